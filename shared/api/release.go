@@ -1,0 +1,25 @@
+package api
+
+// Release is a tested set of defaults.
+type Release struct {
+	// APIVersion is drover.run/v1alpha1.
+	APIVersion string `json:"apiVersion"`
+	// Kind is Release.
+	Kind string `json:"kind"`
+	// Metadata names the release.
+	Metadata Metadata `json:"metadata"`
+	// Spec is what the release sets.
+	Spec ReleaseSpec `json:"spec"`
+}
+
+// ReleaseSpec is what a release sets for clusters that do not say otherwise.
+type ReleaseSpec struct {
+	// KubernetesVersion is the minor version of the control plane, such as "1.36".
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// Images are the node AMIs by architecture.
+	Images map[Architecture]string `json:"images"`
+	// Addons with their versions; every cluster of the release has them.
+	Addons []Addon `json:"addons,omitempty"`
+	// TemplateVersion is the set of templates, such as v1.
+	TemplateVersion string `json:"templateVersion"`
+}

@@ -1,0 +1,80 @@
+// Package fault holds the errors that state machines act on. The name of each Go type is the error name that a
+// Retry or Catch in infra/ matches: a test in infra/ holds both lists equal. It is pure.
+package fault
+
+// Named is an error that a state machine can tell by name: the name of its Go type.
+type Named interface {
+	error
+	fault() string
+}
+
+// Throttled says that AWS or Kubernetes asked drover to slow down. Machines retry it.
+type Throttled struct{ Cause error }
+
+// Transient says that a call failed in a way that a later try may not: 5xx, network, a conflicting write. Machines retry it.
+type Transient struct{ Cause error }
+
+// LeaseLost says that another execution took the cluster over: whatever this one still does must change nothing.
+type LeaseLost struct{ Cause error }
+
+// SpecInvalid says that a spec or release cannot be used as it is. A new spec is the remedy.
+type SpecInvalid struct{ Cause error }
+
+// ChangeRefused says that a change set would replace or delete something stateful, or cannot be made at all.
+type ChangeRefused struct{ Cause error }
+
+// StackFailed says that CloudFormation could not bring a stack where the plan wanted it.
+type StackFailed struct{ Cause error }
+
+// NodeFailed says that an instance did not become a node in time, or became a wrong one.
+type NodeFailed struct{ Cause error }
+
+// ClusterUnreachable says that a cluster's API server could not be reached or refused drover.
+type ClusterUnreachable struct{ Cause error }
+
+// Internal is every other error: a defect of drover or a permission that is missing.
+type Internal struct{ Cause error }
+
+func (e *Throttled) Error() string          { return e.Cause.Error() }
+func (e *Transient) Error() string          { return e.Cause.Error() }
+func (e *LeaseLost) Error() string          { return e.Cause.Error() }
+func (e *SpecInvalid) Error() string        { return e.Cause.Error() }
+func (e *ChangeRefused) Error() string      { return e.Cause.Error() }
+func (e *StackFailed) Error() string        { return e.Cause.Error() }
+func (e *NodeFailed) Error() string         { return e.Cause.Error() }
+func (e *ClusterUnreachable) Error() string { return e.Cause.Error() }
+func (e *Internal) Error() string           { return e.Cause.Error() }
+
+func (e *Throttled) Unwrap() error          { return e.Cause }
+func (e *Transient) Unwrap() error          { return e.Cause }
+func (e *LeaseLost) Unwrap() error          { return e.Cause }
+func (e *SpecInvalid) Unwrap() error        { return e.Cause }
+func (e *ChangeRefused) Unwrap() error      { return e.Cause }
+func (e *StackFailed) Unwrap() error        { return e.Cause }
+func (e *NodeFailed) Unwrap() error         { return e.Cause }
+func (e *ClusterUnreachable) Unwrap() error { return e.Cause }
+func (e *Internal) Unwrap() error           { return e.Cause }
+
+func (*Throttled) fault() string          { return "Throttled" }
+func (*Transient) fault() string          { return "Transient" }
+func (*LeaseLost) fault() string          { return "LeaseLost" }
+func (*SpecInvalid) fault() string        { return "SpecInvalid" }
+func (*ChangeRefused) fault() string      { return "ChangeRefused" }
+func (*StackFailed) fault() string        { return "StackFailed" }
+func (*NodeFailed) fault() string         { return "NodeFailed" }
+func (*ClusterUnreachable) fault() string { return "ClusterUnreachable" }
+func (*Internal) fault() string           { return "Internal" }
+
+// All lists one of each fault, for tests that compare them with the state machines.
+func All() []Named {
+	return []Named{
+		&Throttled{}, &Transient{}, &LeaseLost{}, &SpecInvalid{}, &ChangeRefused{},
+		&StackFailed{}, &NodeFailed{}, &ClusterUnreachable{}, &Internal{},
+	}
+}
+
+// Name of a fault: the error name that state machines match.
+func Name(f Named) string { return f.fault() }
+
+// Retryable lists the names of the faults that state machines retry.
+func Retryable() []string { return []string{Name(&Throttled{}), Name(&Transient{})} }

@@ -1,0 +1,132 @@
+// Package names fixes what things are called, on AWS and in drover's own buckets: stack names, roles, keys.
+// Everything that matches resources by prefix (IAM policies, event patterns, the stack-event function) relies on it.
+package names
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// Prefix starts the name of everything drover makes in an account, so that policies can be scoped to it.
+const Prefix = "drover-"
+
+// Stacks of a cluster, in the order in which they are changed.
+const (
+	Network      = "network"
+	ControlPlane = "control-plane"
+	// Addons holds the add-ons that nodes need before they can be Ready (CNI, kube-proxy, pod identity).
+	Addons = "addons"
+	// PoolPrefix starts the stack of each pool: pool-<name>.
+	PoolPrefix = "pool-"
+	// NodeAddons holds the add-ons that need nodes to run on, so it comes after the pools.
+	NodeAddons = "node-addons"
+)
+
+// Tags that every stack of a cluster carries.
+const (
+	TagCluster     = "drover:cluster"
+	TagStack       = "drover:stack"
+	TagSpecVersion = "drover:spec-version"
+	TagChecksum    = "drover:checksum"
+	// TagRelease pins a cluster to a release by content: <release name>@<sha256>.
+	TagRelease = "drover:release"
+)
+
+// EKSCluster is the name of a cluster's EKS cluster; prefixed so that IAM policies can name it.
+func EKSCluster(cluster string) string { return Prefix + cluster }
+
+// OwnershipTag is the tag by which Kubernetes' cloud integrations know what belongs to a cluster; its value is "owned".
+func OwnershipTag(cluster string) string { return "kubernetes.io/cluster/" + EKSCluster(cluster) }
+
+// PoolStack is the stack of a pool, without the cluster's prefix.
+func PoolStack(pool string) string { return PoolPrefix + pool }
+
+// Stack is the CloudFormation stack name of one of a cluster's stacks.
+func Stack(cluster, stack string) string { return Prefix + cluster + "-" + stack }
+
+// Group is the Auto Scaling group of a pool.
+func Group(cluster, pool string) string { return Stack(cluster, PoolStack(pool)) }
+
+// StackOfARN returns the stack name in a CloudFormation stack ARN (arn:…:stack/<name>[/<uuid>]), or "" if it is none.
+func StackOfARN(arn string) string {
+	_, rest, found := strings.Cut(arn, ":stack/")
+	if !found {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}
+
+// Keys in the specs bucket.
+const (
+	ClusterSpecs = "clusters/"
+	ReleaseSpecs = "releases/"
+)
+
+// ClusterSpec is the key of a cluster's spec in the specs bucket.
+func ClusterSpec(cluster string) string { return ClusterSpecs + cluster + ".yaml" }
+
+// ReleaseSpec is the key of a release in the specs bucket.
+func ReleaseSpec(release string) string { return ReleaseSpecs + release + ".yaml" }
+
+// ClusterOfKey returns the cluster that a key of the specs bucket is the spec of. Keys with further slashes,
+// other suffixes or empty names are none.
+func ClusterOfKey(key string) (string, bool) {
+	name, ok := strings.CutPrefix(key, ClusterSpecs)
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutSuffix(name, ".yaml")
+	return name, ok && name != "" && !strings.Contains(name, "/")
+}
+
+// Keys in the state bucket.
+
+// Status is the key of a cluster's status.
+func Status(cluster string) string { return "status/clusters/" + cluster + ".json" }
+
+// Template is the content address of a rendered template.
+func Template(body []byte) string { return "templates/" + SHA256(body) + ".yaml" }
+
+// UserData is the content address of node configuration.
+func UserData(body []byte) string { return "userdata/" + SHA256(body) }
+
+// PinnedRelease is the content address of a release that a cluster is pinned to.
+func PinnedRelease(sha string) string { return "releases/" + sha + ".yaml" }
+
+// Plan is the content address of a plan: the changes between two steps of a converge, too large for a payload.
+func Plan(body []byte) string { return "plans/" + SHA256(body) + ".json" }
+
+// Lease is the key of a cluster's lease.
+func Lease(cluster string) string { return "leases/" + cluster + ".json" }
+
+// Waiters is where executions that wait for a stack event are kept.
+const Waiters = "waiters/"
+
+// Waiter is the key of the execution waiting for a stack: a stack changes once at a time, so its name is enough.
+func Waiter(stackName string) string { return Waiters + stackName + ".json" }
+
+// SHA256 is the content address in hex.
+func SHA256(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// ConvergeExecution names the execution that converges one version of a spec: the same version twice is one execution.
+// Step Functions allows 80 characters.
+func ConvergeExecution(cluster, specVersion string) string {
+	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion))[:16])
+}
+
+// Function is the name of one of drover's Lambda functions.
+func Function(step string) string { return Prefix + step }
+
+// Role is the name of the role of one of drover's functions in a cell. IAM is global, cells are regional.
+func Role(region, step string) string { return Prefix + region + "-" + step }
+
+// RoleARN is the role's ARN.
+func RoleARN(partition, account, region, step string) string {
+	return fmt.Sprintf("arn:%s:iam::%s:role/%s", partition, account, Role(region, step))
+}

@@ -1,0 +1,76 @@
+package render
+
+import "github.com/drover-run/drover/shared/api"
+
+// Cell is the deployment of drover that renders: what templates must know of it. It names no function and no version
+// of drover, so that deploying another drover renders the same bytes.
+type Cell struct {
+	// Partition is aws, aws-cn or aws-us-gov.
+	Partition string
+	Region    string
+	// Account is the twelve-digit account id.
+	Account string
+	// StateBucket is where nodes fetch configuration too large for user data.
+	StateBucket string
+}
+
+// Cluster is everything rendering needs: the same Cluster renders byte-identical stacks.
+type Cluster struct {
+	Cell Cell
+	// Resolved is the spec with the release's and drover's defaults filled in: see api.Resolve.
+	Resolved *api.Cluster
+}
+
+// Output is a rendered cluster.
+type Output struct {
+	// Stacks in the order in which they are changed.
+	Stacks []Stack
+	// UserData are the node configurations that go to the state bucket, by key (names.UserData).
+	UserData map[string][]byte
+}
+
+// Stack is one rendered CloudFormation stack.
+type Stack struct {
+	// Name without the cluster's prefix: network, control-plane, addons, pool-<name>, node-addons.
+	Name string
+	// StackName is the name on AWS: drover-<cluster>-<name>.
+	StackName string
+	// Template is CloudFormation YAML, at most MaxTemplate bytes.
+	Template []byte
+	// TemplateKey is where it is kept in the state bucket.
+	TemplateKey string
+	// Parameters of the template, sorted by name.
+	Parameters []Parameter
+	// Tags are drover's and the user's, less spec-version, checksum and release, which planning adds.
+	Tags map[string]string
+	// Protected stacks get termination protection.
+	Protected bool
+	// Capabilities that the stack needs, such as CAPABILITY_IAM.
+	Capabilities []string
+}
+
+// Parameter of a stack: a value known now, or an output of another stack of the cluster.
+type Parameter struct {
+	Name string `json:"name"`
+	// Value, when it is known.
+	Value string `json:"value,omitempty"`
+	// From is the output that holds the value once its stack is there.
+	From *OutputRef `json:"from,omitempty"`
+}
+
+// OutputRef is an output of another stack of the same cluster.
+type OutputRef struct {
+	// Stack without the cluster's prefix.
+	Stack string `json:"stack"`
+	// Output name.
+	Output string `json:"output"`
+}
+
+// Limits of CloudFormation and EC2.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+const (
+	// MaxTemplate is the greatest template in bytes, from S3.
+	MaxTemplate = 1_000_000
+	// MaxUserData is the greatest user data in bytes, before base64.
+	MaxUserData = 16 << 10
+)
