@@ -21,7 +21,7 @@ const (
 	// PoolPrefix starts the stack of each pool: pool-<name>.
 	PoolPrefix = "pool-"
 	// NodeAddons holds the add-ons that need nodes to run on, so it comes after the pools.
-	NodeAddons = "node-addons"
+	NodeAddons = "addons-on-nodes"
 )
 
 // Tags that every stack of a cluster carries.
@@ -45,6 +45,16 @@ func PoolStack(pool string) string { return PoolPrefix + pool }
 
 // Stack is the CloudFormation stack name of one of a cluster's stacks.
 func Stack(cluster, stack string) string { return Prefix + cluster + "-" + stack }
+
+// IsStack says whether a name is that of a stack of a cluster, without the cluster's prefix.
+func IsStack(name string) bool {
+	switch name {
+	case Network, ControlPlane, Addons, NodeAddons:
+		return true
+	}
+	pool, ok := strings.CutPrefix(name, PoolPrefix)
+	return ok && pool != ""
+}
 
 // Group is the Auto Scaling group of a pool.
 func Group(cluster, pool string) string { return Stack(cluster, PoolStack(pool)) }

@@ -1,0 +1,74 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+)
+
+// throttles are the error codes by which AWS services ask for less.
+// https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html, and the services' own pages.
+var throttles = []string{
+	"Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
+	"TooManyRequestsException", "RequestLimitExceeded", "BandwidthLimitExceeded", "LimitExceededException",
+	"ProvisionedThroughputExceededException", "TransactionInProgressException", "SlowDown", "PriorRequestNotComplete",
+	"EC2ThrottledException",
+}
+
+// passing are the codes of failures that a later try may not meet.
+var passing = []string{
+	"InternalError", "InternalFailure", "InternalServerError", "InternalServerException", "ServerException",
+	"ServiceUnavailable", "ServiceUnavailableException", "RequestTimeout", "RequestTimeoutException",
+	"ConditionalRequestConflict", "OperationAborted",
+}
+
+// Code is the AWS error code in err, or "". It is how the whole of drover reads AWS errors: never by their text.
+func Code(err error) string {
+	var coded interface{ ErrorCode() string }
+	if errors.As(err, &coded) {
+		return coded.ErrorCode()
+	}
+	return ""
+}
+
+// Classify names an error that has no name yet: throttling, a passing failure, or a defect. Errors that are faults
+// already, anywhere in their chain, stay what they are. A nil error stays nil.
+func Classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	var named Named
+	if errors.As(err, &named) {
+		return err
+	}
+	if code := Code(err); code != "" {
+		if slices.Contains(throttles, code) {
+			return &Throttled{err}
+		}
+		if slices.Contains(passing, code) {
+			return &Transient{err}
+		}
+	}
+	var response interface{ HTTPStatusCode() int }
+	if errors.As(err, &response) {
+		switch status := response.HTTPStatusCode(); {
+		case status == 429:
+			return &Throttled{err}
+		case status >= 500:
+			return &Transient{err}
+		}
+	}
+	var network net.Error
+	if errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) {
+		return &Transient{err}
+	}
+	return &Internal{err}
+}
+
+// NameOf is the error name that state machines see for err.
+func NameOf(err error) string {
+	var named Named
+	errors.As(Classify(err), &named)
+	return Name(named)
+}

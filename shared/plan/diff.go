@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// shown bounds a value in a reason, in bytes; longer and confidential ones are told by their length.
+const shown = 120
+
+// Diff lists the fields of a stack's part of the spec that differ, each with its old and new value. Without an old spec
+// there is nothing to say.
+func Diff(stack string, old, now *api.Cluster) []status.Reason {
+	if old == nil || now == nil {
+		return nil
+	}
+	before, after := part(stack, old), part(stack, now)
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	var reasons []status.Reason
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if before[key] != after[key] {
+			reasons = append(reasons, status.Reason{Field: key, Old: show(key, before[key]), New: show(key, after[key])})
+		}
+	}
+	return reasons
+}
+
+// part flattens what of a spec makes up a stack: field path → JSON of the value.
+func part(stack string, c *api.Cluster) map[string]string {
+	flat := map[string]string{}
+	add := func(path string, v any) { flatten(flat, path, plain(v)) }
+	add("spec.tags", c.Spec.Tags)
+	add("spec.templateVersion", c.Spec.TemplateVersion)
+	switch {
+	case stack == names.Network:
+		add("spec.network", c.Spec.Network)
+		add("spec.deletionProtection", c.Spec.DeletionProtection)
+	case stack == names.ControlPlane:
+		add("spec.release.name", c.Spec.Release.Name)
+		add("spec.kubernetesVersion", c.Spec.KubernetesVersion)
+		add("spec.controlPlane", c.Spec.ControlPlane)
+		add("spec.network.existing", c.Spec.Network.Existing)
+		add("spec.deletionProtection", c.Spec.DeletionProtection)
+	case stack == names.Addons || stack == names.NodeAddons:
+		for _, addon := range c.Spec.Addons {
+			if api.NodesNeed(addon.Name) == (stack == names.Addons) {
+				add("spec.addons["+addon.Name+"]", addon)
+			}
+		}
+	default:
+		for _, pool := range c.Spec.Pools {
+			if names.PoolStack(pool.Name) == stack {
+				add("spec.pools["+pool.Name+"]", pool)
+			}
+		}
+		add("spec.controlPlane.serviceCIDR", c.Spec.ControlPlane.ServiceCIDR)
+	}
+	return flat
+}
+
+// plain is a value as JSON has it.
+func plain(v any) (out any) {
+	body, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(body, &out)
+	}
+	if err != nil { // specs come from JSON and go back to it
+		panic(fmt.Sprintf("a spec that is not JSON: %v", err))
+	}
+	return out
+}
+
+func flatten(flat map[string]string, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			flatten(flat, path+"."+key, value)
+		}
+	case nil:
+	default: // lists are told as a whole: their order is part of their value
+		body, _ := json.Marshal(v)
+		flat[path] = string(body)
+	}
+}
+
+func show(path, value string) string {
+	confidential := strings.HasSuffix(path, ".files") || strings.HasSuffix(path, ".commands") || strings.Contains(path, ".configuration.")
+	if confidential && value != "" || len(value) > shown {
+		return fmt.Sprintf("(%d bytes, sha256 %.12s)", len(value), names.SHA256([]byte(value)))
+	}
+	return strings.Trim(value, `"`)
+}
+
+// stateful lists the fields whose change would replace what must not be replaced, with what to do instead.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-cluster.html
+var stateful = map[string]map[string]string{
+	names.Network: {
+		"spec.network.cidr":           "a VPC's CIDR cannot change: add a secondary CIDR, or make a new cluster",
+		"spec.network.existing.vpcID": "a cluster cannot move to another VPC: make a new cluster",
+	},
+	names.ControlPlane: {
+		"spec.controlPlane.serviceCIDR":      "EKS cannot change it: make a new cluster",
+		"spec.controlPlane.encryptionKeyARN": "EKS would replace the cluster: make a new cluster",
+		"spec.network.existing.vpcID":        "a cluster cannot move to another VPC: make a new cluster",
+	},
+}
+
+// refused lists the changes of a stack that would replace or delete something stateful.
+func refused(stack string, old, now *api.Cluster) []status.Reason {
+	var refusals []status.Reason
+	for _, reason := range Diff(stack, old, now) {
+		if instead, ok := stateful[stack][reason.Field]; ok {
+			refusals = append(refusals, status.Reason{Field: reason.Field, Old: reason.Old, New: reason.New + " (" + instead + ")"})
+		}
+	}
+	if stack == names.Network && old != nil && now != nil {
+		for _, zone := range old.Spec.Network.Zones {
+			if !slices.Contains(now.Spec.Network.Zones, zone) {
+				refusals = append(refusals, status.Reason{
+					Field: "spec.network.zones", Old: zone, New: "(removing a zone deletes its subnets: make a new cluster)",
+				})
+			}
+		}
+	}
+	return refusals
+}

@@ -1,0 +1,215 @@
+// Package plan compares what a cluster should be with what is deployed and says what to change, in order, and why. It is
+// pure: it neither reads nor changes anything.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Deployed is one stack as CloudFormation describes it.
+type Deployed struct {
+	// Name without the cluster's prefix.
+	Name         string
+	Status       string
+	StatusReason string
+	Tags         map[string]string
+	Outputs      map[string]string
+	Parameters   map[string]string
+	// TerminationProtection as it is now.
+	TerminationProtection bool
+}
+
+// Operation on a stack.
+type Operation string
+
+// The operations.
+const (
+	Create Operation = "Create"
+	Update Operation = "Update"
+	Delete Operation = "Delete"
+)
+
+// Change of one stack: everything the change function needs, and why.
+type Change struct {
+	Stack        string             `json:"stack"`
+	StackName    string             `json:"stackName"`
+	Operation    Operation          `json:"operation"`
+	TemplateKey  string             `json:"templateKey,omitempty"`
+	Parameters   []render.Parameter `json:"parameters,omitempty"`
+	Tags         map[string]string  `json:"tags,omitempty"`
+	Capabilities []string           `json:"capabilities,omitempty"`
+	Protected    bool               `json:"protected,omitempty"`
+	Checksum     string             `json:"checksum,omitempty"`
+	Reasons      []status.Reason    `json:"reasons"`
+}
+
+// Plan is what takes a cluster from deployed to desired.
+type Plan struct {
+	Cluster     string `json:"cluster"`
+	SpecVersion string `json:"specVersion"`
+	// Changes in order.
+	Changes []Change `json:"changes"`
+	// Refused are the replacements that the plan would need and drover does not do. If there is one, nothing is changed.
+	Refused []status.Reason `json:"-"`
+}
+
+// Input of planning.
+type Input struct {
+	Cluster     string
+	SpecVersion string
+	// Release pins the cluster to a release by content: the value of names.TagRelease.
+	Release string
+	// New is the spec as rendered. Old is the spec that last changed each stack, by stack name; absent ones are not known.
+	New *api.Cluster
+	Old map[string]*api.Cluster
+	// Desired stacks in order, Deployed by name.
+	Desired  []render.Stack
+	Deployed map[string]Deployed
+}
+
+// Compute plans. A stack that is what it should be is not in the plan; an empty plan costs nothing.
+func Compute(in Input) Plan {
+	p := Plan{Cluster: in.Cluster, SpecVersion: in.SpecVersion}
+	wanted := map[string]bool{}
+	for _, stack := range in.Desired {
+		wanted[stack.Name] = true
+		tags := maps.Clone(stack.Tags)
+		if stack.Name == names.ControlPlane {
+			// The pin is kept where a cluster always has a stack.
+			tags[names.TagRelease] = in.Release
+		}
+		checksum := Checksum(stack, tags)
+		deployed, exists := in.Deployed[stack.Name]
+		change := Change{
+			Stack: stack.Name, StackName: stack.StackName, TemplateKey: stack.TemplateKey, Parameters: stack.Parameters,
+			Tags: tags, Capabilities: stack.Capabilities, Protected: stack.Protected, Checksum: checksum,
+		}
+		tags[names.TagChecksum] = checksum
+		tags[names.TagSpecVersion] = in.SpecVersion
+		switch {
+		case !exists || Absent(deployed.Status):
+			change.Operation = Create
+			change.Reasons = []status.Reason{{Field: source(stack.Name), Old: "absent", New: "present"}}
+		case Broken(deployed.Status):
+			change.Operation = Create
+			change.Reasons = []status.Reason{{Field: "status." + stack.Name, Old: deployed.Status, New: "CREATE_COMPLETE"}}
+		default:
+			change.Operation = Update
+			change.Reasons = in.whyUpdate(stack, deployed, checksum)
+			p.Refused = append(p.Refused, refused(stack.Name, in.Old[stack.Name], in.New)...)
+		}
+		if len(change.Reasons) > 0 {
+			p.Changes = append(p.Changes, change)
+		}
+	}
+	p.Changes = append(p.Changes, in.removals(wanted)...)
+	slices.SortStableFunc(p.Changes, func(a, b Change) int { return stage(a.Stack) - stage(b.Stack) })
+	return p
+}
+
+// whyUpdate lists the reasons to update a stack; none means that it is what it should be.
+func (in Input) whyUpdate(stack render.Stack, deployed Deployed, checksum string) []status.Reason {
+	var reasons []status.Reason
+	if old := deployed.Tags[names.TagChecksum]; old != checksum {
+		reasons = Diff(stack.Name, in.Old[stack.Name], in.New)
+		if len(reasons) == 0 {
+			reasons = []status.Reason{{Field: "checksum." + stack.Name, Old: old, New: checksum}}
+		}
+	}
+	for _, parameter := range stack.Parameters {
+		if parameter.From == nil {
+			continue
+		}
+		from, there := in.Deployed[parameter.From.Stack]
+		if now := from.Outputs[parameter.From.Output]; there && now != "" && now != deployed.Parameters[parameter.Name] {
+			reasons = append(reasons, status.Reason{
+				Field: parameter.From.Stack + ".outputs." + parameter.From.Output, Old: deployed.Parameters[parameter.Name], New: now,
+			})
+		}
+	}
+	if stack.Protected != deployed.TerminationProtection {
+		reasons = append(reasons, status.Reason{
+			Field: "terminationProtection." + stack.Name, Old: text(deployed.TerminationProtection), New: text(stack.Protected),
+		})
+	}
+	if len(reasons) == 0 && !Settled(deployed.Status) {
+		reasons = []status.Reason{{Field: "status." + stack.Name, Old: deployed.Status, New: "UPDATE_COMPLETE"}}
+	}
+	return reasons
+}
+
+// removals deletes the stacks of pools and add-ons that the spec no longer has. A network or control plane is never
+// deleted by leaving something out of a spec.
+func (in Input) removals(wanted map[string]bool) []Change {
+	var changes []Change
+	for _, name := range slices.Sorted(maps.Keys(in.Deployed)) {
+		if wanted[name] || Absent(in.Deployed[name].Status) || name == names.Network || name == names.ControlPlane {
+			continue
+		}
+		changes = append(changes, Change{
+			Stack: name, StackName: names.Stack(in.Cluster, name), Operation: Delete,
+			Reasons: []status.Reason{{Field: source(name), Old: "present", New: "absent"}},
+		})
+	}
+	return changes
+}
+
+// Checksum identifies what a stack should be: its template, its known parameters and its tags, less those that only say
+// who changed it last.
+func Checksum(stack render.Stack, tags map[string]string) string {
+	kept := maps.Clone(tags)
+	delete(kept, names.TagChecksum)
+	delete(kept, names.TagSpecVersion)
+	// A struct of strings, slices and a map, whose keys encoding/json sorts, always marshals, and always to the same bytes.
+	body, _ := json.Marshal(struct {
+		Template   string
+		Parameters []render.Parameter
+		Tags       map[string]string
+	}{stack.TemplateKey, stack.Parameters, kept})
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// stage is the place of a stack in the order of changes.
+func stage(stack string) int {
+	switch {
+	case stack == names.Network:
+		return 0
+	case stack == names.ControlPlane:
+		return 1
+	case stack == names.Addons:
+		return 2
+	case strings.HasPrefix(stack, names.PoolPrefix):
+		return 3
+	default:
+		return 4
+	}
+}
+
+// source is the field of the spec that a stack comes from.
+func source(stack string) string {
+	if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
+		return "spec.pools[" + pool + "]"
+	}
+	return map[string]string{
+		names.Network: "spec.network", names.ControlPlane: "spec.controlPlane",
+		names.Addons: "spec.addons", names.NodeAddons: "spec.addons",
+	}[stack]
+}
+
+func text(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
+}

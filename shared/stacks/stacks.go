@@ -1,0 +1,292 @@
+// Package stacks reads and changes CloudFormation stacks. Every change goes through a change set that was read first.
+package stacks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi/types"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+)
+
+// Stacks is CloudFormation, in one account and region.
+type Stacks struct {
+	client *cloudformation.Client
+	tags   *resourcegroupstaggingapi.Client
+	// roleARN is the service role that CloudFormation acts as.
+	roleARN string
+}
+
+// New returns the stacks of an account. tags is needed by Of only, roleARN by changes only.
+func New(client *cloudformation.Client, tags *resourcegroupstaggingapi.Client, roleARN string) *Stacks {
+	return &Stacks{client, tags, roleARN}
+}
+
+// Describe reads one stack by its full name; an absent one has an empty status.
+func (s *Stacks) Describe(ctx context.Context, stackName string) (plan.Deployed, error) {
+	out, err := s.client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stackName})
+	if absent(err) {
+		return plan.Deployed{}, nil
+	}
+	if err != nil {
+		return plan.Deployed{}, fmt.Errorf("describing stack %s: %w", stackName, err)
+	}
+	if len(out.Stacks) != 1 {
+		return plan.Deployed{}, fmt.Errorf("describing stack %s: got %d stacks", stackName, len(out.Stacks))
+	}
+	return deployed(out.Stacks[0]), nil
+}
+
+// absent recognises "Stack with id … does not exist": CloudFormation answers ValidationError for it as for malformed
+// calls, and has no code of its own.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
+func absent(err error) bool {
+	return fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "does not exist")
+}
+
+func deployed(stack types.Stack) plan.Deployed {
+	d := plan.Deployed{
+		Status: string(stack.StackStatus), StatusReason: aws.ToString(stack.StackStatusReason),
+		Tags: map[string]string{}, Outputs: map[string]string{}, Parameters: map[string]string{},
+		TerminationProtection: aws.ToBool(stack.EnableTerminationProtection),
+	}
+	for _, tag := range stack.Tags {
+		d.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+	}
+	for _, output := range stack.Outputs {
+		d.Outputs[aws.ToString(output.OutputKey)] = aws.ToString(output.OutputValue)
+	}
+	for _, parameter := range stack.Parameters {
+		d.Parameters[aws.ToString(parameter.ParameterKey)] = aws.ToString(parameter.ParameterValue)
+	}
+	d.Name = d.Tags[names.TagStack]
+	return d
+}
+
+// Of reads the stacks of a cluster: those expected by name, which is authoritative, and those that carry its tag besides,
+// by the tag index, which lags by seconds; that is soon enough to remove what a spec no longer has.
+func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map[string]plan.Deployed, error) {
+	found := map[string]plan.Deployed{}
+	read := func(name string) error {
+		stack, err := s.Describe(ctx, names.Stack(cluster, name))
+		if err == nil && !plan.Absent(stack.Status) {
+			stack.Name = name
+			found[name] = stack
+		}
+		return err
+	}
+	for _, name := range expected {
+		if err := read(name); err != nil {
+			return nil, err
+		}
+	}
+	pages := resourcegroupstaggingapi.NewGetResourcesPaginator(s.tags, &resourcegroupstaggingapi.GetResourcesInput{
+		ResourceTypeFilters: []string{"cloudformation:stack"},
+		TagFilters:          []tagging.TagFilter{{Key: aws.String(names.TagCluster), Values: []string{cluster}}},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("finding the stacks of %s by tag: %w", cluster, err)
+		}
+		for _, resource := range page.ResourceTagMappingList {
+			name, ours := strings.CutPrefix(names.StackOfARN(aws.ToString(resource.ResourceARN)), names.Stack(cluster, ""))
+			if _, known := found[name]; known || !ours || !names.IsStack(name) {
+				continue
+			}
+			if err := read(name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// Failure of a stack: the resource that failed first and AWS's reason.
+type Failure struct{ Resource, Reason string }
+
+// WhyFailed finds what made the last operation of a stack fail: the first failed resource that was not merely cancelled
+// because of another one.
+func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, error) {
+	var first Failure
+	// Events come newest first; the operation began where the stack itself became …_IN_PROGRESS by a user's doing.
+	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if absent(err) {
+			return first, nil
+		}
+		if err != nil {
+			return Failure{}, fmt.Errorf("reading the events of stack %s: %w", stackName, err)
+		}
+		for _, event := range page.StackEvents {
+			id, reason := aws.ToString(event.LogicalResourceId), aws.ToString(event.ResourceStatusReason)
+			itself := aws.ToString(event.PhysicalResourceId) == aws.ToString(event.StackId)
+			switch {
+			case itself && (event.ResourceStatus == types.ResourceStatusCreateInProgress ||
+				event.ResourceStatus == types.ResourceStatusUpdateInProgress ||
+				event.ResourceStatus == types.ResourceStatusDeleteInProgress):
+				return first, nil
+			case itself:
+				if first.Reason == "" {
+					first.Reason = reason
+				}
+			case strings.HasSuffix(string(event.ResourceStatus), "_FAILED") && !strings.HasPrefix(reason, "Resource creation cancelled") &&
+				!strings.HasPrefix(reason, "Resource update cancelled"):
+				first = Failure{id, reason}
+			}
+		}
+	}
+	return first, nil
+}
+
+// changeSetPatience bounds the making of a change set; CloudFormation needs seconds, and sends no event about it.
+const changeSetPatience = 80 * time.Second
+
+// ChangeSet is a change set that is ready to be read and executed.
+type ChangeSet struct {
+	Name    string
+	Changes []types.ResourceChange
+	// Empty is true when CloudFormation found nothing to change.
+	Empty bool
+}
+
+// Prepare makes the change set of a change, or finds the one that an earlier try made, and waits until it can be read.
+// templateURL is where CloudFormation finds the template; parameters are resolved.
+func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string) (ChangeSet, error) {
+	name := names.Prefix + change.Checksum[:40]
+	kind := types.ChangeSetTypeUpdate
+	if create {
+		kind = types.ChangeSetTypeCreate
+	}
+	in := &cloudformation.CreateChangeSetInput{
+		StackName: &change.StackName, ChangeSetName: &name, ChangeSetType: kind, TemplateURL: &templateURL,
+		RoleARN: &s.roleARN, ClientToken: aws.String(Token(change)),
+	}
+	for key, value := range change.Tags {
+		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(value)})
+	}
+	for key, value := range parameters {
+		in.Parameters = append(in.Parameters, types.Parameter{ParameterKey: aws.String(key), ParameterValue: aws.String(value)})
+	}
+	for _, capability := range change.Capabilities {
+		in.Capabilities = append(in.Capabilities, types.Capability(capability))
+	}
+	// A change set left by an earlier try may have been made from other outputs, and a failed one blocks its name.
+	if !create {
+		if err := s.deleteChangeSet(ctx, change.StackName, name); err != nil {
+			return ChangeSet{}, err
+		}
+	}
+	if _, err := s.client.CreateChangeSet(ctx, in); err != nil {
+		var exists *types.AlreadyExistsException
+		if !errors.As(err, &exists) {
+			return ChangeSet{}, fmt.Errorf("making a change set for stack %s: %w", change.StackName, err)
+		}
+	}
+	return s.read(ctx, change.StackName, name)
+}
+
+func (s *Stacks) deleteChangeSet(ctx context.Context, stackName, name string) error {
+	_, err := s.client.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{StackName: &stackName, ChangeSetName: &name})
+	if err != nil && !absent(err) && fault.Code(err) != "ChangeSetNotFound" {
+		return fmt.Errorf("deleting change set %s of stack %s: %w", name, stackName, err)
+	}
+	return nil
+}
+
+// read waits for a change set and reads all its pages.
+func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, error) {
+	set := ChangeSet{Name: name}
+	ctx, cancel := context.WithTimeout(ctx, changeSetPatience)
+	defer cancel()
+	var next *string
+	for pause := 250 * time.Millisecond; ; {
+		out, err := s.client.DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{
+			StackName: &stackName, ChangeSetName: &name, NextToken: next,
+		})
+		if err != nil {
+			return set, fmt.Errorf("reading change set %s of stack %s: %w", name, stackName, err)
+		}
+		switch out.Status {
+		case types.ChangeSetStatusCreateComplete:
+			for _, change := range out.Changes {
+				if change.ResourceChange != nil {
+					set.Changes = append(set.Changes, *change.ResourceChange)
+				}
+			}
+			if next = out.NextToken; next == nil {
+				return set, nil
+			}
+		case types.ChangeSetStatusFailed:
+			if nothingToDo(aws.ToString(out.StatusReason)) {
+				set.Empty = true
+				return set, s.deleteChangeSet(ctx, stackName, name)
+			}
+			return set, &fault.ChangeRefused{Cause: fmt.Errorf("CloudFormation refused the change of stack %s: %s", stackName, aws.ToString(out.StatusReason))}
+		default:
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return set, &fault.Transient{Cause: fmt.Errorf("change set %s of stack %s is still %s after %s", name, stackName, out.Status, changeSetPatience)}
+			}
+			pause = min(2*pause, 4*time.Second)
+		}
+	}
+}
+
+// nothingToDo recognises a change set that failed because nothing differs; CloudFormation has only words for it.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets-create.html
+func nothingToDo(reason string) bool {
+	return strings.HasPrefix(reason, "The submitted information didn't contain changes.") ||
+		strings.HasPrefix(reason, "No updates are to be performed")
+}
+
+// Execute executes a change set. CloudFormation echoes the token in every event of the operation.
+func (s *Stacks) Execute(ctx context.Context, change plan.Change, set ChangeSet, token string) error {
+	_, err := s.client.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{
+		StackName: &change.StackName, ChangeSetName: &set.Name, ClientRequestToken: &token,
+	})
+	if err != nil {
+		return fmt.Errorf("executing change set %s of stack %s: %w", set.Name, change.StackName, err)
+	}
+	return nil
+}
+
+// Delete deletes a stack.
+func (s *Stacks) Delete(ctx context.Context, stackName, token string) error {
+	_, err := s.client.DeleteStack(ctx, &cloudformation.DeleteStackInput{
+		StackName: &stackName, ClientRequestToken: &token, RoleARN: &s.roleARN,
+	})
+	if err != nil {
+		return fmt.Errorf("deleting stack %s: %w", stackName, err)
+	}
+	return nil
+}
+
+// Protect turns a stack's termination protection on or off.
+func (s *Stacks) Protect(ctx context.Context, stackName string, on bool) error {
+	_, err := s.client.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
+		StackName: &stackName, EnableTerminationProtection: &on,
+	})
+	if err != nil {
+		return fmt.Errorf("setting termination protection of stack %s to %t: %w", stackName, on, err)
+	}
+	return nil
+}
+
+// Token is the ClientRequestToken of a change: its operation and checksum, so that a repeated call is the same call.
+// [a-zA-Z0-9][-a-zA-Z0-9]*, at most 128 characters.
+func Token(change plan.Change) string {
+	return strings.ToLower(string(change.Operation)) + "-" + change.Checksum
+}

@@ -1,0 +1,165 @@
+// Package status is what drover tells people about a cluster: one small JSON document in the state bucket, Kubernetes
+// style, that says what is, what is under way, and why it waits. It is pure.
+package status
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Cluster is the status document of a cluster.
+type Cluster struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   Metadata `json:"metadata"`
+	Status     Status   `json:"status"`
+}
+
+// Metadata names the cluster.
+type Metadata struct {
+	Name string `json:"name"`
+}
+
+// Phase is the cluster's state in one word, for tables. Conditions say why.
+type Phase string
+
+// The phases.
+const (
+	// Pending: a spec was accepted and its converge has not begun.
+	Pending Phase = "Pending"
+	// Converging: changes are being made.
+	Converging Phase = "Converging"
+	// Ready: the cluster is what its spec says.
+	Ready Phase = "Ready"
+	// Stopped: drover will do nothing until a person acts: the spec is invalid, absent or paused, or asks for what is refused.
+	Stopped Phase = "Stopped"
+	// Failed: the last converge failed.
+	Failed Phase = "Failed"
+)
+
+// Status of a cluster.
+type Status struct {
+	Phase   Phase  `json:"phase"`
+	Message string `json:"message,omitempty"`
+	// SpecVersion is the S3 version of the spec that was last acted on.
+	SpecVersion string `json:"specVersion,omitempty"`
+	// Release, KubernetesVersion and TemplateVersion as resolved from that spec.
+	Release           string `json:"release,omitempty"`
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	TemplateVersion   string `json:"templateVersion,omitempty"`
+	// Endpoint of the Kubernetes API, once there is one.
+	Endpoint string `json:"endpoint,omitempty"`
+	// Execution that converges, or converged last: a Step Functions ARN.
+	Execution  string      `json:"execution,omitempty"`
+	Conditions []Condition `json:"conditions,omitempty"`
+	// Plan lists the changes that the running converge makes, with their reasons.
+	Plan   []Change `json:"plan,omitempty"`
+	Stacks []Stack  `json:"stacks,omitempty"`
+	// UpdatedAt is when this document last changed.
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// Condition types.
+const (
+	// SpecAccepted: the newest upload could be read and is valid.
+	SpecAccepted = "SpecAccepted"
+	// Converged: the stacks are what the spec says.
+	Converged = "Converged"
+)
+
+// Condition is one aspect of a cluster.
+type Condition struct {
+	Type string `json:"type"`
+	// Status is True, False or Unknown.
+	Status string `json:"status"`
+	// Reason is one CamelCase word, for machines; docs/runbook.md explains each.
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+	// LastTransitionTime is when Status last changed.
+	LastTransitionTime time.Time `json:"lastTransitionTime"`
+}
+
+// Change is a planned change of one stack.
+type Change struct {
+	Stack     string   `json:"stack"`
+	Operation string   `json:"operation"`
+	Reasons   []Reason `json:"reasons"`
+}
+
+// Reason says why something changes.
+type Reason struct {
+	Field string `json:"field"`
+	Old   string `json:"old,omitempty"`
+	New   string `json:"new,omitempty"`
+}
+
+// Stack is what is known of one stack.
+type Stack struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	// Resource and Reason are AWS's own, when the stack failed.
+	Resource string    `json:"resource,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Since    time.Time `json:"since"`
+}
+
+// New is the status of a cluster nobody has heard of yet.
+func New(cluster string) *Cluster {
+	return &Cluster{
+		APIVersion: "drover.run/v1alpha1", Kind: "ClusterStatus",
+		Metadata: Metadata{Name: cluster}, Status: Status{Phase: Pending},
+	}
+}
+
+// Set adds or replaces the condition of c's type. Its transition time stays when its status does.
+func (s *Status) Set(c Condition, now time.Time) {
+	c.LastTransitionTime = now
+	i := slices.IndexFunc(s.Conditions, func(o Condition) bool { return o.Type == c.Type })
+	if i < 0 {
+		s.Conditions = append(s.Conditions, c)
+		slices.SortFunc(s.Conditions, func(a, b Condition) int { return strings.Compare(a.Type, b.Type) })
+		return
+	}
+	if s.Conditions[i].Status == c.Status {
+		c.LastTransitionTime = s.Conditions[i].LastTransitionTime
+	}
+	s.Conditions[i] = c
+}
+
+// Condition of a type, or nil.
+func (s *Status) Condition(kind string) *Condition {
+	i := slices.IndexFunc(s.Conditions, func(o Condition) bool { return o.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &s.Conditions[i]
+}
+
+// SetStack adds or replaces what is known of a stack. Since stays when the status does.
+func (s *Status) SetStack(stack Stack, now time.Time) {
+	stack.Since = now
+	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == stack.Name })
+	if i < 0 {
+		s.Stacks = append(s.Stacks, stack)
+		return
+	}
+	if s.Stacks[i].Status == stack.Status {
+		stack.Since = s.Stacks[i].Since
+	}
+	s.Stacks[i] = stack
+}
+
+// Observe replaces the list of stacks, keeping what is known of the ones that stay.
+func (s *Status) Observe(stacks []Stack, now time.Time) {
+	old := *s
+	s.Stacks = nil
+	for _, stack := range stacks {
+		i := slices.IndexFunc(old.Stacks, func(o Stack) bool { return o.Name == stack.Name })
+		if i >= 0 && old.Stacks[i].Status == stack.Status {
+			s.Stacks = append(s.Stacks, old.Stacks[i])
+			continue
+		}
+		s.SetStack(stack, now)
+	}
+}

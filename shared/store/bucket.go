@@ -1,0 +1,158 @@
+// Package store keeps drover's state in S3: objects, content-addressed objects, the lease and the status, all by
+// conditional writes. There is no other database.
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/drover-run/drover/shared/fault"
+)
+
+// ErrNotFound says that there is no such object.
+var ErrNotFound = errors.New("no such object")
+
+// ErrConflict says that somebody else wrote the object first.
+var ErrConflict = errors.New("the object was changed by somebody else")
+
+// Bucket is one S3 bucket.
+type Bucket struct {
+	client *s3.Client
+	name   string
+}
+
+// NewBucket returns the bucket of that name.
+func NewBucket(client *s3.Client, name string) *Bucket { return &Bucket{client, name} }
+
+// Name of the bucket.
+func (b *Bucket) Name() string { return b.name }
+
+// Object is an object's content and identity.
+type Object struct {
+	Body []byte
+	// Version is S3's version id.
+	Version string
+	// ETag is what conditional writes compare.
+	ETag string
+}
+
+// Get reads the newest version of an object of at most limit bytes; larger ones are a *TooLarge error, before they are
+// read. An absent object is ErrNotFound.
+func (b *Bucket) Get(ctx context.Context, key string, limit int64) (Object, error) {
+	return b.get(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key}, limit)
+}
+
+// GetVersion reads one version of an object.
+func (b *Bucket) GetVersion(ctx context.Context, key, version string, limit int64) (Object, error) {
+	return b.get(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key, VersionId: &version}, limit)
+}
+
+// TooLarge says that an object is larger than it may be.
+type TooLarge struct {
+	Key         string
+	Size, Limit int64
+	// Version is S3's version id of the object.
+	Version string
+}
+
+func (e *TooLarge) Error() string {
+	return fmt.Sprintf("%s has %d bytes: at most %d are allowed", e.Key, e.Size, e.Limit)
+}
+
+func (b *Bucket) get(ctx context.Context, in *s3.GetObjectInput, limit int64) (Object, error) {
+	out, err := b.client.GetObject(ctx, in)
+	if err != nil {
+		switch fault.Code(err) {
+		case "NoSuchKey", "NoSuchVersion", "NotFound", "MethodNotAllowed": // the last: the version is a delete marker
+			return Object{}, fmt.Errorf("reading s3://%s/%s: %w", b.name, *in.Key, ErrNotFound)
+		}
+		return Object{}, fmt.Errorf("reading s3://%s/%s: %w", b.name, *in.Key, err)
+	}
+	defer out.Body.Close()
+	version := aws.ToString(out.VersionId)
+	if size := aws.ToInt64(out.ContentLength); size > limit {
+		return Object{}, &TooLarge{*in.Key, size, limit, version}
+	}
+	body, err := io.ReadAll(out.Body)
+	if err != nil {
+		return Object{}, &fault.Transient{Cause: fmt.Errorf("reading s3://%s/%s: %w", b.name, *in.Key, err)}
+	}
+	return Object{Body: body, Version: version, ETag: aws.ToString(out.ETag)}, nil
+}
+
+// PutOnce writes a content-addressed object unless it is there already.
+func (b *Bucket) PutOnce(ctx context.Context, key string, body []byte) error {
+	_, err := b.put(ctx, key, body, "")
+	if errors.Is(err, ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// Replace writes an object only if it still has that ETag, or, with an empty one, only if it is absent. Otherwise it
+// returns ErrConflict. It returns the new ETag.
+func (b *Bucket) Replace(ctx context.Context, key string, body []byte, etag string) (string, error) {
+	return b.put(ctx, key, body, etag)
+}
+
+func (b *Bucket) put(ctx context.Context, key string, body []byte, etag string) (string, error) {
+	in := &s3.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body)}
+	if etag == "" {
+		in.IfNoneMatch = aws.String("*")
+	} else {
+		in.IfMatch = &etag
+	}
+	out, err := b.client.PutObject(ctx, in)
+	if err != nil {
+		switch fault.Code(err) {
+		// 404 answers If-Match on an object that was deleted meanwhile; 409 a race with another conditional write.
+		// https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+		case "PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey":
+			return "", fmt.Errorf("writing s3://%s/%s: %w", b.name, key, ErrConflict)
+		}
+		return "", fmt.Errorf("writing s3://%s/%s: %w", b.name, key, err)
+	}
+	return aws.ToString(out.ETag), nil
+}
+
+// Put writes an object whatever is there.
+func (b *Bucket) Put(ctx context.Context, key string, body []byte) error {
+	_, err := b.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body)})
+	if err != nil {
+		return fmt.Errorf("writing s3://%s/%s: %w", b.name, key, err)
+	}
+	return nil
+}
+
+// Delete removes an object; an absent one is no error.
+func (b *Bucket) Delete(ctx context.Context, key string) error {
+	_, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: &key})
+	var absent *types.NoSuchKey
+	if err != nil && !errors.As(err, &absent) {
+		return fmt.Errorf("deleting s3://%s/%s: %w", b.name, key, err)
+	}
+	return nil
+}
+
+// List returns the keys with a prefix, in order.
+func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
+	var keys []string
+	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing s3://%s/%s: %w", b.name, prefix, err)
+		}
+		for _, object := range page.Contents {
+			keys = append(keys, aws.ToString(object.Key))
+		}
+	}
+	return keys, nil
+}

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Lease is the right to converge one cluster, held by one execution. It is stale once Step Functions says that the
+// execution is over, so no clock is trusted and nothing is renewed.
+type Lease struct {
+	// Execution that holds it; empty when nobody does.
+	Execution string `json:"execution"`
+	// Fence grows with every holder: a step with a lower number belongs to a holder that lost it.
+	Fence int64 `json:"fence"`
+
+	etag string
+}
+
+// Lease reads a cluster's lease; nobody ever held an absent one.
+func (s *State) Lease(ctx context.Context, cluster string) (Lease, error) {
+	var lease Lease
+	etag, err := s.GetJSON(ctx, names.Lease(cluster), &lease)
+	if errors.Is(err, ErrNotFound) {
+		return Lease{}, nil
+	}
+	lease.etag = etag
+	return lease, err
+}
+
+// Acquire takes a lease, as it was read, for an execution. If anybody wrote the lease since it was read it returns
+// ErrConflict; so what was observed between reading and acquiring was not changed by another converge.
+func (s *State) Acquire(ctx context.Context, cluster string, seen Lease, execution string) (Lease, error) {
+	if seen.Execution == execution {
+		return seen, nil
+	}
+	next := Lease{Execution: execution, Fence: seen.Fence + 1}
+	body, err := json.Marshal(next)
+	if err != nil {
+		return Lease{}, err
+	}
+	next.etag, err = s.Replace(ctx, names.Lease(cluster), body, seen.etag)
+	return next, err
+}
+
+// Release gives a cluster's lease up, if the execution holds it. The fence stays, so that numbers never repeat.
+func (s *State) Release(ctx context.Context, cluster, execution string) error {
+	lease, err := s.Lease(ctx, cluster)
+	if err != nil || lease.Execution != execution {
+		return err
+	}
+	body, err := json.Marshal(Lease{Fence: lease.Fence})
+	if err != nil {
+		return err
+	}
+	_, err = s.Replace(ctx, names.Lease(cluster), body, lease.etag)
+	if errors.Is(err, ErrConflict) { // somebody took it over: it is no longer ours to give up
+		return nil
+	}
+	return err
+}
+
+// CheckLease is asked before a mutating call: a holder that lost its lease gets *fault.LeaseLost.
+func (s *State) CheckLease(ctx context.Context, cluster, execution string, fence int64) error {
+	lease, err := s.Lease(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if lease.Execution != execution || lease.Fence != fence {
+		return &fault.LeaseLost{Cause: fmt.Errorf("the lease of %s (%d) was taken over by %s (%d)", cluster, fence, lease.Execution, lease.Fence)}
+	}
+	return nil
+}
