@@ -1,0 +1,90 @@
+// What each program of a control plane is told on its command line.
+
+package kubernetes
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// etcdArguments: one member that does not wait for the disk, since the cluster does not outlive the process that
+// started it; only holders of a certificate of this cluster may talk to it.
+func (c *ControlPlane) etcdArguments() []string {
+	url := fmt.Sprintf("https://127.0.0.1:%d", c.etcdPort)
+	// The peer address is never used by a single member; port 0 takes whatever is free.
+	const peer = "http://127.0.0.1:0"
+	return []string{
+		"--name=etcd", "--data-dir=" + c.path("etcd"), "--unsafe-no-fsync", "--log-level=warn",
+		"--listen-client-urls=" + url, "--advertise-client-urls=" + url,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=etcd=" + peer,
+		"--client-cert-auth", "--trusted-ca-file=" + c.path("ca.crt"),
+		"--cert-file=" + c.path("etcd.crt"), "--key-file=" + c.path("etcd.key"),
+	}
+}
+
+// apiserverArguments follow what EKS lets one see of its API servers: Node and RBAC authorization, tokens decided by an
+// authenticator webhook, the OIDC issuer of the cluster.
+// https://docs.aws.amazon.com/eks/latest/userguide/cluster-auth.html
+func (c *ControlPlane) apiserverArguments() []string {
+	issuer := c.options.Issuer
+	if issuer == "" {
+		issuer = "https://kubernetes.default.svc"
+	}
+	arguments := []string{
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.port),
+		// The address of the kubernetes service's endpoints may not be a loopback one; nothing runs that would use it.
+		"--endpoint-reconciler-type=none",
+		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", c.etcdPort), "--etcd-cafile=" + c.path("ca.crt"),
+		"--etcd-certfile=" + c.path("apiserver.crt"), "--etcd-keyfile=" + c.path("apiserver.key"),
+		"--tls-cert-file=" + c.path("apiserver.crt"), "--tls-private-key-file=" + c.path("apiserver.key"),
+		"--client-ca-file=" + c.path("ca.crt"),
+		"--service-account-issuer=" + issuer, "--api-audiences=" + issuer,
+		"--service-account-key-file=" + c.path("sa.pub"), "--service-account-signing-key-file=" + c.path("sa.key"),
+		"--service-cluster-ip-range=" + c.options.ServiceCIDR,
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
+		"--emulated-version=kube=" + c.options.Minor,
+	}
+	if c.options.TokenWebhookURL != "" {
+		arguments = append(arguments,
+			"--authentication-token-webhook-config-file="+c.path("token-webhook.yaml"),
+			"--authentication-token-webhook-version=v1",
+			// Access entries take effect at once: a person who tries should not meet a cache.
+			"--authentication-token-webhook-cache-ttl=1s")
+	}
+	if c.options.Audit {
+		arguments = append(arguments, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.path("audit.log"))
+	}
+	return arguments
+}
+
+func (c *ControlPlane) controllerManagerArguments() []string {
+	return []string{
+		"--kubeconfig=" + c.path("kube-controller-manager.kubeconfig"), "--leader-elect=false", "--secure-port=0",
+		"--service-account-private-key-file=" + c.path("sa.key"), "--root-ca-file=" + c.path("ca.crt"),
+		"--use-service-account-credentials", "--emulated-version=kube=" + c.options.Minor,
+	}
+}
+
+func (c *ControlPlane) schedulerArguments() []string {
+	return []string{
+		"--kubeconfig=" + c.path("kube-scheduler.kubeconfig"), "--leader-elect=false", "--secure-port=0",
+		"--emulated-version=kube=" + c.options.Minor,
+	}
+}
+
+// kwokArguments: every node is KWOK's, with the kubelet's lease of 40 seconds, so that a node whose KWOK is gone turns
+// Unknown as one whose kubelet is gone does.
+func (c *ControlPlane) kwokArguments() []string {
+	cidr := c.options.PodCIDR
+	if cidr == "" {
+		cidr = "100.64.0.1/10"
+	}
+	arguments := []string{
+		"--kubeconfig=" + c.path("kwok.kubeconfig"), "--manage-all-nodes", "--node-lease-duration-seconds=40",
+		"--cidr=" + cidr, "--config=" + c.path("stages.yaml"),
+	}
+	for _, stage := range podStages {
+		arguments = append(arguments, "--config="+filepath.Join(stagesDir(c.options.BinDir), stage+".yaml"))
+	}
+	return arguments
+}

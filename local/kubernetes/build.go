@@ -1,0 +1,201 @@
+// Package kubernetes builds and runs real Kubernetes control planes: etcd, kube-apiserver, kube-controller-manager,
+// kube-scheduler, and KWOK in place of the kubelets.
+package kubernetes
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Version of Kubernetes that is built: what build/go.mod requires.
+const Version = "v1.36.3"
+
+// program is one binary of the control plane.
+type program struct {
+	name, pkg string
+}
+
+// programs in the order in which they build fastest: the first compiles most of what the others share.
+var programs = []program{
+	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{"etcd", "go.etcd.io/etcd/server/v3"},
+	{"kwok", "sigs.k8s.io/kwok/cmd/kwok"},
+	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
+}
+
+// BinDir is where the programs are, below the root of the repository.
+func BinDir(root string) string {
+	return filepath.Join(root, "build", "kubernetes", Version, "bin")
+}
+
+// Missing names the programs that are not built in dir. kubectl is for people and does not count.
+func Missing(dir string) []string {
+	var missing []string
+	for _, p := range programs {
+		if p.name == "kubectl" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, p.name)); err != nil {
+			missing = append(missing, p.name)
+		}
+	}
+	return missing
+}
+
+// Build compiles what is missing or out of date into BinDir(root), about four minutes on two cores the first time.
+// root is the repository. progress receives one line a program and may be nil. Nothing is compiled twice: a program is
+// up to date while its module's versions, the compiler and the flags are those it was built with.
+func Build(ctx context.Context, root string, progress func(string)) error {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return fmt.Errorf("find the repository: %w", err)
+	}
+	module := filepath.Join(root, "local", "kubernetes", "build")
+	bin := BinDir(root)
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the Kubernetes programs: %w", err)
+	}
+	stamp, err := buildStamp(ctx, module)
+	if err != nil {
+		return err
+	}
+	var stale []program
+	for _, p := range programs {
+		if !upToDate(bin, p, stamp) {
+			stale = append(stale, p)
+		}
+	}
+	if len(stale) == 0 {
+		return nil
+	}
+	// First, so that a full set of programs says that the stages are there too.
+	if err := copyStages(ctx, module, stagesDir(bin)); err != nil {
+		return err
+	}
+	for i, p := range stale {
+		progress(fmt.Sprintf("building %s %s (%d of %d)", p.name, Version, i+1, len(stale)))
+		began := time.Now()
+		if err := compile(ctx, module, bin, p, stamp); err != nil {
+			return err
+		}
+		progress(fmt.Sprintf("built %s in %s", p.name, time.Since(began).Round(time.Second)))
+	}
+	return nil
+}
+
+// podStages are the files of KWOK's module that say how it plays pods: Ready at once, Jobs complete, deletion obeyed.
+var podStages = []string{"pod-ready", "pod-complete", "pod-delete"}
+
+func stagesDir(bin string) string { return filepath.Join(filepath.Dir(bin), "stages") }
+
+// copyStages puts the stages beside the programs, from the version of KWOK that was built.
+func copyStages(ctx context.Context, module, to string) error {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
+	cmd.Dir = module
+	cmd.Env = buildEnv()
+	dir, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("find KWOK's stages: %w", err)
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return fmt.Errorf("copy KWOK's stages: %w", err)
+	}
+	for _, stage := range podStages {
+		b, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "kustomize", "stage", "pod", "fast", stage+".yaml"))
+		if err != nil {
+			return fmt.Errorf("copy KWOK's stages: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(to, stage+".yaml"), b, 0o644); err != nil {
+			return fmt.Errorf("copy KWOK's stages: %w", err)
+		}
+	}
+	return nil
+}
+
+// ldflags set the version that the programs report: without one the API server calls itself v0.0.0 and kubectl warns.
+func ldflags() string {
+	major, minor, _ := strings.Cut(strings.TrimPrefix(Version, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	flags := []string{"-s", "-w"}
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, v := range [][2]string{
+			{"gitVersion", Version}, {"gitMajor", major}, {"gitMinor", minor}, {"gitTreeState", "clean"},
+		} {
+			flags = append(flags, "-X", pkg+"."+v[0]+"="+v[1])
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+func compile(ctx context.Context, module, bin string, p program, stamp string) error {
+	// Compiled beside its place and renamed, so that a build cut short never leaves half a program.
+	partial := filepath.Join(bin, "."+p.name+".partial")
+	defer os.Remove(partial)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", ldflags(), "-o", partial, p.pkg)
+	cmd.Dir = module
+	cmd.Env = buildEnv()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", p.name, err, lastLines(string(out), 20))
+	}
+	if err := os.Rename(partial, filepath.Join(bin, p.name)); err != nil {
+		return fmt.Errorf("build %s: %w", p.name, err)
+	}
+	return os.WriteFile(stampFile(bin, p), []byte(stamp), 0o644)
+}
+
+// buildEnv keeps the caller's flags and workspaces out of the nested module, whose go.mod says all.
+func buildEnv() []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+}
+
+func upToDate(bin string, p program, stamp string) bool {
+	if _, err := os.Stat(filepath.Join(bin, p.name)); err != nil {
+		return false
+	}
+	was, err := os.ReadFile(stampFile(bin, p))
+	return err == nil && string(was) == stamp
+}
+
+func stampFile(bin string, p program) string { return filepath.Join(bin, "."+p.name+".stamp") }
+
+// buildStamp is a digest of everything that decides what the programs are.
+func buildStamp(ctx context.Context, module string) (string, error) {
+	h := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		b, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			return "", fmt.Errorf("find the module of the Kubernetes programs: %w", err)
+		}
+		h.Write(b)
+	}
+	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH")
+	cmd.Dir = module
+	cmd.Env = buildEnv()
+	compiler, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("ask the Go command for its version: %w", err)
+	}
+	h.Write(compiler)
+	h.Write([]byte(ldflags()))
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	if len(lines) > n {
+		lines = lines[len(lines)-n:]
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,419 @@
+// The control plane as a whole: what its programs are told, when it is ready, how it moves to another version, how it
+// stops.
+
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of waiting: one start on a busy machine, one polite stop.
+const (
+	startTimeout = 2 * time.Minute
+	stopGrace    = 3 * time.Second
+	readyPoll    = 50 * time.Millisecond
+)
+
+// stages are what KWOK does as the kubelet of each node; those for pods are KWOK's own.
+//
+//go:embed stages.yaml
+var stages []byte
+
+// Options of a control plane.
+type Options struct {
+	// Name of the cluster, in its certificates and kubeconfig.
+	Name string
+	// Dir for keys, data and logs. It must be empty or absent; it stays after Stop.
+	Dir string
+	// BinDir holds the programs; see Build.
+	BinDir string
+	// Minor is the Kubernetes version that the servers act as, such as "1.35"; empty is that of Version. The programs
+	// can act as any minor from MinMinor on, through Kubernetes' own --emulated-version.
+	Minor string
+	// ServiceCIDR of the cluster, such as "172.20.0.0/16".
+	ServiceCIDR string
+	// PodCIDR that KWOK gives pods addresses from; empty is 100.64.0.0/10.
+	PodCIDR string
+	// Issuer of service account tokens, an https URL; empty is the API server's own name.
+	Issuer string
+	// TokenWebhookURL receives a TokenReview (authentication.k8s.io/v1) for each bearer token that is no service
+	// account's; TokenWebhookCA is the PEM of its authority when it is https. Empty: no webhook.
+	TokenWebhookURL string
+	TokenWebhookCA  []byte
+	// Hosts that the API server's certificate names beside 127.0.0.1 and localhost.
+	Hosts []string
+	// Audit writes every request's metadata to audit.log in Dir.
+	Audit bool
+	// Log hears of programs that died and were started again; nil is silence.
+	Log *slog.Logger
+}
+
+// ControlPlane that runs.
+type ControlPlane struct {
+	// Endpoint of the API server, https on the loopback address.
+	Endpoint string
+	// CA is the PEM of the authority that signed the API server's certificate.
+	CA []byte
+	// AdminCert and AdminKey are the PEMs of a client certificate in system:masters.
+	AdminCert, AdminKey []byte
+	// AdminKubeconfig is a file with the same.
+	AdminKubeconfig string
+
+	options  Options
+	dir      string
+	port     int
+	etcdPort int
+	guard    *guard
+
+	mu sync.Mutex
+	// parts by name, as they run.
+	parts map[string]*process
+	// starting receives the first death of a part while the control plane starts; nil otherwise.
+	starting chan error
+	stopOnce sync.Once
+}
+
+// MinMinor and MaxMinor bound what Options.Minor may be.
+func MinMinor() string { _, minor := ownMinor(); return fmt.Sprintf("1.%d", minor-3) }
+
+// MaxMinor is the minor version of the programs themselves.
+func MaxMinor() string { _, minor := ownMinor(); return fmt.Sprintf("1.%d", minor) }
+
+func ownMinor() (major, minor int) {
+	parts := strings.Split(strings.TrimPrefix(Version, "v"), ".")
+	major, _ = strconv.Atoi(parts[0])
+	minor, _ = strconv.Atoi(parts[1])
+	return major, minor
+}
+
+// CanActAs says whether the programs can act as Kubernetes minor version v, such as "1.35".
+func CanActAs(v string) bool {
+	rest, ok := strings.CutPrefix(v, "1.")
+	if !ok {
+		return false
+	}
+	minor, err := strconv.Atoi(rest)
+	_, own := ownMinor()
+	return err == nil && strconv.Itoa(minor) == rest && minor <= own && minor >= own-3
+}
+
+// Start a control plane and return when it answers: about three seconds. An error carries the last lines of the log of
+// the program that failed. Nothing is left running after an error.
+func Start(ctx context.Context, o Options) (*ControlPlane, error) {
+	if missing := Missing(o.BinDir); len(missing) > 0 {
+		return nil, fmt.Errorf("start cluster %s: %s not built in %s: run `make kubernetes`", o.Name, strings.Join(missing, ", "), o.BinDir)
+	}
+	if o.Minor == "" {
+		o.Minor = MaxMinor()
+	}
+	if !CanActAs(o.Minor) {
+		return nil, fmt.Errorf("start cluster %s: Kubernetes %s cannot act as %s, only as %s to %s", o.Name, Version, o.Minor, MinMinor(), MaxMinor())
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	c, err := prepare(o)
+	if err != nil {
+		return nil, fmt.Errorf("start cluster %s: %w", o.Name, err)
+	}
+	if err := c.start(ctx); err != nil {
+		c.Stop()
+		return nil, fmt.Errorf("start cluster %s: %w", o.Name, err)
+	}
+	return c, nil
+}
+
+// prepare writes everything that the programs read.
+func prepare(o Options) (*ControlPlane, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		return nil, fmt.Errorf("folder %s must be empty: %w", dir, errors.Join(err))
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	c := &ControlPlane{
+		options: o, dir: dir, port: ports[0], etcdPort: ports[1], parts: map[string]*process{},
+		Endpoint:        "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])),
+		AdminKubeconfig: filepath.Join(dir, "admin.kubeconfig"),
+	}
+	if err := c.writeKeys(); err != nil {
+		return nil, err
+	}
+	if err := c.writeConfiguration(); err != nil {
+		return nil, err
+	}
+	c.guard, err = newGuard()
+	return c, err
+}
+
+func (c *ControlPlane) writeKeys() error {
+	ca, err := newAuthority("kubernetes", time.Now())
+	if err != nil {
+		return err
+	}
+	c.CA = ca.PEM
+	if err := os.WriteFile(c.path("ca.crt"), ca.PEM, 0o600); err != nil {
+		return err
+	}
+	if err := serviceAccountKeys(c.dir); err != nil {
+		return err
+	}
+	_, services, err := net.ParseCIDR(c.options.ServiceCIDR)
+	if err != nil {
+		return fmt.Errorf("service CIDR: %w", err)
+	}
+	first := append(net.IP(nil), services.IP...)
+	first[len(first)-1]++
+	hosts := append([]string{
+		"127.0.0.1", "localhost", first.String(),
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+	}, c.options.Hosts...)
+	for _, id := range []struct {
+		file, user string
+		groups     []string
+		hosts      []string
+	}{
+		{"apiserver", "kube-apiserver", nil, hosts},
+		{"etcd", "etcd", nil, []string{"127.0.0.1"}},
+		{"admin", "kubernetes-admin", []string{"system:masters"}, nil},
+		{"kube-controller-manager", "system:kube-controller-manager", nil, nil},
+		{"kube-scheduler", "system:kube-scheduler", nil, nil},
+		// KWOK is every kubelet at once and plays their parts on nodes it does not own.
+		{"kwok", "kwok", []string{"system:masters"}, nil},
+	} {
+		p, err := ca.issue(id.user, id.groups, id.hosts)
+		if err != nil {
+			return err
+		}
+		if err := p.write(c.dir, id.file); err != nil {
+			return err
+		}
+		if id.file == "admin" {
+			c.AdminCert, c.AdminKey = p.Cert, p.Key
+		}
+		config := kubeconfig(c.options.Name, c.Endpoint, ca.PEM, id.user, p)
+		if err := os.WriteFile(c.path(id.file+".kubeconfig"), config, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *ControlPlane) writeConfiguration() error {
+	if err := os.WriteFile(c.path("stages.yaml"), stages, 0o600); err != nil {
+		return err
+	}
+	if c.options.Audit {
+		const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
+		if err := os.WriteFile(c.path("audit-policy.yaml"), []byte(policy), 0o600); err != nil {
+			return err
+		}
+	}
+	if c.options.TokenWebhookURL == "" {
+		return nil
+	}
+	webhook := kubeconfig("authenticator", c.options.TokenWebhookURL, c.options.TokenWebhookCA, "kube-apiserver", pair{})
+	return os.WriteFile(c.path("token-webhook.yaml"), webhook, 0o600)
+}
+
+// start the programs and wait until the API server and the controllers answer.
+func (c *ControlPlane) start(ctx context.Context) error {
+	c.starting = make(chan error, 8)
+	defer func() {
+		c.mu.Lock()
+		c.starting = nil
+		c.mu.Unlock()
+	}()
+	if err := c.launch("etcd", c.etcdArguments()); err != nil {
+		return err
+	}
+	return c.startServers(ctx)
+}
+
+// startServers starts all but etcd.
+func (c *ControlPlane) startServers(ctx context.Context) error {
+	if err := c.launch("kube-apiserver", c.apiserverArguments()); err != nil {
+		return err
+	}
+	if err := c.await(ctx, "the API server", "/readyz", nil); err != nil {
+		return err
+	}
+	for name, arguments := range map[string][]string{
+		"kube-controller-manager": c.controllerManagerArguments(),
+		"kube-scheduler":          c.schedulerArguments(),
+		"kwok":                    c.kwokArguments(),
+	} {
+		if err := c.launch(name, arguments); err != nil {
+			return err
+		}
+	}
+	// Made by the controller manager: pods need it, so a cluster without it is not ready.
+	return c.await(ctx, "the controllers", "/api/v1/namespaces/default/serviceaccounts/default", nil)
+}
+
+// SetMinor moves a running control plane to Kubernetes minor version minor, such as "1.36": the servers stop and start
+// again as that version while etcd keeps the data. The API does not answer for about two seconds.
+func (c *ControlPlane) SetMinor(ctx context.Context, minor string) error {
+	if !CanActAs(minor) {
+		return fmt.Errorf("Kubernetes %s cannot act as %s, only as %s to %s", Version, minor, MinMinor(), MaxMinor())
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	c.stopParts("kwok", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
+	c.mu.Lock()
+	c.options.Minor = minor
+	c.starting = make(chan error, 8)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.starting = nil
+		c.mu.Unlock()
+	}()
+	return c.startServers(ctx)
+}
+
+// Stop ends all programs and returns when they are gone. It may be called more than once.
+func (c *ControlPlane) Stop() {
+	c.stopOnce.Do(func() {
+		c.stopParts("kwok", "kube-scheduler", "kube-controller-manager")
+		c.stopParts("kube-apiserver")
+		c.stopParts("etcd")
+		c.guard.release()
+	})
+}
+
+// stopParts stops those of the named programs that run, all at once.
+func (c *ControlPlane) stopParts(names ...string) {
+	var wg sync.WaitGroup
+	for _, name := range names {
+		c.mu.Lock()
+		p := c.parts[name]
+		delete(c.parts, name)
+		c.mu.Unlock()
+		if p != nil {
+			wg.Go(func() { p.stop(stopGrace) })
+		}
+	}
+	wg.Wait()
+}
+
+func (c *ControlPlane) launch(name string, arguments []string) error {
+	argv := append([]string{filepath.Join(c.options.BinDir, name)}, arguments...)
+	p, err := startProcess(name, c.dir, argv, c.guard, c.partDied)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.parts[name] = p
+	return nil
+}
+
+func (c *ControlPlane) partDied(p *process, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.starting != nil {
+		select {
+		case c.starting <- fmt.Errorf("%w; the end of %s:\n%s", err, p.logFile, p.tail(12)):
+		default:
+		}
+		return
+	}
+	c.options.Log.Warn("a program of a control plane died and is started again", "cluster", c.options.Name, "program", p.name, "error", err, "log", p.logFile)
+}
+
+// await polls path until it answers 200. A program that dies meanwhile ends the wait.
+func (c *ControlPlane) await(ctx context.Context, what, path string, last error) error {
+	client, err := c.adminClient()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	tick := time.NewTicker(readyPoll)
+	defer tick.Stop()
+	for {
+		if last = get(ctx, client, c.Endpoint+path); last == nil {
+			return nil
+		}
+		select {
+		case err := <-c.starting:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not become ready: %w: %w", what, ctx.Err(), last)
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *ControlPlane) adminClient() (*http.Client, error) {
+	certificate, err := tls.X509KeyPair(c.AdminCert, c.AdminKey)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.CA)
+	return &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}},
+		Timeout:   5 * time.Second,
+	}, nil
+}
+
+func get(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(res.Body, 2<<10))
+	return fmt.Errorf("%s: %s", res.Status, bytes.TrimSpace(body))
+}
+
+func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, name) }
+
+// freePorts finds loopback ports that nothing uses.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		// Held until all are found, so that they differ.
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
