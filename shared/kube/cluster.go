@@ -1,0 +1,75 @@
+// Package kube is a cluster's own API, as drover's functions use it.
+package kube
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eks/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// ErrNoCluster says that EKS knows no such cluster, or that it is not there yet.
+var ErrNoCluster = errors.New("the EKS cluster is not there")
+
+// Clusters opens the APIs of clusters.
+type Clusters struct {
+	eks     *eks.Client
+	presign *sts.PresignClient
+}
+
+// NewClusters returns the clusters of an account.
+func NewClusters(client *eks.Client, identity *sts.Client) *Clusters {
+	return &Clusters{client, sts.NewPresignClient(identity)}
+}
+
+// Cluster is one cluster's API.
+type Cluster struct {
+	// Version of the control plane, such as "1.36".
+	Version string
+	api     dynamic.Interface
+}
+
+// callTimeout bounds one call to an API server that does not answer.
+const callTimeout = 10 * time.Second
+
+// Open finds a cluster's endpoint and signs in. Its token lasts for longer than a function runs.
+func (c *Clusters) Open(ctx context.Context, cluster string) (*Cluster, error) {
+	name := names.EKSCluster(cluster)
+	out, err := c.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &name})
+	if err != nil {
+		if fault.Code(err) == "ResourceNotFoundException" {
+			return nil, fmt.Errorf("EKS cluster %s: %w", name, ErrNoCluster)
+		}
+		return nil, fmt.Errorf("describing EKS cluster %s: %w", name, err)
+	}
+	if out.Cluster.Status == types.ClusterStatusCreating || out.Cluster.Endpoint == nil {
+		return nil, fmt.Errorf("EKS cluster %s is %s: %w", name, out.Cluster.Status, ErrNoCluster)
+	}
+	ca, err := base64.StdEncoding.DecodeString(aws.ToString(out.Cluster.CertificateAuthority.Data))
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate authority of EKS cluster %s: %w", name, err)
+	}
+	token, err := Token(ctx, c.presign, name)
+	if err != nil {
+		return nil, err
+	}
+	api, err := dynamic.NewForConfig(&rest.Config{
+		Host: *out.Cluster.Endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+		UserAgent: "drover", QPS: -1, // the API server's priority and fairness decides, not a client's own limit
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to EKS cluster %s: %w", name, err)
+	}
+	return &Cluster{Version: aws.ToString(out.Cluster.Version), api: api}, nil
+}
