@@ -1,0 +1,27 @@
+package iam
+
+import "fmt"
+
+// Error is an AWS error as an API returns it. It is the SDK's smithy.APIError too, so that in-process callers classify
+// it as they do errors that came over the wire.
+type Error struct {
+	Code, Message string
+	// Status is the HTTP status; 0 means 400.
+	Status int
+}
+
+func (e *Error) Error() string        { return e.Code + ": " + e.Message }
+func (e *Error) ErrorCode() string    { return e.Code }
+func (e *Error) ErrorMessage() string { return e.Message }
+
+// HTTPStatus is the status that the error is sent with.
+func (e *Error) HTTPStatus() int {
+	if e.Status == 0 {
+		return 400
+	}
+	return e.Status
+}
+
+func errorf(status int, code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Status: status}
+}

@@ -1,0 +1,253 @@
+package iam
+
+// Policy evaluation: which statements apply to a request and what they decide together.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
+
+import (
+	"strings"
+)
+
+// Principal is who makes a request, as Principal elements name it.
+type Principal struct {
+	// ARN of the caller: arn:…:sts::…:assumed-role/role/session or arn:…:iam::…:user/name. Empty for services.
+	ARN string
+	// RoleARN of an assumed role's role.
+	RoleARN string
+	// Account id of the caller.
+	Account string
+	// Service such as events.amazonaws.com, when a service calls on its own behalf.
+	Service string
+	// Federated provider ARN of sts:AssumeRoleWithWebIdentity.
+	Federated string
+}
+
+// Decision of one policy, or of several together.
+type Decision int
+
+// Decisions. NoMatch is the implicit deny.
+const (
+	NoMatch Decision = iota
+	Allowed
+	Denied
+)
+
+// EvaluateResourcePolicy decides a request by one resource-based policy. Keys of context are condition keys; a key
+// with several values holds them joined by Values.
+func EvaluateResourcePolicy(policy *Policy, principal Principal, action, resource string, context map[string]string) Decision {
+	if policy == nil {
+		return NoMatch
+	}
+	return policy.evaluate(&request{action: action, resource: resource, principal: &principal, context: foldKeys(context)})
+}
+
+// Values joins the values of a condition key that has several, such as aws:TagKeys.
+func Values(values ...string) string { return strings.Join(values, "\n") }
+
+// request is what policies are asked about. principal is nil for identity policies, where it always matches.
+type request struct {
+	action, resource string
+	principal        *Principal
+	context          map[string][]string // keys in lower case
+}
+
+func foldKeys(context map[string]string) map[string][]string {
+	folded := make(map[string][]string, len(context))
+	for k, v := range context {
+		folded[strings.ToLower(k)] = strings.Split(v, "\n")
+	}
+	return folded
+}
+
+func (p *Policy) evaluate(r *request) Decision {
+	decision := NoMatch
+	for i := range p.Statements {
+		s := &p.Statements[i]
+		if !s.matches(r) {
+			continue
+		}
+		if !s.Allow {
+			return Denied
+		}
+		decision = Allowed
+	}
+	return decision
+}
+
+func (s *Statement) matches(r *request) bool {
+	if r.principal != nil && !s.matchesPrincipal(r.principal) {
+		return false
+	}
+	if len(s.Actions) > 0 && !anyGlob(s.Actions, r.action) || len(s.NotActions) > 0 && anyGlob(s.NotActions, r.action) {
+		return false
+	}
+	if len(s.Resources) > 0 && !s.anyResource(s.Resources, r) || len(s.NotResources) > 0 && s.anyResource(s.NotResources, r) {
+		return false
+	}
+	for _, c := range s.Conditions {
+		if !c.holds(r, s.variables) {
+			return false
+		}
+	}
+	return true
+}
+
+// anyGlob matches actions, which ignore case.
+func anyGlob(patterns []string, action string) bool {
+	for _, p := range patterns {
+		if glob(strings.ToLower(p), strings.ToLower(action)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Statement) anyResource(patterns []string, r *request) bool {
+	for _, p := range patterns {
+		if s.variables {
+			expanded, ok := expand(p, r.context)
+			if !ok {
+				continue
+			}
+			p = expanded
+		}
+		if glob(p, r.resource) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Statement) matchesPrincipal(p *Principal) bool {
+	if s.Principals != nil {
+		return s.Principals.includes(p)
+	}
+	if s.NotPrincipals != nil {
+		return !s.NotPrincipals.includes(p)
+	}
+	return false
+}
+
+func (set *PrincipalSet) includes(p *Principal) bool {
+	if set.Everyone {
+		return true
+	}
+	if p.Service != "" {
+		return contains(set.Services, p.Service)
+	}
+	if p.Federated != "" {
+		return contains(set.Federated, p.Federated)
+	}
+	for _, arn := range set.AWS {
+		// An account id, or its root, is every principal of the account.
+		if arn == p.Account || strings.HasSuffix(arn, ":iam::"+p.Account+":root") {
+			return p.Account != ""
+		}
+		if arn == p.ARN || p.RoleARN != "" && arn == p.RoleARN {
+			return true
+		}
+	}
+	return false
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Substituted values may hold * and ?, which then mean themselves: they stand in the pattern as these runes.
+const (
+	literalStar     = '\uE000'
+	literalQuestion = '\uE001'
+	literalDollar   = '\uE002'
+)
+
+var literals = strings.NewReplacer("*", string(literalStar), "?", string(literalQuestion))
+var unliterals = strings.NewReplacer(string(literalStar), "*", string(literalQuestion), "?", string(literalDollar), "$")
+
+// expand replaces policy variables: ${key}, ${key, 'default'}, and ${*}, ${?}, ${$} for the characters themselves. It
+// is false when a variable has no value: the pattern then matches nothing.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
+func expand(pattern string, context map[string][]string) (string, bool) {
+	if !strings.Contains(pattern, "${") {
+		return pattern, true
+	}
+	var out strings.Builder
+	for {
+		start := strings.Index(pattern, "${")
+		if start < 0 {
+			break
+		}
+		end := strings.Index(pattern[start:], "}")
+		if end < 0 {
+			break
+		}
+		name := pattern[start+2 : start+end]
+		out.WriteString(pattern[:start])
+		pattern = pattern[start+end+1:]
+		switch name {
+		case "*":
+			out.WriteRune(literalStar)
+			continue
+		case "?":
+			out.WriteRune(literalQuestion)
+			continue
+		case "$":
+			out.WriteRune(literalDollar)
+			continue
+		}
+		name, fallback, hasFallback := strings.Cut(name, ",")
+		values := context[strings.ToLower(strings.TrimSpace(name))]
+		switch {
+		case len(values) == 1:
+			out.WriteString(literals.Replace(values[0]))
+		case hasFallback && len(values) == 0:
+			out.WriteString(literals.Replace(strings.Trim(strings.TrimSpace(fallback), "'")))
+		default:
+			return "", false
+		}
+	}
+	out.WriteString(pattern)
+	return out.String(), true
+}
+
+// glob matches * (any characters) and ? (one character).
+func glob(pattern, s string) bool {
+	p, t := []rune(pattern), []rune(s)
+	star, mark := -1, 0
+	i, j := 0, 0
+	for j < len(t) {
+		switch {
+		case i < len(p) && p[i] == '*':
+			star, mark = i, j
+			i++
+		case i < len(p) && (p[i] == '?' || same(p[i], t[j])):
+			i++
+			j++
+		case star >= 0:
+			mark++
+			i, j = star+1, mark
+		default:
+			return false
+		}
+	}
+	for i < len(p) && p[i] == '*' {
+		i++
+	}
+	return i == len(p)
+}
+
+func same(p, t rune) bool {
+	switch p {
+	case literalStar:
+		return t == '*'
+	case literalQuestion:
+		return t == '?'
+	case literalDollar:
+		return t == '$'
+	}
+	return p == t
+}

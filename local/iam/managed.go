@@ -1,0 +1,131 @@
+package iam
+
+// Managed policies: the account's own, and those of AWS that drover's templates attach.
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// awsManaged are the policies of AWS by path and name. The local account itself evaluates calls under the two that
+// functions carry; the others are for callers inside clusters (kubelets, add-ons), which make no calls here, so that
+// theirs allow nothing.
+// https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
+var awsManaged = map[string]string{
+	"service-role/AWSLambdaBasicExecutionRole": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["logs:CreateLogGroup","logs:CreateLogStream","logs:PutLogEvents"],"Resource":"*"}]}`,
+	"AWSXRayDaemonWriteAccess":                 `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["xray:PutTraceSegments","xray:PutTelemetryRecords","xray:GetSamplingRules","xray:GetSamplingTargets","xray:GetSamplingStatisticSummaries"],"Resource":["*"]}]}`,
+	"AmazonEKSClusterPolicy":                   allowsNothing,
+	"AmazonEKSVPCResourceController":           allowsNothing,
+	"AmazonEKSWorkerNodePolicy":                allowsNothing,
+	"AmazonEKSWorkerNodeMinimalPolicy":         allowsNothing,
+	"AmazonEKS_CNI_Policy":                     allowsNothing,
+	"AmazonEC2ContainerRegistryPullOnly":       allowsNothing,
+	"AmazonEC2ContainerRegistryReadOnly":       allowsNothing,
+	"AmazonSSMManagedInstanceCore":             allowsNothing,
+	"CloudWatchAgentServerPolicy":              allowsNothing,
+	"service-role/AmazonEBSCSIDriverPolicy":    allowsNothing,
+	"AmazonEBSCSIDriverPolicyV2":               allowsNothing,
+	"service-role/AmazonEBSCSIDriverPolicyV2":  allowsNothing,
+	"service-role/AmazonEFSCSIDriverPolicy":    allowsNothing,
+}
+
+const allowsNothing = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"none:None","Resource":"arn:aws:none:::none"}]}`
+
+// policy finds a managed policy by ARN. The lock is held.
+func (s *Service) policy(arn string) (*ManagedPolicy, error) {
+	if p, ok := s.policies[arn]; ok {
+		return p, nil
+	}
+	if rest, ok := strings.CutPrefix(arn, "arn:"+s.Partition+":iam::aws:policy/"); ok {
+		if document, ok := awsManaged[rest]; ok {
+			parsed, err := ParsePolicy(document, false)
+			if err != nil {
+				return nil, err
+			}
+			i := strings.LastIndex(rest, "/") + 1
+			p := &ManagedPolicy{ARN: arn, Path: "/" + rest[:i], Name: rest[i:], ID: "ANPA" + strings.ToUpper(rest[i:]), Document: document, parsed: parsed}
+			s.policies[arn] = p
+			return p, nil
+		}
+	}
+	return nil, errorf(404, "NoSuchEntity", "Policy %s does not exist or is not attachable.", arn)
+}
+
+// ManagedPolicy by ARN; NoSuchEntity when there is none.
+func (s *Service) ManagedPolicy(arn string) (ManagedPolicy, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := s.policy(arn)
+	if err != nil {
+		return ManagedPolicy{}, err
+	}
+	return *p, nil
+}
+
+// ManagedPolicies of the account itself, by ARN.
+func (s *Service) ManagedPolicies() []ManagedPolicy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []ManagedPolicy
+	for _, arn := range slices.Sorted(maps.Keys(s.policies)) {
+		if !strings.Contains(arn, ":iam::aws:") {
+			list = append(list, *s.policies[arn])
+		}
+	}
+	return list
+}
+
+// CreatePolicy makes a managed policy of Name, Path, Description, Document and Tags.
+func (s *Service) CreatePolicy(p ManagedPolicy) (ManagedPolicy, error) {
+	parsed, err := ParsePolicy(p.Document, false)
+	if err != nil {
+		return ManagedPolicy{}, err
+	}
+	if err := checkName("policyName", p.Name, 128); err != nil {
+		return ManagedPolicy{}, err
+	}
+	if p.Path == "" {
+		p.Path = "/"
+	}
+	p.ARN, p.ID, p.Created, p.parsed = s.arn("policy", p.Path, p.Name), "ANPA"+randomText(upper, 17), s.clock.Now(), parsed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.policies[p.ARN]; ok {
+		return ManagedPolicy{}, errorf(409, "EntityAlreadyExists", "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
+	}
+	s.policies[p.ARN] = &p
+	return p, nil
+}
+
+// SetPolicyDocument replaces the document of a managed policy of the account.
+func (s *Service) SetPolicyDocument(arn, document string) error {
+	parsed, err := ParsePolicy(document, false)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.policies[arn]
+	if !ok || strings.Contains(arn, ":iam::aws:") {
+		return errorf(404, "NoSuchEntity", "Policy %s was not found.", arn)
+	}
+	p.Document, p.parsed = document, parsed
+	return nil
+}
+
+// DeletePolicy removes a managed policy that nothing is attached to.
+func (s *Service) DeletePolicy(arn string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.policies[arn]; !ok || strings.Contains(arn, ":iam::aws:") {
+		return errorf(404, "NoSuchEntity", "Policy %s was not found.", arn)
+	}
+	for _, r := range s.roles {
+		if slices.Contains(r.Attached, arn) {
+			return errorf(409, "DeleteConflict", "Cannot delete a policy attached to entities.")
+		}
+	}
+	delete(s.policies, arn)
+	return nil
+}

@@ -1,0 +1,255 @@
+package iam
+
+// Signature Version 4, the verifying side: the signature is computed again from the request and the caller's secret.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	signingAlgorithm = "AWS4-HMAC-SHA256"
+	signingTime      = "20060102T150405Z"
+	// maxSkew is how far a request's time may be from the account's.
+	maxSkew = 15 * time.Minute
+	// maxPresigned is how long a presigned URL may be valid.
+	maxPresigned = 7 * 24 * time.Hour
+)
+
+// Signature is what a request claims about itself. Nothing of it is verified yet.
+type Signature struct {
+	AccessKeyID, Date, Region, Service string
+	SignedHeaders                      []string
+	Signature, SessionToken            string
+	Time                               time.Time
+	// Expires is the validity of a presigned URL, 0 for signed headers.
+	Expires time.Duration
+
+	presigned bool
+}
+
+// ParseSignature finds the signature of a request, in its Authorization header or its query. Codes:
+// MissingAuthenticationToken, IncompleteSignature.
+func ParseSignature(r *http.Request) (*Signature, error) {
+	query := r.URL.Query()
+	if query.Has("X-Amz-Signature") || query.Has("X-Amz-Credential") {
+		return parsePresigned(query)
+	}
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		return nil, errorf(403, "MissingAuthenticationToken", "Missing Authentication Token")
+	}
+	rest, ok := strings.CutPrefix(header, signingAlgorithm+" ")
+	if !ok {
+		return nil, errorf(403, "IncompleteSignature", "Authorization header requires the algorithm %s.", signingAlgorithm)
+	}
+	fields := map[string]string{}
+	for _, part := range strings.Split(rest, ",") {
+		k, v, _ := strings.Cut(strings.TrimSpace(part), "=")
+		fields[k] = v
+	}
+	for _, k := range []string{"Credential", "Signature", "SignedHeaders"} {
+		if fields[k] == "" {
+			return nil, errorf(403, "IncompleteSignature", "Authorization header requires '%s' parameter.", k)
+		}
+	}
+	s := &Signature{Signature: fields["Signature"], SignedHeaders: strings.Split(fields["SignedHeaders"], ";"), SessionToken: r.Header.Get("X-Amz-Security-Token")}
+	if err := s.parseScope(fields["Credential"]); err != nil {
+		return nil, err
+	}
+	return s, s.parseTime(r.Header.Get("X-Amz-Date"))
+}
+
+func parsePresigned(query url.Values) (*Signature, error) {
+	for _, k := range []string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date"} {
+		if query.Get(k) == "" {
+			return nil, errorf(403, "IncompleteSignature", "AWS query-string parameters must include '%s'.", k)
+		}
+	}
+	if query.Get("X-Amz-Algorithm") != signingAlgorithm {
+		return nil, errorf(403, "IncompleteSignature", "X-Amz-Algorithm must be %s.", signingAlgorithm)
+	}
+	s := &Signature{
+		Signature: query.Get("X-Amz-Signature"), SignedHeaders: strings.Split(query.Get("X-Amz-SignedHeaders"), ";"),
+		SessionToken: query.Get("X-Amz-Security-Token"), presigned: true, Expires: maxSkew,
+	}
+	if text := query.Get("X-Amz-Expires"); text != "" {
+		seconds, err := strconv.Atoi(text)
+		if err != nil || seconds < 1 || time.Duration(seconds)*time.Second > maxPresigned {
+			return nil, errorf(403, "IncompleteSignature", "X-Amz-Expires must be between 1 and 604800 seconds, not %q.", text)
+		}
+		s.Expires = time.Duration(seconds) * time.Second
+	}
+	if err := s.parseScope(query.Get("X-Amz-Credential")); err != nil {
+		return nil, err
+	}
+	return s, s.parseTime(query.Get("X-Amz-Date"))
+}
+
+func (s *Signature) parseScope(credential string) error {
+	parts := strings.Split(credential, "/")
+	if len(parts) != 5 || parts[4] != "aws4_request" {
+		return errorf(403, "IncompleteSignature", "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '%s'", credential)
+	}
+	s.AccessKeyID, s.Date, s.Region, s.Service = parts[0], parts[1], parts[2], parts[3]
+	return nil
+}
+
+func (s *Signature) parseTime(text string) error {
+	t, err := time.Parse(signingTime, text)
+	if err != nil {
+		return errorf(403, "IncompleteSignature", "Authorization requires a valid 'X-Amz-Date', got %q.", text)
+	}
+	if !strings.HasPrefix(text, s.Date) {
+		return errorf(403, "SignatureDoesNotMatch", "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s', from '%s'.", s.Date, text[:8], text)
+	}
+	s.Time = t
+	return nil
+}
+
+// Verify checks the signature of a request whose body has the given SHA-256 (hex, or UNSIGNED-PAYLOAD) and returns the
+// caller. Codes: InvalidClientTokenId, ExpiredToken, SignatureDoesNotMatch.
+func (s *Service) Verify(r *http.Request, sig *Signature, payloadHash string) (Caller, error) {
+	caller, secret, token, err := s.Caller(sig.AccessKeyID)
+	if err != nil {
+		return Caller{}, err
+	}
+	if !hmac.Equal([]byte(token), []byte(sig.SessionToken)) {
+		return Caller{}, errorf(403, "InvalidClientTokenId", "The security token included in the request is invalid.")
+	}
+	now := s.clock.Now()
+	switch age := now.Sub(sig.Time); {
+	case age < -maxSkew:
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Signature not yet current: %s is still later than %s (%s + 15 min.)", sig.Time.Format(signingTime), now.Add(maxSkew).Format(signingTime), now.Format(signingTime))
+	case !sig.presigned && age > maxSkew:
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Signature expired: %s is now earlier than %s (%s - 15 min.)", sig.Time.Format(signingTime), now.Add(-maxSkew).Format(signingTime), now.Format(signingTime))
+	case sig.presigned && age > sig.Expires:
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Signature expired: %s is now earlier than %s (%s - %d s)", sig.Time.Format(signingTime), now.Add(-sig.Expires).Format(signingTime), now.Format(signingTime), int(sig.Expires.Seconds()))
+	}
+	if !slices.Contains(sig.SignedHeaders, "host") {
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "'Host' or ':authority' must be a 'SignedHeader' in the AWS Authorization.")
+	}
+	canonical := canonicalRequest(r, sig, payloadHash)
+	hash := sha256.Sum256([]byte(canonical))
+	scope := strings.Join([]string{sig.Date, sig.Region, sig.Service, "aws4_request"}, "/")
+	text := strings.Join([]string{signingAlgorithm, sig.Time.Format(signingTime), scope, hex.EncodeToString(hash[:])}, "\n")
+	key := []byte("AWS4" + secret)
+	for _, part := range []string{sig.Date, sig.Region, sig.Service, "aws4_request", text} {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(part))
+		key = mac.Sum(nil)
+	}
+	if !hmac.Equal([]byte(hex.EncodeToString(key)), []byte(sig.Signature)) {
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+	}
+	return caller, nil
+}
+
+func canonicalRequest(r *http.Request, sig *Signature, payloadHash string) string {
+	path := r.URL.EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	if sig.Service != "s3" {
+		path = escapePath(path) // every service but S3 signs the path escaped once more
+	}
+	var headers strings.Builder
+	for _, name := range sig.SignedHeaders {
+		var value string
+		switch name {
+		case "host":
+			value = r.Host
+		case "content-length":
+			value = strconv.FormatInt(r.ContentLength, 10)
+		default:
+			values := slices.Clone(r.Header.Values(name))
+			for i, v := range values {
+				values[i] = strings.Join(strings.Fields(v), " ")
+			}
+			value = strings.Join(values, ",")
+		}
+		headers.WriteString(name + ":" + value + "\n")
+	}
+	return strings.Join([]string{r.Method, path, canonicalQuery(r.URL.Query()), headers.String(), strings.Join(sig.SignedHeaders, ";"), payloadHash}, "\n")
+}
+
+func canonicalQuery(query url.Values) string {
+	var pairs []string
+	for _, k := range slices.SortedFunc(maps.Keys(query), func(a, b string) int { return strings.Compare(escape(a), escape(b)) }) {
+		if k == "X-Amz-Signature" {
+			continue
+		}
+		values := slices.Clone(query[k])
+		slices.SortFunc(values, func(a, b string) int { return strings.Compare(escape(a), escape(b)) })
+		for _, v := range values {
+			pairs = append(pairs, escape(k)+"="+escape(v))
+		}
+	}
+	return strings.Join(pairs, "&")
+}
+
+func escapePath(path string) string {
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		segments[i] = escape(s)
+	}
+	return strings.Join(segments, "/")
+}
+
+// escape leaves the unreserved characters of RFC 3986 alone.
+func escape(s string) string {
+	const hexadecimal = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-_.~", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.Write([]byte{'%', hexadecimal[c>>4], hexadecimal[c&15]})
+	}
+	return b.String()
+}
+
+// VerifyPresigned checks a presigned GetCallerIdentity URL, which is what an EKS token holds, as the cluster's
+// authenticator does: it must be signed with the header x-k8s-aws-id, whose value is cluster, and be of the last 15 minutes.
+// https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster
+func (s *Service) VerifyPresigned(_ context.Context, presigned, cluster string) (Caller, error) {
+	u, err := url.Parse(presigned)
+	if err != nil {
+		return Caller{}, errorf(403, "AccessDenied", "the token holds no URL: %v", err)
+	}
+	query := u.Query()
+	if u.Scheme != "https" && u.Scheme != "http" || u.Path != "/" && u.Path != "" || query.Get("Action") != "GetCallerIdentity" || query.Get("Version") != "2011-06-15" {
+		return Caller{}, errorf(403, "AccessDenied", "the token is not a presigned GetCallerIdentity call")
+	}
+	for k := range query {
+		if k != "Action" && k != "Version" && !strings.HasPrefix(k, "X-Amz-") && k != "x-amz-content-sha256" {
+			return Caller{}, errorf(403, "AccessDenied", "the token has the parameter %q, which is not allowed", k)
+		}
+	}
+	sig, err := parsePresigned(query)
+	if err != nil {
+		return Caller{}, err
+	}
+	if sig.Service != "sts" {
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Credential should be scoped to correct service: 'sts'.")
+	}
+	if !slices.Contains(sig.SignedHeaders, "x-k8s-aws-id") {
+		return Caller{}, errorf(403, "AccessDenied", "the token does not sign the header x-k8s-aws-id")
+	}
+	sig.Expires = maxSkew // STS takes these for 15 minutes whatever X-Amz-Expires says
+	r := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{"X-K8s-Aws-Id": {cluster}}}
+	empty := sha256.Sum256(nil)
+	return s.Verify(r, sig, hex.EncodeToString(empty[:]))
+}
