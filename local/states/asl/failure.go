@@ -1,0 +1,88 @@
+package asl
+
+// Errors as state machines see them: a name and a cause.
+// https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"time"
+)
+
+// Reserved error names.
+const (
+	errAll          = "States.ALL"
+	errBranchFailed = "States.BranchFailed"
+	errDataLimit    = "States.DataLimitExceeded"
+	errHeartbeat    = "States.HeartbeatTimeout"
+	errNoChoice     = "States.NoChoiceMatched"
+	errPermissions  = "States.Permissions"
+	errQuery        = "States.QueryEvaluationError"
+	errRuntime      = "States.Runtime"
+	errTaskFailed   = "States.TaskFailed"
+	errTimeout      = "States.Timeout"
+)
+
+// Failure is how a task, a state or an execution fails. A Task function returns one to set the name that Retry and
+// Catch match; any other error is States.TaskFailed.
+type Failure struct {
+	Name, Cause string
+	// recorded is true once the history says that an expression failed.
+	recorded bool
+}
+
+func (f *Failure) Error() string {
+	if f.Cause == "" {
+		return f.Name
+	}
+	return f.Name + ": " + f.Cause
+}
+
+// ErrorOutput is $states.errorOutput, and what a Catch without Output passes on.
+func (f *Failure) ErrorOutput() json.RawMessage {
+	return encode(struct{ Error, Cause string }{f.Name, f.Cause})
+}
+
+func asFailure(err error) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return &Failure{Name: errTaskFailed, Cause: err.Error()}
+}
+
+// matches says whether an ErrorEquals list speaks of this failure.
+func (f *Failure) matches(names []string) bool {
+	switch f.Name {
+	case errRuntime:
+		return false // ends the execution whatever is written
+	case errDataLimit:
+		return slices.Contains(names, errDataLimit)
+	}
+	for _, n := range names {
+		switch {
+		case n == errAll, n == f.Name:
+			return true
+		case n == errTaskFailed && f.Name != errTimeout && f.Name != errHeartbeat:
+			return true
+		case n == errTimeout && f.Name == errHeartbeat:
+			return true
+		}
+	}
+	return false
+}
+
+// delay before attempt number n of this retrier, the first being 1. chance is from 0 up to 1.
+func (r retrier) delay(n int, chance func() float64) time.Duration {
+	d := float64(r.interval) * math.Pow(r.backoff, float64(n-1))
+	if r.maxDelay > 0 {
+		d = min(d, float64(r.maxDelay))
+	}
+	d = min(d, float64(maxSeconds*time.Second))
+	if r.jitter {
+		d *= chance()
+	}
+	return time.Duration(d)
+}

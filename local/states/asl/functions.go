@@ -1,0 +1,170 @@
+package asl
+
+// The functions that Step Functions adds to JSONata, and those that differ from gnata's.
+// https://docs.aws.amazon.com/step-functions/latest/dg/transforming-data.html#jsonata-functions-provided-by-sfn
+
+import (
+	"context"
+	"crypto/md5"  // #nosec G501 -- an algorithm that $hash offers
+	"crypto/sha1" // #nosec G505 -- likewise
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"math/rand/v2"
+
+	"github.com/google/uuid"
+	"github.com/recolabs/gnata"
+)
+
+// baseEnvironment holds all functions. Each evaluation clones it: binding into it would share variables.
+var baseEnvironment = gnata.NewCustomEnv(map[string]gnata.CustomFunc{
+	"partition": partition,
+	"range":     numberRange,
+	"hash":      hashOf,
+	"random":    random,
+	"uuid":      func([]any, any) (any, error) { return uuid.NewString(), nil },
+	"parse":     parseJSON,
+	"eval": func([]any, any) (any, error) {
+		return nil, fmt.Errorf("$eval is not part of the JSONata of Step Functions")
+	},
+})
+
+// gnata keeps the array around the only element that $filter finds, and gives $now nanoseconds; JSONata does not.
+// $distinct stays gnata's: it unwraps a single distinct value, as JSONata does for values collected by a path and does
+// not for an array that was one from the start.
+func init() {
+	filter, _ := baseEnvironment.Lookup("filter")
+	baseEnvironment.Bind("gnataFilter", filter)
+	for name, lambda := range map[string]string{
+		"filter": `function($a, $f) { ($r := $gnataFilter($a, $f); $count($r) = 1 ? $r[0] : $r) }`,
+		"now":    `function($p, $z) { $fromMillis($millis(), $p, $z) }`,
+	} {
+		compiled, err := gnata.Compile(lambda)
+		if err != nil {
+			panic(err)
+		}
+		f, err := compiled.EvalWithCustomFuncs(context.Background(), nil, baseEnvironment)
+		if err != nil {
+			panic(err)
+		}
+		baseEnvironment.Bind(name, f)
+	}
+}
+
+// partition cuts an array into arrays of at most size elements.
+func partition(args []any, _ any) (any, error) {
+	if len(args) != 2 || args[0] == nil {
+		return nil, argumentError("partition", "an array and a size", args)
+	}
+	array, ok := args[0].([]any)
+	if !ok {
+		array = []any{args[0]}
+	}
+	size, ok := integer(args[1])
+	if !ok || size < 1 {
+		return nil, argumentError("partition", "an array and a positive integer", args)
+	}
+	parts := []any{}
+	for len(array) > size {
+		parts = append(parts, array[:size:size])
+		array = array[size:]
+	}
+	if len(array) > 0 {
+		parts = append(parts, array)
+	}
+	return parts, nil
+}
+
+// maxRange bounds what $range makes, as States.ArrayRange does.
+const maxRange = 1000
+
+// numberRange lists the integers from first to last, both included, by step.
+func numberRange(args []any, _ any) (any, error) {
+	if len(args) != 3 {
+		return nil, argumentError("range", "first, last and step", args)
+	}
+	first, ok1 := integer(args[0])
+	last, ok2 := integer(args[1])
+	step, ok3 := integer(args[2])
+	if !ok1 || !ok2 || !ok3 || step == 0 {
+		return nil, argumentError("range", "three integers, the last not zero", args)
+	}
+	list := []any{}
+	for n := first; step > 0 && n <= last || step < 0 && n >= last; n += step {
+		if len(list) == maxRange {
+			return nil, fmt.Errorf("$range makes at most %d numbers", maxRange)
+		}
+		list = append(list, float64(n))
+	}
+	return list, nil
+}
+
+var algorithms = map[string]func() hash.Hash{
+	"MD5": md5.New, "SHA-1": sha1.New, "SHA-256": sha256.New, "SHA-384": sha512.New384, "SHA-512": sha512.New,
+}
+
+// hashOf is the hexadecimal hash of a string.
+func hashOf(args []any, _ any) (any, error) {
+	if len(args) != 2 {
+		return nil, argumentError("hash", "a string and an algorithm", args)
+	}
+	data, ok1 := args[0].(string)
+	name, ok2 := args[1].(string)
+	algorithm, ok3 := algorithms[name]
+	if !ok1 || !ok2 || !ok3 {
+		return nil, argumentError("hash", "a string and one of MD5, SHA-1, SHA-256, SHA-384, SHA-512", args)
+	}
+	h := algorithm()
+	h.Write([]byte(data))
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// random is a number from 0 up to 1, the same for the same seed.
+func random(args []any, _ any) (any, error) {
+	if len(args) == 0 {
+		return rand.Float64(), nil // #nosec G404 -- no secret
+	}
+	seed, ok := integer(args[0])
+	if !ok || len(args) > 1 {
+		return nil, argumentError("random", "at most a seed, an integer", args)
+	}
+	return rand.New(rand.NewPCG(uint64(seed), 0)).Float64(), nil // #nosec G404 G115 -- no secret; any bits do
+}
+
+// parseJSON reads a value from its JSON text.
+func parseJSON(args []any, _ any) (any, error) {
+	if len(args) != 1 {
+		return nil, argumentError("parse", "a string", args)
+	}
+	if args[0] == nil {
+		return nil, nil
+	}
+	text, ok := args[0].(string)
+	if !ok || !json.Valid([]byte(text)) {
+		return nil, argumentError("parse", "a string that is JSON", args)
+	}
+	return gnata.DecodeJSON(json.RawMessage(text))
+}
+
+func argumentError(function, want string, args []any) error {
+	return fmt.Errorf("$%s takes %s, not %v", function, want, args)
+}
+
+func integer(v any) (int, bool) {
+	var f float64
+	switch n := v.(type) {
+	case float64:
+		f = n
+	case json.Number:
+		var err error
+		if f, err = n.Float64(); err != nil {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	return int(f), f == float64(int(f))
+}

@@ -1,0 +1,182 @@
+package asl
+
+// Expressions: JSONata 2.0.6 as Step Functions has it, by gnata with its known differences corrected.
+// https://docs.aws.amazon.com/step-functions/latest/dg/transforming-data.html
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/recolabs/gnata"
+)
+
+type expression struct {
+	source   string
+	compiled *gnata.Expression
+}
+
+// compileExpression refuses what JSONata 2.0.6 or Step Functions does not have although gnata does.
+func compileExpression(source string) (*expression, error) {
+	if source == "" {
+		return nil, fmt.Errorf("the expression is empty")
+	}
+	for _, foreign := range []string{"??", "?:", "$eval"} {
+		if containsToken(source, foreign) {
+			return nil, fmt.Errorf("%s is not part of the JSONata of Step Functions: %s", foreign, source)
+		}
+	}
+	c, err := gnata.Compile(source)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, source)
+	}
+	return &expression{source, c}, nil
+}
+
+// containsToken looks for an operator or a variable outside of strings, quoted names, comments and regular expressions.
+func containsToken(source, token string) bool {
+	operand := false // the last token was an operand: a / after it divides
+	for i := 0; i < len(source); {
+		c := source[i]
+		switch {
+		case strings.HasPrefix(source[i:], "/*"):
+			i += skipTo(source[i+2:], "*/") + 2
+		case c == '"' || c == '\'' || c == '`':
+			i += skipQuoted(source[i:], c)
+			operand = true
+		case c == '/' && !operand:
+			i += skipQuoted(source[i:], '/')
+			operand = true
+		case strings.HasPrefix(source[i:], token) && (token[0] != '$' || !isWord(source, i+len(token))):
+			return true
+		case isWord(source, i):
+			for isWord(source, i) {
+				i++
+			}
+			operand = true
+		default:
+			if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+				operand = c == ')' || c == ']' || c == '}'
+			}
+			i++
+		}
+	}
+	return false
+}
+
+func skipTo(s, end string) int {
+	if i := strings.Index(s, end); i >= 0 {
+		return i + len(end)
+	}
+	return len(s)
+}
+
+func skipQuoted(s string, quote byte) int {
+	for i := 1; i < len(s); i++ {
+		if s[i] == '\\' && quote != '`' {
+			i++
+		} else if s[i] == quote {
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+func isWord(s string, i int) bool {
+	if i >= len(s) {
+		return false
+	}
+	c := s[i]
+	return c == '$' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// query evaluates the expressions of one phase of one state.
+type query struct {
+	ctx       context.Context
+	states    json.RawMessage // $states
+	variables map[string]json.RawMessage
+}
+
+// environment is what gnata's environments offer; their type has no name outside of gnata.
+type environment interface {
+	Bind(name string, value any)
+}
+
+// value evaluates the expression of t. The error is a *Failure called States.QueryEvaluationError.
+func (q *query) value(t *template) (json.RawMessage, error) {
+	env := baseEnvironment.Clone()
+	if err := q.bind(env); err != nil {
+		return nil, queryFailure(t, "%v", err)
+	}
+	v, err := t.expr.compiled.EvalWithCustomFuncs(q.ctx, nil, env)
+	if err != nil {
+		return nil, queryFailure(t, "threw an error during evaluation. %v", err)
+	}
+	if v == nil {
+		return nil, queryFailure(t, "returned nothing (undefined).")
+	}
+	if err := plain(v); err != nil {
+		return nil, queryFailure(t, "returned %v.", err)
+	}
+	raw, err := marshal(v)
+	if err != nil {
+		return nil, queryFailure(t, "returned a value that is no JSON: %v", err)
+	}
+	return raw, nil
+}
+
+func (q *query) bind(env environment) error {
+	bind := func(name string, raw json.RawMessage) error {
+		v, err := gnata.DecodeJSON(raw)
+		if err != nil {
+			return fmt.Errorf("decoding $%s: %w", name, err)
+		}
+		env.Bind(name, v)
+		return nil
+	}
+	for name, raw := range q.variables {
+		if err := bind(name, raw); err != nil {
+			return err
+		}
+	}
+	return bind("states", q.states)
+}
+
+func queryFailure(t *template, format string, args ...any) *Failure {
+	return &Failure{Name: errQuery, Cause: fmt.Sprintf("The JSONata expression '%s' specified for the field '%s' ", t.expr.source, t.at) + fmt.Sprintf(format, args...)}
+}
+
+// plain is nil for what has a JSON form. Functions and infinite numbers have none.
+func plain(v any) error {
+	switch v := v.(type) {
+	case nil, bool, string, json.Number:
+		return nil
+	case float64:
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return fmt.Errorf("a number out of range")
+		}
+		return nil
+	case []any:
+		for _, e := range v {
+			if err := plain(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	case interface{ ToMap() map[string]any }: // gnata's ordered map
+		return plain(v.ToMap())
+	case map[string]any:
+		for _, e := range v {
+			if err := plain(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if gnata.IsNull(v) {
+		return nil
+	}
+	return fmt.Errorf("an unsupported result type: a function or a regular expression")
+}
