@@ -3,11 +3,11 @@ package api
 // Release is a tested set of defaults.
 type Release struct {
 	// APIVersion is drover.run/v1alpha1.
-	APIVersion string `json:"apiVersion"`
+	APIVersion string `json:"apiVersion" rule:"enum=drover.run/v1alpha1"`
 	// Kind is Release.
-	Kind string `json:"kind"`
+	Kind string `json:"kind" rule:"enum=Release"`
 	// Metadata names the release.
-	Metadata Metadata `json:"metadata"`
+	Metadata Metadata `json:"metadata" rule:"name=name"`
 	// Spec is what the release sets.
 	Spec ReleaseSpec `json:"spec"`
 }
@@ -15,11 +15,11 @@ type Release struct {
 // ReleaseSpec is what a release sets for clusters that do not say otherwise.
 type ReleaseSpec struct {
 	// KubernetesVersion is the minor version of the control plane, such as "1.36".
-	KubernetesVersion string `json:"kubernetesVersion"`
+	KubernetesVersion string `json:"kubernetesVersion" rule:"format=kubernetes-version"`
 	// Images are the node AMIs by architecture.
-	Images map[Architecture]string `json:"images"`
+	Images map[Architecture]string `json:"images" rule:"keys=architecture;format=ami-id;minItems=1"`
 	// Addons with their versions; every cluster of the release has them.
-	Addons []Addon `json:"addons,omitempty"`
+	Addons []Addon `json:"addons,omitempty" rule:"unique=name"`
 	// TemplateVersion is the set of templates, such as v1.
-	TemplateVersion string `json:"templateVersion"`
+	TemplateVersion string `json:"templateVersion" rule:"format=template-version"`
 }

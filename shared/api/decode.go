@@ -1,0 +1,500 @@
+// Decoding is strict, and says everything that is wrong at once. The YAML is parsed into nodes, which know where they
+// are, and the nodes are walked beside the Go types. Nothing is expanded: anchors, aliases, merge keys and tags are refused.
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Limits of a file.
+const (
+	// MaxFile is the greatest size of a spec or release, in bytes.
+	MaxFile = 1 << 20
+	// maxDepth is the deepest nesting: the deepest field of a spec is at 7, the rest is for the configuration of add-ons.
+	maxDepth = 32
+)
+
+// DecodeCluster reads a cluster's spec strictly. The cluster is nil when anything is wrong with the file's form; its
+// values are for Validate to judge.
+func DecodeCluster(file string, data []byte) (*Cluster, Errors) {
+	d := decode(file, data, KindCluster)
+	if len(d.errs) > 0 {
+		return nil, d.errors()
+	}
+	return d.object.(*Cluster), nil
+}
+
+// DecodeRelease reads a release strictly, as DecodeCluster does a cluster's spec.
+func DecodeRelease(file string, data []byte) (*Release, Errors) {
+	d := decode(file, data, KindRelease)
+	if len(d.errs) > 0 {
+		return nil, d.errors()
+	}
+	return d.object.(*Release), nil
+}
+
+// KindOf returns what a file says of its kind, or "" when it says nothing or cannot be read.
+func KindOf(data []byte) string {
+	if len(data) > MaxFile || !utf8.Valid(data) {
+		return ""
+	}
+	var doc yaml.Node
+	if yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc) != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return ""
+	}
+	_, kind := lookup(doc.Content[0], "kind")
+	if kind == nil || kind.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return kind.Value
+}
+
+// place is a position in a file, counted from 1.
+type place struct{ line, column int }
+
+// document is a file while it is decoded.
+type document struct {
+	file   string
+	object any
+	errs   field.ErrorList
+	// at has the place of each error, beside errs.
+	at []place
+	// places has the place of each field that the file has, by path.
+	places map[string]place
+}
+
+// decode reads a file of a kind. The object holds what could be read, also when there are errors.
+func decode(file string, data []byte, kind string) *document {
+	d := &document{file: file, places: map[string]place{}}
+	switch kind {
+	case KindRelease:
+		d.object = &Release{}
+	default:
+		d.object = &Cluster{}
+	}
+	root := d.parse(data)
+	if root == nil || !d.expectKind(root, kind) {
+		return d
+	}
+	d.value(nil, root, reflect.ValueOf(d.object).Elem(), Rules{}, 1)
+	return d
+}
+
+// parse returns the root of the file's only document, or nil when nothing can be made of the file.
+func (d *document) parse(data []byte) *yaml.Node {
+	start := place{1, 1}
+	if len(data) > MaxFile {
+		d.fail(start, whole(field.TooLong(nil, "", MaxFile)))
+		return nil
+	}
+	if !utf8.Valid(data) {
+		d.fail(notUTF8(data), whole(field.Invalid(nil, field.OmitValueType{}, "not YAML: it is not UTF-8")))
+		return nil
+	}
+	reader := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, next yaml.Node
+	switch err := reader.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		d.fail(start, whole(field.Required(nil, "the file is empty")))
+		return nil
+	case err != nil:
+		d.syntax(err)
+		return nil
+	}
+	switch err := reader.Decode(&next); {
+	case err == nil:
+		d.fail(place{next.Line, next.Column}, whole(field.Forbidden(nil, "more than one document: a file holds one object")))
+	case !errors.Is(err, io.EOF):
+		d.syntax(err)
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode {
+		d.fail(place{root.Line, root.Column}, whole(field.TypeInvalid(nil, shown(root, false), "must be an object with apiVersion, kind, metadata and spec")))
+		return nil
+	}
+	return root
+}
+
+// expectKind says whether the rest of the file can be read as the kind. A missing kind is found later, like any field.
+func (d *document) expectKind(root *yaml.Node, kind string) bool {
+	ok := true
+	for name, want := range map[string]string{"apiVersion": GroupVersion, "kind": kind} {
+		if _, node := lookup(root, name); node != nil && node.Kind == yaml.ScalarNode && node.Value != want {
+			d.fail(place{node.Line, node.Column}, field.NotSupported(field.NewPath(name), node.Value, []string{want}))
+			ok = false
+		}
+	}
+	return ok
+}
+
+var atLine = regexp.MustCompile(`line (\d+): `)
+
+// syntax reports what the YAML parser says.
+func (d *document) syntax(err error) {
+	at, message := place{line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := atLine.FindStringSubmatch(message); m != nil {
+		at.line, _ = strconv.Atoi(m[1])
+		message = strings.Replace(message, m[0], "", 1)
+	}
+	if strings.HasPrefix(message, "unknown anchor") {
+		message = "anchors and aliases are not allowed: write the value out where it is used"
+	}
+	d.fail(at, whole(field.Invalid(nil, field.OmitValueType{}, "not YAML: "+message)))
+}
+
+// value reads a node into a Go value. Whatever is wrong is reported, and the rest is read all the same.
+func (d *document) value(path *field.Path, node *yaml.Node, out reflect.Value, rules Rules, depth int) {
+	if path != nil {
+		if _, known := d.places[path.String()]; !known {
+			d.places[path.String()] = place{node.Line, node.Column}
+		}
+	}
+	if !d.plain(path, node, depth) {
+		return
+	}
+	switch out.Kind() {
+	case reflect.Pointer:
+		target := reflect.New(out.Type().Elem())
+		before := len(d.errs)
+		d.value(path, node, target.Elem(), rules, depth)
+		if len(d.errs) == before || target.Elem().Kind() == reflect.Struct {
+			out.Set(target)
+		}
+	case reflect.Struct:
+		d.structure(path, node, out, depth)
+	case reflect.Map:
+		d.mapping(path, node, out, rules, depth)
+	case reflect.Slice:
+		if node.Kind != yaml.SequenceNode {
+			d.wrongType(path, node, rules, "must be a list")
+			return
+		}
+		list := reflect.MakeSlice(out.Type(), len(node.Content), len(node.Content))
+		for i, item := range node.Content {
+			d.value(path.Index(i), item, list.Index(i), rules, depth+1)
+		}
+		out.Set(list)
+	case reflect.Interface:
+		if v, ok := d.anything(path, node, depth); ok && v != nil {
+			out.Set(reflect.ValueOf(v))
+		}
+	default:
+		d.scalar(path, node, out, rules)
+	}
+}
+
+// plain refuses what drover's YAML does not have, and what is nested too deeply to be meant.
+func (d *document) plain(path *field.Path, node *yaml.Node, depth int) bool {
+	at := place{node.Line, node.Column}
+	switch {
+	case depth > maxDepth:
+		d.fail(at, on(path, field.Forbidden(path, fmt.Sprintf("nested more than %d levels deep", maxDepth))))
+	case node.Kind == yaml.AliasNode, node.Anchor != "":
+		d.fail(at, on(path, field.Forbidden(path, "anchors and aliases are not allowed: write the value out where it is used")))
+	case node.Style&yaml.TaggedStyle != 0:
+		d.fail(at, on(path, field.Forbidden(path, "tags are not allowed: put a string that starts with '!' in quotes")))
+	default:
+		return true
+	}
+	return false
+}
+
+// structure reads an object whose fields are known.
+func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Value, depth int) {
+	if node.Kind != yaml.MappingNode {
+		d.wrongType(path, node, Rules{}, "must be an object")
+		return
+	}
+	fields := fieldsOf(out.Type())
+	seen, given := map[string]int{}, map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		if !d.key(path, key, seen, child) {
+			continue
+		}
+		here := child(path, key.Value)
+		index := slices.IndexFunc(fields, func(r Rules) bool { return r.Name == key.Value })
+		if index < 0 {
+			d.fail(place{key.Line, key.Column}, field.Forbidden(here, "unknown field"+didYouMean(key.Value, fields)))
+			continue
+		}
+		d.locateAtKey(here, key, value)
+		if isNull(value) {
+			continue // as if it were not there
+		}
+		given[key.Value] = true
+		d.value(here, value, out.Field(index), fields[index], depth+1)
+	}
+	for _, f := range fields {
+		if f.Required && !given[f.Name] {
+			d.fail(d.placeOf(child(path, f.Name).String()), field.Required(child(path, f.Name), ""))
+		}
+	}
+}
+
+// mapping reads an object whose keys are data.
+func (d *document) mapping(path *field.Path, node *yaml.Node, out reflect.Value, rules Rules, depth int) {
+	if node.Kind != yaml.MappingNode {
+		d.wrongType(path, node, rules, "must be an object")
+		return
+	}
+	free := out.Type().Elem().Kind() == reflect.Interface
+	subscript := (*field.Path).Key
+	if free {
+		subscript = child
+	}
+	m, seen := reflect.MakeMap(out.Type()), map[string]int{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		if !d.key(path, key, seen, subscript) {
+			continue
+		}
+		here := subscript(path, key.Value)
+		d.locateAtKey(here, key, value)
+		item := reflect.New(out.Type().Elem()).Elem()
+		d.value(here, value, item, rules, depth+1)
+		m.SetMapIndex(reflect.ValueOf(key.Value).Convert(out.Type().Key()), item)
+	}
+	out.Set(m)
+}
+
+// key says whether a mapping's key can be used: a string that was not there before.
+func (d *document) key(path *field.Path, key *yaml.Node, seen map[string]int, subscript func(*field.Path, string) *field.Path) bool {
+	at := place{key.Line, key.Column}
+	switch {
+	case key.Kind == yaml.ScalarNode && key.Tag == "!!merge":
+		d.fail(at, on(path, field.Forbidden(path, "merge keys are not allowed: write the fields out")))
+		return false
+	case key.Kind != yaml.ScalarNode && key.Kind != yaml.AliasNode:
+		d.fail(at, on(path, field.TypeInvalid(path, field.OmitValueType{}, "a key must be a string")))
+		return false
+	case !d.plain(path, key, 0):
+		return false
+	case !isString(key):
+		d.fail(at, on(path, field.TypeInvalid(path, raw(key.Value), "a key must be a string: put it in quotes")))
+		return false
+	}
+	if line, ok := seen[key.Value]; ok {
+		err := field.Duplicate(subscript(path, key.Value), key.Value)
+		err.Detail = fmt.Sprintf("already on line %d", line)
+		d.fail(at, err)
+		return false
+	}
+	seen[key.Value] = key.Line
+	return true
+}
+
+// scalar reads a string, number or truth value.
+func (d *document) scalar(path *field.Path, node *yaml.Node, out reflect.Value, rules Rules) {
+	isScalar := node.Kind == yaml.ScalarNode
+	switch out.Kind() {
+	case reflect.String:
+		switch {
+		case isScalar && isString(node):
+			out.SetString(node.Value)
+		case isScalar && !isNull(node):
+			d.wrongType(path, node, rules, "must be a string: put it in quotes")
+		default:
+			d.wrongType(path, node, rules, "must be a string")
+		}
+	case reflect.Bool:
+		if !isScalar || node.Tag != "!!bool" || (node.Value != "true" && node.Value != "false") {
+			d.wrongType(path, node, rules, "must be true or false")
+			return
+		}
+		out.SetBool(node.Value == "true")
+	case reflect.Int:
+		n, err := strconv.ParseInt(node.Value, 10, 32)
+		if !isScalar || node.Tag != "!!int" || err != nil || strconv.FormatInt(n, 10) != node.Value {
+			d.wrongType(path, node, rules, "must be a whole number")
+			return
+		}
+		if n == 0 && rules.Min != nil && *rules.Min > 0 {
+			// Later, 0 cannot be told from absent.
+			d.fail(place{node.Line, node.Column}, field.Invalid(path, n, atLeast(*rules.Min)))
+			return
+		}
+		out.SetInt(n)
+	default:
+		panic(fmt.Sprintf("%s: fields of type %s cannot be decoded", path, out.Type()))
+	}
+}
+
+// anything reads a value that is not drover's to judge: the configuration of an add-on, which goes to EKS as JSON.
+func (d *document) anything(path *field.Path, node *yaml.Node, depth int) (any, bool) {
+	switch node.Kind {
+	case yaml.MappingNode:
+		m := map[string]any{}
+		d.mapping(path, node, reflect.ValueOf(&m).Elem(), Rules{}, depth)
+		return m, true
+	case yaml.SequenceNode:
+		list := []any{}
+		d.value(path, node, reflect.ValueOf(&list).Elem(), Rules{}, depth)
+		return list, true
+	}
+	switch {
+	case isString(node):
+		return node.Value, true
+	case isNull(node):
+		return nil, true
+	case node.Tag == "!!bool":
+		return strings.EqualFold(node.Value, "true"), true
+	}
+	if n, err := strconv.ParseInt(node.Value, 10, 64); err == nil && strconv.FormatInt(n, 10) == node.Value {
+		return n, true
+	}
+	if x, err := strconv.ParseFloat(node.Value, 64); err == nil && node.Tag == "!!float" && !math.IsInf(x, 0) && !math.IsNaN(x) {
+		return x, true
+	}
+	d.wrongType(path, node, Rules{}, "must be a number that JSON can hold")
+	return nil, false
+}
+
+func (d *document) wrongType(path *field.Path, node *yaml.Node, rules Rules, detail string) {
+	d.fail(place{node.Line, node.Column}, on(path, field.TypeInvalid(path, shown(node, rules.Secret), detail)))
+}
+
+func (d *document) fail(at place, err *field.Error) {
+	d.errs, d.at = append(d.errs, err), append(d.at, at)
+}
+
+// errors returns what is wrong with the file's form.
+func (d *document) errors() Errors {
+	errs := make(Errors, len(d.errs))
+	for i, e := range d.errs {
+		errs[i] = &Error{File: d.file, Line: d.at[i].line, Column: d.at[i].column, Cause: e}
+	}
+	return errs.sorted()
+}
+
+// locate gives errors of later checks their places in the file.
+func (d *document) locate(errs Errors) Errors {
+	located := make(Errors, len(errs))
+	for i, e := range errs {
+		at := d.placeOf(e.Cause.Field)
+		located[i] = &Error{File: d.file, Line: at.line, Column: at.column, Cause: e.Cause}
+	}
+	return located.sorted()
+}
+
+// locateAtKey puts objects and lists where their key is, which is what people look for; scalars where the value is.
+func (d *document) locateAtKey(path *field.Path, key, value *yaml.Node) {
+	if value.Kind != yaml.ScalarNode {
+		d.places[path.String()] = place{key.Line, key.Column}
+	}
+}
+
+// placeOf is the place of a field, or of the nearest one in the file that holds it.
+func (d *document) placeOf(path string) place {
+	for path != "" {
+		if at, ok := d.places[path]; ok {
+			return at
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	return place{1, 1}
+}
+
+func child(path *field.Path, name string) *field.Path {
+	if path == nil {
+		return field.NewPath(name)
+	}
+	return path.Child(name)
+}
+
+// whole makes an error one of the file as a whole.
+func whole(err *field.Error) *field.Error {
+	err.Field = ""
+	return err
+}
+
+// on is whole when there is no path.
+func on(path *field.Path, err *field.Error) *field.Error {
+	if path == nil {
+		return whole(err)
+	}
+	return err
+}
+
+// raw prints as it is written in the file, without quotes.
+type raw string
+
+// MarshalJSON is what field errors print.
+func (r raw) MarshalJSON() ([]byte, error) { return nil, errors.New("not JSON") }
+
+// String is the text as it is written.
+func (r raw) String() string { return string(r) }
+
+// shown is the value of a node as messages show it: scalars as they are written, secrets and large values not at all.
+func shown(node *yaml.Node, secret bool) any {
+	switch {
+	case secret && node.Kind == yaml.ScalarNode:
+		return raw(fmt.Sprintf("(%d bytes)", len(node.Value)))
+	case node.Kind == yaml.MappingNode:
+		return raw("an object")
+	case node.Kind == yaml.SequenceNode:
+		return raw("a list")
+	case isNull(node):
+		return raw("null")
+	case isString(node):
+		return shorten(node.Value)
+	}
+	return raw(shorten(node.Value))
+}
+
+// shorten keeps messages readable.
+func shorten(s string) string {
+	const most = 100
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
+}
+
+func lookup(mapping *yaml.Node, name string) (key, value *yaml.Node) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Kind == yaml.ScalarNode && mapping.Content[i].Value == name {
+			return mapping.Content[i], mapping.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// isString: dates are strings too, as in YAML 1.2.
+func isString(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && (node.Tag == "!!str" || node.Tag == "!!timestamp")
+}
+
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.Tag == "!!null" && node.Anchor == ""
+}
+
+func notUTF8(data []byte) place {
+	at := place{1, 1}
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return at
+		case r == '\n':
+			at = place{at.line + 1, 1}
+		default:
+			at.column++
+		}
+		data = data[size:]
+	}
+	return at
+}

@@ -1,0 +1,203 @@
+// Formats are the shapes that strings of a spec may have: one pattern each, for validation and for the JSON Schemas,
+// and a check where a pattern does not say it all.
+package api
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+)
+
+// Format is the shape of a string.
+type Format struct {
+	// Name as rules call it.
+	Name string
+	// Pattern is a regular expression that Go and ECMAScript read alike; empty when any string will do.
+	Pattern string
+	// MaxLength in characters; 0 when there is none.
+	MaxLength int
+	// Means finishes the sentence "must be …".
+	Means string
+	// check says what else is wrong with a value that has the pattern and the length.
+	check   func(string) []string
+	pattern *regexp.Regexp
+}
+
+// Wrong says what is wrong with a value, or nothing.
+func (f *Format) Wrong(value string) []string {
+	if f.MaxLength > 0 && utf8.RuneCountInString(value) > f.MaxLength {
+		return []string{fmt.Sprintf("must be no more than %d characters", f.MaxLength)}
+	}
+	if f.pattern != nil && !f.pattern.MatchString(value) {
+		return []string{"must be " + f.Means}
+	}
+	if f.check != nil {
+		return f.check(value)
+	}
+	return nil
+}
+
+// MaxClusterName and MaxPoolName are chosen so that every name that AWS limits has room: the longest is a pool's stack,
+// drover-<cluster>-pool-<pool>, of which CloudFormation allows 128 characters; EKS allows 100 for a cluster.
+const (
+	MaxClusterName = 50
+	MaxPoolName    = 63
+)
+
+// label is a DNS label: RFC 1123, as Kubernetes has it.
+const label = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+
+// qualified is a Kubernetes label key: an optional DNS prefix, a slash, a name.
+const qualified = `^(` + label + `(\.` + label + `)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+
+var formats = index(
+	Format{Name: "name", Pattern: `^` + label + `(\.` + label + `)*$`, MaxLength: 63,
+		Means: "lower case letters, digits, '-' and '.', starting and ending with a letter or digit", check: content.IsDNS1123Subdomain},
+	Format{Name: "cluster-name", Pattern: `^` + label + `$`, MaxLength: MaxClusterName,
+		Means: "lower case letters, digits and '-', starting and ending with a letter or digit", check: unambiguousCluster},
+	Format{Name: "pool-name", Pattern: `^` + label + `$`, MaxLength: MaxPoolName,
+		Means: "lower case letters, digits and '-', starting and ending with a letter or digit"},
+	Format{Name: "kubernetes-version", Pattern: `^1\.(0|[1-9][0-9]{0,2})$`, Means: `a minor version, such as "1.36"`},
+	Format{Name: "template-version", Pattern: `^v[1-9][0-9]{0,3}$`, Means: `a template version, such as "v1"`},
+	Format{Name: "cidr", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`, Means: `an IPv4 range, such as "10.0.0.0/16"`, check: canonicalCIDR},
+	// Availability zones only: EKS puts no control plane into local and wavelength zones.
+	// https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+	Format{Name: "zone", Pattern: `^[a-z]{2,4}(-[a-z]+)+-[0-9][a-z]$`, Means: `an availability zone, such as "us-east-1a"`},
+	Format{Name: "vpc-id", Pattern: `^vpc-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a VPC id, such as "vpc-0123456789abcdef0"`},
+	Format{Name: "subnet-id", Pattern: `^subnet-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a subnet id, such as "subnet-0123456789abcdef0"`},
+	Format{Name: "ami-id", Pattern: `^ami-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `an AMI id, such as "ami-0123456789abcdef0"`},
+	Format{Name: "architecture", Pattern: `^(amd64|arm64)$`, Means: "amd64 or arm64"},
+	Format{Name: "kms-key-arn", Pattern: `^arn:aws(-[a-z]+)*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]{1,128}$`,
+		Means: `the ARN of a KMS key (not of an alias), such as "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"`},
+	// EKS takes no STS session ARN: the role behind it is meant.
+	// https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+	Format{Name: "principal-arn", Pattern: `^arn:aws(-[a-z]+)*:iam::[0-9]{12}:(role|user)/([\x21-\x7e]{1,510}/)?[A-Za-z0-9_+=,.@-]{1,64}$`,
+		Means: `the ARN of an IAM role or user, such as "arn:aws:iam::111122223333:role/admins"`, check: notDroversOwn},
+	Format{Name: "group", Pattern: `^[A-Za-z0-9][A-Za-z0-9_.@:/*-]*$`, MaxLength: 63, Means: "a Kubernetes group", check: unreservedGroup},
+	Format{Name: "access-policy", Pattern: `^[A-Z][A-Za-z0-9]{1,127}$`, Means: `the name of an EKS access policy, such as "AmazonEKSViewPolicy"`},
+	// EKS allows wildcards in namespaces.
+	// https://docs.aws.amazon.com/eks/latest/userguide/access-policies.html
+	Format{Name: "namespace", Pattern: `^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`, MaxLength: 63, Means: `a namespace, or a pattern of them such as "dev-*"`},
+	Format{Name: "instance-type", Pattern: `^[a-z][a-z0-9]*(-[a-z0-9]+)?\.(nano|micro|small|medium|large|[0-9]*xlarge|metal(-[0-9]+xl)?)$`,
+		Means: `an instance type, such as "m7i.large"`},
+	Format{Name: "label-key", Pattern: qualified, Means: `a label key, such as "example.com/team"`, check: content.IsLabelKey},
+	Format{Name: "label-value", Pattern: `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`, MaxLength: 63,
+		Means: "letters, digits, '-', '_' and '.', starting and ending with a letter or digit, or empty"},
+	// https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
+	Format{Name: "tag-key", Pattern: `^[\p{L}\p{Z}\p{N}_.:/=+@-]+$`, MaxLength: 128,
+		Means: "letters, digits, spaces and _.:/=+-@", check: unreservedTag},
+	Format{Name: "tag-value", Pattern: `^[\p{L}\p{Z}\p{N}_.:/=+@-]+$`, MaxLength: 256,
+		Means: "letters, digits, spaces and _.:/=+-@, at least one (CloudFormation takes no empty tag)"},
+	Format{Name: "kubelet-flag", Pattern: `^--[a-z][a-z0-9-]*(=[^\x00-\x1f]*)?$`,
+		Means: `a flag of the kubelet in one word, such as "--v=2"`, check: notSetByDrover},
+	Format{Name: "path", Pattern: `^/[^\x00-\x1f]+$`, MaxLength: 4095, Means: "an absolute path", check: cleanPath},
+	Format{Name: "mode", Pattern: `^[0-7]{3,4}$`, Means: `an octal mode, such as "0644"`},
+	Format{Name: "command", Pattern: `^[^\x00]*[^\x00\s][^\x00]*$`, Means: "a command of bash, without NUL characters"},
+	Format{Name: "addon-name", Pattern: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, MaxLength: 100, Means: `the name of an EKS add-on, such as "vpc-cni"`},
+	Format{Name: "addon-version", Pattern: `^v?[0-9][A-Za-z0-9.+-]*$`, MaxLength: 128, Means: `the version of an add-on, such as "v1.21.1-eksbuild.1"`},
+)
+
+func index(list ...Format) map[string]*Format {
+	byName := make(map[string]*Format, len(list))
+	for _, f := range list {
+		if f.Pattern != "" {
+			f.pattern = regexp.MustCompile(f.Pattern)
+		}
+		byName[f.Name] = &f
+	}
+	return byName
+}
+
+func formatNamed(name string) *Format {
+	f, ok := formats[name]
+	if !ok {
+		panic(fmt.Sprintf("unknown format %q", name))
+	}
+	return f
+}
+
+// unambiguousCluster refuses names whose stacks could be another cluster's: the stack drover-a-pool-network is the
+// network of a cluster a-pool, or the pool "network" of a cluster a; likewise drover-a-node-addons.
+func unambiguousCluster(name string) []string {
+	if strings.HasSuffix(name, "-node") || strings.HasSuffix(name, "-pool") || strings.Contains(name, "-pool-") {
+		return []string{`must not end in "-node" or "-pool" nor contain "-pool-": its stacks could have the names of another cluster's`}
+	}
+	return nil
+}
+
+func canonicalCIDR(value string) []string {
+	prefix, err := netip.ParsePrefix(value)
+	switch {
+	case err != nil:
+		return []string{"must be an IPv4 range: " + strings.TrimPrefix(err.Error(), "netip.ParsePrefix")}
+	case prefix.Masked() != prefix:
+		return []string{fmt.Sprintf("must start at the first address of the range: %s", prefix.Masked())}
+	}
+	return nil
+}
+
+// droversRole matches the names that names.Role gives to the functions that have access entries of their own.
+var droversRole = regexp.MustCompile(`:role/drover-[a-z]+(-[a-z]+)+-[0-9]-(prepare|join)$`)
+
+func notDroversOwn(arn string) []string {
+	if droversRole.MatchString(arn) {
+		return []string{"is a role of drover's own, which has its access already"}
+	}
+	return nil
+}
+
+// https://docs.aws.amazon.com/eks/latest/userguide/create-k8s-group-access-entry.html
+func unreservedGroup(group string) []string {
+	for _, prefix := range []string{"system:", "eks:", "aws:", "amazon:", "iam:", "drover:"} {
+		if strings.HasPrefix(group, prefix) {
+			return []string{fmt.Sprintf("must not start with %q: EKS and drover keep system:, eks:, aws:, amazon:, iam: and drover: to themselves", prefix)}
+		}
+	}
+	return nil
+}
+
+func unreservedTag(key string) []string {
+	for _, prefix := range []string{"aws:", "drover:", "kubernetes.io/cluster/"} {
+		if strings.HasPrefix(strings.ToLower(key), prefix) {
+			return []string{fmt.Sprintf("must not start with %q, which is reserved", prefix)}
+		}
+	}
+	return nil
+}
+
+// ownFlags are set by drover or by the AMI's nodeadm from other fields; the last one on a command line would win.
+var ownFlags = map[string]string{
+	"node-labels":          "use labels",
+	"register-with-taints": "use taints",
+	"max-pods":             "use maxPods",
+}
+
+var nodeadmFlags = []string{
+	"bootstrap-kubeconfig", "cloud-provider", "cluster-dns", "cluster-domain", "config", "config-dir", "container-runtime-endpoint", "hostname-override",
+	"image-credential-provider-bin-dir", "image-credential-provider-config", "kubeconfig", "node-ip", "provider-id", "register-node",
+}
+
+func notSetByDrover(flag string) []string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
+	if instead, ok := ownFlags[name]; ok {
+		return []string{fmt.Sprintf("--%s is set by drover: %s", name, instead)}
+	}
+	for _, set := range nodeadmFlags {
+		if name == set {
+			return []string{fmt.Sprintf("--%s is set by the node's own configuration", name)}
+		}
+	}
+	return nil
+}
+
+func cleanPath(value string) []string {
+	if clean := path.Clean(value); clean != value || clean == "/" {
+		return []string{"must be the shortest form of the path of a file, without '.', '..' and double or trailing slashes"}
+	}
+	return nil
+}

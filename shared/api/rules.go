@@ -1,0 +1,105 @@
+// Rules are what the fields' `rule` tags say of their values. Decoding, defaults, validation, the JSON Schemas and the
+// field reference all read them, so that each fact is stated once, beside the field.
+package api
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Rules of one field. A tag is a list separated by semicolons, such as `rule:"default=50;min=20;max=65536"`; lists
+// within are separated by commas.
+type Rules struct {
+	// Name is the field's name in YAML, and Required says that it must be there.
+	Name     string
+	Required bool
+	// Default is what drover uses when the field is absent and the release says nothing; several for a list.
+	Default []string
+	// Enum are the values that the field, or each item of a list, may have.
+	Enum []string
+	// Min and Max bound a number that is set.
+	Min, Max *int
+	// MinItems and MaxItems bound a list that is given.
+	MinItems, MaxItems *int
+	// Format of the string, of each item of a list, or of each value of a map; Keys is the format of a map's keys.
+	Format, Keys *Format
+	// Unique forbids a list to hold the same value twice; UniqueBy names the fields by which its objects are told apart.
+	Unique   bool
+	UniqueBy []string
+	// MayBeEmpty allows "" in a required string.
+	MayBeEmpty bool
+	// Secret values never appear in messages.
+	Secret bool
+	// ObjectName is the format of metadata.name below this field.
+	ObjectName *Format
+}
+
+// RulesOf returns the rules of a field. It panics on a tag that is not understood: tags are code.
+func RulesOf(f reflect.StructField) Rules {
+	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	r := Rules{Name: name, Required: options == ""}
+	for _, part := range strings.Split(f.Tag.Get("rule"), ";") {
+		if part == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(part, "=")
+		switch key {
+		case "default":
+			r.Default = strings.Split(value, ",")
+		case "enum":
+			r.Enum = strings.Split(value, ",")
+		case "min":
+			r.Min = number(f, value)
+		case "max":
+			r.Max = number(f, value)
+		case "minItems":
+			r.MinItems = number(f, value)
+		case "maxItems":
+			r.MaxItems = number(f, value)
+		case "format":
+			r.Format = formatNamed(value)
+		case "keys":
+			r.Keys = formatNamed(value)
+		case "unique":
+			r.Unique = true
+			if value != "" {
+				r.UniqueBy = strings.Split(value, ",")
+			}
+		case "empty":
+			r.MayBeEmpty = true
+		case "secret":
+			r.Secret = true
+		case "name":
+			r.ObjectName = formatNamed(value)
+		default:
+			panic(fmt.Sprintf("field %s: unknown rule %q", f.Name, part))
+		}
+	}
+	return r
+}
+
+func number(f reflect.StructField, value string) *int {
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		panic(fmt.Sprintf("field %s: %q is no number", f.Name, value))
+	}
+	return &n
+}
+
+// structFields caches the rules of each struct's fields, in the order in which they are declared.
+var structFields sync.Map // reflect.Type → []Rules
+
+func fieldsOf(t reflect.Type) []Rules {
+	if cached, ok := structFields.Load(t); ok {
+		return cached.([]Rules)
+	}
+	fields := make([]Rules, t.NumField())
+	for i := range fields {
+		fields[i] = RulesOf(t.Field(i))
+	}
+	structFields.Store(t, fields)
+	return fields
+}

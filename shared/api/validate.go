@@ -1,0 +1,258 @@
+// Validation finds everything that can be known to be wrong without asking AWS, all at once. What concerns one field is
+// stated in the field's rules; what concerns several is in the files beside this one.
+package api
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Options of validation.
+type Options struct {
+	// Name that the object must have: the file's, or the key's, without .yaml. Empty when it may have any.
+	Name string
+	// TemplateVersions that this drover has. Empty when it is not to be checked.
+	TemplateVersions []string
+}
+
+// Validate returns what is wrong with a cluster's spec, as it was written or resolved.
+func Validate(c *Cluster, o Options) Errors { return fromFields(validateCluster(c, o)) }
+
+// ValidateRelease returns what is wrong with a release.
+func ValidateRelease(r *Release, o Options) Errors { return fromFields(validateRelease(r, o)) }
+
+// ReadCluster decodes and validates a cluster's spec, so that errors of both kinds come at once with their places.
+// The cluster is nil when there are errors.
+func ReadCluster(file string, data []byte, o Options) (*Cluster, Errors) {
+	d := decode(file, data, KindCluster)
+	if errs := d.withValidation(func() field.ErrorList { return validateCluster(d.object.(*Cluster), o) }); len(errs) > 0 {
+		return nil, errs
+	}
+	return d.object.(*Cluster), nil
+}
+
+// ReadRelease decodes and validates a release, as ReadCluster does a cluster's spec.
+func ReadRelease(file string, data []byte, o Options) (*Release, Errors) {
+	d := decode(file, data, KindRelease)
+	if errs := d.withValidation(func() field.ErrorList { return validateRelease(d.object.(*Release), o) }); len(errs) > 0 {
+		return nil, errs
+	}
+	return d.object.(*Release), nil
+}
+
+// withValidation adds what validation finds to what decoding found. A field that could not be read is not judged.
+func (d *document) withValidation(validate func() field.ErrorList) Errors {
+	errs := d.errors()
+	if len(d.places) == 0 {
+		return errs // nothing could be read
+	}
+	unread := map[string]bool{}
+	for _, e := range d.errs {
+		unread[e.Field] = true
+	}
+	var found Errors
+	for _, e := range fromFields(validate()) {
+		if !unread[e.Cause.Field] {
+			found = append(found, e)
+		}
+	}
+	return append(errs, d.locate(found)...).sorted()
+}
+
+func validateCluster(c *Cluster, o Options) field.ErrorList {
+	errs := validateFields(nil, reflect.ValueOf(c).Elem(), Rules{}, nil)
+	errs = append(errs, validateObject(c.APIVersion, c.Kind, KindCluster, c.Metadata, o)...)
+
+	// Fields are compared as they will be, with drover's defaults; lists keep their order, and so fields their paths.
+	full := clone(reflect.ValueOf(c)).Interface().(*Cluster)
+	setDefaults(full)
+	spec := field.NewPath("spec")
+	errs = append(errs, validateTemplateVersion(spec.Child("templateVersion"), c.Spec.TemplateVersion, o)...)
+	errs = append(errs, validateNetwork(spec.Child("network"), &full.Spec)...)
+	errs = append(errs, validateControlPlane(spec.Child("controlPlane"), &full.Spec)...)
+	for i := range full.Spec.Pools {
+		errs = append(errs, validatePool(spec.Child("pools").Index(i), &full.Spec.Pools[i])...)
+	}
+	errs = append(errs, validateTags(spec.Child("tags"), c.Spec.Tags)...)
+	return errs
+}
+
+func validateRelease(r *Release, o Options) field.ErrorList {
+	errs := validateFields(nil, reflect.ValueOf(r).Elem(), Rules{}, nil)
+	errs = append(errs, validateObject(r.APIVersion, r.Kind, KindRelease, r.Metadata, o)...)
+	spec := field.NewPath("spec")
+	errs = append(errs, validateTemplateVersion(spec.Child("templateVersion"), r.Spec.TemplateVersion, o)...)
+	for i, addon := range r.Spec.Addons {
+		if addon.Version == "" {
+			errs = append(errs, field.Required(spec.Child("addons").Index(i).Child("version"), "a release states the versions of its add-ons"))
+		}
+	}
+	return errs
+}
+
+func validateObject(apiVersion, kind, wantKind string, m Metadata, o Options) field.ErrorList {
+	var errs field.ErrorList
+	if o.Name != "" && m.Name != o.Name {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), m.Name, fmt.Sprintf("must be the name of the file, %q", o.Name)))
+	}
+	if total := sizeOf(m.Annotations); total > maxAnnotations {
+		errs = append(errs, field.TooLong(field.NewPath("metadata", "annotations"), nil, maxAnnotations))
+	}
+	return errs
+}
+
+// maxAnnotations is Kubernetes' limit on the size of all annotations of an object, in bytes.
+const maxAnnotations = 256 << 10
+
+func sizeOf(m map[string]string) (total int) {
+	for key, value := range m {
+		total += len(key) + len(value)
+	}
+	return total
+}
+
+func validateTemplateVersion(path *field.Path, version string, o Options) field.ErrorList {
+	if version == "" || len(o.TemplateVersions) == 0 || slices.Contains(o.TemplateVersions, version) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, version, o.TemplateVersions)}
+}
+
+// validateFields checks each field against its rules. Name is the format of metadata.name.
+func validateFields(path *field.Path, v reflect.Value, rules Rules, name *Format) (errs field.ErrorList) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return validateFields(path, v.Elem(), rules, name)
+		}
+	case reflect.Struct:
+		for i, r := range fieldsOf(v.Type()) {
+			if r.Name == "name" && name != nil {
+				r.Format = name
+			}
+			f, here := v.Field(i), child(path, r.Name)
+			if empty(f) {
+				if r.Required && !r.MayBeEmpty && f.Kind() != reflect.Int && f.Kind() != reflect.Struct {
+					errs = append(errs, field.Required(here, ""))
+				} else if f.Kind() == reflect.Slice && !f.IsNil() && r.MinItems != nil {
+					errs = append(errs, field.TooFew(here, 0, *r.MinItems))
+				}
+				if f.Kind() != reflect.Struct && !r.Required {
+					continue
+				}
+			}
+			if f.Kind() == reflect.String && f.Len() == 0 {
+				continue
+			}
+			errs = append(errs, validateFields(here, f, r, r.ObjectName)...)
+		}
+	case reflect.Slice:
+		errs = append(errs, validateList(path, v, rules)...)
+	case reflect.Map:
+		errs = append(errs, validateMap(path, v, rules)...)
+	case reflect.String:
+		errs = append(errs, validateString(path, v.String(), rules)...)
+	case reflect.Int:
+		n := v.Int()
+		if rules.Min != nil && n < int64(*rules.Min) {
+			errs = append(errs, field.Invalid(path, n, atLeast(*rules.Min)))
+		}
+		if rules.Max != nil && n > int64(*rules.Max) {
+			errs = append(errs, field.Invalid(path, n, fmt.Sprintf("must be less than or equal to %d", *rules.Max)))
+		}
+	}
+	return errs
+}
+
+// empty: a struct is as empty as the YAML that it stands for.
+func empty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
+func atLeast(n int) string { return fmt.Sprintf("must be greater than or equal to %d", n) }
+
+func validateList(path *field.Path, v reflect.Value, rules Rules) (errs field.ErrorList) {
+	errs = append(errs, validateCount(path, v.Len(), rules)...)
+	seen := map[string]bool{}
+	for i := range v.Len() {
+		item, here := v.Index(i), path.Index(i)
+		if rules.Unique {
+			identity, at, value := identityOf(here, item, rules.UniqueBy)
+			if seen[identity] {
+				errs = append(errs, field.Duplicate(at, value))
+			}
+			// What is missing is reported as such, not as two of a kind.
+			seen[identity] = value != ""
+		}
+		errs = append(errs, validateFields(here, item, rules, nil)...)
+	}
+	return errs
+}
+
+// identityOf is what tells an item of a list from the others, where it stands, and how to show it.
+func identityOf(path *field.Path, item reflect.Value, by []string) (identity string, at *field.Path, value string) {
+	if len(by) == 0 {
+		return item.String(), path, item.String()
+	}
+	parts := make([]string, len(by))
+	for i, r := range fieldsOf(item.Type()) {
+		if n := slices.Index(by, r.Name); n >= 0 {
+			parts[n] = item.Field(i).String()
+		}
+	}
+	if len(by) == 1 {
+		path = path.Child(by[0])
+	}
+	return strings.Join(parts, "\x00"), path, strings.Join(parts, ":")
+}
+
+func validateMap(path *field.Path, v reflect.Value, rules Rules) (errs field.ErrorList) {
+	errs = append(errs, validateCount(path, v.Len(), rules)...)
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		here := path.Key(key.String())
+		if rules.Keys != nil {
+			errs = append(errs, validateString(here, key.String(), Rules{Format: rules.Keys})...)
+		}
+		if item := v.MapIndex(key); item.Kind() == reflect.String {
+			errs = append(errs, validateString(here, item.String(), rules)...)
+		}
+	}
+	return errs
+}
+
+func validateCount(path *field.Path, n int, rules Rules) (errs field.ErrorList) {
+	if rules.MinItems != nil && n < *rules.MinItems {
+		errs = append(errs, field.TooFew(path, n, *rules.MinItems))
+	}
+	if rules.MaxItems != nil && n > *rules.MaxItems {
+		errs = append(errs, field.TooMany(path, n, *rules.MaxItems))
+	}
+	return errs
+}
+
+func validateString(path *field.Path, value string, rules Rules) (errs field.ErrorList) {
+	if len(rules.Enum) > 0 && !slices.Contains(rules.Enum, value) {
+		return field.ErrorList{field.NotSupported(path, shorten(value), rules.Enum)}
+	}
+	if rules.Format == nil {
+		return nil
+	}
+	for _, wrong := range rules.Format.Wrong(value) {
+		var bad any = shorten(value)
+		if rules.Secret {
+			bad = raw(fmt.Sprintf("(%d bytes)", len(value)))
+		}
+		errs = append(errs, field.Invalid(path, bad, wrong))
+	}
+	return errs
+}

@@ -1,0 +1,45 @@
+// Kubernetes versions: what EKS offers, and how a cluster may move between them.
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateVersions checks the Kubernetes version of a resolved cluster against the versions that EKS offers and the one
+// that the cluster runs, which is empty when there is no cluster yet. EKS moves a control plane up by one minor version
+// at a time, and a cluster stays on a version that EKS no longer offers until it is moved.
+// https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+func ValidateVersions(resolved *Cluster, offered []string, current string) Errors {
+	path, want := field.NewPath("spec", "kubernetesVersion"), resolved.Spec.KubernetesVersion
+	if want == current {
+		return nil
+	}
+	var errs field.ErrorList
+	if !slices.Contains(offered, want) {
+		sorted := slices.Clone(offered)
+		slices.SortFunc(sorted, func(a, b string) int { return minor(a) - minor(b) })
+		errs = append(errs, field.NotSupported(path, want, sorted))
+	}
+	switch step := minor(want) - minor(current); {
+	case current == "":
+	case step < 0:
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and Kubernetes is not downgraded", current)))
+	case step > 1:
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and moves one minor version at a time: the next step is 1.%d", current, minor(current)+1)))
+	}
+	return fromFields(errs)
+}
+
+// minor is 36 of "1.36", and -1 of what is no version.
+func minor(version string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(version, "1."))
+	if err != nil {
+		return -1
+	}
+	return n
+}
