@@ -1,0 +1,181 @@
+package render
+
+// The encoders: the only way by which a value enters a template. Each takes a value and writes it so that the language
+// around it reads back exactly that value, or refuses it.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"unicode/utf8"
+)
+
+// encoders by name, as templates call them.
+var encoders = template.FuncMap{
+	"yaml":     encodeYAML,
+	"jsontext": encodeJSONText,
+	"id":       encodeID,
+	"ref":      encodeRef,
+	"shell":    encodeShell,
+}
+
+// languages says which encoders a template file may use, by the end of its name.
+var languages = map[string][]string{
+	".yaml.tmpl": {"yaml", "jsontext", "id", "ref"},
+	".sh.tmpl":   {"shell"},
+	".mime.tmpl": {},
+}
+
+// encodeYAML writes a string, number, boolean or list of strings as YAML in one line of ASCII.
+func encodeYAML(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		// CloudFormation resolves these wherever a string holds one, and knows no way to quote them.
+		// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/dynamic-references.html
+		if strings.Contains(v, "{{resolve:") {
+			return "", fmt.Errorf("%.80q: CloudFormation would take {{resolve: for a reference to a parameter or secret", v)
+		}
+		out, err := appendString(make([]byte, 0, len(v)+2), v, yamlEscapes)
+		return string(out), err
+	case int:
+		return strconv.Itoa(v), nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case []string:
+		out := []byte{'['}
+		for i, element := range v {
+			if i > 0 {
+				out = append(out, ", "...)
+			}
+			encoded, err := encodeYAML(element)
+			if err != nil {
+				return "", err
+			}
+			out = append(out, encoded...)
+		}
+		return string(append(out, ']')), nil
+	}
+	return "", fmt.Errorf("no YAML encoding of a %T", v)
+}
+
+// encodeJSONText writes any JSON value as a string that holds JSON: keys sorted, ASCII only.
+func encodeJSONText(v any) (string, error) {
+	text, err := appendJSON(nil, v)
+	if err != nil {
+		return "", err
+	}
+	return encodeYAML(string(text))
+}
+
+// encodeID passes what may be part of a logical id of CloudFormation: letters and digits.
+func encodeID(s string) (string, error) {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return "", fmt.Errorf("%q cannot be part of a logical id: only letters and digits can", s)
+		}
+	}
+	return s, nil
+}
+
+// refMark encloses the name of a stack parameter in a text that becomes a Fn::Join. No other encoder lets it through.
+const refMark = "\x00"
+
+// encodeRef stands for the value of a stack parameter: an address or base64, which need no escaping in a YAML string.
+func encodeRef(parameter string) (string, error) {
+	name, err := encodeID(parameter)
+	return `"` + refMark + name + refMark + `"`, err
+}
+
+// encodeShell writes a string as one word of a shell script.
+func encodeShell(s string) (string, error) {
+	if strings.Contains(s, "\x00") {
+		return "", errors.New("a word of a shell script cannot hold a NUL character")
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'", nil
+}
+
+// escapes writes a character outside of the Basic Multilingual Plane, the one thing in which quoted YAML and JSON differ.
+type escapes func(out []byte, r rune) []byte
+
+func yamlEscapes(out []byte, r rune) []byte { return fmt.Appendf(out, `\U%08x`, r) }
+
+func jsonEscapes(out []byte, r rune) []byte {
+	r -= 0x10000
+	return fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+}
+
+// appendString writes a quoted string in ASCII: CloudFormation turns other characters of some properties into question marks.
+func appendString(out []byte, s string, astral escapes) ([]byte, error) {
+	const hex = "0123456789abcdef"
+	out = append(out, '"')
+	plain := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c < 0x7f && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		out = append(out, s[plain:i]...)
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return nil, fmt.Errorf("%.80q is not UTF-8", s)
+		case r == '"' || r == '\\':
+			out = append(out, '\\', c)
+		case r == '\n':
+			out = append(out, `\n`...)
+		case r == '\t':
+			out = append(out, `\t`...)
+		case r > 0xffff:
+			out = astral(out, r)
+		default:
+			out = append(out, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		}
+		i += size
+		plain = i
+	}
+	return append(append(out, s[plain:]...), '"'), nil
+}
+
+// appendJSON writes a JSON value as encoding/json decodes it, with sorted keys.
+func appendJSON(out []byte, v any) ([]byte, error) {
+	var err error
+	switch v := v.(type) {
+	case string:
+		return appendString(out, v, jsonEscapes)
+	case map[string]any:
+		out = append(out, '{')
+		for i, key := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			if out, err = appendString(out, key, jsonEscapes); err != nil {
+				return nil, err
+			}
+			if out, err = appendJSON(append(out, ':'), v[key]); err != nil {
+				return nil, err
+			}
+		}
+		return append(out, '}'), nil
+	case []any:
+		out = append(out, '[')
+		for i, element := range v {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			if out, err = appendJSON(out, element); err != nil {
+				return nil, err
+			}
+		}
+		return append(out, ']'), nil
+	case nil, bool, int, int64, float64, json.Number:
+		number, err := json.Marshal(v)
+		return append(out, number...), err
+	}
+	return nil, fmt.Errorf("no JSON encoding of a %T", v)
+}

@@ -1,0 +1,100 @@
+// Package render turns a cluster into CloudFormation templates and node configuration. It is pure: the same cluster gives
+// the same bytes, and no string of a spec can change the structure of what is rendered, because every value passes through
+// an encoder of the language it enters.
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Render renders a cluster. Every error names the field or the stack at fault; all of them are mended in the spec.
+func Render(in Cluster) (*Output, error) {
+	versions, err := load()
+	if err != nil {
+		return nil, err
+	}
+	cluster := in.Resolved
+	set, ok := versions[cluster.Spec.TemplateVersion]
+	if !ok {
+		return nil, fmt.Errorf("spec.templateVersion: %q is not one of %s",
+			cluster.Spec.TemplateVersion, strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
+	}
+	r := &renderer{Cluster: in, set: set, out: &Output{UserData: map[string][]byte{}}}
+	if cluster.Spec.Network.Existing == nil {
+		if err := r.network(); err != nil {
+			return nil, err
+		}
+	}
+	return r.out, nil
+}
+
+// renderer renders one cluster.
+type renderer struct {
+	Cluster
+	set *template.Template
+	out *Output
+	buf bytes.Buffer
+}
+
+func (r *renderer) network() error {
+	params, err := newNetworkParams(r.Cell, r.Resolved)
+	if err != nil {
+		return err
+	}
+	return r.stack(Stack{Name: names.Network, Protected: params.Retain}, "network.yaml.tmpl", params)
+}
+
+// stack renders a template and adds the stack.
+func (r *renderer) stack(s Stack, file string, params any) error {
+	body, err := r.execute(file, params)
+	if err != nil {
+		return fmt.Errorf("stack %s: %w", s.Name, err)
+	}
+	if len(body) > MaxTemplate {
+		return fmt.Errorf("stack %s: its template has %d bytes, and CloudFormation takes at most %d", s.Name, len(body), MaxTemplate)
+	}
+	s.StackName = names.Stack(r.Resolved.Metadata.Name, s.Name)
+	s.Template, s.TemplateKey = body, names.Template(body)
+	s.Tags = stackTags(r.Resolved, s.Name)
+	slices.SortFunc(s.Parameters, func(a, b Parameter) int { return strings.Compare(a.Name, b.Name) })
+	r.out.Stacks = append(r.out.Stacks, s)
+	return nil
+}
+
+// execute renders one file.
+func (r *renderer) execute(file string, params any) ([]byte, error) {
+	r.buf.Reset()
+	if err := r.set.ExecuteTemplate(&r.buf, file, params); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(r.buf.Bytes()), nil
+}
+
+// stackTags are the tags of a stack: the user's, and drover's, which win.
+func stackTags(cluster *api.Cluster, stack string) map[string]string {
+	tags := maps.Clone(cluster.Spec.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	tags[names.TagCluster] = cluster.Metadata.Name
+	tags[names.TagStack] = stack
+	tags[names.OwnershipTag(cluster.Metadata.Name)] = "owned"
+	return tags
+}
+
+// eksName is the EKS cluster's name, by which people find what belongs to it in the console.
+func eksName(cluster *api.Cluster) string { return names.EKSCluster(cluster.Metadata.Name) }
+
+// protected is true unless the spec says that the cluster may vanish.
+func protected(cluster *api.Cluster) bool { return enabled(cluster.Spec.DeletionProtection) }
+
+// enabled is a switch that is on unless it was turned off.
+func enabled(b *bool) bool { return b == nil || *b }
