@@ -23,7 +23,7 @@ const restartDelay = time.Second
 const guardScript = `trap '' HUP INT TERM
 groups=
 while read -r group; do groups="$groups -$group"; done
-[ -z "$groups" ] || kill -9 -- $groups 2>/dev/null`
+[ -z "$groups" ] || kill -s KILL -- $groups 2>/dev/null`
 
 // guard kills the process groups told to it once this process is gone.
 type guard struct {

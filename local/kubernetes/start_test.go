@@ -1,0 +1,215 @@
+package kubernetes
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// bin finds the programs; without them these tests cannot say anything.
+func bin(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(BinDir("../.."))
+	require.NoError(t, err)
+	if missing := Missing(dir); len(missing) > 0 {
+		t.Fatalf("%s not built in %s: run `make kubernetes` first", strings.Join(missing, ", "), dir)
+	}
+	return dir
+}
+
+func TestAControlPlaneFromStartToStop(t *testing.T) {
+	dir := t.TempDir()
+	began := time.Now()
+	c, err := Start(t.Context(), Options{Name: "test", Dir: dir, BinDir: bin(t), ServiceCIDR: "172.20.0.0/16", Minor: "1.35", Audit: true})
+	require.NoError(t, err)
+	t.Cleanup(c.Stop)
+	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
+	client, err := c.adminClient()
+	require.NoError(t, err)
+
+	call := func(t *testing.T, method, path, contentType, body string) map[string]any {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, c.Endpoint+path, strings.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", contentType)
+		res, err := client.Do(req)
+		require.NoError(t, err)
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Less(t, res.StatusCode, 300, string(b))
+		var out map[string]any
+		require.NoError(t, json.Unmarshal(b, &out), string(b))
+		return out
+	}
+	nodeReady := func(t *testing.T, name string) string {
+		status := call(t, http.MethodGet, "/api/v1/nodes/"+name, "", "")["status"].(map[string]any)
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			if c := c.(map[string]any); c["type"] == "Ready" {
+				return c["status"].(string)
+			}
+		}
+		return "absent"
+	}
+
+	t.Run("the servers act as the minor version asked for", func(t *testing.T) {
+		v := call(t, http.MethodGet, "/version", "", "")
+		require.Equal(t, []any{"v1.36.3", "35"}, []any{v["gitVersion"], v["emulationMinor"]})
+	})
+	t.Run("who shows no certificate is told nothing", func(t *testing.T) {
+		anonymous := *client
+		anonymous.Transport = &http.Transport{TLSClientConfig: client.Transport.(*http.Transport).TLSClientConfig.Clone()}
+		anonymous.Transport.(*http.Transport).TLSClientConfig.Certificates = nil
+		require.ErrorContains(t, get(t.Context(), &anonymous, c.Endpoint+"/api/v1/nodes"), "403")
+	})
+	t.Run("a node becomes Ready when its network is, and not before", func(t *testing.T) {
+		call(t, http.MethodPost, "/api/v1/nodes", "application/json", `{"metadata":{"name":"n1"}}`)
+		call(t, http.MethodPost, "/api/v1/nodes", "application/json", `{"metadata":{"name":"n2","annotations":{"local.drover.run/network":"ready"}},"status":{"capacity":{"cpu":"2","memory":"8Gi","pods":"29"}}}`)
+		require.Eventually(t, func() bool { return nodeReady(t, "n2") == "True" }, 20*time.Second, 50*time.Millisecond)
+		require.NotEqual(t, "True", nodeReady(t, "n1"))
+		call(t, http.MethodPatch, "/api/v1/nodes/n1", "application/merge-patch+json", `{"metadata":{"annotations":{"local.drover.run/network":"ready"}}}`)
+		require.Eventually(t, func() bool { return nodeReady(t, "n1") == "True" }, 20*time.Second, 50*time.Millisecond)
+	})
+	t.Run("pods are scheduled and run", func(t *testing.T) {
+		call(t, http.MethodPost, "/apis/apps/v1/namespaces/default/deployments", "application/json",
+			`{"metadata":{"name":"web"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"web:1"}]}}}}`)
+		require.Eventually(t, func() bool {
+			status := call(t, http.MethodGet, "/apis/apps/v1/namespaces/default/deployments/web", "", "")["status"].(map[string]any)
+			return status["availableReplicas"] == float64(2)
+		}, 30*time.Second, 100*time.Millisecond)
+	})
+	t.Run("moving to the next minor keeps what is in it", func(t *testing.T) {
+		require.NoError(t, c.SetMinor(t.Context(), "1.36"))
+		require.Equal(t, "36", call(t, http.MethodGet, "/version", "", "")["emulationMinor"])
+		call(t, http.MethodGet, "/apis/apps/v1/namespaces/default/deployments/web", "", "")
+		require.ErrorContains(t, c.SetMinor(t.Context(), "1.37"), "cannot act as 1.37")
+	})
+	t.Run("a program that dies is started again", func(t *testing.T) {
+		p := c.parts["kube-apiserver"]
+		require.NoError(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))
+		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/readyz") != nil }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/readyz") == nil }, 30*time.Second, 50*time.Millisecond)
+	})
+	t.Run("every request is in the audit log", func(t *testing.T) {
+		b, err := os.ReadFile(filepath.Join(dir, "audit.log"))
+		require.NoError(t, err)
+		require.True(t, bytes.Contains(b, []byte(`"/apis/apps/v1/namespaces/default/deployments"`)))
+	})
+	t.Run("after Stop nothing runs or listens", func(t *testing.T) {
+		var pids []int
+		for _, p := range c.parts {
+			pids = append(pids, p.cmd.Process.Pid)
+		}
+		require.Len(t, pids, 5)
+		c.Stop()
+		c.Stop()
+		for _, pid := range append(pids, c.guard.cmd.Process.Pid) {
+			require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+		}
+		_, err := net.Dial("tcp", strings.TrimPrefix(c.Endpoint, "https://"))
+		require.Error(t, err)
+	})
+}
+
+// fakeBin is a folder of programs that all are the shell script.
+func fakeBin(t *testing.T, script string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, p := range programs {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, p.name), []byte("#!/bin/sh\n"+script), 0o755))
+	}
+	return dir
+}
+
+func TestStartRefuses(t *testing.T) {
+	occupied := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(occupied, "left"), nil, 0o600))
+	idle := fakeBin(t, "sleep 60")
+	tests := map[string]struct {
+		options Options
+		want    string
+	}{
+		"programs that are not built, and says how to": {
+			Options{Name: "demo", BinDir: t.TempDir()},
+			"start cluster demo: kube-apiserver, kube-controller-manager, kube-scheduler, etcd, kwok not built"},
+		"a minor version it cannot act as": {Options{BinDir: idle, Minor: "1.37"}, "cannot act as 1.37, only as 1.33 to 1.36"},
+		"a minor version that is none":     {Options{BinDir: idle, Minor: "1.036"}, "cannot act as 1.036"},
+		"a folder that something is in":    {Options{BinDir: idle, Dir: occupied, ServiceCIDR: "10.0.0.0/16"}, "must be empty"},
+		"a service CIDR that is none":      {Options{BinDir: idle, Dir: t.TempDir(), ServiceCIDR: "10.0.0.0"}, "service CIDR: invalid CIDR address"},
+		"a program that dies, with its last words": {
+			Options{BinDir: fakeBin(t, "echo no such flag >&2; exit 3"), Dir: t.TempDir(), ServiceCIDR: "10.0.0.0/16"},
+			"died: exit status 3; the end of"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Start(t.Context(), tt.options)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+	_, err := Start(t.Context(), Options{BinDir: fakeBin(t, "echo no such flag >&2; exit 3"), Dir: t.TempDir(), ServiceCIDR: "10.0.0.0/16"})
+	require.ErrorContains(t, err, "no such flag")
+}
+
+// TestOrphan is the process that dies without a word in TestNothingOutlivesItsParent.
+func TestOrphan(t *testing.T) {
+	dir := os.Getenv("ORPHAN_DIR")
+	if dir == "" {
+		t.SkipNow()
+	}
+	g, err := newGuard()
+	require.NoError(t, err)
+	p, err := startProcess("sleeper", dir, []string{"sleep", "600"}, g, func(*process, error) {})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "partial"), []byte(strconv.Itoa(p.cmd.Process.Pid)), 0o600))
+	require.NoError(t, os.Rename(filepath.Join(dir, "partial"), filepath.Join(dir, "pid")))
+	select {}
+}
+
+func TestNothingOutlivesItsParent(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestOrphan$")
+	cmd.Env = append(os.Environ(), "ORPHAN_DIR="+dir)
+	require.NoError(t, cmd.Start())
+	var pid int
+	require.Eventually(t, func() bool {
+		b, err := os.ReadFile(filepath.Join(dir, "pid"))
+		pid, _ = strconv.Atoi(string(b))
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, syscall.Kill(pid, 0), "it runs")
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	require.Eventually(t, func() bool { return dead(pid) }, 10*time.Second, 10*time.Millisecond)
+}
+
+// dead says whether a process has ended: gone, or not yet collected by whoever inherited it.
+func dead(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err != nil || bytes.Contains(b, []byte(") Z "))
+}
+
+func TestBuildKnowsItsModule(t *testing.T) {
+	b, err := os.ReadFile("build/go.mod")
+	require.NoError(t, err)
+	has := func(text string) bool { return bytes.Contains(b, []byte(text)) }
+	require.True(t, has("\tk8s.io/kubernetes "+Version+" //"), "Version is what go.mod requires")
+	for _, p := range programs {
+		require.True(t, has("\t"+p.pkg+"\n"), "%s is a tool of the module", p.pkg)
+	}
+}
