@@ -127,6 +127,8 @@ type Request struct {
 	Caller          iam.Caller
 	Region, Account string
 	RequestID       string
+	// Before, when set, sees the call before its operation runs; its error is sent instead of a result.
+	Before func(*Call) error
 }
 
 // Serve answers a request. It returns the call (nil if the request was not understood) and the error that was sent.
@@ -146,6 +148,11 @@ func (s *Service) Serve(w http.ResponseWriter, r Request) (*Call, error) {
 	op, ok := s.Operations[c.Action]
 	if !ok {
 		return c, s.fail(w, format, r.RequestID, Unsupported(s.iamPrefix(), "the operation "+c.Action))
+	}
+	if r.Before != nil {
+		if err := r.Before(c); err != nil {
+			return c, s.fail(w, format, r.RequestID, err)
+		}
 	}
 	result, err := op(r.HTTP.Context(), c)
 	if err != nil {
