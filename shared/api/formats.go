@@ -67,7 +67,7 @@ var formats = index(
 	Format{Name: "cidr", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`, Means: `an IPv4 range, such as "10.0.0.0/16"`, check: canonicalCIDR},
 	// Availability zones only: EKS puts no control plane into local and wavelength zones.
 	// https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
-	Format{Name: "zone", Pattern: `^[a-z]{2,4}(-[a-z]+)+-[0-9][a-z]$`, Means: `an availability zone, such as "us-east-1a"`},
+	Format{Name: "zone", Pattern: `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}[a-f]$`, Means: `an availability zone, such as "us-east-1a"`},
 	Format{Name: "vpc-id", Pattern: `^vpc-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a VPC id, such as "vpc-0123456789abcdef0"`},
 	Format{Name: "subnet-id", Pattern: `^subnet-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a subnet id, such as "subnet-0123456789abcdef0"`},
 	Format{Name: "ami-id", Pattern: `^ami-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `an AMI id, such as "ami-0123456789abcdef0"`},
@@ -142,7 +142,7 @@ func canonicalCIDR(value string) []string {
 }
 
 // droversRole matches the names that names.Role gives to the functions that have access entries of their own.
-var droversRole = regexp.MustCompile(`:role/drover-[a-z]+(-[a-z]+)+-[0-9]-(prepare|join)$`)
+var droversRole = regexp.MustCompile(`:role/drover-[a-z]+(-[a-z]+)+-[0-9]{1,2}-(prepare|join)$`)
 
 func notDroversOwn(arn string) []string {
 	if droversRole.MatchString(arn) {

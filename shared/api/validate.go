@@ -3,7 +3,9 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -44,19 +46,19 @@ func ReadRelease(file string, data []byte, o Options) (*Release, Errors) {
 	return d.object.(*Release), nil
 }
 
-// withValidation adds what validation finds to what decoding found. A field that could not be read is not judged.
+// withValidation adds what validation finds to what decoding found. What could not be read is not judged.
 func (d *document) withValidation(validate func() field.ErrorList) Errors {
 	errs := d.errors()
 	if len(d.places) == 0 {
 		return errs // nothing could be read
 	}
-	unread := map[string]bool{}
-	for _, e := range d.errs {
-		unread[e.Field] = true
-	}
 	var found Errors
 	for _, e := range fromFields(validate()) {
-		if !unread[e.Cause.Field] {
+		unread := func(u *field.Error) bool {
+			rest, is := strings.CutPrefix(e.Cause.Field, u.Field)
+			return is && u.Field != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		}
+		if !slices.ContainsFunc(d.errs, unread) {
 			found = append(found, e)
 		}
 	}
@@ -65,7 +67,7 @@ func (d *document) withValidation(validate func() field.ErrorList) Errors {
 
 func validateCluster(c *Cluster, o Options) field.ErrorList {
 	errs := validateFields(nil, reflect.ValueOf(c).Elem(), Rules{}, nil)
-	errs = append(errs, validateObject(c.APIVersion, c.Kind, KindCluster, c.Metadata, o)...)
+	errs = append(errs, validateMetadata(c.Metadata, o)...)
 
 	// Fields are compared as they will be, with drover's defaults; lists keep their order, and so fields their paths.
 	full := clone(reflect.ValueOf(c)).Interface().(*Cluster)
@@ -83,7 +85,7 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 
 func validateRelease(r *Release, o Options) field.ErrorList {
 	errs := validateFields(nil, reflect.ValueOf(r).Elem(), Rules{}, nil)
-	errs = append(errs, validateObject(r.APIVersion, r.Kind, KindRelease, r.Metadata, o)...)
+	errs = append(errs, validateMetadata(r.Metadata, o)...)
 	spec := field.NewPath("spec")
 	errs = append(errs, validateTemplateVersion(spec.Child("templateVersion"), r.Spec.TemplateVersion, o)...)
 	for i, addon := range r.Spec.Addons {
@@ -94,7 +96,7 @@ func validateRelease(r *Release, o Options) field.ErrorList {
 	return errs
 }
 
-func validateObject(apiVersion, kind, wantKind string, m Metadata, o Options) field.ErrorList {
+func validateMetadata(m Metadata, o Options) field.ErrorList {
 	var errs field.ErrorList
 	if o.Name != "" && m.Name != o.Name {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), m.Name, fmt.Sprintf("must be the name of the file, %q", o.Name)))
@@ -135,20 +137,12 @@ func validateFields(path *field.Path, v reflect.Value, rules Rules, name *Format
 				r.Format = name
 			}
 			f, here := v.Field(i), child(path, r.Name)
-			if empty(f) {
-				if r.Required && !r.MayBeEmpty && f.Kind() != reflect.Int && f.Kind() != reflect.Struct {
-					errs = append(errs, field.Required(here, ""))
-				} else if f.Kind() == reflect.Slice && !f.IsNil() && r.MinItems != nil {
-					errs = append(errs, field.TooFew(here, 0, *r.MinItems))
-				}
-				if f.Kind() != reflect.Struct && !r.Required {
-					continue
-				}
+			switch {
+			case !absent(f, r):
+				errs = append(errs, validateFields(here, f, r, r.ObjectName)...)
+			case r.Required && !r.MayBeEmpty:
+				errs = append(errs, field.Required(here, ""))
 			}
-			if f.Kind() == reflect.String && f.Len() == 0 {
-				continue
-			}
-			errs = append(errs, validateFields(here, f, r, r.ObjectName)...)
 		}
 	case reflect.Slice:
 		errs = append(errs, validateList(path, v, rules)...)
@@ -168,13 +162,17 @@ func validateFields(path *field.Path, v reflect.Value, rules Rules, name *Format
 	return errs
 }
 
-// empty: a struct is as empty as the YAML that it stands for.
-func empty(v reflect.Value) bool {
+// absent says whether a field was not given, as far as its value tells.
+func absent(v reflect.Value, rules Rules) bool {
 	switch v.Kind() {
-	case reflect.Slice, reflect.Map:
+	case reflect.String:
 		return v.Len() == 0
+	case reflect.Slice, reflect.Map, reflect.Pointer:
+		return v.IsNil()
+	case reflect.Int:
+		return v.IsZero() && !rules.Required
 	}
-	return v.IsZero()
+	return false
 }
 
 func atLeast(n int) string { return fmt.Sprintf("must be greater than or equal to %d", n) }
@@ -217,7 +215,7 @@ func identityOf(path *field.Path, item reflect.Value, by []string) (identity str
 func validateMap(path *field.Path, v reflect.Value, rules Rules) (errs field.ErrorList) {
 	errs = append(errs, validateCount(path, v.Len(), rules)...)
 	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
 	for _, key := range keys {
 		here := path.Key(key.String())
 		if rules.Keys != nil {
@@ -229,6 +227,8 @@ func validateMap(path *field.Path, v reflect.Value, rules Rules) (errs field.Err
 	}
 	return errs
 }
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 func validateCount(path *field.Path, n int, rules Rules) (errs field.ErrorList) {
 	if rules.MinItems != nil && n < *rules.MinItems {

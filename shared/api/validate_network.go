@@ -1,0 +1,212 @@
+// What must hold between the fields of a network and of a control plane.
+package api
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Ranges that AWS's rules speak of.
+var (
+	ten          = netip.MustParsePrefix("10.0.0.0/8")
+	tenFirst     = netip.MustParsePrefix("10.0.0.0/16")
+	tenFirstTwo  = netip.MustParsePrefix("10.0.0.0/15")
+	private172   = netip.MustParsePrefix("172.16.0.0/12")
+	default172   = netip.MustParsePrefix("172.31.0.0/16")
+	private192   = netip.MustParsePrefix("192.168.0.0/16")
+	benchmarking = netip.MustParsePrefix("198.19.0.0/16")
+
+	privateRanges = []netip.Prefix{ten, private172, private192}
+	// Not addresses of hosts: this network, loopback, link local, multicast and above.
+	unusable = []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"),
+		netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"),
+	}
+)
+
+func validateNetwork(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
+	n := &s.Network
+	if n.Existing != nil {
+		for name, given := range map[string]bool{
+			"cidr": n.CIDR != "", "secondaryCIDRs": len(n.SecondaryCIDRs) > 0, "zones": len(n.Zones) > 0, "natGateways": n.NATGateways != "",
+		} {
+			if given {
+				errs = append(errs, field.Forbidden(path.Child(name), "drover changes nothing in an existing network: leave it out, or leave out existing"))
+			}
+		}
+		return errs
+	}
+	if n.CIDR == "" {
+		errs = append(errs, field.Required(path.Child("cidr"), "unless existing is given"))
+	}
+	if n.Zones == nil {
+		errs = append(errs, field.Required(path.Child("zones"), "unless existing is given"))
+	}
+	errs = append(errs, validateZones(path.Child("zones"), n)...)
+	return append(errs, validateRanges(path, n)...)
+}
+
+// validateZones: all in one region, and each with room in the VPC. A zone's letter is its place in the VPC, so that zones
+// can be added without moving a subnet; the smallest VPC has places for four.
+func validateZones(path *field.Path, n *Network) (errs field.ErrorList) {
+	vpc, _ := netip.ParsePrefix(n.CIDR)
+	for i, zone := range n.Zones {
+		if len(formats["zone"].Wrong(zone)) > 0 {
+			continue
+		}
+		if region := regionOf(zone); len(formats["zone"].Wrong(n.Zones[0])) == 0 && region != regionOf(n.Zones[0]) {
+			errs = append(errs, field.Invalid(path.Index(i), zone, "must be in the region of the first zone, "+regionOf(n.Zones[0])))
+		}
+		if vpc.IsValid() && vpc.Bits() == smallestVPC && zone[len(zone)-1] > 'd' {
+			errs = append(errs, field.Invalid(path.Index(i), zone, fmt.Sprintf("a VPC of /%d has room for zones a to d: use a larger cidr", smallestVPC)))
+		}
+	}
+	return errs
+}
+
+// regionOf a zone: us-east-1 of us-east-1a.
+func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz") }
+
+// Sizes of ranges, as prefix lengths. AWS allows VPCs down to /28; drover wants room for subnets in several zones, of which
+// the least is a /28.
+// https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
+const (
+	largestVPC        = 16
+	smallestVPC       = 24
+	smallestSecondary = 25
+	largestServices   = 12
+	smallestServices  = 24
+)
+
+func validateRanges(path *field.Path, n *Network) (errs field.ErrorList) {
+	at := path.Child("cidr")
+	vpc, ok := parseRange(n.CIDR)
+	if ok {
+		errs = append(errs, validateSize(at, vpc, largestVPC, smallestVPC)...)
+		errs = append(errs, validateUsable(at, vpc)...)
+	}
+	var before []netip.Prefix
+	for i, cidr := range n.SecondaryCIDRs {
+		at := path.Child("secondaryCIDRs").Index(i)
+		secondary, good := parseRange(cidr)
+		if !good {
+			continue
+		}
+		errs = append(errs, validateSize(at, secondary, largestVPC, smallestSecondary)...)
+		errs = append(errs, validateUsable(at, secondary)...)
+		switch clash := slices.IndexFunc(before, secondary.Overlaps); {
+		case ok && vpc.Overlaps(secondary):
+			errs = append(errs, field.Invalid(at, cidr, "overlaps with the cidr of the VPC, "+n.CIDR))
+		case clash >= 0 && before[clash] != secondary: // the same one twice is a duplicate, reported as such
+			errs = append(errs, field.Invalid(at, cidr, "overlaps with "+before[clash].String()))
+		case ok:
+			if refused := whyNotWith(vpc, secondary); refused != "" {
+				errs = append(errs, field.Invalid(at, cidr, refused))
+			}
+		}
+		before = append(before, secondary)
+	}
+	return errs
+}
+
+// whyNotWith says why AWS would not add a range to a VPC.
+// https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html#add-cidr-block-restrictions
+func whyNotWith(vpc, secondary netip.Prefix) string {
+	for _, private := range privateRanges {
+		if private.Overlaps(secondary) && !private.Overlaps(vpc) {
+			return fmt.Sprintf("AWS adds no range of %s to a VPC of %s", private, vpc)
+		}
+	}
+	switch {
+	case benchmarking.Overlaps(secondary) && !benchmarking.Overlaps(vpc):
+		return fmt.Sprintf("AWS adds no range of %s to a VPC of %s", benchmarking, vpc)
+	case tenFirstTwo.Overlaps(vpc) && tenFirst.Overlaps(secondary):
+		return fmt.Sprintf("AWS adds no range of %s to a VPC within %s", tenFirst, tenFirstTwo)
+	case private172.Overlaps(vpc) && default172.Overlaps(secondary):
+		return fmt.Sprintf("AWS adds no range of %s to a VPC within %s", default172, private172)
+	}
+	return ""
+}
+
+// parseRange reads a range that has the right form; those that have not are reported as such.
+func parseRange(cidr string) (netip.Prefix, bool) {
+	p, err := netip.ParsePrefix(cidr)
+	return p, err == nil && len(formats["cidr"].Wrong(cidr)) == 0
+}
+
+func validateSize(path *field.Path, p netip.Prefix, largest, smallest int) field.ErrorList {
+	if p.Bits() >= largest && p.Bits() <= smallest {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, p.String(), fmt.Sprintf("must be between /%d and /%d", largest, smallest))}
+}
+
+func validateUsable(path *field.Path, p netip.Prefix) field.ErrorList {
+	if i := slices.IndexFunc(unusable, p.Overlaps); i >= 0 {
+		return field.ErrorList{field.Invalid(path, p.String(), fmt.Sprintf("must not overlap with %s, whose addresses no host can have", unusable[i]))}
+	}
+	return nil
+}
+
+func validateControlPlane(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
+	c := &s.ControlPlane
+	errs = append(errs, validateServiceCIDR(path.Child("serviceCIDR"), s)...)
+	errs = append(errs, validateEndpoint(path.Child("endpoint"), s)...)
+	if key := strings.Split(c.EncryptionKeyARN, ":"); len(key) > 3 && len(s.Network.Zones) > 0 {
+		if region := regionOf(s.Network.Zones[0]); key[3] != region {
+			errs = append(errs, field.Invalid(path.Child("encryptionKeyARN"), c.EncryptionKeyARN, "must be in the region of the zones, "+region))
+		}
+	}
+	return errs
+}
+
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetworkConfigRequest.html
+func validateServiceCIDR(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
+	services, ok := parseRange(s.ControlPlane.ServiceCIDR)
+	if !ok {
+		return nil
+	}
+	errs = append(errs, validateSize(path, services, largestServices, smallestServices)...)
+	within := func(p netip.Prefix) bool { return p.Bits() <= services.Bits() && p.Contains(services.Addr()) }
+	if !slices.ContainsFunc(privateRanges, within) {
+		errs = append(errs, field.Invalid(path, services.String(), "must be within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"))
+	}
+	for _, cidr := range append([]string{s.Network.CIDR}, s.Network.SecondaryCIDRs...) {
+		if p, ok := parseRange(cidr); ok && p.Overlaps(services) {
+			errs = append(errs, field.Invalid(path, services.String(), "overlaps with the network's "+cidr))
+		}
+	}
+	return errs
+}
+
+// validateEndpoint: drover's functions and the nodes must reach the API.
+// https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
+func validateEndpoint(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
+	e := &s.ControlPlane.Endpoint
+	if e.Public != nil && !*e.Public {
+		errs = append(errs, field.Forbidden(path.Child("public"), "drover's functions reach the API through the public endpoint: limit it with publicCIDRs instead"))
+		if e.Private != nil && !*e.Private {
+			errs = append(errs, field.Forbidden(path.Child("private"), "the API would be reachable from nowhere"))
+		}
+		return errs
+	}
+	if e.Private != nil && !*e.Private && s.Network.Existing == nil {
+		switch everyone := slices.Contains(e.PublicCIDRs, "0.0.0.0/0"); {
+		case s.Network.NATGateways == NATNone:
+			errs = append(errs, field.Forbidden(path.Child("private"), "without NAT gateways, nodes reach the API through the private endpoint only"))
+		case !everyone:
+			errs = append(errs, field.Forbidden(path.Child("private"), "nodes reach the public endpoint from the addresses of NAT gateways, which publicCIDRs cannot name before they exist"))
+		}
+	}
+	for i, cidr := range e.PublicCIDRs {
+		p, ok := parseRange(cidr)
+		if ok && p.Bits() > 0 && slices.ContainsFunc(append(unusable, privateRanges...), p.Overlaps) {
+			errs = append(errs, field.Invalid(path.Child("publicCIDRs").Index(i), cidr, "must be addresses of the internet"))
+		}
+	}
+	return errs
+}

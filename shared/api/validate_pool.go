@@ -1,0 +1,157 @@
+// What must hold between the fields of a pool, and between a cluster's tags.
+package api
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validatePool(path *field.Path, p *Pool) (errs field.ErrorList) {
+	if p.MaxSize > 0 && p.MinSize > p.MaxSize {
+		errs = append(errs, field.Invalid(path.Child("minSize"), p.MinSize, fmt.Sprintf("must be less than or equal to maxSize, %d", p.MaxSize)))
+	}
+	if p.Spot != nil && p.MaxSize > 0 && p.Spot.OnDemandBase > p.MaxSize {
+		errs = append(errs, field.Invalid(path.Child("spot", "onDemandBase"), p.Spot.OnDemandBase, fmt.Sprintf("must be less than or equal to maxSize, %d", p.MaxSize)))
+	}
+	for i, instanceType := range p.InstanceTypes {
+		at := path.Child("instanceTypes").Index(i)
+		family, _, _ := strings.Cut(instanceType, ".")
+		switch architecture, certain := architectureOf(family); {
+		case strings.HasPrefix(family, "mac"):
+			errs = append(errs, field.Invalid(at, instanceType, "EKS runs no nodes on macOS"))
+		case certain && architecture != p.Architecture && slices.Contains([]Architecture{AMD64, ARM64}, p.Architecture):
+			errs = append(errs, field.Invalid(at, instanceType, fmt.Sprintf("is %s, and the pool is %s", architecture, p.Architecture)))
+		}
+	}
+	errs = append(errs, validateVolume(path.Child("rootVolume"), &p.RootVolume)...)
+	errs = append(errs, validateLabels(path.Child("labels"), p.Labels)...)
+	return append(errs, validateFlags(path.Child("kubeletFlags"), p.KubeletFlags)...)
+}
+
+// family of instances: letters, the generation, attributes, and sometimes more after a dash.
+var instanceFamily = regexp.MustCompile(`^([a-z]+)([0-9]+)([a-z]*)(-.+)?$`)
+
+// architectureOf tells what a family's name says: AWS marks its own processors, which are Arm's, with a g among the
+// attributes. Of names that follow no rule nothing is certain.
+// https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
+func architectureOf(family string) (a Architecture, certain bool) {
+	part := instanceFamily.FindStringSubmatch(family)
+	switch {
+	case part == nil:
+		return "", false
+	case strings.Contains(part[3], "g"), family == "a1":
+		return ARM64, true
+	case part[4] != "" && part[4] != "-flex":
+		return "", false
+	}
+	return AMD64, true
+}
+
+// volumeLimits of EBS, and how IOPS and throughput depend on what is bought beside them.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_EbsBlockDevice.html
+// https://docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html
+var volumeLimits = map[string]struct {
+	maxSize          int // GiB
+	minIOPS, maxIOPS int // 0 when IOPS cannot be stated
+	iopsPerGiB       int
+	iopsRequired     bool
+	throughput       bool
+}{
+	"gp2": {maxSize: 16384},
+	"gp3": {maxSize: 65536, minIOPS: 3000, maxIOPS: 80000, iopsPerGiB: 500, throughput: true},
+	"io1": {maxSize: 16384, minIOPS: 100, maxIOPS: 64000, iopsPerGiB: 50, iopsRequired: true},
+	"io2": {maxSize: 65536, minIOPS: 100, maxIOPS: 256000, iopsPerGiB: 1000, iopsRequired: true},
+}
+
+const (
+	baseIOPS       = 3000 // of gp3, when none are stated
+	iopsPerMiB     = 4    // gp3 gives 0.25 MiB/s of throughput for each provisioned IOPS
+	baseThroughput = 125  // MiB/s of gp3, when none is stated
+)
+
+func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
+	limits, known := volumeLimits[v.Type]
+	if !known {
+		return nil
+	}
+	if v.SizeGiB > limits.maxSize {
+		errs = append(errs, field.Invalid(path.Child("sizeGiB"), v.SizeGiB, fmt.Sprintf("must be less than or equal to %d for %s", limits.maxSize, v.Type)))
+	}
+	at := path.Child("iops")
+	switch most := min(limits.maxIOPS, max(limits.minIOPS, limits.iopsPerGiB*v.SizeGiB)); {
+	case v.IOPS == 0 && limits.iopsRequired:
+		errs = append(errs, field.Required(at, "for "+v.Type))
+	case v.IOPS == 0:
+	case limits.maxIOPS == 0:
+		errs = append(errs, field.Forbidden(at, fmt.Sprintf("the IOPS of %s follow from its size", v.Type)))
+	case v.IOPS < limits.minIOPS || v.IOPS > most:
+		errs = append(errs, field.Invalid(at, v.IOPS, fmt.Sprintf("must be between %d and %d for %s of %d GiB", limits.minIOPS, most, v.Type, v.SizeGiB)))
+	}
+	at = path.Child("throughput")
+	switch most := max(v.IOPS, baseIOPS) / iopsPerMiB; {
+	case v.Throughput == 0:
+	case !limits.throughput:
+		errs = append(errs, field.Forbidden(at, "only for gp3"))
+	case v.Throughput > max(most, baseThroughput):
+		errs = append(errs, field.Invalid(at, v.Throughput, fmt.Sprintf("must be less than or equal to %d with %d IOPS: a quarter", most, max(v.IOPS, baseIOPS))))
+	}
+	return errs
+}
+
+// validateLabels refuses labels that a kubelet may not give its node, and those that it or drover gives anyway.
+// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
+func validateLabels(path *field.Path, labels map[string]string) (errs field.ErrorList) {
+	for _, key := range sortedKeys(labels) {
+		prefix, _, _ := strings.Cut(key, "/")
+		within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
+		switch {
+		case slices.Contains(kubeletLabels, key):
+			errs = append(errs, field.Forbidden(path.Key(key), "the kubelet sets it"))
+		case within("kubelet.kubernetes.io"), within("node.kubernetes.io"):
+		case within("kubernetes.io"), within("k8s.io"):
+			errs = append(errs, field.Forbidden(path.Key(key), "a kubelet may set labels of kubernetes.io and k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/"))
+		case within("drover.run"):
+			errs = append(errs, field.Forbidden(path.Key(key), "drover.run/ is drover's own"))
+		}
+	}
+	return errs
+}
+
+// kubeletLabels are set by the kubelet and the cloud controller from what the node is.
+var kubeletLabels = []string{
+	"beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type", "beta.kubernetes.io/os",
+	"failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
+	"kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os", "node.kubernetes.io/instance-type",
+	"topology.kubernetes.io/region", "topology.kubernetes.io/zone",
+}
+
+// validateFlags refuses one flag with two values.
+func validateFlags(path *field.Path, flags []string) (errs field.ErrorList) {
+	seen := map[string]string{}
+	for i, flag := range flags {
+		name, _, _ := strings.Cut(flag, "=")
+		if first, ok := seen[name]; ok && first != flag { // the same one twice is a duplicate, reported as such
+			errs = append(errs, field.Duplicate(path.Index(i), name))
+		}
+		seen[name] = flag
+	}
+	return errs
+}
+
+// validateTags: IAM's tags differ by more than case.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/id_tags.html
+func validateTags(path *field.Path, tags map[string]string) (errs field.ErrorList) {
+	seen := map[string]string{}
+	for _, key := range sortedKeys(tags) {
+		folded := strings.ToLower(key)
+		if other, ok := seen[folded]; ok {
+			errs = append(errs, field.Invalid(path.Key(key), key, fmt.Sprintf("differs from %q by case only, which IAM does not tell apart", other)))
+		}
+		seen[folded] = key
+	}
+	return errs
+}
