@@ -2,6 +2,9 @@ module github.com/drover-run/drover
 
 go 1.26.0
 
+// npm packages of the CDK app hold Go files that are no packages of ours.
+ignore ./infra/node_modules
+
 require (
 	github.com/Azure/go-ntlmssp v0.1.1 // indirect
 	github.com/DataDog/datadog-go/v5 v5.9.1 // indirect

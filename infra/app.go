@@ -1,0 +1,102 @@
+package main
+
+// The app and its one stack: what is made in which order, and the options that make the assembly small, reproducible and
+// free of anything that phones home.
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// options of one synthesis.
+type options struct {
+	// functions is the folder of the compiled functions: <functions>/<goarch>/<step>/bootstrap.
+	functions string
+	// outdir is where the cloud assembly is written.
+	outdir string
+	// context overrides what the cdk command passes; tests use it.
+	context map[string]any
+}
+
+// newApp builds the construct tree without synthesizing it.
+//
+// The context key "architecture" (arm64 when absent, or x86_64) chooses what the functions run on: the local account
+// needs that of its host. Nothing else in the template depends on it.
+func newApp(o options) (awscdk.App, error) {
+	// jsii would print a page about Node releases on every synthesis.
+	if err := os.Setenv("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "1"); err != nil {
+		return nil, fmt.Errorf("environment: %w", err)
+	}
+	context := map[string]any{
+		// Findings of the default rules are errors, not warnings.
+		"@aws-cdk/core:validateAgainstDefaultRules": true,
+	}
+	for key, value := range o.context {
+		context[key] = value
+	}
+	app := awscdk.NewApp(&awscdk.AppProps{
+		Outdir:             jsii.String(o.outdir),
+		Context:            &context,
+		AnalyticsReporting: jsii.Bool(false),
+		StackTraces:        jsii.Bool(false),
+		TreeMetadata:       jsii.Bool(false),
+	})
+	awscdk.Validations_Of(app).AddPlugins(awscdk.NewCloudFormationValidatePlugin(nil))
+
+	code, err := findCode(o.functions, app.Node().TryGetContext(jsii.String("architecture")))
+	if err != nil {
+		return nil, err
+	}
+	stack := awscdk.NewStack(app, jsii.String("drover"), &awscdk.StackProps{
+		StackName:             jsii.String("drover"),
+		Description:           jsii.String("drover: Kubernetes clusters on AWS from specs uploaded to S3"),
+		TerminationProtection: jsii.Bool(true),
+		AnalyticsReporting:    jsii.Bool(false),
+		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{
+			// The rule reads an SSM parameter of the bootstrap stack at deployment; the cdk command checks the same by itself.
+			GenerateBootstrapVersionRule: jsii.Bool(false),
+		}),
+	})
+
+	notices := newNotices(stack)
+	newBuckets(stack)
+	functions := newFunctions(stack, code, notices)
+	machines := newMachines(stack, functions)
+	newClusterRole(stack)
+	newEvents(stack, functions, machines, notices)
+	newAlarms(stack, functions, machines, notices)
+	return app, nil
+}
+
+// x86 is the name of the architecture that is not the default.
+const x86 = "x86_64"
+
+// code is where the compiled functions are.
+type code struct {
+	dir          string
+	architecture string
+}
+
+// findCode checks that each function has been compiled for the architecture.
+func findCode(dir string, architecture any) (code, error) {
+	goarch, name := "arm64", "arm64"
+	switch architecture {
+	case nil, "arm64":
+	case x86:
+		goarch, name = "amd64", x86
+	default:
+		return code{}, fmt.Errorf(`context "architecture" is %v: must be arm64 or x86_64`, architecture)
+	}
+	c := code{dir: filepath.Join(dir, goarch), architecture: name}
+	for _, f := range functionTable {
+		bootstrap := filepath.Join(c.dir, f.step, "bootstrap")
+		if _, err := os.Stat(bootstrap); err != nil {
+			return code{}, fmt.Errorf("function %s is not compiled (run make synth, which does it): %w", f.step, err)
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,81 @@
+package main
+
+// The two buckets: people write specs, drover writes state. Both survive the stack.
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+func newBuckets(scope constructs.Construct) {
+	specs := newBucket(scope, "Specs", specsBucket, &awss3.LifecycleRule{
+		Id: jsii.String("old-specs"),
+		// The last good spec of a cluster may be old: the newest hundred versions stay for ever.
+		NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(365)),
+		NoncurrentVersionsToRetain:  jsii.Number(100),
+	})
+	// The property itself, because the construct's own switch brings a custom resource.
+	specs.Node().DefaultChild().(awss3.CfnBucket).
+		AddPropertyOverride(jsii.String("NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled"), true)
+
+	state := newBucket(scope, "State", stateBucket,
+		&awss3.LifecycleRule{
+			// Templates, releases and user data are named by content and may be in use however old they are: nodes that
+			// start next year fetch the user data of today. Only what drover itself replaced or deleted expires.
+			Id:                          jsii.String("replaced"),
+			NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(30)),
+			ExpiredObjectDeleteMarker:   jsii.Bool(true),
+		},
+		&awss3.LifecycleRule{
+			// An execution lives for five days at most, and no plan outlives its execution.
+			Id:         jsii.String("plans"),
+			Prefix:     jsii.String("plans/"),
+			Expiration: awscdk.Duration_Days(jsii.Number(90)),
+		})
+	state.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Sid:        jsii.String("OnlyDroverWrites"),
+		Effect:     awsiam.Effect_DENY,
+		Principals: &[]awsiam.IPrincipal{awsiam.NewAnyPrincipal()},
+		Actions:    jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"),
+		Resources:  &[]*string{state.ArnForObjects(jsii.String("*"))},
+		Conditions: &map[string]any{"ArnNotEquals": map[string]any{"aws:PrincipalArn": subs(writers())}},
+	}))
+}
+
+// writers are the roles of the functions that write the state bucket.
+func writers() []string {
+	var out []string
+	for _, f := range functionTable {
+		for _, g := range functionGrants[f.step] {
+			writes := slices.Contains(g.actions, "s3:PutObject") || slices.Contains(g.actions, "s3:DeleteObject")
+			if writes && strings.HasPrefix(g.on[0], stateARN) {
+				out = append(out, roleARN(f.step))
+				break
+			}
+		}
+	}
+	return out
+}
+
+func newBucket(scope constructs.Construct, id, name string, rules ...*awss3.LifecycleRule) awss3.Bucket {
+	rules = append(rules, &awss3.LifecycleRule{
+		Id:                                  jsii.String("unfinished-uploads"),
+		AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(7)),
+	})
+	return awss3.NewBucket(scope, jsii.String(id), &awss3.BucketProps{
+		BucketName:        sub(name),
+		Versioned:         jsii.Bool(true),
+		Encryption:        awss3.BucketEncryption_S3_MANAGED,
+		EnforceSSL:        jsii.Bool(true),
+		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
+		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
+		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN,
+		LifecycleRules:    &rules,
+	})
+}

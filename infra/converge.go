@@ -1,0 +1,241 @@
+package main
+
+// The converge machine: plan, change the stacks stage by stage, report; and round again until nothing is left to do.
+//
+// It is a loop on purpose: what a round of changes achieved is not believed but planned again, and the spec that was uploaded
+// meanwhile is found by the same plan.
+
+import (
+	"strconv"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// notConverged is the error of a failed execution.
+const notConverged = "NotConverged"
+
+// none is the empty string: ASL's schema wants it as an expression.
+const none = "{% '' %}"
+
+// maxRounds bounds the rounds for one spec. Two are normal; a template that never settles must not go on for five days.
+const maxRounds = 10
+
+// stage is a Map over the stacks that may change at the same time.
+type stage struct {
+	// list is the field of events.Stages.
+	list string
+	// title is the Map's name; stack names what one iteration changes, in the names of its states.
+	title, stack string
+	comment      string
+	// timeout of one stack, from the change to the event that it is over.
+	timeout awscdk.Duration
+	// alone: a failed stack is an outcome among others, it ends neither the stage nor the round.
+	alone bool
+}
+
+func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctions.IChainable {
+	scope := constructs.NewConstruct(parent, jsii.String("ConvergeStates"))
+
+	read := awsstepfunctions.Pass_Jsonata(scope, jsii.String("Read the input"), &awsstepfunctions.PassJsonataProps{
+		Comment: jsii.String("The name of a cluster is enough, so that an execution can be started by hand."),
+		Assign: &map[string]any{
+			"cluster":   "{% $states.input.cluster %}",
+			"execution": "{% $states.context.Execution.Id %}",
+			"rounds":    0,
+			"results":   []any{},
+		},
+	})
+	plan := invoke(scope, f, call{
+		name:     "Plan",
+		comment:  "Takes the cluster's lease and compares its newest spec with the deployed stacks.",
+		function: "plan",
+		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
+			"cluster":   "{% $cluster %}",
+			"execution": "{% $execution %}",
+		}),
+		timeout:  awscdk.Duration_Minutes(jsii.Number(3)),
+		attempts: attempts,
+		assign: map[string]any{
+			"plan":   "{% $states.result.Payload %}",
+			"rounds": "{% $rounds + 1 %}",
+			"fault":  none,
+			"cause":  none,
+		},
+		output: "{% $states.result.Payload %}",
+	})
+	what := choice(scope, "What is to be done?", "")
+	busy := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"), &awsstepfunctions.SucceedJsonataProps{
+		Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
+	})
+	prepare := invoke(scope, f, call{
+		name:     "Prepare the cluster",
+		comment:  "Gives drover's own roles their permissions inside the cluster, before a node needs them.",
+		function: "prepare",
+		payload:  awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}"}),
+		timeout:  awscdk.Duration_Minutes(jsii.Number(3)),
+		attempts: attempts,
+	})
+	settled := choice(scope, "Did every stack succeed?", "The next plan proves it. Failed stacks wait for the next execution.")
+	report := invoke(scope, f, call{
+		name:     "Report",
+		comment:  "Writes the status, gives the lease back, notifies.",
+		function: "report",
+		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
+			"cluster":   "{% $cluster %}",
+			"execution": "{% $execution %}",
+			"plan":      "{% $plan %}",
+			"results":   "{% $results %}",
+			"error":     "{% $fault %}",
+			"cause":     "{% $cause %}",
+		}),
+		timeout:  awscdk.Duration_Minutes(jsii.Number(1)),
+		attempts: reportAttempts,
+		assign:   map[string]any{"rounds": 0, "results": []any{}},
+		output:   "{% $states.result.Payload %}",
+	})
+	newer := choice(scope, "A newer spec?", "")
+	failed := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The cluster did not converge"), &awsstepfunctions.FailJsonataProps{
+		Comment: jsii.String("The status says the same at more length."),
+		Error:   jsii.String(notConverged),
+		Cause:   jsii.String("{% $exists($states.input.reason) ? $states.input.reason : 'no reason was reported' %}"),
+	})
+	unreported := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The status could not be written"), &awsstepfunctions.FailJsonataProps{
+		Comment: jsii.String("The lease is stale as soon as this execution is over: the next one takes it."),
+		Error:   jsii.String(notConverged),
+		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),
+	})
+	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Done"), &awsstepfunctions.SucceedJsonataProps{})
+
+	// A failed plan leaves nothing planned, not the plan of the round before.
+	unplanned := failure()
+	unplanned["plan"] = "{% null %}"
+	plan.AddCatch(report, catchAll(unplanned))
+	prepare.AddCatch(report, catchAll(failure()))
+	report.AddCatch(unreported, catchAll(failure()))
+
+	stages := make(map[string]awsstepfunctions.Map)
+	for _, s := range stageTable() {
+		stages[s.list] = stageMap(scope, f, s, report)
+	}
+
+	read.Next(plan)
+	plan.Next(what)
+	what.When(when("$plan.outcome = 'Busy'"), busy, nil).
+		When(when("$plan.outcome = 'Changes'"), stages["network"], nil).
+		Otherwise(report)
+	stages["network"].Next(stages["controlPlane"])
+	stages["controlPlane"].Next(prepare)
+	prepare.Next(stages["addons"])
+	stages["addons"].Next(stages["pools"])
+	stages["pools"].Next(stages["nodeAddons"])
+	stages["nodeAddons"].Next(settled)
+	settled.When(when("$exists($results[error])"), report, nil).
+		When(when("$rounds < "+strconv.Itoa(maxRounds)), plan, nil).
+		Otherwise(unsettled(scope).Next(report))
+	report.Next(newer)
+	newer.When(when("$states.input.again = true"), plan, nil).
+		When(when("$states.input.failed = true"), failed, nil).
+		Otherwise(done)
+	return read
+}
+
+// stageTable lists the stages in the order of shared/names. The times are about three times what AWS takes, but for the pools:
+// theirs is a rolling update of every node, each drained within its budgets.
+func stageTable() []stage {
+	minutes := func(n float64) awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(n)) }
+	return []stage{
+		{
+			list: "network", title: "Change the network", stack: "network", timeout: minutes(30),
+			comment: "VPC, subnets, routes.",
+		},
+		{
+			list: "controlPlane", title: "Change the control plane", stack: "control plane", timeout: minutes(90),
+			comment: "The EKS cluster, its roles and keys.",
+		},
+		{
+			list: "addons", title: "Change the add-ons", stack: "add-ons", timeout: minutes(60),
+			comment: "Those that nodes need before they can be Ready.",
+		},
+		{
+			list: "pools", title: "Change the pools", stack: "pool", timeout: awscdk.Duration_Hours(jsii.Number(24)), alone: true,
+			comment: "All at the same time: a failed pool holds up no other.",
+		},
+		{
+			list: "nodeAddons", title: "Change the node add-ons", stack: "node add-ons", timeout: minutes(60),
+			comment: "Those that need nodes to run on. They come even when a pool failed: the others' nodes are there.",
+		},
+	}
+}
+
+// stageMap is the Map of a stage. Each iteration changes one stack and waits for it; its outcome is an events.ChangeResult.
+func stageMap(scope constructs.Construct, f functions, s stage, report awsstepfunctions.IChainable) awsstepfunctions.Map {
+	change := invoke(scope, f, call{
+		name:     "Change " + s.stack + " stack",
+		comment:  "Makes and executes a change set, then waits for CloudFormation's event that the stack is where it should be.",
+		function: "change",
+		wait:     true,
+		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
+			"cluster":   "{% $cluster %}",
+			"execution": "{% $execution %}",
+			"fence":     "{% $plan.fence %}",
+			"planKey":   "{% $plan.planKey %}",
+			"stack":     "{% $states.input.stack %}",
+			"taskToken": "{% $states.context.Task.Token %}",
+		}),
+		timeout:  s.timeout,
+		attempts: attempts,
+		// The stack's name is kept here, so that a second change asks for the same stack whoever answered the first.
+		output: "{% $merge([$states.result, {'stack': $states.input.stack}]) %}",
+	})
+	once := choice(scope, "Change "+s.stack+" stack once more?", "What was in the way of the change is over now: a failed creation, somebody else's update.")
+	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
+	change.Next(once)
+	once.When(when("$states.input.again = true"), change, nil).Otherwise(changed)
+
+	m := awsstepfunctions.Map_Jsonata(scope, jsii.String(s.title), &awsstepfunctions.MapJsonataProps{
+		Comment:      jsii.String(s.comment),
+		Items:        awsstepfunctions.ProvideItems_Jsonata(jsii.String("{% $plan.stages." + s.list + " %}")),
+		ItemSelector: &map[string]any{"stack": "{% $states.context.Map.Item.Value %}"},
+		Assign:       &map[string]any{"results": "{% $append($results, $states.result) %}"},
+	})
+	m.ItemProcessor(change, nil)
+	m.AddCatch(report, catchAll(failure()))
+	if s.alone {
+		failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A "+s.stack+" stack failed"), &awsstepfunctions.SucceedJsonataProps{
+			Comment: jsii.String("The report names it."),
+		})
+		change.AddCatch(failed, &awsstepfunctions.CatchProps{
+			Errors: jsii.Strings("States.ALL"),
+			Outputs: map[string]any{
+				"stack": "{% $states.input.stack %}",
+				"again": false,
+				"error": "{% $states.errorOutput.Error %}",
+				"cause": causeOf,
+			},
+		})
+	}
+	return m
+}
+
+// unsettled gives up on a cluster whose plan wants changes after every round.
+func unsettled(scope constructs.Construct) awsstepfunctions.Pass {
+	return awsstepfunctions.Pass_Jsonata(scope, jsii.String("The plan never settles"), &awsstepfunctions.PassJsonataProps{
+		Comment: jsii.String("After each round of changes the plan wanted more: a defect, not worth going on for days."),
+		Assign: &map[string]any{
+			"fault": notConverged,
+			"cause": "{% $string($rounds) & ' rounds of changes did not bring the cluster to its spec' %}",
+		},
+	})
+}
+
+// choice is a Choice with an optional comment.
+func choice(scope constructs.Construct, name, comment string) awsstepfunctions.Choice {
+	props := &awsstepfunctions.ChoiceJsonataProps{}
+	if comment != "" {
+		props.Comment = jsii.String(comment)
+	}
+	return awsstepfunctions.Choice_Jsonata(scope, jsii.String(name), props)
+}

@@ -1,0 +1,128 @@
+package main
+
+// What starts drover: events of S3, CloudFormation and Auto Scaling by rule, and the sweep by schedule. EventBridge delivers at
+// least once and drops what it could not deliver within the policy, so every target has the dead-letter queue.
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsscheduler"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/names"
+)
+
+// terminal are the stack statuses at which CloudFormation stops and a waiting execution goes on.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html#cfn-console-view-stack-data-resources-status-codes
+var terminal = []any{
+	"CREATE_COMPLETE", "CREATE_FAILED",
+	"ROLLBACK_COMPLETE", "ROLLBACK_FAILED",
+	"UPDATE_COMPLETE", "UPDATE_FAILED",
+	"UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_FAILED",
+	"DELETE_COMPLETE", "DELETE_FAILED",
+}
+
+// Delivery is tried for a day: events are what makes drover quick, and the sweep makes up for those that come too late.
+func maxEventAge() awscdk.Duration { return awscdk.Duration_Hours(jsii.Number(24)) }
+
+const deliveryAttempts = 185
+
+func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
+	newRule(scope, "SpecChanged", "A cluster's spec was uploaded or deleted", &awsevents.EventPattern{
+		Source:     jsii.Strings("aws.s3"),
+		DetailType: jsii.Strings("Object Created", "Object Deleted"),
+		Detail: &map[string]any{
+			"bucket": map[string]any{"name": []any{sub(specsBucket)}},
+			"object": map[string]any{"key": []any{map[string]any{"prefix": names.ClusterSpecs}}},
+		},
+	}, toFunction(f["admit"], n))
+
+	newRule(scope, "StackDone", "A cluster's stack came to rest", &awsevents.EventPattern{
+		Source:     jsii.Strings("aws.cloudformation"),
+		DetailType: jsii.Strings("CloudFormation Stack Status Change"),
+		Detail: &map[string]any{
+			"stack-id": []any{map[string]any{
+				"prefix": sub("arn:${AWS::Partition}:cloudformation:${AWS::Region}:${AWS::AccountId}:stack/" + names.Prefix),
+			}},
+			"status-details": map[string]any{"status": terminal},
+		},
+	}, toFunction(f["stackevent"], n))
+
+	newRule(scope, "InstanceLaunched", "A pool's instance waits to become a node", &awsevents.EventPattern{
+		Source:     jsii.Strings("aws.autoscaling"),
+		DetailType: jsii.Strings("EC2 Instance-launch Lifecycle Action"),
+		Detail: &map[string]any{
+			"AutoScalingGroupName": []any{map[string]any{"prefix": names.Prefix}},
+			// An instance that goes to a warm pool is no node yet.
+			"Destination": []any{"AutoScalingGroup"},
+		},
+	}, awseventstargets.NewSfnStateMachine(m.joinNode, &awseventstargets.SfnStateMachineProps{
+		Input: awsevents.RuleTargetInput_FromEventPath(jsii.String("$.detail")),
+		Role: newRole(scope, "InstanceLaunchedRole", roleProps{
+			step:        "events",
+			service:     "events.amazonaws.com",
+			description: "drover: starts join-node for launched instances",
+			grants:      []grant{{actions: []string{"states:StartExecution"}, on: []string{joinARN}}},
+		}),
+		DeadLetterQueue: n.deadLetters,
+		MaxEventAge:     maxEventAge(),
+		RetryAttempts:   jsii.Number(deliveryAttempts),
+	}))
+
+	newSweep(scope, f, n)
+}
+
+func newRule(scope constructs.Construct, id, description string, pattern *awsevents.EventPattern, target awsevents.IRuleTarget) {
+	awsevents.NewRule(scope, jsii.String(id), &awsevents.RuleProps{
+		RuleName:     jsii.String(names.Prefix + kebab(id)),
+		Description:  jsii.String(description),
+		EventPattern: pattern,
+		Targets:      &[]awsevents.IRuleTarget{target},
+	})
+}
+
+func toFunction(fn awslambda.IFunction, n notices) awsevents.IRuleTarget {
+	return awseventstargets.NewLambdaFunction(fn, &awseventstargets.LambdaFunctionProps{
+		DeadLetterQueue: n.deadLetters,
+		MaxEventAge:     maxEventAge(),
+		RetryAttempts:   jsii.Number(deliveryAttempts),
+	})
+}
+
+// newSweep schedules the sweep: every five minutes is the longest that a lost event can hold anything up.
+func newSweep(scope constructs.Construct, f functions, n notices) {
+	group := awsscheduler.NewCfnScheduleGroup(scope, jsii.String("Schedules"), &awsscheduler.CfnScheduleGroupProps{
+		Name: jsii.String("drover"),
+	})
+	role := newRole(scope, "SweepScheduleRole", roleProps{
+		step:        "scheduler",
+		service:     "scheduler.amazonaws.com",
+		description: "drover: invokes the sweep on schedule",
+		grants: []grant{
+			{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("sweep")}},
+			{why: "What could not be delivered.", actions: []string{"sqs:SendMessage"}, on: []string{deadLettersARN}},
+		},
+	})
+	awsscheduler.NewCfnSchedule(scope, jsii.String("SweepSchedule"), &awsscheduler.CfnScheduleProps{
+		Name:               jsii.String(names.Function("sweep")),
+		GroupName:          group.Ref(),
+		Description:        jsii.String("Finds what an event missed"),
+		ScheduleExpression: jsii.String("rate(5 minutes)"),
+		FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
+		Target: &awsscheduler.CfnSchedule_TargetProperty{
+			Arn:     f["sweep"].FunctionArn(),
+			RoleArn: role.RoleArn(),
+			// Without it the function would get an event whose detail is a JSON string.
+			Input:            jsii.String(`{"scheduledTime":"<aws.scheduler.scheduled-time>"}`),
+			DeadLetterConfig: &awsscheduler.CfnSchedule_DeadLetterConfigProperty{Arn: n.deadLetters.QueueArn()},
+			// The next one comes in five minutes: an older one is of no use.
+			RetryPolicy: &awsscheduler.CfnSchedule_RetryPolicyProperty{
+				MaximumEventAgeInSeconds: jsii.Number(300),
+				MaximumRetryAttempts:     jsii.Number(3),
+			},
+		},
+	})
+}

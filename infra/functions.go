@@ -1,0 +1,131 @@
+package main
+
+// The functions: one binary each, the same settings for all, and a table of what differs.
+
+import (
+	"path/filepath"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdadestinations"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/names"
+)
+
+// functions of the cell by step.
+type functions map[string]awslambda.Function
+
+// function is what differs between functions.
+type function struct {
+	step        string
+	description string
+	// timeout in seconds, of one invocation. Tasks of the machines allow more, so that it is Lambda that stops the function.
+	timeout float64
+	// memory in MB, which buys processor too: 1,769 MB is one processor.
+	memory float64
+	// async functions are invoked by events: what they fail on goes to the dead-letter queue.
+	async bool
+	// env lists the variables beyond those that every function has.
+	env map[string]string
+}
+
+// functionTable in the order of a spec's way.
+var functionTable = []function{
+	{
+		step: "admit", description: "Decodes and validates an uploaded spec and starts its convergence",
+		timeout: 30, memory: 256, async: true,
+		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN},
+	},
+	{
+		step: "plan", description: "Renders a cluster and compares it with its stacks: the ordered changes, each with its reasons",
+		timeout: 120, memory: 512,
+	},
+	{
+		step: "change", description: "Makes, reads and executes the change set of one stack",
+		timeout: 120, memory: 256,
+		env: map[string]string{"DROVER_CLOUDFORMATION_ROLE_ARN": roleARN(clusterRole)},
+	},
+	{
+		step: "stackevent", description: "Resumes the execution that waits for a stack when CloudFormation is done with it",
+		timeout: 30, memory: 256, async: true,
+	},
+	{
+		step: "prepare", description: "Gives drover's roles their permissions inside a cluster",
+		timeout: 120, memory: 512,
+	},
+	{
+		step: "join", description: "Watches a new instance become a Ready node and completes its launch hook",
+		timeout: 90, memory: 256,
+	},
+	{
+		step: "report", description: "Writes a cluster's status, gives its lease back and notifies",
+		timeout: 30, memory: 256,
+		env: map[string]string{"DROVER_TOPIC_ARN": noticesARN},
+	},
+	{
+		step: "sweep", description: "Finds what an event missed: resolves waiters whose stack is done, starts what was left",
+		timeout: 300, memory: 256, async: true,
+		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN},
+	},
+}
+
+// functionLogs is the log group of a function.
+func functionLogs(step string) string { return "/aws/lambda/" + names.Function(step) }
+
+func newFunctions(scope constructs.Construct, c code, n notices) functions {
+	out := make(functions, len(functionTable))
+	for _, f := range functionTable {
+		out[f.step] = newFunction(scope, c, n, f)
+	}
+	return out
+}
+
+func newFunction(scope constructs.Construct, c code, n notices, f function) awslambda.Function {
+	id := constructID(f.step)
+	architecture := awslambda.Architecture_ARM_64()
+	if c.architecture == x86 {
+		architecture = awslambda.Architecture_X86_64()
+	}
+	env := map[string]*string{
+		"DROVER_SPECS_BUCKET": sub(specsBucket),
+		"DROVER_STATE_BUCKET": sub(stateBucket),
+		"DROVER_ACCOUNT":      sub("${AWS::AccountId}"),
+		"DROVER_PARTITION":    sub("${AWS::Partition}"),
+	}
+	for key, value := range f.env {
+		env[key] = sub(value)
+	}
+	role := newRole(scope, id+"Role", roleProps{
+		step:        f.step,
+		service:     "lambda.amazonaws.com",
+		description: "drover: " + f.description,
+		grants:      append(append([]grant{}, functionGrants[f.step]...), runtimeGrants(f.step, f.async)...),
+	})
+	fn := awslambda.NewFunction(scope, jsii.String(id), &awslambda.FunctionProps{
+		FunctionName:  jsii.String(names.Function(f.step)),
+		Description:   jsii.String(f.description),
+		Runtime:       awslambda.Runtime_PROVIDED_AL2023(),
+		Architecture:  architecture,
+		Handler:       jsii.String("bootstrap"),
+		Code:          awslambda.Code_FromAsset(jsii.String(filepath.Join(c.dir, f.step)), &awss3assets.AssetOptions{}),
+		Timeout:       awscdk.Duration_Seconds(jsii.Number(f.timeout)),
+		MemorySize:    jsii.Number(f.memory),
+		Environment:   &env,
+		Role:          role,
+		Tracing:       awslambda.Tracing_ACTIVE,
+		LoggingFormat: awslambda.LoggingFormat_JSON,
+		LogGroup:      newLogGroup(scope, id+"Logs", functionLogs(f.step)),
+	})
+	if f.async {
+		fn.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{
+			// After an hour the sweep has long found what the event was about.
+			MaxEventAge:   awscdk.Duration_Hours(jsii.Number(1)),
+			RetryAttempts: jsii.Number(2),
+			OnFailure:     awslambdadestinations.NewSqsDestination(n.deadLetters),
+		})
+	}
+	return fn
+}

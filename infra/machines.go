@@ -1,0 +1,173 @@
+package main
+
+// What both state machines have in common: JSONata, logging of errors, tracing, the retry policy and how a function is called.
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctionstasks"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/fault"
+)
+
+// machines are the state machines of the cell.
+type machines struct {
+	converge, joinNode awsstepfunctions.StateMachine
+}
+
+func newMachines(scope constructs.Construct, f functions) machines {
+	return machines{
+		converge: newMachine(scope, "Converge", machineProps{
+			name:       convergeMachine,
+			step:       "converge",
+			comment:    "Brings one cluster from what is deployed to what its spec says. Input: {\"cluster\": \"<name>\"}.",
+			timeout:    awscdk.Duration_Days(jsii.Number(5)),
+			definition: convergeDefinition(scope, f),
+			grants:     convergeGrants,
+		}),
+		joinNode: newMachine(scope, "JoinNode", machineProps{
+			name:       joinMachine,
+			step:       "join-node",
+			comment:    "Completes the launch hook of one instance when its node is Ready. Input: the detail of the lifecycle event.",
+			timeout:    awscdk.Duration_Minutes(jsii.Number(30)),
+			definition: joinNodeDefinition(scope, f),
+			grants:     joinNodeGrants,
+		}),
+	}
+}
+
+// machineProps is what differs between the machines.
+type machineProps struct {
+	name, step, comment string
+	timeout             awscdk.Duration
+	definition          awsstepfunctions.IChainable
+	grants              []grant
+}
+
+func newMachine(scope constructs.Construct, id string, p machineProps) awsstepfunctions.StateMachine {
+	// AWS truncates the resource policy that lets it deliver logs unless the group's name starts with /aws/vendedlogs/.
+	// https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
+	group := newLogGroup(scope, id+"Logs", "/aws/vendedlogs/states/"+p.name)
+	role := newRole(scope, id+"Role", roleProps{
+		step:        p.step,
+		service:     "states.amazonaws.com",
+		description: "drover: " + p.comment,
+		grants:      append(append([]grant{}, p.grants...), machineGrants...),
+	})
+	return awsstepfunctions.NewStateMachine(scope, jsii.String(id), &awsstepfunctions.StateMachineProps{
+		StateMachineName: jsii.String(p.name),
+		StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
+		Comment:          jsii.String(p.comment),
+		QueryLanguage:    awsstepfunctions.QueryLanguage_JSONATA,
+		DefinitionBody:   awsstepfunctions.DefinitionBody_FromChainable(p.definition),
+		Timeout:          p.timeout,
+		TracingEnabled:   jsii.Bool(true),
+		Role:             role,
+		Logs: &awsstepfunctions.LogOptions{
+			Destination: group,
+			Level:       awsstepfunctions.LogLevel_ERROR,
+			// Inputs of failed states are what an operator needs; they hold names and keys, never content of specs.
+			IncludeExecutionData: jsii.Bool(true),
+		},
+	})
+}
+
+// newLogGroup keeps logs for three months.
+func newLogGroup(scope constructs.Construct, id, name string) awslogs.LogGroup {
+	return awslogs.NewLogGroup(scope, jsii.String(id), &awslogs.LogGroupProps{
+		LogGroupName:  jsii.String(name),
+		Retention:     awslogs.RetentionDays_THREE_MONTHS,
+		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	})
+}
+
+// lambdaErrors are those of the Lambda service itself, which AWS advises to retry. A function's own error has its own name.
+// https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html#bp-lambda-serviceexception
+var lambdaErrors = []string{
+	"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
+}
+
+// retry waits 2 s, 4 s, … at most a minute, each time a random part of it so that many executions do not come back at once.
+func retry(errors []string, attempts float64) *awsstepfunctions.RetryProps {
+	return &awsstepfunctions.RetryProps{
+		Errors:         jsii.Strings(errors...),
+		Interval:       awscdk.Duration_Seconds(jsii.Number(2)),
+		BackoffRate:    jsii.Number(2),
+		MaxDelay:       awscdk.Duration_Minutes(jsii.Number(1)),
+		MaxAttempts:    jsii.Number(attempts),
+		JitterStrategy: awsstepfunctions.JitterType_FULL,
+	}
+}
+
+// retryable are the errors after which the same call may succeed.
+func retryable() []string { return append(fault.Retryable(), lambdaErrors...) }
+
+// Attempts of a call: eight span about four minutes; reporting tries longer, for without it nobody learns what happened.
+const (
+	attempts       = 8
+	reportAttempts = 14
+)
+
+// call is one invocation of a function.
+type call struct {
+	name, comment string
+	function      string
+	payload       awsstepfunctions.TaskInput
+	// wait is for the task token: the function's answer is not the result, a later SendTaskSuccess is.
+	wait     bool
+	timeout  awscdk.Duration
+	attempts float64
+	// assign and output are what the state keeps and hands on; without output, that is the whole result.
+	assign map[string]any
+	output string
+}
+
+// invoke is the state of a call. Everything that a function answers is in $states.result.Payload, and of a task that waits
+// in $states.result.
+func invoke(scope constructs.Construct, f functions, c call) awsstepfunctionstasks.LambdaInvoke {
+	pattern := awsstepfunctions.IntegrationPattern_REQUEST_RESPONSE
+	if c.wait {
+		pattern = awsstepfunctions.IntegrationPattern_WAIT_FOR_TASK_TOKEN
+	}
+	props := &awsstepfunctionstasks.LambdaInvokeJsonataProps{
+		Comment:            jsii.String(c.comment),
+		LambdaFunction:     f[c.function],
+		Payload:            c.payload,
+		IntegrationPattern: pattern,
+		TaskTimeout:        awsstepfunctions.Timeout_Duration(c.timeout),
+		// Its own policy knows neither jitter nor a greatest delay.
+		RetryOnServiceExceptions: jsii.Bool(false),
+	}
+	if c.output != "" {
+		props.Outputs = jsii.String(c.output)
+	}
+	if c.assign != nil {
+		props.Assign = &c.assign
+	}
+	task := awsstepfunctionstasks.LambdaInvoke_Jsonata(scope, jsii.String(c.name), props)
+	task.AddRetry(retry(retryable(), c.attempts))
+	return task
+}
+
+// failure are the variables that a caught error goes to. A timeout has no cause.
+func failure() map[string]any {
+	return map[string]any{
+		"fault": "{% $states.errorOutput.Error %}",
+		"cause": causeOf,
+	}
+}
+
+const causeOf = "{% $exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : '' %}"
+
+// catchAll sends every error to next.
+func catchAll(assign map[string]any) *awsstepfunctions.CatchProps {
+	return &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL"), Assign: &assign}
+}
+
+// when is a condition of a Choice.
+func when(expression string) awsstepfunctions.Condition {
+	return awsstepfunctions.Condition_Jsonata(jsii.String("{% " + expression + " %}"))
+}

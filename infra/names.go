@@ -1,0 +1,77 @@
+package main
+
+// Names and ARNs within the cell. They are spelled out rather than taken from resources: roles name machines, machines name
+// functions, functions name roles, and only names known beforehand let that circle close.
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Names of the machines, rules and queues.
+const (
+	convergeMachine  = names.Prefix + "converge"
+	joinMachine      = names.Prefix + "join-node"
+	deadLettersQueue = names.Prefix + "dead-letters"
+	noticesTopic     = names.Prefix + "notices"
+
+	specsBucket = names.Prefix + "specs-${AWS::AccountId}-${AWS::Region}"
+	stateBucket = names.Prefix + "state-${AWS::AccountId}-${AWS::Region}"
+)
+
+// ARNs, as CloudFormation substitutions.
+const (
+	specsARN    = "arn:${AWS::Partition}:s3:::" + specsBucket
+	stateARN    = "arn:${AWS::Partition}:s3:::" + stateBucket
+	convergeARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + convergeMachine
+	joinARN     = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + joinMachine
+	// convergeExecutionsARN matches the executions of the converge machine.
+	convergeExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + convergeMachine + ":*"
+	// clusterStacksARN matches the stacks of clusters; drover's own, called "drover", is none.
+	clusterStacksARN = "arn:${AWS::Partition}:cloudformation:${AWS::Region}:${AWS::AccountId}:stack/" + names.Prefix + "*"
+	eksClustersARN   = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:cluster/" + names.Prefix + "*"
+	groupsARN        = "arn:${AWS::Partition}:autoscaling:${AWS::Region}:${AWS::AccountId}:autoScalingGroup:*:autoScalingGroupName/" + names.Prefix + "*"
+	deadLettersARN   = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:" + deadLettersQueue
+	noticesARN       = "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:" + noticesTopic
+)
+
+// functionARN is the ARN of a function.
+func functionARN(step string) string {
+	return "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:" + names.Function(step)
+}
+
+// roleName is the name of a role of the cell: names.Role with the region still open.
+func roleName(step string) string { return names.Role("${AWS::Region}", step) }
+
+// roleARN is the ARN of a role of the cell.
+func roleARN(step string) string {
+	return names.RoleARN("${AWS::Partition}", "${AWS::AccountId}", "${AWS::Region}", step)
+}
+
+// constructID is a step's name as CDK ids and CloudFormation logical ids spell it.
+func constructID(step string) string { return strings.ToUpper(step[:1]) + step[1:] }
+
+// sub leaves the pseudo parameters and references in s to CloudFormation.
+func sub(s string) *string {
+	if !strings.Contains(s, "${") {
+		return jsii.String(s)
+	}
+	return awscdk.Fn_Sub(jsii.String(s), nil)
+}
+
+// kebab turns a construct id into the name that people see: SpecChanged into spec-changed.
+func kebab(id string) string {
+	var out strings.Builder
+	for i, r := range id {
+		if unicode.IsUpper(r) && i > 0 {
+			out.WriteByte('-')
+		}
+		out.WriteRune(unicode.ToLower(r))
+	}
+	return out.String()
+}

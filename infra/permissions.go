@@ -1,0 +1,191 @@
+package main
+
+// What each function and machine may do: exactly the calls it makes, on resources named by prefix. Reading one object that
+// may be absent needs s3:ListBucket as well, or S3 answers AccessDenied instead of NoSuchKey.
+// https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html#API_GetObject_RequestSyntax (Permissions)
+
+// Grants that recur.
+func specs(actions []string, prefixes ...string) grant {
+	return grant{actions: actions, on: keys(specsARN, prefixes)}
+}
+
+func state(actions []string, prefixes ...string) grant {
+	return grant{actions: actions, on: keys(stateARN, prefixes)}
+}
+
+func keys(bucket string, prefixes []string) []string {
+	out := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		out[i] = bucket + "/" + p + "*"
+	}
+	return out
+}
+
+var (
+	get       = []string{"s3:GetObject"}
+	getPut    = []string{"s3:GetObject", "s3:PutObject"}
+	getDelete = []string{"s3:GetObject", "s3:DeleteObject"}
+	all       = []string{"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
+
+	listSpecs = grant{actions: []string{"s3:ListBucket"}, on: []string{specsARN}}
+	listState = grant{actions: []string{"s3:ListBucket"}, on: []string{stateARN}}
+
+	answerConverge = grant{
+		why:     "A task token belongs to an execution, but IAM checks the machine.",
+		actions: []string{"states:SendTaskSuccess", "states:SendTaskFailure"},
+		on:      []string{convergeARN},
+	}
+	startConverge = grant{actions: []string{"states:StartExecution"}, on: []string{convergeARN}}
+	describeEKS   = grant{actions: []string{"eks:DescribeCluster"}, on: []string{eksClustersARN}}
+)
+
+// functionGrants are what each function calls, less what every function has (see runtimeGrants).
+var functionGrants = map[string][]grant{
+	"admit": {
+		specs(get, "clusters/", "releases/"),
+		listSpecs,
+		state(getPut, "status/"),
+		listState,
+		startConverge,
+	},
+	"plan": {
+		{
+			why:     "The last good spec is read by its version when the newest is not usable.",
+			actions: []string{"s3:GetObject", "s3:GetObjectVersion"},
+			on:      keys(specsARN, []string{"clusters/", "releases/"}),
+		},
+		listSpecs,
+		state(getPut, "status/", "releases/", "templates/", "userdata/", "plans/", "leases/"),
+		listState,
+		{
+			why:     "A lease is stale once the execution that holds it is over.",
+			actions: []string{"states:DescribeExecution"},
+			on:      []string{convergeExecutionsARN},
+		},
+		{actions: []string{"cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
+		{
+			why:     "Finding a cluster's stacks by tag, and the versions EKS offers, cannot be limited to a resource.",
+			actions: []string{"tag:GetResources", "eks:DescribeClusterVersions"},
+			on:      []string{"*"},
+		},
+	},
+	"change": {
+		{
+			why:     "CloudFormation reads the template's URL with the caller's permissions.",
+			actions: get,
+			on:      keys(stateARN, []string{"plans/", "templates/", "leases/"}),
+		},
+		state(all, "waiters/"),
+		listState,
+		{
+			actions: []string{
+				"cloudformation:DescribeStacks",
+				"cloudformation:DescribeChangeSet",
+				"cloudformation:CreateChangeSet",
+				"cloudformation:ExecuteChangeSet",
+				"cloudformation:DeleteChangeSet",
+				"cloudformation:DeleteStack",
+				"cloudformation:UpdateTerminationProtection",
+			},
+			on: []string{clusterStacksARN},
+		},
+		{
+			why:     "A stack's tags are set with its change set.",
+			actions: []string{"cloudformation:TagResource", "cloudformation:UntagResource"},
+			on:      []string{clusterStacksARN},
+		},
+		{
+			actions: []string{"iam:PassRole"},
+			on:      []string{roleARN(clusterRole)},
+			when:    map[string]map[string]any{"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
+		},
+		answerConverge,
+	},
+	"stackevent": {
+		state(getDelete, "waiters/"),
+		state(getPut, "status/"),
+		listState,
+		{actions: []string{"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
+		answerConverge,
+	},
+	"prepare": {describeEKS},
+	"join": {
+		describeEKS,
+		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
+	},
+	"report": {
+		state(getPut, "status/"),
+		state(all, "leases/"),
+		listState,
+		specs(get, "clusters/"),
+		listSpecs,
+		{actions: []string{"sns:Publish"}, on: []string{noticesARN}},
+		{
+			why:     "The topic is encrypted with a key of ours, so publishing needs the key too.",
+			actions: []string{"kms:GenerateDataKey", "kms:Decrypt"},
+			on:      []string{"${" + noticesKey + ".Arn}"},
+		},
+	},
+	"sweep": {
+		state(getDelete, "waiters/"),
+		state(get, "status/"),
+		listState,
+		specs(get, "clusters/"),
+		listSpecs,
+		{actions: []string{"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
+		answerConverge,
+		startConverge,
+		{actions: []string{"states:DescribeExecution"}, on: []string{convergeExecutionsARN}},
+	},
+}
+
+// runtimeGrants are what Lambda does with a function's role on its behalf.
+func runtimeGrants(step string, async bool) []grant {
+	out := []grant{
+		{
+			actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"},
+			on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:" + functionLogs(step) + ":*"},
+		},
+		{why: tracingWhy, actions: []string{"xray:PutTraceSegments", "xray:PutTelemetryRecords"}, on: []string{"*"}},
+	}
+	if async {
+		out = append(out, grant{
+			why:     "Lambda sends what a function could not handle to the dead-letter queue.",
+			actions: []string{"sqs:SendMessage"},
+			on:      []string{deadLettersARN},
+		})
+	}
+	return out
+}
+
+const tracingWhy = "X-Ray knows no resources for traces."
+
+// machineGrants are what Step Functions does with a machine's role on its behalf.
+// https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy
+// https://docs.aws.amazon.com/step-functions/latest/dg/xray-iam.html
+var machineGrants = []grant{
+	{
+		why: "CloudWatch Logs knows no resources for log deliveries.",
+		actions: []string{
+			"logs:CreateLogDelivery", "logs:GetLogDelivery", "logs:UpdateLogDelivery", "logs:DeleteLogDelivery",
+			"logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:DescribeResourcePolicies", "logs:DescribeLogGroups",
+		},
+		on: []string{"*"},
+	},
+	{
+		why:     tracingWhy,
+		actions: []string{"xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules", "xray:GetSamplingTargets"},
+		on:      []string{"*"},
+	},
+}
+
+var (
+	convergeGrants = []grant{{
+		actions: []string{"lambda:InvokeFunction"},
+		on:      []string{functionARN("plan"), functionARN("change"), functionARN("prepare"), functionARN("report")},
+	}}
+	joinNodeGrants = []grant{
+		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("join")}},
+		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
+	}
+)
