@@ -94,8 +94,11 @@ func ClusterOfKey(key string) (string, bool) {
 
 // Keys in the state bucket.
 
+// Statuses is where the statuses of clusters are kept.
+const Statuses = "status/clusters/"
+
 // Status is the key of a cluster's status.
-func Status(cluster string) string { return "status/clusters/" + cluster + ".json" }
+func Status(cluster string) string { return Statuses + cluster + ".json" }
 
 // Template is the content address of a rendered template.
 func Template(body []byte) string { return "templates/" + SHA256(body) + ".yaml" }
@@ -139,4 +142,13 @@ func Role(region, step string) string { return Prefix + region + "-" + step }
 // RoleARN is the role's ARN.
 func RoleARN(partition, account, region, step string) string {
 	return fmt.Sprintf("arn:%s:iam::%s:role/%s", partition, account, Role(region, step))
+}
+
+// DNSSuffix of a partition's services.
+// https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/partitions.html
+func DNSSuffix(partition string) string {
+	if partition == "aws-cn" {
+		return "amazonaws.com.cn"
+	}
+	return "amazonaws.com"
 }

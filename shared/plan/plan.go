@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
@@ -205,6 +207,33 @@ func source(stack string) string {
 		names.Network: "spec.network", names.ControlPlane: "spec.controlPlane",
 		names.Addons: "spec.addons", names.NodeAddons: "spec.addons",
 	}[stack]
+}
+
+// Token is the ClientRequestToken of a change, which CloudFormation echoes in every event: the same for every try of one
+// holder of the lease at one version of the spec, and another for each later one.
+// [a-zA-Z0-9][-a-zA-Z0-9]*, at most 128 characters.
+func (c Change) Token(specVersion string, fence int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", c.StackName, c.Checksum, specVersion, fence))
+	return strings.ToLower(string(c.Operation)) + "-" + hex.EncodeToString(sum[:16])
+}
+
+// Find returns the change of a stack.
+func (p Plan) Find(stack string) (Change, bool) {
+	for _, change := range p.Changes {
+		if change.Stack == stack {
+			return change, true
+		}
+	}
+	return Change{}, false
+}
+
+// Stages are the stacks to change, by stage, as the converge machine maps over them.
+func (p Plan) Stages() events.Stages {
+	lists := [5][]string{{}, {}, {}, {}, {}} // never null in JSON
+	for _, change := range p.Changes {
+		lists[stage(change.Stack)] = append(lists[stage(change.Stack)], change.Stack)
+	}
+	return events.Stages{Network: lists[0], ControlPlane: lists[1], Addons: lists[2], Pools: lists[3], NodeAddons: lists[4]}
 }
 
 func text(b bool) string {

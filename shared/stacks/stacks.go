@@ -115,6 +115,13 @@ func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map
 // Failure of a stack: the resource that failed first and AWS's reason.
 type Failure struct{ Resource, Reason string }
 
+func (f Failure) String() string {
+	if f.Resource == "" {
+		return f.Reason
+	}
+	return f.Resource + ": " + f.Reason
+}
+
 // WhyFailed finds what made the last operation of a stack fail: the first failed resource that was not merely cancelled
 // because of another one.
 func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, error) {
@@ -150,6 +157,21 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, erro
 	return first, nil
 }
 
+// LastToken is the ClientRequestToken of a stack's last operation.
+func (s *Stacks) LastToken(ctx context.Context, stackName string) (string, error) {
+	out, err := s.client.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
+	if absent(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the events of stack %s: %w", stackName, err)
+	}
+	for _, event := range out.StackEvents { // newest first
+		return aws.ToString(event.ClientRequestToken), nil
+	}
+	return "", nil
+}
+
 // changeSetPatience bounds the making of a change set; CloudFormation needs seconds, and sends no event about it.
 const changeSetPatience = 80 * time.Second
 
@@ -162,8 +184,8 @@ type ChangeSet struct {
 }
 
 // Prepare makes the change set of a change, or finds the one that an earlier try made, and waits until it can be read.
-// templateURL is where CloudFormation finds the template; parameters are resolved.
-func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string) (ChangeSet, error) {
+// templateURL is where CloudFormation finds the template, parameters are resolved, token is the operation's.
+func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (ChangeSet, error) {
 	name := names.Prefix + change.Checksum[:40]
 	kind := types.ChangeSetTypeUpdate
 	if create {
@@ -171,7 +193,7 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 	}
 	in := &cloudformation.CreateChangeSetInput{
 		StackName: &change.StackName, ChangeSetName: &name, ChangeSetType: kind, TemplateURL: &templateURL,
-		RoleARN: &s.roleARN, ClientToken: aws.String(Token(change)),
+		RoleARN: &s.roleARN, ClientToken: &token,
 	}
 	for key, value := range change.Tags {
 		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(value)})
@@ -283,10 +305,4 @@ func (s *Stacks) Protect(ctx context.Context, stackName string, on bool) error {
 		return fmt.Errorf("setting termination protection of stack %s to %t: %w", stackName, on, err)
 	}
 	return nil
-}
-
-// Token is the ClientRequestToken of a change: its operation and checksum, so that a repeated call is the same call.
-// [a-zA-Z0-9][-a-zA-Z0-9]*, at most 128 characters.
-func Token(change plan.Change) string {
-	return strings.ToLower(string(change.Operation)) + "-" + change.Checksum
 }

@@ -44,6 +44,8 @@ type Status struct {
 	Message string `json:"message,omitempty"`
 	// SpecVersion is the S3 version of the spec that was last acted on.
 	SpecVersion string `json:"specVersion,omitempty"`
+	// ObservedVersion is the S3 version of the spec that was last looked at, good or bad.
+	ObservedVersion string `json:"observedVersion,omitempty"`
 	// Release, KubernetesVersion and TemplateVersion as resolved from that spec.
 	Release           string `json:"release,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`

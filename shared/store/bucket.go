@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/drover-run/drover/shared/fault"
 )
@@ -122,28 +122,39 @@ func (b *Bucket) put(ctx context.Context, key string, body []byte, etag string) 
 	return aws.ToString(out.ETag), nil
 }
 
-// Put writes an object whatever is there.
-func (b *Bucket) Put(ctx context.Context, key string, body []byte) error {
-	_, err := b.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body)})
+// Put writes an object whatever is there and returns its ETag.
+func (b *Bucket) Put(ctx context.Context, key string, body []byte) (string, error) {
+	out, err := b.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body)})
 	if err != nil {
-		return fmt.Errorf("writing s3://%s/%s: %w", b.name, key, err)
+		return "", fmt.Errorf("writing s3://%s/%s: %w", b.name, key, err)
 	}
-	return nil
+	return aws.ToString(out.ETag), nil
 }
 
-// Delete removes an object; an absent one is no error.
-func (b *Bucket) Delete(ctx context.Context, key string) error {
-	_, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: &key})
-	var absent *types.NoSuchKey
-	if err != nil && !errors.As(err, &absent) {
+// DeleteIf removes an object if it still has that ETag; one that is absent or was changed meanwhile is no error.
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html
+func (b *Bucket) DeleteIf(ctx context.Context, key, etag string) error {
+	_, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: &key, IfMatch: &etag})
+	switch fault.Code(err) {
+	case "PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "NotFound":
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("deleting s3://%s/%s: %w", b.name, key, err)
 	}
 	return nil
 }
 
-// List returns the keys with a prefix, in order.
-func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
-	var keys []string
+// Entry is an object in a listing.
+type Entry struct {
+	Key string
+	// Modified is when the object's newest version was written.
+	Modified time.Time
+}
+
+// List returns the objects with a prefix, in the order of their keys.
+func (b *Bucket) List(ctx context.Context, prefix string) ([]Entry, error) {
+	var entries []Entry
 	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &prefix})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -151,8 +162,8 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 			return nil, fmt.Errorf("listing s3://%s/%s: %w", b.name, prefix, err)
 		}
 		for _, object := range page.Contents {
-			keys = append(keys, aws.ToString(object.Key))
+			entries = append(entries, Entry{aws.ToString(object.Key), aws.ToTime(object.LastModified)})
 		}
 	}
-	return keys, nil
+	return entries, nil
 }

@@ -21,26 +21,34 @@ type Waiter struct {
 	Again bool `json:"again,omitempty"`
 	// TaskToken resumes the step.
 	TaskToken string `json:"taskToken"`
+
+	etag string
 }
 
 // PutWaiter registers who waits for a stack; a stack has one operation at a time, and a later step's waiter replaces an
 // earlier one's, whose token is void.
-func (s *State) PutWaiter(ctx context.Context, w Waiter) error {
+func (s *State) PutWaiter(ctx context.Context, w Waiter) (Waiter, error) {
 	body, err := json.Marshal(w)
 	if err != nil {
-		return fmt.Errorf("writing the waiter of %s: %w", w.StackName, err)
+		return w, fmt.Errorf("writing the waiter of %s: %w", w.StackName, err)
 	}
-	return s.Put(ctx, names.Waiter(w.StackName), body)
+	w.etag, err = s.Put(ctx, names.Waiter(w.StackName), body)
+	return w, err
 }
 
 // Waiter reads who waits for a stack; nobody is ErrNotFound.
 func (s *State) Waiter(ctx context.Context, stackName string) (Waiter, error) {
 	var w Waiter
-	_, err := s.GetJSON(ctx, names.Waiter(stackName), &w)
+	etag, err := s.GetJSON(ctx, names.Waiter(stackName), &w)
+	w.etag = etag
 	return w, err
 }
 
-// DeleteWaiter forgets who waited for a stack.
-func (s *State) DeleteWaiter(ctx context.Context, stackName string) error {
-	return s.Delete(ctx, names.Waiter(stackName))
+// DeleteWaiter forgets a waiter, as it was read or written. If a later step waits for the stack by now, that one stays. One
+// that was never written needs no forgetting.
+func (s *State) DeleteWaiter(ctx context.Context, w Waiter) error {
+	if w.etag == "" {
+		return nil
+	}
+	return s.DeleteIf(ctx, names.Waiter(w.StackName), w.etag)
 }

@@ -1,0 +1,142 @@
+// Package handler admits specs: it reads what is in the bucket now, whatever event woke it, says in the status whether it
+// can be used, and starts to converge. A bad spec changes nothing but its status.
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/templates"
+)
+
+// Specs is what people wrote: a subset of store.Bucket.
+type Specs interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+}
+
+// State tells people: a subset of store.State.
+type State interface {
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+}
+
+// Machine starts to converge: a subset of executions.Executions.
+type Machine interface {
+	Converge(ctx context.Context, cluster, specVersion string) error
+}
+
+// Handler admits specs.
+type Handler struct {
+	Specs   Specs
+	State   State
+	Machine Machine
+	Now     func() time.Time
+}
+
+// Reasons of the SpecAccepted condition.
+const (
+	ReasonValid   = "Valid"
+	ReasonInvalid = "SpecInvalid"
+	ReasonAbsent  = "SpecAbsent"
+)
+
+// rounds bounds how often a spec that changes while it is admitted is read again.
+const rounds = 5
+
+// Handle takes one S3 event. What the event says is only that something happened to the key.
+func (h *Handler) Handle(ctx context.Context, in events.Event[events.Object]) (struct{}, error) {
+	var done struct{}
+	key := in.Detail.Object.Key
+	cluster, ok := names.ClusterOfKey(key)
+	if !ok {
+		boundary.Log(ctx).Warn("not the spec of a cluster: ignored", "key", key)
+		return done, nil
+	}
+	return done, h.Admit(ctx, cluster)
+}
+
+// Admit judges the spec of a cluster that is there now. A spec uploaded meanwhile may have been told about by a faster copy of
+// this function, whose status ours has then overwritten: it looks again until what is told is what is there.
+func (h *Handler) Admit(ctx context.Context, cluster string) error {
+	for range rounds {
+		told, err := h.admit(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if version, err := h.version(ctx, names.ClusterSpec(cluster)); err != nil || version == told {
+			return err
+		}
+	}
+	return &fault.Transient{Cause: fmt.Errorf("the spec of %s changed %d times while it was admitted", cluster, rounds)}
+}
+
+// version of the spec that is there now; empty when there is none.
+func (h *Handler) version(ctx context.Context, key string) (string, error) {
+	object, err := h.Specs.Get(ctx, key, api.MaxFile)
+	var large *store.TooLarge
+	if errors.As(err, &large) {
+		return large.Version, nil
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	return object.Version, err
+}
+
+// admit judges the spec that is there now and returns its version.
+func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
+	key := names.ClusterSpec(cluster)
+	object, err := h.Specs.Get(ctx, key, api.MaxFile)
+	var large *store.TooLarge
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", h.reject(ctx, cluster, "", ReasonAbsent, fmt.Sprintf("%s was deleted; what runs is left as it is", key))
+	case errors.As(err, &large):
+		return large.Version, h.reject(ctx, cluster, large.Version, ReasonInvalid, large.Error())
+	case err != nil:
+		return "", err
+	}
+	_, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
+	if errs != nil {
+		return object.Version, h.reject(ctx, cluster, object.Version, ReasonInvalid, errs.Error())
+	}
+	boundary.Log(ctx).Info("accepted", "cluster", cluster, "version", object.Version)
+	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		s.ObservedVersion = object.Version
+		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: ReasonValid}, h.Now())
+		if s.SpecVersion != object.Version && s.Phase != status.Converging {
+			s.Phase, s.Message = status.Pending, "the spec was accepted"
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	return object.Version, h.Machine.Converge(ctx, cluster, object.Version)
+}
+
+// told bounds a message in the status, in bytes.
+const told = 16 << 10
+
+// reject says in the status why the newest spec is not used. The cluster's phase stays what it was: it keeps running on
+// its last good spec, if it had one.
+func (h *Handler) reject(ctx context.Context, cluster, version, reason, message string) error {
+	if len(message) > told {
+		message = message[:told] + "\n…"
+	}
+	boundary.Log(ctx).Warn("rejected", "cluster", cluster, "reason", reason)
+	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		s.ObservedVersion = version
+		s.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason, Message: message}, h.Now())
+		if s.SpecVersion == "" {
+			s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
+		}
+	})
+}

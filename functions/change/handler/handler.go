@@ -1,0 +1,211 @@
+// Package handler changes one stack of a plan: it reads the change set before it executes it, says who waits for the
+// stack, and returns; the stack's own event resumes the step. It decides from what CloudFormation says now, never from
+// what an earlier try may have done, so it can be run again after any interruption.
+package handler
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/resume"
+	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// State is what the function keeps: a subset of store.State.
+type State interface {
+	GetJSON(ctx context.Context, key string, v any) (etag string, err error)
+	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
+	PutWaiter(ctx context.Context, w store.Waiter) (store.Waiter, error)
+}
+
+// Stacks is CloudFormation: a subset of stacks.Stacks.
+type Stacks interface {
+	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
+	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (stacks.ChangeSet, error)
+	Execute(ctx context.Context, change plan.Change, set stacks.ChangeSet, token string) error
+	Delete(ctx context.Context, stackName, token string) error
+	Protect(ctx context.Context, stackName string, on bool) error
+}
+
+// Handler changes stacks.
+type Handler struct {
+	State  State
+	Stacks Stacks
+	Resume *resume.Resumer
+	// TemplateBase is the URL of the state bucket, as CloudFormation reads it.
+	TemplateBase string
+}
+
+// Handle begins one change. The step that called it goes on when the stack is at rest.
+func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}, error) {
+	var p plan.Plan
+	if _, err := h.State.GetJSON(ctx, in.PlanKey, &p); err != nil {
+		return struct{}{}, err
+	}
+	change, ok := p.Find(in.Stack)
+	if !ok {
+		return struct{}{}, fmt.Errorf("plan %s has no change of stack %s", in.PlanKey, in.Stack)
+	}
+	if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
+		return struct{}{}, err
+	}
+	step := step{h, in, change, change.Token(p.SpecVersion, in.Fence)}
+	return struct{}{}, step.run(ctx)
+}
+
+// step is one call of the function.
+type step struct {
+	*Handler
+	in     events.ChangeRequest
+	change plan.Change
+	token  string
+}
+
+func (s step) run(ctx context.Context) error {
+	now, err := s.Stacks.Describe(ctx, s.change.StackName)
+	if err != nil {
+		return err
+	}
+	boundary.Log(ctx).Info("changing a stack", "stack", s.change.StackName, "operation", s.change.Operation, "status", now.Status)
+	switch {
+	case plan.InProgress(now.Status):
+		// An earlier try's operation or somebody else's: wait for it, whichever it is, and look again.
+		return s.wait(ctx, "", true)
+	case s.change.Operation == plan.Delete:
+		if plan.Absent(now.Status) {
+			return s.done(ctx, now.Status)
+		}
+		return s.delete(ctx, now, false)
+	case plan.Broken(now.Status):
+		return s.delete(ctx, now, true)
+	case now.Status == "UPDATE_ROLLBACK_FAILED":
+		return &fault.StackFailed{Cause: fmt.Errorf("stack %s is %s: %s: its rollback must be continued before it can change",
+			s.change.StackName, now.Status, now.StatusReason)}
+	}
+	parameters, err := s.parameters(ctx)
+	if err != nil {
+		return err
+	}
+	if plan.Settled(now.Status) && s.is(now, parameters) {
+		return s.done(ctx, now.Status)
+	}
+	return s.execute(ctx, now, parameters)
+}
+
+// is says whether a stack is what the change wants already.
+func (s step) is(now plan.Deployed, parameters map[string]string) bool {
+	for key, value := range parameters {
+		if now.Parameters[key] != value {
+			return false
+		}
+	}
+	return now.Tags[names.TagChecksum] == s.change.Checksum && now.TerminationProtection == s.change.Protected
+}
+
+// parameters reads the outputs of the other stacks that this one takes.
+func (s step) parameters(ctx context.Context) (map[string]string, error) {
+	values, outputs := map[string]string{}, map[string]map[string]string{}
+	for _, parameter := range s.change.Parameters {
+		if parameter.From == nil {
+			values[parameter.Name] = parameter.Value
+			continue
+		}
+		from := parameter.From.Stack
+		if outputs[from] == nil {
+			other, err := s.Stacks.Describe(ctx, names.Stack(s.in.Cluster, from))
+			if err != nil {
+				return nil, err
+			}
+			outputs[from] = other.Outputs
+		}
+		value, ok := outputs[from][parameter.From.Output]
+		if !ok {
+			return nil, &fault.StackFailed{Cause: fmt.Errorf("stack %s needs output %s of stack %s, which has none: its last change did not succeed",
+				s.change.StackName, parameter.From.Output, names.Stack(s.in.Cluster, from))}
+		}
+		values[parameter.Name] = value
+	}
+	return values, nil
+}
+
+// execute makes the change set, reads it, and executes it.
+func (s step) execute(ctx context.Context, now plan.Deployed, parameters map[string]string) error {
+	address, err := url.JoinPath(s.TemplateBase, s.change.TemplateKey)
+	if err != nil {
+		return err
+	}
+	set, err := s.Stacks.Prepare(ctx, s.change, plan.Absent(now.Status), address, parameters, s.token)
+	if err != nil {
+		return err
+	}
+	if err := Guard(s.change.StackName, set.Changes); err != nil {
+		return err
+	}
+	if now.TerminationProtection != s.change.Protected {
+		if err := s.Stacks.Protect(ctx, s.change.StackName, s.change.Protected); err != nil {
+			return err
+		}
+	}
+	if set.Empty {
+		return s.done(ctx, now.Status)
+	}
+	if _, err := s.register(ctx, s.token, false); err != nil {
+		return err
+	}
+	return s.Stacks.Execute(ctx, s.change, set, s.token)
+}
+
+// delete deletes a stack: the change itself, or what a failed creation left in the way.
+func (s step) delete(ctx context.Context, now plan.Deployed, again bool) error {
+	if now.TerminationProtection {
+		if !again {
+			return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s has termination protection", s.change.StackName)}
+		}
+		// A stack that never came to be holds nothing to protect.
+		if err := s.Stacks.Protect(ctx, s.change.StackName, false); err != nil {
+			return err
+		}
+	}
+	token := "delete-" + s.token
+	if _, err := s.register(ctx, token, again); err != nil {
+		return err
+	}
+	return s.Stacks.Delete(ctx, s.change.StackName, token)
+}
+
+// wait waits for an operation that is under way. If it ended before anybody waited, its event is past: resume at once.
+func (s step) wait(ctx context.Context, token string, again bool) error {
+	w, err := s.register(ctx, token, again)
+	if err != nil {
+		return err
+	}
+	now, err := s.Stacks.Describe(ctx, s.change.StackName)
+	if err != nil || plan.InProgress(now.Status) {
+		return err
+	}
+	return s.Resume.Resume(ctx, w, now.Status)
+}
+
+// done resumes the step: there is nothing to wait for.
+func (s step) done(ctx context.Context, status string) error {
+	return s.Resume.Resume(ctx, s.waiter("", false), status)
+}
+
+func (s step) waiter(token string, again bool) store.Waiter {
+	return store.Waiter{
+		Cluster: s.in.Cluster, Stack: s.change.Stack, StackName: s.change.StackName,
+		ClientRequestToken: token, Again: again, TaskToken: s.in.TaskToken,
+	}
+}
+
+// register says who waits for the stack, before anything happens that could be waited for.
+func (s step) register(ctx context.Context, token string, again bool) (store.Waiter, error) {
+	return s.State.PutWaiter(ctx, s.waiter(token, again))
+}

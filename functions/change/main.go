@@ -1,0 +1,34 @@
+// The change function changes one stack of a plan.
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/drover-run/drover/functions/change/handler"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/resume"
+	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func main() {
+	cfg, bucket := environment.AWS(), environment.Must(environment.StateBucket)
+	state := store.NewState(store.NewBucket(environment.S3(cfg), bucket), time.Now)
+	cloud := stacks.New(cloudformation.NewFromConfig(cfg), nil, environment.Must(environment.CloudFormationRole))
+	h := &handler.Handler{
+		State: state, Stacks: cloud,
+		Resume: &resume.Resumer{
+			Steps: executions.New(sfn.NewFromConfig(cfg), ""), Stacks: cloud, State: state, Now: time.Now,
+		},
+		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", bucket, cfg.Region, names.DNSSuffix(environment.Must(environment.Partition))),
+	}
+	lambda.Start(boundary.Wrap("change", h.Handle))
+}

@@ -1,0 +1,363 @@
+// Package handler decides what a cluster needs: it reads the spec and the stacks, renders, compares, and takes the lease
+// only if there is something to change. An unchanged cluster costs reads and nothing else.
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/templates"
+)
+
+// Specs is what people wrote: a subset of store.Bucket.
+type Specs interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	GetVersion(ctx context.Context, key, version string, limit int64) (store.Object, error)
+}
+
+// State is what drover keeps: a subset of store.State.
+type State interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	PutOnce(ctx context.Context, key string, body []byte) error
+	Lease(ctx context.Context, cluster string) (store.Lease, error)
+	Acquire(ctx context.Context, cluster string, seen store.Lease, execution string) (store.Lease, error)
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+}
+
+// Stacks is what is deployed: a subset of stacks.Stacks.
+type Stacks interface {
+	Of(ctx context.Context, cluster string, expected []string) (map[string]plan.Deployed, error)
+}
+
+// Executions tells whether a holder of the lease still runs: a subset of executions.Executions.
+type Executions interface {
+	Running(ctx context.Context, execution string) (bool, error)
+}
+
+// Versions tells what EKS offers: versions.Versions.
+type Versions interface {
+	Offered(ctx context.Context) ([]string, error)
+}
+
+// Handler plans.
+type Handler struct {
+	Specs      Specs
+	State      State
+	Stacks     Stacks
+	Executions Executions
+	Versions   Versions
+	Cell       render.Cell
+	Now        func() time.Time
+}
+
+// Reasons why planning stops. docs/runbook.md says what to do about each.
+const (
+	ReasonAbsent  = "SpecAbsent"
+	ReasonInvalid = "SpecInvalid"
+	ReasonRelease = "ReleaseUnusable"
+	ReasonPaused  = "Paused"
+	ReasonRefused = "ChangeRefused"
+)
+
+// stop ends planning with a reason for people: nothing will be done until one of them acts.
+type stop struct{ reason, message string }
+
+func (s *stop) Error() string { return s.message }
+
+// attempts to take the lease against others who take it at the same moment.
+const attempts = 4
+
+// Handle plans once. It returns with the lease held when the outcome is Changes, and possibly otherwise: report gives
+// it up.
+func (h *Handler) Handle(ctx context.Context, in events.PlanRequest) (events.PlanResult, error) {
+	for range attempts {
+		result, err := h.try(ctx, in)
+		var stopped *stop
+		switch {
+		case errors.As(err, &stopped):
+			boundary.Log(ctx).Info("stopped", "cluster", in.Cluster, "reason", stopped.reason, "message", stopped.message)
+			result.Outcome, result.Reason, result.Message = events.OutcomeStopped, stopped.reason, stopped.message
+			return result, nil
+		case !errors.Is(err, store.ErrConflict):
+			return result, err
+		}
+	}
+	return events.PlanResult{}, &fault.Transient{Cause: fmt.Errorf("taking the lease of %s: lost against others %d times", in.Cluster, attempts)}
+}
+
+func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanResult, error) {
+	result := events.PlanResult{Cluster: in.Cluster, Stages: plan.Plan{}.Stages()}
+	lease, err := h.State.Lease(ctx, in.Cluster)
+	if err != nil {
+		return result, err
+	}
+	if lease.Execution != "" && lease.Execution != in.Execution {
+		running, err := h.Executions.Running(ctx, lease.Execution)
+		if err != nil {
+			return result, err
+		}
+		if running {
+			boundary.Log(ctx).Info("busy", "cluster", in.Cluster, "holder", lease.Execution)
+			result.Outcome = events.OutcomeBusy
+			return result, nil
+		}
+	}
+	w, err := h.read(ctx, in.Cluster)
+	result.SpecVersion = w.version
+	if err != nil {
+		return result, err
+	}
+	p, err := h.compute(ctx, w)
+	if err != nil {
+		return result, err
+	}
+	if len(p.Changes) == 0 {
+		result.Outcome = events.OutcomeUnchanged
+		return result, h.tell(ctx, in, w, p)
+	}
+	if lease, err = h.State.Acquire(ctx, in.Cluster, lease, in.Execution); err != nil {
+		return result, err
+	}
+	result.Fence, result.Outcome, result.Stages = lease.Fence, events.OutcomeChanges, p.Stages()
+	if result.PlanKey, err = h.keep(ctx, w, p); err != nil {
+		return result, err
+	}
+	return result, h.tell(ctx, in, w, p)
+}
+
+// work is what planning has read and rendered.
+type work struct {
+	cluster, version string
+	resolved         *api.Cluster
+	// pin is the release by name and content, release its content.
+	pin      string
+	release  []byte
+	rendered *render.Output
+	deployed map[string]plan.Deployed
+}
+
+// read reads spec, stacks and release, and renders.
+func (h *Handler) read(ctx context.Context, cluster string) (work, error) {
+	w := work{cluster: cluster}
+	key := names.ClusterSpec(cluster)
+	object, err := h.Specs.Get(ctx, key, api.MaxFile)
+	var large *store.TooLarge
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return w, &stop{ReasonAbsent, fmt.Sprintf("there is no spec %s: upload one; what runs is left as it is", key)}
+	case errors.As(err, &large):
+		w.version = large.Version
+		return w, &stop{ReasonInvalid, err.Error()}
+	case err != nil:
+		return w, err
+	}
+	w.version = object.Version
+	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
+	if errs != nil {
+		return w, &stop{ReasonInvalid, errs.Error()}
+	}
+	if spec.Spec.Paused {
+		return w, &stop{ReasonPaused, "spec.paused is true: drover starts nothing on this cluster"}
+	}
+	if w.deployed, err = h.Stacks.Of(ctx, cluster, expected(spec)); err != nil {
+		return w, err
+	}
+	release, err := h.pin(ctx, &w, spec.Spec.Release.Name)
+	if err != nil {
+		return w, err
+	}
+	options := api.Options{Name: cluster, TemplateVersions: templates.Versions()}
+	if w.resolved, errs = api.Resolve(spec, release); errs == nil {
+		errs = api.Validate(w.resolved, options)
+	}
+	if errs == nil {
+		if errs, err = h.versions(ctx, w); err != nil {
+			return w, err
+		}
+	}
+	if errs != nil {
+		return w, &stop{ReasonInvalid, errs.In(key, object.Body).Error()}
+	}
+	if w.rendered, err = render.Render(render.Cluster{Cell: h.Cell, Resolved: w.resolved}); err != nil {
+		return w, &stop{ReasonInvalid, err.Error()}
+	}
+	return w, nil
+}
+
+// expected lists the stacks that a spec asks for, without rendering it; both add-on stacks, as a release may fill them.
+func expected(spec *api.Cluster) []string {
+	var stacks []string
+	if spec.Spec.Network.Existing == nil {
+		stacks = append(stacks, names.Network)
+	}
+	stacks = append(stacks, names.ControlPlane, names.Addons, names.NodeAddons)
+	for _, pool := range spec.Spec.Pools {
+		stacks = append(stacks, names.PoolStack(pool.Name))
+	}
+	return stacks
+}
+
+// pin reads the release. A cluster that was converged to a release by this name keeps the content that it had then:
+// editing or deleting a release changes no cluster.
+func (h *Handler) pin(ctx context.Context, w *work, name string) (*api.Release, error) {
+	if pinned, sha, ok := strings.Cut(w.deployed[names.ControlPlane].Tags[names.TagRelease], "@"); ok && pinned == name {
+		object, err := h.State.Get(ctx, names.PinnedRelease(sha), api.MaxFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the release that %s is pinned to: %w", w.cluster, err)
+		}
+		w.release = object.Body
+	} else {
+		object, err := h.Specs.Get(ctx, names.ReleaseSpec(name), api.MaxFile)
+		var large *store.TooLarge
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return nil, &stop{ReasonRelease, fmt.Sprintf("there is no release %s: upload it, or name another in spec.release.name", names.ReleaseSpec(name))}
+		case errors.As(err, &large):
+			return nil, &stop{ReasonRelease, err.Error()}
+		case err != nil:
+			return nil, err
+		}
+		w.release = object.Body
+	}
+	w.pin = name + "@" + names.SHA256(w.release)
+	release, errs := api.ReadRelease(names.ReleaseSpec(name), w.release, api.Options{Name: name})
+	if errs != nil {
+		return nil, &stop{ReasonRelease, errs.Error()}
+	}
+	return release, nil
+}
+
+// versions asks what EKS offers when the control plane would move, and only then.
+func (h *Handler) versions(ctx context.Context, w work) (api.Errors, error) {
+	current := w.deployed[names.ControlPlane].Outputs["KubernetesVersion"]
+	if current == w.resolved.Spec.KubernetesVersion {
+		return nil, nil
+	}
+	offered, err := h.Versions.Offered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return api.ValidateVersions(w.resolved, offered, current), nil
+}
+
+// compute compares. What was deployed last is read only when something differs, to say what and why.
+func (h *Handler) compute(ctx context.Context, w work) (plan.Plan, error) {
+	in := plan.Input{
+		Cluster: w.cluster, SpecVersion: w.version, Release: w.pin, New: w.resolved,
+		Desired: w.rendered.Stacks, Deployed: w.deployed,
+	}
+	p := plan.Compute(in)
+	if !slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Operation == plan.Update }) {
+		return p, nil
+	}
+	var err error
+	if in.Old, err = h.before(ctx, w); err != nil {
+		return p, err
+	}
+	p = plan.Compute(in)
+	if len(p.Refused) > 0 {
+		var lines []string
+		for _, refused := range p.Refused {
+			lines = append(lines, fmt.Sprintf("%s: %s → %s", refused.Field, refused.Old, refused.New))
+		}
+		return p, &stop{ReasonRefused, strings.Join(lines, "\n")}
+	}
+	return p, nil
+}
+
+// before reads the specs that last changed each stack, by stack. One that cannot be read any more, because its version
+// expired or this drover no longer reads it, is left out: reasons are then told by checksum.
+func (h *Handler) before(ctx context.Context, w work) (map[string]*api.Cluster, error) {
+	var release *api.Release
+	if name, sha, ok := strings.Cut(w.deployed[names.ControlPlane].Tags[names.TagRelease], "@"); ok {
+		object, err := h.State.Get(ctx, names.PinnedRelease(sha), api.MaxFile)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		release, _ = api.ReadRelease(name, object.Body, api.Options{})
+	}
+	specs, old := map[string]*api.Cluster{}, map[string]*api.Cluster{}
+	for _, stack := range slices.Sorted(maps.Keys(w.deployed)) {
+		version := w.deployed[stack].Tags[names.TagSpecVersion]
+		if _, read := specs[version]; !read && version != "" {
+			object, err := h.Specs.GetVersion(ctx, names.ClusterSpec(w.cluster), version, api.MaxFile)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return nil, err
+			}
+			specs[version] = nil
+			if spec, errs := api.ReadCluster("", object.Body, api.Options{}); errs == nil && release != nil {
+				if resolved, errs := api.Resolve(spec, release); errs == nil {
+					specs[version] = resolved
+				}
+			}
+		}
+		if specs[version] != nil {
+			old[stack] = specs[version]
+		}
+	}
+	return old, nil
+}
+
+// keep writes what the changes need to the state bucket, content-addressed: writing it twice is writing it once.
+func (h *Handler) keep(ctx context.Context, w work, p plan.Plan) (string, error) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return "", err
+	}
+	sha := names.SHA256(w.release)
+	objects := map[string][]byte{names.PinnedRelease(sha): w.release, names.Plan(body): body}
+	maps.Copy(objects, w.rendered.UserData)
+	for _, stack := range w.rendered.Stacks {
+		if _, changes := p.Find(stack.Name); changes {
+			objects[stack.TemplateKey] = stack.Template
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(objects)) {
+		if err := h.State.PutOnce(ctx, key, objects[key]); err != nil {
+			return "", err
+		}
+	}
+	return names.Plan(body), nil
+}
+
+// tell writes what is known into the status: the stacks as they are, what will change, and why.
+func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p plan.Plan) error {
+	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		s.SpecVersion = w.version
+		s.Release, s.KubernetesVersion = w.resolved.Spec.Release.Name, w.resolved.Spec.KubernetesVersion
+		s.TemplateVersion = w.resolved.Spec.TemplateVersion
+		s.Endpoint = w.deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
+		var seen []status.Stack
+		for _, stack := range w.rendered.Stacks {
+			if deployed, ok := w.deployed[stack.Name]; ok {
+				seen = append(seen, status.Stack{Name: stack.Name, Status: deployed.Status})
+			}
+		}
+		s.Observe(seen, h.Now())
+		s.Plan = nil
+		for _, change := range p.Changes {
+			s.Plan = append(s.Plan, status.Change{Stack: change.Stack, Operation: string(change.Operation), Reasons: change.Reasons})
+		}
+		if len(p.Changes) > 0 {
+			s.Phase, s.Execution = status.Converging, in.Execution
+			s.Message = fmt.Sprintf("changing %d of %d stacks", len(p.Changes), len(w.rendered.Stacks))
+			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: "Valid"}, h.Now())
+			s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "Converging", Message: s.Message}, h.Now())
+		}
+	})
+}

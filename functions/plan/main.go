@@ -1,0 +1,39 @@
+// The plan function decides what a cluster needs.
+package main
+
+import (
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/drover-run/drover/functions/plan/handler"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/versions"
+)
+
+func main() {
+	cfg := environment.AWS()
+	s3 := environment.S3(cfg)
+	state := store.NewBucket(s3, environment.Must(environment.StateBucket))
+	h := &handler.Handler{
+		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: store.NewState(state, time.Now),
+		Stacks:     stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
+		Executions: executions.New(sfn.NewFromConfig(cfg), ""),
+		Versions:   versions.New(eks.NewFromConfig(cfg)),
+		Cell: render.Cell{
+			Partition: environment.Must(environment.Partition), Region: cfg.Region,
+			Account: environment.Must(environment.Account), StateBucket: state.Name(),
+		},
+		Now: time.Now,
+	}
+	lambda.Start(boundary.Wrap("plan", h.Handle))
+}

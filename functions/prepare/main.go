@@ -1,0 +1,24 @@
+// The prepare function gives drover's own functions what they need in a cluster.
+package main
+
+import (
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/drover-run/drover/functions/prepare/handler"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/kube"
+)
+
+func main() {
+	cfg := environment.AWS()
+	h := &handler.Handler{
+		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
+		Patience: 80 * time.Second, Pause: 2 * time.Second,
+	}
+	lambda.Start(boundary.Wrap("prepare", h.Handle))
+}

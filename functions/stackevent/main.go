@@ -1,0 +1,28 @@
+// The stackevent function resumes the step that waits for a stack.
+package main
+
+import (
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/drover-run/drover/functions/stackevent/handler"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/resume"
+	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func main() {
+	cfg := environment.AWS()
+	state := store.NewState(store.NewBucket(environment.S3(cfg), environment.Must(environment.StateBucket)), time.Now)
+	h := &handler.Handler{State: state, Resume: &resume.Resumer{
+		Steps: executions.New(sfn.NewFromConfig(cfg), ""), State: state, Now: time.Now,
+		Stacks: stacks.New(cloudformation.NewFromConfig(cfg), nil, ""),
+	}}
+	lambda.Start(boundary.Wrap("stackevent", h.Handle))
+}

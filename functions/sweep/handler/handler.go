@@ -1,0 +1,126 @@
+// Package handler finds what events missed: stacks that came to rest while the event about it was lost, and specs that
+// nobody was told of. It is the safety net under the events, and costs two listings when there is nothing to find.
+package handler
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// Specs lists what people wrote: a subset of store.Bucket.
+type Specs interface {
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
+}
+
+// State is what drover keeps: a subset of store.State.
+type State interface {
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
+	Waiter(ctx context.Context, stackName string) (store.Waiter, error)
+}
+
+// Stacks is what is deployed: a subset of stacks.Stacks.
+type Stacks interface {
+	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
+	LastToken(ctx context.Context, stackName string) (string, error)
+}
+
+// Resumer tells a step how its stack ended: resume.Resumer.
+type Resumer interface {
+	Resume(ctx context.Context, w store.Waiter, stackStatus string) error
+}
+
+// Admitter looks at a spec that nobody was told of: admit's handler.
+type Admitter interface {
+	Admit(ctx context.Context, cluster string) error
+}
+
+// Handler sweeps.
+type Handler struct {
+	Specs  Specs
+	State  State
+	Stacks Stacks
+	Resume Resumer
+	Admit  Admitter
+	// Patience is how old a spec must be before it counts as missed: until then its event is on its way.
+	Patience time.Duration
+	Now      func() time.Time
+}
+
+// Handle sweeps once. What fails for one cluster holds up no other; the first failure is returned at the end.
+func (h *Handler) Handle(ctx context.Context, _ struct{}) (struct{}, error) {
+	return struct{}{}, errors.Join(h.waiters(ctx), h.missed(ctx))
+}
+
+// waiters resumes the steps whose stacks are at rest.
+func (h *Handler) waiters(ctx context.Context) error {
+	entries, err := h.State.List(ctx, names.Waiters)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, entry := range entries {
+		stackName := strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Waiters), ".json")
+		if err := h.waiter(ctx, stackName); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (h *Handler) waiter(ctx context.Context, stackName string) error {
+	w, err := h.State.Waiter(ctx, stackName)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	stack, err := h.Stacks.Describe(ctx, stackName)
+	if err != nil || plan.InProgress(stack.Status) {
+		return err
+	}
+	if w.ClientRequestToken != "" && !plan.Absent(stack.Status) {
+		last, err := h.Stacks.LastToken(ctx, stackName)
+		// The operation that is waited for may be about to begin: then the stack rests from an earlier one.
+		if err != nil || last != w.ClientRequestToken {
+			return err
+		}
+	}
+	boundary.Log(ctx).Warn("the event of this stack was lost", "stack", stackName, "status", stack.Status)
+	return h.Resume.Resume(ctx, w, stack.Status)
+}
+
+// missed admits the specs that are newer than their cluster's status.
+func (h *Handler) missed(ctx context.Context) error {
+	specs, err := h.Specs.List(ctx, names.ClusterSpecs)
+	if err != nil {
+		return err
+	}
+	statuses, err := h.State.List(ctx, names.Statuses)
+	if err != nil {
+		return err
+	}
+	told := map[string]time.Time{}
+	for _, entry := range statuses {
+		told[entry.Key] = entry.Modified
+	}
+	var failed []error
+	for _, spec := range specs {
+		cluster, ok := names.ClusterOfKey(spec.Key)
+		if !ok || h.Now().Sub(spec.Modified) < h.Patience || !told[names.Status(cluster)].Before(spec.Modified) {
+			continue
+		}
+		boundary.Log(ctx).Warn("the event of this spec was lost", "cluster", cluster)
+		if err := h.Admit.Admit(ctx, cluster); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}

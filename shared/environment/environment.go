@@ -1,0 +1,48 @@
+// Package environment is what drover's functions are told by their environment: which buckets, which machine, which cell.
+package environment
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// The variables, set by infra/.
+const (
+	SpecsBucket        = "DROVER_SPECS_BUCKET"
+	StateBucket        = "DROVER_STATE_BUCKET"
+	Account            = "DROVER_ACCOUNT"
+	Partition          = "DROVER_PARTITION"
+	ConvergeARN        = "DROVER_CONVERGE_ARN"
+	TopicARN           = "DROVER_TOPIC_ARN"
+	CloudFormationRole = "DROVER_CLOUDFORMATION_ROLE_ARN"
+)
+
+// Must returns a variable's value. A function without it cannot work: it ends before it takes its first event.
+func Must(name string) string {
+	value := os.Getenv(name)
+	if value == "" {
+		fmt.Fprintf(os.Stderr, "%s is not set: the function was not deployed by drover's CDK app\n", name)
+		os.Exit(1)
+	}
+	return value
+}
+
+// AWS is the SDK's configuration, from the environment that Lambda gives.
+func AWS() aws.Config {
+	cfg, err := config.LoadDefaultConfig(context.Background())
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "loading the AWS configuration: %v\n", err)
+		os.Exit(1)
+	}
+	return cfg
+}
+
+// S3 is a client that also works where buckets are no host names, such as an endpoint on this machine.
+func S3(cfg aws.Config) *s3.Client {
+	return s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = cfg.BaseEndpoint != nil })
+}
