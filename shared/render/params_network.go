@@ -75,6 +75,9 @@ func newNetworkParams(cell Cell, cluster *api.Cluster) (*networkParams, error) {
 		if secondary[i], err = prefix(fmt.Sprintf("spec.network.secondaryCIDRs[%d]", i), cidr, 16, 25); err != nil {
 			return nil, err
 		}
+		if slices.Contains(secondary[:i], secondary[i]) {
+			return nil, fmt.Errorf("spec.network.secondaryCIDRs[%d]: %q is there twice", i, cidr)
+		}
 		p.Secondary = append(p.Secondary, secondaryRange{ID: rangeID(secondary[i]), CIDR: cidr})
 	}
 	for i, zoneName := range spec.Zones {

@@ -28,8 +28,8 @@ func Render(in Cluster) (*Output, error) {
 			cluster.Spec.TemplateVersion, strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
 	}
 	r := &renderer{Cluster: in, set: set, out: &Output{UserData: map[string][]byte{}}}
-	if cluster.Spec.Network.Existing == nil {
-		if err := r.network(); err != nil {
+	for _, step := range []func() error{r.network, r.controlPlane, r.addons, r.pools, r.nodeAddons} {
+		if err := step(); err != nil {
 			return nil, err
 		}
 	}
@@ -45,6 +45,9 @@ type renderer struct {
 }
 
 func (r *renderer) network() error {
+	if r.Resolved.Spec.Network.Existing != nil {
+		return nil
+	}
 	params, err := newNetworkParams(r.Cell, r.Resolved)
 	if err != nil {
 		return err
@@ -52,8 +55,74 @@ func (r *renderer) network() error {
 	return r.stack(Stack{Name: names.Network, Protected: params.Retain}, "network.yaml.tmpl", params)
 }
 
+func (r *renderer) controlPlane() error {
+	params, err := newControlPlaneParams(r.Cell, r.Resolved)
+	if err != nil {
+		return err
+	}
+	return r.stack(Stack{
+		Name: names.ControlPlane, Protected: params.Retain, Capabilities: []string{"CAPABILITY_IAM"},
+		Parameters: []Parameter{r.subnets()},
+	}, "control-plane.yaml.tmpl", params)
+}
+
+func (r *renderer) addons() error {
+	return r.addonStack(names.Addons, "add-ons that nodes need", api.NodesNeed)
+}
+
+func (r *renderer) nodeAddons() error {
+	return r.addonStack(names.NodeAddons, "add-ons that need nodes", func(name string) bool { return !api.NodesNeed(name) })
+}
+
+func (r *renderer) addonStack(stack, what string, belongs func(string) bool) error {
+	params, err := newAddonsParams(r.Cell, r.Resolved, "drover: "+what+" of cluster "+r.Resolved.Metadata.Name, belongs)
+	if params == nil || err != nil {
+		return err
+	}
+	s := Stack{Name: stack, Parameters: []Parameter{fromControlPlane("ClusterName")}}
+	if slices.ContainsFunc(params.Addons, func(a addon) bool { return a.RolePolicy != "" }) {
+		s.Capabilities = []string{"CAPABILITY_IAM"}
+	}
+	return r.stack(s, "addons.yaml.tmpl", params)
+}
+
+func (r *renderer) pools() error {
+	for i := range r.Resolved.Spec.Pools {
+		pool := &r.Resolved.Spec.Pools[i]
+		userData, err := r.userData(pool)
+		if err != nil {
+			return fmt.Errorf("spec.pools[%s]: %w", pool.Name, err)
+		}
+		err = r.stack(Stack{Name: names.PoolStack(pool.Name), Parameters: []Parameter{
+			fromControlPlane("ClusterCertificateAuthority"), fromControlPlane("ClusterEndpoint"),
+			fromControlPlane("ClusterSecurityGroupId"), fromControlPlane("NodeInstanceProfileArn"), r.subnets(),
+		}}, "pool.yaml.tmpl", newPoolParams(r.Resolved, pool, userData))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subnets is the parameter that says where control plane and nodes live: the private subnets, or those of an existing VPC.
+func (r *renderer) subnets() Parameter {
+	const name = "SubnetIds"
+	if existing := r.Resolved.Spec.Network.Existing; existing != nil {
+		return Parameter{Name: name, Value: strings.Join(existing.Subnets, ",")}
+	}
+	return Parameter{Name: name, From: &OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}
+}
+
+// fromControlPlane is a parameter that is called like an output of the control plane.
+func fromControlPlane(name string) Parameter {
+	return Parameter{Name: name, From: &OutputRef{Stack: names.ControlPlane, Output: name}}
+}
+
 // stack renders a template and adds the stack.
 func (r *renderer) stack(s Stack, file string, params any) error {
+	if slices.ContainsFunc(r.out.Stacks, func(other Stack) bool { return other.Name == s.Name }) {
+		return fmt.Errorf("stack %s: there are two of that name", s.Name)
+	}
 	body, err := r.execute(file, params)
 	if err != nil {
 		return fmt.Errorf("stack %s: %w", s.Name, err)

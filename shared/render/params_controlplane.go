@@ -1,0 +1,128 @@
+package render
+
+// The control plane stack: the EKS cluster, who may use it, and what its nodes may do.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// controlPlaneParams are the parameters of control-plane.yaml.tmpl.
+type controlPlaneParams struct {
+	Description, Name, Version string
+	// Retain keeps what must not vanish.
+	Retain bool
+	// ClusterPolicy and AdminPolicy are ARNs of AWS's: of an IAM policy and of an EKS access policy.
+	ClusterPolicy, AdminPolicy string
+	// MakeKey makes a key for secrets; otherwise KeyARN is the spec's.
+	MakeKey                                       bool
+	KeyARN, KeyAlias, KeyDescription, AccountRoot string
+	LogGroup                                      string
+	// Logs are the types to keep, sorted.
+	Logs                            []string
+	ServiceCIDR, SupportType        string
+	PublicEndpoint, PrivateEndpoint bool
+	PublicCIDRs                     []string
+	// NodeService is EC2's principal.
+	NodeService       string
+	NodePolicies      []string
+	NodeConfiguration string
+	// PrepareRole and JoinRole are roles of drover's functions.
+	PrepareRole, JoinRole string
+	Access                []accessEntry
+}
+
+// accessEntry lets a principal of the spec's into the cluster. Its id is made of the principal.
+type accessEntry struct {
+	ID, Principal string
+	Groups        []string
+	Policies      []accessPolicy
+}
+
+type accessPolicy struct {
+	ARN        string
+	Namespaces []string
+}
+
+// nodePolicies are what every node needs: to join, to pull images, and to be reached without SSH.
+// https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html
+var nodePolicies = []string{"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"}
+
+func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams, error) {
+	spec, name := cluster.Spec.ControlPlane, eksName(cluster)
+	p := &controlPlaneParams{
+		Description:     "drover: control plane of cluster " + cluster.Metadata.Name,
+		Name:            name,
+		Version:         cluster.Spec.KubernetesVersion,
+		Retain:          protected(cluster),
+		ClusterPolicy:   cell.managedPolicy("AmazonEKSClusterPolicy"),
+		AdminPolicy:     cell.accessPolicy("AmazonEKSClusterAdminPolicy"),
+		MakeKey:         spec.EncryptionKeyARN == "",
+		KeyARN:          spec.EncryptionKeyARN,
+		KeyAlias:        "alias/" + name,
+		KeyDescription:  "Kubernetes secrets of " + name,
+		AccountRoot:     fmt.Sprintf("arn:%s:iam::%s:root", cell.Partition, cell.Account),
+		LogGroup:        "/aws/eks/" + name + "/cluster",
+		Logs:            slices.Sorted(slices.Values(spec.Logs)),
+		ServiceCIDR:     spec.ServiceCIDR,
+		PublicEndpoint:  enabled(spec.Endpoint.Public),
+		PrivateEndpoint: enabled(spec.Endpoint.Private),
+		PublicCIDRs:     spec.Endpoint.PublicCIDRs,
+		NodeService:     "ec2.amazonaws.com",
+		// The userdata/ folder of names.UserData.
+		NodeConfiguration: fmt.Sprintf("arn:%s:s3:::%s/userdata/*", cell.Partition, cell.StateBucket),
+		PrepareRole:       names.RoleARN(cell.Partition, cell.Account, cell.Region, "prepare"),
+		JoinRole:          names.RoleARN(cell.Partition, cell.Account, cell.Region, "join"),
+	}
+	if cell.Partition == "aws-cn" {
+		p.NodeService = "ec2.amazonaws.com.cn"
+	}
+	switch spec.SupportType {
+	case api.SupportStandard, "":
+		p.SupportType = "STANDARD"
+	case api.SupportExtended:
+		p.SupportType = "EXTENDED"
+	default:
+		return nil, fmt.Errorf("spec.controlPlane.supportType: %q is not one of Standard, Extended", spec.SupportType)
+	}
+	for _, policy := range nodePolicies {
+		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy(policy))
+	}
+	if has(cluster, "vpc-cni") && !has(cluster, podIdentityAgent) {
+		// Without the agent the CNI has no other way to its permission.
+		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy(podIdentities["vpc-cni"].policy))
+	}
+	taken := []string{p.PrepareRole, p.JoinRole}
+	for i, entry := range spec.Access {
+		if slices.Contains(taken, entry.PrincipalARN) {
+			return nil, fmt.Errorf("spec.controlPlane.access[%d].principalARN: %q has an access entry already", i, entry.PrincipalARN)
+		}
+		taken = append(taken, entry.PrincipalARN)
+		out := accessEntry{ID: digest(entry.PrincipalARN), Principal: entry.PrincipalARN, Groups: entry.Groups}
+		for _, policy := range entry.Policies {
+			out.Policies = append(out.Policies, accessPolicy{ARN: cell.accessPolicy(policy.Name), Namespaces: policy.Namespaces})
+		}
+		p.Access = append(p.Access, out)
+	}
+	// In the order of their ids, so that their order in the spec means nothing.
+	slices.SortFunc(p.Access, func(a, b accessEntry) int { return strings.Compare(a.ID, b.ID) })
+	return p, nil
+}
+
+// managedPolicy is the ARN of a policy that AWS manages.
+func (c Cell) managedPolicy(name string) string {
+	return "arn:" + c.Partition + ":iam::aws:policy/" + name
+}
+
+// accessPolicy is the ARN of an access policy of EKS.
+// https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
+func (c Cell) accessPolicy(name string) string {
+	return "arn:" + c.Partition + ":eks::aws:cluster-access-policy/" + name
+}
+
+// digest is a logical id for what is called by something that cannot be part of one.
+func digest(name string) string { return names.SHA256([]byte(name))[:16] }

@@ -1,0 +1,116 @@
+package render
+
+// A pool's stack: its launch template and Auto Scaling group.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// poolParams are the parameters of pool.yaml.tmpl.
+type poolParams struct {
+	Description, GroupName, ImageID string
+	Volume                          api.RootVolume
+	Encrypted                       bool
+	// Tagged are the types of resources that instances come with, and ResourceTags what each is tagged with.
+	Tagged                  []string
+	ResourceTags, GroupTags []tag
+	UserData                []part
+	InstanceTypes           []string
+	MinSize, MaxSize        int
+	// Rolling is true when the group may have an instance to be replaced.
+	Rolling      bool
+	MinInService int
+	// Spot is true when some instances are spot instances.
+	Spot                             bool
+	OnDemandBase, OnDemandPercentage int
+	// Metadata is what lifecycle events carry: events.Pool.
+	Metadata map[string]any
+}
+
+type tag struct{ Key, Value string }
+
+// LabelPool is the label by which nodes are known as those of a pool.
+const LabelPool = "drover.run/pool"
+
+func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) *poolParams {
+	group := names.Group(cluster.Metadata.Name, pool.Name)
+	p := &poolParams{
+		Description:        fmt.Sprintf("drover: pool %s of cluster %s", pool.Name, cluster.Metadata.Name),
+		GroupName:          group,
+		ImageID:            pool.ImageID,
+		Volume:             pool.RootVolume,
+		Encrypted:          enabled(pool.RootVolume.Encrypted),
+		Tagged:             []string{"instance", "volume", "network-interface"},
+		UserData:           userData,
+		InstanceTypes:      pool.InstanceTypes,
+		MinSize:            pool.MinSize,
+		MaxSize:            pool.MaxSize,
+		Rolling:            pool.MaxSize > 0,
+		OnDemandPercentage: 100,
+		Metadata:           map[string]any{"cluster": cluster.Metadata.Name, "pool": pool.Name},
+	}
+	// As many as may be: CloudFormation wants less than the greatest size.
+	p.MinInService = max(0, min(pool.MinSize, pool.MaxSize-1))
+	if pool.Spot != nil {
+		p.OnDemandBase, p.OnDemandPercentage = pool.Spot.OnDemandBase, pool.Spot.OnDemandPercentage
+		p.Spot = pool.Spot.OnDemandPercentage < 100
+	}
+	tags := stackTags(cluster, names.PoolStack(pool.Name))
+	tags["Name"] = group
+	p.ResourceTags = sorted(tags)
+	p.GroupTags = autoscalerTags(cluster, pool, len(tags))
+	return p
+}
+
+// Limits of an Auto Scaling group's tags.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html
+const (
+	maxTags   = 50
+	maxTagKey = 128
+)
+
+// autoscalerTags let the cluster autoscaler find the group, and know the nodes of one that has none.
+// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
+func autoscalerTags(cluster *api.Cluster, pool *api.Pool, others int) []tag {
+	const prefix = "k8s.io/cluster-autoscaler/"
+	tags := []tag{{prefix + "enabled", "true"}, {prefix + eksName(cluster), "owned"}}
+	hints := map[string]string{}
+	for key, value := range nodeLabels(pool) {
+		hints[prefix+"node-template/label/"+key] = value
+	}
+	for _, taint := range pool.Taints {
+		hints[prefix+"node-template/taint/"+taint.Key] = taint.Value + ":" + taint.Effect
+	}
+	for _, hint := range sorted(hints) {
+		// Only hints, so those that AWS would refuse are left out rather than the pool.
+		if len(hint.Key) <= maxTagKey && len(tags)+others < maxTags {
+			tags = append(tags, hint)
+		}
+	}
+	return tags
+}
+
+// nodeLabels are the labels of a pool's nodes.
+func nodeLabels(pool *api.Pool) map[string]string {
+	labels := maps.Clone(pool.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[LabelPool] = pool.Name
+	return labels
+}
+
+func sorted(m map[string]string) []tag {
+	list := make([]tag, 0, len(m))
+	for key, value := range m {
+		list = append(list, tag{key, value})
+	}
+	slices.SortFunc(list, func(a, b tag) int { return strings.Compare(a.Key, b.Key) })
+	return list
+}

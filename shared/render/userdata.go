@@ -1,0 +1,143 @@
+package render
+
+// User data: the NodeConfig that nodeadm reads, and, when a pool has files or commands, a script that fetches them from
+// the state bucket. User data holds values of other stacks, so it is rendered to the parts of a Fn::Join.
+// https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// userDataParams are the parameters of user-data.mime.tmpl and of the files that it takes in.
+type userDataParams struct {
+	ClusterName, ServiceCIDR string
+	MaxPods                  int
+	Flags                    []string
+	// KubeletApart is true when the kubelet's part is in the configuration instead, for want of room.
+	KubeletApart bool
+	// Configuration is the S3 address of the script with files and commands, or "".
+	Configuration, Checksum, Region string
+}
+
+// configurationParams are the parameters of configuration.sh.tmpl.
+type configurationParams struct {
+	Files    []api.File
+	Commands []command
+}
+
+// command is numbered from 1.
+type command struct{ Number, Command string }
+
+// part of a Fn::Join: text, or the value of a stack parameter.
+type part struct{ Text, Ref string }
+
+// kubeletConfigPath is where nodeadm looks for further NodeConfigs before it starts the kubelet.
+const kubeletConfigPath = "/etc/eks/nodeadm.d/drover.yaml"
+
+// roomForRef is what the value of a stack parameter may need: a certificate authority is about 1,500 bytes of base64.
+const roomForRef = 2048
+
+// userData renders the user data of a pool, and adds its configuration, if it has any, to the output.
+func (r *renderer) userData(pool *api.Pool) ([]part, error) {
+	params := &userDataParams{
+		ClusterName: eksName(r.Resolved),
+		ServiceCIDR: r.Resolved.Spec.ControlPlane.ServiceCIDR,
+		MaxPods:     pool.MaxPods,
+		Region:      r.Cell.Region,
+	}
+	var err error
+	if params.Flags, err = kubeletFlags(pool); err != nil {
+		return nil, err
+	}
+	parts, size, err := r.userDataParts(params, pool.Files, pool.Commands)
+	if err != nil || size <= MaxUserData {
+		return parts, err
+	}
+	// The kubelet's part is all that can be long, and nodeadm takes it from a file too.
+	kubelet, err := r.execute("kubelet-config.yaml.tmpl", params)
+	if err != nil {
+		return nil, err
+	}
+	params.KubeletApart = true
+	files := append([]api.File{{Path: kubeletConfigPath, Mode: "0600", Content: string(kubelet)}}, pool.Files...)
+	parts, size, err = r.userDataParts(params, files, pool.Commands)
+	if err == nil && size > MaxUserData {
+		err = fmt.Errorf("its user data has %d bytes, and EC2 takes at most %d", size, MaxUserData)
+	}
+	return parts, err
+}
+
+// userDataParts renders user data, and the configuration that it fetches, and says how many bytes it will have at most.
+func (r *renderer) userDataParts(params *userDataParams, files []api.File, commands []string) (parts []part, size int, err error) {
+	if len(files)+len(commands) > 0 {
+		script := configurationParams{Files: files}
+		for i, text := range commands {
+			script.Commands = append(script.Commands, command{strconv.Itoa(i + 1), text})
+		}
+		body, err := r.execute("configuration.sh.tmpl", &script)
+		if err != nil {
+			return nil, 0, err
+		}
+		params.Checksum = names.SHA256(body)
+		params.Configuration = "s3://" + r.Cell.StateBucket + "/" + names.UserData(body)
+		// Only what user data with room for it points to is kept.
+		defer func() {
+			if err == nil && size <= MaxUserData {
+				r.out.UserData[names.UserData(body)] = body
+			}
+		}()
+	}
+	text, err := r.execute("user-data.mime.tmpl", params)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, piece := range strings.Split(string(text), refMark) {
+		if i%2 == 1 {
+			parts = append(parts, part{Ref: piece})
+			size += roomForRef
+			continue
+		}
+		for line := range strings.Lines(piece) {
+			parts = append(parts, part{Text: line})
+			size += len(line)
+		}
+	}
+	return parts, size, nil
+}
+
+// kubeletFlags are the command line flags of a pool's kubelets: labels, taints, the user's.
+func kubeletFlags(pool *api.Pool) ([]string, error) {
+	var labels, taints []string
+	for _, label := range sorted(nodeLabels(pool)) {
+		if strings.ContainsAny(label.Key, ",=") || strings.Contains(label.Value, ",") {
+			return nil, fmt.Errorf("labels[%q]: a flag of the kubelet cannot hold %q", label.Key, label.Value)
+		}
+		labels = append(labels, label.Key+"="+label.Value)
+	}
+	for i, taint := range pool.Taints {
+		if strings.ContainsAny(taint.Key, ",=:") || strings.ContainsAny(taint.Value, ",:") || strings.ContainsAny(taint.Effect, ",") {
+			return nil, fmt.Errorf("taints[%d]: a flag of the kubelet cannot hold %q", i, taint)
+		}
+		taints = append(taints, taint.Key+"="+taint.Value+":"+taint.Effect)
+	}
+	flags := []string{"--node-labels=" + strings.Join(labels, ",")}
+	if len(taints) > 0 {
+		flags = append(flags, "--register-with-taints="+strings.Join(taints, ","))
+	}
+	flags = append(flags, pool.KubeletFlags...)
+	for _, flag := range flags {
+		// nodeadm writes the flags into one line of an environment file, which systemd divides at spaces and unquotes.
+		if flag == "" || strings.ContainsFunc(flag, func(r rune) bool {
+			return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("\"'\\", r)
+		}) {
+			return nil, fmt.Errorf("%.80q cannot be a flag of the kubelet: it is empty, or holds a space, a quote or a backslash", flag)
+		}
+	}
+	return flags, nil
+}
