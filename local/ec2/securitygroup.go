@@ -350,8 +350,8 @@ func (s *Service) awaitEndpoint(ctx context.Context, id string) error {
 	})
 }
 
-// modifyEndpoint replaces what of an endpoint can be changed: its policy and, for a gateway, its route tables.
-func (s *Service) modifyEndpoint(caller iam.Caller, id string, routeTables []string, policy string) error {
+// modifyEndpoint brings an endpoint to what the request says, but for what cannot change: VPC, service and type.
+func (s *Service) modifyEndpoint(caller iam.Caller, id string, r endpointRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, err := s.endpoint(id)
@@ -361,15 +361,51 @@ func (s *Service) modifyEndpoint(caller iam.Caller, id string, routeTables []str
 	if err := s.allow(caller, "ModifyVpcEndpoint", on(e.object)); err != nil {
 		return err
 	}
-	for _, table := range routeTables {
-		if _, err := s.routeTable(table); err != nil {
+	e.policy = r.policy
+	if e.typ == "Gateway" {
+		for _, table := range r.routeTables {
+			if _, err := s.routeTable(table); err != nil {
+				return err
+			}
+		}
+		e.routeTables = r.routeTables
+		s.changedLocked()
+		return nil
+	}
+	if len(r.groups) == 0 {
+		v, err := s.vpc(e.vpc)
+		if err != nil {
 			return err
 		}
+		r.groups = []string{v.defaultGroupID}
 	}
-	if e.typ == "Gateway" {
-		e.routeTables = routeTables
+	e.groups, e.privateDNS = r.groups, r.privateDNS == nil || *r.privateDNS
+	kept := e.nics[:0]
+	for _, nic := range e.nics {
+		i, _ := s.interfaces.get(nic)
+		if !slices.Contains(r.subnets, i.subnet) {
+			s.freeInterface(nic)
+			continue
+		}
+		i.groups = e.groups
+		kept = append(kept, nic)
 	}
-	e.policy = policy
+	e.nics = kept
+	for _, subnetID := range r.subnets {
+		if slices.Contains(e.subnets, subnetID) {
+			continue
+		}
+		sub, err := s.subnet(subnetID)
+		if err != nil {
+			return err
+		}
+		nic, err := s.newInterface(sub, e.groups, "vpc_endpoint", "VPC Endpoint Interface "+e.id, "vpce", nil)
+		if err != nil {
+			return err
+		}
+		e.nics = append(e.nics, nic.id)
+	}
+	e.subnets = r.subnets
 	s.changedLocked()
 	return nil
 }

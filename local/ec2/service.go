@@ -183,6 +183,8 @@ type object struct {
 	// kind as in ARNs and tag specifications, such as route-table.
 	kind string
 	tags map[string]string
+	// stackTags are those that CloudFormation set.
+	stackTags map[string]string
 }
 
 func (o *object) base() *object { return o }
