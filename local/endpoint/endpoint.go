@@ -19,17 +19,21 @@ import (
 	"github.com/drover-run/drover/local/wire"
 )
 
-// S3 answers requests of the S3 protocol; the signature (of the headers, not yet of the body) is verified. It returns
-// what the request did and the error it sent, if any.
+// S3 answers requests of the S3 protocol.
 type S3 interface {
-	Serve(w http.ResponseWriter, r *http.Request, caller iam.Caller, requestID string) (action, resource string, err error)
+	// Describe says which action (as IAM names it, without s3:) on which resource a request is.
+	Describe(r *http.Request) (action, resource string)
+	// Serve answers a request whose signature (of the headers, not yet of the body) is verified. It returns the error that
+	// it sent, if any.
+	Serve(w http.ResponseWriter, r *http.Request, caller iam.Caller, requestID string) error
+	// Fail answers with an error.
 	Fail(w http.ResponseWriter, r *http.Request, requestID string, err error)
 }
 
 // Endpoint is an http.Handler. Register services before it serves.
 type Endpoint struct {
 	// Intercept, when set, sees each call before it runs, for faults on demand: its error is sent instead of a result, and
-	// it may wait. The call's Time, Caller, Service and Action are set, of S3's only Service.
+	// it may wait. The call's Time, Caller, Service and Action are set, of S3's the Resource too.
 	Intercept func(r *http.Request, call Call) error
 
 	identities *iam.Service
@@ -146,14 +150,14 @@ func (e *Endpoint) serveS3(w http.ResponseWriter, r *http.Request, signature *ia
 		return err
 	}
 	call.Caller = caller.ARN()
+	call.Action, call.Resource = e.s3.Describe(r)
 	if e.Intercept != nil {
 		if err := e.Intercept(r, *call); err != nil {
 			e.s3.Fail(w, r, call.RequestID, err)
 			return err
 		}
 	}
-	call.Action, call.Resource, err = e.s3.Serve(w, r, caller, call.RequestID)
-	return err
+	return e.s3.Serve(w, r, caller, call.RequestID)
 }
 
 // payloadHash is what the client must have signed; a hash header that does not fit the body is an error.

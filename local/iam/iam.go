@@ -92,12 +92,25 @@ func (s *Service) arn(kind, path, name string) string {
 	return fmt.Sprintf("arn:%s:iam::%s:%s%s%s", s.Partition, s.Account, kind, path, name)
 }
 
-// RoleARN is the ARN of a role that there may be, with path "/".
+// RoleARN is the ARN of a role with its Path and Name.
 func (s *Service) RoleARN(r Role) string { return s.arn("role", r.Path, r.Name) }
 
 // ProfileARN is the ARN of an instance profile.
 func (s *Service) ProfileARN(p InstanceProfile) string {
 	return s.arn("instance-profile", p.Path, p.Name)
+}
+
+// PolicyARN is the ARN of a managed policy of the account with its Path and Name.
+func (s *Service) PolicyARN(p ManagedPolicy) string {
+	if p.Path == "" {
+		p.Path = "/"
+	}
+	return s.arn("policy", p.Path, p.Name)
+}
+
+// OIDCProviderARN is the ARN of the provider with an https URL.
+func (s *Service) OIDCProviderARN(url string) string {
+	return s.arn("oidc-provider", "/", strings.TrimPrefix(url, "https://"))
 }
 
 // CreateRole makes a role. Name and TrustDocument are required; errors are those of the API operation of the name.

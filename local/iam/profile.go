@@ -90,7 +90,7 @@ func (s *Service) CreateOIDCProvider(p OIDCProvider) (OIDCProvider, error) {
 		return OIDCProvider{}, errorf(400, "InvalidInput", "Invalid Open ID Connect Provider URL %q: it must begin with https://", p.URL)
 	}
 	p.URL = host
-	p.ARN, p.Created = s.arn("oidc-provider", "/", host), s.clock.Now()
+	p.ARN, p.Created = s.OIDCProviderARN(p.URL), s.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.providers[p.ARN]; ok {
