@@ -31,36 +31,84 @@ var languages = map[string][]string{
 	".mime.tmpl": {},
 }
 
-// encodeYAML writes a string, number, boolean or list of strings as YAML in one line of ASCII.
+// encodeYAML writes a string, number, boolean, or one of the lists below as YAML, in ASCII.
 func encodeYAML(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
-		// CloudFormation resolves these wherever a string holds one, and knows no way to quote them.
-		// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/dynamic-references.html
-		if strings.Contains(v, "{{resolve:") {
-			return "", fmt.Errorf("%.80q: CloudFormation would take {{resolve: for a reference to a parameter or secret", v)
+		if plain(v) {
+			return `"` + v + `"`, nil
 		}
-		out, err := appendString(make([]byte, 0, len(v)+2), v, yamlEscapes)
+		out, err := appendYAML(nil, v)
 		return string(out), err
 	case int:
 		return strconv.Itoa(v), nil
 	case bool:
 		return strconv.FormatBool(v), nil
 	case []string:
-		out := []byte{'['}
-		for i, element := range v {
-			if i > 0 {
-				out = append(out, ", "...)
-			}
-			encoded, err := encodeYAML(element)
-			if err != nil {
-				return "", err
-			}
-			out = append(out, encoded...)
-		}
-		return string(append(out, ']')), nil
+		return encodeList(v, ", ", appendYAML)
+	case []tag:
+		return encodeList(v, ", ", func(out []byte, t tag) ([]byte, error) { return appendTag(out, t, "}") })
+	case []groupTag:
+		return encodeList(v, ", ", func(out []byte, t groupTag) ([]byte, error) {
+			return appendTag(out, tag(t), ", PropagateAtLaunch: false}")
+		})
+	case []part:
+		// A line each, deeper than whatever block is around it, so that people can read what nodes get.
+		return encodeList(v, ",\n                  ", appendPart)
 	}
 	return "", fmt.Errorf("no YAML encoding of a %T", v)
+}
+
+// encodeList writes a list in YAML's flow style.
+func encodeList[E any](list []E, separator string, element func([]byte, E) ([]byte, error)) (string, error) {
+	out, err := make([]byte, 1, 64*len(list)+2), error(nil)
+	out[0] = '['
+	for i, e := range list {
+		if i > 0 {
+			out = append(out, separator...)
+		}
+		if out, err = element(out, e); err != nil {
+			return "", err
+		}
+	}
+	return string(append(out, ']')), nil
+}
+
+func appendTag(out []byte, t tag, end string) ([]byte, error) {
+	out, err := appendYAML(append(out, "{Key: "...), t.Key)
+	if err != nil {
+		return nil, err
+	}
+	out, err = appendYAML(append(out, ", Value: "...), t.Value)
+	return append(out, end...), err
+}
+
+func appendPart(out []byte, p part) ([]byte, error) {
+	if p.Ref == "" {
+		return appendYAML(out, p.Text)
+	}
+	out, err := appendYAML(append(out, "{Ref: "...), p.Ref)
+	return append(out, '}'), err
+}
+
+// appendYAML writes a string, unless CloudFormation would read something else.
+func appendYAML(out []byte, s string) ([]byte, error) {
+	// CloudFormation resolves these wherever a string holds one, and knows no way to quote them.
+	// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/dynamic-references.html
+	if strings.Contains(s, "{{resolve:") {
+		return nil, fmt.Errorf("%.80q: CloudFormation would take {{resolve: for a reference to a parameter or secret", s)
+	}
+	return appendString(out, s, yamlEscapes)
+}
+
+// plain strings stand for themselves between quotes. Most do.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '{' {
+			return false
+		}
+	}
+	return true
 }
 
 // encodeJSONText writes any JSON value as a string that holds JSON: keys sorted, ASCII only.
@@ -113,14 +161,14 @@ func jsonEscapes(out []byte, r rune) []byte {
 func appendString(out []byte, s string, astral escapes) ([]byte, error) {
 	const hex = "0123456789abcdef"
 	out = append(out, '"')
-	plain := 0
+	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= ' ' && c < 0x7f && c != '"' && c != '\\' {
 			i++
 			continue
 		}
-		out = append(out, s[plain:i]...)
+		out = append(out, s[start:i]...)
 		r, size := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
@@ -137,9 +185,9 @@ func appendString(out []byte, s string, astral escapes) ([]byte, error) {
 			out = append(out, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 		}
 		i += size
-		plain = i
+		start = i
 	}
-	return append(append(out, s[plain:]...), '"'), nil
+	return append(append(out, s[start:]...), '"'), nil
 }
 
 // appendJSON writes a JSON value as encoding/json decodes it, with sorted keys.

@@ -17,12 +17,12 @@ type poolParams struct {
 	Description, GroupName, ImageID string
 	Volume                          api.RootVolume
 	Encrypted                       bool
-	// Tagged are the types of resources that instances come with, and ResourceTags what each is tagged with.
-	Tagged                  []string
-	ResourceTags, GroupTags []tag
-	UserData                []part
-	InstanceTypes           []string
-	MinSize, MaxSize        int
+	// ResourceTags are those of instances and what comes with them, GroupTags those of the group alone.
+	ResourceTags     []tag
+	GroupTags        []groupTag
+	UserData         []part
+	InstanceTypes    []string
+	MinSize, MaxSize int
 	// Rolling is true when the group may have an instance to be replaced.
 	Rolling      bool
 	MinInService int
@@ -35,6 +35,9 @@ type poolParams struct {
 
 type tag struct{ Key, Value string }
 
+// groupTag is a tag of an Auto Scaling group that its instances do not inherit.
+type groupTag tag
+
 // LabelPool is the label by which nodes are known as those of a pool.
 const LabelPool = "drover.run/pool"
 
@@ -46,7 +49,6 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) *poolP
 		ImageID:            pool.ImageID,
 		Volume:             pool.RootVolume,
 		Encrypted:          enabled(pool.RootVolume.Encrypted),
-		Tagged:             []string{"instance", "volume", "network-interface"},
 		UserData:           userData,
 		InstanceTypes:      pool.InstanceTypes,
 		MinSize:            pool.MinSize,
@@ -77,9 +79,9 @@ const (
 
 // autoscalerTags let the cluster autoscaler find the group, and know the nodes of one that has none.
 // https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
-func autoscalerTags(cluster *api.Cluster, pool *api.Pool, others int) []tag {
+func autoscalerTags(cluster *api.Cluster, pool *api.Pool, others int) []groupTag {
 	const prefix = "k8s.io/cluster-autoscaler/"
-	tags := []tag{{prefix + "enabled", "true"}, {prefix + eksName(cluster), "owned"}}
+	tags := []groupTag{{prefix + "enabled", "true"}, {prefix + eksName(cluster), "owned"}}
 	hints := map[string]string{}
 	for key, value := range nodeLabels(pool) {
 		hints[prefix+"node-template/label/"+key] = value
@@ -90,7 +92,7 @@ func autoscalerTags(cluster *api.Cluster, pool *api.Pool, others int) []tag {
 	for _, hint := range sorted(hints) {
 		// Only hints, so those that AWS would refuse are left out rather than the pool.
 		if len(hint.Key) <= maxTagKey && len(tags)+others < maxTags {
-			tags = append(tags, hint)
+			tags = append(tags, groupTag(hint))
 		}
 	}
 	return tags

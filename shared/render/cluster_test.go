@@ -1,0 +1,154 @@
+package render
+
+// What the tests render: a cluster with everything in it, and the cells it may be in.
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+func testCell() Cell {
+	return Cell{Partition: "aws", Region: "eu-central-1", Account: "111122223333", StateBucket: "drover-state-111122223333-eu-central-1"}
+}
+
+func testRelease() *api.Release {
+	return &api.Release{
+		APIVersion: api.GroupVersion, Kind: api.KindRelease, Metadata: api.Metadata{Name: "1.36-1"},
+		Spec: api.ReleaseSpec{
+			KubernetesVersion: "1.36",
+			Images:            map[api.Architecture]string{api.AMD64: "ami-0123456789abcdef0", api.ARM64: "ami-0fedcba9876543210"},
+			Addons: []api.Addon{
+				{Name: "vpc-cni", Version: "v1.21.1-eksbuild.1"},
+				{Name: "kube-proxy", Version: "v1.36.1-eksbuild.2"},
+				{Name: "eks-pod-identity-agent", Version: "v1.3.10-eksbuild.1"},
+				{Name: "coredns", Version: "v1.13.2-eksbuild.1"},
+				{Name: "aws-ebs-csi-driver", Version: "v1.55.0-eksbuild.1"},
+			},
+			TemplateVersion: "v1",
+		},
+	}
+}
+
+// smallCluster states only what it must.
+func smallCluster() *api.Cluster {
+	return &api.Cluster{
+		APIVersion: api.GroupVersion, Kind: api.KindCluster, Metadata: api.Metadata{Name: "demo"},
+		Spec: api.ClusterSpec{
+			Release: api.ReleaseRef{Name: "1.36-1"},
+			Network: api.Network{CIDR: "10.0.0.0/16", Zones: []string{"eu-central-1a", "eu-central-1b"}},
+			Pools:   []api.Pool{{Name: "workers", InstanceTypes: []string{"m7i.large", "m7a.large"}, MinSize: 2, MaxSize: 4}},
+		},
+	}
+}
+
+// fullCluster states every field that there is, but for network.existing.
+func fullCluster() *api.Cluster {
+	on := true
+	return &api.Cluster{
+		APIVersion: api.GroupVersion, Kind: api.KindCluster,
+		Metadata: api.Metadata{
+			Name: "full", Labels: map[string]string{"environment": "test"}, Annotations: map[string]string{"example.com/owner": "somebody"},
+		},
+		Spec: api.ClusterSpec{
+			Release:           api.ReleaseRef{Name: "1.36-1"},
+			KubernetesVersion: "1.35",
+			Network: api.Network{
+				CIDR: "10.0.0.0/16", SecondaryCIDRs: []string{"100.64.0.0/16", "100.65.0.0/20"},
+				Zones: []string{"eu-central-1a", "eu-central-1b", "eu-central-1c"}, NATGateways: api.NATPerZone,
+			},
+			ControlPlane: api.ControlPlane{
+				Endpoint:         api.Endpoint{Public: &on, PublicCIDRs: []string{"192.0.2.0/24", "198.51.100.7/32"}, Private: &on},
+				Logs:             []string{"scheduler", "api", "audit"},
+				EncryptionKeyARN: "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+				SupportType:      api.SupportExtended,
+				ServiceCIDR:      "172.21.0.0/16",
+				Access: []api.AccessEntry{
+					{PrincipalARN: "arn:aws:iam::111122223333:role/admins", Policies: []api.AccessPolicy{{Name: "AmazonEKSClusterAdminPolicy"}}},
+					{
+						PrincipalARN: "arn:aws:iam::111122223333:role/developers", Groups: []string{"developers", "on-call"},
+						Policies: []api.AccessPolicy{{Name: "AmazonEKSEditPolicy", Namespaces: []string{"dev-*", "shop"}}},
+					},
+				},
+			},
+			Pools: []api.Pool{
+				{
+					Name: "workers", InstanceTypes: []string{"m7g.large", "m6g.large"}, Architecture: api.ARM64, MinSize: 3, MaxSize: 12,
+					Spot:    &api.Spot{OnDemandBase: 1, OnDemandPercentage: 25},
+					ImageID: "ami-00000000000000001",
+					RootVolume: api.RootVolume{
+						SizeGiB: 80, Type: "gp3", IOPS: 4000, Throughput: 250, Encrypted: &on,
+					},
+					Labels:       map[string]string{"example.com/team": "shop", "tier": "web"},
+					Taints:       []api.Taint{{Key: "example.com/dedicated", Value: "shop", Effect: "NoSchedule"}, {Key: "spot", Effect: "PreferNoSchedule"}},
+					MaxPods:      58,
+					KubeletFlags: []string{"--v=2", "--image-gc-high-threshold=70"},
+					Files: []api.File{
+						{Path: "/etc/motd", Mode: "0644", Content: "it's \"$HOME\" `here`\nand there\n"},
+						{Path: "/etc/drover/secret", Mode: "0400", Content: "no newline at the end"},
+					},
+					Commands: []string{"sysctl --write vm.max_map_count=262144", "for i in 1 2; do\n  echo \"$i\"\ndone"},
+				},
+				{Name: "batch", InstanceTypes: []string{"c7i.xlarge"}, MaxSize: 20},
+			},
+			Addons: []api.Addon{
+				{Name: "vpc-cni", Version: "v1.22.0-eksbuild.1", Configuration: map[string]any{
+					"enableNetworkPolicy": "true", "env": map[string]any{"WARM_IP_TARGET": "2", "ENABLE_PREFIX_DELEGATION": "true"},
+				}},
+				{Name: "metrics-server", Version: "v0.8.0-eksbuild.3", Configuration: map[string]any{
+					"replicas": float64(3), "tolerations": []any{map[string]any{"operator": "Exists"}}, "hostNetwork": map[string]any{"enabled": false}, "affinity": nil,
+				}},
+			},
+			Tags:               map[string]string{"team": "platform", "cost-center": "4711"},
+			TemplateVersion:    "v1",
+			DeletionProtection: &on,
+		},
+	}
+}
+
+// resolve fills in defaults, as before any rendering.
+func resolve(t testing.TB, c *api.Cluster) Cluster {
+	t.Helper()
+	resolved, errs := api.Resolve(c, testRelease())
+	require.Empty(t, errs)
+	return Cluster{Cell: testCell(), Resolved: resolved}
+}
+
+func render(t testing.TB, in Cluster) *Output {
+	t.Helper()
+	out, err := Render(in)
+	require.NoError(t, err)
+	return out
+}
+
+// stackOf is one of the rendered stacks.
+func stackOf(t testing.TB, out *Output, name string) Stack {
+	t.Helper()
+	for _, stack := range out.Stacks {
+		if stack.Name == name {
+			return stack
+		}
+	}
+	require.Fail(t, "no such stack", name)
+	return Stack{}
+}
+
+// threePools is the cluster of the benchmarks: three pools, one of them with files.
+func threePools() *api.Cluster {
+	c := smallCluster()
+	c.Spec.Network.Zones = append(c.Spec.Network.Zones, "eu-central-1c")
+	c.Spec.Tags = maps.Clone(fullCluster().Spec.Tags)
+	for i := range 2 {
+		pool := c.Spec.Pools[0]
+		pool.Name = fmt.Sprintf("pool-%d", i)
+		pool.Labels = map[string]string{"example.com/team": strings.Repeat("x", i+1)}
+		c.Spec.Pools = append(c.Spec.Pools, pool)
+	}
+	c.Spec.Pools[2].Files = []api.File{{Path: "/etc/motd", Mode: "0644", Content: "hello\n"}}
+	return c
+}
