@@ -8,6 +8,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -54,7 +56,13 @@ func (s *Service) boot(ctx context.Context, i *instance) {
 		return
 	}
 	for n, script := range config.scripts {
-		if err := s.runScript(ctx, i, script); err != nil {
+		files, err := s.runScript(ctx, i, script)
+		for _, path := range slices.Sorted(maps.Keys(files)) {
+			if err == nil {
+				err = config.addNodeConfig([]byte(files[path]))
+			}
+		}
+		if err != nil {
 			s.log(i, "cloud-init", fmt.Sprintf("part-%03d: %v", n+1, err))
 			s.log(i, "cloud-init", "Failed to run module scripts-user: the kubelet is not started")
 			return
@@ -88,29 +96,32 @@ func (s *Service) boot(ctx context.Context, i *instance) {
 }
 
 // runScript does of a script what can fail on AWS's side: it reads the node configuration that the script fetches, as
-// the instance's role, and verifies its hash. Nothing else of a script is run on this machine.
-func (s *Service) runScript(ctx context.Context, i *instance, script string) error {
+// the instance's role, and verifies its hash. Nothing else of a script is run on this machine. It returns the NodeConfigs
+// that the configuration writes.
+func (s *Service) runScript(ctx context.Context, i *instance, script string) (map[string]string, error) {
+	files := map[string]string{}
 	for _, f := range fetches(script) {
 		if s.config.Roles == nil || s.config.Objects == nil {
-			return fmt.Errorf("fetch s3://%s/%s: there is no S3 here", f.bucket, f.key)
+			return nil, fmt.Errorf("fetch s3://%s/%s: there is no S3 here", f.bucket, f.key)
 		}
 		if i.roleARN == "" {
-			return fmt.Errorf("fetch s3://%s/%s: Unable to locate credentials: the instance has no role", f.bucket, f.key)
+			return nil, fmt.Errorf("fetch s3://%s/%s: Unable to locate credentials: the instance has no role", f.bucket, f.key)
 		}
 		caller, _, err := s.config.Roles.AssumeRoleAs(i.roleARN, i.id, "ec2.amazonaws.com")
 		if err != nil {
-			return fmt.Errorf("fetch s3://%s/%s: credentials of %s: %w", f.bucket, f.key, i.roleARN, err)
+			return nil, fmt.Errorf("fetch s3://%s/%s: credentials of %s: %w", f.bucket, f.key, i.roleARN, err)
 		}
-		body, err := s.config.Objects.ReadObject(ctx, caller, f.bucket, f.key)
+		body, err := s.config.Objects.ReadObject(ctx, caller, f.bucket, f.key, "")
 		if err != nil {
-			return fmt.Errorf("fetch s3://%s/%s: %w", f.bucket, f.key, err)
+			return nil, fmt.Errorf("fetch s3://%s/%s: %w", f.bucket, f.key, err)
 		}
 		if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != f.sha256 {
-			return fmt.Errorf("fetch s3://%s/%s: computed checksum did NOT match", f.bucket, f.key)
+			return nil, fmt.Errorf("fetch s3://%s/%s: computed checksum did NOT match", f.bucket, f.key)
 		}
 		s.log(i, "cloud-init", fmt.Sprintf("fetched s3://%s/%s, %d bytes: OK", f.bucket, f.key, len(body)))
+		maps.Copy(files, placed(string(body)))
 	}
-	return nil
+	return files, nil
 }
 
 // node is what the instance's kubelet registers.

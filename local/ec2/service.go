@@ -51,12 +51,14 @@ type Nodes interface {
 
 // Objects is where instances read node configuration from: the S3 of the account.
 type Objects interface {
-	// ReadObject returns an object if the caller may read it.
-	ReadObject(ctx context.Context, caller iam.Caller, bucket, key string) ([]byte, error)
+	// ReadObject returns an object, or a version of it, if the caller may read it.
+	ReadObject(ctx context.Context, caller iam.Caller, bucket, key, version string) ([]byte, error)
 }
 
-// Emit puts an event on the account's default bus.
-type Emit func(ctx context.Context, source, detailType string, resources []string, detail any)
+// Emitter puts events on the account's default bus: EventBridge.
+type Emitter interface {
+	Emit(ctx context.Context, source, detailType string, resources []string, detail any)
+}
 
 // Config of the service.
 type Config struct {
@@ -67,10 +69,10 @@ type Config struct {
 	Clock *clock.Clock
 	// Images are in the catalogue besides the EKS ones.
 	Images []Image
-	// Roles, Objects and Emit may be nil: then there are no instance roles, objects or events.
+	// Roles, Objects and Events may be nil: then there are no instance roles, objects or events.
 	Roles   Roles
 	Objects Objects
-	Emit    Emit
+	Events  Emitter
 	// Addresses is the quota of Elastic IP addresses; 0 is AWS's default of 5.
 	// https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
 	Addresses int
@@ -172,8 +174,8 @@ func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
 }
 
 func (s *Service) emit(ctx context.Context, detailType string, resources []string, detail any) {
-	if s.config.Emit != nil {
-		s.config.Emit(ctx, "aws.ec2", detailType, resources, detail)
+	if s.config.Events != nil {
+		s.config.Events.Emit(ctx, "aws.ec2", detailType, resources, detail)
 	}
 }
 

@@ -218,6 +218,63 @@ func parseTaints(text string) ([]Taint, error) {
 	return taints, nil
 }
 
+// nodeConfigDir is where nodeadm takes further NodeConfigs from, in the order of their names.
+const nodeConfigDir = "/etc/eks/nodeadm.d/"
+
+// placed are the NodeConfigs that a fetched configuration writes before the kubelet starts: its lines
+//
+//	place '/etc/eks/nodeadm.d/<name>.yaml' '<mode>' '<content>'
+//
+// of single-quoted words, as drover renders them.
+func placed(script string) map[string]string {
+	files := map[string]string{}
+	for rest := script; rest != ""; {
+		line, after, _ := strings.Cut(rest, "\n")
+		call, isCall := strings.CutPrefix(rest, "place ")
+		if !isCall {
+			if strings.HasPrefix(line, "run ") {
+				// A command's text may hold lines that look like calls: skip its words.
+				_, after = quotedWords(rest[len("run "):], 2)
+			}
+			rest = after
+			continue
+		}
+		var words []string
+		words, rest = quotedWords(call, 3)
+		if len(words) == 3 && strings.HasPrefix(words[0], nodeConfigDir) {
+			files[words[0]] = words[2]
+		}
+	}
+	return files
+}
+
+// quotedWords reads n single-quoted words, in which '\” is a quote, and returns what comes after them.
+func quotedWords(text string, n int) (words []string, rest string) {
+	rest = text
+	for len(words) < n {
+		rest = strings.TrimLeft(rest, " ")
+		if !strings.HasPrefix(rest, "'") {
+			_, rest, _ = strings.Cut(rest, "\n")
+			return words, rest
+		}
+		var word strings.Builder
+		for strings.HasPrefix(rest, "'") {
+			inside, after, closed := strings.Cut(rest[1:], "'")
+			if !closed {
+				return words, ""
+			}
+			word.WriteString(inside)
+			rest = after
+			if escaped, ok := strings.CutPrefix(rest, `\'`); ok {
+				word.WriteByte('\'')
+				rest = escaped
+			}
+		}
+		words = append(words, word.String())
+	}
+	return words, rest
+}
+
 // contentAddress is a whole S3 URL of an object called by its hash.
 var contentAddress = regexp.MustCompile(`s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(userdata/([0-9a-f]{64}))\b`)
 
