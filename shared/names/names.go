@@ -152,3 +152,9 @@ func DNSSuffix(partition string) string {
 	}
 	return "amazonaws.com"
 }
+
+// SpecsBucket is the bucket that people write specs to.
+func SpecsBucket(account, region string) string { return Prefix + "specs-" + account + "-" + region }
+
+// StateBucket is the bucket that only drover writes.
+func StateBucket(account, region string) string { return Prefix + "state-" + account + "-" + region }

@@ -140,6 +140,20 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 	return result, h.tell(ctx, in, w, p)
 }
 
+// Preview plans without a lease and without telling anybody: it only reads. It returns the plan, or the reason why there is
+// none, as Handle would put it into the status.
+func (h *Handler) Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error) {
+	w, err := h.read(ctx, cluster)
+	if err == nil {
+		p, err = h.compute(ctx, w)
+	}
+	var stopped *stop
+	if errors.As(err, &stopped) {
+		return p, stopped.reason, stopped.message, nil
+	}
+	return p, "", "", err
+}
+
 // work is what planning has read and rendered.
 type work struct {
 	cluster, version string

@@ -1,0 +1,108 @@
+# drover: every task of the repository. `make` alone prints this list.
+# Everything that is built goes below build/ and cdk.out*/; `make clean` removes it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+HOST_ARCH := $(shell go env GOARCH)
+# What Lambda calls the host's architecture.
+LAMBDA_ARCH := $(if $(filter arm64,$(HOST_ARCH)),arm64,x86_64)
+STEPS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
+CDK := npx --prefix infra cdk
+
+.PHONY: help
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2 }' Makefile
+
+# ── Use ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+.PHONY: run
+run: local ## Create the demo cluster in a local account, show it happen, and stop (about a minute, once built)
+	@build/drover local --demo examples/clusters/demo.yaml --release examples/releases/1.36-1.yaml --once
+
+.PHONY: up
+up: local ## Start the local account and keep it up
+	@build/drover local
+
+.PHONY: deploy
+deploy: functions-arm64 node_modules ## Deploy drover to the AWS account of your credentials
+	@$(CDK) deploy --require-approval broadening
+
+.PHONY: destroy
+destroy: functions-arm64 node_modules ## Remove drover from the account; buckets and clusters stay
+	@$(CDK) destroy
+
+# ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Packages whose tests start processes, build CDK or need what `make local` builds.
+HEAVY := /infra$$|/local/kubernetes$$|/local/eks$$|/local/account$$
+
+.PHONY: test
+test: lint local functions-arm64 ## Run every test
+	@go test $$(go list ./... | grep -vE '$(HEAVY)')
+	@go test -timeout 20m $$(go list ./... | grep -E '$(HEAVY)')
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need nothing built: seconds
+	@go test $$(go list ./... | grep -vE '$(HEAVY)')
+
+.PHONY: lint
+lint: node_modules ## Check formatting, vet, and validate every golden template with CloudFormation's own rules
+	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }
+	@go vet ./...
+	@node templates/validate.mjs
+
+.PHONY: golden
+golden: functions-$(HOST_ARCH) functions-arm64 ## Rewrite every golden file and generated page; review the diff
+	@go run ./cmd/reference
+	@go test ./shared/render -update >/dev/null
+	@go test ./infra -update >/dev/null
+	@git status --short
+
+.PHONY: bench
+bench: local ## Measure, beside limits and what people use today; tables and JSON lines
+	@go run ./cmd/bench
+
+# ── Build ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+.PHONY: synth
+synth: functions-arm64 node_modules ## Synthesize the CDK app for AWS into cdk.out
+	@echo "synthesizing cdk.out"; go run ./infra
+
+.PHONY: local
+local: kubernetes synth-local build/drover
+
+.PHONY: build/drover
+build/drover:
+	@echo "building drover"; go build -trimpath -o build/drover ./cmd/drover
+
+# The same app for the architecture of this machine: its functions must run here.
+.PHONY: synth-local
+synth-local: functions-$(HOST_ARCH)
+	@echo "synthesizing cdk.out for the local account"
+	@CDK_OUTDIR=build/cdk.out CDK_CONTEXT_JSON='{"architecture":"$(LAMBDA_ARCH)"}' go run ./infra
+
+.PHONY: kubernetes
+kubernetes:
+	@go run ./local/kubernetes/buildall
+
+# One go build for all functions: packages they share are compiled once.
+.PHONY: functions-arm64 functions-amd64
+functions-arm64 functions-amd64: functions-%:
+	@echo "building the functions for $*"
+	@mkdir -p build/functions/$*/bin
+	@GOOS=linux GOARCH=$* CGO_ENABLED=0 go build -trimpath -tags lambda.norpc -ldflags '-s -w' -o build/functions/$*/bin/ ./functions/...
+	@for step in $(STEPS); do mkdir -p build/functions/$*/$$step; \
+		cmp -s build/functions/$*/bin/$$step build/functions/$*/$$step/bootstrap || cp build/functions/$*/bin/$$step build/functions/$*/$$step/bootstrap; done
+
+.PHONY: node_modules
+node_modules: infra/node_modules/.package-lock.json
+infra/node_modules/.package-lock.json: infra/package-lock.json
+	@echo "installing the Node tools"; npm ci --prefix infra --no-audit --no-fund --loglevel error
+	@touch $@
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	@rm -rf build cdk.out infra/node_modules

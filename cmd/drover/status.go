@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func statusCommand() *cobra.Command {
+	var output string
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "Show a cluster, or a table of all",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, out := cmd.Context(), cmd.OutOrStdout()
+			if output != "" && output != "json" {
+				return fmt.Errorf("-o %s: must be json", output)
+			}
+			c, err := openCell(ctx)
+			if err != nil {
+				return err
+			}
+			if watch {
+				if len(args) != 1 || output != "" {
+					return errors.New("--watch shows one cluster, as lines: give its NAME and no -o")
+				}
+				return watchStatus(ctx, out, c, args[0], "")
+			}
+			var clusters []*status.Cluster
+			if len(args) == 1 {
+				cluster, err := readStatus(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				clusters = append(clusters, cluster)
+			} else if clusters, err = allStatuses(ctx, c); err != nil {
+				return err
+			}
+			switch {
+			case output == "json" && len(args) == 1:
+				return printJSON(out, clusters[0])
+			case output == "json":
+				return printJSON(out, clusters)
+			case len(args) == 1:
+				printStatus(out, clusters[0])
+			default:
+				printTable(out, clusters)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json for machines")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what changes until the cluster is at rest; fails unless it is Ready")
+	return cmd
+}
+
+func readStatus(ctx context.Context, c *cell, name string) (*status.Cluster, error) {
+	cluster, err := c.state.Status(ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("no cluster %s is known here: upload its spec with drover apply", name)
+	}
+	return cluster, err
+}
+
+func allStatuses(ctx context.Context, c *cell) ([]*status.Cluster, error) {
+	entries, err := c.state.List(ctx, names.Statuses)
+	if err != nil {
+		return nil, err
+	}
+	clusters := []*status.Cluster{}
+	for _, entry := range entries {
+		cluster, err := c.state.Status(ctx, strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Statuses), ".json"))
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		clusters = append(clusters, cluster)
+	}
+	return clusters, nil
+}
+
+func printJSON(w io.Writer, v any) error {
+	body, err := json.MarshalIndent(v, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s\n", body)
+	}
+	return err
+}
+
+func printTable(w io.Writer, clusters []*status.Cluster) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tPHASE\tKUBERNETES\tRELEASE\tUPDATED\tMESSAGE")
+	for _, c := range clusters {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Metadata.Name, c.Status.Phase, c.Status.KubernetesVersion, c.Status.Release,
+			c.Status.UpdatedAt.Format(time.RFC3339), firstLine(c.Status.Message))
+	}
+	table.Flush()
+}
+
+func printStatus(w io.Writer, c *status.Cluster) {
+	s := c.Status
+	fmt.Fprintf(w, "%s is %s", c.Metadata.Name, s.Phase)
+	if s.Message != "" {
+		fmt.Fprintf(w, ": %s", s.Message)
+	}
+	fmt.Fprintln(w)
+	if s.KubernetesVersion != "" {
+		fmt.Fprintf(w, "Kubernetes %s, release %s, templates %s, spec version %s\n", s.KubernetesVersion, s.Release, s.TemplateVersion, s.SpecVersion)
+	}
+	if s.Endpoint != "" {
+		fmt.Fprintf(w, "endpoint %s\n", s.Endpoint)
+	}
+	if s.Execution != "" {
+		fmt.Fprintf(w, "execution %s\n", s.Execution)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\nCONDITION\tSTATUS\tREASON\tSINCE\tMESSAGE")
+	for _, condition := range s.Conditions {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", condition.Type, condition.Status, condition.Reason,
+			condition.LastTransitionTime.Format(time.RFC3339), firstLine(condition.Message))
+	}
+	fmt.Fprintln(table, "\nSTACK\tSTATUS\tSINCE\tREASON")
+	for _, stack := range s.Stacks {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", stack.Name, stack.Status, stack.Since.Format(time.RFC3339),
+			strings.TrimPrefix(stack.Resource+": "+stack.Reason, ": "))
+	}
+	table.Flush()
+	for _, change := range s.Plan {
+		fmt.Fprintf(w, "\n%s %s\n", change.Operation, change.Stack)
+		for _, reason := range change.Reasons {
+			fmt.Fprintf(w, "  %s: %s → %s\n", reason.Field, quote(reason.Old), quote(reason.New))
+		}
+	}
+}
+
+func firstLine(text string) string {
+	line, rest, more := strings.Cut(text, "\n")
+	if more {
+		line += fmt.Sprintf(" … (%d more lines)", strings.Count(rest, "\n")+1)
+	}
+	return line
+}
+
+// watchInterval between two readings of a status, for a person who looks.
+const watchInterval = time.Second
+
+// watchStatus prints what changes in a cluster's status until it is at rest; with a version, at rest on that version of
+// its spec or a later one's verdict.
+func watchStatus(ctx context.Context, w io.Writer, c *cell, name, version string) error {
+	start := time.Now()
+	said := map[string]string{}
+	say := func(key, text string) {
+		if said[key] != text {
+			said[key] = text
+			fmt.Fprintf(w, "%6.1fs  %s\n", time.Since(start).Seconds(), text)
+		}
+	}
+	for {
+		cluster, err := c.state.Status(ctx, name)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		s := cluster.Status
+		for _, condition := range s.Conditions {
+			if condition.Status != "True" || said[condition.Type] != "" {
+				say(condition.Type, strings.TrimSuffix(fmt.Sprintf("%s is %s: %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message), ": "))
+			}
+		}
+		for _, change := range s.Plan {
+			say("plan "+change.Stack, fmt.Sprintf("will %s %s: %s", strings.ToLower(change.Operation), change.Stack, change.Reasons[0].Field))
+		}
+		for _, stack := range s.Stacks {
+			say("stack "+stack.Name, strings.TrimSuffix(fmt.Sprintf("stack %s is %s: %s %s", stack.Name, stack.Status, stack.Resource, stack.Reason), ":  "))
+		}
+		say("phase", fmt.Sprintf("%s is %s: %s", name, s.Phase, firstLine(s.Message)))
+		rejected := s.Condition(status.SpecAccepted)
+		if version != "" && s.ObservedVersion == version && rejected != nil && rejected.Status == "False" {
+			return fmt.Errorf("the spec of %s was rejected: %s", name, rejected.Message)
+		}
+		if version == "" || s.SpecVersion == version {
+			switch s.Phase {
+			case status.Ready:
+				return nil
+			case status.Failed, status.Stopped:
+				return fmt.Errorf("%s is %s: %s", name, s.Phase, s.Message)
+			}
+		}
+		select {
+		case <-time.After(watchInterval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

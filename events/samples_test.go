@@ -1,0 +1,86 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// samples pairs each sample file with the type that holds it. Fields of AWS's that drover does not read are listed, so that a
+// misspelt field of ours cannot hide among them.
+var samples = map[string]struct {
+	payload any
+	unread  []string
+}{
+	"object-created.json": {new(Event[Object]), []string{
+		"version", "detail.version", "detail.object.size", "detail.object.etag", "detail.request-id", "detail.requester",
+		"detail.source-ip-address",
+	}},
+	"object-deleted.json": {new(Event[Object]), []string{
+		"version", "detail.version", "detail.request-id", "detail.requester", "detail.source-ip-address",
+	}},
+	"stack-status.json":        {new(Event[StackStatus]), []string{"version", "detail.status-details.status-reason"}},
+	"lifecycle-launch.json":    {new(Event[Lifecycle]), []string{"version"}},
+	"lifecycle-terminate.json": {new(Event[Lifecycle]), []string{"version"}},
+	"converge.json":            {new(Converge), nil},
+	"plan-request.json":        {new(PlanRequest), nil},
+	"plan-result.json":         {new(PlanResult), nil},
+	"change-request.json":      {new(ChangeRequest), nil},
+	"change-result.json":       {new(ChangeResult), nil},
+	"prepare-request.json":     {new(PrepareRequest), nil},
+	"report-request.json":      {new(ReportRequest), nil},
+	"report-result.json":       {new(ReportResult), nil},
+	"join-request.json":        {new(JoinRequest), nil},
+	"join-result.json":         {new(JoinResult), nil},
+}
+
+func TestPayloadsSurviveARoundTrip(t *testing.T) {
+	for file, sample := range samples {
+		t.Run(file, func(t *testing.T) {
+			body, err := os.ReadFile(filepath.Join("samples", file))
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(body, sample.payload))
+			again, err := json.Marshal(sample.payload)
+			require.NoError(t, err)
+			want := decoded(t, body)
+			for _, path := range sample.unread {
+				remove(t, want, path)
+			}
+			require.Equal(t, want, decoded(t, again))
+		})
+	}
+}
+
+func TestEverySampleIsTested(t *testing.T) {
+	files, err := os.ReadDir("samples")
+	require.NoError(t, err)
+	for _, file := range files {
+		require.Contains(t, samples, file.Name())
+	}
+}
+
+func decoded(t *testing.T, body []byte) map[string]any {
+	var v map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	require.NoError(t, decoder.Decode(&v))
+	return v
+}
+
+// remove a dotted path that must be there.
+func remove(t *testing.T, v map[string]any, path string) {
+	for {
+		head, rest, more := strings.Cut(path, ".")
+		require.Contains(t, v, head)
+		if !more {
+			delete(v, head)
+			return
+		}
+		v, path = v[head].(map[string]any), rest
+	}
+}

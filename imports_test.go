@@ -1,0 +1,163 @@
+// Package drover keeps the repository's import rules: a test, so that nobody has to remember them.
+package drover
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/drover-run/drover/"
+
+// pure packages decide; they neither ask nor tell the world, so the same input gives the same answer.
+var pure = []string{
+	"events", "templates", "shared/api", "shared/names", "shared/fault", "shared/status", "shared/render", "shared/plan",
+}
+
+// adapters speak to one outside system each.
+var adapters = []string{
+	"shared/store", "shared/stacks", "shared/kube", "shared/groups", "shared/executions", "shared/notify", "shared/versions",
+}
+
+// source is one Go file.
+type source struct {
+	file, folder string
+	test         bool
+	imports      []string
+	syntax       *ast.File
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	set := token.NewFileSet()
+	require.NoError(t, filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (slices.Contains([]string{".git", "build", "cdk.out", "node_modules", "testdata"}, entry.Name())) && file != "local/kubernetes/build" {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") {
+			return nil
+		}
+		syntax, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		s := source{file: file, folder: filepath.ToSlash(filepath.Dir(file)), test: strings.HasSuffix(file, "_test.go"), syntax: syntax}
+		for _, spec := range syntax.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			s.imports = append(s.imports, imported)
+		}
+		all = append(all, s)
+		return nil
+	}))
+	require.NotEmpty(t, all)
+	return all
+}
+
+func under(folder string, roots ...string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return folder == root || strings.HasPrefix(folder, root+"/") })
+}
+
+func TestImports(t *testing.T) {
+	rules := map[string]struct {
+		reason string
+		broken func(s source, imported, ours string) bool
+	}{
+		"pure packages import no AWS client and no client-go": {
+			"a decision that can reach out cannot be trusted to repeat",
+			func(s source, imported, _ string) bool {
+				return under(s.folder, pure...) && !s.test &&
+					(strings.HasPrefix(imported, "github.com/aws/") || strings.HasPrefix(imported, "k8s.io/client-go"))
+			},
+		},
+		"pure packages import no adapter": {
+			"what an adapter can reach, its importer can reach",
+			func(s source, _, ours string) bool { return under(s.folder, pure...) && !s.test && under(ours, adapters...) },
+		},
+		"adapters do not import each other": {
+			"one system each; handlers put them together",
+			func(s source, _, ours string) bool {
+				return under(s.folder, adapters...) && !s.test && under(ours, adapters...) && ours != s.folder
+			},
+		},
+		"handlers build no adapters' clients": {
+			"they take interfaces, so that they can be tried with anything behind them; only main.go knows what",
+			func(s source, imported, _ string) bool {
+				return under(s.folder, "functions") && path.Base(s.folder) == "handler" && !s.test &&
+					strings.HasPrefix(imported, "github.com/aws/aws-sdk-go-v2/service/") && !strings.HasSuffix(imported, "/types")
+			},
+		},
+		"only infra imports CDK": {
+			"it takes a minute to compile and Node to run",
+			func(s source, imported, _ string) bool {
+				return !under(s.folder, "infra") && (strings.HasPrefix(imported, "github.com/aws/aws-cdk-go") ||
+					strings.HasPrefix(imported, "github.com/aws/constructs-go") || strings.HasPrefix(imported, "github.com/aws/jsii-runtime-go"))
+			},
+		},
+		"only commands and tests import the local account": {
+			"what runs on AWS must not know that there is one",
+			func(s source, _, ours string) bool { return under(ours, "local") && !under(s.folder, "local", "cmd") && !s.test },
+		},
+		"nothing imports the EC2 client": {
+			"it takes minutes to compile, and drover leaves EC2 to CloudFormation",
+			func(_ source, imported, _ string) bool { return imported == "github.com/aws/aws-sdk-go-v2/service/ec2" },
+		},
+	}
+	all := sources(t)
+	for name, rule := range rules {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range all {
+				for _, imported := range s.imports {
+					ours, _ := strings.CutPrefix(imported, module)
+					if ours == imported {
+						ours = ""
+					}
+					if rule.broken(s, imported, ours) {
+						t.Errorf("%s imports %s: %s", s.file, imported, rule.reason)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestPurePackagesTakeTheirInput: clocks and environments come in as arguments.
+func TestPurePackagesTakeTheirInput(t *testing.T) {
+	banned := map[string][]string{"os": {"Getenv", "LookupEnv", "Environ"}, "time": {"Now", "Since", "Until", "Sleep", "After"}}
+	for _, s := range sources(t) {
+		if s.test || !under(s.folder, pure...) {
+			continue
+		}
+		ast.Inspect(s.syntax, func(node ast.Node) bool {
+			if selector, ok := node.(*ast.SelectorExpr); ok {
+				if of, ok := selector.X.(*ast.Ident); ok && slices.Contains(banned[of.Name], selector.Sel.Name) {
+					t.Errorf("%s uses %s.%s: it must come in as an argument", s.file, of.Name, selector.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestPackagesAreNamedForWhatTheyDo(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, name := range []string{path.Base(s.folder), s.syntax.Name.Name} {
+			require.NotContains(t, []string{"util", "utils", "common", "helpers", "helper", "types", "models", "misc"}, name, s.file)
+		}
+	}
+}
