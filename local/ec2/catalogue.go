@@ -180,3 +180,13 @@ func (s *Service) privateDNSName(address string) string {
 	}
 	return "ip-" + strings.ReplaceAll(address, ".", "-") + "." + domain
 }
+
+// ImageParameters are the public SSM parameters that name the EKS images, for ssm.Config: name makes a parameter's name
+// of a Kubernetes minor version and an architecture.
+func ImageParameters(name func(version, architecture string) string) map[string]string {
+	parameters := map[string]string{}
+	for _, image := range EKSImages() {
+		parameters[name(image.KubernetesVersion, image.Architecture)] = image.ID
+	}
+	return parameters
+}

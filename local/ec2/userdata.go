@@ -248,7 +248,7 @@ func placed(script string) map[string]string {
 	return files
 }
 
-// quotedWords reads n single-quoted words, in which '\” is a quote, and returns what comes after them.
+// quotedWords reads n words in single quotes, as shared/render writes them, and returns what comes after them.
 func quotedWords(text string, n int) (words []string, rest string) {
 	rest = text
 	for len(words) < n {
