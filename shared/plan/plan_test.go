@@ -1,0 +1,298 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// spec is a small resolved cluster.
+func spec() *api.Cluster {
+	yes := true
+	return &api.Cluster{
+		Metadata: api.Metadata{Name: "demo"},
+		Spec: api.ClusterSpec{
+			Release: api.ReleaseRef{Name: "1.36-1"}, KubernetesVersion: "1.36", TemplateVersion: "v1", DeletionProtection: &yes,
+			Network:      api.Network{CIDR: "10.0.0.0/16", Zones: []string{"us-east-1a", "us-east-1b"}},
+			ControlPlane: api.ControlPlane{ServiceCIDR: "172.20.0.0/16"},
+			Pools:        []api.Pool{{Name: "workers", MinSize: 1, MaxSize: 3}, {Name: "spot", MinSize: 1, MaxSize: 3}},
+			Addons:       []api.Addon{{Name: "vpc-cni", Version: "v1"}, {Name: "coredns", Version: "v1"}},
+		},
+	}
+}
+
+// stacks stands for rendering: one stack each, whose template is the part of the spec that makes it up.
+func stacks(c *api.Cluster) []render.Stack {
+	list := []string{names.Network, names.ControlPlane, names.Addons}
+	for _, pool := range c.Spec.Pools {
+		list = append(list, names.PoolStack(pool.Name))
+	}
+	list = append(list, names.NodeAddons)
+	var all []render.Stack
+	for _, name := range list {
+		body := ""
+		flat := part(name, c)
+		for _, key := range slices.Sorted(maps.Keys(flat)) {
+			body += key + "=" + flat[key] + "\n"
+		}
+		stack := render.Stack{
+			Name: name, StackName: names.Stack("demo", name), TemplateKey: names.Template([]byte(body)),
+			Tags:      map[string]string{names.TagCluster: "demo", names.TagStack: name},
+			Protected: name == names.Network || name == names.ControlPlane,
+		}
+		if name != names.Network {
+			stack.Parameters = []render.Parameter{{Name: "SubnetIds", From: &render.OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}}
+		}
+		all = append(all, stack)
+	}
+	return all
+}
+
+// deploy plays CloudFormation: what a plan asks for is there.
+func deploy(deployed map[string]Deployed, p Plan) map[string]Deployed {
+	out := maps.Clone(deployed)
+	if out == nil {
+		out = map[string]Deployed{}
+	}
+	for _, change := range p.Changes {
+		if change.Operation == Delete {
+			delete(out, change.Stack)
+			continue
+		}
+		d := Deployed{
+			Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, TerminationProtection: change.Protected,
+			Parameters: map[string]string{}, Outputs: map[string]string{},
+		}
+		if change.Stack == names.Network {
+			d.Outputs["PrivateSubnetIds"] = "subnet-1,subnet-2"
+		} else {
+			d.Parameters["SubnetIds"] = out[names.Network].Outputs["PrivateSubnetIds"]
+		}
+		out[change.Stack] = d
+	}
+	return out
+}
+
+func input(c, old *api.Cluster, deployed map[string]Deployed) Input {
+	in := Input{
+		Cluster: "demo", SpecVersion: "v2", Release: "1.36-1@abc", New: c, Old: map[string]*api.Cluster{},
+		Desired: stacks(c), Deployed: deployed,
+	}
+	for name := range deployed {
+		in.Old[name] = old
+	}
+	return in
+}
+
+func order(p Plan) (list []string) {
+	for _, change := range p.Changes {
+		list = append(list, string(change.Operation)+" "+change.Stack)
+	}
+	return list
+}
+
+func TestPlans(t *testing.T) {
+	created := func() map[string]Deployed { return deploy(nil, Compute(input(spec(), nil, nil))) }
+	tests := map[string]struct {
+		change   func(c *api.Cluster)
+		deployed func(d map[string]Deployed)
+		want     []string
+		reasons  map[string][]status.Reason
+		refused  []string
+	}{
+		"an unchanged cluster has no changes": {},
+		"a pool's size changes that pool only": {
+			change:  func(c *api.Cluster) { c.Spec.Pools[0].MaxSize = 9 },
+			want:    []string{"Update pool-workers"},
+			reasons: map[string][]status.Reason{"pool-workers": {{Field: "spec.pools[workers].maxSize", Old: "3", New: "9"}}},
+		},
+		"a tag changes every stack, network first and node add-ons last": {
+			change: func(c *api.Cluster) { c.Spec.Tags = map[string]string{"team": "a"} },
+			want: []string{
+				"Update network", "Update control-plane", "Update addons", "Update pool-workers", "Update pool-spot", "Update addons-on-nodes",
+			},
+		},
+		"an add-on that nodes need comes before the pools": {
+			change: func(c *api.Cluster) { c.Spec.Addons[0].Version = "v2"; c.Spec.Pools[1].MinSize = 2 },
+			want:   []string{"Update addons", "Update pool-spot"},
+		},
+		"a new pool is created and the others stay": {
+			change: func(c *api.Cluster) {
+				c.Spec.Pools = append([]api.Pool{{Name: "gpu", MaxSize: 1}}, c.Spec.Pools...)
+			},
+			want: []string{"Create pool-gpu"},
+		},
+		"a removed pool is deleted": {
+			change: func(c *api.Cluster) { c.Spec.Pools = c.Spec.Pools[:1] },
+			want:   []string{"Delete pool-spot"},
+		},
+		"a network is never removed by leaving it out": {
+			deployed: func(d map[string]Deployed) { d["network-of-old"] = d[names.Network] },
+			want:     []string{"Delete network-of-old"},
+		},
+		"a stack that was deleted by hand is created again": {
+			deployed: func(d map[string]Deployed) { delete(d, names.Addons) },
+			want:     []string{"Create addons"},
+		},
+		"a stack in review was never created": {
+			deployed: func(d map[string]Deployed) { set(d, names.Addons, "REVIEW_IN_PROGRESS") },
+			want:     []string{"Create addons"},
+		},
+		"a failed creation starts over": {
+			deployed: func(d map[string]Deployed) { set(d, "pool-spot", "ROLLBACK_COMPLETE") },
+			want:     []string{"Create pool-spot"},
+		},
+		"a rolled back update is no success": {
+			deployed: func(d map[string]Deployed) { set(d, "pool-spot", "UPDATE_ROLLBACK_COMPLETE") },
+			want:     []string{"Update pool-spot"},
+		},
+		"an operation under way is waited for": {
+			deployed: func(d map[string]Deployed) { set(d, "pool-spot", "UPDATE_IN_PROGRESS") },
+			want:     []string{"Update pool-spot"},
+		},
+		"outputs that moved change those that take them": {
+			deployed: func(d map[string]Deployed) {
+				d[names.Network].Outputs["PrivateSubnetIds"] = "subnet-1,subnet-2,subnet-3"
+			},
+			want: []string{
+				"Update control-plane", "Update addons", "Update pool-workers", "Update pool-spot", "Update addons-on-nodes",
+			},
+			reasons: map[string][]status.Reason{"pool-workers": {{
+				Field: "network.outputs.PrivateSubnetIds", Old: "subnet-1,subnet-2", New: "subnet-1,subnet-2,subnet-3",
+			}}},
+		},
+		"termination protection taken off by hand comes back": {
+			deployed: func(d map[string]Deployed) {
+				s := d[names.Network]
+				s.TerminationProtection = false
+				d[names.Network] = s
+			},
+			want: []string{"Update network"},
+		},
+		"tags changed by hand come back": {
+			deployed: func(d map[string]Deployed) { d["pool-spot"].Tags[names.TagChecksum] = "x" },
+			want:     []string{"Update pool-spot"},
+		},
+		"a VPC's CIDR does not change": {
+			change:  func(c *api.Cluster) { c.Spec.Network.CIDR = "10.1.0.0/16" },
+			want:    []string{"Update network"},
+			refused: []string{"spec.network.cidr"},
+		},
+		"a zone is not removed": {
+			change:  func(c *api.Cluster) { c.Spec.Network.Zones = []string{"us-east-1b", "us-east-1c"} },
+			want:    []string{"Update network"},
+			refused: []string{"spec.network.zones"},
+		},
+		"a zone may be added": {
+			change: func(c *api.Cluster) { c.Spec.Network.Zones = append(c.Spec.Network.Zones, "us-east-1c") },
+			want:   []string{"Update network"},
+		},
+		"the service CIDR does not change": {
+			change:  func(c *api.Cluster) { c.Spec.ControlPlane.ServiceCIDR = "172.21.0.0/16" },
+			want:    []string{"Update control-plane", "Update pool-workers", "Update pool-spot"},
+			refused: []string{"spec.controlPlane.serviceCIDR"},
+		},
+		"what files hold is not told": {
+			change: func(c *api.Cluster) { c.Spec.Pools[0].Commands = []string{"echo secret"} },
+			want:   []string{"Update pool-workers"},
+			reasons: map[string][]status.Reason{"pool-workers": {{
+				Field: "spec.pools[workers].commands", New: "(15 bytes, sha256 " + names.SHA256([]byte(`["echo secret"]`))[:12] + ")",
+			}}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			deployed, want := created(), spec()
+			if test.change != nil {
+				test.change(want)
+			}
+			if test.deployed != nil {
+				test.deployed(deployed)
+			}
+			p := Compute(input(want, spec(), deployed))
+			require.Equal(t, test.want, order(p))
+			var refused []string
+			for _, r := range p.Refused {
+				refused = append(refused, r.Field)
+			}
+			require.Equal(t, test.refused, refused)
+			for _, change := range p.Changes {
+				require.NotEmpty(t, change.Reasons, "every change says why")
+				if reasons, ok := test.reasons[change.Stack]; ok {
+					require.Empty(t, cmp.Diff(reasons, change.Reasons))
+				}
+			}
+			if test.refused == nil {
+				again := Compute(input(want, want, deploy(deployed, p)))
+				require.Empty(t, again.Changes, "one plan is enough")
+			}
+		})
+	}
+}
+
+func set(d map[string]Deployed, stack, to string) {
+	s := d[stack]
+	s.Status = to
+	d[stack] = s
+}
+
+func TestCreatingGoesFromTheNetworkToTheNodeAddons(t *testing.T) {
+	p := Compute(input(spec(), nil, nil))
+	require.Equal(t, []string{
+		"Create network", "Create control-plane", "Create addons", "Create pool-workers", "Create pool-spot", "Create addons-on-nodes",
+	}, order(p))
+	stages := p.Stages()
+	require.Equal(t, []string{"network"}, stages.Network)
+	require.Equal(t, []string{"pool-workers", "pool-spot"}, stages.Pools)
+	require.Equal(t, "1.36-1@abc", p.Changes[1].Tags[names.TagRelease])
+}
+
+func TestTheChecksumDoesNotDependOnWhoChangedTheStackLast(t *testing.T) {
+	one, two := input(spec(), nil, nil), input(spec(), nil, nil)
+	two.SpecVersion = "another"
+	require.Equal(t, Compute(one).Changes[0].Checksum, Compute(two).Changes[0].Checksum)
+}
+
+func TestTokensDifferFromOneHolderOfTheLeaseToTheNext(t *testing.T) {
+	change := Compute(input(spec(), nil, nil)).Changes[0]
+	require.Equal(t, change.Token("v1", 1), change.Token("v1", 1))
+	require.NotEqual(t, change.Token("v1", 1), change.Token("v1", 2))
+	require.NotEqual(t, change.Token("v1", 1), change.Token("v2", 1))
+	require.Regexp(t, `^[a-zA-Z0-9][-a-zA-Z0-9]{0,127}$`, change.Token("v1", 1))
+}
+
+func TestStackStatusesAreReadAsWholeWords(t *testing.T) {
+	tests := map[string]struct{ absent, broken, settled, inProgress bool }{
+		"":                                    {absent: true},
+		"DELETE_COMPLETE":                     {absent: true},
+		"REVIEW_IN_PROGRESS":                  {absent: true},
+		"CREATE_IN_PROGRESS":                  {inProgress: true},
+		"CREATE_COMPLETE":                     {settled: true},
+		"CREATE_FAILED":                       {broken: true},
+		"ROLLBACK_IN_PROGRESS":                {inProgress: true},
+		"ROLLBACK_COMPLETE":                   {broken: true},
+		"ROLLBACK_FAILED":                     {broken: true},
+		"UPDATE_IN_PROGRESS":                  {inProgress: true},
+		"UPDATE_COMPLETE":                     {settled: true},
+		"UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": {inProgress: true},
+		"UPDATE_ROLLBACK_COMPLETE":            {},
+		"UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS": {inProgress: true},
+		"UPDATE_ROLLBACK_FAILED":                       {},
+		"UPDATE_ROLLBACK_IN_PROGRESS":                  {inProgress: true},
+		"DELETE_IN_PROGRESS":                           {inProgress: true},
+		"DELETE_FAILED":                                {broken: true},
+	}
+	for name, want := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, want, struct{ absent, broken, settled, inProgress bool }{Absent(name), Broken(name), Settled(name), InProgress(name)})
+		})
+	}
+}
