@@ -16,7 +16,7 @@ const (
 	// MaxInline is the greatest template in bytes in a request.
 	MaxInline = 51_200
 	// MaxObject is the greatest template in bytes from S3.
-	MaxObject     = 1_048_576
+	MaxObject     = 1_000_000
 	maxResources  = 500
 	maxParameters = 200
 	maxOutputs    = 200
