@@ -12,7 +12,8 @@ const (
 
 // Metadata identifies an object, Kubernetes style.
 type Metadata struct {
-	// Name of the object; the file must be called the same.
+	// Name of the object; the file must be called the same. A cluster's is a DNS label of at most 50 characters that neither
+	// ends in -node or -pool nor contains -pool-, as its stacks would then be named like another cluster's.
 	Name string `json:"name" rule:"format=name"`
 	// Labels select clusters in rollouts.
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
@@ -46,13 +47,13 @@ type ClusterSpec struct {
 	Pools []Pool `json:"pools,omitempty" rule:"unique=name"`
 	// Addons are the EKS add-ons. What the release lists is added, what is stated here wins.
 	Addons []Addon `json:"addons,omitempty" rule:"unique=name"`
-	// Tags are set on every stack and resource of the cluster.
+	// Tags are set on every stack and resource of the cluster, beside drover's own.
 	Tags map[string]string `json:"tags,omitempty" rule:"keys=tag-key;format=tag-value;maxItems=40"`
 	// TemplateVersion is the set of templates that renders the cluster. Default: the release's.
 	TemplateVersion string `json:"templateVersion,omitempty" rule:"format=template-version"`
 	// Paused stops new work on the cluster; what is under way ends.
 	Paused bool `json:"paused,omitempty"`
-	// DeletionProtection keeps the cluster when its spec is deleted. Default: true.
+	// DeletionProtection keeps the cluster when its spec is deleted.
 	DeletionProtection *bool `json:"deletionProtection,omitempty" rule:"default=true"`
 }
 
@@ -64,13 +65,15 @@ type ReleaseRef struct {
 
 // Network is the VPC of a cluster: made by drover, or an existing one.
 type Network struct {
-	// CIDR of the VPC, between /16 and /24. Required unless existing is given.
+	// CIDR of the VPC, between /16 and /24. Required unless existing is given. A VPC of /24 has room for zones a to d.
 	CIDR string `json:"cidr,omitempty" rule:"format=cidr"`
-	// SecondaryCIDRs are added to the VPC; pods and further nodes may use them.
+	// SecondaryCIDRs are added to the VPC, between /16 and /25; pods may use them. AWS does not mix the private ranges of
+	// RFC 1918 in one VPC (https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html#add-cidr-block-restrictions).
 	SecondaryCIDRs []string `json:"secondaryCIDRs,omitempty" rule:"format=cidr;unique;maxItems=49"`
-	// Zones are the availability zones; EKS needs two or more. Required unless existing is given.
+	// Zones are the availability zones, all of one region; EKS needs two or more. Required unless existing is given.
 	Zones []string `json:"zones,omitempty" rule:"format=zone;unique;minItems=2"`
-	// NATGateways says how private nodes reach the internet: PerZone, Single or None. Default: PerZone.
+	// NATGateways says how private nodes reach the internet: a gateway in each zone, a single one that all zones share, or
+	// none, with endpoints of the AWS services that nodes need in the VPC. Not with existing.
 	NATGateways NATGateways `json:"natGateways,omitempty" rule:"default=PerZone;enum=PerZone,Single,None"`
 	// Existing uses a VPC that is already there; drover changes nothing in it.
 	Existing *ExistingNetwork `json:"existing,omitempty"`
@@ -98,14 +101,16 @@ type ExistingNetwork struct {
 type ControlPlane struct {
 	// Endpoint is where the Kubernetes API is reached.
 	Endpoint Endpoint `json:"endpoint,omitempty"`
-	// Logs are the control plane logs sent to CloudWatch: api, audit, authenticator, controllerManager, scheduler.
-	// Default: audit, authenticator.
+	// Logs are the control plane logs sent to CloudWatch. An empty list sends none.
 	Logs []string `json:"logs,omitzero" rule:"default=audit,authenticator;enum=api,audit,authenticator,controllerManager,scheduler;unique"`
-	// EncryptionKeyARN is the KMS key that encrypts Kubernetes secrets. Default: drover makes one.
+	// EncryptionKeyARN is the KMS key that encrypts Kubernetes secrets, in the region of the cluster. Default: drover makes
+	// one.
 	EncryptionKeyARN string `json:"encryptionKeyARN,omitempty" rule:"format=kms-key-arn"`
-	// SupportType is Standard (upgraded by EKS at the end of support) or Extended. Default: Standard.
+	// SupportType says what happens at the end of standard support: EKS upgrades the cluster (Standard), or keeps it, at a
+	// price (Extended).
 	SupportType SupportType `json:"supportType,omitempty" rule:"default=Standard;enum=Standard,Extended"`
-	// ServiceCIDR is the range of Service addresses. Default: 172.20.0.0/16.
+	// ServiceCIDR is the range of Service addresses: between /12 and /24, private, and no part of the VPC. It cannot be
+	// changed later.
 	ServiceCIDR string `json:"serviceCIDR,omitempty" rule:"default=172.20.0.0/16;format=cidr"`
 	// Access lists who may use the cluster.
 	Access []AccessEntry `json:"access,omitempty" rule:"unique=principalARN"`
@@ -122,19 +127,20 @@ const (
 
 // Endpoint is where the Kubernetes API is reached.
 type Endpoint struct {
-	// Public makes the endpoint reachable from the internet, for PublicCIDRs. Default: true.
+	// Public makes the endpoint reachable from the internet, for publicCIDRs. drover's functions need it.
 	Public *bool `json:"public,omitempty" rule:"default=true"`
-	// PublicCIDRs that may reach the public endpoint. Default: 0.0.0.0/0.
+	// PublicCIDRs that may reach the public endpoint. The addresses that drover's functions call from must be among them.
 	PublicCIDRs []string `json:"publicCIDRs,omitzero" rule:"default=0.0.0.0/0;format=cidr;unique;minItems=1;maxItems=40"`
-	// Private makes the endpoint reachable from the VPC. Default: true.
+	// Private makes the endpoint reachable from the VPC.
 	Private *bool `json:"private,omitempty" rule:"default=true"`
 }
 
 // AccessEntry gives an IAM principal access to the cluster.
 type AccessEntry struct {
-	// PrincipalARN of the IAM role or user.
+	// PrincipalARN is the ARN of the IAM role or user; not of an STS session, but of the role behind it.
 	PrincipalARN string `json:"principalARN" rule:"format=principal-arn"`
-	// Groups are Kubernetes groups that the principal is in.
+	// Groups are Kubernetes groups that the principal is in. Those that start with system:, eks:, aws:, amazon:, iam: or
+	// drover: are reserved.
 	Groups []string `json:"groups,omitempty" rule:"format=group;unique"`
 	// Policies are EKS access policies by name, such as AmazonEKSClusterAdminPolicy.
 	Policies []AccessPolicy `json:"policies,omitempty" rule:"unique=name"`
@@ -144,19 +150,19 @@ type AccessEntry struct {
 type AccessPolicy struct {
 	// Name of the policy, such as AmazonEKSViewPolicy.
 	Name string `json:"name" rule:"format=access-policy"`
-	// Namespaces that it holds in. Default: the whole cluster.
+	// Namespaces that it holds in, also as patterns such as dev-*. Default: the whole cluster.
 	Namespaces []string `json:"namespaces,omitempty" rule:"format=namespace;unique"`
 }
 
 // Pool is a group of worker nodes: one Auto Scaling group, one stack.
 type Pool struct {
-	// Name of the pool.
+	// Name of the pool, a DNS label.
 	Name string `json:"name" rule:"format=pool-name"`
-	// InstanceTypes in order of preference.
+	// InstanceTypes in order of preference, of the pool's architecture.
 	InstanceTypes []string `json:"instanceTypes" rule:"format=instance-type;unique;minItems=1;maxItems=40"`
-	// Architecture is amd64 or arm64. Default: amd64.
+	// Architecture of the nodes.
 	Architecture Architecture `json:"architecture,omitempty" rule:"default=amd64;enum=amd64,arm64"`
-	// MinSize is the least number of nodes.
+	// MinSize is the least number of nodes, at most maxSize.
 	MinSize int `json:"minSize" rule:"min=0"`
 	// MaxSize is the greatest number of nodes.
 	MaxSize int `json:"maxSize" rule:"min=1"`
@@ -166,17 +172,20 @@ type Pool struct {
 	ImageID string `json:"imageID,omitempty" rule:"format=ami-id"`
 	// RootVolume is the root disk.
 	RootVolume RootVolume `json:"rootVolume,omitempty"`
-	// Labels of the nodes.
+	// Labels of the nodes. Of kubernetes.io/ and k8s.io/, a kubelet may only set those under node.kubernetes.io/ and
+	// kubelet.kubernetes.io/.
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
 	// Taints of the nodes.
 	Taints []Taint `json:"taints,omitempty" rule:"unique=key,effect"`
 	// MaxPods a node may run. Default: what the instance type's network allows.
 	MaxPods int `json:"maxPods,omitempty" rule:"min=1;max=1000"`
-	// KubeletFlags are further command line flags of the kubelet, such as --v=2.
+	// KubeletFlags are further command line flags of the kubelet, such as --v=2. Those that drover or the AMI set cannot be
+	// given.
 	KubeletFlags []string `json:"kubeletFlags,omitempty" rule:"format=kubelet-flag;unique"`
 	// Files are written before the kubelet starts.
-	Files []File `json:"files,omitempty" rule:"unique=path"`
-	// Commands are run by bash as root, in order, after the files are written and before the kubelet starts.
+	Files []File `json:"files,omitempty" rule:"unique=path;secret"`
+	// Commands are run by bash as root, in order, after the files are written and before the kubelet starts. Messages never
+	// show them.
 	Commands []string `json:"commands,omitempty" rule:"secret;format=command"`
 }
 
@@ -191,7 +200,7 @@ const (
 
 // Spot mixes spot instances into a pool.
 type Spot struct {
-	// OnDemandBase is the number of nodes that are on-demand before any spot instance is started.
+	// OnDemandBase is the number of nodes that are on-demand before any spot instance is started, at most maxSize.
 	OnDemandBase int `json:"onDemandBase" rule:"min=0"`
 	// OnDemandPercentage of the nodes above the base that are on-demand.
 	OnDemandPercentage int `json:"onDemandPercentage" rule:"min=0;max=100"`
@@ -199,15 +208,16 @@ type Spot struct {
 
 // RootVolume is a node's root disk.
 type RootVolume struct {
-	// SizeGiB in GiB. Default: 50.
+	// SizeGiB is the size in GiB; EKS's AMIs need 20. At most 16384 for gp2 and io1.
 	SizeGiB int `json:"sizeGiB,omitempty" rule:"default=50;min=20;max=65536"`
-	// Type is an EBS volume type: gp3, gp2, io1 or io2. Default: gp3.
+	// Type of EBS volume.
 	Type string `json:"type,omitempty" rule:"default=gp3;enum=gp3,gp2,io1,io2"`
-	// IOPS of gp3, io1 and io2. Default: EBS's own for gp3.
+	// IOPS of gp3 (3000 to 80000, at most 500 per GiB), io1 (100 to 64000, at most 50 per GiB) and io2 (100 to 256000, at
+	// most 1000 per GiB). Required for io1 and io2. Default for gp3: 3000.
 	IOPS int `json:"iops,omitempty" rule:"min=100;max=256000"`
-	// Throughput in MiB/s, gp3 only. Default: EBS's own.
+	// Throughput in MiB/s, of gp3 only: at most a quarter of the IOPS. Default: 125.
 	Throughput int `json:"throughput,omitempty" rule:"min=125;max=2000"`
-	// Encrypted with the account's EBS key. Default: true.
+	// Encrypted with the account's EBS key.
 	Encrypted *bool `json:"encrypted,omitempty" rule:"default=true"`
 }
 
@@ -217,17 +227,17 @@ type Taint struct {
 	Key string `json:"key" rule:"format=label-key"`
 	// Value of the taint.
 	Value string `json:"value,omitempty" rule:"format=label-value"`
-	// Effect is NoSchedule, PreferNoSchedule or NoExecute.
+	// Effect of the taint.
 	Effect string `json:"effect" rule:"enum=NoSchedule,PreferNoSchedule,NoExecute"`
 }
 
 // File is written to a node.
 type File struct {
-	// Path is absolute.
+	// Path is absolute, without '.', '..' and double or trailing slashes.
 	Path string `json:"path" rule:"format=path"`
-	// Mode in octal, such as "0644". Default: "0644".
+	// Mode in octal, in quotes.
 	Mode string `json:"mode,omitempty" rule:"default=0644;format=mode"`
-	// Content of the file, as it is.
+	// Content of the file, as it is. Messages never show it.
 	Content string `json:"content" rule:"secret;empty"`
 }
 
@@ -237,6 +247,6 @@ type Addon struct {
 	Name string `json:"name" rule:"format=addon-name"`
 	// Version of the add-on. Default: the release's.
 	Version string `json:"version,omitempty" rule:"format=addon-version"`
-	// Configuration of the add-on, any value that its schema allows.
+	// Configuration of the add-on, any object that its schema allows. Default: the release's; the two are not merged.
 	Configuration map[string]any `json:"configuration,omitempty"`
 }

@@ -25,6 +25,8 @@ const (
 	MaxFile = 1 << 20
 	// maxDepth is the deepest nesting: the deepest field of a spec is at 7, the rest is for the configuration of add-ons.
 	maxDepth = 32
+	// maxValues is the greatest number of keys, values, lists and objects: a hundred large pools have less than a tenth.
+	maxValues = 50_000
 )
 
 // DecodeCluster reads a cluster's spec strictly. The cluster is nil when anything is wrong with the file's form; its
@@ -107,7 +109,7 @@ func (d *document) parse(data []byte) *yaml.Node {
 	reader := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, next yaml.Node
 	switch err := reader.Decode(&doc); {
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), err == nil && isNull(doc.Content[0]):
 		d.fail(start, whole(field.Required(nil, "the file is empty")))
 		return nil
 	case err != nil:
@@ -121,6 +123,10 @@ func (d *document) parse(data []byte) *yaml.Node {
 		d.syntax(err)
 	}
 	root := doc.Content[0]
+	if count(root) > maxValues {
+		d.fail(start, whole(field.TooMany(nil, count(root), maxValues)))
+		return nil
+	}
 	if root.Kind != yaml.MappingNode {
 		d.fail(place{root.Line, root.Column}, whole(field.TypeInvalid(nil, shown(root, false), "must be an object with apiVersion, kind, metadata and spec")))
 		return nil
@@ -140,13 +146,20 @@ func (d *document) expectKind(root *yaml.Node, kind string) bool {
 	return ok
 }
 
-var atLine = regexp.MustCompile(`line (\d+): `)
+var (
+	atLine = regexp.MustCompile(`line (\d+): `)
+	// The library counts lines from 0 in errors of its parser, and from 1 in those of its scanner; these are the parser's.
+	fromZero = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
+)
 
 // syntax reports what the YAML parser says.
 func (d *document) syntax(err error) {
 	at, message := place{line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := atLine.FindStringSubmatch(message); m != nil {
 		at.line, _ = strconv.Atoi(m[1])
+		if fromZero.MatchString(message) {
+			at.line++
+		}
 		message = strings.Replace(message, m[0], "", 1)
 	}
 	if strings.HasPrefix(message, "unknown anchor") {
@@ -174,7 +187,7 @@ func (d *document) value(path *field.Path, node *yaml.Node, out reflect.Value, r
 			out.Set(target)
 		}
 	case reflect.Struct:
-		d.structure(path, node, out, depth)
+		d.structure(path, node, out, rules, depth)
 	case reflect.Map:
 		d.mapping(path, node, out, rules, depth)
 	case reflect.Slice:
@@ -213,9 +226,9 @@ func (d *document) plain(path *field.Path, node *yaml.Node, depth int) bool {
 }
 
 // structure reads an object whose fields are known.
-func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Value, depth int) {
+func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Value, rules Rules, depth int) {
 	if node.Kind != yaml.MappingNode {
-		d.wrongType(path, node, Rules{}, "must be an object")
+		d.wrongType(path, node, rules, "must be an object")
 		return
 	}
 	fields := fieldsOf(out.Type())
@@ -288,7 +301,7 @@ func (d *document) key(path *field.Path, key *yaml.Node, seen map[string]int, su
 		return false
 	}
 	if line, ok := seen[key.Value]; ok {
-		err := field.Duplicate(subscript(path, key.Value), key.Value)
+		err := field.Duplicate(subscript(path, key.Value), shorten(key.Value))
 		err.Detail = fmt.Sprintf("already on line %d", line)
 		d.fail(at, err)
 		return false
@@ -356,7 +369,9 @@ func (d *document) anything(path *field.Path, node *yaml.Node, depth int) (any, 
 	if n, err := strconv.ParseInt(node.Value, 10, 64); err == nil && strconv.FormatInt(n, 10) == node.Value {
 		return n, true
 	}
-	if x, err := strconv.ParseFloat(node.Value, 64); err == nil && node.Tag == "!!float" && !math.IsInf(x, 0) && !math.IsNaN(x) {
+	// A whole number too large for an integer would lose digits as a float, silently.
+	isFloat := node.Tag == "!!float" && strings.ContainsAny(node.Value, ".eE")
+	if x, err := strconv.ParseFloat(node.Value, 64); err == nil && isFloat && !math.IsInf(x, 0) && !math.IsNaN(x) {
 		return x, true
 	}
 	d.wrongType(path, node, Rules{}, "must be a number that JSON can hold")
@@ -457,11 +472,20 @@ func shown(node *yaml.Node, secret bool) any {
 
 // shorten keeps messages readable.
 func shorten(s string) string {
-	const most = 100
+	const most = 120
 	if utf8.RuneCountInString(s) <= most {
 		return s
 	}
 	return string([]rune(s)[:most]) + "…"
+}
+
+// count is the number of nodes.
+func count(node *yaml.Node) int {
+	n := 1
+	for _, child := range node.Content {
+		n += count(child)
+	}
+	return n
 }
 
 func lookup(mapping *yaml.Node, name string) (key, value *yaml.Node) {

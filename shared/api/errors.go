@@ -31,7 +31,7 @@ func (e *Error) Error() string {
 		b.WriteByte(' ')
 	}
 	if e.Cause.Field != "" {
-		b.WriteString(e.Cause.Field + ": ")
+		b.WriteString(shorten(e.Cause.Field) + ": ")
 	}
 	b.WriteString(e.Cause.ErrorBody())
 	// Field names come from the file, and so may hold anything.
@@ -45,11 +45,17 @@ func (e *Error) Unwrap() error { return e.Cause }
 // Errors in an error interface is not nil.
 type Errors []*Error
 
-// Error has one line for each error.
+// maxLines is how many errors a message shows: nobody reads more, and a status has to hold it.
+const maxLines = 100
+
+// Error has one line for each error, up to a hundred.
 func (l Errors) Error() string {
-	lines := make([]string, len(l))
-	for i, e := range l {
-		lines[i] = e.Error()
+	var lines []string
+	for _, e := range l[:min(len(l), maxLines)] {
+		lines = append(lines, e.Error())
+	}
+	if more := len(l) - maxLines; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+// markdownOf returns the field reference of a kind: a section for each object, under its path.
+func markdownOf(kind reflect.Type, docs comments) []byte {
+	var b bytes.Buffer
+	name := strings.ToLower(kind.Name())
+	fmt.Fprintf(&b, "<!-- Generated from shared/api by go run ./cmd/reference. -->\n\n# %s\n\n%s\n\n", kind.Name(), docs[kind.Name()])
+	fmt.Fprintf(&b, "A file `%ss/<name>.yaml` in the specs bucket, at most %d MiB of YAML without anchors, aliases, tags and unknown fields.\n", name, api.MaxFile>>20)
+	fmt.Fprintf(&b, "Examples: [examples/%ss](../../examples/%ss). For editors, the same as [JSON Schema](%s.schema.json):\nstart the file with `# yaml-language-server: $schema=<path or URL of the schema>`.\n", name, name, name)
+	section(&b, kind, "", api.Rules{}, docs)
+	return b.Bytes()
+}
+
+// section describes an object and then those within it.
+func section(b *bytes.Buffer, t reflect.Type, path string, rules api.Rules, docs comments) {
+	if path != "" {
+		fmt.Fprintf(b, "\n## %s\n\n%s\n", path, docs[t.Name()])
+	}
+	b.WriteString("\n| Field | Type | Description |\n|---|---|---|\n")
+	type inner struct {
+		t     reflect.Type
+		path  string
+		rules api.Rules
+	}
+	var within []inner
+	for i := range t.NumField() {
+		f := t.Field(i)
+		r := api.RulesOf(f)
+		if r.Name == "name" && rules.ObjectName != nil {
+			r.Format = rules.ObjectName
+		}
+		here := strings.TrimPrefix(path+"."+r.Name, ".")
+		kind, object := typeName(f.Type)
+		if object != nil {
+			if elem(f.Type).Kind() == reflect.Slice {
+				here += "[]"
+			}
+			within = append(within, inner{object, here, r})
+			kind = fmt.Sprintf("[%s](#%s)", kind, anchor(here))
+		}
+		text := docs.field(t, f, "`"+r.Name+"`")
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Name, kind, cell(strings.TrimSpace(text+" "+facts(f.Type, r))))
+	}
+	for _, w := range within {
+		section(b, w.t, w.path, w.rules, docs)
+	}
+}
+
+// typeName calls a type as people do, and returns the object type within it, if any.
+func typeName(t reflect.Type) (string, reflect.Type) {
+	t = elem(t)
+	switch t.Kind() {
+	case reflect.Struct:
+		return "object", t
+	case reflect.Slice:
+		name, object := typeName(t.Elem())
+		return "list of " + name + "s", object
+	case reflect.Map:
+		if t.Elem().Kind() == reflect.String {
+			return "map of strings", nil
+		}
+		return "any object", nil
+	case reflect.Bool:
+		return "true or false", nil
+	case reflect.Int:
+		return "whole number", nil
+	}
+	return "string", nil
+}
+
+// facts states a field's rules in sentences.
+func facts(t reflect.Type, r api.Rules) string {
+	var list []string
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if r.Required {
+		say("**Required.**")
+	}
+	if len(r.Enum) > 0 {
+		say("One of %s.", quoted(r.Enum))
+	}
+	switch {
+	case r.Min != nil && r.Max != nil:
+		say("Between %d and %d.", *r.Min, *r.Max)
+	case r.Min != nil:
+		say("At least %d.", *r.Min)
+	}
+	if r.MinItems != nil {
+		say("At least %d.", *r.MinItems)
+	}
+	if r.MaxItems != nil {
+		say("At most %d.", *r.MaxItems)
+	}
+	if r.Keys != nil {
+		say("Each key must be %s.", meaning(r.Keys))
+	}
+	if r.Format != nil {
+		subject := "Must"
+		if kind := elem(t).Kind(); kind == reflect.Slice || kind == reflect.Map {
+			subject = "Each value must"
+		}
+		say("%s be %s.", subject, meaning(r.Format))
+	}
+	if r.Unique {
+		by := ""
+		if len(r.UniqueBy) > 0 {
+			by = " by " + quoted(r.UniqueBy)
+		}
+		say("No two alike%s.", by)
+	}
+	if r.Default != nil {
+		say("Default: %s.", quoted(r.Default))
+	}
+	return strings.Join(list, " ")
+}
+
+func meaning(f *api.Format) string {
+	if f.MaxLength > 0 {
+		return fmt.Sprintf("%s; at most %d characters", f.Means, f.MaxLength)
+	}
+	return f.Means
+}
+
+func quoted(list []string) string { return "`" + strings.Join(list, "`, `") + "`" }
+
+// anchor is the fragment that Markdown renderers give a heading.
+func anchor(heading string) string {
+	return strings.NewReplacer(".", "", "[", "", "]", "").Replace(strings.ToLower(heading))
+}
+
+// cell escapes what would end a table's cell, or be taken for HTML.
+func cell(text string) string { return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(text) }

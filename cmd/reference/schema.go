@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+// object is a JSON object that keeps the order in which its members are set.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+func (o *object) set(key string, value any) { *o = append(*o, member{key, value}) }
+
+// MarshalJSON writes the members in order, without escapes for HTML.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if err := encoder.Encode(m.key); err != nil {
+			return nil, err
+		}
+		b.WriteByte(':')
+		if err := encoder.Encode(m.value); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// between states what holds between the fields of a type, as far as a schema should: editors show it at once.
+var between = map[reflect.Type]object{
+	reflect.TypeFor[api.Network](): {
+		{"if", object{{"required", []string{"existing"}}}},
+		{"then", object{{"properties", object{{"cidr", false}, {"secondaryCIDRs", false}, {"zones", false}, {"natGateways", false}}}}},
+		{"else", object{{"required", []string{"cidr", "zones"}}}},
+	},
+}
+
+// schemaOf returns the JSON Schema of a kind.
+// https://json-schema.org/draft/2020-12
+func schemaOf(kind reflect.Type, name string, docs comments) ([]byte, error) {
+	s := schemas{docs: docs, defs: map[string]bool{}}
+	root := object{
+		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+		{"$id", "https://drover.run/v1alpha1/" + name + ".schema.json"},
+		{"title", kind.Name()},
+	}
+	root = append(root, s.structure(kind)...)
+	root.set("$defs", s.list)
+	text, err := root.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, text, "", "  "); err != nil {
+		return nil, err
+	}
+	return append(indented.Bytes(), '\n'), nil
+}
+
+// schemas collects the definitions of the types below a kind.
+type schemas struct {
+	docs comments
+	defs map[string]bool
+	list object
+}
+
+func (s *schemas) structure(t reflect.Type) object {
+	properties, required := object{}, []string{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		rules := api.RulesOf(f)
+		property := object{{"description", s.docs.field(t, f, rules.Name)}}
+		properties.set(rules.Name, append(property, s.value(f.Type, rules)...))
+		if rules.Required {
+			required = append(required, rules.Name)
+		}
+	}
+	o := object{{"description", s.docs[t.Name()]}, {"type", "object"}, {"additionalProperties", false}}
+	if len(required) > 0 {
+		o.set("required", required)
+	}
+	o.set("properties", properties)
+	return append(o, between[t]...)
+}
+
+// value is the schema of a field's type under its rules.
+func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
+	t = elem(t)
+	switch t.Kind() {
+	case reflect.Struct:
+		o.set("$ref", s.define(t))
+		if rules.ObjectName != nil {
+			o.set("properties", object{{"name", ofFormat(rules.ObjectName)}})
+		}
+		return o
+	case reflect.Slice:
+		o = object{{"type", "array"}}
+		bound(&o, "minItems", rules.MinItems)
+		bound(&o, "maxItems", rules.MaxItems)
+		if rules.Unique && len(rules.UniqueBy) == 0 {
+			o.set("uniqueItems", true)
+		}
+		o.set("items", s.value(t.Elem(), api.Rules{Format: rules.Format, Enum: rules.Enum}))
+	case reflect.Map:
+		o = object{{"type", "object"}}
+		bound(&o, "minProperties", rules.MinItems)
+		bound(&o, "maxProperties", rules.MaxItems)
+		if rules.Keys != nil {
+			o.set("propertyNames", ofFormat(rules.Keys))
+		}
+		if t.Elem().Kind() == reflect.String {
+			o.set("additionalProperties", append(object{{"type", "string"}}, ofFormat(rules.Format)...))
+		}
+	case reflect.Bool:
+		o = object{{"type", "boolean"}}
+	case reflect.Int:
+		o = object{{"type", "integer"}}
+		bound(&o, "minimum", rules.Min)
+		bound(&o, "maximum", rules.Max)
+	case reflect.String:
+		o = object{{"type", "string"}}
+		if len(rules.Enum) > 0 {
+			o.set("enum", rules.Enum)
+		}
+		if rules.Required && !rules.MayBeEmpty && rules.Format == nil && rules.Enum == nil {
+			o.set("minLength", 1)
+		}
+		o = append(o, ofFormat(rules.Format)...)
+	default:
+		panic(fmt.Sprintf("no schema for %s", t))
+	}
+	if rules.Default != nil {
+		o.set("default", defaultOf(t, rules.Default))
+	}
+	return o
+}
+
+// define adds a type to the definitions, after those that it needs, and returns its address.
+func (s *schemas) define(t reflect.Type) string {
+	if !s.defs[t.Name()] {
+		s.defs[t.Name()] = true
+		s.list.set(t.Name(), s.structure(t))
+	}
+	return "#/$defs/" + t.Name()
+}
+
+func ofFormat(f *api.Format) (o object) {
+	if f == nil {
+		return nil
+	}
+	if f.MaxLength > 0 {
+		o.set("maxLength", f.MaxLength)
+	}
+	if f.Pattern != "" {
+		o.set("pattern", f.Pattern)
+	}
+	return o
+}
+
+func bound(o *object, key string, n *int) {
+	if n != nil {
+		o.set(key, *n)
+	}
+}
+
+// defaultOf is a default as JSON.
+func defaultOf(t reflect.Type, texts []string) any {
+	switch t.Kind() {
+	case reflect.Slice:
+		return texts
+	case reflect.Bool:
+		return texts[0] == "true"
+	case reflect.Int:
+		n, err := strconv.Atoi(texts[0])
+		if err != nil {
+			panic(err)
+		}
+		return n
+	}
+	return texts[0]
+}
