@@ -1,5 +1,113 @@
 package main
 
-import "github.com/aws/constructs-go/constructs/v10"
+// What wakes somebody up: executions that failed, events that were lost, functions that fail or are throttled. And one
+// dashboard to look at then.
 
-func newAlarms(scope constructs.Construct, f functions, m machines, n notices) {}
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/names"
+)
+
+// period of the metrics, in minutes: what happens in one is one alarm.
+const period = 5
+
+// alarm goes off when a metric is above zero within the period, and tells the topic when it does and when it is over.
+type alarm struct {
+	// name without the prefix.
+	name, description string
+	metric            awscloudwatch.IMetric
+}
+
+// newAlarms makes one alarm a metric. Sums of metrics would be one alarm for all, and silent: they have no value as long as
+// one of their metrics has none, and a function that nobody calls has none.
+func newAlarms(scope constructs.Construct, f functions, m machines, n notices) {
+	for _, a := range alarmTable(f, m, n) {
+		made := awscloudwatch.NewAlarm(scope, jsii.String("Alarm-"+a.name), &awscloudwatch.AlarmProps{
+			AlarmName:          jsii.String(names.Prefix + a.name),
+			AlarmDescription:   jsii.String(a.description),
+			Metric:             a.metric,
+			Threshold:          jsii.Number(0),
+			ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD,
+			EvaluationPeriods:  jsii.Number(1),
+			// Failures have no data while nothing fails.
+			TreatMissingData: awscloudwatch.TreatMissingData_NOT_BREACHING,
+		})
+		made.AddAlarmAction(awscloudwatchactions.NewSnsAction(n.topic))
+		made.AddOkAction(awscloudwatchactions.NewSnsAction(n.topic))
+	}
+	newDashboard(scope, f, m, n)
+}
+
+func alarmTable(f functions, m machines, n notices) []alarm {
+	const (
+		converge = "A cluster did not converge. Its status says why: drover status"
+		join     = "An instance did not become a node. Auto Scaling replaces it; the execution says why"
+	)
+	out := []alarm{
+		{"converge-failed", converge, m.converge.MetricFailed(over(period))},
+		{"converge-timed-out", converge, m.converge.MetricTimedOut(over(period))},
+		{"converge-aborted", converge, m.converge.MetricAborted(over(period))},
+		{"join-node-failed", join, m.joinNode.MetricFailed(over(period))},
+		{"join-node-timed-out", join, m.joinNode.MetricTimedOut(over(period))},
+		{"join-node-aborted", join, m.joinNode.MetricAborted(over(period))},
+		{
+			"dead-letters", "An event could not be delivered or handled. The sweep makes up for most; the message says which it was",
+			n.deadLetters.MetricApproximateNumberOfMessagesVisible(&awscloudwatch.MetricOptions{
+				Period: minutes(period), Statistic: jsii.String("Maximum"),
+			}),
+		},
+	}
+	for _, each := range functionTable {
+		fn, name := f[each.step], names.Function(each.step)
+		out = append(out,
+			alarm{each.step + "-errors", "The function " + name + " failed: its log says why", fn.MetricErrors(over(period))},
+			alarm{each.step + "-throttles", "Lambda throttled " + name + ": the account's concurrency is used up", fn.MetricThrottles(over(period))},
+		)
+	}
+	return out
+}
+
+func newDashboard(scope constructs.Construct, f functions, m machines, n notices) {
+	graph := func(title string, metrics ...awscloudwatch.IMetric) awscloudwatch.IWidget {
+		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{
+			Title: jsii.String(title), Left: &metrics, Width: jsii.Number(12), Height: jsii.Number(6),
+		})
+	}
+	each := func(metric, statistic string) []awscloudwatch.IMetric {
+		var out []awscloudwatch.IMetric
+		for _, each := range functionTable {
+			out = append(out, f[each.step].Metric(jsii.String(metric), &awscloudwatch.MetricOptions{
+				Period: minutes(period), Statistic: jsii.String(statistic), Label: jsii.String(each.step),
+			}))
+		}
+		return out
+	}
+	executions := func(m awsstepfunctions.StateMachine) []awscloudwatch.IMetric {
+		return []awscloudwatch.IMetric{
+			m.MetricStarted(over(period)), m.MetricSucceeded(over(period)), m.MetricFailed(over(period)), m.MetricTimedOut(over(period)),
+		}
+	}
+	awscloudwatch.NewDashboard(scope, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
+		DashboardName: jsii.String("drover"),
+		Widgets: &[]*[]awscloudwatch.IWidget{
+			{graph("Converging clusters", executions(m.converge)...), graph("Joining nodes", executions(m.joinNode)...)},
+			{graph("Errors of functions", each("Errors", "Sum")...), graph("Duration of functions (p95, ms)", each("Duration", "p95")...)},
+			{
+				graph("Throttled functions", each("Throttles", "Sum")...),
+				graph("Dead letters", n.deadLetters.MetricApproximateNumberOfMessagesVisible(over(period))),
+			},
+		},
+	})
+}
+
+func over(n float64) *awscloudwatch.MetricOptions {
+	return &awscloudwatch.MetricOptions{Period: minutes(n), Statistic: jsii.String("Sum")}
+}
+
+func minutes(n float64) awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(n)) }

@@ -56,7 +56,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"cluster":   "{% $cluster %}",
 			"execution": "{% $execution %}",
 		}),
-		timeout:  awscdk.Duration_Minutes(jsii.Number(3)),
+		timeout:  minutes(3),
 		attempts: attempts,
 		assign: map[string]any{
 			"plan":   "{% $states.result.Payload %}",
@@ -75,7 +75,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		comment:  "Gives drover's own roles their permissions inside the cluster, before a node needs them.",
 		function: "prepare",
 		payload:  awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}"}),
-		timeout:  awscdk.Duration_Minutes(jsii.Number(3)),
+		timeout:  minutes(3),
 		attempts: attempts,
 	})
 	settled := choice(scope, "Did every stack succeed?", "The next plan proves it. Failed stacks wait for the next execution.")
@@ -91,7 +91,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"error":     "{% $fault %}",
 			"cause":     "{% $cause %}",
 		}),
-		timeout:  awscdk.Duration_Minutes(jsii.Number(1)),
+		timeout:  minutes(1),
 		attempts: reportAttempts,
 		assign:   map[string]any{"rounds": 0, "results": []any{}},
 		output:   "{% $states.result.Payload %}",
@@ -145,7 +145,6 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 // stageTable lists the stages in the order of shared/names. The times are about three times what AWS takes, but for the pools:
 // theirs is a rolling update of every node, each drained within its budgets.
 func stageTable() []stage {
-	minutes := func(n float64) awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(n)) }
 	return []stage{
 		{
 			list: "network", title: "Change the network", stack: "network", timeout: minutes(30),

@@ -4,7 +4,6 @@ package main
 // not, and the hook is abandoned so that another takes its place. Every way ends the hook.
 
 import (
-	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctionstasks"
 	"github.com/aws/constructs-go/constructs/v10"
@@ -22,7 +21,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		function: "join",
 		payload: awsstepfunctions.TaskInput_FromText(jsii.String(
 			"{% $merge([$states.context.Execution.Input, {'started': $states.context.Execution.StartTime}]) %}")),
-		timeout:  awscdk.Duration_Minutes(jsii.Number(2)),
+		timeout:  minutes(2),
 		attempts: attempts,
 		assign:   map[string]any{"message": "{% $exists($states.result.Payload.message) ? $states.result.Payload.message : '' %}"},
 		output:   "{% $states.result.Payload %}",
@@ -48,7 +47,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"LifecycleActionResult": "ABANDON",
 		},
 		IamResources: &[]*string{sub(groupsARN)},
-		TaskTimeout:  awsstepfunctions.Timeout_Duration(awscdk.Duration_Minutes(jsii.Number(1))),
+		TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
 	})
 	// Whatever the reason, one more try costs nothing and the hook must end. A hook that has ended is the one error that stays.
 	abandon.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))

@@ -32,7 +32,7 @@ func newMachines(scope constructs.Construct, f functions) machines {
 			name:       joinMachine,
 			step:       "join-node",
 			comment:    "Completes the launch hook of one instance when its node is Ready. Input: the detail of the lifecycle event.",
-			timeout:    awscdk.Duration_Minutes(jsii.Number(30)),
+			timeout:    minutes(30),
 			definition: joinNodeDefinition(scope, f),
 			grants:     joinNodeGrants,
 		}),
@@ -96,7 +96,7 @@ func retry(errors []string, attempts float64) *awsstepfunctions.RetryProps {
 		Errors:         jsii.Strings(errors...),
 		Interval:       awscdk.Duration_Seconds(jsii.Number(2)),
 		BackoffRate:    jsii.Number(2),
-		MaxDelay:       awscdk.Duration_Minutes(jsii.Number(1)),
+		MaxDelay:       minutes(1),
 		MaxAttempts:    jsii.Number(attempts),
 		JitterStrategy: awsstepfunctions.JitterType_FULL,
 	}

@@ -42,17 +42,18 @@ var (
 // functionGrants are what each function calls, less what every function has (see runtimeGrants).
 var functionGrants = map[string][]grant{
 	"admit": {
-		specs(get, "clusters/", "releases/"),
+		specs(get, "clusters/"),
 		listSpecs,
 		state(getPut, "status/"),
 		listState,
 		startConverge,
 	},
 	"plan": {
+		specs(get, "clusters/", "releases/"),
 		{
-			why:     "The last good spec is read by its version when the newest is not usable.",
-			actions: []string{"s3:GetObject", "s3:GetObjectVersion"},
-			on:      keys(specsARN, []string{"clusters/", "releases/"}),
+			why:     "What was deployed last is read by its version, to say what differs.",
+			actions: []string{"s3:GetObjectVersion"},
+			on:      keys(specsARN, []string{"clusters/"}),
 		},
 		listSpecs,
 		state(getPut, "status/", "releases/", "templates/", "userdata/", "plans/", "leases/"),
@@ -76,10 +77,12 @@ var functionGrants = map[string][]grant{
 			on:      keys(stateARN, []string{"plans/", "templates/", "leases/"}),
 		},
 		state(all, "waiters/"),
+		state(getPut, "status/"),
 		listState,
 		{
 			actions: []string{
 				"cloudformation:DescribeStacks",
+				"cloudformation:DescribeStackEvents",
 				"cloudformation:DescribeChangeSet",
 				"cloudformation:CreateChangeSet",
 				"cloudformation:ExecuteChangeSet",
@@ -105,17 +108,21 @@ var functionGrants = map[string][]grant{
 		state(getDelete, "waiters/"),
 		state(getPut, "status/"),
 		listState,
-		{actions: []string{"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
+		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
 		answerConverge,
 	},
 	"prepare": {describeEKS},
 	"join": {
 		describeEKS,
 		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
+		{
+			why:     "Whether the instance still waits; describing knows no resources.",
+			actions: []string{"autoscaling:DescribeAutoScalingInstances"},
+			on:      []string{"*"},
+		},
 	},
 	"report": {
-		state(getPut, "status/"),
-		state(all, "leases/"),
+		state(getPut, "status/", "leases/"),
 		listState,
 		specs(get, "clusters/"),
 		listSpecs,
@@ -128,14 +135,13 @@ var functionGrants = map[string][]grant{
 	},
 	"sweep": {
 		state(getDelete, "waiters/"),
-		state(get, "status/"),
+		state(getPut, "status/"),
 		listState,
 		specs(get, "clusters/"),
 		listSpecs,
 		{actions: []string{"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
 		answerConverge,
 		startConverge,
-		{actions: []string{"states:DescribeExecution"}, on: []string{convergeExecutionsARN}},
 	},
 }
 

@@ -31,6 +31,8 @@ type roleProps struct {
 	anyAccount  bool
 	description string
 	grants      []grant
+	// policies are managed ones, where the grants would be too long for the role itself.
+	policies []awsiam.IManagedPolicy
 }
 
 func newRole(scope constructs.Construct, id string, p roleProps) awsiam.IRole {
@@ -41,29 +43,39 @@ func newRole(scope constructs.Construct, id string, p roleProps) awsiam.IRole {
 			"StringEquals": map[string]any{"aws:SourceAccount": sub("${AWS::AccountId}")},
 		})
 	}
-	role := awsiam.NewRole(scope, jsii.String(id), &awsiam.RoleProps{
+	props := &awsiam.RoleProps{
 		RoleName:    sub(roleName(p.step)),
 		Description: jsii.String(p.description),
 		AssumedBy:   trust,
-		InlinePolicies: &map[string]awsiam.PolicyDocument{
-			"drover": policy(p.grants),
-		},
-	})
-	return role.WithoutPolicyUpdates(nil)
+	}
+	if p.grants != nil {
+		props.InlinePolicies = &map[string]awsiam.PolicyDocument{"drover": policy(p.grants)}
+	}
+	if p.policies != nil {
+		props.ManagedPolicies = &p.policies
+	}
+	return awsiam.NewRole(scope, jsii.String(id), props).WithoutPolicyUpdates(nil)
 }
 
 // policy allows the grants, in their order.
 func policy(grants []grant) awsiam.PolicyDocument {
 	document := awsiam.NewPolicyDocument(nil)
+	add(document, awsiam.Effect_ALLOW, grants)
+	return document
+}
+
+// deny denies the grants, whatever else allows them.
+func deny(document awsiam.PolicyDocument, grants []grant) { add(document, awsiam.Effect_DENY, grants) }
+
+func add(document awsiam.PolicyDocument, effect awsiam.Effect, grants []grant) {
 	for _, g := range grants {
 		document.AddStatements(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Effect:     awsiam.Effect_ALLOW,
+			Effect:     effect,
 			Actions:    jsii.Strings(g.actions...),
 			Resources:  subs(g.on),
 			Conditions: conditions(g.when),
 		}))
 	}
-	return document
 }
 
 // subs leaves the pseudo parameters in each string to CloudFormation.
