@@ -151,6 +151,14 @@ func (c *settings) variables() map[string]string {
 	return c.Environment.Variables
 }
 
+// session names the role session of a function: its name, which STS wants to have two characters.
+func session(function string) string {
+	if len(function) < 2 {
+		return function + "_"
+	}
+	return function
+}
+
 // reserved variables are Lambda's own.
 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
 var reserved = []string{

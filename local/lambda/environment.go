@@ -40,13 +40,12 @@ type environment struct {
 	exited  chan struct{} // closed when the process is gone and its output read
 	status  error         // of the process, once exited is closed
 
-	ready   chan struct{} // closed by the first request for an invocation
+	asked   chan struct{} // one, when the runtime asks for an invocation: the last one is over
 	initErr chan []byte   // what the runtime posted instead
 	next    chan *invocation
 
 	mu      sync.Mutex
 	current *invocation
-	started sync.Once
 	lastUse time.Time // guarded by the function's mu
 }
 
@@ -76,7 +75,7 @@ func failure(kind, message string) response {
 // start makes an environment: its credentials, its runtime API, its process. It does not wait for the init phase.
 func (f *function) start(c settings, dir string) (*environment, error) {
 	s := f.service
-	caller, credentials, err := s.config.Roles.AssumeRoleAs(c.Role, c.FunctionName, "lambda.amazonaws.com")
+	caller, credentials, err := s.config.Roles.AssumeRoleAs(c.Role, session(c.FunctionName), "lambda.amazonaws.com")
 	if err != nil {
 		return nil, &iam.Error{Code: "AccessDeniedException", Message: "The role defined for the function cannot be assumed by Lambda.", Status: http.StatusForbidden}
 	}
@@ -86,7 +85,7 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 	}
 	e := &environment{
 		function: f, settings: c, born: s.config.Clock.Now(), caller: caller, key: credentials.AccessKeyID, logs: newLogger(s, c, caller),
-		exited: make(chan struct{}), ready: make(chan struct{}), initErr: make(chan []byte, 1), next: make(chan *invocation),
+		exited: make(chan struct{}), asked: make(chan struct{}, 1), initErr: make(chan []byte, 1), next: make(chan *invocation),
 	}
 	e.server = &http.Server{Handler: e.api(), ReadHeaderTimeout: time.Minute}
 	go func() { _ = e.server.Serve(listener) }()
@@ -179,7 +178,10 @@ func (e *environment) api() http.Handler {
 }
 
 func (e *environment) serveNext(w http.ResponseWriter, r *http.Request) {
-	e.started.Do(func() { close(e.ready) })
+	select {
+	case e.asked <- struct{}{}:
+	default:
+	}
 	select {
 	case i := <-e.next:
 		h := w.Header()
@@ -254,7 +256,7 @@ func (e *environment) run(i *invocation, cold bool) (a response, r Report, usabl
 		timer := time.NewTimer(initTimeout)
 		defer timer.Stop()
 		select {
-		case <-e.ready:
+		case <-e.asked:
 		case payload := <-e.initErr:
 			e.kill()
 			return end(response{payload, true}, false, "error")
@@ -288,7 +290,7 @@ func (e *environment) run(i *invocation, cold bool) (a response, r Report, usabl
 			if a.failed {
 				status = "error"
 			}
-			return end(a, true, status)
+			return end(a, e.again(timer.C), status)
 		case <-e.exited:
 			select {
 			case a := <-i.answers: // answered just before the exit
@@ -303,6 +305,17 @@ func (e *environment) run(i *invocation, cold bool) (a response, r Report, usabl
 			return end(a, false, "timeout")
 		}
 	}
+}
+
+// again waits until the runtime asks for another invocation, which ends this one; false if it exits or is out of time.
+func (e *environment) again(timeout <-chan time.Time) bool {
+	select {
+	case <-e.asked:
+		return true
+	case <-e.exited:
+	case <-timeout:
+	}
+	return false
 }
 
 func timedOut(id string, after time.Duration) response {

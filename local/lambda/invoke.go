@@ -229,7 +229,7 @@ func (e *event) giveUp(ctx context.Context, condition string, last response) {
 		e.function.mu.Lock()
 		role, name := e.function.settings.Role, e.function.settings.FunctionName
 		e.function.mu.Unlock()
-		caller, _, err := s.config.Roles.AssumeRoleAs(role, name, "lambda.amazonaws.com")
+		caller, _, err := s.config.Roles.AssumeRoleAs(role, session(name), "lambda.amazonaws.com")
 		if err == nil && s.config.Queues == nil {
 			err = fmt.Errorf("there are no queues")
 		}

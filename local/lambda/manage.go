@@ -4,7 +4,6 @@ package lambda
 
 import (
 	"context"
-	"time"
 
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/wire"
@@ -40,7 +39,7 @@ func (s *Service) checkRole(caller iam.Caller, c settings) error {
 	if err := caller.PassRole(c.Role, "lambda.amazonaws.com"); err != nil {
 		return err
 	}
-	if _, _, err := s.config.Roles.AssumeRoleAs(c.Role, c.FunctionName, "lambda.amazonaws.com"); err != nil {
+	if _, _, err := s.config.Roles.AssumeRoleAs(c.Role, session(c.FunctionName), "lambda.amazonaws.com"); err != nil {
 		return invalid("The role defined for the function cannot be assumed by Lambda.")
 	}
 	return nil
@@ -190,15 +189,4 @@ func (f *function) configuration() configuration {
 		settings: c, FunctionArn: f.arn, CodeSha256: f.code.sha256, CodeSize: f.code.size, Version: "$LATEST",
 		LastModified: f.modified.Format("2006-01-02T15:04:05.000-0700"), State: "Active", LastUpdateStatus: "Successful", RevisionID: f.revision,
 	}
-}
-
-// Functions lists the names of all functions with when they were changed last.
-func (s *Service) Functions() map[string]time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := map[string]time.Time{}
-	for name, f := range s.functions {
-		all[name] = f.modified
-	}
-	return all
 }

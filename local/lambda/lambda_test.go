@@ -1,0 +1,557 @@
+package lambda
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	sdk "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/clock"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/iam"
+)
+
+const (
+	account = "111122223333"
+	region  = "eu-central-1"
+	trust   = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
+	writing = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["logs:CreateLogStream","logs:PutLogEvents"],"Resource":"*"},{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"*"}]}`
+)
+
+var bootstrap = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "bootstrap")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "bootstrap")
+	build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", path, "./testdata/bootstrap")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return archive(map[string][]byte{"bootstrap": program}, 0o755)
+})
+
+func archive(files map[string][]byte, mode os.FileMode) ([]byte, error) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for name, content := range files {
+		h := &zip.FileHeader{Name: name, Method: zip.Deflate}
+		h.SetMode(mode)
+		w, err := z.CreateHeader(h)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(content); err != nil {
+			return nil, err
+		}
+	}
+	err := z.Close()
+	return b.Bytes(), err
+}
+
+type logs struct {
+	mu    sync.Mutex
+	lines []string
+	group string
+}
+
+func (l *logs) WriteLog(group, _, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.group, l.lines = group, append(l.lines, line)
+}
+
+func (l *logs) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
+
+type message struct {
+	queue, body string
+	attributes  map[string]string
+}
+
+type queues struct{ sent chan message }
+
+func (q *queues) Send(_ context.Context, caller iam.Caller, queue, body string, attributes map[string]string) error {
+	if err := caller.Authorize("sqs:SendMessage", queue, nil); err != nil {
+		return err
+	}
+	q.sent <- message{queue, body, attributes}
+	return nil
+}
+
+type objects map[string][]byte
+
+func (o objects) ReadObject(_ context.Context, caller iam.Caller, bucket, key string) ([]byte, error) {
+	if err := caller.Authorize("s3:GetObject", "arn:aws:s3:::"+bucket+"/"+key, nil); err != nil {
+		return nil, err
+	}
+	if b, ok := o[bucket+"/"+key]; ok {
+		return b, nil
+	}
+	return nil, &iam.Error{Code: "NoSuchKey", Message: "The specified key does not exist."}
+}
+
+// world is Lambda behind the account's endpoint.
+type world struct {
+	*Service
+	identities *iam.Service
+	logs       *logs
+	queues     *queues
+	objects    objects
+	role       string
+	client     *sdk.Client
+	zip        []byte
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c := &clock.Clock{Speed: 10000}
+	w := &world{identities: iam.New(account, region, c), logs: &logs{}, queues: &queues{make(chan message, 10)}, objects: objects{}}
+	var err error
+	w.zip, err = bootstrap()
+	require.NoError(t, err)
+	role, err := w.identities.CreateRole(iam.Role{Name: "function", TrustDocument: trust})
+	require.NoError(t, err)
+	require.NoError(t, w.identities.PutRolePolicy("function", "logs", writing))
+	w.role = w.identities.RoleARN(role)
+
+	ep := endpoint.New(w.identities, nil)
+	server := httptest.NewServer(ep)
+	t.Cleanup(server.Close)
+	w.Service = New(Config{
+		Account: account, Region: region, Clock: c, Roles: w.identities, Objects: w.objects, Logs: w.logs, Queues: w.queues,
+		Endpoint: func() string { return server.URL }, Dir: t.TempDir(),
+	})
+	t.Cleanup(w.Service.Close)
+	ep.Handle(w.Service.API())
+	_, admin := w.identities.Admin()
+	w.client = clientOf(server.URL, admin)
+	return w
+}
+
+func clientOf(url string, c iam.Credentials) *sdk.Client {
+	return sdk.New(sdk.Options{
+		Region: region, BaseEndpoint: aws.String(url), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken),
+	})
+}
+
+func (w *world) create(t *testing.T, change func(*sdk.CreateFunctionInput)) *sdk.CreateFunctionOutput {
+	t.Helper()
+	in := &sdk.CreateFunctionInput{
+		FunctionName: aws.String("fn"), Role: aws.String(w.role), Runtime: types.RuntimeProvidedal2023, Handler: aws.String("bootstrap"),
+		Architectures: []types.Architecture{types.Architecture(architectures[runtime.GOARCH])}, Code: &types.FunctionCode{ZipFile: w.zip},
+		Timeout: aws.Int32(10),
+	}
+	if change != nil {
+		change(in)
+	}
+	out, err := w.client.CreateFunction(t.Context(), in)
+	require.NoError(t, err)
+	return out
+}
+
+func (w *world) invoke(t *testing.T, event string) *sdk.InvokeOutput {
+	t.Helper()
+	out, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), Payload: []byte(event), LogType: types.LogTypeTail})
+	require.NoError(t, err)
+	return out
+}
+
+func TestInvoke(t *testing.T) {
+	w := newWorld(t)
+	created := w.create(t, func(in *sdk.CreateFunctionInput) {
+		in.Environment = &types.Environment{Variables: map[string]string{"DROVER_STATE_BUCKET": "state"}}
+	})
+	require.Equal(t, "arn:aws:lambda:eu-central-1:111122223333:function:fn", *created.FunctionArn)
+
+	t.Run("the result comes back", func(t *testing.T) {
+		out := w.invoke(t, `{"do":"echo","text":"grüße <&>"}`)
+		require.Nil(t, out.FunctionError)
+		require.Equal(t, `"grüße <&>"`, string(out.Payload))
+		require.Equal(t, "$LATEST", *out.ExecutedVersion)
+	})
+	t.Run("a warm environment serves again", func(t *testing.T) {
+		var first, second struct{ Served, PID int }
+		require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"count"}`).Payload, &first))
+		require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"count"}`).Payload, &second))
+		require.Equal(t, first.PID, second.PID)
+		require.Equal(t, first.Served+1, second.Served)
+	})
+	t.Run("the function knows its world", func(t *testing.T) {
+		for variable, want := range map[string]string{
+			"DROVER_STATE_BUCKET": "state", "AWS_REGION": region, "_HANDLER": "bootstrap", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128",
+			"AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/fn", "AWS_ENDPOINT_URL": w.config.Endpoint(),
+		} {
+			var got map[string]string
+			require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"environment","text":"`+variable+`"}`).Payload, &got))
+			require.Equal(t, want, got[variable], variable)
+			require.Equal(t, "10s", got["left"])
+			require.Equal(t, *created.FunctionArn, got["arn"])
+			require.Len(t, got["request"], 36)
+		}
+	})
+	t.Run("credentials are those of the role", func(t *testing.T) {
+		var got map[string]string
+		require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"environment","text":"AWS_ACCESS_KEY_ID"}`).Payload, &got))
+		caller, _, _, err := w.identities.Caller(got["AWS_ACCESS_KEY_ID"])
+		require.NoError(t, err)
+		require.Equal(t, w.role, caller.RoleARN())
+		require.Equal(t, "fn", caller.SessionName())
+	})
+	t.Run("an error keeps its name", func(t *testing.T) {
+		out := w.invoke(t, `{"do":"fail","text":"slow down"}`)
+		require.Equal(t, "Unhandled", *out.FunctionError)
+		require.JSONEq(t, `{"errorType":"Throttled","errorMessage":"slow down"}`, string(out.Payload))
+	})
+	t.Run("a wrapped error is called by its outermost type", func(t *testing.T) {
+		require.Contains(t, string(w.invoke(t, `{"do":"wrap"}`).Payload), `"errorType":"wrapError"`)
+	})
+	t.Run("a panic ends the environment and the next invocation has a new one", func(t *testing.T) {
+		out := w.invoke(t, `{"do":"panic","text":"ouch"}`)
+		require.Equal(t, "Unhandled", *out.FunctionError)
+		require.Contains(t, string(out.Payload), "ouch")
+		require.Equal(t, `"well"`, string(w.invoke(t, `{"do":"echo","text":"well"}`).Payload))
+	})
+	t.Run("an exit is an error with its status", func(t *testing.T) {
+		out := w.invoke(t, `{"do":"exit"}`)
+		require.Contains(t, string(out.Payload), `"errorType":"Runtime.ExitError"`)
+		require.Contains(t, string(out.Payload), "Runtime exited with error: exit status 3")
+	})
+	t.Run("a result of 6 MB passes and a larger one does not", func(t *testing.T) {
+		require.Len(t, w.invoke(t, `{"do":"large","size":6000000}`).Payload, 6000002)
+		out := w.invoke(t, `{"do":"large","size":6291600}`)
+		require.Contains(t, string(out.Payload), "Function.ResponseSizeTooLarge")
+	})
+	t.Run("what is no JSON is refused", func(t *testing.T) {
+		_, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), Payload: []byte("{")})
+		require.ErrorContains(t, err, "InvalidRequestContentException")
+	})
+	t.Run("a dry run runs nothing", func(t *testing.T) {
+		out, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), InvocationType: types.InvocationTypeDryRun})
+		require.NoError(t, err)
+		require.EqualValues(t, 204, out.StatusCode)
+	})
+	t.Run("a function that is not there", func(t *testing.T) {
+		_, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("none")})
+		var missing *types.ResourceNotFoundException
+		require.ErrorAs(t, err, &missing)
+	})
+	t.Run("who has no permission is denied", func(t *testing.T) {
+		_, c, err := w.identities.AssumeRoleAs(w.role, "somebody", "lambda.amazonaws.com")
+		require.NoError(t, err)
+		_, err = clientOf(w.config.Endpoint(), c).Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn")})
+		require.ErrorContains(t, err, "is not authorized to perform: lambda:InvokeFunction")
+	})
+}
+
+func TestLogs(t *testing.T) {
+	t.Run("as text", func(t *testing.T) {
+		w := newWorld(t)
+		w.create(t, nil)
+		out := w.invoke(t, `{"do":"print","text":"hello"}`)
+		text := w.logs.text()
+		require.Regexp(t, `(?s)^START RequestId: [-0-9a-f]{36} Version: \$LATEST\nhello\nand to stderr\nEND RequestId: .*\nREPORT RequestId: .*\tDuration: [0-9.]+ ms\tBilled Duration: \d+ ms\tMemory Size: 128 MB\tMax Memory Used: [1-9]\d* MB\tInit Duration: [0-9.]+ ms\t$`, text)
+		require.Equal(t, "/aws/lambda/fn", w.logs.group)
+		tail, err := base64.StdEncoding.DecodeString(*out.LogResult)
+		require.NoError(t, err)
+		require.Equal(t, text+"\n", string(tail))
+		w.invoke(t, `{"do":"print","text":"again"}`)
+		require.Equal(t, 1, strings.Count(w.logs.text(), "Init Duration"), "a warm start has no init phase")
+	})
+	t.Run("as JSON in a group of its own", func(t *testing.T) {
+		w := newWorld(t)
+		w.create(t, func(in *sdk.CreateFunctionInput) {
+			in.LoggingConfig = &types.LoggingConfig{LogFormat: types.LogFormatJson, LogGroup: aws.String("drover")}
+		})
+		w.invoke(t, `{"do":"print","text":"hello"}`)
+		require.Contains(t, w.logs.text(), `"type":"platform.report"`)
+		require.NotContains(t, w.logs.text(), "REPORT RequestId")
+		require.Equal(t, "drover", w.logs.group)
+	})
+	t.Run("without permission there are none", func(t *testing.T) {
+		w := newWorld(t)
+		require.NoError(t, w.identities.DeleteRolePolicy("function", "logs"))
+		w.create(t, nil)
+		w.invoke(t, `{"do":"print","text":"hello"}`)
+		require.Empty(t, w.logs.text())
+	})
+}
+
+func TestTimeout(t *testing.T) {
+	w := newWorld(t)
+	w.create(t, func(in *sdk.CreateFunctionInput) { in.Timeout = aws.Int32(1) })
+	out := w.invoke(t, `{"do":"echo","sleep":60000}`)
+	require.Contains(t, string(out.Payload), `"errorType":"Sandbox.Timedout"`)
+	require.Contains(t, string(out.Payload), "Task timed out after 1.00 seconds")
+	require.Equal(t, `"well"`, string(w.invoke(t, `{"do":"echo","text":"well"}`).Payload), "the next one has a new environment")
+}
+
+func TestInitThatExits(t *testing.T) {
+	w := newWorld(t)
+	w.create(t, func(in *sdk.CreateFunctionInput) {
+		in.Environment = &types.Environment{Variables: map[string]string{"BROKEN_START": "yes"}}
+	})
+	out := w.invoke(t, `{}`)
+	require.Contains(t, string(out.Payload), "Runtime exited with error: exit status 1")
+	require.Contains(t, w.logs.text(), "cannot start")
+}
+
+func TestBootstrapThatCannotRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string][]byte
+		mode  os.FileMode
+	}{
+		"it is not there":       {map[string][]byte{"other": []byte("x")}, 0o755},
+		"it may not be started": {map[string][]byte{"bootstrap": []byte("#!/bin/sh\n")}, 0o644},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var err error
+			w.zip, err = archive(test.files, test.mode)
+			require.NoError(t, err)
+			w.create(t, nil)
+			require.Contains(t, string(w.invoke(t, `{}`).Payload), `"errorType":"Runtime.InvalidEntrypoint"`)
+		})
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	w := newWorld(t)
+	w.create(t, nil)
+	pids := make(chan int, 3)
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			out, err := w.client.Invoke(context.Background(), &sdk.InvokeInput{FunctionName: aws.String("fn"), Payload: []byte(`{"do":"count","sleep":700}`)})
+			if err == nil {
+				var c struct{ PID int }
+				_ = json.Unmarshal(out.Payload, &c)
+				pids <- c.PID
+			}
+		})
+	}
+	group.Wait()
+	close(pids)
+	different := map[int]bool{}
+	for pid := range pids {
+		different[pid] = true
+	}
+	require.Len(t, different, 3, "each has its own environment while all run at once")
+
+	_, err := w.client.PutFunctionConcurrency(t.Context(), &sdk.PutFunctionConcurrencyInput{FunctionName: aws.String("fn"), ReservedConcurrentExecutions: aws.Int32(0)})
+	require.NoError(t, err)
+	_, err = w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn")})
+	var throttled *types.TooManyRequestsException
+	require.ErrorAs(t, err, &throttled)
+}
+
+func TestKilledInTheMiddle(t *testing.T) {
+	w := newWorld(t)
+	w.create(t, nil)
+	var got map[string]string
+	require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"environment","text":"AWS_ACCESS_KEY_ID"}`).Payload, &got))
+	done := make(chan *sdk.InvokeOutput, 1)
+	go func() {
+		out, _ := w.client.Invoke(context.Background(), &sdk.InvokeInput{FunctionName: aws.String("fn"), Payload: []byte(`{"do":"echo","sleep":60000}`)})
+		done <- out
+	}()
+	require.Eventually(t, func() bool {
+		f, err := w.find("fn")
+		if err != nil {
+			return false
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.busy) == 1
+	}, 10*time.Second, time.Millisecond)
+	require.True(t, w.Kill(got["AWS_ACCESS_KEY_ID"]))
+	require.Contains(t, string((<-done).Payload), "signal: killed")
+	require.False(t, w.Kill("AKIANOBODY"))
+}
+
+func TestAsynchronous(t *testing.T) {
+	const queue = "arn:aws:sqs:eu-central-1:111122223333:dead"
+	t.Run("a failed event is tried three times and ends in both queues", func(t *testing.T) {
+		w := newWorld(t)
+		w.create(t, func(in *sdk.CreateFunctionInput) {
+			in.DeadLetterConfig = &types.DeadLetterConfig{TargetArn: aws.String(queue + "-letters")}
+		})
+		_, err := w.client.PutFunctionEventInvokeConfig(t.Context(), &sdk.PutFunctionEventInvokeConfigInput{
+			FunctionName: aws.String("fn"), DestinationConfig: &types.DestinationConfig{OnFailure: &types.OnFailure{Destination: aws.String(queue)}},
+		})
+		require.NoError(t, err)
+		out, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), InvocationType: types.InvocationTypeEvent, Payload: []byte(`{"do":"fail","text":"no"}`)})
+		require.NoError(t, err)
+		require.EqualValues(t, 202, out.StatusCode)
+		record := <-w.queues.sent
+		require.Equal(t, queue, record.queue)
+		var r struct {
+			RequestContext struct {
+				Condition              string
+				ApproximateInvokeCount int
+			}
+			RequestPayload  struct{ Do string }
+			ResponsePayload struct{ ErrorType string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(record.body), &r))
+		require.Equal(t, "RetriesExhausted", r.RequestContext.Condition)
+		require.Equal(t, 3, r.RequestContext.ApproximateInvokeCount)
+		require.Equal(t, "fail", r.RequestPayload.Do)
+		require.Equal(t, "Throttled", r.ResponsePayload.ErrorType)
+		letter := <-w.queues.sent
+		require.Equal(t, queue+"-letters", letter.queue)
+		require.JSONEq(t, `{"do":"fail","text":"no"}`, letter.body)
+		require.Equal(t, "no", letter.attributes["ErrorMessage"])
+		require.Equal(t, 3, strings.Count(w.logs.text(), "START RequestId"))
+	})
+	t.Run("without retries it is tried once", func(t *testing.T) {
+		w := newWorld(t)
+		w.create(t, nil)
+		_, err := w.client.PutFunctionEventInvokeConfig(t.Context(), &sdk.PutFunctionEventInvokeConfigInput{
+			FunctionName: aws.String("fn"), MaximumRetryAttempts: aws.Int32(0),
+			DestinationConfig: &types.DestinationConfig{OnFailure: &types.OnFailure{Destination: aws.String(queue)}},
+		})
+		require.NoError(t, err)
+		_, err = w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), InvocationType: types.InvocationTypeEvent, Payload: []byte(`{"do":"exit"}`)})
+		require.NoError(t, err)
+		require.Contains(t, (<-w.queues.sent).body, `"approximateInvokeCount":1`)
+	})
+	t.Run("an event over 1 MB is refused", func(t *testing.T) {
+		w := newWorld(t)
+		w.create(t, nil)
+		_, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{
+			FunctionName: aws.String("fn"), InvocationType: types.InvocationTypeEvent, Payload: []byte(`"` + strings.Repeat("x", 1<<20) + `"`),
+		})
+		var large *types.RequestTooLargeException
+		require.ErrorAs(t, err, &large)
+	})
+}
+
+func TestPermissions(t *testing.T) {
+	w := newWorld(t)
+	w.create(t, nil)
+	const rule = "arn:aws:events:eu-central-1:111122223333:rule/specs"
+	call := func(source string) error {
+		_, err := w.Invoke(t.Context(), w.identities.ServiceCaller("events.amazonaws.com", source), Invocation{Function: "fn", Payload: []byte(`{"do":"echo"}`)})
+		return err
+	}
+	require.Error(t, call(rule), "nobody allowed it yet")
+	in := &sdk.AddPermissionInput{
+		FunctionName: aws.String("fn"), StatementId: aws.String("specs"), Action: aws.String("lambda:InvokeFunction"),
+		Principal: aws.String("events.amazonaws.com"), SourceArn: aws.String(rule),
+	}
+	_, err := w.client.AddPermission(t.Context(), in)
+	require.NoError(t, err)
+	require.NoError(t, call(rule))
+	require.Error(t, call(rule+"-other"), "the permission is for one rule")
+	_, err = w.client.AddPermission(t.Context(), in)
+	var exists *types.ResourceConflictException
+	require.ErrorAs(t, err, &exists)
+	policy, err := w.client.GetPolicy(t.Context(), &sdk.GetPolicyInput{FunctionName: aws.String("fn")})
+	require.NoError(t, err)
+	require.Contains(t, *policy.Policy, `"AWS:SourceArn":"`+rule+`"`)
+	_, err = w.client.RemovePermission(t.Context(), &sdk.RemovePermissionInput{FunctionName: aws.String("fn"), StatementId: aws.String("specs")})
+	require.NoError(t, err)
+	require.Error(t, call(rule))
+}
+
+func TestManage(t *testing.T) {
+	w := newWorld(t)
+	w.objects["packages/f.zip"] = w.zip
+	w.create(t, func(in *sdk.CreateFunctionInput) {
+		in.Code = &types.FunctionCode{S3Bucket: aws.String("packages"), S3Key: aws.String("f.zip")}
+	})
+	ctx := t.Context()
+	before, err := w.client.GetFunction(ctx, &sdk.GetFunctionInput{FunctionName: aws.String("arn:aws:lambda:eu-central-1:111122223333:function:fn")})
+	require.NoError(t, err)
+	require.EqualValues(t, len(w.zip), before.Configuration.CodeSize)
+	var first, second struct{ PID int }
+	require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"count"}`).Payload, &first))
+	updated, err := w.client.UpdateFunctionConfiguration(ctx, &sdk.UpdateFunctionConfigurationInput{FunctionName: aws.String("fn"), MemorySize: aws.Int32(256), Timeout: aws.Int32(20)})
+	require.NoError(t, err)
+	require.EqualValues(t, 256, *updated.MemorySize)
+	require.NotEqual(t, *before.Configuration.RevisionId, *updated.RevisionId)
+	require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"count"}`).Payload, &second))
+	require.NotEqual(t, first.PID, second.PID, "changed settings need a new environment")
+	list, err := w.client.ListFunctions(ctx, &sdk.ListFunctionsInput{})
+	require.NoError(t, err)
+	require.Len(t, list.Functions, 1)
+	_, err = w.client.GetFunction(ctx, &sdk.GetFunctionInput{FunctionName: aws.String("fn"), Qualifier: aws.String("7")})
+	require.ErrorContains(t, err, "ResourceNotFoundException")
+	_, err = w.client.DeleteFunction(ctx, &sdk.DeleteFunctionInput{FunctionName: aws.String("fn")})
+	require.NoError(t, err)
+	_, err = w.client.GetFunctionConfiguration(ctx, &sdk.GetFunctionConfigurationInput{FunctionName: aws.String("fn")})
+	require.ErrorContains(t, err, "ResourceNotFoundException")
+}
+
+func TestCreateRefuses(t *testing.T) {
+	w := newWorld(t)
+	other := map[string]types.Architecture{"amd64": "arm64", "arm64": "x86_64"}[runtime.GOARCH]
+	up, err := archive(map[string][]byte{"../bootstrap": []byte("x")}, 0o755)
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		change func(*sdk.CreateFunctionInput)
+		want   string
+	}{
+		"another architecture":     {func(in *sdk.CreateFunctionInput) { in.Architectures = []types.Architecture{other} }, "does not support the architecture " + string(other)},
+		"another runtime":          {func(in *sdk.CreateFunctionInput) { in.Runtime = types.RuntimePython312 }, "does not support the runtime python3.12"},
+		"a parameter nobody knows": {func(in *sdk.CreateFunctionInput) { in.Layers = []string{"arn:aws:lambda:x"} }, "the parameter Layers"},
+		"too little memory":        {func(in *sdk.CreateFunctionInput) { in.MemorySize = aws.Int32(64) }, "MemorySize 64"},
+		"too long a timeout":       {func(in *sdk.CreateFunctionInput) { in.Timeout = aws.Int32(901) }, "Timeout 901"},
+		"a role that is not there": {func(in *sdk.CreateFunctionInput) { in.Role = aws.String("arn:aws:iam::111122223333:role/none") }, "cannot be assumed by Lambda"},
+		"a reserved variable": {func(in *sdk.CreateFunctionInput) {
+			in.Environment = &types.Environment{Variables: map[string]string{"AWS_REGION": "x"}}
+		}, "reserved keys"},
+		"too large an environment": {func(in *sdk.CreateFunctionInput) {
+			in.Environment = &types.Environment{Variables: map[string]string{"BIG": strings.Repeat("x", 4096)}}
+		}, "4KB"},
+		"what is no archive":        {func(in *sdk.CreateFunctionInput) { in.Code = &types.FunctionCode{ZipFile: []byte("no")} }, "Could not unzip"},
+		"an archive that leads out": {func(in *sdk.CreateFunctionInput) { in.Code = &types.FunctionCode{ZipFile: up} }, "leads out"},
+		"a package that is nowhere": {func(in *sdk.CreateFunctionInput) {
+			in.Code = &types.FunctionCode{S3Bucket: aws.String("b"), S3Key: aws.String("k")}
+		}, "NoSuchKey"},
+		"a topic for dead letters": {func(in *sdk.CreateFunctionInput) {
+			in.DeadLetterConfig = &types.DeadLetterConfig{TargetArn: aws.String("arn:aws:sns:eu-central-1:111122223333:t")}
+		}, "dead-letter target"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &sdk.CreateFunctionInput{
+				FunctionName: aws.String("g"), Role: aws.String(w.role), Runtime: types.RuntimeProvidedal2023, Handler: aws.String("bootstrap"),
+				Architectures: []types.Architecture{types.Architecture(architectures[runtime.GOARCH])}, Code: &types.FunctionCode{ZipFile: w.zip},
+			}
+			test.change(in)
+			_, err := w.client.CreateFunction(t.Context(), in)
+			var api smithy.APIError
+			require.ErrorAs(t, err, &api)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
