@@ -55,6 +55,8 @@ const label = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
 // qualified is a Kubernetes label key: an optional DNS prefix, a slash, a name.
 const qualified = `^(` + label + `(\.` + label + `)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 
+const ipv4Range = `an IPv4 range, such as "10.0.0.0/16"`
+
 var formats = index(
 	Format{Name: "name", Pattern: `^` + label + `(\.` + label + `)*$`, MaxLength: 63,
 		Means: "lower case letters, digits, '-' and '.', starting and ending with a letter or digit", check: content.IsDNS1123Subdomain},
@@ -64,7 +66,7 @@ var formats = index(
 		Means: "lower case letters, digits and '-', starting and ending with a letter or digit"},
 	Format{Name: "kubernetes-version", Pattern: `^1\.(0|[1-9][0-9]{0,2})$`, Means: `a minor version, such as "1.36"`},
 	Format{Name: "template-version", Pattern: `^v[1-9][0-9]{0,3}$`, Means: `a template version, such as "v1"`},
-	Format{Name: "cidr", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`, Means: `an IPv4 range, such as "10.0.0.0/16"`, check: canonicalCIDR},
+	Format{Name: "cidr", Pattern: `^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`, Means: ipv4Range, check: canonicalCIDR},
 	// Availability zones only: EKS puts no control plane into local and wavelength zones.
 	// https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 	Format{Name: "zone", Pattern: `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}[a-f]$`, Means: `an availability zone, such as "us-east-1a"`},
@@ -134,7 +136,7 @@ func canonicalCIDR(value string) []string {
 	prefix, err := netip.ParsePrefix(value)
 	switch {
 	case err != nil:
-		return []string{"must be an IPv4 range: " + strings.TrimPrefix(err.Error(), "netip.ParsePrefix")}
+		return []string{"must be " + ipv4Range}
 	case prefix.Masked() != prefix:
 		return []string{fmt.Sprintf("must start at the first address of the range: %s", prefix.Masked())}
 	}

@@ -1,0 +1,78 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+// FuzzDecode: whatever the file holds, reading it ends without a panic; each error is one line and has a place in the file;
+// and what is read is the same again after encoding.
+func FuzzDecode(f *testing.F) {
+	for _, pattern := range []string{"../../examples/clusters/*.yaml", "../../examples/releases/*.yaml"} {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(f, err)
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			require.NoError(f, err)
+			f.Add(data)
+		}
+	}
+	f.Add([]byte(good))
+	f.Add([]byte(goodRelease))
+	f.Add([]byte("a: &a [*a]"))
+	f.Add([]byte("? {a: b}\n: - |\n  x\n--- !!binary <<: ~"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cluster, clusterErrs := api.ReadCluster("f.yaml", data, api.Options{Name: "demo"})
+		release, releaseErrs := api.ReadRelease("f.yaml", data, api.Options{})
+		lastLine := bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + bytes.Count(data, []byte("\u0085")) +
+			bytes.Count(data, []byte("\u2028")) + bytes.Count(data, []byte("\u2029")) + 1
+		for _, e := range append(clusterErrs, releaseErrs...) {
+			require.NotContains(t, e.Error(), "\n")
+			require.Positive(t, e.Line)
+			require.LessOrEqual(t, e.Line, lastLine, e.Error())
+		}
+		if decoded, errs := api.DecodeCluster("f.yaml", data); errs.Err() == nil {
+			api.Validate(decoded, api.Options{})
+			encoded := encode(t, decoded)
+			again, errs := api.DecodeCluster("again.yaml", encoded)
+			require.NoError(t, errs.Err(), "%s", encoded)
+			require.JSONEq(t, string(encoded), string(encode(t, again)))
+		} else {
+			require.Nil(t, cluster)
+		}
+		if decoded, errs := api.DecodeRelease("f.yaml", data); errs.Err() == nil {
+			encoded := encode(t, decoded)
+			again, errs := api.DecodeRelease("again.yaml", encoded)
+			require.NoError(t, errs.Err(), "%s", encoded)
+			require.Empty(t, cmp.Diff(string(encoded), string(encode(t, again))))
+		} else {
+			require.Nil(t, release)
+		}
+	})
+}
+
+// encode writes YAML, as JSON in ASCII: the two agree on everything but what lies beyond.
+func encode(t *testing.T, object any) []byte {
+	t.Helper()
+	text, err := json.Marshal(object)
+	require.NoError(t, err)
+	var ascii bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case r < 0x7f:
+			ascii.WriteRune(r)
+		default:
+			fmt.Fprintf(&ascii, `\U%08x`, r)
+		}
+	}
+	return ascii.Bytes()
+}
