@@ -1,0 +1,68 @@
+package names
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestKeysOfSpecs(t *testing.T) {
+	tests := map[string]struct {
+		cluster string
+		ok      bool
+	}{
+		"clusters/demo.yaml":             {"demo", true},
+		"clusters/.yaml":                 {},
+		"clusters/a/b.yaml":              {},
+		"clusters/../releases/x.yaml":    {},
+		"clusters/demo.yml":              {},
+		"releases/demo.yaml":             {},
+		"clusters/demo.yaml.bak":         {},
+		"x/clusters/demo.yaml":           {},
+		"clusters/demo.yaml/clusters/":   {},
+		"status/clusters/demo.json":      {},
+		"clusters/\u2028weird name.yaml": {"\u2028weird name", true}, // validation tells its uploader what a name is
+	}
+	for key, want := range tests {
+		t.Run(key, func(t *testing.T) {
+			cluster, ok := ClusterOfKey(key)
+			require.Equal(t, want.ok, ok)
+			if ok {
+				require.Equal(t, want.cluster, cluster)
+			}
+		})
+	}
+}
+
+func TestStackOfARN(t *testing.T) {
+	require.Equal(t, "drover-demo-network", StackOfARN("arn:aws:cloudformation:us-east-1:111122223333:stack/drover-demo-network/uuid"))
+	require.Equal(t, "drover-demo-network", StackOfARN("arn:aws:cloudformation:us-east-1:111122223333:stack/drover-demo-network"))
+	require.Empty(t, StackOfARN("arn:aws:s3:::stack"))
+}
+
+// Two clusters must never ask for the same stack, or one would change what the other made. Cluster names that end in -pool or
+// hold -pool- are refused by validation; with those gone, no two pairs of cluster and stack are called alike.
+func TestStacksOfTwoClustersAreNeverCalledAlike(t *testing.T) {
+	clusters := []string{"a", "a-addons", "a-control", "a-control-plane", "a-network", "a-on-nodes", "a-addons-on", "b", "a-plane", "pool", "pool-b"}
+	stacks := []string{Network, ControlPlane, Addons, NodeAddons}
+	for _, pool := range []string{"x", "network", "addons", "control-plane", "pool", "pool-x", "addons-on-nodes", "a-network"} {
+		stacks = append(stacks, PoolStack(pool))
+	}
+	seen := map[string]string{}
+	for _, cluster := range clusters {
+		require.False(t, strings.HasSuffix(cluster, "-pool") || strings.Contains(cluster, "-pool-"))
+		for _, stack := range stacks {
+			name := Stack(cluster, stack)
+			require.Empty(t, seen[name], "%s is of %s and of %s %s", name, seen[name], cluster, stack)
+			seen[name] = cluster + " " + stack
+		}
+	}
+}
+
+func TestExecutionsAreNamedByWhatTheyConverge(t *testing.T) {
+	require.Equal(t, ConvergeExecution("demo", "v1"), ConvergeExecution("demo", "v1"))
+	require.NotEqual(t, ConvergeExecution("demo", "v1"), ConvergeExecution("demo", "v2"))
+	require.NotEqual(t, ConvergeExecution("demo1", "v"), ConvergeExecution("demo2", "v"))
+	require.LessOrEqual(t, len(ConvergeExecution(strings.Repeat("x", 100), strings.Repeat("v", 1024))), 80)
+}
