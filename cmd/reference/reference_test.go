@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+const (
+	source   = "../../shared/api"
+	target   = "../../docs/reference"
+	examples = "../../examples"
+)
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	files, err := generate(source)
+	require.NoError(t, err)
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(target, name))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "%s is stale: go run ./cmd/reference", name)
+	}
+}
+
+func TestWriteWritesWhatIsGenerated(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	require.NoError(t, write(source, dir))
+	files, err := generate(source)
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	require.Error(t, write(filepath.Join(dir, "nothing"), dir))
+}
+
+// eachField calls visit for each field of a kind, with its path as the reference has it.
+func eachField(t reflect.Type, path string, visit func(owner reflect.Type, f reflect.StructField, path string)) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		here := strings.TrimPrefix(path+"."+api.RulesOf(f).Name, ".")
+		visit(t, f, here)
+		if _, object := typeName(f.Type); object != nil {
+			if elem(f.Type).Kind() == reflect.Slice {
+				here += "[]"
+			}
+			eachField(object, here, visit)
+		}
+	}
+}
+
+func TestEveryFieldIsDocumented(t *testing.T) {
+	docs, err := readComments(source)
+	require.NoError(t, err)
+	for name, kind := range kinds {
+		page, err := os.ReadFile(filepath.Join(target, name+".md"))
+		require.NoError(t, err)
+		schema := readSchema(t, name)
+		sections := strings.Split(string(page), "\n## ")
+		eachField(kind, "", func(owner reflect.Type, f reflect.StructField, path string) {
+			require.NotEmpty(t, docs[owner.Name()], "%s has no comment", owner)
+			require.True(t, strings.HasPrefix(docs[owner.Name()+"."+f.Name], f.Name+" "), "%s.%s: its comment must start with its name", owner.Name(), f.Name)
+
+			object, field := "", path
+			if i := strings.LastIndex(path, "."); i >= 0 {
+				object, field = path[:i], path[i+1:]
+			}
+			row := "\n| `" + field + "` | "
+			require.True(t, anyOf(sections, func(s string) bool {
+				return (object == "" || strings.HasPrefix(s, object+"\n")) && strings.Contains(s, row)
+			}), "%s is not in %s.md", path, name)
+
+			properties := schema["properties"]
+			if owner != kind {
+				properties = schema["$defs"].(map[string]any)[owner.Name()].(map[string]any)["properties"]
+			}
+			require.Contains(t, properties, field, "%s is not in the schema", path)
+			property := properties.(map[string]any)[field].(map[string]any)
+			require.NotEmpty(t, property["description"], path)
+			if d := api.RulesOf(f).Default; d != nil {
+				require.Contains(t, property, "default", path)
+			}
+		})
+	}
+}
+
+func anyOf(list []string, is func(string) bool) bool {
+	for _, s := range list {
+		if is(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// The examples together show every field, everything.yaml nearly alone.
+func TestExamplesShowEveryField(t *testing.T) {
+	for name, kind := range kinds {
+		paths, err := filepath.Glob(filepath.Join(examples, name+"s", "*.yaml"))
+		require.NoError(t, err)
+		shown := map[string]bool{}
+		for _, path := range paths {
+			fieldsIn(readYAML(t, path), "", shown)
+		}
+		eachField(kind, "", func(_ reflect.Type, _ reflect.StructField, path string) {
+			if kind.Name() == api.KindRelease && strings.HasPrefix(path, "metadata.") && path != "metadata.name" {
+				return // shown for clusters
+			}
+			if kind.Name() == api.KindRelease && path == "spec.addons[].configuration" {
+				return // shown for clusters
+			}
+			require.True(t, shown[path], "no example shows %s", path)
+		})
+	}
+}
+
+func fieldsIn(value any, path string, seen map[string]bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			here := strings.TrimPrefix(path+"."+key, ".")
+			seen[here] = true
+			fieldsIn(inner, here, seen)
+		}
+	case []any:
+		for _, inner := range v {
+			fieldsIn(inner, path+"[]", seen)
+		}
+	}
+}
+
+func TestExamplesAreGood(t *testing.T) {
+	templates := api.Options{TemplateVersions: []string{"v1"}}
+	releases := map[string]*api.Release{}
+	eachExample(t, "release", func(t *testing.T, path string, data []byte, schema *jsonschema.Schema) {
+		require.NoError(t, schema.Validate(readYAML(t, path)))
+		options := templates
+		options.Name = strings.TrimSuffix(filepath.Base(path), ".yaml")
+		release, errs := api.ReadRelease(path, data, options)
+		require.NoError(t, errs.Err())
+		releases[options.Name] = release
+	})
+	eachExample(t, "cluster", func(t *testing.T, path string, data []byte, schema *jsonschema.Schema) {
+		require.NoError(t, schema.Validate(readYAML(t, path)))
+		options := templates
+		options.Name = strings.TrimSuffix(filepath.Base(path), ".yaml")
+		cluster, errs := api.ReadCluster(path, data, options)
+		require.NoError(t, errs.Err())
+		require.Contains(t, releases, cluster.Spec.Release.Name)
+		resolved, errs := api.Resolve(cluster, releases[cluster.Spec.Release.Name])
+		require.NoError(t, errs.Err())
+		require.NoError(t, api.Validate(resolved, options).Err())
+		require.NoError(t, api.ValidateVersions(resolved, []string{"1.35", "1.36", "1.37"}, "").Err())
+	})
+}
+
+func eachExample(t *testing.T, kind string, check func(*testing.T, string, []byte, *jsonschema.Schema)) {
+	paths, err := filepath.Glob(filepath.Join(examples, kind+"s", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.True(t, bytes.HasPrefix(data, []byte("# yaml-language-server: $schema=../../docs/reference/"+kind+".schema.json\n")), "editors look for the schema in the first line")
+			check(t, path, data, compile(t, kind))
+		})
+	}
+}
+
+// Whatever the schema refuses, an editor marks: each of these must be marked, and be refused by drover too.
+func TestSchemaRefusesWhatDroverRefuses(t *testing.T) {
+	cases := map[string][2]string{
+		"an unknown field":            {"  tags:", "  tag:"},
+		"a missing field":             {"      minSize: 2\n      maxSize: 4\n", "      minSize: 2\n"},
+		"a number for a string":       {`"1.36-1"`, "1.36"},
+		"a string for a number":       {"maxSize: 4", "maxSize: four"},
+		"a number out of bounds":      {"maxSize: 4", "maxSize: 0"},
+		"a value that is not offered": {"natGateways: Single", "natGateways: One"},
+		"a malformed range":           {"10.0.0.0/16", "10.0.0.0"},
+		"a list with too little":      {"[us-east-1a, us-east-1b, us-east-1c]", "[us-east-1a]"},
+		"a list with something twice": {"us-east-1b", "us-east-1a"},
+		"no network":                  {"    cidr: 10.0.0.0/16\n", ""},
+		"two networks":                {"    cidr:", "    existing: {vpcID: vpc-12345678, subnets: [subnet-12345678, subnet-12345679]}\n    cidr:"},
+		"a cluster's name too long":   {"  name: demo\n", "  name: " + strings.Repeat("d", 51) + "\n"},
+		"a malformed label":           {`interruptible: "true"`, `interruptible: "not so"`},
+		"a malformed tag":             {"team:", `"team#":`},
+		"an empty command":            {"      files:", "      commands: [\"\"]\n      files:"},
+	}
+	demo, err := os.ReadFile(filepath.Join(examples, "clusters", "demo.yaml"))
+	require.NoError(t, err)
+	schema := compile(t, "cluster")
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Contains(t, string(demo), c[0])
+			spec := strings.Replace(string(demo), c[0], c[1], 1)
+			var value any
+			require.NoError(t, yaml.Unmarshal([]byte(spec), &value))
+			require.Error(t, schema.Validate(value))
+			_, errs := api.ReadCluster("demo.yaml", []byte(spec), api.Options{})
+			require.Error(t, errs.Err())
+		})
+	}
+}
+
+func TestLinksOfTheReferenceLead(t *testing.T) {
+	link := regexp.MustCompile(`\]\(#([^)]*)\)`)
+	heading := regexp.MustCompile(`(?m)^## (.*)$`)
+	for name := range kinds {
+		page, err := os.ReadFile(filepath.Join(target, name+".md"))
+		require.NoError(t, err)
+		anchors := map[string]bool{}
+		for _, m := range heading.FindAllSubmatch(page, -1) {
+			require.False(t, anchors[anchor(string(m[1]))], "two headings with the anchor of %s", m[1])
+			anchors[anchor(string(m[1]))] = true
+		}
+		for _, m := range link.FindAllSubmatch(page, -1) {
+			require.Contains(t, anchors, string(m[1]))
+		}
+	}
+}
+
+func compile(t *testing.T, kind string) *jsonschema.Schema {
+	t.Helper()
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	schema, err := compiler.Compile(filepath.Join(target, kind+".schema.json"))
+	require.NoError(t, err)
+	return schema
+}
+
+func readSchema(t *testing.T, kind string) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(target, kind+".schema.json"))
+	require.NoError(t, err)
+	var schema map[string]any
+	require.NoError(t, json.Unmarshal(text, &schema))
+	return schema
+}
+
+func readYAML(t *testing.T, path string) any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var value any
+	require.NoError(t, yaml.Unmarshal(text, &value))
+	return value
+}
