@@ -113,14 +113,14 @@ func (d *document) parse(data []byte) *yaml.Node {
 		d.fail(start, whole(field.Required(nil, "the file is empty")))
 		return nil
 	case err != nil:
-		d.syntax(err)
+		d.syntax(err, data)
 		return nil
 	}
 	switch err := reader.Decode(&next); {
 	case err == nil:
 		d.fail(place{next.Line, next.Column}, whole(field.Forbidden(nil, "more than one document: a file holds one object")))
 	case !errors.Is(err, io.EOF):
-		d.syntax(err)
+		d.syntax(err, data)
 	}
 	root := doc.Content[0]
 	if count(root) > maxValues {
@@ -147,18 +147,19 @@ func (d *document) expectKind(root *yaml.Node, kind string) bool {
 }
 
 var (
-	atLine = regexp.MustCompile(`line (\d+): `)
+	atLine  = regexp.MustCompile(`line (\d+): `)
+	lineEnd = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]") // as YAML 1.1 has it
 	// The library counts lines from 0 in errors of its parser, and from 1 in those of its scanner; these are the parser's.
 	fromZero = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
 )
 
 // syntax reports what the YAML parser says.
-func (d *document) syntax(err error) {
+func (d *document) syntax(err error, data []byte) {
 	at, message := place{line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := atLine.FindStringSubmatch(message); m != nil {
 		at.line, _ = strconv.Atoi(m[1])
 		if fromZero.MatchString(message) {
-			at.line++
+			at.line = min(at.line+1, len(lineEnd.FindAll(data, -1))+1)
 		}
 		message = strings.Replace(message, m[0], "", 1)
 	}
@@ -387,20 +388,18 @@ func (d *document) fail(at place, err *field.Error) {
 }
 
 // errors returns what is wrong with the file's form.
-func (d *document) errors() Errors {
-	errs := make(Errors, len(d.errs))
+func (d *document) errors() (errs Errors) {
 	for i, e := range d.errs {
-		errs[i] = &Error{File: d.file, Line: d.at[i].line, Column: d.at[i].column, Cause: e}
+		errs = append(errs, &Error{File: d.file, Line: d.at[i].line, Column: d.at[i].column, Cause: e})
 	}
 	return errs.sorted()
 }
 
 // locate gives errors of later checks their places in the file.
-func (d *document) locate(errs Errors) Errors {
-	located := make(Errors, len(errs))
-	for i, e := range errs {
+func (d *document) locate(errs Errors) (located Errors) {
+	for _, e := range errs {
 		at := d.placeOf(e.Cause.Field)
-		located[i] = &Error{File: d.file, Line: at.line, Column: at.column, Cause: e.Cause}
+		located = append(located, &Error{File: d.file, Line: at.line, Column: at.column, Cause: e.Cause})
 	}
 	return located.sorted()
 }

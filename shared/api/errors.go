@@ -41,8 +41,8 @@ func (e *Error) Error() string {
 // Unwrap returns the field error.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Errors is everything that is wrong with a spec, in the order of the file. Use Err to return it as an error: an empty
-// Errors in an error interface is not nil.
+// Errors is everything that is wrong with a spec, in the order of the file; nil when nothing is. Use Err to return it as
+// an error: a nil Errors in an error interface is not a nil error.
 type Errors []*Error
 
 // maxLines is how many errors a message shows: nobody reads more, and a status has to hold it.
@@ -84,11 +84,10 @@ func (l Errors) In(file string, data []byte) Errors {
 	return decode(file, data, KindOf(data)).locate(l)
 }
 
-// fromFields turns field errors into Errors without positions.
-func fromFields(list field.ErrorList) Errors {
-	errs := make(Errors, len(list))
-	for i, e := range list {
-		errs[i] = &Error{Cause: e}
+// fromFields turns field errors into Errors without positions; none are nil.
+func fromFields(list field.ErrorList) (errs Errors) {
+	for _, e := range list {
+		errs = append(errs, &Error{Cause: e})
 	}
 	return errs
 }

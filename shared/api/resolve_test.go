@@ -12,7 +12,7 @@ import (
 func TestResolveFillsInDefaults(t *testing.T) {
 	yes := true
 	cluster, errs := api.Resolve(readCluster(t, edit(t, good, pool("files: [{path: /a, content: b}]"))), readRelease(t, []byte(goodRelease)))
-	require.NoError(t, errs.Err())
+	require.Nil(t, errs)
 	want := api.ClusterSpec{
 		Release:           api.ReleaseRef{Name: "1.36-1"},
 		KubernetesVersion: "1.36",

@@ -202,7 +202,7 @@ func TestValidateAllows(t *testing.T) {
 	for name, edits := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := readCluster(t, edit(t, good, edits))
-			require.NoError(t, api.Validate(cluster, options).Err())
+			require.Nil(t, api.Validate(cluster, options))
 		})
 	}
 }
