@@ -1,0 +1,25 @@
+// Package eks is Amazon EKS of the local account: its API, its CloudFormation resources, and behind each cluster a real
+// Kubernetes control plane (see local/kubernetes) whose nodes are played by KWOK.
+//
+// What is there:
+//   - Clusters: create, describe, list, update of version and configuration, delete; statuses, updates, deletion
+//     protection, tags, envelope encryption and logging as settings; a cluster security group and the control plane's
+//     network interfaces in EC2. Creation takes nine minutes of simulated work; the real control plane starts meanwhile.
+//   - Versions: the calendar of November 2026. The control plane is Kubernetes 1.36.3 and acts as 1.33 to 1.36 through
+//     --emulated-version: /version tells both (gitVersion and emulationMinor). Other minors that EKS has are refused with
+//     UnsupportedByLocalAccount. An update restarts the API server: it does not answer for about two seconds.
+//   - Authentication: tokens are verified as aws-iam-authenticator does; access entries (STANDARD, EC2_LINUX) say who one
+//     is in the cluster, and the access policies AmazonEKSClusterAdminPolicy, AdminPolicy, EditPolicy, ViewPolicy and
+//     AdminViewPolicy what one may do. Here policies are RBAC bindings to the groups eks:access-policy:*, on AWS an
+//     authorizer that cannot be seen. Only AuthenticationMode API.
+//   - Add-ons: a part of AWS's catalogue, which DescribeAddonVersions tells. They are real Deployments and DaemonSets with
+//     the real image names; those that need nodes are ACTIVE when their pods are available, DEGRADED after 15 minutes of
+//     simulated work without. Nodes are NotReady until vpc-cni (or the self-managed CNI) is there.
+//   - Pod identity associations: as records; pods of KWOK nodes run no processes that could use them.
+//   - Nodes: registered by their own identity (system:node:…, NodeRestriction applies) once EC2 has booted them, with an
+//     EC2_LINUX access entry of their role; endpoint and certificate authority of their user data must be the cluster's.
+//
+// What is not: managed node groups, Fargate, Auto Mode, Outposts, hybrid nodes, IPv6, provisioned control planes, OIDC
+// identity providers, custom CIDR limits of the endpoint (it is on the loopback address), the issuer's discovery document,
+// delivery of control plane logs, encryption of the data in etcd, version rollback, insights (ListInsights is an error).
+package eks

@@ -1,0 +1,99 @@
+package eks
+
+// The Kubernetes API of a cluster as EKS itself uses it: the real control plane, and making objects in it.
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/local/kubernetes"
+)
+
+var (
+	nodeResource           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	namespaceResource      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	serviceResource        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	serviceAccountResource = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	deploymentResource     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	daemonSetResource      = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
+	budgetResource         = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
+	clusterRoleResource    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+	clusterBindingResource = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
+	roleBindingResource    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+)
+
+// realPlane is a control plane of local/kubernetes.
+type realPlane struct{ *kubernetes.ControlPlane }
+
+func startReal(ctx context.Context, o kubernetes.Options) (ControlPlane, error) {
+	plane, err := kubernetes.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return realPlane{plane}, nil
+}
+
+func (p realPlane) Address() (string, []byte) { return p.Endpoint, p.CA }
+
+func (p realPlane) Client(user string, groups []string) (dynamic.Interface, error) {
+	return dynamic.NewForConfig(&rest.Config{
+		Host: p.Endpoint, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: p.CA, CertData: p.AdminCert, KeyData: p.AdminKey},
+		Impersonate:     rest.ImpersonationConfig{UserName: user, Groups: groups},
+	})
+}
+
+// ensure makes an object or gives the one that is there its content.
+func ensure(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, object map[string]any) error {
+	o := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
+	api := client.Resource(resource).Namespace(o.GetNamespace())
+	_, err := api.Create(ctx, o, metav1.CreateOptions{FieldManager: "eks"})
+	if !apierrors.IsAlreadyExists(err) {
+		return wrapObject(err, "make", o)
+	}
+	there, err := api.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return wrapObject(err, "read", o)
+	}
+	o.SetResourceVersion(there.GetResourceVersion())
+	_, err = api.Update(ctx, o, metav1.UpdateOptions{FieldManager: "eks"})
+	return wrapObject(err, "change", o)
+}
+
+func wrapObject(err error, what string, o *unstructured.Unstructured) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s %s: %w", what, o.GetKind(), o.GetName(), err)
+}
+
+// remove deletes an object; one that is gone is no error.
+func remove(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace, name string) error {
+	background := metav1.DeletePropagationBackground
+	err := client.Resource(resource).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// binding is a (Cluster)RoleBinding of a ClusterRole to a group.
+func binding(kind, namespace, name, role, group string) map[string]any {
+	metadata := map[string]any{"name": name, "labels": map[string]any{"eks.amazonaws.com/managed-by": "eks"}}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	return map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata,
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+		"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}},
+	}
+}

@@ -1,0 +1,437 @@
+package eks
+
+// The CloudFormation resource types, each a sequence of the API's own operations in the name of whoever CloudFormation
+// acts for.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_EKS.html
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/resource"
+)
+
+// Resources are the providers by type.
+func (s *Service) Resources() map[string]resource.Provider {
+	return map[string]resource.Provider{
+		"AWS::EKS::Cluster":                clusterProvider{s},
+		"AWS::EKS::AccessEntry":            entryProvider{s},
+		"AWS::EKS::Addon":                  addonProvider{s},
+		"AWS::EKS::PodIdentityAssociation": podIdentityProvider{s},
+	}
+}
+
+// properties fills a struct with properties, strictly. CloudFormation turns text into what a property is.
+func properties(from map[string]any, into any) error {
+	b, err := json.Marshal(coerce(from, reflect.TypeOf(into).Elem()))
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("Model validation failed: %w", err)
+	}
+	return nil
+}
+
+// coerce gives booleans that are written as text their type.
+func coerce(value any, t reflect.Type) any {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch v := value.(type) {
+	case string:
+		if t.Kind() == reflect.Bool && (v == "true" || v == "false") {
+			return v == "true"
+		}
+	case []any:
+		if t.Kind() == reflect.Slice {
+			list := make([]any, len(v))
+			for i := range v {
+				list[i] = coerce(v[i], t.Elem())
+			}
+			return list
+		}
+	case map[string]any:
+		if t.Kind() == reflect.Struct {
+			m := map[string]any{}
+			for k, x := range v {
+				m[k] = x
+				if f, ok := t.FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, k) }); ok {
+					m[k] = coerce(x, f.Type)
+				}
+			}
+			return m
+		}
+	}
+	return value
+}
+
+// Tag as CloudFormation writes it.
+type Tag struct{ Key, Value string }
+
+// allTags are a resource's own tags over the stack's.
+func allTags(r resource.Request, own []Tag) map[string]string {
+	tags := maps.Clone(r.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	for _, t := range own {
+		tags[t.Key] = t.Value
+	}
+	return tags
+}
+
+// changeTags makes a resource's tags those of the template.
+func (s *Service) changeTags(ctx context.Context, caller iam.Caller, arn string, want map[string]string) error {
+	s.mu.Lock()
+	tags, err := s.tagsOf(arn)
+	is := maps.Clone(tags)
+	s.mu.Unlock()
+	if err != nil || maps.Equal(is, want) {
+		return err
+	}
+	var gone []string
+	for k := range is {
+		if _, ok := want[k]; !ok {
+			gone = append(gone, k)
+		}
+	}
+	slices.Sort(gone)
+	if len(gone) > 0 {
+		if _, err := s.UntagResource(ctx, caller, TagsInput{ResourceARN: arn, TagKeys: gone}); err != nil {
+			return err
+		}
+	}
+	return s.withTags(caller, "TagResource", arn, func(tags map[string]string) error {
+		maps.Copy(tags, want)
+		return nil
+	})
+}
+
+// gone makes an error about something that is not there none.
+func gone(err error) error {
+	if isNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+type clusterProvider struct{ s *Service }
+
+func (p clusterProvider) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{
+			"Name": resource.Replaces, "RoleArn": resource.Replaces, "EncryptionConfig": resource.Replaces, "BootstrapSelfManagedAddons": resource.Replaces,
+			"KubernetesNetworkConfig": resource.Replaces,
+			"Version":                 resource.InPlace, "AccessConfig": resource.InPlace, "UpgradePolicy": resource.InPlace, "Logging": resource.InPlace,
+			"ResourcesVpcConfig": resource.InPlace, "DeletionProtection": resource.InPlace, "ZonalShiftConfig": resource.InPlace, "Tags": resource.InPlace,
+		},
+		Required: []string{"RoleArn", "ResourcesVpcConfig"},
+		Attributes: []string{
+			"Arn", "Id", "Endpoint", "CertificateAuthorityData", "ClusterSecurityGroupId", "EncryptionConfigKeyArn", "OpenIdConnectIssuerUrl",
+		},
+	}
+}
+
+// clusterProperties of AWS::EKS::Cluster; logging and tags are written otherwise than in the API.
+type clusterProperties struct {
+	Name, Version, RoleARN     string
+	ResourcesVPCConfig         VPCRequest
+	KubernetesNetworkConfig    NetworkConfig
+	EncryptionConfig           []EncryptionConfig
+	AccessConfig               AccessConfig
+	UpgradePolicy              UpgradePolicy
+	ZonalShiftConfig           *ZonalShiftConfig
+	BootstrapSelfManagedAddons *bool
+	DeletionProtection         bool
+	Logging                    struct {
+		ClusterLogging struct{ EnabledTypes []struct{ Type string } }
+	}
+	Tags []Tag
+}
+
+func (c clusterProperties) logging() Logging {
+	var types []string
+	for _, t := range c.Logging.ClusterLogging.EnabledTypes {
+		types = append(types, t.Type)
+	}
+	return allLogs(Logging{ClusterLogging: []LogSetup{{Types: types, Enabled: true}}})
+}
+
+func (p clusterProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
+	var in clusterProperties
+	if err := properties(r.Properties, &in); err != nil {
+		return resource.Result{}, err
+	}
+	if in.Name == "" {
+		in.Name = r.LogicalID + "-" + randomHex(4)
+	}
+	for _, t := range in.Logging.ClusterLogging.EnabledTypes {
+		if err := checkSettings(CreateClusterInput{Logging: Logging{[]LogSetup{{Types: []string{t.Type}}}}}); err != nil {
+			return resource.Result{}, err
+		}
+	}
+	_, err := p.s.CreateCluster(ctx, r.Caller, CreateClusterInput{
+		Name: in.Name, Version: in.Version, RoleARN: in.RoleARN, ResourcesVPCConfig: in.ResourcesVPCConfig, KubernetesNetworkConfig: in.KubernetesNetworkConfig,
+		Logging: in.logging(), EncryptionConfig: in.EncryptionConfig, AccessConfig: in.AccessConfig, UpgradePolicy: in.UpgradePolicy,
+		ZonalShiftConfig: in.ZonalShiftConfig, BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons, DeletionProtection: in.DeletionProtection, Tags: allTags(r, in.Tags),
+	})
+	if err != nil {
+		return resource.Result{}, err
+	}
+	// From here on the cluster is there: also an error tells its name, so that a rollback deletes it.
+	there := resource.Result{PhysicalID: in.Name}
+	if _, err := p.s.DescribeCluster(ctx, r.Caller, NamedInput{in.Name}); err != nil {
+		return there, err
+	}
+	return p.stable(ctx, in.Name)
+}
+
+// stable waits until nothing changes a cluster any more.
+func (p clusterProvider) stable(ctx context.Context, name string) (resource.Result, error) {
+	result := resource.Result{PhysicalID: name}
+	err := p.s.wait(ctx, func() (bool, error) {
+		c, err := p.s.find(name)
+		if err != nil {
+			return false, err
+		}
+		switch c.Status {
+		case active:
+			result.Attributes = map[string]any{
+				"Arn": c.ARN, "Id": c.Name, "Endpoint": c.Endpoint, "CertificateAuthorityData": c.CertificateAuthority.Data,
+				"ClusterSecurityGroupId": c.ResourcesVPCConfig.ClusterSecurityGroupID, "OpenIdConnectIssuerUrl": c.Identity.OIDC.Issuer,
+			}
+			for _, e := range c.EncryptionConfig {
+				result.Attributes["EncryptionConfigKeyArn"] = e.Provider.KeyARN
+			}
+			return true, nil
+		case failed, deleting:
+			return false, fmt.Errorf("Resource handler returned message: cluster %s is %s: %v", name, c.Status, c.Health.Issues)
+		}
+		return false, nil
+	})
+	return result, err
+}
+
+// Update does one thing after another, since EKS takes one kind of change at a time.
+func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
+	var in, was clusterProperties
+	if err := properties(r.Properties, &in); err != nil {
+		return resource.Result{}, err
+	}
+	if err := properties(r.Old, &was); err != nil {
+		return resource.Result{}, err
+	}
+	name := r.PhysicalID
+	if in.Version != was.Version && in.Version != "" {
+		out, err := p.s.UpdateClusterVersion(ctx, r.Caller, UpdateClusterVersionInput{Name: name, Version: in.Version})
+		if err := p.finish(ctx, name, out, err); err != nil {
+			return resource.Result{}, err
+		}
+	}
+	changes, err := configChanges(name, was, in)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	for _, change := range changes {
+		out, err := p.s.UpdateClusterConfig(ctx, r.Caller, change)
+		if err := p.finish(ctx, name, out, err); err != nil {
+			return resource.Result{}, err
+		}
+	}
+	if err := p.s.changeTags(ctx, r.Caller, p.s.clusterARN(name), allTags(r, in.Tags)); err != nil {
+		return resource.Result{}, err
+	}
+	return p.stable(ctx, name)
+}
+
+// configChanges are the calls that turn one configuration into another.
+func configChanges(name string, was, in clusterProperties) ([]UpdateClusterConfigInput, error) {
+	var changes []UpdateClusterConfigInput
+	from, to := was.ResourcesVPCConfig, in.ResourcesVPCConfig
+	if !slices.Equal(from.SubnetIDs, to.SubnetIDs) || !slices.Equal(from.SecurityGroupIDs, to.SecurityGroupIDs) {
+		changes = append(changes, UpdateClusterConfigInput{ResourcesVPCConfig: &VPCRequest{SubnetIDs: to.SubnetIDs, SecurityGroupIDs: append([]string{}, to.SecurityGroupIDs...)}})
+	}
+	from.SubnetIDs, from.SecurityGroupIDs, to.SubnetIDs, to.SecurityGroupIDs = nil, nil, nil, nil
+	if !reflect.DeepEqual(from, to) {
+		changes = append(changes, UpdateClusterConfigInput{ResourcesVPCConfig: &to})
+	}
+	if logging := in.logging(); !reflect.DeepEqual(was.logging(), logging) {
+		changes = append(changes, UpdateClusterConfigInput{Logging: &logging})
+	}
+	if was.AccessConfig.AuthenticationMode != in.AccessConfig.AuthenticationMode {
+		changes = append(changes, UpdateClusterConfigInput{AccessConfig: &AccessConfig{AuthenticationMode: in.AccessConfig.AuthenticationMode}})
+	}
+	if !reflect.DeepEqual(was.AccessConfig.BootstrapClusterCreatorAdminPermissions, in.AccessConfig.BootstrapClusterCreatorAdminPermissions) {
+		return nil, unsupported("changing AccessConfig.BootstrapClusterCreatorAdminPermissions, which replaces a cluster")
+	}
+	if was.UpgradePolicy != in.UpgradePolicy {
+		policy := in.UpgradePolicy
+		if policy.SupportType == "" {
+			policy.SupportType = "EXTENDED"
+		}
+		changes = append(changes, UpdateClusterConfigInput{UpgradePolicy: &policy})
+	}
+	if !reflect.DeepEqual(was.ZonalShiftConfig, in.ZonalShiftConfig) {
+		shift := in.ZonalShiftConfig
+		if shift == nil {
+			shift = &ZonalShiftConfig{}
+		}
+		changes = append(changes, UpdateClusterConfigInput{ZonalShiftConfig: shift})
+	}
+	if was.DeletionProtection != in.DeletionProtection {
+		changes = append(changes, UpdateClusterConfigInput{DeletionProtection: &in.DeletionProtection})
+	}
+	for i := range changes {
+		changes[i].Name = name
+	}
+	return changes, nil
+}
+
+// finish waits for an update of a cluster and says how it ended.
+func (p clusterProvider) finish(ctx context.Context, name string, out *UpdateOutput, err error) error {
+	if err != nil {
+		return err
+	}
+	return p.s.wait(ctx, func() (bool, error) {
+		c, err := p.s.find(name)
+		if err != nil {
+			return false, err
+		}
+		for _, u := range c.updates {
+			if u.ID == out.Update.ID && u.Status == updateFailed {
+				return false, fmt.Errorf("%s: %s", u.Type, u.Errors[0].Message)
+			}
+		}
+		return c.Status != updating, nil
+	})
+}
+
+func (p clusterProvider) Delete(ctx context.Context, r resource.Request) error {
+	// A creation or an update that is under way ends first: EKS deletes nothing that changes.
+	err := p.s.wait(ctx, func() (bool, error) {
+		c, err := p.s.find(r.PhysicalID)
+		return err == nil && c.Status != creating && c.Status != updating, err
+	})
+	if err != nil {
+		return gone(err)
+	}
+	if _, err := p.s.DeleteCluster(ctx, r.Caller, NamedInput{r.PhysicalID}); err != nil {
+		return gone(err)
+	}
+	return gone(p.s.wait(ctx, func() (bool, error) {
+		_, err := p.s.find(r.PhysicalID)
+		return false, err
+	}))
+}
+
+type entryProvider struct{ s *Service }
+
+func (p entryProvider) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{
+			"ClusterName": resource.Replaces, "PrincipalArn": resource.Replaces, "Type": resource.Replaces,
+			"Username": resource.InPlace, "KubernetesGroups": resource.InPlace, "AccessPolicies": resource.InPlace, "Tags": resource.InPlace,
+		},
+		Required:   []string{"ClusterName", "PrincipalArn"},
+		Attributes: []string{"AccessEntryArn"},
+	}
+}
+
+type entryProperties struct {
+	ClusterName, PrincipalARN, Type, Username string
+	KubernetesGroups                          []string
+	AccessPolicies                            []struct {
+		PolicyARN   string
+		AccessScope AccessScope
+	}
+	Tags []Tag
+}
+
+// entryID is the identifier of an access entry; principals hold no "|".
+func entryID(cluster, principal string) string { return principal + "|" + cluster }
+
+func splitEntryID(id string) EntryInput {
+	principal, cluster, _ := strings.Cut(id, "|")
+	return EntryInput{ClusterName: cluster, PrincipalARN: principal}
+}
+
+func (p entryProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
+	var in entryProperties
+	if err := properties(r.Properties, &in); err != nil {
+		return resource.Result{}, err
+	}
+	out, err := p.s.CreateAccessEntry(ctx, r.Caller, CreateAccessEntryInput{
+		ClusterName: in.ClusterName, PrincipalARN: in.PrincipalARN, Type: in.Type, Username: in.Username, KubernetesGroups: in.KubernetesGroups, Tags: allTags(r, in.Tags),
+	})
+	if err != nil {
+		return resource.Result{}, err
+	}
+	result := resource.Result{PhysicalID: entryID(in.ClusterName, in.PrincipalARN), Attributes: map[string]any{"AccessEntryArn": out.AccessEntry.AccessEntryARN}}
+	return result, p.associate(ctx, r.Caller, in)
+}
+
+// associate makes the policies of an entry those of the template.
+func (p entryProvider) associate(ctx context.Context, caller iam.Caller, in entryProperties) error {
+	id := EntryInput{ClusterName: in.ClusterName, PrincipalARN: in.PrincipalARN}
+	want := map[string]bool{}
+	for _, a := range in.AccessPolicies {
+		want[a.PolicyARN] = true
+		if _, err := p.s.AssociateAccessPolicy(ctx, caller, AssociateAccessPolicyInput{in.ClusterName, in.PrincipalARN, a.PolicyARN, a.AccessScope}); err != nil {
+			return err
+		}
+	}
+	list, err := p.s.ListAssociatedAccessPolicies(ctx, caller, ListAssociatedAccessPoliciesInput{EntryInput: id})
+	if err != nil {
+		return err
+	}
+	for _, a := range list.AssociatedAccessPolicies {
+		if !want[a.PolicyARN] {
+			if _, err := p.s.DisassociateAccessPolicy(ctx, caller, DisassociateAccessPolicyInput{in.ClusterName, in.PrincipalARN, a.PolicyARN}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p entryProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
+	var in, was entryProperties
+	if err := errors.Join(properties(r.Properties, &in), properties(r.Old, &was)); err != nil {
+		return resource.Result{}, err
+	}
+	id := splitEntryID(r.PhysicalID)
+	if in.Username != was.Username || !slices.Equal(in.KubernetesGroups, was.KubernetesGroups) {
+		change := UpdateAccessEntryInput{ClusterName: id.ClusterName, PrincipalARN: id.PrincipalARN, KubernetesGroups: &in.KubernetesGroups}
+		if in.Username != was.Username {
+			change.Username = &in.Username
+		}
+		if _, err := p.s.UpdateAccessEntry(ctx, r.Caller, change); err != nil {
+			return resource.Result{}, err
+		}
+	}
+	if err := p.associate(ctx, r.Caller, in); err != nil {
+		return resource.Result{}, err
+	}
+	out, err := p.s.DescribeAccessEntry(ctx, r.Caller, id)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	arn := out.AccessEntry.AccessEntryARN
+	return resource.Result{PhysicalID: r.PhysicalID, Attributes: map[string]any{"AccessEntryArn": arn}}, p.s.changeTags(ctx, r.Caller, arn, allTags(r, in.Tags))
+}
+
+func (p entryProvider) Delete(ctx context.Context, r resource.Request) error {
+	_, err := p.s.DeleteAccessEntry(ctx, r.Caller, splitEntryID(r.PhysicalID))
+	return gone(err)
+}
