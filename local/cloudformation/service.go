@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/local/clock"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/tagging"
 )
 
 // This file is the service: what it needs of the account, how it starts and stops, and how stacks are found.
@@ -289,14 +290,14 @@ func (s *Service) Stacks() []Stack {
 	return list
 }
 
-// TaggedResources lists the ARN and tags of every stack that has tags, for the tagging API.
-func (s *Service) TaggedResources() map[string]map[string]string {
+// Tagged lists the stacks that have tags, for the tagging API.
+func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tagged := map[string]map[string]string{}
-	for _, st := range s.live {
-		if len(st.current.tags) > 0 {
-			tagged[st.id] = maps.Clone(st.current.tags)
+	var tagged []tagging.Tagged
+	for _, name := range sortedKeys(s.live) {
+		if st := s.live[name]; len(st.current.tags) > 0 {
+			tagged = append(tagged, tagging.Tagged{ARN: st.id, Tags: maps.Clone(st.current.tags)})
 		}
 	}
 	return tagged

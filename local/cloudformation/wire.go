@@ -2,6 +2,7 @@ package cloudformation
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/wire"
@@ -34,6 +35,9 @@ func bind[In, Out any](operation func(context.Context, iam.Caller, *In) (*Out, e
 		in := new(In)
 		if err := c.Decode(in); err != nil {
 			return nil, err
+		}
+		if name := reflect.ValueOf(in).Elem().FieldByName("StackName"); name.IsValid() {
+			c.Resource = name.String()
 		}
 		out, err := operation(ctx, c.Caller, in)
 		if err != nil || out == nil {

@@ -41,8 +41,10 @@ type noValue struct{}
 // EvaluateConditions evaluates the template's conditions; call it before Value.
 func (s *Scope) EvaluateConditions() error {
 	s.conditions = map[string]bool{}
+	beforeResources := *s
+	beforeResources.Ref, beforeResources.GetAtt = nil, nil
 	for _, name := range sortedKeys(s.Template.Conditions) {
-		if _, err := s.namedCondition(name, nil); err != nil {
+		if _, err := beforeResources.namedCondition(name, nil); err != nil {
 			return err
 		}
 	}
