@@ -3,10 +3,8 @@
 package endpoint
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/xml"
 	"errors"
 	"io"
 	"net/http"
@@ -199,23 +197,5 @@ func (e *Endpoint) failUnsigned(w http.ResponseWriter, r *http.Request, requestI
 		e.s3.Fail(w, r, requestID, err)
 	default:
 		(&wire.Service{Protocol: wire.RESTJSON}).Fail(w, r, requestID, err)
-	}
-}
-
-// WriteS3Error sends an error in S3's form.
-// https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
-func WriteS3Error(w http.ResponseWriter, r *http.Request, requestID, code, message string, status int) {
-	var b bytes.Buffer
-	b.WriteString(xml.Header)
-	// Encoding strings cannot fail.
-	_ = xml.NewEncoder(&b).Encode(struct {
-		XMLName                            xml.Name `xml:"Error"`
-		Code, Message, Resource, RequestId string
-	}{Code: code, Message: message, Resource: r.URL.Path, RequestId: requestID})
-	w.Header().Set("Content-Type", "application/xml")
-	w.Header().Set("X-Amz-Request-Id", requestID)
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(b.Bytes()) // the client is gone if this fails
 	}
 }
