@@ -28,7 +28,7 @@ var otherTypes = []string{"EC2_WINDOWS", "FARGATE_LINUX", "EC2", "HYBRID_LINUX",
 // AccessEntry as the API describes it.
 type AccessEntry struct {
 	ClusterName      string            `json:"clusterName"`
-	PrincipalARN     string            `json:"principalArn"`
+	PrincipalArn     string            `json:"principalArn"`
 	KubernetesGroups []string          `json:"kubernetesGroups"`
 	AccessEntryARN   string            `json:"accessEntryArn"`
 	CreatedAt        time.Time         `json:"createdAt"`
@@ -46,7 +46,7 @@ type AccessScope struct {
 
 // AssociatedPolicy of an access entry.
 type AssociatedPolicy struct {
-	PolicyARN    string      `json:"policyArn"`
+	PolicyArn    string      `json:"policyArn"`
 	AccessScope  AccessScope `json:"accessScope"`
 	AssociatedAt time.Time   `json:"associatedAt"`
 	ModifiedAt   time.Time   `json:"modifiedAt"`
@@ -129,7 +129,7 @@ func (s *Service) newEntry(cluster, principal, kind string, groups []string, use
 	}
 	now := s.config.Clock.Now()
 	return &accessEntry{AccessEntry{
-		ClusterName: cluster, PrincipalARN: principal, KubernetesGroups: append([]string{}, groups...), Username: username, Type: kind,
+		ClusterName: cluster, PrincipalArn: principal, KubernetesGroups: append([]string{}, groups...), Username: username, Type: kind,
 		AccessEntryARN: s.entryARN(cluster, principal, uuid()), CreatedAt: now, ModifiedAt: now, Tags: cloneTags(tags),
 	}, map[string]*AssociatedPolicy{}}
 }
@@ -150,7 +150,7 @@ func (s *Service) defaultUsername(principal, kind string) string {
 
 func (s *Service) associate(e *accessEntry, policy string, scope AccessScope) *AssociatedPolicy {
 	now := s.config.Clock.Now()
-	p := &AssociatedPolicy{PolicyARN: policy, AccessScope: scope, AssociatedAt: now, ModifiedAt: now}
+	p := &AssociatedPolicy{PolicyArn: policy, AccessScope: scope, AssociatedAt: now, ModifiedAt: now}
 	if was, ok := e.policies[policy]; ok {
 		p.AssociatedAt = was.AssociatedAt
 	}
@@ -159,7 +159,7 @@ func (s *Service) associate(e *accessEntry, policy string, scope AccessScope) *A
 }
 
 // EntryInput names an access entry.
-type EntryInput struct{ ClusterName, PrincipalARN string }
+type EntryInput struct{ ClusterName, PrincipalArn string }
 
 // AccessEntryOutput of the operations that return an access entry.
 type AccessEntryOutput struct {
@@ -193,7 +193,7 @@ func (s *Service) entry(caller iam.Caller, action, name, principal string) (*clu
 
 // CreateAccessEntryInput of the API.
 type CreateAccessEntryInput struct {
-	ClusterName, PrincipalARN, Type, Username, ClientRequestToken string
+	ClusterName, PrincipalArn, Type, Username, ClientRequestToken string
 	KubernetesGroups                                              []string
 	Tags                                                          map[string]string
 }
@@ -204,14 +204,14 @@ func (s *Service) CreateAccessEntry(_ context.Context, caller iam.Caller, in Cre
 		return nil, err
 	}
 	if len(in.Tags) > 0 {
-		if err := caller.Authorize("eks:TagResource", s.entryARN(in.ClusterName, in.PrincipalARN, ""), nil); err != nil {
+		if err := caller.Authorize("eks:TagResource", s.entryARN(in.ClusterName, in.PrincipalArn, ""), nil); err != nil {
 			return nil, err
 		}
 	}
 	if in.Type == "" {
 		in.Type = standardEntry
 	}
-	if err := s.checkEntry(in.PrincipalARN, in.Type, in.Username, in.KubernetesGroups); err != nil {
+	if err := s.checkEntry(in.PrincipalArn, in.Type, in.Username, in.KubernetesGroups); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -220,11 +220,11 @@ func (s *Service) CreateAccessEntry(_ context.Context, caller iam.Caller, in Cre
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := c.entries[in.PrincipalARN]; ok {
+	if _, ok := c.entries[in.PrincipalArn]; ok {
 		return nil, inUse("The specified access entry resource is already in use on this cluster.")
 	}
-	e := s.newEntry(c.Name, in.PrincipalARN, in.Type, in.KubernetesGroups, in.Username, in.Tags)
-	c.entries[in.PrincipalARN] = e
+	e := s.newEntry(c.Name, in.PrincipalArn, in.Type, in.KubernetesGroups, in.Username, in.Tags)
+	c.entries[in.PrincipalArn] = e
 	return e.output(), nil
 }
 
@@ -266,7 +266,7 @@ func (s *Service) checkEntry(principal, kind, username string, groups []string) 
 
 // ListAccessEntriesInput of the API.
 type ListAccessEntriesInput struct {
-	ClusterName, AssociatedPolicyARN string
+	ClusterName, AssociatedPolicyArn string
 	Page
 }
 
@@ -289,7 +289,7 @@ func (s *Service) ListAccessEntries(_ context.Context, caller iam.Caller, in Lis
 	}
 	var principals []string
 	for principal, e := range c.entries {
-		if in.AssociatedPolicyARN == "" || e.policies[in.AssociatedPolicyARN] != nil {
+		if in.AssociatedPolicyArn == "" || e.policies[in.AssociatedPolicyArn] != nil {
 			principals = append(principals, principal)
 		}
 	}
@@ -301,7 +301,7 @@ func (s *Service) ListAccessEntries(_ context.Context, caller iam.Caller, in Lis
 func (s *Service) DescribeAccessEntry(_ context.Context, caller iam.Caller, in EntryInput) (*AccessEntryOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, e, err := s.entry(caller, "DescribeAccessEntry", in.ClusterName, in.PrincipalARN)
+	_, e, err := s.entry(caller, "DescribeAccessEntry", in.ClusterName, in.PrincipalArn)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func (s *Service) DescribeAccessEntry(_ context.Context, caller iam.Caller, in E
 
 // UpdateAccessEntryInput of the API.
 type UpdateAccessEntryInput struct {
-	ClusterName, PrincipalARN, ClientRequestToken string
+	ClusterName, PrincipalArn, ClientRequestToken string
 	Username                                      *string
 	KubernetesGroups                              *[]string
 }
@@ -319,7 +319,7 @@ type UpdateAccessEntryInput struct {
 func (s *Service) UpdateAccessEntry(_ context.Context, caller iam.Caller, in UpdateAccessEntryInput) (*AccessEntryOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, e, err := s.entry(caller, "UpdateAccessEntry", in.ClusterName, in.PrincipalARN)
+	_, e, err := s.entry(caller, "UpdateAccessEntry", in.ClusterName, in.PrincipalArn)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +331,7 @@ func (s *Service) UpdateAccessEntry(_ context.Context, caller iam.Caller, in Upd
 	if in.KubernetesGroups != nil {
 		groups = *in.KubernetesGroups
 	}
-	if err := s.checkEntry(in.PrincipalARN, e.Type, username, groups); err != nil {
+	if err := s.checkEntry(in.PrincipalArn, e.Type, username, groups); err != nil {
 		return nil, err
 	}
 	if in.KubernetesGroups != nil {
@@ -339,7 +339,7 @@ func (s *Service) UpdateAccessEntry(_ context.Context, caller iam.Caller, in Upd
 	}
 	if in.Username != nil {
 		if e.Username = username; username == "" {
-			e.Username = s.defaultUsername(in.PrincipalARN, e.Type)
+			e.Username = s.defaultUsername(in.PrincipalArn, e.Type)
 		}
 	}
 	e.ModifiedAt = s.config.Clock.Now()
@@ -350,24 +350,24 @@ func (s *Service) UpdateAccessEntry(_ context.Context, caller iam.Caller, in Upd
 func (s *Service) DeleteAccessEntry(_ context.Context, caller iam.Caller, in EntryInput) (*struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, _, err := s.entry(caller, "DeleteAccessEntry", in.ClusterName, in.PrincipalARN)
+	c, _, err := s.entry(caller, "DeleteAccessEntry", in.ClusterName, in.PrincipalArn)
 	if err != nil {
 		return nil, err
 	}
-	delete(c.entries, in.PrincipalARN)
+	delete(c.entries, in.PrincipalArn)
 	return &struct{}{}, nil
 }
 
 // AssociateAccessPolicyInput of the API.
 type AssociateAccessPolicyInput struct {
-	ClusterName, PrincipalARN, PolicyARN string
+	ClusterName, PrincipalArn, PolicyArn string
 	AccessScope                          AccessScope
 }
 
 // AssociateAccessPolicyOutput of the API.
 type AssociateAccessPolicyOutput struct {
 	ClusterName            string            `json:"clusterName"`
-	PrincipalARN           string            `json:"principalArn"`
+	PrincipalArn           string            `json:"principalArn"`
 	AssociatedAccessPolicy *AssociatedPolicy `json:"associatedAccessPolicy"`
 }
 
@@ -375,18 +375,18 @@ type AssociateAccessPolicyOutput struct {
 func (s *Service) AssociateAccessPolicy(_ context.Context, caller iam.Caller, in AssociateAccessPolicyInput) (*AssociateAccessPolicyOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, e, err := s.entry(caller, "AssociateAccessPolicy", in.ClusterName, in.PrincipalARN)
+	_, e, err := s.entry(caller, "AssociateAccessPolicy", in.ClusterName, in.PrincipalArn)
 	if err != nil {
 		return nil, err
 	}
 	if e.Type != standardEntry {
 		return nil, invalid("Access policies cannot be associated with access entries of type %s", e.Type)
 	}
-	if err := s.checkPolicy(in.PolicyARN, in.AccessScope); err != nil {
+	if err := s.checkPolicy(in.PolicyArn, in.AccessScope); err != nil {
 		return nil, err
 	}
-	p := *s.associate(e, in.PolicyARN, AccessScope{in.AccessScope.Type, append([]string{}, in.AccessScope.Namespaces...)})
-	return &AssociateAccessPolicyOutput{in.ClusterName, in.PrincipalARN, &p}, nil
+	p := *s.associate(e, in.PolicyArn, AccessScope{in.AccessScope.Type, append([]string{}, in.AccessScope.Namespaces...)})
+	return &AssociateAccessPolicyOutput{in.ClusterName, in.PrincipalArn, &p}, nil
 }
 
 func (s *Service) checkPolicy(arn string, scope AccessScope) error {
@@ -407,20 +407,20 @@ func (s *Service) checkPolicy(arn string, scope AccessScope) error {
 }
 
 // DisassociateAccessPolicyInput of the API.
-type DisassociateAccessPolicyInput struct{ ClusterName, PrincipalARN, PolicyARN string }
+type DisassociateAccessPolicyInput struct{ ClusterName, PrincipalArn, PolicyArn string }
 
 // DisassociateAccessPolicy takes a policy from an entry.
 func (s *Service) DisassociateAccessPolicy(_ context.Context, caller iam.Caller, in DisassociateAccessPolicyInput) (*struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, e, err := s.entry(caller, "DisassociateAccessPolicy", in.ClusterName, in.PrincipalARN)
+	_, e, err := s.entry(caller, "DisassociateAccessPolicy", in.ClusterName, in.PrincipalArn)
 	if err != nil {
 		return nil, err
 	}
-	if e.policies[in.PolicyARN] == nil {
-		return nil, notFound("The specified policyArn is not associated with this access entry: %s", in.PolicyARN)
+	if e.policies[in.PolicyArn] == nil {
+		return nil, notFound("The specified policyArn is not associated with this access entry: %s", in.PolicyArn)
 	}
-	delete(e.policies, in.PolicyARN)
+	delete(e.policies, in.PolicyArn)
 	return &struct{}{}, nil
 }
 
@@ -433,7 +433,7 @@ type ListAssociatedAccessPoliciesInput struct {
 // ListAssociatedAccessPoliciesOutput of the API.
 type ListAssociatedAccessPoliciesOutput struct {
 	ClusterName              string             `json:"clusterName"`
-	PrincipalARN             string             `json:"principalArn"`
+	PrincipalArn             string             `json:"principalArn"`
 	AssociatedAccessPolicies []AssociatedPolicy `json:"associatedAccessPolicies"`
 	NextToken                *string            `json:"nextToken"`
 }
@@ -442,11 +442,11 @@ type ListAssociatedAccessPoliciesOutput struct {
 func (s *Service) ListAssociatedAccessPolicies(_ context.Context, caller iam.Caller, in ListAssociatedAccessPoliciesInput) (*ListAssociatedAccessPoliciesOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, e, err := s.entry(caller, "ListAssociatedAccessPolicies", in.ClusterName, in.PrincipalARN)
+	_, e, err := s.entry(caller, "ListAssociatedAccessPolicies", in.ClusterName, in.PrincipalArn)
 	if err != nil {
 		return nil, err
 	}
-	out := &ListAssociatedAccessPoliciesOutput{in.ClusterName, in.PrincipalARN, []AssociatedPolicy{}, nil}
+	out := &ListAssociatedAccessPoliciesOutput{in.ClusterName, in.PrincipalArn, []AssociatedPolicy{}, nil}
 	names, next := in.paginate(keys(e.policies))
 	for _, arn := range names {
 		out.AssociatedAccessPolicies = append(out.AssociatedAccessPolicies, *e.policies[arn])

@@ -36,7 +36,7 @@ type Addon struct {
 	AddonARN                string            `json:"addonArn"`
 	CreatedAt               time.Time         `json:"createdAt"`
 	ModifiedAt              time.Time         `json:"modifiedAt"`
-	ServiceAccountRoleARN   string            `json:"serviceAccountRoleArn,omitempty"`
+	ServiceAccountRoleArn   string            `json:"serviceAccountRoleArn,omitempty"`
 	Tags                    map[string]string `json:"tags"`
 	Publisher               string            `json:"publisher"`
 	Owner                   string            `json:"owner"`
@@ -64,11 +64,11 @@ func (a *addon) output() *AddonOutput {
 }
 
 // AddonPodIdentity is a pod identity association that an add-on owns.
-type AddonPodIdentity struct{ ServiceAccount, RoleARN string }
+type AddonPodIdentity struct{ ServiceAccount, RoleArn string }
 
 // CreateAddonInput of the API.
 type CreateAddonInput struct {
-	ClusterName, AddonName, AddonVersion, ServiceAccountRoleARN, ResolveConflicts, ClientRequestToken, ConfigurationValues string
+	ClusterName, AddonName, AddonVersion, ServiceAccountRoleArn, ResolveConflicts, ClientRequestToken, ConfigurationValues string
 	Tags                                                                                                                   map[string]string
 	PodIdentityAssociations                                                                                                []AddonPodIdentity
 }
@@ -97,7 +97,7 @@ func (s *Service) authorizeAddon(caller iam.Caller, cluster, serviceAccountRole 
 		}
 	}
 	for _, p := range identities {
-		if err := s.authorizePodIdentity(caller, CreatePodIdentityAssociationInput{ClusterName: cluster, RoleARN: p.RoleARN}); err != nil {
+		if err := s.authorizePodIdentity(caller, CreatePodIdentityAssociationInput{ClusterName: cluster, RoleArn: p.RoleArn}); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Service) CreateAddon(_ context.Context, caller iam.Caller, in CreateAdd
 			return nil, err
 		}
 	}
-	if err := s.authorizeAddon(caller, in.ClusterName, in.ServiceAccountRoleARN, in.PodIdentityAssociations); err != nil {
+	if err := s.authorizeAddon(caller, in.ClusterName, in.ServiceAccountRoleArn, in.PodIdentityAssociations); err != nil {
 		return nil, err
 	}
 	entry, err := findCatalogued(in.AddonName)
@@ -143,7 +143,7 @@ func (s *Service) CreateAddon(_ context.Context, caller iam.Caller, in CreateAdd
 	now := s.config.Clock.Now()
 	a := &addon{Addon: Addon{
 		AddonName: in.AddonName, ClusterName: c.Name, Status: creating, AddonVersion: in.AddonVersion, Health: Health{Issues: []Issue{}}, AddonARN: arn,
-		CreatedAt: now, ModifiedAt: now, ServiceAccountRoleARN: in.ServiceAccountRoleARN, Tags: cloneTags(in.Tags), Publisher: "eks", Owner: "aws",
+		CreatedAt: now, ModifiedAt: now, ServiceAccountRoleArn: in.ServiceAccountRoleArn, Tags: cloneTags(in.Tags), Publisher: "eks", Owner: "aws",
 		ConfigurationValues: in.ConfigurationValues,
 	}, entry: entry}
 	if err := s.setIdentities(c, a, in.PodIdentityAssociations); err != nil {
@@ -165,7 +165,7 @@ func (s *Service) setIdentities(c *cluster, a *addon, wanted []AddonPodIdentity)
 	}
 	a.PodIdentityAssociations = nil
 	for _, w := range wanted {
-		p, err := s.newPodIdentity(c, CreatePodIdentityAssociationInput{Namespace: a.entry.namespace, ServiceAccount: w.ServiceAccount, RoleARN: w.RoleARN}, a.AddonARN)
+		p, err := s.newPodIdentity(c, CreatePodIdentityAssociationInput{Namespace: a.entry.namespace, ServiceAccount: w.ServiceAccount, RoleArn: w.RoleArn}, a.AddonARN)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (s *Service) setIdentities(c *cluster, a *addon, wanted []AddonPodIdentity)
 // that cannot be begun; u is told how it ended. The caller holds s.mu.
 func (s *Service) rollOut(c *cluster, a *addon, failure string, u *Update) {
 	a.run++
-	run, version, client, cidr := a.run, a.AddonVersion, c.admin, c.KubernetesNetworkConfig.ServiceIPv4CIDR
+	run, version, client, cidr := a.run, a.AddonVersion, c.admin, c.KubernetesNetworkConfig.ServiceIpv4Cidr
 	s.changedLocked()
 	s.background(func(ctx context.Context) {
 		err := s.install(ctx, client, a.entry, version, cidr)
@@ -319,7 +319,7 @@ func (s *Service) ListAddons(_ context.Context, caller iam.Caller, in ListAddons
 // UpdateAddonInput of the API.
 type UpdateAddonInput struct {
 	AddonInput
-	AddonVersion, ServiceAccountRoleARN, ResolveConflicts, ClientRequestToken string
+	AddonVersion, ServiceAccountRoleArn, ResolveConflicts, ClientRequestToken string
 	ConfigurationValues                                                       *string
 	PodIdentityAssociations                                                   *[]AddonPodIdentity
 }
@@ -330,7 +330,7 @@ func (s *Service) UpdateAddon(_ context.Context, caller iam.Caller, in UpdateAdd
 	if in.PodIdentityAssociations != nil {
 		identities = *in.PodIdentityAssociations
 	}
-	if err := s.authorizeAddon(caller, in.ClusterName, in.ServiceAccountRoleARN, identities); err != nil {
+	if err := s.authorizeAddon(caller, in.ClusterName, in.ServiceAccountRoleArn, identities); err != nil {
 		return nil, err
 	}
 	configuration := ""
@@ -357,9 +357,9 @@ func (s *Service) UpdateAddon(_ context.Context, caller iam.Caller, in UpdateAdd
 		a.AddonVersion = in.AddonVersion
 		u.Params = append(u.Params, UpdateParam{"AddonVersion", in.AddonVersion})
 	}
-	if in.ServiceAccountRoleARN != "" {
-		a.ServiceAccountRoleARN = in.ServiceAccountRoleARN
-		u.Params = append(u.Params, UpdateParam{"ServiceAccountRoleArn", in.ServiceAccountRoleARN})
+	if in.ServiceAccountRoleArn != "" {
+		a.ServiceAccountRoleArn = in.ServiceAccountRoleArn
+		u.Params = append(u.Params, UpdateParam{"ServiceAccountRoleArn", in.ServiceAccountRoleArn})
 	}
 	if in.ConfigurationValues != nil {
 		a.ConfigurationValues = configuration

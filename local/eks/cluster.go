@@ -40,8 +40,8 @@ type Cluster struct {
 	CreatedAt               time.Time          `json:"createdAt"`
 	Version                 string             `json:"version"`
 	Endpoint                string             `json:"endpoint,omitempty"`
-	RoleARN                 string             `json:"roleArn"`
-	ResourcesVPCConfig      VPCConfig          `json:"resourcesVpcConfig"`
+	RoleArn                 string             `json:"roleArn"`
+	ResourcesVpcConfig      VPCConfig          `json:"resourcesVpcConfig"`
 	KubernetesNetworkConfig NetworkConfig      `json:"kubernetesNetworkConfig"`
 	Logging                 Logging            `json:"logging"`
 	Identity                *Identity          `json:"identity"`
@@ -60,19 +60,19 @@ type Cluster struct {
 
 // VPCConfig of a cluster.
 type VPCConfig struct {
-	SubnetIDs              []string `json:"subnetIds"`
-	SecurityGroupIDs       []string `json:"securityGroupIds"`
+	SubnetIds              []string `json:"subnetIds"`
+	SecurityGroupIds       []string `json:"securityGroupIds"`
 	ClusterSecurityGroupID string   `json:"clusterSecurityGroupId,omitempty"`
 	VPCID                  string   `json:"vpcId,omitempty"`
 	EndpointPublicAccess   bool     `json:"endpointPublicAccess"`
 	EndpointPrivateAccess  bool     `json:"endpointPrivateAccess"`
-	PublicAccessCIDRs      []string `json:"publicAccessCidrs"`
+	PublicAccessCidrs      []string `json:"publicAccessCidrs"`
 }
 
 // NetworkConfig of a cluster.
 type NetworkConfig struct {
-	ServiceIPv4CIDR string `json:"serviceIpv4Cidr,omitempty"`
-	IPFamily        string `json:"ipFamily,omitempty"`
+	ServiceIpv4Cidr string `json:"serviceIpv4Cidr,omitempty"`
+	IpFamily        string `json:"ipFamily,omitempty"`
 }
 
 // Logging of a control plane.
@@ -102,7 +102,7 @@ type Certificate struct {
 type EncryptionConfig struct {
 	Resources []string `json:"resources"`
 	Provider  struct {
-		KeyARN string `json:"keyArn"`
+		KeyArn string `json:"keyArn"`
 	} `json:"provider"`
 }
 
@@ -159,8 +159,8 @@ func (c *cluster) describe() *Cluster {
 
 // CreateClusterInput of the API.
 type CreateClusterInput struct {
-	Name, Version, RoleARN, ClientRequestToken string
-	ResourcesVPCConfig                         VPCRequest
+	Name, Version, RoleArn, ClientRequestToken string
+	ResourcesVpcConfig                         VPCRequest
 	KubernetesNetworkConfig                    NetworkConfig
 	Logging                                    Logging
 	EncryptionConfig                           []EncryptionConfig
@@ -174,9 +174,9 @@ type CreateClusterInput struct {
 
 // VPCRequest is VPCConfig as one asks for it.
 type VPCRequest struct {
-	SubnetIDs, SecurityGroupIDs                 []string
+	SubnetIds, SecurityGroupIds                 []string
 	EndpointPublicAccess, EndpointPrivateAccess *bool
-	PublicAccessCIDRs                           []string
+	PublicAccessCidrs                           []string
 }
 
 // ClusterOutput of the operations that return a cluster.
@@ -209,7 +209,7 @@ func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateC
 		}
 		return nil, inUse("Cluster already exists with name: %s", in.Name)
 	}
-	if err := s.makeNetwork(c, subnets, in.ResourcesVPCConfig.SecurityGroupIDs); err != nil {
+	if err := s.makeNetwork(c, subnets, in.ResourcesVpcConfig.SecurityGroupIds); err != nil {
 		return nil, err
 	}
 	s.clusters[c.Name] = c
@@ -221,7 +221,7 @@ func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateC
 
 // authorizeParts asks for the permissions that creation needs beside its own.
 func (s *Service) authorizeParts(caller iam.Caller, in CreateClusterInput) error {
-	if err := caller.PassRole(in.RoleARN, "eks.amazonaws.com"); err != nil {
+	if err := caller.PassRole(in.RoleArn, "eks.amazonaws.com"); err != nil {
 		return err
 	}
 	if err := caller.Authorize("ec2:DescribeSubnets", "*", nil); err != nil {
@@ -233,10 +233,10 @@ func (s *Service) authorizeParts(caller iam.Caller, in CreateClusterInput) error
 		}
 	}
 	for _, e := range in.EncryptionConfig {
-		if err := caller.Authorize("kms:DescribeKey", e.Provider.KeyARN, nil); err != nil {
+		if err := caller.Authorize("kms:DescribeKey", e.Provider.KeyArn, nil); err != nil {
 			return err
 		}
-		if err := caller.Authorize("kms:CreateGrant", e.Provider.KeyARN, map[string]string{"kms:GrantIsForAWSResource": "true"}); err != nil {
+		if err := caller.Authorize("kms:CreateGrant", e.Provider.KeyArn, map[string]string{"kms:GrantIsForAWSResource": "true"}); err != nil {
 			return err
 		}
 	}
@@ -254,8 +254,8 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 	if err := s.checkVersion(in.Version); err != nil {
 		return nil, nil, err
 	}
-	if _, _, err := s.config.Identities.AssumeRoleAs(in.RoleARN, "eks", "eks.amazonaws.com"); err != nil {
-		return nil, nil, invalid("Role with arn: %s, could not be assumed because it does not exist or the trusted entity is not correct", in.RoleARN)
+	if _, _, err := s.config.Identities.AssumeRoleAs(in.RoleArn, "eks", "eks.amazonaws.com"); err != nil {
+		return nil, nil, invalid("Role with arn: %s, could not be assumed because it does not exist or the trusted entity is not correct", in.RoleArn)
 	}
 	if mode := in.AccessConfig.AuthenticationMode; mode != "API" {
 		if mode == "" {
@@ -263,7 +263,7 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 		}
 		return nil, nil, unsupported("the authenticationMode %s: only API", mode)
 	}
-	subnets, vpc, err := s.placeCluster(in.ResourcesVPCConfig)
+	subnets, vpc, err := s.placeCluster(in.ResourcesVpcConfig)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -281,8 +281,8 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 	in.AccessConfig.BootstrapClusterCreatorAdminPermissions = &creatorIsAdmin
 	c := &cluster{
 		Cluster: Cluster{
-			Name: in.Name, ARN: s.clusterARN(in.Name), CreatedAt: s.config.Clock.Now(), Version: in.Version, RoleARN: in.RoleARN,
-			ResourcesVPCConfig: vpc, KubernetesNetworkConfig: network, Logging: allLogs(in.Logging), Status: creating,
+			Name: in.Name, ARN: s.clusterARN(in.Name), CreatedAt: s.config.Clock.Now(), Version: in.Version, RoleArn: in.RoleArn,
+			ResourcesVpcConfig: vpc, KubernetesNetworkConfig: network, Logging: allLogs(in.Logging), Status: creating,
 			ClientRequestToken: in.ClientRequestToken, PlatformVersion: platformVersion, Tags: cloneTags(in.Tags),
 			EncryptionConfig: in.EncryptionConfig, Health: Health{Issues: []Issue{}}, AccessConfig: in.AccessConfig,
 			UpgradePolicy: in.UpgradePolicy, ZonalShiftConfig: in.ZonalShiftConfig, DeletionProtection: in.DeletionProtection,
@@ -298,7 +298,7 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 // placeCluster finds the subnets and checks what the API says of them.
 // https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 func (s *Service) placeCluster(in VPCRequest) ([]ec2.Subnet, VPCConfig, error) {
-	subnets, err := s.config.Network.Subnets(in.SubnetIDs...)
+	subnets, err := s.config.Network.Subnets(in.SubnetIds...)
 	if err != nil {
 		return nil, VPCConfig{}, invalid("%v", err)
 	}
@@ -313,10 +313,10 @@ func (s *Service) placeCluster(in VPCRequest) ([]ec2.Subnet, VPCConfig, error) {
 		return nil, VPCConfig{}, invalid("Subnets specified must be in at least two different AZs")
 	}
 	vpc := VPCConfig{
-		SubnetIDs: in.SubnetIDs, SecurityGroupIDs: append([]string{}, in.SecurityGroupIDs...), VPCID: subnets[0].VPCID,
+		SubnetIds: in.SubnetIds, SecurityGroupIds: append([]string{}, in.SecurityGroupIds...), VPCID: subnets[0].VPCID,
 		EndpointPublicAccess: in.EndpointPublicAccess == nil || *in.EndpointPublicAccess, EndpointPrivateAccess: in.EndpointPrivateAccess != nil && *in.EndpointPrivateAccess,
 	}
-	vpc.PublicAccessCIDRs, err = checkEndpoint(vpc.EndpointPublicAccess, vpc.EndpointPrivateAccess, in.PublicAccessCIDRs)
+	vpc.PublicAccessCidrs, err = checkEndpoint(vpc.EndpointPublicAccess, vpc.EndpointPrivateAccess, in.PublicAccessCidrs)
 	return subnets, vpc, err
 }
 
@@ -340,24 +340,24 @@ func checkEndpoint(public, private bool, cidrs []string) ([]string, error) {
 
 // checkNetwork holds the service CIDR to private ranges, /24 to /12, outside the subnets.
 func checkNetwork(in NetworkConfig, subnets []ec2.Subnet) (NetworkConfig, error) {
-	if in.IPFamily != "" && in.IPFamily != "ipv4" {
-		return in, unsupported("the ipFamily %s", in.IPFamily)
+	if in.IpFamily != "" && in.IpFamily != "ipv4" {
+		return in, unsupported("the ipFamily %s", in.IpFamily)
 	}
-	in.IPFamily = "ipv4"
-	if in.ServiceIPv4CIDR == "" {
+	in.IpFamily = "ipv4"
+	if in.ServiceIpv4Cidr == "" {
 		// EKS takes the one of two ranges that is not the VPC's.
-		in.ServiceIPv4CIDR = "10.100.0.0/16"
+		in.ServiceIpv4Cidr = "10.100.0.0/16"
 		if slices.ContainsFunc(subnets, func(n ec2.Subnet) bool { return n.CIDR.Addr().As4()[0] == 10 }) {
-			in.ServiceIPv4CIDR = "172.20.0.0/16"
+			in.ServiceIpv4Cidr = "172.20.0.0/16"
 		}
 	}
-	services, err := netip.ParsePrefix(in.ServiceIPv4CIDR)
+	services, err := netip.ParsePrefix(in.ServiceIpv4Cidr)
 	if err != nil || services != services.Masked() || !services.Addr().IsPrivate() || services.Bits() < 12 || services.Bits() > 24 {
-		return in, invalid("The service IPv4 CIDR %s must be a block between /12 and /24 of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16", in.ServiceIPv4CIDR)
+		return in, invalid("The service IPv4 CIDR %s must be a block between /12 and /24 of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16", in.ServiceIpv4Cidr)
 	}
 	for _, n := range subnets {
 		if n.CIDR.Overlaps(services) {
-			return in, invalid("The service IPv4 CIDR %s overlaps with the VPC's CIDR block (subnet %s has %s)", in.ServiceIPv4CIDR, n.ID, n.CIDR)
+			return in, invalid("The service IPv4 CIDR %s overlaps with the VPC's CIDR block (subnet %s has %s)", in.ServiceIpv4Cidr, n.ID, n.CIDR)
 		}
 	}
 	return in, nil
@@ -383,8 +383,8 @@ func checkSettings(in CreateClusterInput) error {
 		if !slices.Equal(e.Resources, []string{"secrets"}) {
 			return invalid("The only resource that can be encrypted is secrets, not %s", strings.Join(e.Resources, ", "))
 		}
-		if !keyARN.MatchString(e.Provider.KeyARN) {
-			return invalid("The keyArn %s in encryptionConfig provider is invalid", e.Provider.KeyARN)
+		if !keyARN.MatchString(e.Provider.KeyArn) {
+			return invalid("The keyArn %s in encryptionConfig provider is invalid", e.Provider.KeyArn)
 		}
 	}
 	switch in.UpgradePolicy.SupportType {
@@ -428,7 +428,7 @@ func (s *Service) makeNetwork(c *cluster, subnets []ec2.Subnet, groups []string)
 	if err != nil {
 		return invalid("%v", err)
 	}
-	c.ResourcesVPCConfig.ClusterSecurityGroupID = group
+	c.ResourcesVpcConfig.ClusterSecurityGroupID = group
 	zones := map[string]bool{}
 	for _, n := range subnets {
 		if zones[n.Zone] || len(zones) == 2 {
@@ -450,7 +450,7 @@ func (s *Service) dropNetwork(c *cluster) {
 	for _, id := range c.interfaces {
 		s.config.Network.DeleteNetworkInterface(id)
 	}
-	if err := s.config.Network.DeleteSecurityGroup(c.ResourcesVPCConfig.ClusterSecurityGroupID); err != nil {
+	if err := s.config.Network.DeleteSecurityGroup(c.ResourcesVpcConfig.ClusterSecurityGroupID); err != nil {
 		s.config.Log.Warn("the cluster security group stays", "cluster", c.Name, "error", err)
 	}
 }
@@ -488,7 +488,7 @@ func (s *Service) startPlane(ctx context.Context, c *cluster, issuer string, sel
 		return err
 	}
 	plane, err := s.config.Start(ctx, kubernetes.Options{
-		Name: c.Name, Dir: dir, BinDir: s.config.BinDir, Minor: c.Version, ServiceCIDR: c.KubernetesNetworkConfig.ServiceIPv4CIDR,
+		Name: c.Name, Dir: dir, BinDir: s.config.BinDir, Minor: c.Version, ServiceCIDR: c.KubernetesNetworkConfig.ServiceIpv4Cidr,
 		Issuer: issuer, TokenWebhookURL: s.webhook + "/" + c.Name, Log: s.config.Log,
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ type PodIdentityAssociation struct {
 	ClusterName        string            `json:"clusterName"`
 	Namespace          string            `json:"namespace"`
 	ServiceAccount     string            `json:"serviceAccount"`
-	RoleARN            string            `json:"roleArn"`
+	RoleArn            string            `json:"roleArn"`
 	AssociationARN     string            `json:"associationArn"`
 	AssociationID      string            `json:"associationId"`
 	Tags               map[string]string `json:"tags"`
@@ -39,7 +39,7 @@ func (a *PodIdentityAssociation) output() *PodIdentityOutput {
 
 // CreatePodIdentityAssociationInput of the API.
 type CreatePodIdentityAssociationInput struct {
-	ClusterName, Namespace, ServiceAccount, RoleARN, ClientRequestToken string
+	ClusterName, Namespace, ServiceAccount, RoleArn, ClientRequestToken string
 	DisableSessionTags                                                  bool
 	Tags                                                                map[string]string
 }
@@ -71,7 +71,7 @@ func (s *Service) authorizePodIdentity(caller iam.Caller, in CreatePodIdentityAs
 			return err
 		}
 	}
-	return s.checkPodRole(caller, in.RoleARN)
+	return s.checkPodRole(caller, in.RoleArn)
 }
 
 // checkPodRole asks whether the caller may hand the role to pods, and whether the role lets them have it.
@@ -97,7 +97,7 @@ func (s *Service) newPodIdentity(c *cluster, in CreatePodIdentityAssociationInpu
 	}
 	id, now := "a-"+randomHex(9)[:17], s.config.Clock.Now()
 	a := &PodIdentityAssociation{
-		ClusterName: c.Name, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleARN: in.RoleARN, AssociationID: id,
+		ClusterName: c.Name, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleArn: in.RoleArn, AssociationID: id,
 		AssociationARN: s.arn(fmt.Sprintf("podidentityassociation/%s/%s", c.Name, id)), Tags: cloneTags(in.Tags), CreatedAt: now, ModifiedAt: now,
 		OwnerARN: owner, DisableSessionTags: in.DisableSessionTags,
 	}
@@ -138,14 +138,14 @@ func (s *Service) DescribePodIdentityAssociation(_ context.Context, caller iam.C
 // UpdatePodIdentityAssociationInput of the API.
 type UpdatePodIdentityAssociationInput struct {
 	PodIdentityInput
-	RoleARN, ClientRequestToken string
+	RoleArn, ClientRequestToken string
 	DisableSessionTags          *bool
 }
 
 // UpdatePodIdentityAssociation of the API.
 func (s *Service) UpdatePodIdentityAssociation(_ context.Context, caller iam.Caller, in UpdatePodIdentityAssociationInput) (*PodIdentityOutput, error) {
-	if in.RoleARN != "" {
-		if err := s.checkPodRole(caller, in.RoleARN); err != nil {
+	if in.RoleArn != "" {
+		if err := s.checkPodRole(caller, in.RoleArn); err != nil {
 			return nil, err
 		}
 	}
@@ -158,8 +158,8 @@ func (s *Service) UpdatePodIdentityAssociation(_ context.Context, caller iam.Cal
 	if a.OwnerARN != "" {
 		return nil, invalidRequest("The association %s is managed by its add-on %s", a.AssociationID, a.OwnerARN)
 	}
-	if in.RoleARN != "" {
-		a.RoleARN = in.RoleARN
+	if in.RoleArn != "" {
+		a.RoleArn = in.RoleArn
 	}
 	if in.DisableSessionTags != nil {
 		a.DisableSessionTags = *in.DisableSessionTags

@@ -5,9 +5,7 @@ package eks
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_EKS.html
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,58 +27,8 @@ func (s *Service) Resources() map[string]resource.Provider {
 	}
 }
 
-// properties fills a struct with properties, strictly. CloudFormation turns text into what a property is.
-func properties(from map[string]any, into any) error {
-	b, err := json.Marshal(coerce(from, reflect.TypeOf(into).Elem()))
-	if err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("Model validation failed: %w", err)
-	}
-	return nil
-}
-
-// coerce gives booleans that are written as text their type.
-func coerce(value any, t reflect.Type) any {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch v := value.(type) {
-	case string:
-		if t.Kind() == reflect.Bool && (v == "true" || v == "false") {
-			return v == "true"
-		}
-	case []any:
-		if t.Kind() == reflect.Slice {
-			list := make([]any, len(v))
-			for i := range v {
-				list[i] = coerce(v[i], t.Elem())
-			}
-			return list
-		}
-	case map[string]any:
-		if t.Kind() == reflect.Struct {
-			m := map[string]any{}
-			for k, x := range v {
-				m[k] = x
-				if f, ok := t.FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, k) }); ok {
-					m[k] = coerce(x, f.Type)
-				}
-			}
-			return m
-		}
-	}
-	return value
-}
-
-// Tag as CloudFormation writes it.
-type Tag struct{ Key, Value string }
-
 // allTags are a resource's own tags over the stack's.
-func allTags(r resource.Request, own []Tag) map[string]string {
+func allTags(r resource.Request, own []resource.Tag) map[string]string {
 	tags := maps.Clone(r.Tags)
 	if tags == nil {
 		tags = map[string]string{}
@@ -145,8 +93,8 @@ func (p clusterProvider) Schema() resource.Schema {
 
 // clusterProperties of AWS::EKS::Cluster; logging and tags are written otherwise than in the API.
 type clusterProperties struct {
-	Name, Version, RoleARN     string
-	ResourcesVPCConfig         VPCRequest
+	Name, Version, RoleArn     string
+	ResourcesVpcConfig         VPCRequest
 	KubernetesNetworkConfig    NetworkConfig
 	EncryptionConfig           []EncryptionConfig
 	AccessConfig               AccessConfig
@@ -157,7 +105,7 @@ type clusterProperties struct {
 	Logging                    struct {
 		ClusterLogging struct{ EnabledTypes []struct{ Type string } }
 	}
-	Tags []Tag
+	Tags []resource.Tag
 }
 
 func (c clusterProperties) logging() Logging {
@@ -170,11 +118,11 @@ func (c clusterProperties) logging() Logging {
 
 func (p clusterProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in clusterProperties
-	if err := properties(r.Properties, &in); err != nil {
+	if err := resource.Decode(r.Properties, &in); err != nil {
 		return resource.Result{}, err
 	}
 	if in.Name == "" {
-		in.Name = r.LogicalID + "-" + randomHex(4)
+		in.Name = r.GeneratedName(100)
 	}
 	for _, t := range in.Logging.ClusterLogging.EnabledTypes {
 		if err := checkSettings(CreateClusterInput{Logging: Logging{[]LogSetup{{Types: []string{t.Type}}}}}); err != nil {
@@ -182,7 +130,7 @@ func (p clusterProvider) Create(ctx context.Context, r resource.Request) (resour
 		}
 	}
 	_, err := p.s.CreateCluster(ctx, r.Caller, CreateClusterInput{
-		Name: in.Name, Version: in.Version, RoleARN: in.RoleARN, ResourcesVPCConfig: in.ResourcesVPCConfig, KubernetesNetworkConfig: in.KubernetesNetworkConfig,
+		Name: in.Name, Version: in.Version, RoleArn: in.RoleArn, ResourcesVpcConfig: in.ResourcesVpcConfig, KubernetesNetworkConfig: in.KubernetesNetworkConfig,
 		Logging: in.logging(), EncryptionConfig: in.EncryptionConfig, AccessConfig: in.AccessConfig, UpgradePolicy: in.UpgradePolicy,
 		ZonalShiftConfig: in.ZonalShiftConfig, BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons, DeletionProtection: in.DeletionProtection, Tags: allTags(r, in.Tags),
 	})
@@ -209,10 +157,10 @@ func (p clusterProvider) stable(ctx context.Context, name string) (resource.Resu
 		case active:
 			result.Attributes = map[string]any{
 				"Arn": c.ARN, "Id": c.Name, "Endpoint": c.Endpoint, "CertificateAuthorityData": c.CertificateAuthority.Data,
-				"ClusterSecurityGroupId": c.ResourcesVPCConfig.ClusterSecurityGroupID, "OpenIdConnectIssuerUrl": c.Identity.OIDC.Issuer,
+				"ClusterSecurityGroupId": c.ResourcesVpcConfig.ClusterSecurityGroupID, "OpenIdConnectIssuerUrl": c.Identity.OIDC.Issuer,
 			}
 			for _, e := range c.EncryptionConfig {
-				result.Attributes["EncryptionConfigKeyArn"] = e.Provider.KeyARN
+				result.Attributes["EncryptionConfigKeyArn"] = e.Provider.KeyArn
 			}
 			return true, nil
 		case failed, deleting:
@@ -226,10 +174,10 @@ func (p clusterProvider) stable(ctx context.Context, name string) (resource.Resu
 // Update does one thing after another, since EKS takes one kind of change at a time.
 func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in, was clusterProperties
-	if err := properties(r.Properties, &in); err != nil {
+	if err := resource.Decode(r.Properties, &in); err != nil {
 		return resource.Result{}, err
 	}
-	if err := properties(r.Old, &was); err != nil {
+	if err := resource.Decode(r.Old, &was); err != nil {
 		return resource.Result{}, err
 	}
 	name := r.PhysicalID
@@ -258,13 +206,13 @@ func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resour
 // configChanges are the calls that turn one configuration into another.
 func configChanges(name string, was, in clusterProperties) ([]UpdateClusterConfigInput, error) {
 	var changes []UpdateClusterConfigInput
-	from, to := was.ResourcesVPCConfig, in.ResourcesVPCConfig
-	if !slices.Equal(from.SubnetIDs, to.SubnetIDs) || !slices.Equal(from.SecurityGroupIDs, to.SecurityGroupIDs) {
-		changes = append(changes, UpdateClusterConfigInput{ResourcesVPCConfig: &VPCRequest{SubnetIDs: to.SubnetIDs, SecurityGroupIDs: append([]string{}, to.SecurityGroupIDs...)}})
+	from, to := was.ResourcesVpcConfig, in.ResourcesVpcConfig
+	if !slices.Equal(from.SubnetIds, to.SubnetIds) || !slices.Equal(from.SecurityGroupIds, to.SecurityGroupIds) {
+		changes = append(changes, UpdateClusterConfigInput{ResourcesVpcConfig: &VPCRequest{SubnetIds: to.SubnetIds, SecurityGroupIds: append([]string{}, to.SecurityGroupIds...)}})
 	}
-	from.SubnetIDs, from.SecurityGroupIDs, to.SubnetIDs, to.SecurityGroupIDs = nil, nil, nil, nil
+	from.SubnetIds, from.SecurityGroupIds, to.SubnetIds, to.SecurityGroupIds = nil, nil, nil, nil
 	if !reflect.DeepEqual(from, to) {
-		changes = append(changes, UpdateClusterConfigInput{ResourcesVPCConfig: &to})
+		changes = append(changes, UpdateClusterConfigInput{ResourcesVpcConfig: &to})
 	}
 	if logging := in.logging(); !reflect.DeepEqual(was.logging(), logging) {
 		changes = append(changes, UpdateClusterConfigInput{Logging: &logging})
@@ -349,13 +297,13 @@ func (p entryProvider) Schema() resource.Schema {
 }
 
 type entryProperties struct {
-	ClusterName, PrincipalARN, Type, Username string
+	ClusterName, PrincipalArn, Type, Username string
 	KubernetesGroups                          []string
 	AccessPolicies                            []struct {
-		PolicyARN   string
+		PolicyArn   string
 		AccessScope AccessScope
 	}
-	Tags []Tag
+	Tags []resource.Tag
 }
 
 // entryID is the identifier of an access entry; principals hold no "|".
@@ -363,31 +311,31 @@ func entryID(cluster, principal string) string { return principal + "|" + cluste
 
 func splitEntryID(id string) EntryInput {
 	principal, cluster, _ := strings.Cut(id, "|")
-	return EntryInput{ClusterName: cluster, PrincipalARN: principal}
+	return EntryInput{ClusterName: cluster, PrincipalArn: principal}
 }
 
 func (p entryProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in entryProperties
-	if err := properties(r.Properties, &in); err != nil {
+	if err := resource.Decode(r.Properties, &in); err != nil {
 		return resource.Result{}, err
 	}
 	out, err := p.s.CreateAccessEntry(ctx, r.Caller, CreateAccessEntryInput{
-		ClusterName: in.ClusterName, PrincipalARN: in.PrincipalARN, Type: in.Type, Username: in.Username, KubernetesGroups: in.KubernetesGroups, Tags: allTags(r, in.Tags),
+		ClusterName: in.ClusterName, PrincipalArn: in.PrincipalArn, Type: in.Type, Username: in.Username, KubernetesGroups: in.KubernetesGroups, Tags: allTags(r, in.Tags),
 	})
 	if err != nil {
 		return resource.Result{}, err
 	}
-	result := resource.Result{PhysicalID: entryID(in.ClusterName, in.PrincipalARN), Attributes: map[string]any{"AccessEntryArn": out.AccessEntry.AccessEntryARN}}
+	result := resource.Result{PhysicalID: entryID(in.ClusterName, in.PrincipalArn), Attributes: map[string]any{"AccessEntryArn": out.AccessEntry.AccessEntryARN}}
 	return result, p.associate(ctx, r.Caller, in)
 }
 
 // associate makes the policies of an entry those of the template.
 func (p entryProvider) associate(ctx context.Context, caller iam.Caller, in entryProperties) error {
-	id := EntryInput{ClusterName: in.ClusterName, PrincipalARN: in.PrincipalARN}
+	id := EntryInput{ClusterName: in.ClusterName, PrincipalArn: in.PrincipalArn}
 	want := map[string]bool{}
 	for _, a := range in.AccessPolicies {
-		want[a.PolicyARN] = true
-		if _, err := p.s.AssociateAccessPolicy(ctx, caller, AssociateAccessPolicyInput{in.ClusterName, in.PrincipalARN, a.PolicyARN, a.AccessScope}); err != nil {
+		want[a.PolicyArn] = true
+		if _, err := p.s.AssociateAccessPolicy(ctx, caller, AssociateAccessPolicyInput{in.ClusterName, in.PrincipalArn, a.PolicyArn, a.AccessScope}); err != nil {
 			return err
 		}
 	}
@@ -396,8 +344,8 @@ func (p entryProvider) associate(ctx context.Context, caller iam.Caller, in entr
 		return err
 	}
 	for _, a := range list.AssociatedAccessPolicies {
-		if !want[a.PolicyARN] {
-			if _, err := p.s.DisassociateAccessPolicy(ctx, caller, DisassociateAccessPolicyInput{in.ClusterName, in.PrincipalARN, a.PolicyARN}); err != nil {
+		if !want[a.PolicyArn] {
+			if _, err := p.s.DisassociateAccessPolicy(ctx, caller, DisassociateAccessPolicyInput{in.ClusterName, in.PrincipalArn, a.PolicyArn}); err != nil {
 				return err
 			}
 		}
@@ -407,12 +355,12 @@ func (p entryProvider) associate(ctx context.Context, caller iam.Caller, in entr
 
 func (p entryProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in, was entryProperties
-	if err := errors.Join(properties(r.Properties, &in), properties(r.Old, &was)); err != nil {
+	if err := errors.Join(resource.Decode(r.Properties, &in), resource.Decode(r.Old, &was)); err != nil {
 		return resource.Result{}, err
 	}
 	id := splitEntryID(r.PhysicalID)
 	if in.Username != was.Username || !slices.Equal(in.KubernetesGroups, was.KubernetesGroups) {
-		change := UpdateAccessEntryInput{ClusterName: id.ClusterName, PrincipalARN: id.PrincipalARN, KubernetesGroups: &in.KubernetesGroups}
+		change := UpdateAccessEntryInput{ClusterName: id.ClusterName, PrincipalArn: id.PrincipalArn, KubernetesGroups: &in.KubernetesGroups}
 		if in.Username != was.Username {
 			change.Username = &in.Username
 		}

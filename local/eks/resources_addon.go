@@ -26,10 +26,10 @@ func (p addonProvider) Schema() resource.Schema {
 }
 
 type addonProperties struct {
-	ClusterName, AddonName, AddonVersion, ServiceAccountRoleARN, ResolveConflicts, ConfigurationValues string
+	ClusterName, AddonName, AddonVersion, ServiceAccountRoleArn, ResolveConflicts, ConfigurationValues string
 	PodIdentityAssociations                                                                            []AddonPodIdentity
 	PreserveOnDelete                                                                                   bool
-	Tags                                                                                               []Tag
+	Tags                                                                                               []resource.Tag
 }
 
 func splitAddonID(id string) AddonInput {
@@ -39,11 +39,11 @@ func splitAddonID(id string) AddonInput {
 
 func (p addonProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in addonProperties
-	if err := properties(r.Properties, &in); err != nil {
+	if err := resource.Decode(r.Properties, &in); err != nil {
 		return resource.Result{}, err
 	}
 	_, err := p.s.CreateAddon(ctx, r.Caller, CreateAddonInput{
-		ClusterName: in.ClusterName, AddonName: in.AddonName, AddonVersion: in.AddonVersion, ServiceAccountRoleARN: in.ServiceAccountRoleARN,
+		ClusterName: in.ClusterName, AddonName: in.AddonName, AddonVersion: in.AddonVersion, ServiceAccountRoleArn: in.ServiceAccountRoleArn,
 		ResolveConflicts: in.ResolveConflicts, ConfigurationValues: in.ConfigurationValues, Tags: allTags(r, in.Tags), PodIdentityAssociations: in.PodIdentityAssociations,
 	})
 	if err != nil {
@@ -86,17 +86,17 @@ func (p addonProvider) stable(ctx context.Context, r resource.Request, id string
 
 func (p addonProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in, was addonProperties
-	if err := errors.Join(properties(r.Properties, &in), properties(r.Old, &was)); err != nil {
+	if err := errors.Join(resource.Decode(r.Properties, &in), resource.Decode(r.Old, &was)); err != nil {
 		return resource.Result{}, err
 	}
-	change := UpdateAddonInput{AddonInput: splitAddonID(r.PhysicalID), AddonVersion: in.AddonVersion, ServiceAccountRoleARN: in.ServiceAccountRoleARN, ResolveConflicts: in.ResolveConflicts}
+	change := UpdateAddonInput{AddonInput: splitAddonID(r.PhysicalID), AddonVersion: in.AddonVersion, ServiceAccountRoleArn: in.ServiceAccountRoleArn, ResolveConflicts: in.ResolveConflicts}
 	if in.ConfigurationValues != was.ConfigurationValues {
 		change.ConfigurationValues = &in.ConfigurationValues
 	}
 	if join(in.PodIdentityAssociations) != join(was.PodIdentityAssociations) {
 		change.PodIdentityAssociations = &in.PodIdentityAssociations
 	}
-	if in.AddonVersion != was.AddonVersion || in.ServiceAccountRoleARN != was.ServiceAccountRoleARN || change.ConfigurationValues != nil || change.PodIdentityAssociations != nil {
+	if in.AddonVersion != was.AddonVersion || in.ServiceAccountRoleArn != was.ServiceAccountRoleArn || change.ConfigurationValues != nil || change.PodIdentityAssociations != nil {
 		if _, err := p.s.UpdateAddon(ctx, r.Caller, change); err != nil {
 			return resource.Result{}, err
 		}
@@ -134,9 +134,9 @@ func (p podIdentityProvider) Schema() resource.Schema {
 }
 
 type podIdentityProperties struct {
-	ClusterName, Namespace, ServiceAccount, RoleARN string
+	ClusterName, Namespace, ServiceAccount, RoleArn string
 	DisableSessionTags                              bool
-	Tags                                            []Tag
+	Tags                                            []resource.Tag
 }
 
 // splitAssociationARN is the cluster and the id in arn:…:podidentityassociation/<cluster>/<id>.
@@ -154,11 +154,11 @@ func podIdentityResult(a *PodIdentityAssociation) resource.Result {
 
 func (p podIdentityProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in podIdentityProperties
-	if err := properties(r.Properties, &in); err != nil {
+	if err := resource.Decode(r.Properties, &in); err != nil {
 		return resource.Result{}, err
 	}
 	out, err := p.s.CreatePodIdentityAssociation(ctx, r.Caller, CreatePodIdentityAssociationInput{
-		ClusterName: in.ClusterName, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleARN: in.RoleARN, DisableSessionTags: in.DisableSessionTags, Tags: allTags(r, in.Tags),
+		ClusterName: in.ClusterName, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleArn: in.RoleArn, DisableSessionTags: in.DisableSessionTags, Tags: allTags(r, in.Tags),
 	})
 	if err != nil {
 		return resource.Result{}, err
@@ -168,11 +168,11 @@ func (p podIdentityProvider) Create(ctx context.Context, r resource.Request) (re
 
 func (p podIdentityProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
 	var in podIdentityProperties
-	if err := properties(r.Properties, &in); err != nil {
+	if err := resource.Decode(r.Properties, &in); err != nil {
 		return resource.Result{}, err
 	}
 	out, err := p.s.UpdatePodIdentityAssociation(ctx, r.Caller, UpdatePodIdentityAssociationInput{
-		PodIdentityInput: splitAssociationARN(r.PhysicalID), RoleARN: in.RoleARN, DisableSessionTags: &in.DisableSessionTags,
+		PodIdentityInput: splitAssociationARN(r.PhysicalID), RoleArn: in.RoleArn, DisableSessionTags: &in.DisableSessionTags,
 	})
 	if err != nil {
 		return resource.Result{}, err

@@ -144,7 +144,7 @@ func (s *Service) UpdateClusterVersion(_ context.Context, caller iam.Caller, in 
 // UpdateClusterConfigInput of the API.
 type UpdateClusterConfigInput struct {
 	Name, ClientRequestToken string
-	ResourcesVPCConfig       *VPCRequest
+	ResourcesVpcConfig       *VPCRequest
 	Logging                  *Logging
 	AccessConfig             *AccessConfig
 	UpgradePolicy            *UpgradePolicy
@@ -164,7 +164,7 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 		return nil, err
 	}
 	kinds := 0
-	for _, asked := range []bool{in.ResourcesVPCConfig != nil, in.Logging != nil, in.AccessConfig != nil, in.UpgradePolicy != nil, in.ZonalShiftConfig != nil, in.DeletionProtection != nil} {
+	for _, asked := range []bool{in.ResourcesVpcConfig != nil, in.Logging != nil, in.AccessConfig != nil, in.UpgradePolicy != nil, in.ZonalShiftConfig != nil, in.DeletionProtection != nil} {
 		if asked {
 			kinds++
 		}
@@ -180,8 +180,8 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 		return s.begin(c, s.newUpdate(c, kind, UpdateParam{param, string(text)}), configWork, nothing, set), nil
 	}
 	switch {
-	case in.ResourcesVPCConfig != nil:
-		return s.updateVPC(c, *in.ResourcesVPCConfig)
+	case in.ResourcesVpcConfig != nil:
+		return s.updateVPC(c, *in.ResourcesVpcConfig)
 	case in.Logging != nil:
 		if err := checkSettings(CreateClusterInput{Logging: *in.Logging}); err != nil {
 			return nil, err
@@ -208,26 +208,26 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 
 // updateVPC changes the endpoint's access or the subnets and security groups of the control plane, not both at once.
 func (s *Service) updateVPC(c *cluster, in VPCRequest) (*UpdateOutput, error) {
-	vpc := c.ResourcesVPCConfig
-	if in.SubnetIDs != nil || in.SecurityGroupIDs != nil {
-		if in.EndpointPublicAccess != nil || in.EndpointPrivateAccess != nil || in.PublicAccessCIDRs != nil {
+	vpc := c.ResourcesVpcConfig
+	if in.SubnetIds != nil || in.SecurityGroupIds != nil {
+		if in.EndpointPublicAccess != nil || in.EndpointPrivateAccess != nil || in.PublicAccessCidrs != nil {
 			return nil, invalid("Only one type of update can be allowed")
 		}
-		if in.SubnetIDs != nil {
-			vpc.SubnetIDs = in.SubnetIDs
+		if in.SubnetIds != nil {
+			vpc.SubnetIds = in.SubnetIds
 		}
-		if in.SecurityGroupIDs != nil {
-			vpc.SecurityGroupIDs = in.SecurityGroupIDs
+		if in.SecurityGroupIds != nil {
+			vpc.SecurityGroupIds = in.SecurityGroupIds
 		}
-		subnets, placed, err := s.placeCluster(VPCRequest{SubnetIDs: vpc.SubnetIDs})
+		subnets, placed, err := s.placeCluster(VPCRequest{SubnetIds: vpc.SubnetIds})
 		if err != nil {
 			return nil, err
 		}
 		if placed.VPCID != vpc.VPCID {
 			return nil, invalid("Subnets specified must belong to the VPC of the cluster, %s, not %s", vpc.VPCID, subnets[0].VPCID)
 		}
-		u := s.newUpdate(c, "VpcConfigUpdate", UpdateParam{"SubnetIds", join(vpc.SubnetIDs)}, UpdateParam{"SecurityGroupIds", join(vpc.SecurityGroupIDs)})
-		return s.begin(c, u, configWork, nothing, func() { c.ResourcesVPCConfig = vpc }), nil
+		u := s.newUpdate(c, "VpcConfigUpdate", UpdateParam{"SubnetIds", join(vpc.SubnetIds)}, UpdateParam{"SecurityGroupIds", join(vpc.SecurityGroupIds)})
+		return s.begin(c, u, configWork, nothing, func() { c.ResourcesVpcConfig = vpc }), nil
 	}
 	if in.EndpointPublicAccess != nil {
 		vpc.EndpointPublicAccess = *in.EndpointPublicAccess
@@ -235,22 +235,22 @@ func (s *Service) updateVPC(c *cluster, in VPCRequest) (*UpdateOutput, error) {
 	if in.EndpointPrivateAccess != nil {
 		vpc.EndpointPrivateAccess = *in.EndpointPrivateAccess
 	}
-	cidrs := in.PublicAccessCIDRs
+	cidrs := in.PublicAccessCidrs
 	if cidrs == nil && vpc.EndpointPublicAccess {
-		cidrs = vpc.PublicAccessCIDRs
+		cidrs = vpc.PublicAccessCidrs
 	}
 	var err error
-	if vpc.PublicAccessCIDRs, err = checkEndpoint(vpc.EndpointPublicAccess, vpc.EndpointPrivateAccess, cidrs); err != nil {
+	if vpc.PublicAccessCidrs, err = checkEndpoint(vpc.EndpointPublicAccess, vpc.EndpointPrivateAccess, cidrs); err != nil {
 		return nil, err
 	}
-	if vpc.EndpointPublicAccess == c.ResourcesVPCConfig.EndpointPublicAccess && vpc.EndpointPrivateAccess == c.ResourcesVPCConfig.EndpointPrivateAccess &&
-		slices.Equal(vpc.PublicAccessCIDRs, c.ResourcesVPCConfig.PublicAccessCIDRs) {
+	if vpc.EndpointPublicAccess == c.ResourcesVpcConfig.EndpointPublicAccess && vpc.EndpointPrivateAccess == c.ResourcesVpcConfig.EndpointPrivateAccess &&
+		slices.Equal(vpc.PublicAccessCidrs, c.ResourcesVpcConfig.PublicAccessCidrs) {
 		return nil, invalid("Cluster is already at the desired configuration with endpointPrivateAccess: %t , endpointPublicAccess: %t, and Public Endpoint Restrictions: %v",
-			vpc.EndpointPrivateAccess, vpc.EndpointPublicAccess, vpc.PublicAccessCIDRs)
+			vpc.EndpointPrivateAccess, vpc.EndpointPublicAccess, vpc.PublicAccessCidrs)
 	}
 	u := s.newUpdate(c, "EndpointAccessUpdate", UpdateParam{"EndpointPublicAccess", join(vpc.EndpointPublicAccess)},
-		UpdateParam{"EndpointPrivateAccess", join(vpc.EndpointPrivateAccess)}, UpdateParam{"PublicAccessCidrs", join(vpc.PublicAccessCIDRs)})
-	return s.begin(c, u, configWork, nothing, func() { c.ResourcesVPCConfig = vpc }), nil
+		UpdateParam{"EndpointPrivateAccess", join(vpc.EndpointPrivateAccess)}, UpdateParam{"PublicAccessCidrs", join(vpc.PublicAccessCidrs)})
+	return s.begin(c, u, configWork, nothing, func() { c.ResourcesVpcConfig = vpc }), nil
 }
 
 // join is a value as update parameters tell it: JSON.

@@ -194,7 +194,7 @@ func (s *Service) installSelfManaged(ctx context.Context, c *cluster, client dyn
 		if !slices.Contains(selfManaged, a.name) {
 			continue
 		}
-		if err := s.install(ctx, client, a, a.newestFor(c.Version), c.KubernetesNetworkConfig.ServiceIPv4CIDR); err != nil {
+		if err := s.install(ctx, client, a, a.newestFor(c.Version), c.KubernetesNetworkConfig.ServiceIpv4Cidr); err != nil {
 			return err
 		}
 	}
