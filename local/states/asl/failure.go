@@ -40,9 +40,12 @@ func (f *Failure) Error() string {
 	return f.Name + ": " + f.Cause
 }
 
-// ErrorOutput is $states.errorOutput, and what a Catch without Output passes on.
+// ErrorOutput is $states.errorOutput, and what a Catch without Output passes on. A timeout has no cause.
 func (f *Failure) ErrorOutput() json.RawMessage {
-	return encode(struct{ Error, Cause string }{f.Name, f.Cause})
+	return encode(struct {
+		Error string
+		Cause string `json:",omitempty"`
+	}{f.Name, f.Cause})
 }
 
 func asFailure(err error) *Failure {

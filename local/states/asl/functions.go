@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"hash"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/recolabs/gnata"
@@ -32,16 +34,38 @@ var baseEnvironment = gnata.NewCustomEnv(map[string]gnata.CustomFunc{
 	},
 })
 
-// gnata keeps the array around the only element that $filter finds, and gives $now nanoseconds; JSONata does not.
-// $distinct stays gnata's: it unwraps a single distinct value, as JSONata does for values collected by a path and does
-// not for an array that was one from the start.
+// jsonataFunctions are those of JSONata 2.0.6; gnata has more, which AWS would not know.
+// https://docs.jsonata.org/2.0.0/string-functions and its sibling pages
+var jsonataFunctions = strings.Fields(`sum count max min average string substring substringBefore substringAfter lowercase
+	uppercase length trim pad match contains replace split join formatNumber formatBase formatInteger parseInteger number floor
+	ceil round abs sqrt power random boolean not map zip filter single reduce sift keys lookup append exists spread merge reverse
+	each error assert type sort shuffle distinct base64encode base64decode encodeUrlComponent encodeUrl decodeUrlComponent
+	decodeUrl eval toMillis fromMillis clone now millis`)
+
+// corrections make gnata do as JSONata does: $filter unwraps the only element it finds, $match names the index, $now is in
+// milliseconds. $distinct stays gnata's: it unwraps a single distinct value, as JSONata does for values collected by a
+// path and does not for an array that was one from the start.
+var corrections = map[string]string{
+	"filter": `function($a, $f) { ($r := $gnata_filter($a, $f); $count($r) = 1 ? $r[0] : $r) }`,
+	"match":  `function($s, $p, $l) { $map($gnata_match($s, $p, $l), function($m) { {"match": $m.match, "index": $m.start, "groups": $m.groups} }) }`,
+	"now":    `function($p, $z) { $fromMillis($millis(), $p, $z) }`,
+	"clone":  `function($x) { $x }`,
+}
+
 func init() {
-	filter, _ := baseEnvironment.Lookup("filter")
-	baseEnvironment.Bind("gnataFilter", filter)
-	for name, lambda := range map[string]string{
-		"filter": `function($a, $f) { ($r := $gnataFilter($a, $f); $count($r) = 1 ? $r[0] : $r) }`,
-		"now":    `function($p, $z) { $fromMillis($millis(), $p, $z) }`,
-	} {
+	own := slices.Concat(jsonataFunctions, []string{"partition", "range", "hash", "random", "uuid", "parse"})
+	var foreign []string
+	baseEnvironment.Range(func(name string, _ any) {
+		if !slices.Contains(own, name) {
+			foreign = append(foreign, name)
+		}
+	})
+	for _, name := range foreign {
+		baseEnvironment.Bind(name, nil)
+	}
+	for name, lambda := range corrections {
+		original, _ := baseEnvironment.Lookup(name)
+		baseEnvironment.Bind("gnata_"+name, original)
 		compiled, err := gnata.Compile(lambda)
 		if err != nil {
 			panic(err)

@@ -4,10 +4,10 @@ package asl
 // https://docs.aws.amazon.com/step-functions/latest/dg/transforming-data.html
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/recolabs/gnata"
@@ -117,14 +117,11 @@ func (q *query) value(t *template) (json.RawMessage, error) {
 	if v == nil {
 		return nil, queryFailure(t, "returned nothing (undefined).")
 	}
-	if err := plain(v); err != nil {
+	var b bytes.Buffer
+	if err := write(&b, v); err != nil {
 		return nil, queryFailure(t, "returned %v.", err)
 	}
-	raw, err := marshal(v)
-	if err != nil {
-		return nil, queryFailure(t, "returned a value that is no JSON: %v", err)
-	}
-	return raw, nil
+	return b.Bytes(), nil
 }
 
 func (q *query) bind(env environment) error {
@@ -148,35 +145,60 @@ func queryFailure(t *template, format string, args ...any) *Failure {
 	return &Failure{Name: errQuery, Cause: fmt.Sprintf("The JSONata expression '%s' specified for the field '%s' ", t.expr.source, t.at) + fmt.Sprintf(format, args...)}
 }
 
-// plain is nil for what has a JSON form. Functions and infinite numbers have none.
-func plain(v any) error {
+// orderedMap is what gnata's objects offer; their type has no name outside of gnata.
+type orderedMap interface {
+	Keys() []string
+	Get(string) (any, bool)
+}
+
+// write a result as JSON. Functions and infinite numbers have no JSON form.
+func write(b *bytes.Buffer, v any) error {
 	switch v := v.(type) {
-	case nil, bool, string, json.Number:
-		return nil
-	case float64:
-		if math.IsInf(v, 0) || math.IsNaN(v) {
+	case nil: // a hole in an array
+		b.WriteString("null")
+	case []any:
+		b.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := write(b, e); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+	case orderedMap:
+		return writeObject(b, v.Keys(), v.Get)
+	case map[string]any:
+		return writeObject(b, sortedKeys(v), func(k string) (any, bool) { e, ok := v[k]; return e, ok })
+	case bool, string, json.Number, float64:
+		raw, err := marshal(v)
+		if err != nil {
 			return fmt.Errorf("a number out of range")
 		}
-		return nil
-	case []any:
-		for _, e := range v {
-			if err := plain(e); err != nil {
-				return err
-			}
+		b.Write(raw)
+	default:
+		if !gnata.IsNull(v) {
+			return fmt.Errorf("an unsupported result type: a function or a regular expression")
 		}
-		return nil
-	case interface{ ToMap() map[string]any }: // gnata's ordered map
-		return plain(v.ToMap())
-	case map[string]any:
-		for _, e := range v {
-			if err := plain(e); err != nil {
-				return err
-			}
+		b.WriteString("null")
+	}
+	return nil
+}
+
+func writeObject(b *bytes.Buffer, keys []string, get func(string) (any, bool)) error {
+	b.WriteByte('{')
+	for i, k := range keys {
+		if i > 0 {
+			b.WriteByte(',')
 		}
-		return nil
+		b.Write(quote(k))
+		b.WriteByte(':')
+		e, _ := get(k)
+		if err := write(b, e); err != nil {
+			return err
+		}
 	}
-	if gnata.IsNull(v) {
-		return nil
-	}
-	return fmt.Errorf("an unsupported result type: a function or a regular expression")
+	b.WriteByte('}')
+	return nil
 }
