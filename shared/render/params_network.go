@@ -137,12 +137,12 @@ const zones = 6
 // zoneSlot is the place of a zone in a VPC, by its letter: it depends on no other zone, so that zones can be added, and
 // written in any order, without moving a subnet.
 func zoneSlot(field, zoneName string) (int, error) {
-	if zoneName != "" {
-		if slot := int(zoneName[len(zoneName)-1]) - 'a'; slot >= 0 && slot < zones {
+	if n := len(zoneName); n >= 2 && zoneName[n-2] >= '0' && zoneName[n-2] <= '9' {
+		if slot := int(zoneName[n-1]) - 'a'; slot >= 0 && slot < zones {
 			return slot, nil
 		}
 	}
-	return 0, fmt.Errorf("%s: %q: a zone's name ends in a letter from a to f", field, zoneName)
+	return 0, fmt.Errorf("%s: %q: a zone's name ends in a digit and a letter from a to f", field, zoneName)
 }
 
 // zoneSubnets divides a VPC: an eighth of it for the private subnet of each of six zones, and the last two eighths for the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/drover-run/drover/shared/api"
@@ -22,7 +23,7 @@ type poolParams struct {
 	GroupTags        []groupTag
 	UserData         []part
 	InstanceTypes    []string
-	MinSize, MaxSize int
+	MinSize, MaxSize string
 	// Rolling is true when the group may have an instance to be replaced.
 	Rolling      bool
 	MinInService int
@@ -51,8 +52,8 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) *poolP
 		Encrypted:          enabled(pool.RootVolume.Encrypted),
 		UserData:           userData,
 		InstanceTypes:      pool.InstanceTypes,
-		MinSize:            pool.MinSize,
-		MaxSize:            pool.MaxSize,
+		MinSize:            strconv.Itoa(pool.MinSize),
+		MaxSize:            strconv.Itoa(pool.MaxSize),
 		Rolling:            pool.MaxSize > 0,
 		OnDemandPercentage: 100,
 		Metadata:           map[string]any{"cluster": cluster.Metadata.Name, "pool": pool.Name},

@@ -77,6 +77,11 @@ func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 func (r *renderer) userDataParts(params *userDataParams, files []api.File, commands []string) (parts []part, size int, err error) {
 	if len(files)+len(commands) > 0 {
 		script := configurationParams{Files: files}
+		for i, file := range files {
+			if _, err := strconv.ParseUint(file.Mode, 8, 12); err != nil {
+				return nil, 0, fmt.Errorf("files[%d].mode: %q is not octal, such as 0644", i, file.Mode)
+			}
+		}
 		for i, text := range commands {
 			script.Commands = append(script.Commands, command{strconv.Itoa(i + 1), text})
 		}

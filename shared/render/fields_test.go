@@ -1,0 +1,184 @@
+package render
+
+// Which fields of a spec change which stacks: each field is changed by itself. A field that is added to the spec and
+// reaches no template, or the wrong ones, fails here.
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// changes say which stacks a field changes, the first match for its path; nil for none.
+var changes = []struct {
+	path   string
+	stacks []string
+}{
+	{`^metadata\.name$`, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}},
+	{`^(apiVersion|kind|metadata\..*|spec\.release\.name|spec\.paused)$`, nil},
+	{`^spec\.kubernetesVersion$`, []string{names.ControlPlane}},
+	{`^spec\.network\.`, []string{names.Network}},
+	{`^spec\.controlPlane\.serviceCIDR$`, []string{names.ControlPlane, "pool-workers", "pool-batch"}},
+	{`^spec\.controlPlane\.`, []string{names.ControlPlane}},
+	{`^spec\.pools\[0\]\.name$`, []string{"pool-workers", "pool-workersx"}},
+	{`^spec\.pools\[1\]\.name$`, []string{"pool-batch", "pool-batchx"}},
+	// A pool's architecture chooses the image when none is stated.
+	{`^spec\.pools\[\d\]\.architecture$`, nil},
+	{`^spec\.pools\[0\]\.`, []string{"pool-workers"}},
+	{`^spec\.pools\[1\]\.`, []string{"pool-batch"}},
+	{`^spec\.addons\[0\]\.name$`, []string{names.Addons, names.NodeAddons}},
+	{`^spec\.addons\[1\]\.name$`, []string{names.Addons, names.NodeAddons}},
+	// Without the agent of pod identity, the CNI has its permission from the nodes, and so on: see other tests.
+	{`^spec\.addons\[2\]\.name$`, []string{"refused"}},
+	{`^spec\.addons\[[012]\]\.`, []string{names.Addons}},
+	{`^spec\.addons\[[3-9]\]\.`, []string{names.NodeAddons}},
+	{`^spec\.tags`, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}},
+	{`^spec\.templateVersion$`, []string{"refused"}},
+	{`^spec\.deletionProtection$`, []string{names.Network, names.ControlPlane}},
+}
+
+// others are other values for fields with a grammar, by path.
+var others = map[string]any{
+	"spec.network.cidr":              "10.1.0.0/16",
+	"spec.network.secondaryCIDRs[0]": "100.66.0.0/16",
+	"spec.network.secondaryCIDRs[1]": "100.66.0.0/16",
+	"spec.network.zones[0]":          "eu-central-1d",
+	"spec.network.zones[1]":          "eu-central-1d",
+	"spec.network.zones[2]":          "eu-central-1d",
+	"spec.network.natGateways":       api.NATSingle,
+	"spec.controlPlane.supportType":  api.SupportStandard,
+	"spec.pools[0].files[0].mode":    "0600",
+	"spec.pools[0].files[1].mode":    "0600",
+}
+
+func TestEachFieldChangesItsStacks(t *testing.T) {
+	before := map[string]Stack{}
+	for _, stack := range render(t, resolve(t, fullCluster())).Stacks {
+		before[stack.Name] = stack
+	}
+	for i := range leaves(resolve(t, fullCluster()).Resolved) {
+		in := resolve(t, fullCluster())
+		field := leaves(in.Resolved)[i]
+		t.Run(field.path, func(t *testing.T) {
+			at := slices.IndexFunc(changes, func(c struct {
+				path   string
+				stacks []string
+			}) bool {
+				return regexp.MustCompile(c.path).MatchString(field.path)
+			})
+			require.GreaterOrEqual(t, at, 0, "say which stacks the field changes")
+			field.set(another(t, field))
+			out, err := Render(in)
+			if slices.Equal(changes[at].stacks, []string{"refused"}) {
+				require.Error(t, err)
+				return
+			}
+			require.NoError(t, err)
+			var changed []string
+			for _, stack := range out.Stacks {
+				if !reflect.DeepEqual(stack, before[stack.Name]) {
+					changed = append(changed, stack.Name)
+				}
+			}
+			for name := range before {
+				if !slices.ContainsFunc(out.Stacks, func(s Stack) bool { return s.Name == name }) {
+					changed = append(changed, name)
+				}
+			}
+			require.ElementsMatch(t, changes[at].stacks, changed)
+			for _, name := range changed {
+				// Tags and parameters are no reason to replace a node, or to keep one: the template is.
+				if strings.HasPrefix(name, names.PoolPrefix) {
+					require.NotEqual(t, string(before[name].Template), string(templateOf(out, name)))
+				}
+			}
+		})
+	}
+}
+
+func templateOf(out *Output, name string) []byte {
+	for _, stack := range out.Stacks {
+		if stack.Name == name {
+			return stack.Template
+		}
+	}
+	return nil
+}
+
+// another value for a field.
+func another(t *testing.T, field leaf) reflect.Value {
+	v := field.get()
+	if other, ok := others[field.path]; ok {
+		return reflect.ValueOf(other)
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return reflect.ValueOf(v.String() + "x").Convert(v.Type())
+	case reflect.Int:
+		return reflect.ValueOf(int(v.Int()) + 1)
+	case reflect.Bool:
+		return reflect.ValueOf(!v.Bool())
+	case reflect.Float64:
+		return reflect.ValueOf(v.Float() + 1)
+	case reflect.Pointer:
+		switch v.Type().Elem().Kind() {
+		case reflect.Bool:
+			other := v.IsNil() || !v.Elem().Bool()
+			return reflect.ValueOf(&other)
+		case reflect.Struct:
+			require.True(t, v.IsNil())
+			if v.Type() == reflect.TypeFor[*api.ExistingNetwork]() {
+				t.Skip("another network has no stack at all: see TestAnExistingNetworkHasNoStack")
+			}
+			return reflect.New(v.Type().Elem())
+		}
+	}
+	require.Fail(t, fmt.Sprintf("no other value for a %s", v.Type()))
+	return v
+}
+
+// The full cluster must be full, or the test above misses what it lacks.
+func TestTheFullClusterHasEveryField(t *testing.T) {
+	set := map[string]bool{}
+	var walk func(path string, v reflect.Value)
+	walk = func(path string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				field := v.Type().Field(i)
+				key := field.Name
+				if path != "" {
+					key = path + "." + field.Name
+				}
+				if _, known := set[key]; !known {
+					set[key] = false
+				}
+				set[key] = set[key] || !v.Field(i).IsZero()
+				walk(key, v.Field(i))
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				walk(path, v.Index(i))
+			}
+		case reflect.Pointer:
+			if !v.IsNil() {
+				walk(path, v.Elem())
+			}
+		}
+	}
+	walk("", reflect.ValueOf(*fullCluster()))
+	// Of a network of its own there is none that exists, and a paused cluster renders like any other.
+	delete(set, "Spec.Network.Existing")
+	delete(set, "Spec.Paused")
+	for field, there := range set {
+		require.True(t, there, field)
+	}
+}

@@ -1,0 +1,283 @@
+package render
+
+// Reading back what was rendered: templates, user data, the NodeConfig in it, and scripts by running them.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// resources of a stack by logical id.
+func resources(t testing.TB, stack Stack) map[string]any {
+	t.Helper()
+	var body struct {
+		Resources map[string]any `yaml:"Resources"`
+	}
+	require.NoError(t, yaml.Unmarshal(stack.Template, &body), string(stack.Template))
+	return body.Resources
+}
+
+// at follows keys and indexes into decoded YAML.
+func at(t testing.TB, v any, path ...string) any {
+	t.Helper()
+	for _, key := range path {
+		if list, ok := v.([]any); ok {
+			i, err := strconv.Atoi(key)
+			require.NoError(t, err)
+			require.Greater(t, len(list), i)
+			v = list[i]
+			continue
+		}
+		require.IsType(t, map[string]any{}, v, key)
+		v = v.(map[string]any)[key]
+	}
+	return v
+}
+
+// The values that the tests give to the parameters of a pool's stack.
+var parameterValues = map[string]string{
+	"ClusterEndpoint":             "https://0123456789ABCDEF.gr7.eu-central-1.eks.amazonaws.com",
+	"ClusterCertificateAuthority": "LS0tLS1CRUdJTg==",
+}
+
+// userDataOf is the user data that instances of a pool get.
+func userDataOf(t testing.TB, stack Stack) string {
+	t.Helper()
+	join := at(t, resources(t, stack), "LaunchTemplate", "Properties", "LaunchTemplateData", "UserData", "Fn::Base64", "Fn::Join").([]any)
+	require.Equal(t, "", join[0])
+	var text strings.Builder
+	for _, part := range join[1].([]any) {
+		if ref, ok := part.(map[string]any); ok {
+			require.Len(t, ref, 1)
+			require.Contains(t, parameterValues, ref["Ref"])
+			text.WriteString(parameterValues[ref["Ref"].(string)])
+			continue
+		}
+		text.WriteString(part.(string))
+	}
+	return text.String()
+}
+
+// nodeData is user data, taken apart as cloud-init and nodeadm do.
+type nodeData struct {
+	// Config is the NodeConfig.
+	Config map[string]any
+	// Script is the shell script, or "".
+	Script string
+}
+
+func readUserData(t testing.TB, text string) nodeData {
+	t.Helper()
+	require.LessOrEqual(t, len(text), MaxUserData)
+	message, err := mail.ReadMessage(strings.NewReader(text))
+	require.NoError(t, err)
+	media, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	require.NoError(t, err)
+	require.Equal(t, "multipart/mixed", media)
+	var data nodeData
+	for parts := multipart.NewReader(message.Body, params["boundary"]); ; {
+		part, err := parts.NextPart()
+		if err == io.EOF {
+			return data
+		}
+		require.NoError(t, err)
+		body, err := io.ReadAll(part)
+		require.NoError(t, err)
+		switch media, _, _ := mime.ParseMediaType(part.Header.Get("Content-Type")); media {
+		case "application/node.eks.aws":
+			require.Nil(t, data.Config)
+			require.NoError(t, yaml.Unmarshal(body, &data.Config), string(body))
+		case "text/x-shellscript":
+			require.Empty(t, data.Script)
+			data.Script = string(body)
+		default:
+			require.Fail(t, "unknown part", media)
+		}
+	}
+}
+
+// kubeletOf reads the flags of a NodeConfig: labels, taints, the others.
+func kubeletOf(t testing.TB, config map[string]any) (labels map[string]string, taints, flags []string) {
+	t.Helper()
+	for _, flag := range at(t, config, "spec", "kubelet", "flags").([]any) {
+		flag := flag.(string)
+		if list, ok := strings.CutPrefix(flag, "--node-labels="); ok {
+			require.Nil(t, labels)
+			labels = map[string]string{}
+			for _, label := range strings.Split(list, ",") {
+				key, value, found := strings.Cut(label, "=")
+				require.True(t, found)
+				labels[key] = value
+			}
+		} else if list, ok := strings.CutPrefix(flag, "--register-with-taints="); ok {
+			require.Nil(t, taints)
+			taints = strings.Split(list, ",")
+		} else {
+			flags = append(flags, flag)
+		}
+	}
+	return labels, taints, flags
+}
+
+// checksums of configurations change with every string in them.
+var checksums = regexp.MustCompile(`[0-9a-f]{64}`)
+
+// decode reads what was rendered through every language in it, less what is the same in another output.
+func decode(t testing.TB, out, other *Output) map[string]any {
+	t.Helper()
+	same := map[string]bool{}
+	for _, stack := range other.Stacks {
+		same[string(stack.Template)+fmt.Sprint(stack.Tags, stack.Parameters)] = true
+	}
+	tree := map[string]any{}
+	for _, stack := range out.Stacks {
+		if same[string(stack.Template)+fmt.Sprint(stack.Tags, stack.Parameters)] {
+			continue
+		}
+		var template map[string]any
+		require.NoError(t, yaml.Unmarshal(stack.Template, &template), string(stack.Template))
+		if strings.HasPrefix(stack.Name, "pool-") {
+			data := readUserData(t, userDataOf(t, stack))
+			labels, taints, flags := kubeletOf(t, data.Config)
+			at(t, data.Config, "spec", "kubelet").(map[string]any)["flags"] = []any{labels, taints, flags}
+			at(t, template, "Resources", "LaunchTemplate", "Properties", "LaunchTemplateData").(map[string]any)["UserData"] = data
+		}
+		tree[stack.Name] = map[string]any{
+			"template": template, "name": stack.StackName, "tags": stack.Tags, "parameters": stack.Parameters, "protected": stack.Protected,
+		}
+	}
+	for key, body := range out.UserData {
+		if _, ok := other.UserData[key]; !ok {
+			tree["configuration"] = runConfiguration(t, body)
+		}
+	}
+	body, err := json.Marshal(tree)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(body, &tree))
+	decodeTexts(t, tree)
+	return tree
+}
+
+// decodeTexts decodes strings that hold JSON and hides checksums.
+func decodeTexts(t testing.TB, v any) any {
+	switch v := v.(type) {
+	case string:
+		return checksums.ReplaceAllString(v, "<checksum>")
+	case []any:
+		for i := range v {
+			v[i] = decodeTexts(t, v[i])
+		}
+	case map[string]any:
+		for key, value := range v {
+			if text, ok := value.(string); ok && (key == "ConfigurationValues" || key == "NotificationMetadata") {
+				require.NoError(t, json.Unmarshal([]byte(text), &value))
+			}
+			v[key] = decodeTexts(t, value)
+		}
+	}
+	return v
+}
+
+// substitute replaces a string in every string and key, and the logical ids that were made of it.
+func substitute(v any, old, new string) any {
+	replace := strings.NewReplacer(old, new, digest(old), digest(new)).Replace
+	var walk func(any) any
+	walk = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			return replace(v)
+		case []any:
+			out := make([]any, len(v))
+			for i := range v {
+				out[i] = walk(v[i])
+			}
+			return out
+		case map[string]any:
+			out := map[string]any{}
+			for key, value := range v {
+				out[replace(key)] = walk(value)
+			}
+			return out
+		}
+		return v
+	}
+	return walk(v)
+}
+
+// filesRoot is where the files of test specs go.
+var filesRoot = filepath.Join(os.TempDir(), fmt.Sprintf("drover-render-%d", os.Getpid()))
+
+// configured is what a configuration script did: the files below filesRoot with mode and content, and the commands.
+type configured struct {
+	Files    map[string]string
+	Commands []string
+}
+
+// runConfiguration runs a configuration script with a bash that keeps commands instead of running them.
+func runConfiguration(t testing.TB, script []byte) configured {
+	t.Helper()
+	require.NoError(t, os.RemoveAll(filesRoot))
+	t.Cleanup(func() { os.RemoveAll(filesRoot) })
+	dir := t.TempDir()
+	bin, kept := filepath.Join(dir, "bin"), filepath.Join(dir, "commands")
+	require.NoError(t, os.MkdirAll(kept, 0o700))
+	executable(t, bin, "bash", `cat "${@: -1}" > "`+kept+`/$(ls "`+kept+`" | wc -l)"`)
+	output, err := runScript(t, bin, script)
+	require.NoError(t, err, output)
+	require.Empty(t, output)
+	out := configured{Files: map[string]string{}}
+	require.NoError(t, filepath.WalkDir(filesRoot, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		require.NoError(t, err)
+		body, err := os.ReadFile(path)
+		out.Files[path] = info.Mode().String() + " " + string(body)
+		return err
+	}))
+	for i := 0; ; i++ {
+		body, err := os.ReadFile(filepath.Join(kept, strconv.Itoa(i)))
+		if os.IsNotExist(err) {
+			return out
+		}
+		require.NoError(t, err)
+		out.Commands = append(out.Commands, string(bytes.TrimSuffix(body, []byte("\n"))))
+	}
+}
+
+// executable puts a bash script into a folder.
+func executable(t testing.TB, dir, name, body string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+body+"\n"), 0o700))
+}
+
+// runScript runs a script with the executables of a folder before those of the machine.
+func runScript(t testing.TB, bin string, script []byte) (string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(file, script, 0o600))
+	bash, err := exec.LookPath("bash")
+	require.NoError(t, err)
+	cmd := exec.Command(bash, file)
+	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
+	output, err := cmd.CombinedOutput()
+	return string(output), err
+}

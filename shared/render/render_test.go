@@ -1,0 +1,219 @@
+package render
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+func TestTheSameClusterRendersTheSameBytes(t *testing.T) {
+	want := render(t, resolve(t, fullCluster()))
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			got, err := Render(resolve(t, fullCluster()))
+			if err != nil || !reflect.DeepEqual(want, got) {
+				t.Error("another rendering differs", err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestRenderingChangesNoInput(t *testing.T) {
+	in := resolve(t, fullCluster())
+	render(t, in)
+	require.Equal(t, resolve(t, fullCluster()), in)
+}
+
+func TestTheOrderOfWhatHasNoneMeansNothing(t *testing.T) {
+	before, after := resolve(t, fullCluster()), resolve(t, fullCluster())
+	slices.Reverse(after.Resolved.Spec.Addons)
+	slices.Reverse(after.Resolved.Spec.ControlPlane.Access)
+	slices.Reverse(after.Resolved.Spec.ControlPlane.Logs)
+	require.Equal(t, render(t, before), render(t, after))
+}
+
+func TestStacksComeInTheOrderOfTheirChanges(t *testing.T) {
+	var order []string
+	out := render(t, resolve(t, fullCluster()))
+	for _, stack := range out.Stacks {
+		order = append(order, stack.Name)
+		require.Equal(t, names.Stack("full", stack.Name), stack.StackName)
+		require.Equal(t, names.Template(stack.Template), stack.TemplateKey)
+		require.True(t, slices.IsSortedFunc(stack.Parameters, func(a, b Parameter) int { return strings.Compare(a.Name, b.Name) }))
+	}
+	require.Equal(t, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}, order)
+}
+
+func TestParametersAreOutputsOfEarlierStacks(t *testing.T) {
+	outputs := map[string]map[string]any{}
+	for _, stack := range render(t, resolve(t, fullCluster())).Stacks {
+		declared := section(t, stack, "Parameters")
+		require.Len(t, stack.Parameters, len(declared))
+		for _, p := range stack.Parameters {
+			require.Contains(t, declared, p.Name)
+			require.NotNil(t, p.From)
+			require.Contains(t, outputs[p.From.Stack], p.From.Output)
+		}
+		outputs[stack.Name] = section(t, stack, "Outputs")
+	}
+}
+
+func TestDroversTagsWin(t *testing.T) {
+	c := smallCluster()
+	c.Spec.Tags = map[string]string{"team": "shop", names.TagCluster: "other", names.OwnershipTag("demo"): "shared"}
+	require.Equal(t, map[string]string{
+		"team": "shop", names.TagCluster: "demo", names.TagStack: names.Network, names.OwnershipTag("demo"): "owned",
+	}, stackOf(t, render(t, resolve(t, c)), names.Network).Tags)
+	require.Equal(t, "other", c.Spec.Tags[names.TagCluster], "the spec is as it was")
+}
+
+func TestProtection(t *testing.T) {
+	for _, protect := range []bool{true, false} {
+		t.Run(fmt.Sprint(protect), func(t *testing.T) {
+			c := smallCluster()
+			c.Spec.DeletionProtection = &protect
+			out := render(t, resolve(t, c))
+			for _, stack := range out.Stacks {
+				stateful := stack.Name == names.Network || stack.Name == names.ControlPlane
+				require.Equal(t, protect && stateful, stack.Protected, stack.Name)
+			}
+			kept := map[string][]string{
+				names.Network:      {"Vpc", "PrivateSubnetA", "PrivateSubnetB", "PublicSubnetA", "PublicSubnetB"},
+				names.ControlPlane: {"Cluster", "ClusterRole", "SecretsKey", "LogGroup"},
+			}
+			for name, ids := range kept {
+				all := resources(t, stackOf(t, out, name))
+				for id, resource := range all {
+					if protect && slices.Contains(ids, id) {
+						require.Equal(t, "RetainExceptOnCreate", at(t, resource, "DeletionPolicy"), id)
+						require.Equal(t, "Retain", at(t, resource, "UpdateReplacePolicy"), id)
+						continue
+					}
+					require.NotContains(t, resource, "DeletionPolicy", id)
+				}
+			}
+			require.Equal(t, protect, at(t, resources(t, stackOf(t, out, names.ControlPlane)), "Cluster", "Properties", "DeletionProtection"))
+		})
+	}
+}
+
+func TestTheCNIHasItsOwnRoleWhereItCan(t *testing.T) {
+	const policy = "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"
+	for _, agent := range []bool{true, false} {
+		t.Run(fmt.Sprint("pod identity agent ", agent), func(t *testing.T) {
+			in := resolve(t, smallCluster())
+			if !agent {
+				in.Resolved.Spec.Addons = slices.DeleteFunc(in.Resolved.Spec.Addons, func(a api.Addon) bool {
+					return a.Name == podIdentityAgent || a.Name == "aws-ebs-csi-driver"
+				})
+			}
+			out := render(t, in)
+			node := at(t, resources(t, stackOf(t, out, names.ControlPlane)), "NodeRole", "Properties", "ManagedPolicyArns")
+			addons := resources(t, stackOf(t, out, names.Addons))
+			if !agent {
+				require.Contains(t, node, policy)
+				require.NotContains(t, addons, "VpcCniRole")
+				require.Empty(t, stackOf(t, out, names.Addons).Capabilities)
+				return
+			}
+			require.NotContains(t, node, policy)
+			require.Equal(t, []any{policy}, at(t, addons, "VpcCniRole", "Properties", "ManagedPolicyArns"))
+			require.Equal(t, "EksPodIdentityAgent", at(t, addons, "VpcCni", "DependsOn"))
+			require.Equal(t, []string{"CAPABILITY_IAM"}, stackOf(t, out, names.Addons).Capabilities)
+		})
+	}
+}
+
+func TestRollingUpdatesKeepWhatTheyCan(t *testing.T) {
+	tests := map[string]struct{ least, most, want int }{
+		"all of the least, when there is room": {2, 4, 2},
+		"all but one, when there is none":      {3, 3, 2},
+		"none of a single node":                {1, 1, 0},
+		"none of an empty pool":                {0, 5, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := smallCluster()
+			c.Spec.Pools[0].MinSize, c.Spec.Pools[0].MaxSize = tt.least, tt.most
+			group := at(t, resources(t, stackOf(t, render(t, resolve(t, c)), "pool-workers")), "Group")
+			require.Equal(t, tt.want, at(t, group, "UpdatePolicy", "AutoScalingRollingUpdate", "MinInstancesInService"))
+			require.NotContains(t, at(t, group, "Properties"), "DesiredCapacity")
+		})
+	}
+	t.Run("and a group that may have no instance has no rolling update", func(t *testing.T) {
+		c := smallCluster()
+		c.Spec.Pools[0].MinSize, c.Spec.Pools[0].MaxSize = 0, 0
+		require.NotContains(t, at(t, resources(t, stackOf(t, render(t, resolve(t, c)), "pool-workers")), "Group"), "UpdatePolicy")
+	})
+}
+
+func TestAGroupHasNoMoreTagsThanItMay(t *testing.T) {
+	c := smallCluster()
+	c.Spec.Pools[0].Labels = map[string]string{strings.Repeat("x", 60) + ".example.com/" + strings.Repeat("y", 63): "too-long-a-key"}
+	for i := range 60 {
+		c.Spec.Pools[0].Labels[fmt.Sprintf("l%02d", i)] = "v"
+	}
+	out := render(t, resolve(t, c))
+	tags := at(t, resources(t, stackOf(t, out, "pool-workers")), "Group", "Properties", "Tags").([]any)
+	require.LessOrEqual(t, len(tags)+len(stackOf(t, out, "pool-workers").Tags), maxTags)
+	for _, tag := range tags {
+		require.LessOrEqual(t, len(at(t, tag, "Key").(string)), maxTagKey)
+	}
+	labels, _, _ := kubeletOf(t, readUserData(t, userDataOf(t, stackOf(t, out, "pool-workers"))).Config)
+	require.Len(t, labels, 62, "the nodes have them all")
+}
+
+func TestClustersThatCannotBe(t *testing.T) {
+	tests := map[string]struct {
+		change func(*api.ClusterSpec)
+		says   string
+	}{
+		"of a template version not known": {func(s *api.ClusterSpec) { s.TemplateVersion = "v0" }, `spec.templateVersion: "v0" is not one of v1`},
+		"with a support type not known":   {func(s *api.ClusterSpec) { s.ControlPlane.SupportType = "Eternal" }, "spec.controlPlane.supportType"},
+		"with a principal twice": {func(s *api.ClusterSpec) {
+			s.ControlPlane.Access = []api.AccessEntry{{PrincipalARN: "arn:a"}, {PrincipalARN: "arn:a"}}
+		}, "access[1].principalARN"},
+		"with an entry for drover's own role": {func(s *api.ClusterSpec) {
+			s.ControlPlane.Access = []api.AccessEntry{{PrincipalARN: "arn:aws:iam::111122223333:role/drover-eu-central-1-join"}}
+		}, "access[0].principalARN"},
+		"with an add-on twice": {func(s *api.ClusterSpec) { s.Addons = append(s.Addons, s.Addons[0]) }, "vpc-cni is there twice"},
+		"with a pool twice":    {func(s *api.ClusterSpec) { s.Pools = append(s.Pools, s.Pools[0]) }, "stack pool-workers"},
+		"with a CSI driver that has no permission": {func(s *api.ClusterSpec) {
+			s.Addons = []api.Addon{{Name: "aws-ebs-csi-driver", Version: "v1"}}
+		}, "add eks-pod-identity-agent"},
+		"with a template of more than a megabyte": {func(s *api.ClusterSpec) {
+			s.Addons[0].Configuration = map[string]any{"x": strings.Repeat("x", MaxTemplate)}
+		}, "stack addons: its template has 100"},
+		"with a reference that CloudFormation would resolve": {func(s *api.ClusterSpec) {
+			s.Tags = map[string]string{"a": "{{resolve:secretsmanager:x}}"}
+		}, "{{resolve:"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := resolve(t, smallCluster())
+			tt.change(&in.Resolved.Spec)
+			_, err := Render(in)
+			require.ErrorContains(t, err, tt.says)
+		})
+	}
+}
+
+// section is a part of a stack's template.
+func section(t testing.TB, stack Stack, name string) map[string]any {
+	t.Helper()
+	var body map[string]any
+	require.NoError(t, yaml.Unmarshal(stack.Template, &body))
+	part, _ := body[name].(map[string]any)
+	return part
+}
