@@ -27,10 +27,6 @@ type options struct {
 // The context key "architecture" (arm64 when absent, or x86_64) chooses what the functions run on: the local account
 // needs that of its host. Nothing else in the template depends on it.
 func newApp(o options) (awscdk.App, error) {
-	// jsii would print a page about Node releases on every synthesis.
-	if err := os.Setenv("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "1"); err != nil {
-		return nil, fmt.Errorf("environment: %w", err)
-	}
 	context := map[string]any{
 		// Findings of the default rules are errors, not warnings.
 		"@aws-cdk/core:validateAgainstDefaultRules": true,

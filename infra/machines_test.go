@@ -3,18 +3,51 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
 )
 
-// machineNames and their goldens in testdata/machines, which the interpreter's tests run.
+// machineGoldens are in testdata/machines, with the tests' ARNs: the interpreter of the local account is tested on them.
 var machineGoldens = map[string]string{
 	convergeMachine: "converge",
 	joinMachine:     "join-node",
+}
+
+// aslState of a machine, as far as the tests look at it.
+type aslState struct {
+	Type, Resource string
+	Next, Default  string
+	End            bool
+	TimeoutSeconds int
+	Arguments      map[string]any
+	Retry          []struct {
+		ErrorEquals     []string
+		JitterStrategy  string
+		MaxDelaySeconds int
+		MaxAttempts     int
+	}
+	Catch []struct {
+		ErrorEquals []string
+		Next        string
+		Assign      map[string]any
+	}
+	Choices       []struct{ Next string }
+	Assign        map[string]any
+	Error         string
+	ItemProcessor struct{ States map[string]aslState }
 }
 
 // definition of a machine with the tests' ARNs, indented.
@@ -25,6 +58,20 @@ func definition(t *testing.T, machine string) []byte {
 	require.NoError(t, json.Indent(&out, []byte(properties["DefinitionString"].(string)), "", "  "))
 	out.WriteByte('\n')
 	return out.Bytes()
+}
+
+// eachState visits the states of a machine; outer is the Map that a state is in, or nil.
+func eachState(t *testing.T, machine string, visit func(name string, s aslState, outer *aslState)) {
+	t.Helper()
+	var parsed struct{ States map[string]aslState }
+	require.NoError(t, json.Unmarshal(definition(t, machine), &parsed))
+	for _, name := range slices.Sorted(maps.Keys(parsed.States)) {
+		s := parsed.States[name]
+		visit(name, s, nil)
+		for _, inner := range slices.Sorted(maps.Keys(s.ItemProcessor.States)) {
+			visit(inner, s.ItemProcessor.States[inner], &s)
+		}
+	}
 }
 
 func TestMachinesAreTheirGoldens(t *testing.T) {
@@ -39,6 +86,273 @@ func TestMachinesAreTheirGoldens(t *testing.T) {
 			require.NoError(t, err)
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("run make golden and review the difference (-golden +synthesized):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMachinesAreValidASL(t *testing.T) {
+	validator := filepath.Join("node_modules", ".bin", "asl-validator")
+	require.FileExists(t, validator, "the Node tools are missing: npm ci --prefix infra")
+	for machine := range machineGoldens {
+		path := filepath.Join(t.TempDir(), "machine.json")
+		require.NoError(t, os.WriteFile(path, definition(t, machine), 0o600))
+		out, err := exec.Command(validator, "--json-path", path).CombinedOutput()
+		require.NoError(t, err, "%s: %s", machine, out)
+	}
+}
+
+func TestEveryTaskEndsAndEveryErrorGoesSomewhere(t *testing.T) {
+	catches := func(s *aslState) bool {
+		return s != nil && slices.ContainsFunc(s.Catch, func(c struct {
+			ErrorEquals []string
+			Next        string
+			Assign      map[string]any
+		}) bool {
+			return slices.Equal(c.ErrorEquals, []string{"States.ALL"}) && c.Next != ""
+		})
+	}
+	for machine := range machineGoldens {
+		eachState(t, machine, func(name string, s aslState, outer *aslState) {
+			switch s.Type {
+			case "Task":
+				require.Positive(t, s.TimeoutSeconds, "%s has no timeout", name)
+				require.True(t, catches(&s) || catches(outer), "%s: its errors go nowhere", name)
+			case "Map":
+				require.True(t, catches(&s), "%s: its errors go nowhere", name)
+			}
+		})
+	}
+}
+
+func TestTasksGiveFunctionsTheirTime(t *testing.T) {
+	timeouts := make(map[string]float64)
+	for _, f := range synthesized.ofType("AWS::Lambda::Function") {
+		timeouts[f["FunctionName"].(string)] = f["Timeout"].(float64)
+	}
+	for machine := range machineGoldens {
+		eachState(t, machine, func(name string, s aslState, _ *aslState) {
+			if arn, ok := s.Arguments["FunctionName"].(string); ok {
+				function := arn[strings.LastIndex(arn, ":")+1:]
+				require.Greater(t, float64(s.TimeoutSeconds), timeouts[function], "%s ends before Lambda stops %s", name, function)
+			}
+		})
+	}
+}
+
+// Retries are for what may pass: the faults that say so, and the errors of the Lambda service itself.
+func TestRetries(t *testing.T) {
+	want := append(fault.Retryable(),
+		"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException")
+	for machine := range machineGoldens {
+		eachState(t, machine, func(name string, s aslState, _ *aslState) {
+			if s.Type != "Task" {
+				require.Empty(t, s.Retry, name)
+				return
+			}
+			require.Len(t, s.Retry, 1, name)
+			r := s.Retry[0]
+			require.Equal(t, "FULL", r.JitterStrategy, name)
+			require.Positive(t, r.MaxDelaySeconds, name)
+			require.Positive(t, r.MaxAttempts, name)
+			if name == "Abandon the instance" {
+				// The last chance to end a hook. The call is AWS's own, whose errors have no names of ours.
+				require.Equal(t, []string{"States.TaskFailed", "States.Timeout"}, r.ErrorEquals)
+				return
+			}
+			require.Equal(t, want, r.ErrorEquals, name)
+		})
+	}
+}
+
+// The error names in the machines are the names of the faults: a renamed type must not leave a Retry or Fail that never matches.
+func TestErrorNamesAreFaults(t *testing.T) {
+	known := map[string]bool{notConverged: true}
+	for _, f := range fault.All() {
+		known[fault.Name(f)] = true
+		require.Equal(t, reflect.TypeOf(f).Elem().Name(), fault.Name(f))
+	}
+	used := make(map[string]bool)
+	use := func(where string, names ...string) {
+		for _, name := range names {
+			if name == "" || strings.HasPrefix(name, "States.") || strings.HasPrefix(name, "Lambda.") {
+				continue
+			}
+			require.Contains(t, known, name, "%s names an error that is no fault", where)
+			used[name] = true
+		}
+	}
+	for machine := range machineGoldens {
+		eachState(t, machine, func(name string, s aslState, _ *aslState) {
+			for _, r := range s.Retry {
+				use(name, r.ErrorEquals...)
+			}
+			for _, c := range s.Catch {
+				use(name, c.ErrorEquals...)
+			}
+			use(name, s.Error)
+		})
+	}
+	for _, f := range fault.Retryable() {
+		require.Contains(t, used, f, "a fault says that it may be retried, and no machine does")
+	}
+}
+
+// What the machines send is what the functions read, field by field.
+func TestPayloadsAreTheEvents(t *testing.T) {
+	fields := func(v any) []string {
+		var out []string
+		for i := range reflect.TypeOf(v).NumField() {
+			name, _, _ := strings.Cut(reflect.TypeOf(v).Field(i).Tag.Get("json"), ",")
+			out = append(out, name)
+		}
+		slices.Sort(out)
+		return out
+	}
+	want := map[string][]string{
+		"drover-plan":    fields(events.PlanRequest{}),
+		"drover-change":  fields(events.ChangeRequest{}),
+		"drover-prepare": fields(events.PrepareRequest{}),
+		"drover-report":  fields(events.ReportRequest{}),
+	}
+	var stages []string
+	eachState(t, convergeMachine, func(name string, s aslState, outer *aslState) {
+		if payload, ok := s.Arguments["Payload"].(map[string]any); ok {
+			arn := s.Arguments["FunctionName"].(string)
+			require.Equal(t, want[arn[strings.LastIndex(arn, ":")+1:]], slices.Sorted(maps.Keys(payload)), name)
+		}
+	})
+	for _, s := range stageTable() {
+		stages = append(stages, s.list)
+	}
+	slices.Sort(stages)
+	require.Equal(t, fields(events.Stages{}), stages, "each stage of a plan has its Map")
+	for _, field := range []string{"outcome", "fence", "planKey", "stages"} {
+		require.Contains(t, fields(events.PlanResult{}), field)
+		require.Contains(t, string(definition(t, convergeMachine)), "$plan."+field)
+	}
+	for _, field := range []string{"again", "failed", "reason"} {
+		require.Contains(t, fields(events.ReportResult{}), field)
+	}
+	for _, outcome := range []events.JoinOutcome{events.JoinReady, events.JoinWaiting, events.JoinGone, events.JoinAbandoned} {
+		require.Contains(t, string(definition(t, joinMachine)), "outcome = '"+string(outcome)+"'")
+	}
+}
+
+// asl-validator does not see a variable that nothing assigns, nor an inner state that assigns an outer one's.
+// https://docs.aws.amazon.com/step-functions/latest/dg/workflow-variables.html
+func TestVariablesAreAssigned(t *testing.T) {
+	variable := regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)(\s*\()?`)
+	for machine := range machineGoldens {
+		assigned := make(map[string]bool)
+		eachState(t, machine, func(name string, s aslState, outer *aslState) {
+			for v := range s.Assign {
+				require.Nil(t, outer, "%s assigns $%s, which is read outside of its Map", name, v)
+				assigned[v] = true
+			}
+			for _, c := range s.Catch {
+				for v := range c.Assign {
+					require.Nil(t, outer, "%s assigns $%s, which is read outside of its Map", name, v)
+					assigned[v] = true
+				}
+			}
+		})
+		for _, match := range variable.FindAllStringSubmatch(string(definition(t, machine)), -1) {
+			if match[1] != "states" && match[2] == "" {
+				require.Contains(t, assigned, match[1], "%s reads $%s, which nothing assigns", machine, match[1])
+			}
+		}
+	}
+}
+
+// jsonata runs JSONata's reference implementation in the version that Step Functions follows.
+func jsonata(t *testing.T, script string, input any) []byte {
+	t.Helper()
+	require.DirExists(t, filepath.Join("node_modules", "jsonata"), "the Node tools are missing: npm ci --prefix infra")
+	body, err := json.Marshal(input)
+	require.NoError(t, err)
+	cmd := exec.Command("node", "-e", script)
+	cmd.Stdin = bytes.NewReader(body)
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	require.NoError(t, err, complaint.String())
+	return out
+}
+
+func TestExpressionsAreJSONata(t *testing.T) {
+	expression := regexp.MustCompile(`"\{% (.*?) %\}"`)
+	var all []string
+	for machine := range machineGoldens {
+		for _, match := range expression.FindAllStringSubmatch(string(definition(t, machine)), -1) {
+			var text string
+			require.NoError(t, json.Unmarshal([]byte(`"`+match[1]+`"`), &text))
+			all = append(all, text)
+			for _, unknown := range []string{"??", "?:", "$eval("} {
+				require.NotContains(t, text, unknown, "Step Functions does not know it")
+			}
+		}
+	}
+	require.NotEmpty(t, all)
+	jsonata(t, `
+		const jsonata = require('jsonata')
+		for (const text of JSON.parse(require('fs').readFileSync(0)))
+			try { jsonata(text) } catch (e) { console.error(text + ': ' + e.message); process.exitCode = 1 }
+	`, all)
+}
+
+// JSONata unwraps lists of one and drops what is not there; the machines must not be surprised by that. The expressions are
+// those of the synthesized definitions.
+func TestExpressionsOnOneAndNone(t *testing.T) {
+	one := []any{map[string]any{"stack": "network", "again": false, "status": "CREATE_COMPLETE"}}
+	failed := []any{map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "no capacity"}}
+	for name, c := range map[string]struct {
+		expression string
+		variables  map[string]any
+		want       any
+	}{
+		"the first outcome of a stack is a list of one": {
+			"$append($results, $states.result)", map[string]any{"results": []any{}, "states": map[string]any{"result": one}}, one,
+		},
+		"a stage without stacks adds nothing": {
+			"$append($results, $states.result)", map[string]any{"results": one, "states": map[string]any{"result": []any{}}}, one,
+		},
+		"no outcome at all is an empty list": {
+			"$append($results, $states.result)", map[string]any{"results": []any{}, "states": map[string]any{"result": []any{}}}, []any{},
+		},
+		"one stack of a stage is a list": {
+			"$plan.stages.network", map[string]any{"plan": map[string]any{"stages": map[string]any{"network": []any{"network"}}}}, []any{"network"},
+		},
+		"no stack of a stage is a list": {
+			"$plan.stages.pools", map[string]any{"plan": map[string]any{"stages": map[string]any{"pools": []any{}}}}, []any{},
+		},
+		"success is no failure":            {"$exists($results[error])", map[string]any{"results": one}, false},
+		"nothing is no failure":            {"$exists($results[error])", map[string]any{"results": []any{}}, false},
+		"a failure is one":                 {"$exists($results[error])", map[string]any{"results": append(failed, one...)}, true},
+		"a timeout has an error, no cause": {strings.Trim(causeOf, "{%} "), map[string]any{"states": map[string]any{"errorOutput": map[string]any{"Error": "States.Timeout"}}}, ""},
+		"an outcome keeps its stack": {
+			"$merge([$states.result, {'stack': $states.input.stack}])",
+			map[string]any{"states": map[string]any{"result": map[string]any{"again": true}, "input": map[string]any{"stack": "pool-a"}}},
+			map[string]any{"again": true, "stack": "pool-a"},
+		},
+		"an answer without again is none": {"$states.input.again = true", map[string]any{"states": map[string]any{"input": map[string]any{}}}, false},
+		"no plan is null":                 {"null", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := false
+			for machine := range machineGoldens {
+				found = found || bytes.Contains(definition(t, machine), []byte("{% "+c.expression+" %}"))
+			}
+			require.True(t, found, "no machine has this expression any more")
+			out := jsonata(t, `
+				const {expression, variables} = JSON.parse(require('fs').readFileSync(0))
+				require('jsonata')(expression).evaluate({}, variables ?? {}).then(v => process.stdout.write(JSON.stringify({v})))
+			`, map[string]any{"expression": c.expression, "variables": c.variables})
+			var got map[string]any
+			require.NoError(t, json.Unmarshal(out, &got))
+			require.Contains(t, got, "v", "the expression gives nothing: Step Functions fails the state")
+			if diff := cmp.Diff(c.want, got["v"]); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/jsii-runtime-go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,11 +28,11 @@ var synthesized template
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(run(m))
+	os.Exit(runTests(m))
 }
 
-func run(m *testing.M) int {
-	defer jsii.Close()
+func runTests(m *testing.M) int {
+	defer end()
 	dir, err := os.MkdirTemp("", "infra")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -67,13 +65,9 @@ func synthesize(dir string, context map[string]any) (out template, err error) {
 	if err != nil {
 		return out, err
 	}
-	// The CDK panics with what it found wrong.
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%v", r)
-		}
-	}()
-	app.Synth(&awscdk.StageSynthesisOptions{})
+	if err := synth(app); err != nil {
+		return out, err
+	}
 	body, err := os.ReadFile(filepath.Join(outdir, "drover.template.json"))
 	if err != nil {
 		return out, err

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the role of clusters may and may not do, decided by the local account's IAM. Each request is one check that AWS makes
+// for a call: an action on a resource with its condition keys.
+func TestClusterRole(t *testing.T) {
+	const (
+		ec2Prefix = "arn:aws:ec2:eu-central-1:111122223333:"
+		role      = "arn:aws:iam::111122223333:role/"
+		key       = "arn:aws:kms:eu-central-1:111122223333:key/1234"
+	)
+	ofCluster := map[string]string{"aws:ResourceTag/drover:cluster": "demo"}
+	forCluster := map[string]string{"aws:RequestTag/drover:cluster": "demo"}
+	passedTo := func(service string) map[string]string { return map[string]string{"iam:PassedToService": service} }
+	attaching := func(policy string) map[string]string {
+		return map[string]string{"iam:PolicyARN": "arn:aws:iam::aws:policy/" + policy}
+	}
+
+	caller, _, err := account(t).AssumeRoleAs(role+"drover-eu-central-1-cloudformation", "AWSCloudFormation", "cloudformation.amazonaws.com")
+	require.NoError(t, err)
+
+	for name, c := range map[string]struct {
+		action, on string
+		context    map[string]string
+		allowed    bool
+	}{
+		"makes a VPC with the cluster's tag":         {"ec2:CreateVpc", ec2Prefix + "vpc/*", forCluster, true},
+		"makes no VPC without":                       {"ec2:CreateVpc", ec2Prefix + "vpc/*", nil, false},
+		"tags the VPC while making it":               {"ec2:CreateTags", ec2Prefix + "vpc/*", map[string]string{"ec2:CreateAction": "CreateVpc"}, true},
+		"tags no VPC of others":                      {"ec2:CreateTags", ec2Prefix + "vpc/vpc-1", forCluster, false},
+		"tags a VPC of a cluster":                    {"ec2:CreateTags", ec2Prefix + "vpc/vpc-1", ofCluster, true},
+		"deletes a VPC of a cluster":                 {"ec2:DeleteVpc", ec2Prefix + "vpc/vpc-1", ofCluster, true},
+		"deletes no VPC of others":                   {"ec2:DeleteVpc", ec2Prefix + "vpc/vpc-1", nil, false},
+		"makes a subnet":                             {"ec2:CreateSubnet", ec2Prefix + "subnet/*", forCluster, true},
+		"makes it in a VPC of a cluster":             {"ec2:CreateSubnet", ec2Prefix + "vpc/vpc-1", ofCluster, true},
+		"makes none in a VPC of others":              {"ec2:CreateSubnet", ec2Prefix + "vpc/vpc-1", nil, false},
+		"makes a NAT gateway":                        {"ec2:CreateNatGateway", ec2Prefix + "natgateway/*", forCluster, true},
+		"with an address of a cluster":               {"ec2:CreateNatGateway", ec2Prefix + "elastic-ip/eipalloc-1", ofCluster, true},
+		"with no address of others":                  {"ec2:CreateNatGateway", ec2Prefix + "elastic-ip/eipalloc-1", nil, false},
+		"writes routes of a cluster":                 {"ec2:CreateRoute", ec2Prefix + "route-table/rtb-1", ofCluster, true},
+		"writes no routes of others":                 {"ec2:CreateRoute", ec2Prefix + "route-table/rtb-1", nil, false},
+		"opens a group of a cluster":                 {"ec2:AuthorizeSecurityGroupIngress", ec2Prefix + "security-group/sg-1", ofCluster, true},
+		"opens no group of others":                   {"ec2:AuthorizeSecurityGroupIngress", ec2Prefix + "security-group/sg-1", nil, false},
+		"makes a launch template":                    {"ec2:CreateLaunchTemplate", ec2Prefix + "launch-template/*", forCluster, true},
+		"adds a version to one of a cluster":         {"ec2:CreateLaunchTemplateVersion", ec2Prefix + "launch-template/lt-1", ofCluster, true},
+		"adds none to one of others":                 {"ec2:CreateLaunchTemplateVersion", ec2Prefix + "launch-template/lt-1", nil, false},
+		"could run instances from a template":        {"ec2:RunInstances", ec2Prefix + "instance/*", map[string]string{"ec2:LaunchTemplate": ec2Prefix + "launch-template/lt-1"}, true},
+		"could run none without":                     {"ec2:RunInstances", ec2Prefix + "instance/*", nil, false},
+		"could run none from a template of others":   {"ec2:RunInstances", ec2Prefix + "launch-template/lt-1", nil, false},
+		"terminates nothing itself":                  {"ec2:TerminateInstances", ec2Prefix + "instance/i-1", ofCluster, false},
+		"makes a group of a pool":                    {"autoscaling:CreateAutoScalingGroup", "arn:aws:autoscaling:eu-central-1:111122223333:autoScalingGroup:*:autoScalingGroupName/drover-demo-pool-a", nil, true},
+		"touches no other group":                     {"autoscaling:DeleteAutoScalingGroup", "arn:aws:autoscaling:eu-central-1:111122223333:autoScalingGroup:*:autoScalingGroupName/web", nil, false},
+		"makes a cluster":                            {"eks:CreateCluster", "arn:aws:eks:eu-central-1:111122223333:cluster/drover-demo", nil, true},
+		"deletes no other cluster":                   {"eks:DeleteCluster", "arn:aws:eks:eu-central-1:111122223333:cluster/demo", nil, false},
+		"changes an add-on":                          {"eks:UpdateAddon", "arn:aws:eks:eu-central-1:111122223333:addon/drover-demo/vpc-cni/1", nil, true},
+		"changes no add-on of others":                {"eks:UpdateAddon", "arn:aws:eks:eu-central-1:111122223333:addon/demo/vpc-cni/1", nil, false},
+		"gives access":                               {"eks:AssociateAccessPolicy", "arn:aws:eks:eu-central-1:111122223333:access-entry/drover-demo/role/111122223333/admin/1", nil, true},
+		"makes a role of a cluster":                  {"iam:CreateRole", role + "drover-demo-control-plane-NodeRole-1", nil, true},
+		"makes no other role":                        {"iam:CreateRole", role + "admin", nil, false},
+		"attaches what nodes need":                   {"iam:AttachRolePolicy", role + "drover-demo-control-plane-NodeRole-1", attaching("AmazonEKSWorkerNodePolicy"), true},
+		"attaches what a driver needs":               {"iam:AttachRolePolicy", role + "drover-demo-addons-Ebs-1", attaching("service-role/AmazonEBSCSIDriverPolicyV2"), true},
+		"attaches nothing mighty":                    {"iam:AttachRolePolicy", role + "drover-demo-control-plane-NodeRole-1", attaching("AdministratorAccess"), false},
+		"passes the cluster's role to EKS":           {"iam:PassRole", role + "drover-demo-control-plane-ClusterRole-1", passedTo("eks.amazonaws.com"), true},
+		"passes the nodes' role to EC2":              {"iam:PassRole", role + "drover-demo-control-plane-NodeRole-1", passedTo("ec2.amazonaws.com"), true},
+		"passes no role to Lambda":                   {"iam:PassRole", role + "drover-demo-control-plane-NodeRole-1", passedTo("lambda.amazonaws.com"), false},
+		"passes none of drover's own roles":          {"iam:PassRole", role + "drover-eu-central-1-change", passedTo("ec2.amazonaws.com"), false},
+		"changes none of drover's own roles":         {"iam:PutRolePolicy", role + "drover-eu-central-1-change", nil, false},
+		"changes not itself":                         {"iam:AttachRolePolicy", role + "drover-eu-central-1-cloudformation", attaching("AmazonEKSClusterPolicy"), false},
+		"makes the service-linked role of EKS":       {"iam:CreateServiceLinkedRole", role + "aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS", map[string]string{"iam:AWSServiceName": "eks.amazonaws.com"}, true},
+		"makes no service-linked role of others":     {"iam:CreateServiceLinkedRole", role + "aws-service-role/rds.amazonaws.com/AWSServiceRoleForRDS", map[string]string{"iam:AWSServiceName": "rds.amazonaws.com"}, false},
+		"makes a provider of an EKS issuer":          {"iam:CreateOpenIDConnectProvider", "arn:aws:iam::111122223333:oidc-provider/oidc.eks.eu-central-1.amazonaws.com/id/ABC", nil, true},
+		"makes no provider of others":                {"iam:CreateOpenIDConnectProvider", "arn:aws:iam::111122223333:oidc-provider/example.com", nil, false},
+		"makes a key with the cluster's tag":         {"kms:CreateKey", "*", forCluster, true},
+		"makes no key without":                       {"kms:CreateKey", "*", nil, false},
+		"schedules the deletion of a cluster's key":  {"kms:ScheduleKeyDeletion", key, ofCluster, true},
+		"deletes no key of others":                   {"kms:ScheduleKeyDeletion", key, nil, false},
+		"lets EKS use any key":                       {"kms:CreateGrant", key, map[string]string{"kms:GrantIsForAWSResource": "true"}, true},
+		"lets nobody else use one":                   {"kms:CreateGrant", key, nil, false},
+		"decrypts nothing":                           {"kms:Decrypt", key, ofCluster, false},
+		"makes the log group":                        {"logs:CreateLogGroup", "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/eks/drover-demo/cluster", nil, true},
+		"deletes no log group of drover's functions": {"logs:DeleteLogGroup", "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/lambda/drover-plan", nil, false},
+		"reads no state":                             {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/plans/1", nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := caller.Authorize(c.action, c.on, c.context)
+			if c.allowed {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, "not authorized")
+			}
+		})
+	}
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/clock"
+	"github.com/drover-run/drover/local/iam"
+)
+
+// statement of a synthesized policy.
+type statement struct {
+	Effect    string
+	Action    oneOrMany
+	Resource  oneOrMany
+	Condition map[string]map[string]any
+}
+
+type oneOrMany []string
+
+func (o *oneOrMany) UnmarshalJSON(body []byte) error {
+	if body[0] == '"' {
+		*o = make([]string, 1)
+		return json.Unmarshal(body, &(*o)[0])
+	}
+	return json.Unmarshal(body, (*[]string)(o))
+}
+
+// statements of a policy document.
+func statements(t *testing.T, document any) []statement {
+	t.Helper()
+	body, err := json.Marshal(document)
+	require.NoError(t, err)
+	var policy struct{ Statement []statement }
+	require.NoError(t, json.Unmarshal(body, &policy))
+	return policy.Statement
+}
+
+// policies lists every identity policy of the template by the role or policy it is in.
+func policies(t *testing.T) map[string][]statement {
+	t.Helper()
+	out := make(map[string][]statement)
+	for _, role := range synthesized.ofType("AWS::IAM::Role") {
+		inline, _ := role["Policies"].([]any)
+		for _, p := range inline {
+			name := role["RoleName"].(string)
+			out[name] = append(out[name], statements(t, p.(map[string]any)["PolicyDocument"])...)
+		}
+	}
+	for _, p := range synthesized.ofType("AWS::IAM::ManagedPolicy") {
+		out[p["ManagedPolicyName"].(string)] = statements(t, p["PolicyDocument"])
+	}
+	return out
+}
+
+// short spells ARNs of the tests' account as the tables below do.
+var short = strings.NewReplacer(
+	"arn:aws:s3:::drover-specs-111122223333-eu-central-1", "specs",
+	"arn:aws:s3:::drover-state-111122223333-eu-central-1", "state",
+	"arn:aws:cloudformation:eu-central-1:111122223333:", "",
+	"arn:aws:autoscaling:eu-central-1:111122223333:", "",
+	"arn:aws:states:eu-central-1:111122223333:", "",
+	"arn:aws:lambda:eu-central-1:111122223333:", "",
+	"arn:aws:eks:eu-central-1:111122223333:", "",
+	"arn:aws:logs:eu-central-1:111122223333:", "",
+	"arn:aws:sqs:eu-central-1:111122223333:", "",
+	"arn:aws:sns:eu-central-1:111122223333:", "",
+	"arn:aws:kms:eu-central-1:111122223333:", "",
+	"arn:aws:iam::111122223333:", "",
+)
+
+// What every function's role holds besides its own calls.
+func runtime(step string) []string {
+	return []string{
+		"logs:CreateLogStream on log-group:/aws/lambda/drover-" + step + ":*",
+		"logs:PutLogEvents on log-group:/aws/lambda/drover-" + step + ":*",
+		"xray:PutTelemetryRecords on *",
+		"xray:PutTraceSegments on *",
+	}
+}
+
+func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
+	const failed = "sqs:SendMessage on drover-dead-letters"
+	resume := []string{
+		"states:SendTaskSuccess on stateMachine:drover-converge", "states:SendTaskFailure on stateMachine:drover-converge",
+	}
+	for step, want := range map[string][]string{
+		"admit": {
+			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
+			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
+			"states:StartExecution on stateMachine:drover-converge", failed,
+		},
+		"plan": {
+			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*", "s3:ListBucket on specs",
+			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*",
+			"s3:GetObject on state/releases/*", "s3:PutObject on state/releases/*",
+			"s3:GetObject on state/templates/*", "s3:PutObject on state/templates/*",
+			"s3:GetObject on state/userdata/*", "s3:PutObject on state/userdata/*",
+			"s3:GetObject on state/plans/*", "s3:PutObject on state/plans/*",
+			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "s3:ListBucket on state",
+			"states:DescribeExecution on execution:drover-converge:*",
+			"cloudformation:DescribeStacks on stack/drover-*", "tag:GetResources on *", "eks:DescribeClusterVersions on *",
+		},
+		"change": append([]string{
+			"s3:GetObject on state/plans/*", "s3:GetObject on state/templates/*", "s3:GetObject on state/leases/*",
+			"s3:GetObject on state/waiters/*", "s3:PutObject on state/waiters/*", "s3:DeleteObject on state/waiters/*",
+			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
+			"cloudformation:DescribeStacks on stack/drover-*", "cloudformation:DescribeStackEvents on stack/drover-*",
+			"cloudformation:CreateChangeSet on stack/drover-*", "cloudformation:DescribeChangeSet on stack/drover-*",
+			"cloudformation:ExecuteChangeSet on stack/drover-*", "cloudformation:DeleteChangeSet on stack/drover-*",
+			"cloudformation:DeleteStack on stack/drover-*", "cloudformation:UpdateTerminationProtection on stack/drover-*",
+			"cloudformation:TagResource on stack/drover-*", "cloudformation:UntagResource on stack/drover-*",
+			"iam:PassRole on role/drover-eu-central-1-cloudformation if StringEquals iam:PassedToService",
+		}, resume...),
+		"stackevent": append([]string{
+			"s3:GetObject on state/waiters/*", "s3:DeleteObject on state/waiters/*",
+			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
+			"cloudformation:DescribeStackEvents on stack/drover-*", failed,
+		}, resume...),
+		"prepare": {"eks:DescribeCluster on cluster/drover-*"},
+		"join": {
+			"eks:DescribeCluster on cluster/drover-*",
+			"autoscaling:CompleteLifecycleAction on autoScalingGroup:*:autoScalingGroupName/drover-*",
+			"autoscaling:DescribeAutoScalingInstances on *",
+		},
+		"report": {
+			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
+			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*",
+			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "s3:ListBucket on state",
+			"sns:Publish on drover-notices", "kms:GenerateDataKey on key/NoticesKey", "kms:Decrypt on key/NoticesKey",
+		},
+		"sweep": append([]string{
+			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
+			"s3:GetObject on state/waiters/*", "s3:DeleteObject on state/waiters/*",
+			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
+			"cloudformation:DescribeStacks on stack/drover-*", "cloudformation:DescribeStackEvents on stack/drover-*",
+			"states:StartExecution on stateMachine:drover-converge", failed,
+		}, resume...),
+	} {
+		t.Run(step, func(t *testing.T) {
+			want = append(want, runtime(step)...)
+			slices.Sort(want)
+			role := synthesized.named(t, "AWS::IAM::Role", "RoleName", "drover-eu-central-1-"+step)
+			require.NotContains(t, role, "ManagedPolicyArns")
+			require.Equal(t, "drover-eu-central-1-"+step, roleOf(t, step))
+			if diff := cmp.Diff(want, granted(policies(t)["drover-eu-central-1-"+step])); diff != "" {
+				t.Errorf("-wanted +granted:\n%s", diff)
+			}
+		})
+	}
+}
+
+// roleOf is the name of the role that a function runs as.
+func roleOf(t *testing.T, step string) string {
+	t.Helper()
+	arn := synthesized.named(t, "AWS::Lambda::Function", "FunctionName", "drover-"+step)["Role"].(string)
+	return arn[strings.LastIndex(arn, "/")+1:]
+}
+
+// granted spells statements as one line an action and resource.
+func granted(list []statement) []string {
+	var out []string
+	for _, s := range list {
+		for _, action := range s.Action {
+			for _, on := range s.Resource {
+				line := action + " on " + short.Replace(on)
+				for operator, keys := range s.Condition {
+					for key := range keys {
+						line += " if " + operator + " " + key
+					}
+				}
+				if s.Effect != "Allow" {
+					line = s.Effect + " " + line
+				}
+				out = append(out, line)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// withoutResources are mutating actions for which AWS knows no resource, with the reason why drover's roles hold them.
+var withoutResources = map[string]string{
+	"xray:PutTraceSegments":    "tracing",
+	"xray:PutTelemetryRecords": "tracing",
+	"logs:CreateLogDelivery":   "Step Functions delivers the logs of machines",
+	"logs:UpdateLogDelivery":   "Step Functions delivers the logs of machines",
+	"logs:DeleteLogDelivery":   "Step Functions delivers the logs of machines",
+	"logs:PutResourcePolicy":   "Step Functions delivers the logs of machines",
+	"kms:CreateKey":            "a key that does not exist has no ARN; only with a cluster's tag",
+}
+
+func TestNoMutatingActionIsGrantedOnEverything(t *testing.T) {
+	reads := func(action string) bool {
+		_, name, _ := strings.Cut(action, ":")
+		return strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List") || strings.HasPrefix(name, "Describe")
+	}
+	for role, list := range policies(t) {
+		for _, s := range list {
+			for _, action := range s.Action {
+				require.NotContains(t, action, "*", "%s: actions are written out", role)
+				for _, on := range s.Resource {
+					if on == "*" && !reads(action) {
+						require.Contains(t, withoutResources, action, "%s may %s on everything", role, action)
+					}
+					if action == "kms:CreateKey" {
+						require.NotEmpty(t, s.Condition)
+					}
+					if on != "*" {
+						require.True(t, strings.HasPrefix(on, "arn:aws:"), "%s: %s is no ARN", role, on)
+						require.NotContains(t, strings.SplitN(on, ":", 6)[2], "*", "%s: %s names its service", role, on)
+						require.NotEqual(t, "*", strings.SplitN(on, ":", 6)[5], "%s: %s names no resource", role, on)
+					}
+				}
+			}
+		}
+	}
+}
+
+// account is the local account's IAM with the synthesized roles and policies.
+func account(t *testing.T) *iam.Service {
+	t.Helper()
+	s := iam.New(testAccount, testRegion, &clock.Clock{})
+	body := func(document any) string {
+		text, err := json.Marshal(document)
+		require.NoError(t, err)
+		return string(text)
+	}
+	arns := make(map[string]string)
+	for id, p := range synthesized.ofType("AWS::IAM::ManagedPolicy") {
+		made, err := s.CreatePolicy(iam.ManagedPolicy{Name: p["ManagedPolicyName"].(string), Path: "/", Document: body(p["PolicyDocument"])})
+		require.NoError(t, err)
+		arns[id] = made.ARN
+	}
+	for id, r := range synthesized.ofType("AWS::IAM::Role") {
+		role := iam.Role{
+			Name: r["RoleName"].(string), Path: "/", MaxSession: time.Hour, TrustDocument: body(r["AssumeRolePolicyDocument"]), Inline: map[string]string{},
+		}
+		inline, _ := r["Policies"].([]any)
+		for _, p := range inline {
+			role.Inline[p.(map[string]any)["PolicyName"].(string)] = body(p.(map[string]any)["PolicyDocument"])
+		}
+		_, err := s.CreateRole(role)
+		require.NoError(t, err)
+		for name, document := range role.Inline {
+			require.NoError(t, s.PutRolePolicy(role.Name, name, document))
+		}
+		attached, _ := synthesized.Resources[id].Properties["ManagedPolicyArns"].([]any)
+		for _, p := range attached {
+			require.NoError(t, s.AttachRolePolicy(role.Name, arns[p.(map[string]any)["Ref"].(string)]))
+		}
+	}
+	return s
+}
+
+func TestRolesAreAssumedByTheirServicesAlone(t *testing.T) {
+	services := map[string]string{
+		"cloudformation": "cloudformation.amazonaws.com",
+		"converge":       "states.amazonaws.com",
+		"join-node":      "states.amazonaws.com",
+		"events":         "events.amazonaws.com",
+		"scheduler":      "scheduler.amazonaws.com",
+	}
+	for _, f := range functionTable {
+		services[f.step] = "lambda.amazonaws.com"
+	}
+	s := account(t)
+	require.Len(t, s.Roles(), len(services), "a role without an expectation")
+	for step, service := range services {
+		arn := "arn:aws:iam::" + testAccount + ":role/drover-eu-central-1-" + step
+		_, _, err := s.AssumeRoleAs(arn, "test", service)
+		require.NoError(t, err, step)
+		for _, other := range []string{"ec2.amazonaws.com", "lambda.amazonaws.com", "states.amazonaws.com"} {
+			if other != service {
+				_, _, err := s.AssumeRoleAs(arn, "test", other)
+				require.Error(t, err, "%s must not be assumed by %s", step, other)
+			}
+		}
+	}
+	// A service that acts for somebody else's account.
+	elsewhere := iam.New("999999999999", testRegion, &clock.Clock{})
+	for _, r := range s.Roles() {
+		if strings.HasSuffix(r.Name, "-cloudformation") {
+			continue // CloudFormation says no account: see the role.
+		}
+		made, err := elsewhere.CreateRole(r)
+		require.NoError(t, err)
+		_, _, err = elsewhere.AssumeRoleAs(elsewhere.RoleARN(made), "test", services[strings.TrimPrefix(made.Name, "drover-eu-central-1-")])
+		require.Error(t, err, "%s trusts other accounts", r.Name)
+	}
+}
+
+// Limits of IAM, in characters without white space, in the region and partition whose names are longest.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html#reference_iam-quotas-entity-length
+func TestPoliciesFit(t *testing.T) {
+	length := func(document any) int {
+		body, err := json.Marshal(document)
+		require.NoError(t, err)
+		longest := strings.NewReplacer("arn:aws:", "arn:aws-us-gov:", testRegion, "ap-southeast-1").Replace(string(body))
+		return len(longest)
+	}
+	for _, p := range synthesized.ofType("AWS::IAM::ManagedPolicy") {
+		require.LessOrEqual(t, length(p["PolicyDocument"]), 6144, p["ManagedPolicyName"])
+	}
+	for _, r := range synthesized.ofType("AWS::IAM::Role") {
+		require.LessOrEqual(t, len(r["RoleName"].(string)), 64)
+		if r["Policies"] != nil {
+			require.LessOrEqual(t, length(r["Policies"]), 10240, r["RoleName"])
+		}
+	}
+}
