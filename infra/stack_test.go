@@ -1,0 +1,250 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/iam"
+)
+
+// The resource types that the local account provides for drover's own stack. No custom resource is among them.
+func TestStackKeepsToKnownTypes(t *testing.T) {
+	known := []string{
+		"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::Events::Rule",
+		"AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::KMS::Key",
+		"AWS::Lambda::EventInvokeConfig", "AWS::Lambda::Function", "AWS::Lambda::Permission", "AWS::Logs::LogGroup",
+		"AWS::S3::Bucket", "AWS::S3::BucketPolicy", "AWS::SNS::Topic", "AWS::SNS::TopicPolicy", "AWS::SQS::Queue", "AWS::SQS::QueuePolicy",
+		"AWS::Scheduler::Schedule", "AWS::Scheduler::ScheduleGroup", "AWS::StepFunctions::StateMachine",
+	}
+	for id, r := range synthesized.Resources {
+		require.Contains(t, known, r.Type, id)
+	}
+	require.Empty(t, synthesized.Parameters, "whoever deploys must not be asked for anything")
+	require.Empty(t, synthesized.Rules)
+}
+
+// On other processors the local account runs the same stack: whatever differed would not have been tested there.
+func TestArchitectureChangesNothingElse(t *testing.T) {
+	other, err := synthesize(t.TempDir(), map[string]any{"architecture": "x86_64"})
+	require.NoError(t, err)
+	require.Equal(t, slices.Sorted(maps.Keys(synthesized.Resources)), slices.Sorted(maps.Keys(other.Resources)))
+	for id, r := range synthesized.Resources {
+		o := other.Resources[id]
+		if r.Type == "AWS::Lambda::Function" {
+			require.Equal(t, []any{"arm64"}, r.Properties["Architectures"])
+			require.Equal(t, []any{"x86_64"}, o.Properties["Architectures"])
+			ours, theirs := r.Properties["Code"].(map[string]any), o.Properties["Code"].(map[string]any)
+			require.NotEqual(t, ours["S3Key"], theirs["S3Key"])
+			theirs["S3Key"] = ours["S3Key"]
+			o.Properties["Architectures"] = r.Properties["Architectures"]
+		}
+		if diff := cmp.Diff(r, o); diff != "" {
+			t.Errorf("%s (-arm64 +x86_64):\n%s", id, diff)
+		}
+	}
+}
+
+func TestSynthesisRefuses(t *testing.T) {
+	t.Run("an architecture that Lambda does not have", func(t *testing.T) {
+		_, err := newApp(options{functions: t.TempDir(), outdir: t.TempDir(), context: map[string]any{"architecture": "riscv64"}})
+		require.EqualError(t, err, `context "architecture" is riscv64: must be arm64 or x86_64`)
+	})
+	t.Run("a function that is not compiled", func(t *testing.T) {
+		_, err := newApp(options{functions: t.TempDir(), outdir: t.TempDir()})
+		require.ErrorContains(t, err, "function admit is not compiled")
+		require.ErrorIs(t, err, os.ErrNotExist)
+	})
+	// The validation is a plugin: it must be there, and its findings must be errors.
+	for name, c := range map[string]struct{ kind, property, complaint string }{
+		"a property that does not exist": {"AWS::SQS::Queue", "VisibilityTimeOut", "VisibilityTimeOut"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			_, err := synthesize(dir, nil)
+			require.NoError(t, err)
+			app, err := newApp(options{functions: filepath.Join(dir, "functions"), outdir: filepath.Join(dir, "other")})
+			require.NoError(t, err)
+			stack := app.Node().FindChild(jsii.String("drover")).(awscdk.Stack)
+			awscdk.NewCfnResource(stack, jsii.String("Wrong"), &awscdk.CfnResourceProps{
+				Type: jsii.String(c.kind), Properties: &map[string]any{c.property: 1},
+			})
+			require.ErrorContains(t, synth(app), "alidation")
+			report, err := os.ReadFile(filepath.Join(dir, "other", "validation-report.json"))
+			require.NoError(t, err)
+			require.Contains(t, string(report), c.complaint)
+		})
+	}
+}
+
+func TestFunctions(t *testing.T) {
+	groups := synthesized.ofType("AWS::Logs::LogGroup")
+	for _, f := range synthesized.ofType("AWS::Lambda::Function") {
+		name := f["FunctionName"].(string)
+		require.Equal(t, "provided.al2023", f["Runtime"], name)
+		require.Equal(t, "bootstrap", f["Handler"], name)
+		require.Equal(t, map[string]any{"Mode": "Active"}, f["TracingConfig"], name)
+		require.Equal(t, map[string]any{"LogFormat": "JSON", "LogGroup": "/aws/lambda/" + name}, f["LoggingConfig"], name)
+		require.NotContains(t, f, "ReservedConcurrentExecutions", name)
+		env := f["Environment"].(map[string]any)["Variables"].(map[string]any)
+		require.Equal(t, "drover-specs-111122223333-eu-central-1", env["DROVER_SPECS_BUCKET"], name)
+		require.Equal(t, "drover-state-111122223333-eu-central-1", env["DROVER_STATE_BUCKET"], name)
+		require.Equal(t, testAccount, env["DROVER_ACCOUNT"], name)
+		require.Equal(t, testPartition, env["DROVER_PARTITION"], name)
+	}
+	env := func(step string) map[string]any {
+		f := synthesized.named(t, "AWS::Lambda::Function", "FunctionName", "drover-"+step)
+		return f["Environment"].(map[string]any)["Variables"].(map[string]any)
+	}
+	converge := "arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge"
+	require.Equal(t, converge, env("admit")["DROVER_CONVERGE_ARN"])
+	require.Equal(t, converge, env("sweep")["DROVER_CONVERGE_ARN"])
+	require.Equal(t, "arn:aws:sns:eu-central-1:111122223333:drover-notices", env("report")["DROVER_TOPIC_ARN"])
+	require.Equal(t, "arn:aws:iam::111122223333:role/drover-eu-central-1-cloudformation", env("change")["DROVER_CLOUDFORMATION_ROLE_ARN"])
+	for id, g := range groups {
+		require.Positive(t, g["RetentionInDays"], "%s keeps logs for ever", id)
+	}
+	for _, m := range synthesized.ofType("AWS::StepFunctions::StateMachine") {
+		require.Equal(t, map[string]any{"Enabled": true}, m["TracingConfiguration"])
+		logging := m["LoggingConfiguration"].(map[string]any)
+		require.Contains(t, []any{"ERROR", "ALL"}, logging["Level"])
+		destination, err := json.Marshal(logging["Destinations"])
+		require.NoError(t, err)
+		require.Contains(t, string(destination), "log-group:/aws/vendedlogs/states/"+m["StateMachineName"].(string))
+	}
+}
+
+// resourcePolicy of a kind, whose resource property names the resource.
+func resourcePolicy(t *testing.T, kind, property, name string) *iam.Policy {
+	t.Helper()
+	policy, _, err := iam.ParsePolicyValue(synthesized.named(t, kind, property, name)["PolicyDocument"], true)
+	require.NoError(t, err)
+	return policy
+}
+
+func TestBuckets(t *testing.T) {
+	specs, state := "drover-specs-111122223333-eu-central-1", "drover-state-111122223333-eu-central-1"
+	for _, name := range []string{specs, state} {
+		bucket := synthesized.named(t, "AWS::S3::Bucket", "BucketName", name)
+		require.Equal(t, map[string]any{"Status": "Enabled"}, bucket["VersioningConfiguration"])
+		require.Equal(t, map[string]any{
+			"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
+		}, bucket["PublicAccessBlockConfiguration"])
+		require.NotEmpty(t, bucket["BucketEncryption"])
+	}
+	for id, r := range synthesized.Resources {
+		if r.Type == "AWS::S3::Bucket" {
+			require.Equal(t, "Retain", r.DeletionPolicy, id)
+			require.Equal(t, "Retain", r.UpdateReplacePolicy, id)
+		}
+	}
+	require.Equal(t, map[string]any{"EventBridgeConfiguration": map[string]any{"EventBridgeEnabled": true}},
+		synthesized.named(t, "AWS::S3::Bucket", "BucketName", specs)["NotificationConfiguration"])
+
+	role := func(step string) iam.Principal {
+		return iam.Principal{
+			ARN:     "arn:aws:sts::111122223333:assumed-role/drover-eu-central-1-" + step + "/test",
+			RoleARN: "arn:aws:iam::111122223333:role/drover-eu-central-1-" + step, Account: testAccount,
+		}
+	}
+	admin := iam.Principal{ARN: "arn:aws:iam::111122223333:user/admin", Account: testAccount}
+	node := iam.Principal{
+		ARN: "arn:aws:sts::111122223333:assumed-role/drover-demo-control-plane-NodeRole-1/i-1", Account: testAccount,
+		RoleARN: "arn:aws:iam::111122223333:role/drover-demo-control-plane-NodeRole-1",
+	}
+	for name, c := range map[string]struct {
+		who         iam.Principal
+		action, key string
+		bucket, tls string
+		denied      bool
+	}{
+		"a person writes a spec":         {admin, "s3:PutObject", "clusters/demo.yaml", specs, "true", false},
+		"but not in the clear":           {admin, "s3:PutObject", "clusters/demo.yaml", specs, "false", true},
+		"plan writes a template":         {role("plan"), "s3:PutObject", "templates/1.yaml", state, "true", false},
+		"report writes the status":       {role("report"), "s3:PutObject", "status/clusters/demo.json", state, "true", false},
+		"a person writes no status":      {admin, "s3:PutObject", "status/clusters/demo.json", state, "true", true},
+		"a person reads the status":      {admin, "s3:GetObject", "status/clusters/demo.json", state, "true", false},
+		"a person deletes no version":    {admin, "s3:DeleteObjectVersion", "leases/demo.json", state, "true", true},
+		"a node reads its configuration": {node, "s3:GetObject", "userdata/1", state, "true", false},
+		"a node writes nothing":          {node, "s3:PutObject", "userdata/1", state, "true", true},
+		"a function that reads only":     {role("prepare"), "s3:PutObject", "status/clusters/demo.json", state, "true", true},
+		"nothing is read in the clear":   {role("plan"), "s3:GetObject", "templates/1.yaml", state, "false", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			context := map[string]string{"aws:SecureTransport": c.tls, "aws:PrincipalArn": c.who.ARN}
+			if c.who.RoleARN != "" {
+				context["aws:PrincipalArn"] = c.who.RoleARN
+			}
+			got := iam.EvaluateResourcePolicy(resourcePolicy(t, "AWS::S3::BucketPolicy", "Bucket", c.bucket), c.who, c.action, "arn:aws:s3:::"+c.bucket+"/"+c.key, context)
+			require.Equal(t, c.denied, got == iam.Denied)
+		})
+	}
+}
+
+// What content addresses name may be in use for years: only plans and what drover replaced itself expire.
+func TestNothingInUseExpires(t *testing.T) {
+	for _, bucket := range synthesized.ofType("AWS::S3::Bucket") {
+		for _, each := range bucket["LifecycleConfiguration"].(map[string]any)["Rules"].([]any) {
+			rule := each.(map[string]any)
+			if _, expires := rule["ExpirationInDays"]; expires {
+				require.Equal(t, "plans/", rule["Prefix"])
+			}
+			require.NotContains(t, rule, "ExpirationDate")
+		}
+	}
+}
+
+func TestAlarmsReachPeople(t *testing.T) {
+	const topic = "arn:aws:sns:eu-central-1:111122223333:drover-notices"
+	watched := make(map[string]bool)
+	for _, alarm := range synthesized.ofType("AWS::CloudWatch::Alarm") {
+		require.Equal(t, []any{topic}, alarm["AlarmActions"], alarm["AlarmName"])
+		require.Equal(t, []any{topic}, alarm["OKActions"], alarm["AlarmName"])
+		require.Equal(t, "notBreaching", alarm["TreatMissingData"], alarm["AlarmName"])
+		for _, each := range alarm["Dimensions"].([]any) {
+			value := each.(map[string]any)["Value"].(string)
+			watched[alarm["MetricName"].(string)+" of "+value[strings.LastIndex(value, ":")+1:]] = true
+		}
+	}
+	for _, f := range functionTable {
+		require.Contains(t, watched, "Errors of drover-"+f.step)
+		require.Contains(t, watched, "Throttles of drover-"+f.step)
+	}
+	for machine := range machineGoldens {
+		for _, metric := range []string{"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"} {
+			require.Contains(t, watched, metric+" of "+machine)
+		}
+	}
+	require.Contains(t, watched, "ApproximateNumberOfMessagesVisible of drover-dead-letters")
+
+	// The topic is encrypted: an alarm needs both the topic and its key.
+	alarms := iam.Principal{Service: "cloudwatch.amazonaws.com"}
+	context := func(account string) map[string]string {
+		return map[string]string{"aws:SourceAccount": account, "aws:SecureTransport": "true"}
+	}
+	var onTopic *iam.Policy
+	for _, p := range synthesized.ofType("AWS::SNS::TopicPolicy") {
+		var err error
+		onTopic, _, err = iam.ParsePolicyValue(p["PolicyDocument"], true)
+		require.NoError(t, err)
+	}
+	keys := slices.Collect(maps.Values(synthesized.ofType("AWS::KMS::Key")))
+	require.Len(t, keys, 1)
+	onKey, _, err := iam.ParsePolicyValue(keys[0]["KeyPolicy"], true)
+	require.NoError(t, err)
+	for account, want := range map[string]bool{testAccount: true, "999999999999": false} {
+		require.Equal(t, want, iam.Allowed == iam.EvaluateResourcePolicy(onTopic, alarms, "sns:Publish", topic, context(account)))
+		for _, action := range []string{"kms:GenerateDataKey", "kms:Decrypt"} {
+			require.Equal(t, want, iam.Allowed == iam.EvaluateResourcePolicy(onKey, alarms, action, "arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", context(account)))
+		}
+	}
+}
