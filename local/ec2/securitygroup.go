@@ -160,7 +160,8 @@ func (s *Service) changeRules(caller iam.Caller, groupID string, egress, revoke 
 	if egress {
 		direction, list = "Egress", &g.egress
 	}
-	if err := s.allow(caller, action+"SecurityGroup"+direction, on(g.object)); err != nil {
+	// Rules are resources of their own.
+	if err := s.allow(caller, action+"SecurityGroup"+direction, on(g.object), target{kind: "security-group-rule", id: "*"}); err != nil {
 		return err
 	}
 	changed := slices.Clone(*list)

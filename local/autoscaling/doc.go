@@ -1,0 +1,21 @@
+// Package autoscaling is the local account's EC2 Auto Scaling: groups of instances of a launch template that are kept at
+// their desired capacity, with lifecycle hooks, and the CloudFormation resource type AWS::AutoScaling::AutoScalingGroup.
+//
+// What is there: groups of one launch template or a mixed instances policy (instance types in order, on-demand base and
+// percentage), spread over the zones of their subnets; launch and termination hooks with heartbeats, default results and
+// the cap of 48 hours or 100 heartbeats; replacement of unhealthy and vanished instances; scale-in by termination
+// policies and instance protection; suspended processes; instance refresh (rolling); activities; tags; the events on
+// EventBridge; IAM with resource ARNs and condition keys. Launching and terminating are simulated work of local/ec2;
+// hooks run in real time, because drover acts within them.
+//
+// What CloudFormation does with a group: it is complete once its instances are in service ("Group did not stabilize"
+// otherwise) or, with a CreationPolicy, once they have signalled; AutoScalingRollingUpdate replaces obsolete instances
+// in batches, AutoScalingInstanceRefresh by an instance refresh. Whether a rolling update waits for termination hooks is
+// not documented and reported both ways: Config.WaitForTerminateHooks plays either.
+//
+// What is not: launch configurations, load balancers, target groups, scaling policies, scheduled actions, warm pools,
+// weights and attribute-based instance types, notifications to SNS, standby, zonal shift, and the update policies
+// AutoScalingReplacingUpdate and AutoScalingScheduledAction. Cooldowns, the health check grace period, warm-up,
+// capacity rebalancing and metrics collection are kept and
+// have no effect: nothing here scales, fails or runs out of spot capacity on its own.
+package autoscaling
