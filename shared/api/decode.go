@@ -64,12 +64,11 @@ func KindOf(data []byte) string {
 	return kind.Value
 }
 
-// place is a position in a file, counted from 1.
-type place struct{ line, column int }
-
 // document is a file while it is decoded.
 type document struct {
-	file   string
+	file string
+	// lines that the file has. The library sees one more when the last one does not end.
+	lines  int
 	object any
 	errs   field.ErrorList
 	// at has the place of each error, beside errs.
@@ -98,6 +97,7 @@ func decode(file string, data []byte, kind string) *document {
 // parse returns the root of the file's only document, or nil when nothing can be made of the file.
 func (d *document) parse(data []byte) *yaml.Node {
 	start := place{1, 1}
+	d.lines = 1 + len(lineEnd.FindAllIndex(data[:min(len(data), MaxFile)], -1))
 	if len(data) > MaxFile {
 		d.fail(start, whole(field.TooLong(nil, "", MaxFile)))
 		return nil
@@ -113,14 +113,14 @@ func (d *document) parse(data []byte) *yaml.Node {
 		d.fail(start, whole(field.Required(nil, "the file is empty")))
 		return nil
 	case err != nil:
-		d.syntax(err, data)
+		d.syntax(err)
 		return nil
 	}
 	switch err := reader.Decode(&next); {
 	case err == nil:
 		d.fail(place{next.Line, next.Column}, whole(field.Forbidden(nil, "more than one document: a file holds one object")))
 	case !errors.Is(err, io.EOF):
-		d.syntax(err, data)
+		d.syntax(err)
 	}
 	root := doc.Content[0]
 	if count(root) > maxValues {
@@ -147,19 +147,19 @@ func (d *document) expectKind(root *yaml.Node, kind string) bool {
 }
 
 var (
+	lineEnd = regexp.MustCompile(`\r\n|[\r\n\x{85}\x{2028}\x{2029}]`) // as YAML 1.1 has it
 	atLine  = regexp.MustCompile(`line (\d+): `)
-	lineEnd = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]") // as YAML 1.1 has it
 	// The library counts lines from 0 in errors of its parser, and from 1 in those of its scanner; these are the parser's.
 	fromZero = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
 )
 
 // syntax reports what the YAML parser says.
-func (d *document) syntax(err error, data []byte) {
+func (d *document) syntax(err error) {
 	at, message := place{line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := atLine.FindStringSubmatch(message); m != nil {
 		at.line, _ = strconv.Atoi(m[1])
 		if fromZero.MatchString(message) {
-			at.line = min(at.line+1, len(lineEnd.FindAll(data, -1))+1)
+			at.line++
 		}
 		message = strings.Replace(message, m[0], "", 1)
 	}
@@ -390,16 +390,19 @@ func (d *document) fail(at place, err *field.Error) {
 // errors returns what is wrong with the file's form.
 func (d *document) errors() (errs Errors) {
 	for i, e := range d.errs {
-		errs = append(errs, &Error{File: d.file, Line: d.at[i].line, Column: d.at[i].column, Cause: e})
+		errs = append(errs, d.error(d.at[i], e))
 	}
 	return errs.sorted()
+}
+
+func (d *document) error(at place, err *field.Error) *Error {
+	return &Error{File: d.file, Line: min(at.line, d.lines), Column: at.column, Cause: err}
 }
 
 // locate gives errors of later checks their places in the file.
 func (d *document) locate(errs Errors) (located Errors) {
 	for _, e := range errs {
-		at := d.placeOf(e.Cause.Field)
-		located = append(located, &Error{File: d.file, Line: at.line, Column: at.column, Cause: e.Cause})
+		located = append(located, d.error(d.placeOf(e.Cause.Field), e.Cause))
 	}
 	return located.sorted()
 }
@@ -441,83 +444,4 @@ func on(path *field.Path, err *field.Error) *field.Error {
 		return whole(err)
 	}
 	return err
-}
-
-// raw prints as it is written in the file, without quotes.
-type raw string
-
-// MarshalJSON is what field errors print.
-func (r raw) MarshalJSON() ([]byte, error) { return nil, errors.New("not JSON") }
-
-// String is the text as it is written.
-func (r raw) String() string { return string(r) }
-
-// shown is the value of a node as messages show it: scalars as they are written, secrets and large values not at all.
-func shown(node *yaml.Node, secret bool) any {
-	switch {
-	case secret && node.Kind == yaml.ScalarNode:
-		return raw(fmt.Sprintf("(%d bytes)", len(node.Value)))
-	case node.Kind == yaml.MappingNode:
-		return raw("an object")
-	case node.Kind == yaml.SequenceNode:
-		return raw("a list")
-	case isNull(node):
-		return raw("null")
-	case isString(node):
-		return shorten(node.Value)
-	}
-	return raw(shorten(node.Value))
-}
-
-// shorten keeps messages readable.
-func shorten(s string) string {
-	const most = 120
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most]) + "…"
-}
-
-// count is the number of nodes.
-func count(node *yaml.Node) int {
-	n := 1
-	for _, child := range node.Content {
-		n += count(child)
-	}
-	return n
-}
-
-func lookup(mapping *yaml.Node, name string) (key, value *yaml.Node) {
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Kind == yaml.ScalarNode && mapping.Content[i].Value == name {
-			return mapping.Content[i], mapping.Content[i+1]
-		}
-	}
-	return nil, nil
-}
-
-// isString: dates are strings too, as in YAML 1.2.
-func isString(node *yaml.Node) bool {
-	return node.Kind == yaml.ScalarNode && (node.Tag == "!!str" || node.Tag == "!!timestamp")
-}
-
-func isNull(node *yaml.Node) bool {
-	return node.Kind == yaml.ScalarNode && node.Tag == "!!null" && node.Anchor == ""
-}
-
-func notUTF8(data []byte) place {
-	at := place{1, 1}
-	for len(data) > 0 {
-		r, size := utf8.DecodeRune(data)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			return at
-		case r == '\n':
-			at = place{at.line + 1, 1}
-		default:
-			at.column++
-		}
-		data = data[size:]
-	}
-	return at
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -77,4 +78,21 @@ func encode(t *testing.T, object any) []byte {
 		}
 	}
 	return ascii.Bytes()
+}
+
+// FuzzStrings: a string of a spec is the same string in Go, whatever is in it.
+func FuzzStrings(f *testing.F) {
+	for _, s := range []string{"", " a ", "a\n\n  b\t\r\n", `"'\`, "{{ .X }}", "${AWS::Region}", "!Ref x", "&a *b", "$(reboot); `id`", "~", "<<", "\x00\x7f\u0085\u2028\ufeff😀"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) {
+			t.Skip("YAML is UTF-8")
+		}
+		cluster := readCluster(t, edit(t, good, pool("files: [{path: /a, content: ''}]", "commands: [x]")))
+		cluster.Spec.Pools[0].Files[0].Content = s
+		again, errs := api.DecodeCluster("again.yaml", encode(t, cluster))
+		require.NoError(t, errs.Err())
+		require.Empty(t, cmp.Diff(cluster.Spec.Pools, again.Spec.Pools))
+	})
 }

@@ -23,6 +23,7 @@ func TestValidateFinds(t *testing.T) {
 			`demo.yaml:5: metadata.labels[team]: Invalid value: "no spaces": must be letters, digits, '-', '_' and '.', starting and ending with a letter or digit, or empty`,
 			`demo.yaml:5: metadata.labels[-x]: Invalid value: "-x": must be a label key, such as "example.com/team"`,
 		}},
+		"annotations too large":    {pairs{"name: demo", "name: demo\n  annotations: {a: " + strings.Repeat("x", 256<<10) + "}"}, []string{`demo.yaml:5: metadata.annotations: Too long: may not be more than 262144 bytes`}},
 		"a release with a path":    {pairs{`"1.36-1"`, `"../1.36-1"`}, []string{`demo.yaml:7: spec.release.name: Invalid value: "../1.36-1": must be lower case letters, digits, '-' and '.', starting and ending with a letter or digit`}},
 		"an unknown template set":  {pairs{"  tags: {}", "  templateVersion: v9"}, []string{`demo.yaml:17: spec.templateVersion: Unsupported value: "v9": supported values: "v1", "v2"`}},
 		"a template set misspelt":  {pairs{"  tags: {}", "  templateVersion: \"1\""}, []string{`demo.yaml:17: spec.templateVersion: Invalid value: "1": must be a template version, such as "v1"`, `demo.yaml:17: spec.templateVersion: Unsupported value: "1": supported values: "v1", "v2"`}},
@@ -60,7 +61,8 @@ func TestValidateFinds(t *testing.T) {
 			`demo.yaml:10: spec.network.secondaryCIDRs[4]: Invalid value: "100.64.0.0/26": must be between /16 and /25`,
 			`demo.yaml:10: spec.network.secondaryCIDRs[4]: Invalid value: "100.64.0.0/26": overlaps with 100.64.0.0/10`,
 		}},
-		"secondary ranges AWS keeps": {pairs{"10.0.0.0/16", "10.1.0.0/16", "    zones:", "    secondaryCIDRs: [10.0.0.0/16]\n    zones:"}, []string{`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "10.0.0.0/16": AWS adds no range of 10.0.0.0/16 to a VPC within 10.0.0.0/15`}},
+		"secondary ranges of the default VPC": {pairs{"10.0.0.0/16", "172.16.0.0/16", "    zones:", "    secondaryCIDRs: [172.31.0.0/16, bad]\n    zones:"}, []string{`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "172.31.0.0/16": AWS adds no range of 172.31.0.0/16 to a VPC within 172.16.0.0/12`, `demo.yaml:10: spec.network.secondaryCIDRs[1]: Invalid value: "bad": must be an IPv4 range, such as "10.0.0.0/16"`}},
+		"secondary ranges AWS keeps":          {pairs{"10.0.0.0/16", "10.1.0.0/16", "    zones:", "    secondaryCIDRs: [10.0.0.0/16]\n    zones:"}, []string{`demo.yaml:10: spec.network.secondaryCIDRs[0]: Invalid value: "10.0.0.0/16": AWS adds no range of 10.0.0.0/16 to a VPC within 10.0.0.0/15`}},
 
 		// Control plane.
 		"services in the VPC":              {controlPlane("serviceCIDR: 10.0.16.0/20"), []string{`demo.yaml:11: spec.controlPlane.serviceCIDR: Invalid value: "10.0.16.0/20": overlaps with the network's 10.0.0.0/16`}},
@@ -253,6 +255,9 @@ func TestValidateRelease(t *testing.T) {
 			release, errs := api.ReadRelease("r.yaml", edit(t, goodRelease, c.edits), api.Options{Name: "1.36-1", TemplateVersions: options.TemplateVersions})
 			require.Nil(t, release)
 			require.Equal(t, c.want, lines(errs))
+			if decoded, errs := api.DecodeRelease("r.yaml", edit(t, goodRelease, c.edits)); errs == nil {
+				require.Len(t, api.ValidateRelease(decoded, api.Options{Name: "1.36-1", TemplateVersions: options.TemplateVersions}), len(c.want))
+			}
 		})
 	}
 }
