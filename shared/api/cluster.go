@@ -47,7 +47,8 @@ type ClusterSpec struct {
 	Pools []Pool `json:"pools,omitempty" rule:"unique=name"`
 	// Addons are the EKS add-ons. What the release lists is added, what is stated here wins.
 	Addons []Addon `json:"addons,omitempty" rule:"unique=name"`
-	// Tags are set on every stack and resource of the cluster, beside drover's own.
+	// Tags are set on every stack and resource of the cluster, beside drover's own: Name and those that start with aws:,
+	// drover:, kubernetes.io/cluster/, kubernetes.io/role/ and k8s.io/cluster-autoscaler/ are reserved.
 	Tags map[string]string `json:"tags,omitempty" rule:"keys=tag-key;format=tag-value;maxItems=40"`
 	// TemplateVersion is the set of templates that renders the cluster. Default: the release's.
 	TemplateVersion string `json:"templateVersion,omitempty" rule:"format=template-version"`

@@ -163,11 +163,15 @@ func unreservedGroup(group string) []string {
 	return nil
 }
 
+// unreservedTag refuses tags that AWS keeps to itself, and those that drover's templates set.
 func unreservedTag(key string) []string {
-	for _, prefix := range []string{"aws:", "drover:", "kubernetes.io/cluster/"} {
+	for _, prefix := range []string{"aws:", "drover:", "kubernetes.io/cluster/", "kubernetes.io/role/", "k8s.io/cluster-autoscaler/"} {
 		if strings.HasPrefix(strings.ToLower(key), prefix) {
 			return []string{fmt.Sprintf("must not start with %q, which is reserved", prefix)}
 		}
+	}
+	if strings.EqualFold(key, "Name") {
+		return []string{"is reserved: drover names what it makes"}
 	}
 	return nil
 }

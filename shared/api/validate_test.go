@@ -140,10 +140,13 @@ func TestValidateFinds(t *testing.T) {
 
 		// The rest.
 		"an add-on twice": {pairs{"  tags: {}", "  addons: [{name: a, version: latest}, {name: a}]"}, []string{`demo.yaml:17: spec.addons[0].version: Invalid value: "latest": must be the version of an add-on, such as "v1.21.1-eksbuild.1"`, `demo.yaml:17: spec.addons[1].name: Duplicate value: "a"`}},
-		"reserved tags": {pairs{"  tags: {}", "  tags: {'aws:x': a, 'Drover:x': a, kubernetes.io/cluster/demo: owned, 'a#b': c, empty: '', Team: a, team: b}"}, []string{
+		"reserved tags": {pairs{"  tags: {}", "  tags: {'aws:x': a, 'Drover:x': a, kubernetes.io/cluster/demo: owned, kubernetes.io/role/elb: a, k8s.io/cluster-autoscaler/enabled: a, name: a, 'a#b': c, empty: '', Team: a, team: b}"}, []string{
 			`demo.yaml:17: spec.tags[aws:x]: Invalid value: "aws:x": must not start with "aws:", which is reserved`,
 			`demo.yaml:17: spec.tags[Drover:x]: Invalid value: "Drover:x": must not start with "drover:", which is reserved`,
 			`demo.yaml:17: spec.tags[kubernetes.io/cluster/demo]: Invalid value: "kubernetes.io/cluster/demo": must not start with "kubernetes.io/cluster/", which is reserved`,
+			`demo.yaml:17: spec.tags[kubernetes.io/role/elb]: Invalid value: "kubernetes.io/role/elb": must not start with "kubernetes.io/role/", which is reserved`,
+			`demo.yaml:17: spec.tags[k8s.io/cluster-autoscaler/enabled]: Invalid value: "k8s.io/cluster-autoscaler/enabled": must not start with "k8s.io/cluster-autoscaler/", which is reserved`,
+			`demo.yaml:17: spec.tags[name]: Invalid value: "name": is reserved: drover names what it makes`,
 			`demo.yaml:17: spec.tags[a#b]: Invalid value: "a#b": must be letters, digits, spaces and _.:/=+-@`,
 			`demo.yaml:17: spec.tags[empty]: Invalid value: "": must be letters, digits, spaces and _.:/=+-@, at least one (CloudFormation takes no empty tag)`,
 			`demo.yaml:17: spec.tags[team]: Invalid value: "team": differs from "Team" by case only, which IAM does not tell apart`,
