@@ -26,12 +26,6 @@ type resourceFailure struct {
 func (f *resourceFailure) Error() string { return f.cause.Error() }
 func (f *resourceFailure) Unwrap() error { return f.cause }
 
-// leftover is a physical resource to delete, or to leave alone.
-type leftover struct {
-	*stackResource
-	retain bool
-}
-
 // scope evaluates a revision against the stack's resources as they are.
 func (o *operation) scope(target *revision) *template.Scope {
 	scope := target.scope
@@ -93,10 +87,30 @@ func (o *operation) converge(ctx context.Context, target *revision, restoring bo
 	}
 	if restoring {
 		o.dropReplacements()
+	} else if failed := o.refuseRemovals(graph); len(failed) > 0 {
+		return failed
 	}
 	return walk(ctx, graph, !restoring, func(ctx context.Context, name string) error {
 		return o.bringResource(ctx, scope, target, name, graph[name])
 	})
+}
+
+// refuseRemovals fails the resources that the stack policy keeps from being removed.
+func (o *operation) refuseRemovals(graph map[string][]string) map[string]error {
+	s, st := o.service, o.stack
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	failed := map[string]error{}
+	for _, name := range sortedKeys(st.resources) {
+		r := st.resources[name]
+		if _, stays := graph[name]; stays || !r.exists() || o.policy.allows(updateDelete, name, r.resourceType) {
+			continue
+		}
+		reason := denied(updateDelete, name)
+		s.setResource(st, r, updateFailed, reason, o.token)
+		failed[name] = &resourceFailure{cause: errors.New(reason)}
+	}
+	return failed
 }
 
 // dropReplacements puts replaced resources back into their place; what replaced them, and what is new, goes in cleanup.
@@ -376,67 +390,6 @@ func (o *operation) call(ctx context.Context, handler func(context.Context, reso
 		}
 	}()
 	return handler(ctx, request)
-}
-
-// deleteResources deletes physical resources, those that need others first. It returns the logical ids of those that
-// could not be deleted.
-func (o *operation) deleteResources(ctx context.Context, all []*leftover) []string {
-	graph := make(map[*leftover][]*leftover, len(all))
-	for _, item := range all {
-		for _, on := range item.dependsOn {
-			for _, other := range all {
-				if other.logicalID == on && other != item {
-					graph[item] = append(graph[item], other)
-				}
-			}
-		}
-		if graph[item] == nil {
-			graph[item] = nil
-		}
-	}
-	failures := walk(ctx, reverse(graph), false, o.deleteResource)
-	var failed []string
-	for item := range failures {
-		failed = append(failed, item.logicalID)
-	}
-	slices.Sort(failed)
-	return slices.Compact(failed)
-}
-
-func (o *operation) deleteResource(ctx context.Context, item *leftover) error {
-	s, st := o.service, o.stack
-	r := item.stackResource
-	s.mu.Lock()
-	provider := s.provider(r.resourceType)
-	switch {
-	case r.physicalID == "":
-		s.setResource(st, r, deleteComplete, "", o.token)
-		s.mu.Unlock()
-		return nil
-	case item.retain:
-		s.setResource(st, r, deleteSkipped, "", o.token)
-		s.mu.Unlock()
-		return nil
-	}
-	s.setResource(st, r, deleteInProgress, "", o.token)
-	s.mu.Unlock()
-	request := o.request(r, wanted{properties: r.properties, tags: r.tags, definition: r.definition}, nil)
-	request.PhysicalID = r.physicalID
-	_, err := o.call(ctx, func(ctx context.Context, request resource.Request) (resource.Result, error) {
-		return resource.Result{}, provider.Delete(ctx, request)
-	}, request)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case err == nil:
-		s.setResource(st, r, deleteComplete, "", o.token)
-	case o.force && ctx.Err() == nil:
-		s.setResource(st, r, deleteSkipped, handlerMessage(err), o.token)
-		err = nil
-	default:
-		s.setResource(st, r, deleteFailed, handlerMessage(err), o.token)
-	}
-	return err
 }
 
 // handlerMessage words a provider's error as CloudFormation words those of resource handlers.

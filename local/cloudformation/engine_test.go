@@ -10,7 +10,7 @@ import (
 )
 
 func TestCreateMakesResourcesInOrderAndAtOnceWhereItCan(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		began := time.Now()
 		st := a.create("s", things(`A: {Seconds: 60}`, `B: {Seconds: 60}`, `C: {Needs: [!Ref A, !GetAtt B.Arn], Seconds: 60}`)+
 			"Outputs: {Id: {Value: !Ref C, Description: d}, Address: {Value: !GetAtt C.Endpoint.Address}}\n")
@@ -30,7 +30,7 @@ func TestCreateMakesResourcesInOrderAndAtOnceWhereItCan(t *testing.T) {
 }
 
 func TestAFailedCreationIsRolledBack(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		st := a.create("s", things(`A: {}`, `B: {Fail: create, Needs: !Ref A, Seconds: 1}`, `C: {Seconds: 600}`, `D: {Needs: !Ref C}`))
 		require.Equal(t, rollbackComplete, st.StackStatus)
 		require.Empty(t, a.shelf.ids())
@@ -66,7 +66,7 @@ func TestWhatHappensToAFailedCreationIsChosen(t *testing.T) {
 		"rollback with RetainExceptOnCreate": {CreateStackInput{RetainExceptOnCreate: true}, rollbackComplete, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inAccount(t, func(a *account) {
+			inAccount(t, func(t *testing.T, a *account) {
 				in := test.in
 				in.StackName = "s"
 				in.TemplateBody = things(`A: {}`) + "    DeletionPolicy: Retain\n" + things(`B: {Fail: create, Needs: !Ref A}`)[len("Resources:\n"):]
@@ -80,7 +80,7 @@ func TestWhatHappensToAFailedCreationIsChosen(t *testing.T) {
 }
 
 func TestRollbackThatFails(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		st := a.create("s", things(`A: {Fail: delete}`, `B: {Fail: create, Needs: !Ref A}`))
 		require.Equal(t, rollbackFailed, st.StackStatus)
 		require.Equal(t, "The following resource(s) failed to delete: [A]. ", st.StackStatusReason)
@@ -88,7 +88,7 @@ func TestRollbackThatFails(t *testing.T) {
 }
 
 func TestAPanicFailsTheResourceNotTheProcess(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		st := a.createWith(&CreateStackInput{StackName: "s", TemplateBody: things(`A: {Fail: panic}`), OnFailure: "DO_NOTHING"})
 		require.Equal(t, createFailed, st.StackStatus)
 		require.Contains(t, a.reason("s", "A", createFailed), "internal failure of the handler of AWS::Test::Thing: the shelf broke")
@@ -96,7 +96,7 @@ func TestAPanicFailsTheResourceNotTheProcess(t *testing.T) {
 }
 
 func TestCreationTimesOut(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		st := a.createWith(&CreateStackInput{StackName: "s", TemplateBody: things(`A: {Seconds: 600}`), TimeoutInMinutes: 5})
 		require.Equal(t, rollbackComplete, st.StackStatus)
 		require.Contains(t, a.reason("s", "s", rollbackInProgress), "Stack creation time exceeded the specified timeout.")
@@ -104,7 +104,7 @@ func TestCreationTimesOut(t *testing.T) {
 }
 
 func TestUpdateChangesReplacesAddsAndRemoves(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`Same: {Size: 1}`, `Changed: {Size: 1}`, `Replaced: {Name: any1}`, `Gone: {Size: 1}`, `User: {Needs: !Ref Replaced}`))
 		same, changed, replaced := a.physicalID("s", "Same"), a.physicalID("s", "Changed"), a.physicalID("s", "Replaced")
 		a.shelf.reset()
@@ -126,7 +126,7 @@ func TestUpdateChangesReplacesAddsAndRemoves(t *testing.T) {
 }
 
 func TestPoliciesKeepReplacedAndRemovedResources(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		kept := "    UpdateReplacePolicy: Retain\n    DeletionPolicy: Retain\n"
 		a.create("s", things(`A: {Name: any1}`)+kept+things(`B: {}`)[len("Resources:\n"):])
 		a.update("s", things(`A: {Name: any2}`)+kept+things(`B: {}`)[len("Resources:\n"):])
@@ -140,7 +140,7 @@ func TestPoliciesKeepReplacedAndRemovedResources(t *testing.T) {
 func last[T any](list []T) T { return list[len(list)-1] }
 
 func TestAFailedUpdateIsRolledBack(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`Changed: {Size: 1}`, `Replaced: {Name: any1}`, `Failing: {Size: 1, Needs: [!Ref Changed, !Ref Replaced]}`, `Slow: {Size: 1}`, `Gone: {}`)+
 			"Outputs: {Id: {Value: !Ref Replaced}}\n")
 		before := a.wait("s")
@@ -168,7 +168,7 @@ func TestAFailedUpdateIsRolledBack(t *testing.T) {
 }
 
 func TestAnUpdateWhoseAdditionFailsIsRolledBack(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Size: 1}`, `B: {Name: any1}`))
 		st := a.update("s", things(`A: {Size: 2}`, `B: {Name: any2, Fail: create, Needs: !Ref A}`, `C: {Fail: create, Needs: !Ref A}`))
 		require.Equal(t, updateRollbackComplete, st.StackStatus)
@@ -179,7 +179,7 @@ func TestAnUpdateWhoseAdditionFailsIsRolledBack(t *testing.T) {
 }
 
 func TestARollbackThatFailsCanBeContinued(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Fail: update}`, `B: {Size: 1, Needs: !Ref A}`))
 		st := a.update("s", things(`A: {Size: 2}`, `B: {Size: 2, Fail: update, Needs: !Ref A}`))
 		require.Equal(t, updateRollbackFailed, st.StackStatus)
@@ -210,7 +210,7 @@ func TestAnUpdateWithoutRollbackCanGoOnOrBack(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inAccount(t, func(a *account) {
+			inAccount(t, func(t *testing.T, a *account) {
 				a.create("s", things(`A: {Name: any1}`, `B: {Size: 1}`))
 				first := a.physicalID("s", "A")
 				st := a.updateWith(&UpdateStackInput{StackName: "s", DisableRollback: true, TemplateBody: things(`A: {Name: any2}`, `B: {Size: 2, Fail: update, Needs: !Ref A}`, `C: {}`)})
@@ -228,7 +228,7 @@ func TestAnUpdateWithoutRollbackCanGoOnOrBack(t *testing.T) {
 }
 
 func TestAnUpdateCanBeCancelled(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Size: 1}`))
 		_, err := a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {Size: 2, Seconds: 600}`)})
 		require.NoError(t, err)
@@ -247,7 +247,7 @@ func TestAnUpdateCanBeCancelled(t *testing.T) {
 }
 
 func TestDeleteInterruptsCreation(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		out, err := a.CreateStack(a.ctx, a.admin, &CreateStackInput{StackName: "s", TemplateBody: things(`A: {}`, `B: {Seconds: 600}`)})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
@@ -264,7 +264,7 @@ func TestDeleteThatFailsCanRetain(t *testing.T) {
 		"by force": {DeletionMode: "FORCE_DELETE_STACK"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inAccount(t, func(a *account) {
+			inAccount(t, func(t *testing.T, a *account) {
 				a.create("s", things(`A: {}`, `B: {Fail: delete, Needs: !Ref A}`, `C: {}`))
 				in := in
 				in.StackName = "s"
@@ -282,7 +282,7 @@ func TestDeleteThatFailsCanRetain(t *testing.T) {
 }
 
 func TestSignalsReachTheProvider(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		_, err := a.CreateStack(a.ctx, a.admin, &CreateStackInput{StackName: "s", TemplateBody: things(`A: {Signals: 2}`, `B: {Needs: !Ref A}`)})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
@@ -314,7 +314,7 @@ func (a *account) describeNow(name string) Stack {
 }
 
 func TestReplacingSomethingOfAFixedNameFails(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Name: fixed, Home: x}`))
 		st := a.update("s", things(`A: {Name: fixed, Home: y}`))
 		require.Equal(t, updateRollbackComplete, st.StackStatus)
@@ -324,7 +324,7 @@ func TestReplacingSomethingOfAFixedNameFails(t *testing.T) {
 }
 
 func TestEventsReachEventBridgeInOrder(t *testing.T) {
-	inAccount(t, func(a *account) {
+	inAccount(t, func(t *testing.T, a *account) {
 		st := a.createWith(&CreateStackInput{StackName: "s", TemplateBody: things(`A: {Name: a}`), ClientRequestToken: "create-1"})
 		synctest.Wait()
 		event := func(status, reason string) string {

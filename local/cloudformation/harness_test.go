@@ -199,12 +199,12 @@ const (
 )
 
 // inAccount runs a test in an account of its own, where time passes by itself.
-func inAccount(t *testing.T, test func(a *account)) {
+func inAccount(t *testing.T, test func(t *testing.T, a *account)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t)
 		defer a.Close()
-		test(a)
+		test(t, a)
 	})
 }
 
@@ -271,11 +271,17 @@ func (a *account) delete(in *DeleteStackInput) Stack {
 // trail is the events of a stack, oldest first: "A CREATE_COMPLETE", with the reason after a colon.
 func (a *account) trail(name string) []string {
 	a.t.Helper()
-	out, err := a.DescribeStackEvents(a.ctx, a.admin, &StackPageInput{StackName: name})
-	require.NoError(a.t, err)
-	require.Empty(a.t, out.NextToken)
+	var events []StackEvent
+	for in := (&StackPageInput{StackName: name}); ; {
+		out, err := a.DescribeStackEvents(a.ctx, a.admin, in)
+		require.NoError(a.t, err)
+		events = append(events, out.StackEvents...)
+		if in.NextToken = out.NextToken; in.NextToken == "" {
+			break
+		}
+	}
 	var trail []string
-	for _, event := range slices.Backward(out.StackEvents) {
+	for _, event := range slices.Backward(events) {
 		line := event.LogicalResourceId + " " + event.ResourceStatus
 		if event.ResourceStatusReason != "" {
 			line += ": " + event.ResourceStatusReason

@@ -380,6 +380,8 @@ func encodeValue(value any) string {
 		return ""
 	case string:
 		return v
+	case template.Unknown:
+		return knownAfterApply
 	default:
 		encoded, _ := json.Marshal(showUnknown(v)) // decoded JSON and YAML always marshals
 		return string(encoded)
