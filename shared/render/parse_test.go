@@ -29,7 +29,7 @@ func resources(t testing.TB, stack Stack) map[string]any {
 	var body struct {
 		Resources map[string]any `yaml:"Resources"`
 	}
-	require.NoError(t, yaml.Unmarshal(stack.Template, &body), string(stack.Template))
+	require.NoError(t, yaml.Unmarshal(stack.Template, &body), stack.Name)
 	return body.Resources
 }
 
@@ -151,7 +151,7 @@ func decode(t testing.TB, out, other *Output) map[string]any {
 			continue
 		}
 		var template map[string]any
-		require.NoError(t, yaml.Unmarshal(stack.Template, &template), string(stack.Template))
+		require.NoError(t, yaml.Unmarshal(stack.Template, &template), stack.Name)
 		if strings.HasPrefix(stack.Name, "pool-") {
 			data := readUserData(t, userDataOf(t, stack))
 			labels, taints, flags := kubeletOf(t, data.Config)
