@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/local/wire"
 )
 
-// API is the service on the wire.
-func (s *Service) API() *wire.Service {
+// Wire is the service on the wire.
+func (s *Service) Wire() *wire.Service {
 	const functions, function = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
 	const events, concurrency = "/2019-09-25/functions/{FunctionName}/event-invoke-config", "/2017-10-31/functions/{FunctionName}/concurrency"
 	return &wire.Service{

@@ -150,7 +150,7 @@ func newWorld(t *testing.T) *world {
 		Endpoint: func() string { return server.URL }, Dir: t.TempDir(),
 	})
 	t.Cleanup(w.Service.Close)
-	ep.Handle(w.Service.API())
+	ep.Handle(w.Service.Wire())
 	_, admin := w.identities.Admin()
 	w.client = clientOf(server.URL, admin)
 	return w

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/tagging"
 )
 
 // Resources are the providers by resource type.
@@ -21,6 +22,19 @@ func (s *Service) Resources() map[string]resource.Provider {
 		"AWS::Lambda::Permission":        permissionResource{s},
 		"AWS::Lambda::EventInvokeConfig": eventConfigResource{s},
 	}
+}
+
+// Tagged lists the functions and their tags.
+func (s *Service) Tagged(context.Context) []tagging.Tagged {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []tagging.Tagged
+	for _, f := range s.functions {
+		f.mu.Lock()
+		all = append(all, tagging.Tagged{ARN: f.arn, Tags: f.settings.Tags})
+		f.mu.Unlock()
+	}
+	return all
 }
 
 type functionResource struct{ s *Service }
@@ -62,7 +76,7 @@ func decodeFunction(r resource.Request) (settings, code, error) {
 	c := settings{
 		FunctionName: p.FunctionName, Description: p.Description, Role: p.Role, Runtime: p.Runtime, Handler: p.Handler, Architectures: p.Architectures,
 		PackageType: p.PackageType, MemorySize: p.MemorySize, Timeout: p.Timeout, DeadLetterConfig: p.DeadLetterConfig, TracingConfig: p.TracingConfig,
-		LoggingConfig: p.LoggingConfig, EphemeralStorage: p.EphemeralStorage, KMSKeyArn: p.KmsKeyArn, Tags: map[string]string{},
+		LoggingConfig: p.LoggingConfig, EphemeralStorage: p.EphemeralStorage, KMSKeyArn: p.KmsKeyArn, Tags: tagging.Merge(r.Tags, p.Tags),
 		ReservedInstances: p.ReservedConcurrentExecutions,
 	}
 	if p.Environment != nil {
@@ -74,12 +88,6 @@ func decodeFunction(r resource.Request) (settings, code, error) {
 			}
 			c.Environment.Variables[name] = text
 		}
-	}
-	for k, v := range r.Tags {
-		c.Tags[k] = v
-	}
-	for _, t := range p.Tags {
-		c.Tags[t.Key] = t.Value
 	}
 	if c.FunctionName == "" {
 		c.FunctionName = or(r.PhysicalID, generated(r))

@@ -32,6 +32,8 @@ type Execution struct {
 type Task struct {
 	Resource  Resource
 	Arguments json.RawMessage
+	// Token of a task that waits for one.
+	Token string
 }
 
 // Host is what a machine needs from outside.

@@ -44,6 +44,7 @@ func (v *visit) task(ctx context.Context) (json.RawMessage, error) {
 			*field.into = n
 		}
 	}
+	token := v.token
 	v.token = "" // only Arguments may name it
 
 	kind := map[string]any{"resourceType": v.resource.Service, "resource": v.resource.action()}
@@ -56,7 +57,7 @@ func (v *visit) task(ctx context.Context) (json.RawMessage, error) {
 	}
 	working, cancel := context.WithTimeoutCause(ctx, time.Duration(timeout)*time.Second, errTaskTimeout)
 	defer cancel()
-	result, err := v.work(working, Task{v.resource, arguments}, w, time.Duration(heartbeat)*time.Second, kind)
+	result, err := v.work(working, Task{v.resource, arguments, token}, w, time.Duration(heartbeat)*time.Second, kind)
 	if err == nil {
 		err = v.limit("result", result)
 	}
