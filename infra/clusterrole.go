@@ -282,8 +282,7 @@ var identityGrants = []grant{
 			managedPolicyARN + "AmazonEKS*",
 			managedPolicyARN + "AmazonEC2ContainerRegistryPullOnly",
 			managedPolicyARN + "AmazonSSMManagedInstanceCore",
-			managedPolicyARN + "service-role/AmazonEBSCSIDriverPolicy*",
-			managedPolicyARN + "service-role/AmazonEFSCSIDriverPolicy",
+			managedPolicyARN + "AmazonEBSCSIDriverPolicyV2",
 		}}},
 	},
 	{

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,7 +66,7 @@ func TestClusterRole(t *testing.T) {
 		"makes a role of a cluster":                  {"iam:CreateRole", role + "drover-demo-control-plane-NodeRole-1", nil, true},
 		"makes no other role":                        {"iam:CreateRole", role + "admin", nil, false},
 		"attaches what nodes need":                   {"iam:AttachRolePolicy", role + "drover-demo-control-plane-NodeRole-1", attaching("AmazonEKSWorkerNodePolicy"), true},
-		"attaches what a driver needs":               {"iam:AttachRolePolicy", role + "drover-demo-addons-Ebs-1", attaching("service-role/AmazonEBSCSIDriverPolicyV2"), true},
+		"attaches what a driver needs":               {"iam:AttachRolePolicy", role + "drover-demo-addons-Ebs-1", attaching("AmazonEBSCSIDriverPolicyV2"), true},
 		"attaches nothing mighty":                    {"iam:AttachRolePolicy", role + "drover-demo-control-plane-NodeRole-1", attaching("AdministratorAccess"), false},
 		"passes the cluster's role to EKS":           {"iam:PassRole", role + "drover-demo-control-plane-ClusterRole-1", passedTo("eks.amazonaws.com"), true},
 		"passes the nodes' role to EC2":              {"iam:PassRole", role + "drover-demo-control-plane-NodeRole-1", passedTo("ec2.amazonaws.com"), true},
@@ -94,5 +97,25 @@ func TestClusterRole(t *testing.T) {
 				require.ErrorContains(t, err, "not authorized")
 			}
 		})
+	}
+}
+
+// Every policy that a rendered template attaches is one that the role may attach.
+func TestClusterRoleAttachesWhatTemplatesAttach(t *testing.T) {
+	caller, _, err := account(t).AssumeRoleAs("arn:aws:iam::111122223333:role/drover-eu-central-1-cloudformation", "test", "cloudformation.amazonaws.com")
+	require.NoError(t, err)
+	goldens, err := filepath.Glob("../shared/render/testdata/golden/*/*/*.yaml")
+	require.NoError(t, err)
+	found := make(map[string]bool)
+	for _, golden := range goldens {
+		body, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		for _, policy := range regexp.MustCompile(`arn:aws:iam::aws:policy/[\w/+=,.@-]+`).FindAllString(string(body), -1) {
+			found[policy] = true
+		}
+	}
+	require.NotEmpty(t, found)
+	for policy := range found {
+		require.NoError(t, caller.Authorize("iam:AttachRolePolicy", "arn:aws:iam::111122223333:role/drover-demo-addons-Role-1", map[string]string{"iam:PolicyARN": policy}))
 	}
 }

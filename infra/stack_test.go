@@ -64,22 +64,26 @@ func TestSynthesisRefuses(t *testing.T) {
 		require.ErrorContains(t, err, "function admit is not compiled")
 		require.ErrorIs(t, err, os.ErrNotExist)
 	})
-	// The validation is a plugin: it must be there, and its findings must be errors.
-	for name, c := range map[string]struct{ kind, property, complaint string }{
-		"a property that does not exist": {"AWS::SQS::Queue", "VisibilityTimeOut", "VisibilityTimeOut"},
+	// The validation is a plugin: it must be there, and the findings of its default rules must be errors.
+	for name, c := range map[string]struct {
+		kind       string
+		properties map[string]any
+		complaint  string
+	}{
+		"a property that does not exist": {"AWS::SQS::Queue", map[string]any{"VisibilityTimeOut": 1}, "VisibilityTimeOut"},
+		"a runtime that Lambda no longer takes": {"AWS::Lambda::Function", map[string]any{
+			"Runtime": "nodejs12.x", "Handler": "index.handler", "Role": "arn:aws:iam::111122223333:role/any", "Code": map[string]any{"ZipFile": "x"},
+		}, "nodejs12.x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			_, err := synthesize(dir, nil)
-			require.NoError(t, err)
-			app, err := newApp(options{functions: filepath.Join(dir, "functions"), outdir: filepath.Join(dir, "other")})
+			require.NoError(t, compile(filepath.Join(dir, "functions")))
+			app, err := newApp(options{functions: filepath.Join(dir, "functions"), outdir: filepath.Join(dir, "cdk.out")})
 			require.NoError(t, err)
 			stack := app.Node().FindChild(jsii.String("drover")).(awscdk.Stack)
-			awscdk.NewCfnResource(stack, jsii.String("Wrong"), &awscdk.CfnResourceProps{
-				Type: jsii.String(c.kind), Properties: &map[string]any{c.property: 1},
-			})
-			require.ErrorContains(t, synth(app), "alidation")
-			report, err := os.ReadFile(filepath.Join(dir, "other", "validation-report.json"))
+			awscdk.NewCfnResource(stack, jsii.String("Wrong"), &awscdk.CfnResourceProps{Type: jsii.String(c.kind), Properties: &c.properties})
+			require.ErrorContains(t, synth(app), "Validation failed")
+			report, err := os.ReadFile(filepath.Join(dir, "cdk.out", "validation-report.json"))
 			require.NoError(t, err)
 			require.Contains(t, string(report), c.complaint)
 		})

@@ -46,19 +46,27 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// synthesize writes a cloud assembly into dir and reads its template. Functions are files that differ.
-func synthesize(dir string, context map[string]any) (out template, err error) {
-	functions := filepath.Join(dir, "functions")
+// compile makes files that stand for the compiled functions; each differs.
+func compile(dir string) error {
 	for _, goarch := range []string{"arm64", "amd64"} {
 		for _, f := range functionTable {
-			folder := filepath.Join(functions, goarch, f.step)
+			folder := filepath.Join(dir, goarch, f.step)
 			if err := os.MkdirAll(folder, 0o755); err != nil {
-				return out, err
+				return err
 			}
 			if err := os.WriteFile(filepath.Join(folder, "bootstrap"), []byte(goarch+" "+f.step), 0o755); err != nil {
-				return out, err
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// synthesize writes a cloud assembly into dir and reads its template.
+func synthesize(dir string, context map[string]any) (out template, err error) {
+	functions := filepath.Join(dir, "functions")
+	if err := compile(functions); err != nil {
+		return out, err
 	}
 	outdir := filepath.Join(dir, "cdk.out")
 	app, err := newApp(options{functions: functions, outdir: outdir, context: context})
