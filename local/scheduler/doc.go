@@ -1,0 +1,2 @@
+// Package scheduler is EventBridge Scheduler of the local account.
+package scheduler
