@@ -154,11 +154,14 @@ func (o *operation) runUpdate() {
 		o.finish(updateComplete, "", func() { st.previous = nil })
 		return
 	}
-	if o.disableRollback && !o.cancelled {
+	o.service.mu.Lock()
+	cancelled := o.cancelled
+	o.service.mu.Unlock()
+	if o.disableRollback && !cancelled {
 		o.finish(updateFailed, failure, nil)
 		return
 	}
-	if o.cancelled {
+	if cancelled {
 		failure = userInitiated
 	}
 	o.status(updateRollbackInProgress, failure)

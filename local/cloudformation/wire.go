@@ -40,9 +40,10 @@ func bind[In, Out any](operation func(context.Context, iam.Caller, *In) (*Out, e
 			c.Resource = name.String()
 		}
 		out, err := operation(ctx, c.Caller, in)
-		if err != nil || out == nil {
-			return nil, err
+		if err == nil && out == nil {
+			// An answer without members is still there: the SDKs look for ExecuteChangeSetResult.
+			out = new(Out)
 		}
-		return out, nil
+		return out, err
 	}
 }
