@@ -3,11 +3,13 @@ package ec2
 // Tags of resources that exist.
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/tagging"
 )
 
 func clone(m map[string]string) map[string]string {
@@ -140,20 +142,14 @@ func (s *Service) deleteTags(caller iam.Caller, ids []string, tags map[string]*s
 	return nil
 }
 
-// TaggedResource is a resource with its tags, for the tagging API.
-type TaggedResource struct {
-	ARN  string
-	Tags map[string]string
-}
-
-// TaggedResources are all resources that have tags.
-func (s *Service) TaggedResources() []TaggedResource {
+// Tagged are all resources that have tags, for the tagging API.
+func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var tagged []TaggedResource
+	var tagged []tagging.Tagged
 	for _, o := range s.objects() {
 		if len(o.tags) > 0 {
-			tagged = append(tagged, TaggedResource{s.arn(o.kind, o.id), clone(o.tags)})
+			tagged = append(tagged, tagging.Tagged{ARN: s.arn(o.kind, o.id), Tags: clone(o.tags)})
 		}
 	}
 	return tagged

@@ -1,0 +1,639 @@
+package ec2
+
+// The API: instances, launch templates, tags and the catalogue. Networks are in api_network.go.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Welcome.html
+
+import (
+	"context"
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/wire"
+)
+
+// Wire is the API.
+func (s *Service) Wire() *wire.Service {
+	operations := map[string]wire.Operation{
+		"DescribeInstances":              s.describeInstances,
+		"TerminateInstances":             s.terminateInstances,
+		"GetConsoleOutput":               s.getConsoleOutput,
+		"DescribeVolumes":                s.describeVolumes,
+		"DescribeLaunchTemplates":        s.describeLaunchTemplates,
+		"DescribeLaunchTemplateVersions": s.describeLaunchTemplateVersions,
+		"DescribeImages":                 s.describeImages,
+		"DescribeInstanceTypes":          s.describeInstanceTypes,
+		"DescribeInstanceTypeOfferings":  s.describeInstanceTypeOfferings,
+		"DescribeAvailabilityZones":      s.describeAvailabilityZones,
+		"CreateTags":                     s.apiCreateTags,
+		"DeleteTags":                     s.apiDeleteTags,
+		"DescribeTags":                   s.describeTags,
+	}
+	maps.Copy(operations, s.networkOperations())
+	return &wire.Service{Name: "ec2", Protocol: wire.EC2Query, Version: "2016-11-15", Operations: operations}
+}
+
+type stateItem struct {
+	Code int
+	Name string
+}
+
+var stateCodes = map[string]int{Pending: 0, Running: 16, ShuttingDown: 32, Terminated: 48}
+
+type groupItem struct{ GroupId, GroupName string }
+
+type instanceItem struct {
+	InstanceId, ImageId, InstanceType, Architecture, PrivateDnsName string
+	PrivateIpAddress, IpAddress, SubnetId, VpcId                    string `xml:",omitempty"`
+	InstanceLifecycle                                               string `xml:",omitempty"`
+	Reason                                                          string
+	InstanceState                                                   stateItem
+	LaunchTime                                                      time.Time
+	Placement                                                       struct{ AvailabilityZone, AvailabilityZoneId, Tenancy string }
+	IamInstanceProfile                                              *struct{ Arn string }
+	GroupSet                                                        []groupItem
+	TagSet                                                          []tagItem
+	MetadataOptions                                                 struct {
+		State, HttpTokens, HttpEndpoint string
+		HttpPutResponseHopLimit         int
+	}
+	BlockDeviceMapping []struct {
+		DeviceName string
+		Ebs        struct {
+			VolumeId            string
+			DeleteOnTermination bool
+		}
+	}
+}
+
+func (s *Service) instanceItem(i *instance) instanceItem {
+	item := instanceItem{
+		InstanceId: i.id, ImageId: i.image.ID, InstanceType: i.typ.Name, Architecture: i.typ.Architecture, PrivateDnsName: i.dnsName,
+		PrivateIpAddress: i.address, IpAddress: i.publicAddress, SubnetId: i.subnet, VpcId: i.vpc, Reason: i.reasonCode,
+		InstanceState: stateItem{stateCodes[i.state], i.state}, LaunchTime: i.launched, TagSet: tagSet(i.tags),
+	}
+	item.Placement.AvailabilityZone, item.Placement.AvailabilityZoneId, item.Placement.Tenancy = i.zone, s.zoneID(i.zone), "default"
+	if i.spot {
+		item.InstanceLifecycle = "spot"
+	}
+	if i.profileARN != "" {
+		item.IamInstanceProfile = &struct{ Arn string }{i.profileARN}
+	}
+	for _, id := range i.groups {
+		if g, ok := s.groups.get(id); ok {
+			item.GroupSet = append(item.GroupSet, groupItem{id, g.name})
+		}
+	}
+	m := &item.MetadataOptions
+	m.State, m.HttpTokens, m.HttpEndpoint, m.HttpPutResponseHopLimit = "applied", "optional", "enabled", 1
+	if i.metadata.HttpTokens != "" {
+		m.HttpTokens = i.metadata.HttpTokens
+	}
+	if i.metadata.HttpEndpoint != "" {
+		m.HttpEndpoint = i.metadata.HttpEndpoint
+	}
+	if i.metadata.HttpPutResponseHopLimit != nil {
+		m.HttpPutResponseHopLimit = *i.metadata.HttpPutResponseHopLimit
+	}
+	for _, id := range i.volumes {
+		if v, ok := s.volumes.get(id); ok {
+			var b struct {
+				DeviceName string
+				Ebs        struct {
+					VolumeId            string
+					DeleteOnTermination bool
+				}
+			}
+			b.DeviceName, b.Ebs.VolumeId, b.Ebs.DeleteOnTermination = v.device, id, v.dies
+			item.BlockDeviceMapping = append(item.BlockDeviceMapping, b)
+		}
+	}
+	return item
+}
+
+func (s *Service) describeInstances(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		InstanceId []string
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	notFound := func(id string) error {
+		return fail("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+	}
+	found, err := selected(s.instances.all(), in.InstanceId, in.Filter, notFound, func(i *instance) values {
+		lifecycle := "on-demand"
+		if i.spot {
+			lifecycle = "spot"
+		}
+		return fixed(map[string][]string{
+			"instance-id": {i.id}, "instance-state-name": {i.state}, "instance-state-code": {strconv.Itoa(stateCodes[i.state])}, "instance-type": {i.typ.Name},
+			"image-id": {i.image.ID}, "vpc-id": {i.vpc}, "subnet-id": {i.subnet}, "availability-zone": {i.zone}, "private-dns-name": {i.dnsName},
+			"private-ip-address": {i.address}, "instance-lifecycle": {lifecycle}, "architecture": {i.typ.Architecture}, "iam-instance-profile.arn": {i.profileARN},
+			"instance.group-id": i.groups, "network-interface.group-id": i.groups,
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	type reservation struct {
+		ReservationId, OwnerId string
+		InstancesSet           []instanceItem
+	}
+	out := struct {
+		ReservationSet []reservation
+		NextToken      string `xml:",omitempty"`
+	}{NextToken: next}
+	for _, i := range list {
+		out.ReservationSet = append(out.ReservationSet, reservation{"r-" + i.id[2:], s.config.Account, []instanceItem{s.instanceItem(i)}})
+	}
+	return out, nil
+}
+
+func (s *Service) terminateInstances(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		InstanceId []string
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	type change struct {
+		InstanceId                  string
+		CurrentState, PreviousState stateItem
+	}
+	var out struct{ InstancesSet []change }
+	var found []*instance
+	for _, id := range in.InstanceId {
+		i, err := s.instance(id)
+		if err != nil {
+			return nil, err
+		}
+		c.Resource = s.arn("instance", id)
+		if err := s.allow(c.Caller, "TerminateInstances", on(i.object)); err != nil {
+			return nil, err
+		}
+		found = append(found, i)
+	}
+	if len(found) == 0 {
+		return nil, fail("MissingParameter", "The request must contain the parameter InstanceId")
+	}
+	for _, i := range found {
+		before := i.state
+		s.terminate(i, "Client.UserInitiatedShutdown")
+		out.InstancesSet = append(out.InstancesSet, change{i.id, stateItem{stateCodes[i.state], i.state}, stateItem{stateCodes[before], before}})
+	}
+	return out, nil
+}
+
+func (s *Service) getConsoleOutput(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		InstanceId string
+		Latest     bool
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	i, err := s.instance(in.InstanceId)
+	if err == nil {
+		c.Resource = s.arn("instance", i.id)
+		err = s.allow(c.Caller, "GetConsoleOutput", on(i.object))
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.Console(in.InstanceId)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		InstanceId string
+		Timestamp  time.Time
+		Output     string
+	}{in.InstanceId, s.config.Clock.Now(), base64.StdEncoding.EncodeToString([]byte(text))}, nil
+}
+
+func (s *Service) describeVolumes(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		VolumeId []string
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := func(v *volume) string {
+		if v.instance == "" {
+			return "available"
+		}
+		return "in-use"
+	}
+	notFound := func(id string) error { return fail("InvalidVolume.NotFound", "The volume '%s' does not exist.", id) }
+	found, err := selected(s.volumes.all(), in.VolumeId, in.Filter, notFound, func(v *volume) values {
+		return fixed(map[string][]string{
+			"volume-id": {v.id}, "status": {status(v)}, "volume-type": {v.typ}, "availability-zone": {v.zone}, "attachment.instance-id": {v.instance},
+			"encrypted": {strconv.FormatBool(v.encrypted)},
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	type attachment struct {
+		VolumeId, InstanceId, Device, Status string
+		DeleteOnTermination                  bool
+	}
+	type item struct {
+		VolumeId, AvailabilityZone, VolumeType, Status string
+		Size                                           int
+		Iops                                           int `xml:",omitempty"`
+		Throughput                                     int `xml:",omitempty"`
+		Encrypted                                      bool
+		CreateTime                                     time.Time
+		AttachmentSet                                  []attachment
+		TagSet                                         []tagItem
+	}
+	out := struct {
+		VolumeSet []item
+		NextToken string `xml:",omitempty"`
+	}{NextToken: next}
+	for _, v := range list {
+		x := item{VolumeId: v.id, AvailabilityZone: v.zone, VolumeType: v.typ, Status: status(v), Size: v.size, Iops: v.iops, Throughput: v.throughput, Encrypted: v.encrypted, CreateTime: v.created, TagSet: tagSet(v.tags)}
+		if v.instance != "" {
+			x.AttachmentSet = []attachment{{v.id, v.instance, v.device, "attached", v.dies}}
+		}
+		out.VolumeSet = append(out.VolumeSet, x)
+	}
+	return out, nil
+}
+
+type launchTemplateItem struct {
+	LaunchTemplateId, LaunchTemplateName      string
+	CreateTime                                time.Time
+	CreatedBy                                 string
+	DefaultVersionNumber, LatestVersionNumber int
+	TagSet                                    []tagItem
+}
+
+func (s *Service) describeLaunchTemplates(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		LaunchTemplateId, LaunchTemplateName []string
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range in.LaunchTemplateName {
+		t, err := s.template("", name)
+		if err != nil {
+			return nil, err
+		}
+		in.LaunchTemplateId = append(in.LaunchTemplateId, t.id)
+	}
+	notFound := func(id string) error { _, err := s.template(id, ""); return err }
+	found, err := selected(s.templates.all(), in.LaunchTemplateId, in.Filter, notFound, func(t *launchTemplate) values {
+		return fixed(map[string][]string{"launch-template-name": {t.name}})
+	})
+	if err != nil {
+		return nil, err
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		LaunchTemplates []launchTemplateItem
+		NextToken       string `xml:",omitempty"`
+	}{NextToken: next}
+	for _, t := range list {
+		out.LaunchTemplates = append(out.LaunchTemplates, launchTemplateItem{t.id, t.name, t.created, "arn:" + s.config.Partition + ":iam::" + s.config.Account + ":root", t.byDefault, t.latest().number, tagSet(t.tags)})
+	}
+	return out, nil
+}
+
+// describeLaunchTemplateVersions gives of a version what says which instances it makes.
+func (s *Service) describeLaunchTemplateVersions(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		LaunchTemplateId, LaunchTemplateName string
+		LaunchTemplateVersion                []string
+		MinVersion, MaxVersion               string
+		ResolveAlias                         bool
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, err := s.template(in.LaunchTemplateId, in.LaunchTemplateName)
+	if err != nil {
+		return nil, err
+	}
+	versions := slices.Clone(t.versions)
+	if len(in.LaunchTemplateVersion) > 0 {
+		versions = nil
+		for _, number := range in.LaunchTemplateVersion {
+			v, err := t.version(number)
+			if err != nil {
+				return nil, err
+			}
+			versions = append(versions, v)
+		}
+	}
+	if in.MinVersion != "" || in.MaxVersion != "" || len(in.Filter) > 0 {
+		return nil, wire.Unsupported("ec2", "MinVersion, MaxVersion and filters of DescribeLaunchTemplateVersions")
+	}
+	slices.Reverse(versions)
+	list, next, err := page(versions, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	type data struct {
+		ImageId            string   `xml:",omitempty"`
+		InstanceType       string   `xml:",omitempty"`
+		UserData           string   `xml:",omitempty"`
+		SecurityGroupIdSet []string `xml:",omitempty"`
+		IamInstanceProfile *ProfileReference
+		MetadataOptions    *MetadataOptions
+	}
+	type item struct {
+		LaunchTemplateId, LaunchTemplateName string
+		VersionNumber                        int
+		VersionDescription                   string `xml:",omitempty"`
+		CreateTime                           time.Time
+		DefaultVersion                       bool
+		LaunchTemplateData                   data
+	}
+	out := struct {
+		LaunchTemplateVersionSet []item
+		NextToken                string `xml:",omitempty"`
+	}{NextToken: next}
+	for _, v := range list {
+		out.LaunchTemplateVersionSet = append(out.LaunchTemplateVersionSet, item{
+			t.id, t.name, v.number, v.description, v.created, v.number == t.byDefault,
+			data{v.data.ImageId, v.data.InstanceType, v.data.UserData, v.data.SecurityGroupIds, v.data.IamInstanceProfile, v.data.MetadataOptions},
+		})
+	}
+	return out, nil
+}
+
+func (s *Service) describeTags(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ paged }
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	type item struct{ ResourceId, ResourceType, Key, Value string }
+	var found []item
+	for _, o := range s.objects() {
+		for _, t := range tagSet(o.tags) {
+			ok, err := passes(in.Filter, fixed(map[string][]string{"resource-id": {o.id}, "resource-type": {o.kind}, "key": {t.Key}, "value": {t.Value}}))
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				found = append(found, item{o.id, o.kind, t.Key, t.Value})
+			}
+		}
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		TagSet    []item
+		NextToken string `xml:",omitempty"`
+	}{list, next}, nil
+}
+
+func (s *Service) apiCreateTags(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ResourceId []string
+		Tag        []resource.Tag
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	tags := map[string]string{}
+	if err := userTags(tags, in.Tag); err != nil {
+		return nil, err
+	}
+	return returned{true}, s.createTags(c.Caller, in.ResourceId, tags)
+}
+
+func (s *Service) apiDeleteTags(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ResourceId []string
+		Tag        []struct {
+			Key   string
+			Value *string
+		}
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	tags := map[string]*string{}
+	for _, t := range in.Tag {
+		tags[t.Key] = t.Value
+	}
+	return returned{true}, s.deleteTags(c.Caller, in.ResourceId, tags)
+}
+
+// returned is the result of operations that have none.
+type returned struct{ Return bool }
+
+func (s *Service) describeImages(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ImageId, Owner, ExecutableBy []string
+		IncludeDeprecated            bool
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	type item struct {
+		ImageId, Name, Architecture, ImageState, ImageType, ImageOwnerId, RootDeviceName, RootDeviceType, VirtualizationType string
+		IsPublic                                                                                                             bool
+	}
+	var found []item
+	for _, id := range in.ImageId {
+		if _, err := s.image(id); err != nil {
+			return nil, err
+		}
+	}
+	const amazon = "602401143452" // the account of the EKS images
+	for _, i := range s.images() {
+		if len(in.ImageId) > 0 && !slices.Contains(in.ImageId, i.ID) || len(in.Owner) > 0 && !slices.Contains(in.Owner, amazon) && !slices.Contains(in.Owner, "amazon") {
+			continue
+		}
+		ok, err := passes(in.Filter, fixed(map[string][]string{"image-id": {i.ID}, "name": {i.Name}, "architecture": {i.Architecture}, "state": {"available"}, "owner-id": {amazon}}))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, item{i.ID, i.Name, i.Architecture, "available", "machine", amazon, "/dev/xvda", "ebs", "hvm", true})
+		}
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ImagesSet []item
+		NextToken string `xml:",omitempty"`
+	}{list, next}, nil
+}
+
+func (s *Service) describeInstanceTypes(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		InstanceType []string
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	for _, name := range in.InstanceType {
+		if _, err := instanceType(name); err != nil {
+			return nil, err
+		}
+	}
+	type item struct {
+		InstanceType                                     string
+		CurrentGeneration, BurstablePerformanceSupported bool
+		ProcessorInfo                                    struct{ SupportedArchitectures []string }
+		VCpuInfo                                         struct{ DefaultVCpus int }
+		MemoryInfo                                       struct{ SizeInMiB int }
+		NetworkInfo                                      struct{ MaximumNetworkInterfaces, Ipv4AddressesPerInterface int }
+		SupportedUsageClasses                            []string
+	}
+	var found []item
+	for _, t := range InstanceTypes() {
+		if len(in.InstanceType) > 0 && !slices.Contains(in.InstanceType, t.Name) {
+			continue
+		}
+		ok, err := passes(in.Filter, fixed(map[string][]string{
+			"instance-type": {t.Name}, "processor-info.supported-architecture": {t.Architecture}, "vcpu-info.default-vcpus": {strconv.Itoa(t.VCPUs)},
+			"memory-info.size-in-mib": {strconv.Itoa(t.MemoryMiB)}, "current-generation": {"true"}, "burstable-performance-supported": {strconv.FormatBool(t.Burstable)},
+		}))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			x := item{InstanceType: t.Name, CurrentGeneration: true, BurstablePerformanceSupported: t.Burstable, SupportedUsageClasses: []string{"on-demand", "spot"}}
+			x.ProcessorInfo.SupportedArchitectures = []string{t.Architecture}
+			x.VCpuInfo.DefaultVCpus, x.MemoryInfo.SizeInMiB = t.VCPUs, t.MemoryMiB
+			x.NetworkInfo.MaximumNetworkInterfaces, x.NetworkInfo.Ipv4AddressesPerInterface = t.Interfaces, t.AddressesPerInterface
+			found = append(found, x)
+		}
+	}
+	if in.MaxResults == nil && len(in.InstanceType) == 0 {
+		hundred := 100
+		in.MaxResults = &hundred
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		InstanceTypeSet []item
+		NextToken       string `xml:",omitempty"`
+	}{list, next}, nil
+}
+
+// describeInstanceTypeOfferings: every type is offered in every zone.
+func (s *Service) describeInstanceTypeOfferings(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		LocationType string
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	var locations []string
+	switch in.LocationType {
+	case "", "region":
+		in.LocationType, locations = "region", []string{s.config.Region}
+	case "availability-zone":
+		locations = s.config.Zones
+	case "availability-zone-id":
+		for _, z := range s.config.Zones {
+			locations = append(locations, s.zoneID(z))
+		}
+	default:
+		return nil, fail("InvalidParameterValue", "The location type '%s' is invalid", in.LocationType)
+	}
+	type item struct{ InstanceType, LocationType, Location string }
+	var found []item
+	for _, t := range InstanceTypes() {
+		for _, l := range locations {
+			ok, err := passes(in.Filter, fixed(map[string][]string{"instance-type": {t.Name}, "location": {l}}))
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				found = append(found, item{t.Name, in.LocationType, l})
+			}
+		}
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		InstanceTypeOfferingSet []item
+		NextToken               string `xml:",omitempty"`
+	}{list, next}, nil
+}
+
+func (s *Service) describeAvailabilityZones(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ZoneName, ZoneId     []string
+		Filter               []filter
+		AllAvailabilityZones bool
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	type item struct{ ZoneName, ZoneId, ZoneState, ZoneType, RegionName, GroupName, OptInStatus, NetworkBorderGroup string }
+	var out struct{ AvailabilityZoneInfo []item }
+	for _, name := range in.ZoneName {
+		if !slices.Contains(s.config.Zones, name) {
+			return nil, fail("InvalidParameterValue", "Invalid availability zone: [%s]", name)
+		}
+	}
+	for _, z := range s.config.Zones {
+		if len(in.ZoneName) > 0 && !slices.Contains(in.ZoneName, z) || len(in.ZoneId) > 0 && !slices.Contains(in.ZoneId, s.zoneID(z)) {
+			continue
+		}
+		ok, err := passes(in.Filter, fixed(map[string][]string{
+			"zone-name": {z}, "zone-id": {s.zoneID(z)}, "state": {"available"}, "region-name": {s.config.Region}, "zone-type": {"availability-zone"}, "opt-in-status": {"opt-in-not-required"},
+		}))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out.AvailabilityZoneInfo = append(out.AvailabilityZoneInfo, item{z, s.zoneID(z), "available", "availability-zone", s.config.Region, s.config.Region + "-zg-1", "opt-in-not-required", s.config.Region})
+		}
+	}
+	return out, nil
+}
