@@ -84,7 +84,7 @@ type Config struct {
 // Service is EKS in one region of one account.
 type Service struct {
 	config        Config
-	authenticator *http.Server
+	authenticator http.Server
 	webhook       string
 
 	ctx  context.Context
@@ -97,8 +97,8 @@ type Service struct {
 	clusters map[string]*cluster
 }
 
-// New makes an EKS without clusters. It listens on a loopback port for the clusters' API servers, which ask it who a
-// token belongs to. Close ends all of it.
+// New makes an EKS without clusters. Unless Config.Start is set, it listens on a loopback port for the clusters' API
+// servers, which ask it who a token belongs to. Close ends all of it.
 func New(config Config) (*Service, error) {
 	if config.Partition == "" {
 		config.Partition = "aws"
@@ -106,26 +106,34 @@ func New(config Config) (*Service, error) {
 	if config.Clock == nil {
 		config.Clock = &clock.Clock{}
 	}
-	if config.Start == nil {
-		config.Start = startReal
-	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Service{config: config, changed: make(chan struct{}), clusters: map[string]*cluster{}}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if config.Start == nil {
+		s.config.Start = startReal
+		if err := s.listen(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// listen serves the authenticator to the API servers.
+func (s *Service) listen() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listen for the clusters' authenticator: %w", err)
+		return fmt.Errorf("listen for the clusters' authenticator: %w", err)
 	}
 	s.webhook = "http://" + listener.Addr().String()
-	s.authenticator = &http.Server{Handler: http.HandlerFunc(s.serveTokenReview), ReadHeaderTimeout: 10 * time.Second}
-	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.authenticator.Handler, s.authenticator.ReadHeaderTimeout = http.HandlerFunc(s.serveTokenReview), 10*time.Second
 	go func() {
 		if err := s.authenticator.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			config.Log.Error("the clusters' authenticator ended", "error", err)
+			s.config.Log.Error("the clusters' authenticator ended", "error", err)
 		}
 	}()
-	return s, nil
+	return nil
 }
 
 // Close stops all control planes and ends all work that is under way.

@@ -48,7 +48,8 @@ func (c *ControlPlane) apiserverArguments() []string {
 		arguments = append(arguments,
 			"--authentication-token-webhook-config-file="+c.path("token-webhook.yaml"),
 			"--authentication-token-webhook-version=v1",
-			// Access entries take effect at once: a person who tries should not meet a cache.
+			// The API server has a cache of ten seconds over all authenticators; two minutes more would be too long for people
+			// who try access entries.
 			"--authentication-token-webhook-cache-ttl=1s")
 	}
 	if c.options.Audit {
