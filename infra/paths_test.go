@@ -1,0 +1,379 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/states/asl"
+)
+
+// Answers of the functions, in turn; the last one stays. Keys are a function's name without the prefix, "change <stack>" for
+// what becomes of a stack, and the action of a call to AWS.
+type answers map[string][]any
+
+// called is an error of the function itself, not of what it was asked to wait for.
+type called struct{ *asl.Failure }
+
+// silence is an event that never comes.
+type silence struct{}
+
+func failedBy(name string) *asl.Failure { return &asl.Failure{Name: name, Cause: "because"} }
+
+// play is an execution of a synthesized machine by the local account's interpreter.
+type play struct {
+	asl.Outcome
+	// path of the machine's own states; those within Maps run at the same time.
+	path string
+	// sent are the payloads of each function, in order.
+	sent map[string][]map[string]any
+	took time.Duration
+}
+
+func execute(t *testing.T, machine, input string, script answers) play {
+	t.Helper()
+	definition := definition(t, machine)
+	parsed, err := asl.Parse(definition)
+	require.NoError(t, err)
+	var own struct{ States map[string]any }
+	require.NoError(t, json.Unmarshal(definition, &own))
+
+	out := play{sent: map[string][]map[string]any{}}
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var path []string
+		var tokens asl.Tokens
+		next := func(key string, payload map[string]any) any {
+			mu.Lock()
+			defer mu.Unlock()
+			turns := script[key]
+			if len(turns) == 0 {
+				return failedBy("Unscripted: " + key)
+			}
+			answer := turns[min(len(out.sent[key]), len(turns)-1)]
+			out.sent[key] = append(out.sent[key], payload)
+			return answer
+		}
+		started := time.Now()
+		out.Outcome = parsed.Run(t.Context(), asl.Execution{
+			ARN: "arn:aws:states:eu-central-1:111122223333:execution:" + machine + ":test", Name: "test", MachineName: machine,
+			Input: json.RawMessage(input), Start: started,
+		}, asl.Host{
+			Tokens: &tokens,
+			Random: func() float64 { return 0.5 },
+			Record: func(e asl.Event) {
+				if _, ok := own.States[e.State]; ok && strings.HasSuffix(e.Type, "StateEntered") {
+					mu.Lock()
+					defer mu.Unlock()
+					path = append(path, e.State)
+				}
+			},
+			Task: func(ctx context.Context, task asl.Task) (json.RawMessage, error) {
+				var arguments map[string]any
+				if err := json.Unmarshal(task.Arguments, &arguments); err != nil {
+					return nil, err
+				}
+				key, payload := task.Resource.Action, arguments
+				if arn, ok := arguments["FunctionName"].(string); ok {
+					key = strings.TrimPrefix(arn[strings.LastIndex(arn, ":")+1:], "drover-")
+					payload = arguments["Payload"].(map[string]any)
+				}
+				if task.Token == "" {
+					return direct(next(key, payload))
+				}
+				switch answer := next(fmt.Sprintf("%s %s", key, payload["stack"]), payload).(type) {
+				case called:
+					return nil, answer.Failure
+				case silence:
+				case *asl.Failure:
+					return nil, tokens.Fail(payload["taskToken"].(string), answer.Name, answer.Cause)
+				default:
+					body, err := json.Marshal(answer)
+					if err != nil {
+						return nil, err
+					}
+					if err := tokens.Succeed(payload["taskToken"].(string), body); err != nil {
+						return nil, err
+					}
+				}
+				return json.RawMessage(`{"StatusCode": 200, "Payload": null}`), nil
+			},
+		})
+		out.took = time.Since(started)
+		out.path = strings.Join(path, " > ")
+	})
+	return out
+}
+
+// direct is the result of a call whose answer comes at once.
+func direct(answer any) (json.RawMessage, error) {
+	switch answer := answer.(type) {
+	case called:
+		return nil, answer.Failure
+	case *asl.Failure:
+		return nil, answer
+	}
+	return json.Marshal(map[string]any{"StatusCode": 200, "Payload": answer})
+}
+
+// Plans of a cluster with two pools.
+var (
+	changes = events.PlanResult{
+		Cluster: "demo", Outcome: events.OutcomeChanges, SpecVersion: "v1", Fence: 7, PlanKey: "plans/1.json",
+		Stages: events.Stages{
+			Network: []string{"network"}, ControlPlane: []string{"control-plane"}, Addons: []string{"addons"},
+			Pools: []string{"pool-a", "pool-b"}, NodeAddons: []string{"node-addons"},
+		},
+	}
+	unchanged = events.PlanResult{Cluster: "demo", Outcome: events.OutcomeUnchanged, Fence: 7, Stages: noStages}
+	noStages  = events.Stages{Network: []string{}, ControlPlane: []string{}, Addons: []string{}, Pools: []string{}, NodeAddons: []string{}}
+)
+
+func done(stack string) events.ChangeResult {
+	return events.ChangeResult{Stack: stack, Status: "CREATE_COMPLETE"}
+}
+
+// good is an execution in which everything works.
+func good() answers {
+	script := answers{
+		"plan": {changes, unchanged}, "prepare": {map[string]any{}}, "report": {events.ReportResult{}},
+	}
+	for _, stack := range []string{"network", "control-plane", "addons", "pool-a", "pool-b", "node-addons"} {
+		script["change "+stack] = []any{done(stack)}
+	}
+	return script
+}
+
+// but changes some answers of a script.
+func (a answers) but(key string, turns ...any) answers {
+	a[key] = turns
+	return a
+}
+
+func TestConverge(t *testing.T) {
+	const (
+		begin  = "Read the input > Plan > What is to be done? > "
+		round  = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > Change the pools > Change the node add-ons > Did every stack succeed? > "
+		again  = "Plan > What is to be done? > "
+		report = "Report > A newer spec? > "
+		failed = "The cluster did not converge"
+	)
+	bad := events.ReportResult{Failed: true, Reason: "the network could not be made"}
+	for name, c := range map[string]struct {
+		script answers
+		path   string
+		status asl.Status
+		// transitions, when they matter: creating the cluster of the example must cost at most 60 with those of its nodes.
+		transitions int
+		// reported are fields of the last report.
+		reported map[string]any
+	}{
+		"a new cluster is made and planned once more": {
+			script: good(), path: begin + round + again + report + "Done", status: asl.Succeeded, transitions: 33,
+			reported: map[string]any{"error": "", "cause": ""},
+		},
+		"nothing is to be done": {
+			script: good().but("plan", unchanged), path: begin + report + "Done", status: asl.Succeeded, transitions: 6,
+		},
+		"somebody else converges it": {
+			script: answers{"plan": {events.PlanResult{Outcome: events.OutcomeBusy, Stages: noStages}}},
+			path:   begin + "Another execution converges this cluster", status: asl.Succeeded, transitions: 4,
+		},
+		"nothing may be done": {
+			script: good().but("plan", events.PlanResult{Outcome: events.OutcomeStopped, Reason: "Paused", Stages: noStages}),
+			path:   begin + report + "Done", status: asl.Succeeded,
+		},
+		"a newer spec came meanwhile": {
+			script: good().but("plan", unchanged).but("report", events.ReportResult{Again: true}, events.ReportResult{}),
+			path:   begin + report + again + report + "Done", status: asl.Succeeded,
+		},
+		"planning fails": {
+			script: good().but("plan", failedBy("Internal")).but("report", bad),
+			path:   "Read the input > Plan > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "Internal", "cause": "because", "plan": nil},
+		},
+		"planning is throttled for a while": {
+			script: good().but("plan", failedBy("Throttled"), failedBy("Transient"), unchanged),
+			path:   begin + report + "Done", status: asl.Succeeded,
+		},
+		"the network fails": {
+			script: good().but("change network", failedBy("StackFailed")).but("report", bad),
+			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "StackFailed", "cause": "because"},
+		},
+		"the control plane is refused": {
+			script: good().but("change control-plane", failedBy("ChangeRefused")).but("report", bad),
+			path:   begin + "Change the network > Change the control plane > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "ChangeRefused"},
+		},
+		"the change function itself fails": {
+			script: good().but("change network", called{failedBy("LeaseLost")}).but("report", bad),
+			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "LeaseLost"},
+		},
+		"the event of the network never comes": {
+			script: good().but("change network", silence{}).but("report", bad),
+			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "States.Timeout", "cause": ""},
+		},
+		"the cluster cannot be reached": {
+			script: good().but("prepare", failedBy("ClusterUnreachable")).but("report", bad),
+			path:   begin + "Change the network > Change the control plane > Prepare the cluster > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "ClusterUnreachable"},
+		},
+		"an add-on fails": {
+			script: good().but("change addons", failedBy("StackFailed")).but("report", bad),
+			path:   begin + "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " + report + failed, status: asl.Failed,
+		},
+		"one pool fails and holds up nothing": {
+			script: good().but("change pool-a", failedBy("StackFailed")).but("report", bad),
+			path:   begin + round + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "", "results": []any{
+				result("network"), result("control-plane"), result("addons"),
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because"},
+				result("pool-b"), result("node-addons"),
+			}},
+		},
+		"a node add-on fails": {
+			script: good().but("change node-addons", failedBy("StackFailed")).but("report", bad),
+			path:   begin + strings.TrimSuffix(round, "Did every stack succeed? > ") + report + failed, status: asl.Failed,
+		},
+		"something was in the way of a stack": {
+			script: good().but("change network", events.ChangeResult{Stack: "network", Again: true, Status: "DELETE_COMPLETE"}, done("network")),
+			path:   begin + round + again + report + "Done", status: asl.Succeeded,
+		},
+		"the plan never settles": {
+			script: good().but("plan", changes).but("report", bad),
+			path:   "Read the input > " + strings.Repeat(again+round, maxRounds) + "The plan never settles > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": notConverged, "cause": "10 rounds of changes did not bring the cluster to its spec"},
+		},
+		"reporting is throttled for a while": {
+			script: good().but("plan", unchanged).but("report", failedBy("Throttled"), failedBy("Lambda.TooManyRequestsException"), events.ReportResult{}),
+			path:   begin + report + "Done", status: asl.Succeeded,
+		},
+		"the status cannot be written": {
+			script: good().but("plan", unchanged).but("report", failedBy("Internal")),
+			path:   begin + "Report > The status could not be written", status: asl.Failed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, convergeMachine, `{"cluster": "demo"}`, c.script)
+			require.Equal(t, c.path, got.path)
+			require.Equal(t, c.status, got.Status, "%s: %s", got.Error, got.Cause)
+			if c.transitions > 0 {
+				require.Equal(t, c.transitions, got.Transitions)
+			}
+			if c.status == asl.Failed {
+				require.Equal(t, notConverged, got.Error)
+				require.NotEmpty(t, got.Cause)
+			}
+			if reports := got.sent["report"]; len(c.reported) > 0 {
+				last := reports[len(reports)-1]
+				for field, want := range c.reported {
+					require.Contains(t, last, field)
+					require.Equal(t, want, last[field], field)
+				}
+			}
+		})
+	}
+}
+
+// result is a good outcome as a report carries it.
+func result(stack string) map[string]any {
+	return map[string]any{"stack": stack, "again": false, "status": "CREATE_COMPLETE"}
+}
+
+func TestConvergeAsksForEachStackOnceAndWithItsLease(t *testing.T) {
+	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good())
+	for _, stack := range []string{"network", "control-plane", "addons", "pool-a", "pool-b", "node-addons"} {
+		sent := got.sent["change "+stack]
+		require.Len(t, sent, 1)
+		require.NotEmpty(t, sent[0]["taskToken"])
+		delete(sent[0], "taskToken")
+		require.Equal(t, map[string]any{
+			"cluster": "demo", "execution": "arn:aws:states:eu-central-1:111122223333:execution:drover-converge:test",
+			"fence": 7.0, "planKey": "plans/1.json", "stack": stack,
+		}, sent[0])
+	}
+}
+
+func TestConvergeWithoutAClusterFails(t *testing.T) {
+	got := execute(t, convergeMachine, `{}`, good())
+	require.Equal(t, asl.Failed, got.Status)
+	require.Empty(t, got.sent)
+}
+
+const lifecycle = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "launch", "EC2InstanceId": "i-1", "LifecycleActionToken": "t"}`
+
+func TestJoinNode(t *testing.T) {
+	const wait = "Wait for the node > Has it joined? > "
+	says := func(outcome events.JoinOutcome) any { return events.JoinResult{Outcome: outcome, Message: "as it is"} }
+	for name, c := range map[string]struct {
+		script      answers
+		path        string
+		status      asl.Status
+		cause       string
+		transitions int
+		abandons    int
+	}{
+		"Ready at once": {
+			script: answers{"join": {says(events.JoinReady)}}, path: wait + "The node is Ready", status: asl.Succeeded, transitions: 3,
+		},
+		"Ready after a while": {
+			script: answers{"join": {says(events.JoinWaiting), says(events.JoinWaiting), says(events.JoinReady)}},
+			path:   wait + wait + wait + "The node is Ready", status: asl.Succeeded, transitions: 7,
+		},
+		"nothing waits any more": {
+			script: answers{"join": {says(events.JoinGone)}}, path: wait + "Nothing waits", status: asl.Succeeded,
+		},
+		"hopeless": {
+			script: answers{"join": {says(events.JoinAbandoned)}}, path: wait + "The node did not join", status: asl.Failed, cause: "as it is",
+		},
+		"the function fails": {
+			script: answers{"join": {failedBy("ClusterUnreachable")}, "completeLifecycleAction": {map[string]any{}}},
+			path:   "Wait for the node > Abandon the instance > The node did not join", status: asl.Failed, cause: "ClusterUnreachable: because", abandons: 1,
+		},
+		"the function answers what nobody knows": {
+			script: answers{"join": {says("Perhaps")}, "completeLifecycleAction": {map[string]any{}}},
+			path:   wait + "Abandon the instance > The node did not join", status: asl.Failed, cause: "as it is", abandons: 1,
+		},
+		"not even abandoning works": {
+			script: answers{"join": {failedBy("Internal")}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")}},
+			path:   "Wait for the node > Abandon the instance > The node did not join", status: asl.Failed, cause: "Internal: because", abandons: 6,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, joinMachine, lifecycle, c.script)
+			require.Equal(t, c.path, got.path)
+			require.Equal(t, c.status, got.Status, "%s: %s", got.Error, got.Cause)
+			require.Equal(t, c.cause, got.Cause)
+			if c.transitions > 0 {
+				require.Equal(t, c.transitions, got.Transitions)
+			}
+			asked := got.sent["join"][0]
+			require.Equal(t, "i-1", asked["EC2InstanceId"])
+			require.NotEmpty(t, asked["started"])
+			require.Len(t, got.sent["completeLifecycleAction"], c.abandons)
+			for _, sent := range got.sent["completeLifecycleAction"] {
+				require.Equal(t, map[string]any{
+					"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "launch", "InstanceId": "i-1", "LifecycleActionResult": "ABANDON",
+				}, sent)
+			}
+		})
+	}
+}
+
+// The machine must outlive the hook, or a node that comes late is abandoned by a timeout nobody sees.
+func TestMachinesOutliveWhatTheyWaitFor(t *testing.T) {
+	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", silence{}).but("report", events.ReportResult{Failed: true, Reason: "late"}))
+	require.Equal(t, "late", got.Cause, "the machine's own timeout came first")
+	require.GreaterOrEqual(t, got.took, 24*time.Hour)
+}
