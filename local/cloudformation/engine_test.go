@@ -180,9 +180,10 @@ func TestAnUpdateWhoseAdditionFailsIsRolledBack(t *testing.T) {
 
 func TestARollbackThatFailsCanBeContinued(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
-		a.create("s", things(`A: {Fail: update}`, `B: {Size: 1, Needs: !Ref A}`))
-		st := a.update("s", things(`A: {Size: 2}`, `B: {Size: 2, Fail: update, Needs: !Ref A}`))
+		a.create("s", things(`A: {Fail: update}`, `B: {Size: 1, Needs: !Ref A}`, `C: {Size: 1, Seconds: 30}`))
+		st := a.update("s", things(`A: {Size: 2}`, `B: {Size: 2, Fail: update, Seconds: 60, Needs: !Ref A}`, `C: {Size: 2, Seconds: 30}`))
 		require.Equal(t, updateRollbackFailed, st.StackStatus)
+		require.Equal(t, map[string]any{"Size": 1.0, "Seconds": 30.0}, a.shelf.things[a.physicalID("s", "C")], "one that fails holds up no other")
 		require.Equal(t, "The following resource(s) failed to update: [A]. ", st.StackStatusReason)
 		_, err := a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {}`)})
 		a.refused(err, "ValidationError", "is in UPDATE_ROLLBACK_FAILED state and can not be updated.")
@@ -319,6 +320,7 @@ func TestReplacingSomethingOfAFixedNameFails(t *testing.T) {
 		st := a.update("s", things(`A: {Name: fixed, Home: y}`))
 		require.Equal(t, updateRollbackComplete, st.StackStatus)
 		require.Contains(t, a.reason("s", "A", updateFailed), "fixed already exists")
+		require.Equal(t, updateComplete, last(a.statuses("s", "A")))
 		require.Equal(t, []string{"fixed"}, a.shelf.ids())
 	})
 }

@@ -173,7 +173,6 @@ func (o *operation) runUpdateRollback() {
 	ctx, cancel := o.phase()
 	defer cancel()
 	st := o.stack
-	o.policy = nil
 	target := st.previous
 	failed := o.converge(ctx, target, true)
 	failure := failureReason(failed)
@@ -375,7 +374,7 @@ func (o *operation) deleteAll(creating bool, complete, failedStatus string) {
 		return
 	}
 	o.finish(complete, "", func() {
-		st.outputs, st.previous = nil, nil
+		st.previous = nil
 		if complete != deleteComplete {
 			return
 		}

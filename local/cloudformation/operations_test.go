@@ -3,6 +3,7 @@ package cloudformation
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -284,6 +285,12 @@ func TestCallersNeedPermission(t *testing.T) {
 		st := a.wait("drover-t")
 		require.Equal(t, createComplete, st.StackStatus)
 		require.Equal(t, serviceRole, st.RoleARN)
+		_, err = a.CreateChangeSet(a.ctx, caller, &CreateChangeSetInput{StackName: "drover-t", ChangeSetName: "c", TemplateBody: things(`A: {Size: 2}`)})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		_, err = a.ExecuteChangeSet(a.ctx, caller, &ExecuteChangeSetInput{StackName: "drover-t", ChangeSetName: "c"})
+		require.NoError(t, err)
+		require.Equal(t, updateComplete, a.wait("drover-t").StackStatus)
 		_, err = a.DeleteStack(a.ctx, caller, &DeleteStackInput{StackName: "drover-t"})
 		require.NoError(t, err)
 		require.Equal(t, deleteComplete, a.wait(st.StackId).StackStatus, "the stack remembers its role")
@@ -292,6 +299,17 @@ func TestCallersNeedPermission(t *testing.T) {
 		a.refused(err, "AccessDenied", "cloudformation:ListStacks on resource: *")
 		_, err = a.ExecuteChangeSet(a.ctx, caller, &ExecuteChangeSetInput{StackName: "drover-t", ChangeSetName: "other"})
 		a.refused(err, "AccessDenied", "explicit deny")
+	})
+}
+
+func TestCloudFormationCallsInTheCallersName(t *testing.T) {
+	inAccount(t, func(t *testing.T, a *account) {
+		caller := a.role("person", "lambda.amazonaws.com", `
+			{"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"},
+			{"Effect": "Allow", "Action": "things:*", "Resource": "*", "Condition": {"ForAnyValue:StringEquals": {"aws:CalledVia": "cloudformation.amazonaws.com"}}}`)
+		_, err := a.CreateStack(a.ctx, caller, &CreateStackInput{StackName: "s", TemplateBody: things(`A: {}`)})
+		require.NoError(t, err)
+		require.Equal(t, createComplete, a.wait("s").StackStatus)
 	})
 }
 

@@ -12,9 +12,10 @@ import (
 type Provider interface {
 	// Schema says which properties there are and what changing them means.
 	Schema() Schema
-	// Create makes the resource and returns when it is stable. Errors become the stack event's reason.
+	// Create makes the resource and returns when it is stable. Errors become the stack event's reason; a PhysicalID beside
+	// the error is what a rollback deletes.
 	Create(ctx context.Context, r Request) (Result, error)
-	// Update changes properties that need no replacement. PhysicalID stays.
+	// Update changes properties that need no replacement. PhysicalID stays, and Attributes and Ref unless it returns new ones.
 	Update(ctx context.Context, r Request) (Result, error)
 	// Delete removes the resource; one that is gone already is no error.
 	Delete(ctx context.Context, r Request) error
