@@ -72,12 +72,20 @@ func (c Caller) AuthorizeWith(action, resource string, context map[string]string
 	return c.authorize(action, resource, context, policy, true)
 }
 
+// Evaluate decides by one resource policy as the caller: Delegated where it leaves the decision to the caller's own.
+func (c Caller) Evaluate(policy *Policy, action, resource string, context map[string]string) Decision {
+	if c.Anonymous() {
+		return NoMatch
+	}
+	return EvaluateResourcePolicy(policy, c.principal, action, resource, c.fullContext(context))
+}
+
 // PassRole authorizes handing a role to a service such as lambda.amazonaws.com.
 func (c Caller) PassRole(roleARN, servicePrincipal string) error {
 	return c.Authorize("iam:PassRole", roleARN, map[string]string{"iam:PassedToService": servicePrincipal})
 }
 
-// Allowed says what Authorize would, as a Decision.
+// decide asks the caller's own policies and the resource's.
 func (c Caller) decide(action, resource string, context map[string]string, policy *Policy) (identity, onResource Decision) {
 	r := &request{action: action, resource: resource, context: foldKeys(c.fullContext(context))}
 	if policy != nil {

@@ -24,9 +24,11 @@ type Principal struct {
 // Decision of one policy, or of several together.
 type Decision int
 
-// Decisions. NoMatch is the implicit deny.
+// Decisions, each stronger than those before. NoMatch is the implicit deny. Delegated is a resource policy's Allow for the
+// caller's whole account: it leaves the decision to the caller's own policies.
 const (
 	NoMatch Decision = iota
+	Delegated
 	Allowed
 	Denied
 )
@@ -62,21 +64,22 @@ func (p *Policy) evaluate(r *request) Decision {
 	decision := NoMatch
 	for i := range p.Statements {
 		s := &p.Statements[i]
-		if !s.matches(r) {
+		match := Allowed
+		if r.principal != nil {
+			match = s.matchPrincipal(r.principal)
+		}
+		if match == NoMatch || !s.matches(r) {
 			continue
 		}
 		if !s.Allow {
 			return Denied
 		}
-		decision = Allowed
+		decision = max(decision, match)
 	}
 	return decision
 }
 
 func (s *Statement) matches(r *request) bool {
-	if r.principal != nil && !s.matchesPrincipal(r.principal) {
-		return false
-	}
 	if len(s.Actions) > 0 && !anyGlob(s.Actions, r.action) || len(s.NotActions) > 0 && anyGlob(s.NotActions, r.action) {
 		return false
 	}
@@ -117,36 +120,29 @@ func (s *Statement) anyResource(patterns []string, r *request) bool {
 	return false
 }
 
-func (s *Statement) matchesPrincipal(p *Principal) bool {
-	if s.Principals != nil {
-		return s.Principals.includes(p)
+func (s *Statement) matchPrincipal(p *Principal) Decision {
+	switch {
+	case s.Principals != nil:
+		return s.Principals.match(p)
+	case s.NotPrincipals != nil && s.NotPrincipals.match(p) == NoMatch:
+		return Allowed
 	}
-	if s.NotPrincipals != nil {
-		return !s.NotPrincipals.includes(p)
-	}
-	return false
+	return NoMatch
 }
 
-func (set *PrincipalSet) includes(p *Principal) bool {
-	if set.Everyone {
-		return true
-	}
-	if p.Service != "" {
-		return contains(set.Services, p.Service)
-	}
-	if p.Federated != "" {
-		return contains(set.Federated, p.Federated)
+// match is Allowed for who is named, Delegated for who belongs to an account that is named.
+func (set *PrincipalSet) match(p *Principal) Decision {
+	named := set.Everyone || p.Service != "" && contains(set.Services, p.Service) || p.Federated != "" && contains(set.Federated, p.Federated) ||
+		p.ARN != "" && contains(set.AWS, p.ARN) || p.RoleARN != "" && contains(set.AWS, p.RoleARN)
+	if named {
+		return Allowed
 	}
 	for _, arn := range set.AWS {
-		// An account id, or its root, is every principal of the account.
-		if arn == p.Account || strings.HasSuffix(arn, ":iam::"+p.Account+":root") {
-			return p.Account != ""
-		}
-		if arn == p.ARN || p.RoleARN != "" && arn == p.RoleARN {
-			return true
+		if p.Account != "" && (arn == p.Account || strings.HasSuffix(arn, ":iam::"+p.Account+":root")) {
+			return Delegated
 		}
 	}
-	return false
+	return NoMatch
 }
 
 func contains(list []string, s string) bool {

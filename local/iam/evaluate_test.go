@@ -161,8 +161,9 @@ func TestPrincipals(t *testing.T) {
 		"a role names its sessions":            {`{"AWS":"arn:aws:iam::1:role/r"}`, role, Allowed},
 		"a session names itself":               {`{"AWS":"arn:aws:sts::1:assumed-role/r/s"}`, role, Allowed},
 		"another session is not meant":         {`{"AWS":"arn:aws:sts::1:assumed-role/r/t"}`, role, NoMatch},
-		"root means the account":               {`{"AWS":"arn:aws:iam::1:root"}`, role, Allowed},
-		"so does the account's id":             {`{"AWS":["2","1"]}`, role, Allowed},
+		"root means the account":               {`{"AWS":"arn:aws:iam::1:root"}`, role, Delegated},
+		"so does the account's id":             {`{"AWS":["2","1"]}`, role, Delegated},
+		"who is named besides its account":     {`{"AWS":["1","arn:aws:iam::1:role/r"]}`, role, Allowed},
 		"another account is not meant":         {`{"AWS":"arn:aws:iam::2:root"}`, role, NoMatch},
 		"a service by name":                    {`{"Service":["lambda.amazonaws.com","events.amazonaws.com"]}`, events, Allowed},
 		"a service is none of the account's":   {`{"AWS":"1"}`, events, NoMatch},
@@ -175,6 +176,8 @@ func TestPrincipals(t *testing.T) {
 			p, err := ParsePolicy(document(`{"Effect":"Allow","Action":"*","Resource":"*","Principal":`+test.principal+`}`), true)
 			require.NoError(t, err)
 			require.Equal(t, test.want, EvaluateResourcePolicy(p, test.by, "s3:GetObject", "x", nil))
+			p.Statements[0].Allow = false
+			require.Equal(t, test.want != NoMatch, EvaluateResourcePolicy(p, test.by, "s3:GetObject", "x", nil) == Denied, "a deny of the account is one of all in it")
 		})
 	}
 }

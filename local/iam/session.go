@@ -75,14 +75,16 @@ func (s *Service) assume(roleARN, sessionName string, by Principal, context map[
 	if err != nil {
 		return fail(errorf(403, "AccessDenied", "%s is not authorized to perform: sts:AssumeRole on resource: %s: %v", by.Service, roleARN, err))
 	}
-	decision := EvaluateResourcePolicy(role.trust, by, "sts:AssumeRole", roleARN, context)
-	allowed := decision == Allowed
-	if c != nil && allowed && !role.trust.names(by) {
-		// The account (not the caller) is trusted: it delegates to the caller's own policies.
-		allowed = c.Authorize("sts:AssumeRole", roleARN, context) == nil
-	} else if c != nil && allowed {
-		identity, _ := c.decide("sts:AssumeRole", roleARN, context, nil)
-		allowed = identity != Denied
+	allowed := false
+	switch EvaluateResourcePolicy(role.trust, by, "sts:AssumeRole", roleARN, context) {
+	case Delegated:
+		allowed = c != nil && c.Authorize("sts:AssumeRole", roleARN, context) == nil
+	case Allowed:
+		allowed = true
+		if c != nil {
+			identity, _ := c.decide("sts:AssumeRole", roleARN, context, nil)
+			allowed = identity != Denied
+		}
 	}
 	if !allowed {
 		if c != nil {
@@ -111,16 +113,6 @@ func (s *Service) assume(roleARN, sessionName string, by Principal, context map[
 	}
 	s.sessions[credentials.AccessKeyID] = session{caller: caller, credentials: credentials}
 	return caller, credentials, nil
-}
-
-// names reports whether an allowing statement names the principal itself, rather than its account.
-func (p *Policy) names(by Principal) bool {
-	for _, st := range p.Statements {
-		if st.Allow && st.Principals != nil && (contains(st.Principals.AWS, by.ARN) || by.RoleARN != "" && contains(st.Principals.AWS, by.RoleARN)) {
-			return true
-		}
-	}
-	return false
 }
 
 // Caller whose access key it is, with the secret and session token that belong to it. Codes: InvalidClientTokenId,

@@ -248,6 +248,11 @@ func TestOldCommandsReachACBORService(t *testing.T) {
 	require.Contains(t, got, "<ListMetricsResult><Metrics><member><Namespace>drover</Namespace></member></Metrics></ListMetricsResult>")
 }
 
+func TestAServiceWithoutQueryRefusesIt(t *testing.T) {
+	cfg := serve(t, wire.Service{Name: "sqs", Protocol: wire.JSON10, TargetPrefix: "AmazonSQS"}, "ListQueues", func(context.Context, *wire.Call) (any, error) { return nil, nil })
+	require.Contains(t, post(t, *cfg.BaseEndpoint, "Action=ListQueues&Version=2012-11-05"), "does not support the Query protocol")
+}
+
 func TestEC2Query(t *testing.T) {
 	type instance struct {
 		InstanceID string                        `xml:"instanceId"`
@@ -279,7 +284,7 @@ func TestEC2Query(t *testing.T) {
 }
 
 func TestParametersThatDoNotFit(t *testing.T) {
-	cfg := serve(t, wire.Service{Name: "ssm", Protocol: wire.JSON11, TargetPrefix: "AmazonSSM"}, "GetParameters", func(_ context.Context, c *wire.Call) (any, error) {
+	cfg := serve(t, wire.Service{Name: "ssm", Protocol: wire.JSON11, TargetPrefix: "AmazonSSM", Version: "2014-11-06"}, "GetParameters", func(_ context.Context, c *wire.Call) (any, error) {
 		var in struct {
 			Names          []string
 			WithDecryption bool

@@ -55,7 +55,7 @@ type Service struct {
 	Name, Prefix string
 	// Protocol that its clients speak. RPC services also answer the others: see the package comment.
 	Protocol Protocol
-	// Version of the API, such as 2010-05-15 (Query); TargetPrefix of X-Amz-Target, such as AmazonSSM (JSON).
+	// Version of the API, such as 2010-05-15: without one the Query protocol is refused. TargetPrefix of X-Amz-Target, such as AmazonSSM (JSON).
 	Version, TargetPrefix string
 	// Operations by action name.
 	Operations map[string]Operation
@@ -203,6 +203,9 @@ func (s *Service) call(format Protocol, r Request) (*Call, error) {
 	var err error
 	switch format {
 	case Query, EC2Query:
+		if s.Version == "" {
+			return nil, Unsupported(s.iamPrefix(), "the Query protocol, which old clients speak")
+		}
 		c.Action, c.params, err = parseQuery(r.HTTP.URL.Query(), r.Body)
 	case JSON10, JSON11:
 		prefix, action, ok := strings.Cut(r.HTTP.Header.Get("X-Amz-Target"), ".")
