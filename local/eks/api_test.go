@@ -96,7 +96,7 @@ func TestTheSDK(t *testing.T) {
 	require.NoError(t, awseks.NewClusterDeletedWaiter(sdk, func(o *awseks.ClusterDeletedWaiterOptions) { o.MinDelay, o.MaxDelay = 1, 10 }).
 		Wait(ctx, &awseks.DescribeClusterInput{Name: aws.String("demo")}, 10e9))
 	require.True(t, b.planes["demo"].stopped)
-	require.Empty(t, b.Tagged())
+	require.Empty(t, b.Tagged(ctx))
 }
 
 func TestVersionsAndAddonsThatThereAre(t *testing.T) {

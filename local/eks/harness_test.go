@@ -45,6 +45,7 @@ func newMemoryPlane(o kubernetes.Options) *memoryPlane {
 }
 
 func (p *memoryPlane) Address() (string, []byte) { return "https://127.0.0.1:1", []byte("authority") }
+func (p *memoryPlane) Kubeconfig() string        { return "" }
 func (p *memoryPlane) Client(string, []string) (dynamic.Interface, error) {
 	return p.client, nil
 }

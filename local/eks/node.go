@@ -22,6 +22,9 @@ import (
 // networkAnnotation tells KWOK that a node's network plugin runs: see local/kubernetes/stages.yaml.
 const networkAnnotation = "local.drover.run/network"
 
+// Instances become nodes here.
+var _ ec2.Nodes = (*Service)(nil)
+
 // RegisterNode makes the Node object of an instance, as its kubelet would with the instance's role. An error is what the
 // kubelet would log, and the node never joins: no such cluster, a wrong endpoint or authority in its user data, no
 // EC2_LINUX access entry of its role, or what the API server refuses a node.
@@ -41,7 +44,10 @@ func (s *Service) RegisterNode(ctx context.Context, n ec2.Node) error {
 	if err != nil {
 		return err
 	}
-	_, err = client.Resource(nodeResource).Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+	err = patiently(ctx, func() error {
+		_, err := client.Resource(nodeResource).Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+		return err
+	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("nodes %q: %w", n.Name, err)
 	}
@@ -158,7 +164,11 @@ func (s *Service) provideNetwork(ctx context.Context, c *cluster) {
 	s.mu.Lock()
 	c.networkReady = true // nodes that register from here on are Ready by themselves
 	s.mu.Unlock()
-	nodes, err := c.admin.Resource(nodeResource).List(ctx, metav1.ListOptions{})
+	var nodes *unstructured.UnstructuredList
+	err := patiently(ctx, func() (err error) {
+		nodes, err = c.admin.Resource(nodeResource).List(ctx, metav1.ListOptions{})
+		return err
+	})
 	if err != nil {
 		s.config.Log.Warn("nodes do not learn of the network plugin", "cluster", c.Name, "error", err)
 		return
@@ -175,7 +185,10 @@ func (c *cluster) markNetworkReady(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.admin.Resource(nodeResource).Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	err = patiently(ctx, func() error {
+		_, err := c.admin.Resource(nodeResource).Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

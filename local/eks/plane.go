@@ -4,7 +4,9 @@ package eks
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/drover-run/drover/local/clock"
 	"github.com/drover-run/drover/local/kubernetes"
 )
 
@@ -43,6 +46,8 @@ func startReal(ctx context.Context, o kubernetes.Options) (ControlPlane, error) 
 
 func (p realPlane) Address() (string, []byte) { return p.Endpoint, p.CA }
 
+func (p realPlane) Kubeconfig() string { return p.AdminKubeconfig }
+
 func (p realPlane) Client(user string, groups []string) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(&rest.Config{
 		Host: p.Endpoint, QPS: -1,
@@ -51,8 +56,31 @@ func (p realPlane) Client(user string, groups []string) (dynamic.Interface, erro
 	})
 }
 
+// patience is how long, in real time, EKS and kubelets try again while an API server does not answer, as when its version
+// is updated.
+const (
+	patience  = 30 * time.Second
+	retryPoll = 250 * time.Millisecond
+)
+
+// patiently calls do again while the API server does not answer. What it answers, errors too, ends it.
+func patiently(ctx context.Context, do func() error) error {
+	for deadline := time.Now().Add(patience); ; {
+		err := do()
+		var status apierrors.APIStatus
+		answered := errors.As(err, &status) && status.Status().Code < 500
+		if err == nil || answered || time.Now().After(deadline) || (&clock.Clock{}).Timer(ctx, retryPoll) != nil {
+			return err
+		}
+	}
+}
+
 // ensure makes an object or gives the one that is there its content.
 func ensure(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, object map[string]any) error {
+	return patiently(ctx, func() error { return ensureOnce(ctx, client, resource, object) })
+}
+
+func ensureOnce(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, object map[string]any) error {
 	o := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
 	api := client.Resource(resource).Namespace(o.GetNamespace())
 	_, err := api.Create(ctx, o, metav1.CreateOptions{FieldManager: "eks"})
@@ -78,7 +106,9 @@ func wrapObject(err error, what string, o *unstructured.Unstructured) error {
 // remove deletes an object; one that is gone is no error.
 func remove(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace, name string) error {
 	background := metav1.DeletePropagationBackground
-	err := client.Resource(resource).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	err := patiently(ctx, func() error {
+		return client.Resource(resource).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -96,4 +126,19 @@ func binding(kind, namespace, name, role, group string) map[string]any {
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
 		"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}},
 	}
+}
+
+// Administrator is the Kubernetes API of a cluster, and a kubeconfig file for it, for those who look on from outside: it
+// needs no access entry. ResourceNotFoundException while there is no API to reach.
+func (s *Service) Administrator(name string) (client dynamic.Interface, kubeconfig string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.find(name)
+	if err != nil {
+		return nil, "", err
+	}
+	if c.admin == nil || c.Status == deleting {
+		return nil, "", notFound("No API server of cluster %s: it is %s.", name, c.Status)
+	}
+	return c.admin, c.plane.Kubeconfig(), nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/tagging"
 )
 
 // Resources are the providers by type.
@@ -25,18 +26,6 @@ func (s *Service) Resources() map[string]resource.Provider {
 		"AWS::EKS::Addon":                  addonProvider{s},
 		"AWS::EKS::PodIdentityAssociation": podIdentityProvider{s},
 	}
-}
-
-// allTags are a resource's own tags over the stack's.
-func allTags(r resource.Request, own []resource.Tag) map[string]string {
-	tags := maps.Clone(r.Tags)
-	if tags == nil {
-		tags = map[string]string{}
-	}
-	for _, t := range own {
-		tags[t.Key] = t.Value
-	}
-	return tags
 }
 
 // changeTags makes a resource's tags those of the template.
@@ -132,7 +121,7 @@ func (p clusterProvider) Create(ctx context.Context, r resource.Request) (resour
 	_, err := p.s.CreateCluster(ctx, r.Caller, CreateClusterInput{
 		Name: in.Name, Version: in.Version, RoleArn: in.RoleArn, ResourcesVpcConfig: in.ResourcesVpcConfig, KubernetesNetworkConfig: in.KubernetesNetworkConfig,
 		Logging: in.logging(), EncryptionConfig: in.EncryptionConfig, AccessConfig: in.AccessConfig, UpgradePolicy: in.UpgradePolicy,
-		ZonalShiftConfig: in.ZonalShiftConfig, BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons, DeletionProtection: in.DeletionProtection, Tags: allTags(r, in.Tags),
+		ZonalShiftConfig: in.ZonalShiftConfig, BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons, DeletionProtection: in.DeletionProtection, Tags: tagging.Merge(r.Tags, in.Tags),
 	})
 	if err != nil {
 		return resource.Result{}, err
@@ -197,7 +186,7 @@ func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resour
 			return resource.Result{}, err
 		}
 	}
-	if err := p.s.changeTags(ctx, r.Caller, p.s.clusterARN(name), allTags(r, in.Tags)); err != nil {
+	if err := p.s.changeTags(ctx, r.Caller, p.s.clusterARN(name), tagging.Merge(r.Tags, in.Tags)); err != nil {
 		return resource.Result{}, err
 	}
 	return p.stable(ctx, name)
@@ -320,7 +309,7 @@ func (p entryProvider) Create(ctx context.Context, r resource.Request) (resource
 		return resource.Result{}, err
 	}
 	out, err := p.s.CreateAccessEntry(ctx, r.Caller, CreateAccessEntryInput{
-		ClusterName: in.ClusterName, PrincipalArn: in.PrincipalArn, Type: in.Type, Username: in.Username, KubernetesGroups: in.KubernetesGroups, Tags: allTags(r, in.Tags),
+		ClusterName: in.ClusterName, PrincipalArn: in.PrincipalArn, Type: in.Type, Username: in.Username, KubernetesGroups: in.KubernetesGroups, Tags: tagging.Merge(r.Tags, in.Tags),
 	})
 	if err != nil {
 		return resource.Result{}, err
@@ -376,7 +365,7 @@ func (p entryProvider) Update(ctx context.Context, r resource.Request) (resource
 		return resource.Result{}, err
 	}
 	arn := out.AccessEntry.AccessEntryARN
-	return resource.Result{PhysicalID: r.PhysicalID, Attributes: map[string]any{"AccessEntryArn": arn}}, p.s.changeTags(ctx, r.Caller, arn, allTags(r, in.Tags))
+	return resource.Result{PhysicalID: r.PhysicalID, Attributes: map[string]any{"AccessEntryArn": arn}}, p.s.changeTags(ctx, r.Caller, arn, tagging.Merge(r.Tags, in.Tags))
 }
 
 func (p entryProvider) Delete(ctx context.Context, r resource.Request) error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/tagging"
 )
 
 type addonProvider struct{ s *Service }
@@ -44,7 +45,7 @@ func (p addonProvider) Create(ctx context.Context, r resource.Request) (resource
 	}
 	_, err := p.s.CreateAddon(ctx, r.Caller, CreateAddonInput{
 		ClusterName: in.ClusterName, AddonName: in.AddonName, AddonVersion: in.AddonVersion, ServiceAccountRoleArn: in.ServiceAccountRoleArn,
-		ResolveConflicts: in.ResolveConflicts, ConfigurationValues: in.ConfigurationValues, Tags: allTags(r, in.Tags), PodIdentityAssociations: in.PodIdentityAssociations,
+		ResolveConflicts: in.ResolveConflicts, ConfigurationValues: in.ConfigurationValues, Tags: tagging.Merge(r.Tags, in.Tags), PodIdentityAssociations: in.PodIdentityAssociations,
 	})
 	if err != nil {
 		return resource.Result{}, err
@@ -105,7 +106,7 @@ func (p addonProvider) Update(ctx context.Context, r resource.Request) (resource
 	if err != nil {
 		return result, err
 	}
-	return result, p.s.changeTags(ctx, r.Caller, result.Attributes["Arn"].(string), allTags(r, in.Tags))
+	return result, p.s.changeTags(ctx, r.Caller, result.Attributes["Arn"].(string), tagging.Merge(r.Tags, in.Tags))
 }
 
 func (p addonProvider) Delete(ctx context.Context, r resource.Request) error {
@@ -158,7 +159,7 @@ func (p podIdentityProvider) Create(ctx context.Context, r resource.Request) (re
 		return resource.Result{}, err
 	}
 	out, err := p.s.CreatePodIdentityAssociation(ctx, r.Caller, CreatePodIdentityAssociationInput{
-		ClusterName: in.ClusterName, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleArn: in.RoleArn, DisableSessionTags: in.DisableSessionTags, Tags: allTags(r, in.Tags),
+		ClusterName: in.ClusterName, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleArn: in.RoleArn, DisableSessionTags: in.DisableSessionTags, Tags: tagging.Merge(r.Tags, in.Tags),
 	})
 	if err != nil {
 		return resource.Result{}, err
@@ -177,7 +178,7 @@ func (p podIdentityProvider) Update(ctx context.Context, r resource.Request) (re
 	if err != nil {
 		return resource.Result{}, err
 	}
-	return podIdentityResult(out.Association), p.s.changeTags(ctx, r.Caller, r.PhysicalID, allTags(r, in.Tags))
+	return podIdentityResult(out.Association), p.s.changeTags(ctx, r.Caller, r.PhysicalID, tagging.Merge(r.Tags, in.Tags))
 }
 
 func (p podIdentityProvider) Delete(ctx context.Context, r resource.Request) error {

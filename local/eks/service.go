@@ -57,8 +57,10 @@ type Network interface {
 
 // ControlPlane is a Kubernetes control plane that runs: see Config.Start.
 type ControlPlane interface {
-	// Endpoint is the URL of the API server, CA the PEM of its authority.
+	// Address is the URL of the API server and the PEM of its authority.
 	Address() (endpoint string, ca []byte)
+	// Kubeconfig is a file for its administrator.
+	Kubeconfig() string
 	// Client acts as user in groups, or as the administrator when user is empty.
 	Client(user string, groups []string) (dynamic.Interface, error)
 	// SetMinor moves the servers to a minor version such as 1.36.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/tagging"
 )
 
 // TagsOutput of ListTagsForResource.
@@ -92,21 +93,24 @@ func (s *Service) UntagResource(_ context.Context, caller iam.Caller, in TagsInp
 	})
 }
 
-// Tagged are the ARNs of all resources with their tags, for the tagging API.
-func (s *Service) Tagged() map[string]map[string]string {
+// Tagged lists all resources with their tags: a source of the tagging API.
+func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]map[string]string{}
+	var all []tagging.Tagged
+	add := func(arn string, tags map[string]string) {
+		all = append(all, tagging.Tagged{ARN: arn, Tags: maps.Clone(tags)})
+	}
 	for _, c := range s.clusters {
-		all[c.ARN] = maps.Clone(c.Tags)
+		add(c.ARN, c.Tags)
 		for _, e := range c.entries {
-			all[e.AccessEntryARN] = maps.Clone(e.Tags)
+			add(e.AccessEntryARN, e.Tags)
 		}
 		for _, a := range c.addons {
-			all[a.AddonARN] = maps.Clone(a.Tags)
+			add(a.AddonARN, a.Tags)
 		}
 		for _, a := range c.identities {
-			all[a.AssociationARN] = maps.Clone(a.Tags)
+			add(a.AssociationARN, a.Tags)
 		}
 	}
 	return all

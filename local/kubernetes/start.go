@@ -39,7 +39,7 @@ var stages []byte
 type Options struct {
 	// Name of the cluster, in its certificates and kubeconfig.
 	Name string
-	// Dir for keys, data and logs. It must be empty or absent; it stays after Stop.
+	// Dir for keys, data and logs. It must be empty or absent; it stays after Stop, without the data.
 	Dir string
 	// BinDir holds the programs; see Build.
 	BinDir string
@@ -298,13 +298,15 @@ func (c *ControlPlane) SetMinor(ctx context.Context, minor string) error {
 	return c.startServers(ctx)
 }
 
-// Stop ends all programs and returns when they are gone. It may be called more than once.
+// Stop ends all programs and returns when they are gone; what was in the cluster goes with them, logs stay. It may be
+// called more than once.
 func (c *ControlPlane) Stop() {
 	c.stopOnce.Do(func() {
 		c.stopParts("kwok", "kube-scheduler", "kube-controller-manager")
 		c.stopParts("kube-apiserver")
 		c.stopParts("etcd")
 		c.guard.release()
+		_ = os.RemoveAll(c.path("etcd"))
 	})
 }
 

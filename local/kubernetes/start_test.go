@@ -119,6 +119,8 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		for _, pid := range append(pids, c.guard.cmd.Process.Pid) {
 			require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 		}
+		require.NoDirExists(t, filepath.Join(dir, "etcd"))
+		require.FileExists(t, filepath.Join(dir, "kube-apiserver.log"))
 		_, err := net.Dial("tcp", strings.TrimPrefix(c.Endpoint, "https://"))
 		require.Error(t, err)
 	})

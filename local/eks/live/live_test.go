@@ -166,7 +166,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 	began := time.Now()
 	name := aws.String("drover-demo")
 	_, err := admin.CreateCluster(ctx, &awseks.CreateClusterInput{
-		Name: name, Version: aws.String("1.36"), RoleArn: &clusterRole, ResourcesVpcConfig: &types.VpcConfigRequest{SubnetIds: w.subnets()},
+		Name: name, Version: aws.String("1.35"), RoleArn: &clusterRole, ResourcesVpcConfig: &types.VpcConfigRequest{SubnetIds: w.subnets()},
 		AccessConfig:               &types.CreateAccessConfigRequest{AuthenticationMode: types.AuthenticationModeApi, BootstrapClusterCreatorAdminPermissions: aws.Bool(false)},
 		BootstrapSelfManagedAddons: aws.Bool(false),
 	})
@@ -263,7 +263,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 	node := ec2.Node{
 		Cluster: *name, Endpoint: *cluster.Endpoint, CertificateAuthority: *cluster.CertificateAuthority.Data, RoleARN: nodeRole,
 		Name: "ip-10-0-0-7.ec2.internal", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0", InstanceID: "i-0123456789abcdef0", InstanceType: "m7i.large",
-		Region: region, Zone: "us-east-1a", Architecture: "amd64", KubeletVersion: "v1.36.3-eks-0e3cf2b", Address: "10.0.0.7",
+		Region: region, Zone: "us-east-1a", Architecture: "amd64", KubeletVersion: "v1.35.5-eks-0e3cf2b", Address: "10.0.0.7",
 		Labels: map[string]string{kube.PoolLabel: "workers"}, Taints: []ec2.Taint{{Key: "a", Value: "b", Effect: "PreferNoSchedule"}},
 		MaxPods: 29, VCPUs: 2, MemoryMiB: 8192, DiskGiB: 20,
 	}
@@ -305,7 +305,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		require.NoError(t, w.eks.RegisterNode(ctx, node), "a kubelet that starts again finds its node")
 		n := read(node.Name)
 		require.Equal(t, "False", ready(n))
-		require.Equal(t, "v1.36.3-eks-0e3cf2b", n.Status.NodeInfo.KubeletVersion)
+		require.Equal(t, "v1.35.5-eks-0e3cf2b", n.Status.NodeInfo.KubeletVersion)
 		require.Equal(t, node.ProviderID, n.Spec.ProviderID)
 		require.Contains(t, n.Spec.Taints, corev1.Taint{Key: "a", Value: "b", Effect: corev1.TaintEffectPreferNoSchedule})
 		require.Equal(t, "1930m", n.Status.Allocatable.Cpu().String())
@@ -350,6 +350,23 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 			on[name] = true
 		}
 		require.Len(t, on, 2, "one on each node")
+	})
+	t.Run("what happens while the version is updated waits for the API server", func(t *testing.T) {
+		_, err := admin.UpdateClusterVersion(ctx, &awseks.UpdateClusterVersionInput{Name: name, Version: aws.String("1.36")})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			_, err := prepareAPI.Resource(nodes).List(ctx, metav1.ListOptions{})
+			return err != nil
+		}, 20*time.Second, time.Millisecond, "the servers start again as the new version")
+		third := node
+		third.Name, third.InstanceID, third.ProviderID = "ip-10-0-0-8.ec2.internal", "i-0aaaaaaaaaaaaaaaa", "aws:///us-east-1a/i-0aaaaaaaaaaaaaaaa"
+		require.NoError(t, w.eks.RegisterNode(ctx, third))
+		require.NoError(t, active.Wait(ctx, &awseks.DescribeClusterInput{Name: name}, time.Minute))
+		out, err := admin.DescribeCluster(ctx, &awseks.DescribeClusterInput{Name: name})
+		require.NoError(t, err)
+		require.Equal(t, "1.36", *out.Cluster.Version)
+		require.Equal(t, *cluster.Endpoint, *out.Cluster.Endpoint)
+		require.Eventually(t, func() bool { return ready(read(third.Name)) == "True" }, 10*time.Second, 50*time.Millisecond)
 	})
 	t.Run("the node of a terminated instance goes", func(t *testing.T) {
 		require.NoError(t, w.eks.DeregisterNode(ctx, *name, node.Name))
