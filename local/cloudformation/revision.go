@@ -204,14 +204,18 @@ func (s *Service) checkTypes(t *template.Template) error {
 	if len(unknown) > 0 {
 		return invalid("Template format error: Unrecognized resource types: [%s]", strings.Join(sortedKeys(unknown), ", "))
 	}
+	var lacking []string
 	for _, name := range sortedKeys(t.Resources) {
 		r := t.Resources[name]
 		schema := providers[r.Type].Schema()
 		for _, property := range sortedKeys(r.Properties) {
 			if _, known := schema.Properties[property]; !known && !strings.HasPrefix(property, "Fn::") {
-				return unsupported("the property " + property + " of " + r.Type + " (resource " + name + ")")
+				lacking = append(lacking, "the property "+property+" of "+r.Type+" (resource "+name+")")
 			}
 		}
+	}
+	if len(lacking) > 0 {
+		return unsupported(strings.Join(lacking, ", "))
 	}
 	check := func(value any) error {
 		for _, reference := range template.References(value, nil) {
