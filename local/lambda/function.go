@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,11 +131,20 @@ func (f *function) release(e *environment, generation int, usable bool) {
 // run invokes the function once and waits for it.
 func (f *function) run(payload []byte, requestID string) (response, Report, error) {
 	e, cold, generation, err := f.acquire()
+	name := f.arn[strings.LastIndex(f.arn, ":")+1:]
 	if err != nil {
+		f.service.metric(name, "Throttles", 1, "Count")
 		return response{}, Report{}, err
 	}
 	a, report, usable := e.run(&invocation{id: requestID, payload: payload, answers: make(chan response, 1)}, cold)
 	f.release(e, generation, usable)
+	failed := 0.0
+	if a.failed {
+		failed = 1
+	}
+	f.service.metric(name, "Invocations", 1, "Count")
+	f.service.metric(name, "Errors", failed, "Count")
+	f.service.metric(name, "Duration", float64(report.Duration)/float64(time.Millisecond), "Milliseconds")
 	if f.service.Observe != nil {
 		f.service.Observe(report)
 	}

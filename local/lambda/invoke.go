@@ -234,7 +234,7 @@ func (e *event) giveUp(ctx context.Context, condition string, last response) {
 			err = fmt.Errorf("there are no queues")
 		}
 		if err == nil {
-			err = s.config.Queues.Send(ctx, caller, queue, body, attributes)
+			_, err = s.config.Queues.Send(ctx, caller, queue, body, attributes)
 		}
 		if err != nil {
 			warn(name, "a failed event is lost: "+queue, err)

@@ -98,12 +98,12 @@ type message struct {
 
 type queues struct{ sent chan message }
 
-func (q *queues) Send(_ context.Context, caller iam.Caller, queue, body string, attributes map[string]string) error {
+func (q *queues) Send(_ context.Context, caller iam.Caller, queue, body string, attributes map[string]string) (string, error) {
 	if err := caller.Authorize("sqs:SendMessage", queue, nil); err != nil {
-		return err
+		return "", err
 	}
 	q.sent <- message{queue, body, attributes}
-	return nil
+	return "id", nil
 }
 
 type objects map[string][]byte

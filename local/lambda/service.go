@@ -35,8 +35,11 @@ type Logs interface {
 // Queues is SQS.
 type Queues interface {
 	// Send puts a message on a queue if the caller may. Attributes are strings.
-	Send(ctx context.Context, caller iam.Caller, queueARN, body string, attributes map[string]string) error
+	Send(ctx context.Context, caller iam.Caller, queueARN, body string, attributes map[string]string) (messageID string, err error)
 }
+
+// Metric records a value, such as 1 of AWS/Lambda Errors.
+type Metric func(namespace, name string, dimensions map[string]string, value float64, unit string)
 
 // Config of the service.
 type Config struct {
@@ -45,9 +48,10 @@ type Config struct {
 	Clock                      *clock.Clock
 	Roles                      Roles
 	Objects                    Objects
-	// Logs and Queues may be nil: then there are none.
+	// Logs, Queues and Metric may be nil: then there are none.
 	Logs   Logs
 	Queues Queues
+	Metric Metric
 	// Endpoint is the account's URL, which functions find as AWS_ENDPOINT_URL. It is asked at every cold start.
 	Endpoint func() string
 	// Dir keeps unpacked packages.
@@ -119,6 +123,13 @@ func (s *Service) Kill(accessKeyID string) bool {
 		}
 	}
 	return false
+}
+
+// metric: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+func (s *Service) metric(function, name string, value float64, unit string) {
+	if s.config.Metric != nil {
+		s.config.Metric("AWS/Lambda", name, map[string]string{"FunctionName": function}, value, unit)
+	}
 }
 
 func (s *Service) arn(name string) string {

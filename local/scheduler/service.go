@@ -1,0 +1,234 @@
+package scheduler
+
+// The service: schedules, and the loop that keeps each of them.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/drover-run/drover/local/clock"
+	"github.com/drover-run/drover/local/eventbridge/delivery"
+	"github.com/drover-run/drover/local/iam"
+)
+
+// Roles gives schedules their credentials; a subset of *iam.Service.
+type Roles interface {
+	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
+}
+
+// principal of the service.
+const principal = "scheduler.amazonaws.com"
+
+// Config of the service.
+type Config struct {
+	// Account is the twelve-digit id; Region such as us-east-1; Partition defaults to aws.
+	Account, Region, Partition string
+	Clock                      *clock.Clock
+	Roles                      Roles
+	Targets                    delivery.Targets
+	// Intercept, when set, is called instead of each delivery and decides about it: not at all, later, twice.
+	Intercept func(schedule string, deliver func())
+}
+
+// Service is Scheduler in one region of one account.
+type Service struct {
+	config Config
+	ctx    context.Context
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	groups    map[string]*group
+	schedules map[string]*schedule // by ARN
+}
+
+// group of schedules.
+type group struct {
+	name, arn         string
+	created, modified time.Time
+	tags              map[string]string
+}
+
+// settings of a schedule, as the API spells them.
+type settings struct {
+	Name, GroupName            string
+	Description                string `json:",omitempty"`
+	ScheduleExpression         string
+	ScheduleExpressionTimezone string    `json:",omitempty"`
+	StartDate, EndDate         time.Time `json:",omitempty"`
+	State                      string
+	ActionAfterCompletion      string
+	FlexibleTimeWindow         window
+	Target                     target
+}
+
+type window struct {
+	Mode                   string
+	MaximumWindowInMinutes int `json:",omitempty"`
+}
+
+type target struct {
+	Arn, RoleArn     string
+	Input            string           `json:",omitempty"`
+	DeadLetterConfig *deadLetters     `json:",omitempty"`
+	RetryPolicy      *delivery.Policy `json:",omitempty"`
+}
+
+type deadLetters struct {
+	Arn string `json:",omitempty"`
+}
+
+type schedule struct {
+	settings
+	arn               string
+	expression        expression
+	created, modified time.Time
+	cancel            context.CancelFunc
+}
+
+// New makes a Scheduler with the group default. Close ends all schedules.
+func New(config Config) *Service {
+	if config.Partition == "" {
+		config.Partition = "aws"
+	}
+	if config.Clock == nil {
+		config.Clock = &clock.Clock{}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Service{config: config, ctx: ctx, stop: stop, groups: map[string]*group{}, schedules: map[string]*schedule{}}
+	now := config.Clock.Now()
+	s.groups["default"] = &group{name: "default", arn: s.groupARN("default"), created: now, modified: now}
+	return s
+}
+
+// Close ends all schedules and drops what is not yet delivered.
+func (s *Service) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	s.work.Wait()
+}
+
+func (s *Service) groupARN(name string) string {
+	return fmt.Sprintf("arn:%s:scheduler:%s:%s:schedule-group/%s", s.config.Partition, s.config.Region, s.config.Account, name)
+}
+
+func (s *Service) arn(group, name string) string {
+	return fmt.Sprintf("arn:%s:scheduler:%s:%s:schedule/%s/%s", s.config.Partition, s.config.Region, s.config.Account, group, name)
+}
+
+// keep starts the loop of a schedule. The caller holds mu.
+func (s *Service) keep(sc *schedule) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	sc.cancel = cancel
+	if s.closed || sc.State != "ENABLED" {
+		return
+	}
+	kept := *sc // the loop's own: an update starts another loop
+	s.work.Go(func() { s.loop(ctx, kept) })
+}
+
+// loop waits for one due time after the other. A rate without a start date is due at once.
+func (s *Service) loop(ctx context.Context, sc schedule) {
+	start := sc.StartDate
+	if start.IsZero() {
+		start = sc.modified
+	}
+	after := sc.modified
+	if !sc.StartDate.IsZero() && sc.StartDate.After(after) {
+		after = sc.StartDate
+	}
+	after = after.Add(-time.Nanosecond)
+	for {
+		due := sc.expression.next(after, start)
+		if due.IsZero() || !sc.EndDate.IsZero() && due.After(sc.EndDate) {
+			s.complete(sc)
+			return
+		}
+		if err := s.config.Clock.Timer(ctx, due.Sub(s.config.Clock.Now())); err != nil {
+			return
+		}
+		after = due
+		s.invoke(sc, due)
+	}
+}
+
+// complete removes a schedule that is never due again, if it says so.
+func (s *Service) complete(sc schedule) {
+	if sc.ActionAfterCompletion != "DELETE" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have := s.schedules[sc.arn]; have != nil && have.modified.Equal(sc.modified) {
+		delete(s.schedules, sc.arn)
+	}
+}
+
+// invoke delivers one due time, within the flexible window, whatever becomes of the schedule meanwhile.
+func (s *Service) invoke(sc schedule, due time.Time) {
+	role := func() (iam.Caller, error) {
+		caller, _, err := s.config.Roles.AssumeRoleAs(sc.Target.RoleArn, strings.ReplaceAll(uuid.NewString(), "-", ""), principal)
+		return caller, err
+	}
+	id := uuid.NewString()
+	d := delivery.Delivery{
+		Targets: s.config.Targets, Clock: s.config.Clock, Target: sc.Target.Arn, Policy: sc.Target.RetryPolicy, As: role, DeadLetterAs: role,
+		Payload: func(attempt int) []byte { return s.payload(sc, due, id, attempt) }, Dead: s.payload(sc, due, id, 1),
+		Attributes: map[string]string{"SCHEDULE_ARN": sc.arn, "SCHEDULED_TIME": due.Format(time.RFC3339), "EXECUTION_ID": id},
+	}
+	if sc.Target.DeadLetterConfig != nil {
+		d.DeadLetters = sc.Target.DeadLetterConfig.Arn
+	}
+	wait := time.Duration(0)
+	if sc.FlexibleTimeWindow.Mode == "FLEXIBLE" {
+		wait = rand.N(time.Duration(sc.FlexibleTimeWindow.MaximumWindowInMinutes) * time.Minute) // #nosec G404 -- spreads load
+	}
+	run := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed {
+			return
+		}
+		s.work.Go(func() {
+			if s.config.Clock.Timer(s.ctx, wait) == nil {
+				d.Run(s.ctx)
+			}
+		})
+	}
+	if s.config.Intercept != nil {
+		s.config.Intercept(sc.Name, run)
+		return
+	}
+	run()
+}
+
+// payload is the target's input with its keywords, or the event that AWS makes up when there is none.
+// https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
+func (s *Service) payload(sc schedule, due time.Time, id string, attempt int) []byte {
+	if sc.Target.Input == "" {
+		raw, _ := json.Marshal(map[string]any{ // plain data
+			"version": "0", "id": id, "detail-type": "Scheduled Event", "source": "aws.scheduler", "account": s.config.Account,
+			"time": due.Format(time.RFC3339), "region": s.config.Region, "resources": []string{sc.arn}, "detail": "{}",
+		})
+		return raw
+	}
+	input := []byte(sc.Target.Input)
+	for keyword, value := range map[string]string{
+		"schedule-arn": sc.arn, "scheduled-time": due.Format(time.RFC3339), "execution-id": id, "attempt-number": strconv.Itoa(attempt),
+	} {
+		input = bytes.ReplaceAll(input, []byte("<aws.scheduler."+keyword+">"), []byte(value))
+	}
+	return input
+}
