@@ -41,7 +41,7 @@ func (p provider) Update(ctx context.Context, r resource.Request) (resource.Resu
 func (p provider) Delete(ctx context.Context, r resource.Request) error {
 	err := p.delete(ctx, r)
 	var known *wire.Error
-	if errors.As(err, &known) && strings.Contains(known.Code, "NotFound") {
+	if errors.As(err, &known) && (strings.Contains(known.Code, "NotFound") || known.Code == "Gateway.NotAttached") {
 		return nil
 	}
 	return err
