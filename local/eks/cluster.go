@@ -59,9 +59,9 @@ var clusterName = regexp.MustCompile(`^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$`)
 // CreateCluster begins to make a cluster, which is CREATING until it is ACTIVE or FAILED.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCluster.html
 func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateClusterInput) (*ClusterOutput, error) {
-	// CreateCluster has no resource to name in policies.
-	// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonelastickubernetesservice.html
-	if err := caller.Authorize("eks:CreateCluster", "*", nil); err != nil {
+	// The service authorization reference names no resource for CreateCluster, but AWS decides by the ARN that the cluster
+	// will have: that is what its AccessDenied errors name.
+	if err := caller.Authorize("eks:CreateCluster", s.clusterARN(in.Name), nil); err != nil {
 		return nil, err
 	}
 	if err := s.authorizeParts(caller, in); err != nil {

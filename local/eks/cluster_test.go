@@ -177,14 +177,18 @@ func TestPermissions(t *testing.T) {
 	b.cluster(t, "drover-demo")
 	b.cluster(t, "other")
 	caller, _ := b.assume(t, "operator", `{"Version":"2012-10-17","Statement":[
-		{"Effect":"Allow","Action":["eks:DescribeCluster","eks:CreateAddon","eks:TagResource"],"Resource":"arn:aws:eks:us-east-1:111122223333:cluster/drover-*"},
-		{"Effect":"Allow","Action":["eks:CreateCluster","ec2:DescribeSubnets"],"Resource":"*"}]}`)
+		{"Effect":"Allow","Action":["eks:CreateCluster","eks:DescribeCluster","eks:CreateAddon","eks:TagResource"],"Resource":"arn:aws:eks:us-east-1:111122223333:cluster/drover-*"},
+		{"Effect":"Allow","Action":["ec2:DescribeSubnets"],"Resource":"*"}]}`)
 	ctx := t.Context()
 	_, err := b.DescribeCluster(ctx, caller, NamedInput{"drover-demo"})
 	require.NoError(t, err)
 	for name, call := range map[string]func() error{
 		"arn:aws:eks:us-east-1:111122223333:cluster/other": func() error {
 			_, err := b.DescribeCluster(ctx, caller, NamedInput{"other"})
+			return err
+		},
+		"eks:CreateCluster on resource: arn:aws:eks:us-east-1:111122223333:cluster/new": func() error {
+			_, err := b.CreateCluster(ctx, caller, b.input("new"))
 			return err
 		},
 		"eks:ListClusters": func() error { _, err := b.ListClusters(ctx, caller, ListClustersInput{}); return err },
