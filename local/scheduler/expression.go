@@ -1,157 +1,128 @@
 package scheduler
 
-// Schedule expressions. https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
+// Schedule expressions: when a schedule is due. Pure functions of their arguments.
+// https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // schedules name zones wherever this runs
+	_ "time/tzdata" // the time zones, wherever this runs
 
 	"github.com/hashicorp/cronexpr"
 )
 
-// expression says when a schedule is due.
+// expression is a rate, cron or at expression in its time zone.
 type expression struct {
-	every time.Duration        // rate
-	at    time.Time            // at
-	cron  *cronexpr.Expression // cron
-	zone  *time.Location
+	every time.Duration  // of rate
+	at    time.Time      // of at
+	cron  string         // of cron, as cronexpr has it
+	zone  *time.Location // of cron
 }
 
-var (
-	rateForm = regexp.MustCompile(`^rate\((\d+) (minute|minutes|hour|hours|day|days)\)$`)
-	atForm   = regexp.MustCompile(`^at\((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\)$`)
-	cronForm = regexp.MustCompile(`^cron\(([^()]+)\)$`)
-)
+var rateForm = regexp.MustCompile(`^(\d+)\s+(minute|hour|day)s?$`)
 
-// parseExpression reads rate(5 minutes), at(2026-01-02T03:04:05) or cron(0 12 ? * MON-FRI *). zone is an IANA name, empty
-// for UTC.
+var units = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
+
+// parseExpression reads an expression. An empty zone is UTC. Errors say what is wrong with it.
 func parseExpression(text, zone string) (expression, error) {
-	x := expression{zone: time.UTC}
-	if zone != "" {
-		var err error
-		if x.zone, err = time.LoadLocation(zone); err != nil || zone == "Local" {
-			return x, fmt.Errorf("invalid ScheduleExpressionTimezone %s", zone)
-		}
+	if zone == "Local" {
+		return expression{}, fmt.Errorf("unknown time zone %s", zone)
 	}
-	wrong := func(why string) (expression, error) {
-		return x, fmt.Errorf("invalid Schedule Expression %s: %s", text, why)
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		return expression{}, fmt.Errorf("unknown time zone %s", zone)
 	}
-	if m := rateForm.FindStringSubmatch(text); m != nil {
-		n, err := strconv.Atoi(m[1])
-		if err != nil || n < 1 {
-			return wrong("the value must be positive")
-		}
-		if (n == 1) == strings.HasSuffix(m[2], "s") {
-			return wrong("the unit of 1 is singular, of more plural")
-		}
-		unit := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[m[2][0]]
-		if n > int(100*365*24*time.Hour/unit) {
-			return wrong("the rate is too large")
-		}
-		x.every = time.Duration(n) * unit
-		return x, nil
+	kind, rest, _ := strings.Cut(text, "(")
+	inner, closed := strings.CutSuffix(rest, ")")
+	if !closed {
+		return expression{}, errors.New("it is none of rate(value unit), cron(fields) and at(yyyy-mm-ddThh:mm:ss)")
 	}
-	if m := atForm.FindStringSubmatch(text); m != nil {
-		at, err := time.ParseInLocation("2006-01-02T15:04:05", m[1], x.zone)
+	switch kind {
+	case "rate":
+		every, err := parseRate(inner)
+		return expression{every: every}, err
+	case "cron":
+		fields, err := parseCron(inner)
+		return expression{cron: fields, zone: location}, err
+	case "at":
+		wall, err := time.Parse("2006-01-02T15:04:05", inner)
 		if err != nil {
-			return wrong("there is no such time")
+			return expression{}, errors.New("at needs a time as yyyy-mm-ddThh:mm:ss")
 		}
-		x.at = at
-		return x, nil
+		at, exists := instant(wall, location)
+		if !exists {
+			return expression{}, fmt.Errorf("there is no such time in %s: clocks are put forward over it", location)
+		}
+		return expression{at: at}, nil
 	}
-	m := cronForm.FindStringSubmatch(text)
+	return expression{}, fmt.Errorf("%s is none of rate, cron and at", kind)
+}
+
+func parseRate(text string) (time.Duration, error) {
+	m := rateForm.FindStringSubmatch(text)
 	if m == nil {
-		return wrong("it is none of rate(value unit), cron(fields) and at(yyyy-mm-ddThh:mm:ss)")
+		return 0, errors.New("rate needs a positive number and minutes, hours or days")
 	}
-	line, err := cronLine(m[1])
-	if err != nil {
-		return wrong(err.Error())
+	unit := units[m[2]]
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil || n < 1 || n > math.MaxInt64/int64(unit) {
+		return 0, fmt.Errorf("%s is no positive number of %ss that a schedule can wait", m[1], m[2])
 	}
-	if x.cron, err = cronexpr.Parse(line); err != nil {
-		return wrong(err.Error())
-	}
-	return x, nil
+	return time.Duration(n) * unit, nil
 }
 
-var (
-	cronField = regexp.MustCompile(`^[0-9A-Za-z*?,/#-]+$`)
-	weekday   = regexp.MustCompile(`\d+`)
-)
+// oneTime reports whether this is an at expression.
+func (e expression) oneTime() bool { return !e.at.IsZero() }
 
-// cronLine turns AWS's six fields into cronexpr's. The fields and their order are the same; days of the week count from
-// SUN = 1 in one and from 0 in the other, and exactly one of the two kinds of day must be a question mark.
-// https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#cron-based
-func cronLine(text string) (string, error) {
-	fields := strings.Fields(text)
-	if len(fields) != 6 {
-		return "", fmt.Errorf("a cron expression has six fields: minutes, hours, day of month, month, day of week, year")
-	}
-	for _, f := range fields {
-		if !cronField.MatchString(f) {
-			return "", fmt.Errorf("the field %s has a character that no field has", f)
-		}
-	}
-	if (fields[2] == "?") == (fields[4] == "?") {
-		return "", fmt.Errorf("exactly one of day of month and day of week must be ?")
-	}
-	for i, f := range fields {
-		if strings.Contains(f, "?") && (f != "?" || i != 2 && i != 4) {
-			return "", fmt.Errorf("? stands alone, as day of month or day of week")
-		}
-	}
-	days, err := cronWeekdays(fields[4])
-	if err != nil {
-		return "", err
-	}
-	fields[4] = days
-	return strings.Join(fields, " "), nil
-}
-
-// cronWeekdays renumbers days: 1 to 7 become 0 to 6. What stands behind # or / is no day.
-func cronWeekdays(field string) (string, error) {
-	var parts []string
-	for _, part := range strings.Split(field, ",") {
-		days, rest := part, ""
-		if i := strings.IndexAny(part, "#/"); i >= 0 {
-			days, rest = part[:i], part[i:]
-		}
-		bad := false
-		days = weekday.ReplaceAllStringFunc(days, func(digits string) string {
-			n, err := strconv.Atoi(digits)
-			bad = bad || err != nil || n < 1 || n > 7
-			return strconv.Itoa(n - 1)
-		})
-		if bad {
-			return "", fmt.Errorf("days of the week are 1 (SUN) to 7 (SAT): %s", field)
-		}
-		if days == "L" { // the last day of the week
-			days = "6"
-		}
-		parts = append(parts, days+rest)
-	}
-	return strings.Join(parts, ","), nil
-}
-
-// next time after a time; zero for none. start is where rates count from.
-func (x expression) next(after, start time.Time) time.Time {
+// next is the first time after a given one that a schedule which began at start is due; the zero time if there is none.
+// A rate's days are 24 hours each; the first of its times is start itself.
+func (e expression) next(after, start time.Time) time.Time {
 	switch {
-	case x.every > 0:
-		if after.Before(start) {
+	case e.oneTime():
+		if e.at.After(after) {
+			return e.at
+		}
+		return time.Time{}
+	case e.every > 0:
+		if start.After(after) {
 			return start
 		}
-		return start.Add(after.Sub(start)/x.every*x.every + x.every)
-	case x.cron != nil:
-		t := x.cron.Next(after.In(x.zone))
-		if t.IsZero() {
+		return start.Add((after.Sub(start)/e.every + 1) * e.every)
+	}
+	// Clocks on the wall are what cron speaks of. A time that is skipped in spring does not come, one that comes twice in
+	// autumn counts the first time: so the walls' times are counted through as if there were no zone, then looked up in it.
+	wall := wallOf(after.In(e.zone))
+	cron := cronexpr.MustParse(e.cron) // not kept: it changes as it is asked
+	for {
+		wall = cron.Next(wall)
+		if wall.IsZero() {
+			return time.Time{}
+		}
+		if t, exists := instant(wall, e.zone); exists && t.After(after) {
 			return t
 		}
-		return t.UTC()
-	case x.at.After(after):
-		return x.at.UTC()
 	}
-	return time.Time{}
+}
+
+// wallOf gives what a clock on the wall shows, as a time in UTC.
+func wallOf(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+}
+
+// instant is when the clocks of a zone first show a time, if they do. The zone's offset a day before or a day after is in
+// force then: there is one change at most between.
+func instant(wall time.Time, zone *time.Location) (first time.Time, exists bool) {
+	for _, around := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := wall.Add(around).In(zone).Zone()
+		t := wall.Add(-time.Duration(offset) * time.Second)
+		if wallOf(t.In(zone)).Equal(wall) && (!exists || t.Before(first)) {
+			first, exists = t, true
+		}
+	}
+	return first, exists
 }
