@@ -134,6 +134,17 @@ func (d *alarmDefinition) judge(m *metric, now time.Time, present string) (state
 		breaching, d.EvaluationPeriods, strings.Join(points, ", "), d.Threshold, d.ComparisonOperator, d.DatapointsToAlarm)
 }
 
+// AlarmStates are the states of all alarms by name.
+func (s *Service) AlarmStates() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	states := map[string]string{}
+	for name, a := range s.alarms {
+		states[name] = a.state
+	}
+	return states
+}
+
 // evaluate brings all alarms up to date and notifies of what changed.
 func (s *Service) evaluate(ctx context.Context) {
 	s.mu.Lock()

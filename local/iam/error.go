@@ -1,6 +1,10 @@
 package iam
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/aws/smithy-go"
+)
 
 // Error is an AWS error as an API returns it. It is the SDK's smithy.APIError too, so that in-process callers classify
 // it as they do errors that came over the wire.
@@ -13,6 +17,14 @@ type Error struct {
 func (e *Error) Error() string        { return e.Code + ": " + e.Message }
 func (e *Error) ErrorCode() string    { return e.Code }
 func (e *Error) ErrorMessage() string { return e.Message }
+
+// ErrorFault is the server's for status 500 and above.
+func (e *Error) ErrorFault() smithy.ErrorFault {
+	if e.Status >= 500 {
+		return smithy.FaultServer
+	}
+	return smithy.FaultClient
+}
 
 // HTTPStatus is the status that the error is sent with.
 func (e *Error) HTTPStatus() int {

@@ -76,17 +76,29 @@ func (s *Service) permitted(caller iam.Caller, action, id string) (*key, error) 
 		}
 		return nil, err
 	}
-	arn := s.arn("key/" + k.id)
-	switch caller.Evaluate(k.policy, "kms:"+action, arn, nil) {
+	arn, context := s.arn("key/"+k.id), tagContext("aws:ResourceTag/", k.tags)
+	switch caller.Evaluate(k.policy, "kms:"+action, arn, context) {
 	case iam.Delegated:
-		return k, caller.Authorize("kms:"+action, arn, nil)
+		return k, caller.Authorize("kms:"+action, arn, context)
 	case iam.Allowed:
-		return k, caller.AuthorizeWith("kms:"+action, arn, nil, k.policy)
+		return k, caller.AuthorizeWith("kms:"+action, arn, context, k.policy)
 	}
 	return nil, &wire.Error{
 		Code: "AccessDenied", Status: 403,
 		Message: "User: " + caller.ARN() + " is not authorized to perform: kms:" + action + " on resource: " + arn + " because no resource-based policy allows the kms:" + action + " action",
 	}
+}
+
+// tagContext are the condition keys of tags: of the request (aws:RequestTag/) or of the key (aws:ResourceTag/).
+// https://docs.aws.amazon.com/kms/latest/developerguide/tag-authorization.html
+func tagContext(prefix string, tags map[string]string) map[string]string {
+	context := map[string]string{}
+	for name, value := range tags {
+		if !strings.HasPrefix(name, "aws:") {
+			context[prefix+name] = value
+		}
+	}
+	return context
 }
 
 // Authorize asks whether the caller may perform an action such as Decrypt on a key, given by id, ARN or alias.
@@ -311,7 +323,7 @@ func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Res
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if err := r.Caller.Authorize("kms:CreateKey", "*", nil); err != nil {
+	if err := r.Caller.Authorize("kms:CreateKey", "*", tagContext("aws:RequestTag/", made.tags)); err != nil {
 		return resource.Result{}, err
 	}
 	p.s.mu.Lock()
