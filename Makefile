@@ -6,6 +6,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
+# jsii says at length that Node 20 is no longer maintained; it is the oldest that drover supports.
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
+
 HOST_ARCH := $(shell go env GOARCH)
 # What Lambda calls the host's architecture.
 LAMBDA_ARCH := $(if $(filter arm64,$(HOST_ARCH)),arm64,x86_64)

@@ -16,10 +16,18 @@ var stateful = []string{
 	"AWS::EKS::Cluster", "AWS::KMS::Key", "AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::VPCCidrBlock",
 }
 
-// Guard refuses a change set that would replace or remove something stateful, by name. A replacement that depends on
-// values known only while it is executed counts as one.
+// Guard refuses a change set that would replace or remove something stateful, by name.
+//
+// CloudFormation says Conditional when a replacement depends on a value that is known only while the change is executed. That
+// counts as a replacement, unless the value is an attribute of a resource that the change set does not replace: such a
+// resource keeps its attributes, it is only that any change to it, of its tags even, makes CloudFormation say so.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChange.html
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChangeDetail.html
 func Guard(stackName string, changes []types.ResourceChange) error {
+	kept := map[string]bool{}
+	for _, change := range changes {
+		kept[aws.ToString(change.LogicalResourceId)] = change.Action == types.ChangeActionModify && change.Replacement == types.ReplacementFalse
+	}
 	var refused []string
 	for _, change := range changes {
 		if !slices.Contains(stateful, aws.ToString(change.ResourceType)) {
@@ -30,7 +38,11 @@ func Guard(stackName string, changes []types.ResourceChange) error {
 		case change.Action == types.ChangeActionRemove:
 			refused = append(refused, what+" would be removed")
 		case change.Action == types.ChangeActionModify && change.Replacement != types.ReplacementFalse:
-			refused = append(refused, fmt.Sprintf("%s would be replaced because of %s", what, strings.Join(why(change), ", ")))
+			properties := why(change, kept)
+			if change.Replacement == types.ReplacementConditional && len(properties) == 0 {
+				continue
+			}
+			refused = append(refused, fmt.Sprintf("%s would be replaced because of %s", what, strings.Join(properties, ", ")))
 		}
 	}
 	if len(refused) == 0 {
@@ -39,13 +51,18 @@ func Guard(stackName string, changes []types.ResourceChange) error {
 	return &fault.ChangeRefused{Cause: fmt.Errorf("the change of stack %s was not made: %s", stackName, strings.Join(refused, "; "))}
 }
 
-// why lists the properties that need a replacement.
-func why(change types.ResourceChange) []string {
+// why lists the properties that may need a replacement, less those that take the attribute of a resource that stays.
+func why(change types.ResourceChange, kept map[string]bool) []string {
 	var properties []string
 	for _, detail := range change.Details {
-		if detail.Target != nil && detail.Target.RequiresRecreation != types.RequiresRecreationNever {
-			properties = append(properties, aws.ToString(detail.Target.Name))
+		if detail.Target == nil || detail.Target.RequiresRecreation == types.RequiresRecreationNever {
+			continue
 		}
+		cause, _, _ := strings.Cut(aws.ToString(detail.CausingEntity), ".")
+		if detail.Evaluation == types.EvaluationTypeDynamic && detail.ChangeSource == types.ChangeSourceResourceAttribute && kept[cause] {
+			continue
+		}
+		properties = append(properties, aws.ToString(detail.Target.Name))
 	}
 	slices.Sort(properties)
 	return slices.Compact(properties)

@@ -20,6 +20,16 @@ func change(action types.ChangeAction, resource, id string, replacement types.Re
 	return c
 }
 
+// attribute says that the change comes from an attribute of another resource.
+func attribute(c types.ResourceChange, cause string) types.ResourceChange {
+	for i := range c.Details {
+		c.Details[i].Evaluation, c.Details[i].ChangeSource = types.EvaluationTypeDynamic, types.ChangeSourceResourceAttribute
+		c.Details[i].CausingEntity = &cause
+		c.Details[i].Target.RequiresRecreation = types.RequiresRecreationConditionally
+	}
+	return c
+}
+
 func TestGuard(t *testing.T) {
 	tests := map[string]struct {
 		changes []types.ResourceChange
@@ -43,6 +53,19 @@ func TestGuard(t *testing.T) {
 		"a replacement that CloudFormation does not speak of counts as one": {
 			changes: []types.ResourceChange{change(types.ChangeActionModify, "AWS::KMS::Key", "Key", "")},
 			refused: "the change of stack s was not made: Key (AWS::KMS::Key) would be replaced because of ",
+		},
+		"an attribute of a resource that only changes its tags stays": {
+			changes: []types.ResourceChange{
+				change(types.ChangeActionModify, "AWS::IAM::Role", "ClusterRole", types.ReplacementFalse),
+				attribute(change(types.ChangeActionModify, "AWS::EKS::Cluster", "Cluster", types.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
+			},
+		},
+		"an attribute of a resource that is replaced does not": {
+			changes: []types.ResourceChange{
+				change(types.ChangeActionModify, "AWS::IAM::Role", "ClusterRole", types.ReplacementTrue, "Path"),
+				attribute(change(types.ChangeActionModify, "AWS::EKS::Cluster", "Cluster", types.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
+			},
+			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
 		},
 		"a subnet is not removed, and every refusal is named": {
 			changes: []types.ResourceChange{

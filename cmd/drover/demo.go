@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// transitionPrice is Step Functions' list price of one state transition, in dollars (us-east-1).
+// https://aws.amazon.com/step-functions/pricing/
+const transitionPrice = 0.025 / 1000
+
+// demoPatience bounds the demo.
+const demoPatience = 10 * time.Minute
+
+// runDemo uploads a release and a spec with the S3 API, waits until the status says Ready, and asks the cluster's own API
+// server for its nodes.
+func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Account, o localOptions) error {
+	cluster, spec, err := readCluster(o.demo)
+	if err != nil {
+		return err
+	}
+	_, release, err := readRelease(o.release, o.demo, cluster)
+	if err != nil {
+		return err
+	}
+	name := cluster.Metadata.Name
+	c := newCell(a.Config(), "aws", account.ID)
+	before := a.Calls.Mark()
+	if _, err := c.specs.Put(ctx, names.ReleaseSpec(cluster.Spec.Release.Name), release); err != nil {
+		return err
+	}
+	uploaded := time.Now()
+	if _, err := c.specs.Put(ctx, names.ClusterSpec(name), spec); err != nil {
+		return err
+	}
+	show.say("uploaded    %s to s3://%s/%s", o.demo, c.specs.Name(), names.ClusterSpec(name))
+	ctx, cancel := context.WithTimeout(ctx, demoPatience)
+	defer cancel()
+	s, err := awaitRest(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	took := time.Since(uploaded)
+	show.say("status      %s is %s: %s", name, s.Phase, s.Message)
+	if s.Phase != status.Ready {
+		printStatus(out, &status.Cluster{Metadata: status.Metadata{Name: name}, Status: *s})
+		return fmt.Errorf("%s is not Ready", name)
+	}
+	if err := a.Settle(ctx); err != nil {
+		return err
+	}
+	kubeconfig, err := a.Kubeconfig(name)
+	if err != nil {
+		return err
+	}
+	if err := printNodes(ctx, out, kubeconfig); err != nil {
+		return err
+	}
+	printCost(out, a, before, took)
+	return nil
+}
+
+// awaitRest waits until a cluster is Ready, Stopped or Failed.
+func awaitRest(ctx context.Context, c *cell, name string) (*status.Status, error) {
+	for {
+		cluster, err := c.state.Status(ctx, name)
+		if err == nil {
+			switch cluster.Status.Phase {
+			case status.Ready, status.Stopped, status.Failed:
+				return &cluster.Status, nil
+			}
+		}
+		select {
+		case <-time.After(250 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for %s: %w", name, ctx.Err())
+		}
+	}
+}
+
+// printNodes asks the cluster's API server.
+func printNodes(ctx context.Context, out io.Writer, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	nodes, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("asking the API server for its nodes: %w", err)
+	}
+	fmt.Fprintf(out, "\nThe API server at %s lists %d nodes:\n\n", config.Host, len(nodes.Items))
+	table := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  NAME\tREADY\tPOOL\tVERSION\tZONE\tTYPE\tPROVIDER ID")
+	ready := 0
+	for _, node := range nodes.Items {
+		labels, state := node.GetLabels(), readiness(&node)
+		if state == "True" {
+			ready++
+		}
+		version, _, _ := unstructured.NestedString(node.Object, "status", "nodeInfo", "kubeletVersion")
+		provider, _, _ := unstructured.NestedString(node.Object, "spec", "providerID")
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", node.GetName(), state, labels[kube.PoolLabel], version,
+			labels["topology.kubernetes.io/zone"], labels["node.kubernetes.io/instance-type"], provider)
+	}
+	table.Flush()
+	if ready == 0 || ready < len(nodes.Items) {
+		return fmt.Errorf("%d of %d nodes are Ready", ready, len(nodes.Items))
+	}
+	return nil
+}
+
+func readiness(node *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(node.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if c, ok := condition.(map[string]any); ok && c["type"] == "Ready" {
+			return fmt.Sprint(c["status"])
+		}
+	}
+	return "Unknown"
+}
+
+// printCost prints what creating the cluster took.
+func printCost(out io.Writer, a *account.Account, before int, took time.Duration) {
+	transitions, lines := 0, []string{}
+	for _, x := range a.States.Executions() {
+		transitions += x.Transitions
+		lines = append(lines, fmt.Sprintf("%s %d", strings.TrimPrefix(x.MachineName, "drover-"), x.Transitions))
+	}
+	calls, mutating := 0, 0
+	for _, call := range a.Calls.Since(before) {
+		if strings.Contains(call.Caller, ":assumed-role/"+names.Prefix) {
+			calls++
+			if call.Mutating {
+				mutating++
+			}
+		}
+	}
+	fmt.Fprintf(out, "\nReady %.1f s after the upload: %d state transitions ($%.4f at list price; %s), %d AWS calls by drover, %d of them mutating.\n",
+		took.Seconds(), transitions, float64(transitions)*transitionPrice, strings.Join(lines, ", "), calls, mutating)
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/kubernetes"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// localOptions are the flags of drover local.
+type localOptions struct {
+	dir, root, address string
+	speed              float64
+	demo, release      string
+	once               bool
+}
+
+func localCommand() *cobra.Command {
+	var o localOptions
+	cmd := &cobra.Command{
+		Use:   "local",
+		Short: "Run an AWS account on this machine, with drover deployed in it",
+		Long: `Runs an AWS account on this machine: S3, Lambda, Step Functions, EventBridge, CloudFormation, Auto Scaling, EKS with real
+Kubernetes API servers, and the rest that drover needs, with IAM enforced. drover is deployed in it from the synthesized
+template. Work that takes long only because it is done in a data centre runs --speed times faster.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runLocal(cmd.Context(), cmd.OutOrStdout(), o) },
+	}
+	cmd.Flags().StringVar(&o.dir, "dir", "", "where the account keeps its data (default: a temporary folder, removed at the end)")
+	cmd.Flags().StringVar(&o.root, "build", "build", "where make local built Kubernetes and the cloud assembly")
+	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1:0", "address to listen on")
+	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how much faster than life simulated work runs")
+	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
+	cmd.Flags().StringVar(&o.release, "release", "", "the release of that cluster")
+	cmd.Flags().BoolVar(&o.once, "once", false, "end when the cluster is Ready, instead of staying up")
+	return cmd
+}
+
+func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
+	started := time.Now()
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "drover-local-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
+	}
+	// Absolute, because the S3 gateway changes the working directory of the process.
+	for _, path := range []*string{&o.dir, &o.root, &o.demo, &o.release} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	show := newTimeline(out, started)
+	a, err := account.Start(account.Options{
+		Dir: o.dir, KubernetesBin: kubernetes.BinDir(filepath.Dir(o.root)), Address: o.address, Speed: o.speed,
+		OnStackEvent: show.stack, OnExecution: show.execution,
+	})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	show.say("local account %s in %s at %s", account.ID, a.Region(), a.URL())
+	if err := a.Deploy(ctx, filepath.Join(o.root, "cdk.out")); err != nil {
+		return err
+	}
+	show.say("deployed drover, as cdk deploy does: %d resources", show.resources())
+	if o.demo != "" {
+		if err := runDemo(ctx, out, show, a, o); err != nil {
+			return err
+		}
+	}
+	if o.once {
+		fmt.Fprintf(out, "\nTo keep an account up: make up. It prints how to reach it with drover, kubectl and the aws command.\n")
+		return nil
+	}
+	howToReach(out, a, o)
+	<-ctx.Done()
+	return nil
+}
+
+// howToReach prints what a shell needs.
+func howToReach(out io.Writer, a *account.Account, o localOptions) {
+	environment := a.Environment()
+	fmt.Fprintf(out, "\nIn another shell:\n\n")
+	for _, name := range slices.Sorted(maps.Keys(environment)) {
+		fmt.Fprintf(out, "  export %s=%s\n", name, environment[name])
+	}
+	fmt.Fprintf(out, `
+  build/drover apply examples/releases/1.36-1.yaml
+  build/drover apply examples/clusters/demo.yaml --watch
+  build/drover status
+  aws --endpoint-url $AWS_ENDPOINT_URL s3 ls s3://%s --recursive
+  aws --endpoint-url $AWS_ENDPOINT_URL cloudformation describe-stacks
+  aws --endpoint-url $AWS_ENDPOINT_URL stepfunctions start-execution --input '{"cluster":"demo"}' \
+    --state-machine-arn arn:aws:states:%s:%s:stateMachine:drover-converge
+  kubectl --kubeconfig %s get nodes
+
+Older aws commands do not read AWS_ENDPOINT_URL, so it is given. The clusters' logs are in %s. Ctrl-C ends it all.
+`, names.StateBucket(account.ID, a.Region()), a.Region(), account.ID,
+		a.KubeconfigPattern("demo"), filepath.Join(o.dir, "clusters"))
+}
