@@ -121,7 +121,7 @@ func (w *world) happened(detailType string) (n int) {
 	return n
 }
 
-// properties of a group of the launch template's newest version, changed by more.
+// properties of a group of the launch template's newest version, changed by more; nil removes.
 func (w *world) properties(more map[string]any) map[string]any {
 	p := map[string]any{
 		"AutoScalingGroupName": "pool", "MinSize": 2.0, "MaxSize": 4.0, "VPCZoneIdentifier": w.subnets,
@@ -129,6 +129,9 @@ func (w *world) properties(more map[string]any) map[string]any {
 	}
 	for k, v := range more {
 		p[k] = v
+		if v == nil {
+			delete(p, k)
+		}
 	}
 	return p
 }
