@@ -150,15 +150,18 @@ func (s *Service) apiSetHealth(c *wire.Call, in struct {
 	return nil, s.setHealth(c.Caller, in.InstanceId, in.HealthStatus)
 }
 
+// empty is the result of operations whose response has one without members.
+type empty struct{}
+
 func (s *Service) apiPutHook(c *wire.Call, in struct {
 	AutoScalingGroupName string
 	Hook
 }) (any, error) {
-	return nil, s.changeHook(c.Caller, in.AutoScalingGroupName, in.Hook, false)
+	return empty{}, s.changeHook(c.Caller, in.AutoScalingGroupName, in.Hook, false)
 }
 
 func (s *Service) apiDeleteHook(c *wire.Call, in struct{ AutoScalingGroupName, LifecycleHookName string }) (any, error) {
-	return nil, s.changeHook(c.Caller, in.AutoScalingGroupName, Hook{LifecycleHookName: in.LifecycleHookName}, true)
+	return empty{}, s.changeHook(c.Caller, in.AutoScalingGroupName, Hook{LifecycleHookName: in.LifecycleHookName}, true)
 }
 
 type actionRequest struct {
@@ -170,14 +173,14 @@ func (s *Service) apiComplete(c *wire.Call, in actionRequest) (any, error) {
 	if in.LifecycleActionResult == nil || *in.LifecycleActionResult == "" {
 		return nil, invalid("1 validation error detected: Value null at 'lifecycleActionResult' failed to satisfy constraint: Member must not be null")
 	}
-	return nil, s.answer(c.Caller, in.AutoScalingGroupName, in.LifecycleHookName, in.LifecycleActionToken, in.InstanceId, *in.LifecycleActionResult)
+	return empty{}, s.answer(c.Caller, in.AutoScalingGroupName, in.LifecycleHookName, in.LifecycleActionToken, in.InstanceId, *in.LifecycleActionResult)
 }
 
 func (s *Service) apiHeartbeat(c *wire.Call, in actionRequest) (any, error) {
 	if in.LifecycleActionResult != nil {
 		return nil, wire.Unsupported("autoscaling", "LifecycleActionResult of RecordLifecycleActionHeartbeat")
 	}
-	return nil, s.answer(c.Caller, in.AutoScalingGroupName, in.LifecycleHookName, in.LifecycleActionToken, in.InstanceId, "")
+	return empty{}, s.answer(c.Caller, in.AutoScalingGroupName, in.LifecycleHookName, in.LifecycleActionToken, in.InstanceId, "")
 }
 
 type processesRequest struct {

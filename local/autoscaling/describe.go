@@ -142,27 +142,27 @@ type filter struct {
 	Values []string
 }
 
-// matchesTags filters groups: tag-key, tag-value and tag:<key>.
-func matchesTags(tags []Tag, filters []filter) (bool, error) {
+// checkFilters refuses filters of groups that there are not: tag-key, tag-value and tag:<key> are.
+func checkFilters(filters []filter) error {
 	for _, f := range filters {
-		key, byKey := strings.CutPrefix(f.Name, "tag:")
-		match := func(t Tag) bool {
-			switch {
-			case byKey:
-				return t.Key == key && slices.Contains(f.Values, t.Value)
-			case f.Name == "tag-key":
-				return slices.Contains(f.Values, t.Key)
-			}
-			return slices.Contains(f.Values, t.Value)
-		}
-		if !byKey && f.Name != "tag-key" && f.Name != "tag-value" {
-			return false, invalid("Filter type %s is not correct. Allowed Filter types are: tag-key, tag-value and tag:<key>", f.Name)
-		}
-		if !slices.ContainsFunc(tags, match) {
-			return false, nil
+		if f.Name != "tag-key" && f.Name != "tag-value" && !strings.HasPrefix(f.Name, "tag:") {
+			return invalid("Filter type %s is not correct. Allowed Filter types are: tag-key, tag-value and tag:<key>", f.Name)
 		}
 	}
-	return true, nil
+	return nil
+}
+
+func (f filter) matches(tags []Tag) bool {
+	key, byKey := strings.CutPrefix(f.Name, "tag:")
+	return slices.ContainsFunc(tags, func(t Tag) bool {
+		switch {
+		case byKey:
+			return t.Key == key && slices.Contains(f.Values, t.Value)
+		case f.Name == "tag-key":
+			return slices.Contains(f.Values, t.Key)
+		}
+		return slices.Contains(f.Values, t.Value)
+	})
 }
 
 func (s *Service) describeGroups(c *wire.Call, in struct {
@@ -175,6 +175,9 @@ func (s *Service) describeGroups(c *wire.Call, in struct {
 	if err := c.Authorize("*"); err != nil {
 		return nil, err
 	}
+	if err := checkFilters(in.Filters); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := []describedGroup{}
@@ -182,11 +185,7 @@ func (s *Service) describeGroups(c *wire.Call, in struct {
 		if len(in.AutoScalingGroupNames) > 0 && !slices.Contains(in.AutoScalingGroupNames, g.name) {
 			continue
 		}
-		ok, err := matchesTags(g.tags, in.Filters)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
+		if !slices.ContainsFunc(in.Filters, func(f filter) bool { return !f.matches(g.tags) }) {
 			d := s.describe(g)
 			if in.IncludeInstances != nil && !*in.IncludeInstances {
 				d.Instances = []describedInstance{}

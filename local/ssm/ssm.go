@@ -251,6 +251,9 @@ func (s *Service) deleteParameter(_ context.Context, c *wire.Call) (any, error) 
 	if err != nil {
 		return nil, err
 	}
+	if public(p.Name) {
+		return nil, wire.Errorf("AccessDeniedException", "No access to reserved parameter name: %s.", in.Name)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.parameters, p.Name)
