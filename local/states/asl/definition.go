@@ -301,6 +301,10 @@ func (p *parser) object(raw json.RawMessage, at string) (object, bool) {
 	if raw == nil {
 		return nil, false // an absent field is reported by require
 	}
+	if !json.Valid(raw) {
+		p.fail(at, "INVALID_JSON_DESCRIPTION: it is no JSON")
+		return nil, false
+	}
 	if err := uniqueKeys(raw); err != nil {
 		p.fail(at, "INVALID_JSON_DESCRIPTION: %v", err)
 		return nil, false
@@ -313,7 +317,7 @@ func (p *parser) object(raw json.RawMessage, at string) (object, bool) {
 	return o, true
 }
 
-// uniqueKeys checks one JSON value: that it is whole, and that no object in it has a key twice at its first level.
+// uniqueKeys checks that a JSON object has no key twice at its first level; its members are checked when they are read.
 func uniqueKeys(raw json.RawMessage) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	t, err := d.Token()
