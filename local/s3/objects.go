@@ -51,6 +51,12 @@ func (s *Service) Get(ctx context.Context, caller iam.Caller, bucket, key, versi
 	return Object{Body: body, ETag: aws.ToString(out.ETag), VersionID: aws.ToString(out.VersionId)}, nil
 }
 
+// ReadObject is the body of Get.
+func (s *Service) ReadObject(ctx context.Context, caller iam.Caller, bucket, key, versionID string) ([]byte, error) {
+	object, err := s.Get(ctx, caller, bucket, key, versionID)
+	return object.Body, err
+}
+
 // Put writes an object as the caller.
 func (s *Service) Put(ctx context.Context, caller iam.Caller, bucket, key string, body []byte) (Object, error) {
 	if err := s.authorize(caller, "PutObject", bucket, key, nil); err != nil {

@@ -100,9 +100,10 @@ func (s *Service) start(dir string) error {
 		return err
 	}
 	root := middlewares.RootUserConfig{Access: "root", Secret: randomSecret()}
+	listening := make(chan struct{})
 	s.gateway, err = s3api.New(&store{Posix: files, s: s}, root, s.identities.Region, accounts{s.identities}, nil, nil, nil, nil,
 		s3api.WithQuiet(), s3api.WithKeepAlive(), s3api.WithConcurrencyLimiter(1024, 1024), s3api.WithMpMaxParts(10000),
-		s3api.WithHostStyle("localhost"))
+		s3api.WithHostStyle("localhost"), s3api.WithOnListen(func() { close(listening) }))
 	if err != nil {
 		return err
 	}
@@ -125,18 +126,11 @@ func (s *Service) start(dir string) error {
 	})
 	failed := make(chan error, 1)
 	go func() { failed <- s.gateway.ServeMultiPort([]string{s.socket}) }()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if connection, err := net.Dial("unix", s.socket); err == nil {
-			return connection.Close()
-		}
-		select {
-		case err := <-failed:
-			return fmt.Errorf("the gateway ended: %w", err)
-		default:
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the gateway does not listen after 10 s")
-		}
+	select {
+	case <-listening:
+		return nil
+	case err := <-failed:
+		return fmt.Errorf("the gateway ended: %w", err)
 	}
 }
 

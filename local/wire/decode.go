@@ -92,9 +92,15 @@ func parseQuery(query url.Values, body []byte) (action string, params map[string
 	return action, params, nil
 }
 
+// maxCBOR is CloudWatch's limit, and keeps nesting within what the decoder's recursion bears.
+const maxCBOR = 1 << 20
+
 func parseCBOR(body []byte) (map[string]any, error) {
 	if len(body) == 0 {
 		return map[string]any{}, nil
+	}
+	if len(body) > maxCBOR {
+		return nil, &Error{Code: "RequestEntityTooLarge", Message: "the body is larger than 1 MB", Status: 413}
 	}
 	v, err := cbor.Decode(body)
 	if err != nil {

@@ -69,11 +69,12 @@ func (s *Service) encode(format Protocol, c *Call, result any) (body []byte, con
 			x.element("requestId", c.RequestID)
 			x.members(result)
 		} else {
+			// Empty results are there too: clients of operations that have one look for it.
+			x.raw("<" + c.Action + "Result>")
 			if result != nil {
-				x.raw("<" + c.Action + "Result>")
 				x.members(result)
-				x.raw("</" + c.Action + "Result>")
 			}
+			x.raw("</" + c.Action + "Result>")
 			x.raw("<ResponseMetadata>")
 			x.element("RequestId", c.RequestID)
 			x.raw("</ResponseMetadata>")
