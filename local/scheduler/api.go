@@ -4,10 +4,13 @@ package scheduler
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/tagging"
 	"github.com/drover-run/drover/local/wire"
 )
 
@@ -19,12 +22,14 @@ func (s *Service) Wire() *wire.Service {
 			"CreateSchedule": s.putSchedule, "UpdateSchedule": s.putSchedule, "GetSchedule": s.getSchedule, "DeleteSchedule": s.deleteSchedule,
 			"ListSchedules": s.listSchedules, "CreateScheduleGroup": s.createScheduleGroup, "GetScheduleGroup": s.getScheduleGroup,
 			"DeleteScheduleGroup": s.deleteScheduleGroup, "ListScheduleGroups": s.listScheduleGroups,
+			"TagResource": s.tagResource, "UntagResource": s.untagResource, "ListTagsForResource": s.listTags,
 		},
 		Routes: map[string]string{
 			"POST /schedules/{Name}": "CreateSchedule", "PUT /schedules/{Name}": "UpdateSchedule", "GET /schedules/{Name}": "GetSchedule",
 			"DELETE /schedules/{Name}": "DeleteSchedule", "GET /schedules": "ListSchedules",
 			"POST /schedule-groups/{Name}": "CreateScheduleGroup", "GET /schedule-groups/{Name}": "GetScheduleGroup",
 			"DELETE /schedule-groups/{Name}": "DeleteScheduleGroup", "GET /schedule-groups": "ListScheduleGroups",
+			"POST /tags/{ResourceArn}": "TagResource", "DELETE /tags/{ResourceArn}": "UntagResource", "GET /tags/{ResourceArn}": "ListTagsForResource",
 		},
 	}
 }
@@ -38,17 +43,17 @@ func (s *Service) putSchedule(_ context.Context, c *wire.Call) (any, error) {
 		return nil, err
 	}
 	if in.GroupName == "" {
-		in.GroupName = "default"
+		in.GroupName = defaultGroup
 	}
 	c.Resource = s.arn(in.GroupName, in.Name)
-	arn, err := s.put(c.Caller, in.settings, c.IAMAction())
+	arn, err := s.put(c.Caller, in.settings, c.IAMAction(), in.ClientToken)
 	if err != nil {
 		return nil, err
 	}
 	return struct{ ScheduleArn string }{arn}, nil
 }
 
-// reference to a schedule or a group.
+// reference to a schedule.
 type reference struct{ Name, GroupName, ClientToken string }
 
 func (s *Service) getSchedule(_ context.Context, c *wire.Call) (any, error) {
@@ -57,7 +62,7 @@ func (s *Service) getSchedule(_ context.Context, c *wire.Call) (any, error) {
 		return nil, err
 	}
 	if in.GroupName == "" {
-		in.GroupName = "default"
+		in.GroupName = defaultGroup
 	}
 	if err := c.Authorize(s.arn(in.GroupName, in.Name)); err != nil {
 		return nil, err
@@ -74,16 +79,43 @@ func (s *Service) deleteSchedule(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
+	if in.GroupName == "" {
+		in.GroupName = defaultGroup
+	}
+	c.Resource = s.arn(in.GroupName, in.Name)
 	return struct{}{}, s.remove(c.Caller, in.GroupName, in.Name)
+}
+
+// page is how lists are asked for.
+type page struct {
+	NextToken  string
+	MaxResults *int
+}
+
+// cut gives the page of a sorted list; its token is the key of the last item of the page before.
+func cut[T any](p page, list []T, key func(T) string) (items []T, next string, err error) {
+	most := 100
+	if p.MaxResults != nil {
+		most = *p.MaxResults
+	}
+	if most < 1 || most > 100 {
+		return nil, "", invalid("MaxResults %d: between 1 and 100", most)
+	}
+	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
+	if p.NextToken != "" {
+		list = slices.DeleteFunc(list, func(item T) bool { return key(item) <= p.NextToken })
+	}
+	if len(list) > most {
+		list, next = list[:most], key(list[most-1])
+	}
+	return list, next, nil
 }
 
 func (s *Service) listSchedules(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
-		GroupName  string `json:"ScheduleGroup"`
-		NamePrefix string
-		State      string
-		NextToken  string
-		MaxResults int
+		page
+		GroupName         string `json:"ScheduleGroup"`
+		NamePrefix, State string
 	}
 	if err := c.Decode(&in); err != nil {
 		return nil, err
@@ -96,33 +128,35 @@ func (s *Service) listSchedules(_ context.Context, c *wire.Call) (any, error) {
 		CreationDate, LastModificationDate time.Time
 		Target                             struct{ Arn string }
 	}
-	out := struct{ Schedules []item }{[]item{}}
+	found := []item{}
 	s.mu.Lock()
 	for _, sc := range s.schedules {
 		if in.GroupName != "" && in.GroupName != sc.GroupName || !strings.HasPrefix(sc.Name, in.NamePrefix) || in.State != "" && in.State != sc.State {
 			continue
 		}
-		out.Schedules = append(out.Schedules, item{sc.arn, sc.Name, sc.GroupName, sc.State, sc.created, sc.modified, struct{ Arn string }{sc.Target.Arn}})
+		found = append(found, item{sc.arn, sc.Name, sc.GroupName, sc.State, sc.created, sc.modified, struct{ Arn string }{sc.Target.Arn}})
 	}
 	s.mu.Unlock()
-	slices.SortFunc(out.Schedules, func(a, b item) int { return strings.Compare(a.Arn, b.Arn) })
-	return out, nil
+	found, next, err := cut(in.page, found, func(i item) string { return i.Arn })
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Schedules []item
+		NextToken string `json:",omitempty"`
+	}{found, next}, nil
 }
 
 func (s *Service) createScheduleGroup(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
 		Name, ClientToken string
-		Tags              []struct{ Key, Value string }
+		Tags              []resource.Tag
 	}
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	tags := map[string]string{}
-	for _, t := range in.Tags {
-		tags[t.Key] = t.Value
-	}
 	c.Resource = s.groupARN(in.Name)
-	arn, err := s.createGroup(c.Caller, in.Name, tags)
+	arn, err := s.createGroup(c.Caller, in.Name, tagging.Merge(nil, in.Tags), in.ClientToken)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +172,7 @@ type shownGroup struct {
 func (g *group) shown() shownGroup { return shownGroup{g.arn, g.name, "ACTIVE", g.created, g.modified} }
 
 func (s *Service) getScheduleGroup(_ context.Context, c *wire.Call) (any, error) {
-	var in reference
+	var in struct{ Name string }
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
@@ -155,7 +189,7 @@ func (s *Service) getScheduleGroup(_ context.Context, c *wire.Call) (any, error)
 }
 
 func (s *Service) deleteScheduleGroup(_ context.Context, c *wire.Call) (any, error) {
-	var in reference
+	var in struct{ Name, ClientToken string }
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
@@ -165,8 +199,8 @@ func (s *Service) deleteScheduleGroup(_ context.Context, c *wire.Call) (any, err
 
 func (s *Service) listScheduleGroups(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
-		NamePrefix, NextToken string
-		MaxResults            int
+		page
+		NamePrefix string
 	}
 	if err := c.Decode(&in); err != nil {
 		return nil, err
@@ -174,14 +208,67 @@ func (s *Service) listScheduleGroups(_ context.Context, c *wire.Call) (any, erro
 	if err := c.Authorize(s.groupARN("*")); err != nil {
 		return nil, err
 	}
-	out := struct{ ScheduleGroups []shownGroup }{[]shownGroup{}}
+	found := []shownGroup{}
 	s.mu.Lock()
 	for _, g := range s.groups {
 		if strings.HasPrefix(g.name, in.NamePrefix) {
-			out.ScheduleGroups = append(out.ScheduleGroups, g.shown())
+			found = append(found, g.shown())
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(out.ScheduleGroups, func(a, b shownGroup) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	found, next, err := cut(in.page, found, func(g shownGroup) string { return g.Name })
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ScheduleGroups []shownGroup
+		NextToken      string `json:",omitempty"`
+	}{found, next}, nil
+}
+
+func (s *Service) tagResource(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ResourceArn string
+		Tags        []resource.Tag
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	c.Resource = in.ResourceArn
+	return struct{}{}, s.setTags(c.Caller, c.IAMAction(), in.ResourceArn, func(tags map[string]string) {
+		maps.Copy(tags, tagging.Merge(nil, in.Tags))
+	})
+}
+
+func (s *Service) untagResource(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ResourceArn string
+		TagKeys     []string
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	c.Resource = in.ResourceArn
+	return struct{}{}, s.setTags(c.Caller, c.IAMAction(), in.ResourceArn, func(tags map[string]string) {
+		for _, key := range in.TagKeys {
+			delete(tags, key)
+		}
+	})
+}
+
+func (s *Service) listTags(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ ResourceArn string }
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	if err := c.Authorize(in.ResourceArn); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, err := s.tagged(in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	return struct{ Tags []resource.Tag }{tagging.List(g.tags)}, nil
 }

@@ -3,6 +3,8 @@ package scheduler
 // Schedules and groups: making, changing and removing them, for the API and for templates alike.
 
 import (
+	"encoding/json"
+	"maps"
 	"net/http"
 	"regexp"
 	"strings"
@@ -13,7 +15,11 @@ import (
 	"github.com/drover-run/drover/local/wire"
 )
 
-var nameForm = regexp.MustCompile(`^[0-9a-zA-Z\-_.]{1,64}$`)
+var (
+	nameForm = regexp.MustCompile(`^[0-9a-zA-Z\-_.]{1,64}$`)
+	// queueForm has no dot: queues that are first in, first out cannot take dead letters.
+	queueForm = regexp.MustCompile(`^arn:aws[a-z-]*:sqs:[a-z0-9-]+:\d{12}:[a-zA-Z0-9_-]+$`)
+)
 
 func invalid(format string, args ...any) error {
 	return wire.Errorf("ValidationException", format, args...)
@@ -34,7 +40,7 @@ func conflict(kind, name string) error {
 // complete fills defaults and checks. https://docs.aws.amazon.com/scheduler/latest/APIReference/API_CreateSchedule.html
 func (c *settings) complete() (expression, error) {
 	if c.GroupName == "" {
-		c.GroupName = "default"
+		c.GroupName = defaultGroup
 	}
 	if c.State == "" {
 		c.State = "ENABLED"
@@ -44,7 +50,7 @@ func (c *settings) complete() (expression, error) {
 	}
 	x, err := parseExpression(c.ScheduleExpression, c.ScheduleExpressionTimezone)
 	if err != nil {
-		return x, invalid("%v", err)
+		return x, invalid("Invalid Schedule Expression %s. %v", c.ScheduleExpression, err)
 	}
 	w := c.FlexibleTimeWindow
 	switch {
@@ -60,21 +66,25 @@ func (c *settings) complete() (expression, error) {
 		return x, invalid("MaximumWindowInMinutes must not be set when FlexibleTimeWindow is OFF")
 	case w.Mode == "FLEXIBLE" && (w.MaximumWindowInMinutes < 1 || w.MaximumWindowInMinutes > 1440):
 		return x, invalid("MaximumWindowInMinutes %d: between 1 and 1440", w.MaximumWindowInMinutes)
-	case !c.EndDate.IsZero() && c.EndDate.Before(c.StartDate):
+	case !c.EndDate.IsZero() && !c.EndDate.After(c.StartDate):
 		return x, invalid("The StartDate you specify must come before the EndDate")
 	case !strings.HasPrefix(c.Target.RoleArn, "arn:"):
 		return x, invalid("Target.RoleArn is no ARN")
-	case c.Target.DeadLetterConfig != nil && c.Target.DeadLetterConfig.Arn != "" && !strings.Contains(c.Target.DeadLetterConfig.Arn, ":sqs:"):
-		return x, invalid("Target.DeadLetterConfig.Arn is that of no queue")
+	case c.Target.DeadLetterConfig != nil && c.Target.DeadLetterConfig.Arn != "" && !queueForm.MatchString(c.Target.DeadLetterConfig.Arn):
+		return x, invalid("Target.DeadLetterConfig.Arn is not the ARN of a standard queue")
 	}
 	if err := delivery.Check(c.Target.Arn); err != nil {
 		return x, err
 	}
+	service := strings.Split(c.Target.Arn, ":")[2]
+	if c.Target.Input != "" && (service == "lambda" || service == "states") && !json.Valid([]byte(c.Target.Input)) {
+		return x, invalid("Target.Input must be well-formed JSON for the target %s", c.Target.Arn)
+	}
 	return x, c.Target.RetryPolicy.Check()
 }
 
-// put makes or replaces a schedule.
-func (s *Service) put(caller iam.Caller, c settings, action string) (string, error) {
+// put makes or replaces a schedule. A token that made the schedule before makes it no second time.
+func (s *Service) put(caller iam.Caller, c settings, action, token string) (string, error) {
 	x, err := c.complete()
 	if err != nil {
 		return "", err
@@ -86,7 +96,10 @@ func (s *Service) put(caller iam.Caller, c settings, action string) (string, err
 	if err := caller.PassRole(c.Target.RoleArn, principal); err != nil {
 		return "", err
 	}
-	if _, _, err := s.config.Roles.AssumeRoleAs(c.Target.RoleArn, "validation", principal); err != nil {
+	if x.oneTime() && !x.at.After(s.config.Clock.Now()) {
+		return "", invalid("Invalid Schedule Expression %s. It is in the past.", c.ScheduleExpression)
+	}
+	if _, err := s.assume(c.Target.RoleArn); err != nil {
 		return "", invalid("The execution role you provide must allow AWS EventBridge Scheduler to assume the role.")
 	}
 	s.mu.Lock()
@@ -95,15 +108,17 @@ func (s *Service) put(caller iam.Caller, c settings, action string) (string, err
 		return "", notFound("Schedule group", c.GroupName)
 	}
 	old := s.schedules[arn]
-	now := s.config.Clock.Now()
-	sc := &schedule{settings: c, arn: arn, expression: x, created: now, modified: now}
+	now := s.config.Clock.Now().Round(0) // times of day, which go on while the machine sleeps
+	sc := &schedule{settings: c, arn: arn, expression: x, created: now, modified: now, token: token}
 	switch create := action == "scheduler:CreateSchedule"; {
+	case create && old != nil && token != "" && old.token == token:
+		return arn, nil
 	case create && old != nil:
 		return "", conflict("Schedule", c.Name)
 	case !create && old == nil:
 		return "", notFound("Schedule", c.Name)
 	case !create:
-		sc.created = old.created
+		sc.created, sc.token = old.created, old.token
 		old.cancel()
 	}
 	s.schedules[arn] = sc
@@ -113,7 +128,7 @@ func (s *Service) put(caller iam.Caller, c settings, action string) (string, err
 
 func (s *Service) remove(caller iam.Caller, group, name string) error {
 	if group == "" {
-		group = "default"
+		group = defaultGroup
 	}
 	arn := s.arn(group, name)
 	if err := caller.Authorize("scheduler:DeleteSchedule", arn, nil); err != nil {
@@ -130,7 +145,7 @@ func (s *Service) remove(caller iam.Caller, group, name string) error {
 	return nil
 }
 
-func (s *Service) createGroup(caller iam.Caller, name string, tags map[string]string) (string, error) {
+func (s *Service) createGroup(caller iam.Caller, name string, tags map[string]string, token string) (string, error) {
 	if !nameForm.MatchString(name) {
 		return "", invalid("the name %s does not satisfy %s", name, nameForm)
 	}
@@ -138,13 +153,21 @@ func (s *Service) createGroup(caller iam.Caller, name string, tags map[string]st
 	if err := caller.Authorize("scheduler:CreateScheduleGroup", arn, nil); err != nil {
 		return "", err
 	}
+	if len(tags) > 0 {
+		if err := caller.Authorize("scheduler:TagResource", arn, nil); err != nil {
+			return "", err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.groups[name] != nil {
+	if old := s.groups[name]; old != nil {
+		if token != "" && old.token == token {
+			return arn, nil
+		}
 		return "", conflict("Schedule group", name)
 	}
 	now := s.config.Clock.Now()
-	s.groups[name] = &group{name: name, arn: arn, created: now, modified: now, tags: tags}
+	s.groups[name] = &group{name: name, arn: arn, created: now, modified: now, token: token, tags: tags}
 	return arn, nil
 }
 
@@ -153,7 +176,10 @@ func (s *Service) removeGroup(caller iam.Caller, name string) error {
 	if err := caller.Authorize("scheduler:DeleteScheduleGroup", s.groupARN(name), nil); err != nil {
 		return err
 	}
-	if name == "default" {
+	if err := caller.Authorize("scheduler:DeleteSchedule", s.arn(name, "*"), nil); err != nil {
+		return err
+	}
+	if name == defaultGroup {
 		return invalid("The default schedule group cannot be deleted.")
 	}
 	s.mu.Lock()
@@ -171,6 +197,36 @@ func (s *Service) removeGroup(caller iam.Caller, name string) error {
 	return nil
 }
 
+// setTags changes the tags of a group.
+func (s *Service) setTags(caller iam.Caller, action, arn string, change func(tags map[string]string)) error {
+	if err := caller.Authorize(action, arn, nil); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, err := s.tagged(arn)
+	if err != nil {
+		return err
+	}
+	tags := maps.Clone(g.tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	change(tags)
+	g.tags = tags // others hold the old ones
+	return nil
+}
+
+// tagged finds what an ARN names; only groups have tags. The caller holds mu.
+func (s *Service) tagged(arn string) (*group, error) {
+	for _, g := range s.groups {
+		if g.arn == arn {
+			return g, nil
+		}
+	}
+	return nil, notFound("Schedule group", arn)
+}
+
 // shown is a schedule as GetSchedule shows it.
 type shown struct {
 	settings
@@ -179,9 +235,6 @@ type shown struct {
 }
 
 func (s *Service) get(group, name string) (shown, error) {
-	if group == "" {
-		group = "default"
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sc := s.schedules[s.arn(group, name)]

@@ -6,11 +6,9 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/resource"
@@ -31,12 +29,6 @@ func (s *Service) Tagged(context.Context) []tagging.Tagged {
 		all = append(all, tagging.Tagged{ARN: g.arn, Tags: g.tags})
 	}
 	return all
-}
-
-// generated names a resource after its stack and logical id, within 64 characters.
-func generated(r resource.Request) string {
-	cut := func(s string, n int) string { return s[:min(len(s), n)] }
-	return cut(r.StackName, 24) + "-" + cut(r.LogicalID, 24) + "-" + uuid.NewString()[:12]
 }
 
 // gone forgives that what is to be removed is not there.
@@ -92,7 +84,7 @@ func decodeSchedule(r resource.Request) (settings, error) {
 		c.Name = r.PhysicalID
 	}
 	if c.Name == "" {
-		c.Name = generated(r)
+		c.Name = r.GeneratedName(64)
 	}
 	return c, nil
 }
@@ -102,7 +94,7 @@ func (p scheduleResource) put(r resource.Request, action string) (resource.Resul
 	if err != nil {
 		return resource.Result{}, err
 	}
-	arn, err := p.s.put(r.Caller, c, action)
+	arn, err := p.s.put(r.Caller, c, action, "")
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -140,15 +132,21 @@ func (p groupResource) decode(r resource.Request) (name string, tags map[string]
 		return "", nil, err
 	}
 	if in.Name == "" {
-		in.Name = generated(r)
+		in.Name = r.GeneratedName(64)
 	}
 	return in.Name, tagging.Merge(r.Tags, in.Tags), nil
 }
 
-func groupResult(g *group) resource.Result {
-	return resource.Result{PhysicalID: g.name, Attributes: map[string]any{
-		"Arn": g.arn, "CreationDate": g.created.Format(time.RFC3339), "LastModificationDate": g.modified.Format(time.RFC3339), "State": "ACTIVE",
-	}}
+func (p groupResource) result(name string) (resource.Result, error) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	g := p.s.groups[name]
+	if g == nil {
+		return resource.Result{}, notFound("Schedule group", name)
+	}
+	return resource.Result{PhysicalID: name, Attributes: map[string]any{
+		"Arn": g.arn, "CreationDate": stamp(g.created), "LastModificationDate": stamp(g.modified), "State": "ACTIVE",
+	}}, nil
 }
 
 func (p groupResource) Create(_ context.Context, r resource.Request) (resource.Result, error) {
@@ -156,12 +154,10 @@ func (p groupResource) Create(_ context.Context, r resource.Request) (resource.R
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if _, err := p.s.createGroup(r.Caller, name, tags); err != nil {
+	if _, err := p.s.createGroup(r.Caller, name, tags, ""); err != nil {
 		return resource.Result{}, err
 	}
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	return groupResult(p.s.groups[name]), nil
+	return p.result(name)
 }
 
 func (p groupResource) Update(_ context.Context, r resource.Request) (resource.Result, error) {
@@ -169,14 +165,14 @@ func (p groupResource) Update(_ context.Context, r resource.Request) (resource.R
 	if err != nil {
 		return resource.Result{}, err
 	}
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	g := p.s.groups[r.PhysicalID]
-	if g == nil {
-		return resource.Result{}, notFound("Schedule group", strings.TrimSpace(r.PhysicalID))
+	err = p.s.setTags(r.Caller, "scheduler:TagResource", p.s.groupARN(r.PhysicalID), func(old map[string]string) {
+		clear(old)
+		maps.Copy(old, tags)
+	})
+	if err != nil {
+		return resource.Result{}, err
 	}
-	g.tags = tags
-	return groupResult(g), nil
+	return p.result(r.PhysicalID)
 }
 
 func (p groupResource) Delete(_ context.Context, r resource.Request) error {

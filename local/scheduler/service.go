@@ -25,8 +25,12 @@ type Roles interface {
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 }
 
-// principal of the service.
-const principal = "scheduler.amazonaws.com"
+const (
+	// principal of the service.
+	principal = "scheduler.amazonaws.com"
+	// defaultGroup is that of schedules which name none.
+	defaultGroup = "default"
+)
 
 // Config of the service.
 type Config struct {
@@ -56,6 +60,7 @@ type Service struct {
 type group struct {
 	name, arn         string
 	created, modified time.Time
+	token             string
 	tags              map[string]string
 }
 
@@ -93,7 +98,9 @@ type schedule struct {
 	arn               string
 	expression        expression
 	created, modified time.Time
-	cancel            context.CancelFunc
+	// token of the call that made it, which may come twice.
+	token  string
+	cancel context.CancelFunc
 }
 
 // New makes a Scheduler with the group default. Close ends all schedules.
@@ -107,7 +114,7 @@ func New(config Config) *Service {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Service{config: config, ctx: ctx, stop: stop, groups: map[string]*group{}, schedules: map[string]*schedule{}}
 	now := config.Clock.Now()
-	s.groups["default"] = &group{name: "default", arn: s.groupARN("default"), created: now, modified: now}
+	s.groups[defaultGroup] = &group{name: defaultGroup, arn: s.groupARN(defaultGroup), created: now, modified: now}
 	return s
 }
 
@@ -139,20 +146,23 @@ func (s *Service) keep(sc *schedule) {
 	s.work.Go(func() { s.loop(ctx, kept) })
 }
 
-// loop waits for one due time after the other. A rate without a start date is due at once.
+// latest that an invocation may be: what a sleeping machine missed by more is left out.
+const latest = time.Minute
+
+// loop waits for one due time after the other. A rate without a start date is due at once. What is due once only heeds
+// neither start nor end.
 func (s *Service) loop(ctx context.Context, sc schedule) {
-	start := sc.StartDate
-	if start.IsZero() {
-		start = sc.modified
+	start, after := sc.modified, sc.modified
+	if !sc.StartDate.IsZero() && !sc.expression.oneTime() {
+		start = sc.StartDate
+		if start.After(after) {
+			after = start
+		}
 	}
-	after := sc.modified
-	if !sc.StartDate.IsZero() && sc.StartDate.After(after) {
-		after = sc.StartDate
-	}
-	after = after.Add(-time.Nanosecond)
+	after = after.Add(-time.Nanosecond) // start itself counts
 	for {
 		due := sc.expression.next(after, start)
-		if due.IsZero() || !sc.EndDate.IsZero() && due.After(sc.EndDate) {
+		if due.IsZero() || !sc.EndDate.IsZero() && due.After(sc.EndDate) && !sc.expression.oneTime() {
 			s.complete(sc)
 			return
 		}
@@ -160,7 +170,10 @@ func (s *Service) loop(ctx context.Context, sc schedule) {
 			return
 		}
 		after = due
-		s.invoke(sc, due)
+		if missed := s.config.Clock.Now().Add(-latest); missed.After(after) {
+			after = missed
+		}
+		s.invoke(ctx, sc, due)
 	}
 }
 
@@ -176,17 +189,14 @@ func (s *Service) complete(sc schedule) {
 	}
 }
 
-// invoke delivers one due time, within the flexible window, whatever becomes of the schedule meanwhile.
-func (s *Service) invoke(sc schedule, due time.Time) {
-	role := func() (iam.Caller, error) {
-		caller, _, err := s.config.Roles.AssumeRoleAs(sc.Target.RoleArn, strings.ReplaceAll(uuid.NewString(), "-", ""), principal)
-		return caller, err
-	}
+// invoke delivers one due time, within the flexible window. What is on its way goes on whatever becomes of the schedule.
+func (s *Service) invoke(ctx context.Context, sc schedule, due time.Time) {
+	role := func() (iam.Caller, error) { return s.assume(sc.Target.RoleArn) }
 	id := uuid.NewString()
 	d := delivery.Delivery{
 		Targets: s.config.Targets, Clock: s.config.Clock, Target: sc.Target.Arn, Policy: sc.Target.RetryPolicy, As: role, DeadLetterAs: role,
 		Payload: func(attempt int) []byte { return s.payload(sc, due, id, attempt) }, Dead: s.payload(sc, due, id, 1),
-		Attributes: map[string]string{"SCHEDULE_ARN": sc.arn, "SCHEDULED_TIME": due.Format(time.RFC3339), "EXECUTION_ID": id},
+		Attributes: map[string]string{"SCHEDULE_ARN": sc.arn, "SCHEDULED_TIME": stamp(due), "EXECUTION_ID": id, "IS_PAYLOAD_TRUNCATED": "false"},
 	}
 	if sc.Target.DeadLetterConfig != nil {
 		d.DeadLetters = sc.Target.DeadLetterConfig.Arn
@@ -202,7 +212,7 @@ func (s *Service) invoke(sc schedule, due time.Time) {
 			return
 		}
 		s.work.Go(func() {
-			if s.config.Clock.Timer(s.ctx, wait) == nil {
+			if s.config.Clock.Timer(ctx, wait) == nil {
 				d.Run(s.ctx)
 			}
 		})
@@ -214,19 +224,46 @@ func (s *Service) invoke(sc schedule, due time.Time) {
 	run()
 }
 
+// Fire invokes a schedule's target now, once, whatever its state and times: for people who do not want to wait. They get
+// the error that would be retried and sent to the dead-letter queue when the schedule is due.
+func (s *Service) Fire(ctx context.Context, group, name string) error {
+	if group == "" {
+		group = defaultGroup
+	}
+	s.mu.Lock()
+	sc := s.schedules[s.arn(group, name)]
+	s.mu.Unlock()
+	if sc == nil {
+		return notFound("Schedule", name)
+	}
+	caller, err := s.assume(sc.Target.RoleArn)
+	if err != nil {
+		return err
+	}
+	return s.config.Targets.Send(ctx, caller, sc.Target.Arn, s.payload(*sc, s.config.Clock.Now(), uuid.NewString(), 1))
+}
+
+func (s *Service) assume(roleARN string) (iam.Caller, error) {
+	caller, _, err := s.config.Roles.AssumeRoleAs(roleARN, strings.ReplaceAll(uuid.NewString(), "-", ""), principal)
+	return caller, err
+}
+
+// stamp is a time as inputs and dead letters have it.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
 // payload is the target's input with its keywords, or the event that AWS makes up when there is none.
 // https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 func (s *Service) payload(sc schedule, due time.Time, id string, attempt int) []byte {
 	if sc.Target.Input == "" {
 		raw, _ := json.Marshal(map[string]any{ // plain data
 			"version": "0", "id": id, "detail-type": "Scheduled Event", "source": "aws.scheduler", "account": s.config.Account,
-			"time": due.Format(time.RFC3339), "region": s.config.Region, "resources": []string{sc.arn}, "detail": "{}",
+			"time": stamp(due), "region": s.config.Region, "resources": []string{sc.arn}, "detail": "{}",
 		})
 		return raw
 	}
 	input := []byte(sc.Target.Input)
 	for keyword, value := range map[string]string{
-		"schedule-arn": sc.arn, "scheduled-time": due.Format(time.RFC3339), "execution-id": id, "attempt-number": strconv.Itoa(attempt),
+		"schedule-arn": sc.arn, "scheduled-time": stamp(due), "execution-id": id, "attempt-number": strconv.Itoa(attempt),
 	} {
 		input = bytes.ReplaceAll(input, []byte("<aws.scheduler."+keyword+">"), []byte(value))
 	}
