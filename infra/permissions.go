@@ -114,6 +114,7 @@ var functionGrants = map[string][]grant{
 	"prepare": {describeEKS},
 	"join": {
 		describeEKS,
+		{actions: []string{"cloudformation:SignalResource"}, on: []string{clusterStacksARN}},
 		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
 		{
 			why:     "Whether the instance still waits; describing knows no resources.",

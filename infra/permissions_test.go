@@ -127,7 +127,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 		"join": {
 			"eks:DescribeCluster on cluster/drover-*",
 			"autoscaling:CompleteLifecycleAction on autoScalingGroup:*:autoScalingGroupName/drover-*",
-			"autoscaling:DescribeAutoScalingInstances on *",
+			"autoscaling:DescribeAutoScalingInstances on *", "cloudformation:SignalResource on stack/drover-*",
 		},
 		"report": {
 			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",

@@ -84,5 +84,5 @@ func (t *timeline) execution(x states.Execution, e asl.Event) {
 // brief is the start of what a state said.
 func brief(v any) string {
 	text, _ := v.(string)
-	return fmt.Sprintf("%.160s", text)
+	return fmt.Sprintf("%.600s", text)
 }

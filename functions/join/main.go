@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/stacks"
 )
 
 func main() {
@@ -21,6 +23,7 @@ func main() {
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
 		Groups:   groups.New(autoscaling.NewFromConfig(cfg)),
+		Stacks:   stacks.New(cloudformation.NewFromConfig(cfg), nil, ""),
 		Watch:    50 * time.Second,
 		// The launch hook gives 15 minutes: see the pool's template.
 		Limit: 14 * time.Minute, Now: time.Now,

@@ -59,6 +59,9 @@ func IsStack(name string) bool {
 // Group is the Auto Scaling group of a pool.
 func Group(cluster, pool string) string { return Stack(cluster, PoolStack(pool)) }
 
+// GroupResource is the logical id of a pool's Auto Scaling group in its stack: what signals are sent to.
+const GroupResource = "Group"
+
 // StackOfARN returns the stack name in a CloudFormation stack ARN (arn:…:stack/<name>[/<uuid>]), or "" if it is none.
 func StackOfARN(arn string) string {
 	_, rest, found := strings.Cut(arn, ":stack/")

@@ -24,6 +24,8 @@ type poolParams struct {
 	UserData         []part
 	InstanceTypes    []string
 	MinSize, MaxSize string
+	// Signals is how many nodes must have joined before the pool counts as created.
+	Signals int
 	// Rolling is true when the group may have an instance to be replaced.
 	Rolling      bool
 	MinInService int
@@ -54,6 +56,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) *poolP
 		InstanceTypes:      pool.InstanceTypes,
 		MinSize:            strconv.Itoa(pool.MinSize),
 		MaxSize:            strconv.Itoa(pool.MaxSize),
+		Signals:            pool.MinSize,
 		Rolling:            pool.MaxSize > 0,
 		OnDemandPercentage: 100,
 		Metadata:           map[string]any{"cluster": cluster.Metadata.Name, "pool": pool.Name},

@@ -306,3 +306,20 @@ func (s *Stacks) Protect(ctx context.Context, stackName string, on bool) error {
 	}
 	return nil
 }
+
+// Signal tells CloudFormation that an instance of a pool's group is what it should be. A stack that waits for no signal
+// is no error: instances also come when nobody changes the stack.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_SignalResource.html
+func (s *Stacks) Signal(ctx context.Context, stackName, resource, instance string) error {
+	_, err := s.client.SignalResource(ctx, &cloudformation.SignalResourceInput{
+		StackName: &stackName, LogicalResourceId: &resource, UniqueId: &instance, Status: types.ResourceSignalStatusSuccess,
+	})
+	// CloudFormation has only words for it.
+	if fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "cannot be signaled") {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("signalling %s of stack %s for %s: %w", resource, stackName, instance, err)
+	}
+	return nil
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // Clusters opens clusters: a subset of kube.Clusters.
@@ -29,10 +30,16 @@ type Groups interface {
 	Complete(ctx context.Context, hook events.Lifecycle, result groups.Result) (bool, error)
 }
 
+// Stacks tells CloudFormation: a subset of stacks.Stacks.
+type Stacks interface {
+	Signal(ctx context.Context, stackName, resource, instance string) error
+}
+
 // Handler joins nodes.
 type Handler struct {
 	Clusters Clusters
 	Groups   Groups
+	Stacks   Stacks
 	// Watch is how long one call watches; Limit is how long an instance may take, less than the hook's own time.
 	Watch, Limit time.Duration
 	Now          func() time.Time
@@ -78,6 +85,10 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 		if wrong := skew(node.KubeletVersion, cluster.Version); wrong != "" {
 			result.Outcome, result.Message = events.JoinAbandoned, wrong
 			return h.end(ctx, in, groups.Abandon, result)
+		}
+		// The signal first: after the hook is completed, nobody would come back to send it.
+		if err := h.Stacks.Signal(ctx, names.Stack(pool.Cluster, names.PoolStack(pool.Pool)), names.GroupResource, in.EC2InstanceID); err != nil {
+			return result, err
 		}
 		result.Outcome = events.JoinReady
 		return h.end(ctx, in, groups.Continue, result)
