@@ -10,7 +10,7 @@
 // Not there, and an error that names it: universal targets (aws-sdk), templated targets of other services, the parameters
 // of FIFO, ECS, EventBridge, Kinesis and SageMaker targets, customer managed keys, years after 2099 and ranges that wrap
 // around in cron.
-// Differences: a schedule is due at the second, on AWS within the minute; what a sleeping machine missed by more than a
-// minute is left out; a schedule that deletes itself is gone once its last invocation is on its way; a deleted group is
-// gone at once with its schedules; AWS/Scheduler has no metrics.
+// Differences: a schedule is due at the second, on AWS within the minute; of what a sleeping machine missed by more than a
+// minute only the first is made up for; a schedule that deletes itself is gone once its last invocation is on its way; a
+// deleted group is gone at once with its schedules; AWS/Scheduler has no metrics.
 package scheduler

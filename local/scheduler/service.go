@@ -146,7 +146,7 @@ func (s *Service) keep(sc *schedule) {
 	s.work.Go(func() { s.loop(ctx, kept) })
 }
 
-// latest that an invocation may be: what a sleeping machine missed by more is left out.
+// latest that an invocation may be, but for the one that was waited for while the machine slept: others are left out.
 const latest = time.Minute
 
 // loop waits for one due time after the other. A rate without a start date is due at once. What is due once only heeds

@@ -103,6 +103,7 @@ func TestADeletedScheduleDoesNotUseItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(t, func(c *settings) { c.FlexibleTimeWindow = window{Mode: "FLEXIBLE", MaximumWindowInMinutes: 1440} })
+		synctest.Wait() // it is due, and waits within its window
 		require.NoError(t, w.remove(w.admin, "", "sweep"))
 		time.Sleep(48 * time.Hour)
 		synctest.Wait()
@@ -116,11 +117,11 @@ func TestInputsOfTargets(t *testing.T) {
 	t.Run("keywords are replaced", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
+			w.functions.failures = 1
 			w.create(t, func(c *settings) {
 				c.Target.Input = `{"a":"<aws.scheduler.schedule-arn>","t":"<aws.scheduler.scheduled-time>","n":"<aws.scheduler.attempt-number>","x":"<aws.scheduler.else>"}`
 				c.StartDate = time.Date(2000, 1, 1, 2, 0, 0, 0, time.FixedZone("", 3600))
 			})
-			w.functions.failures = 1
 			time.Sleep(62 * minute)
 			synctest.Wait()
 			require.Empty(t, cmp.Diff([]call{
@@ -295,5 +296,28 @@ func TestInterceptDecidesAboutDeliveries(t *testing.T) {
 		kept[0]() // after the end it is nothing
 		require.Len(t, w.functions.times(), 2)
 		require.ErrorIs(t, w.ctx.Err(), context.Canceled)
+	})
+}
+
+func TestWhatASleepingMachineMissedIsNotMadeUpFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		asleep := time.Hour
+		w.config.Intercept = func(_ string, deliver func()) {
+			time.Sleep(asleep) // nothing goes on meanwhile
+			asleep = 0
+			deliver()
+		}
+		w.create(t, func(c *settings) {
+			c.ScheduleExpression, c.Target.Input = "rate(1 minute)", `"<aws.scheduler.scheduled-time>"`
+		})
+		time.Sleep(61 * minute)
+		synctest.Wait()
+		var due []string
+		for _, c := range w.functions.calls {
+			due = append(due, c.Payload)
+		}
+		require.ElementsMatch(t, []string{`"2000-01-01T00:00:00Z"`, `"2000-01-01T00:01:00Z"`, `"2000-01-01T01:00:00Z"`, `"2000-01-01T01:01:00Z"`}, due)
+		w.Close()
 	})
 }
