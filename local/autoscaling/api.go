@@ -140,7 +140,7 @@ func (s *Service) apiTerminate(c *wire.Call, in struct {
 	if err != nil {
 		return nil, err
 	}
-	return struct{ Activity *activity }{a}, nil
+	return struct{ Activity activity }{a}, nil
 }
 
 func (s *Service) apiSetHealth(c *wire.Call, in struct {

@@ -15,7 +15,7 @@
 //
 // What is not: launch configurations, load balancers, target groups, scaling policies, scheduled actions, warm pools,
 // weights and attribute-based instance types, notifications to SNS, standby, zonal shift, and the update policies
-// AutoScalingReplacingUpdate and AutoScalingScheduledAction. Cooldowns, the health check grace period, warm-up,
-// capacity rebalancing and metrics collection are kept and
-// have no effect: nothing here scales, fails or runs out of spot capacity on its own.
+// AutoScalingReplacingUpdate and AutoScalingScheduledAction. Cooldowns, the health check grace period, the maximum
+// instance lifetime, the maintenance policy, capacity rebalancing and metrics collection are kept and shown, and have no
+// effect: nothing here scales, ages or runs out of spot capacity on its own.
 package autoscaling

@@ -77,7 +77,8 @@ func (s *Service) failed(g *group, m *member, status, reason string) {
 // watch is the EC2 health check: an instance that somebody else ended is unhealthy.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-checks-overview.html
 func (s *Service) watch(ctx context.Context, g *group, m *member) {
-	if _, err := s.config.Instances.AwaitInstance(ctx, m.id, ec2.ShuttingDown, ec2.Terminated); err != nil {
+	// Any error but the end of ctx means that EC2 has forgotten the instance.
+	if _, err := s.config.Instances.AwaitInstance(ctx, m.id, ec2.ShuttingDown, ec2.Terminated); err != nil && ctx.Err() != nil {
 		return
 	}
 	if s.config.Clock.Work(ctx, healthWork) != nil {

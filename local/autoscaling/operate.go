@@ -12,28 +12,28 @@ import (
 )
 
 // terminateInstance is TerminateInstanceInAutoScalingGroup: with a replacement, or with a smaller desired capacity.
-func (s *Service) terminateInstance(caller iam.Caller, id string, decrement bool) (*activity, error) {
+func (s *Service) terminateInstance(caller iam.Caller, id string, decrement bool) (activity, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, m, err := s.member(id)
 	if err != nil {
-		return nil, err
+		return activity{}, err
 	}
 	if err := s.allow(caller, "TerminateInstanceInAutoScalingGroup", g, nil); err != nil {
-		return nil, err
+		return activity{}, err
 	}
 	if m.leaving() {
-		return m.activity, nil
+		return *m.activity, nil
 	}
 	if decrement {
 		if g.desired-1 < g.min {
-			return nil, invalid("Currently, desiredSize equals minSize (%d). Terminating instance without replacement will violate group's min size constraint. Either set shouldDecrementDesiredCapacity flag to false or lower group's min size.", g.min)
+			return activity{}, invalid("Currently, desiredSize equals minSize (%d). Terminating instance without replacement will violate group's min size constraint. Either set shouldDecrementDesiredCapacity flag to false or lower group's min size.", g.min)
 		}
 		g.desired--
 	}
 	s.end(g, m, fmt.Sprintf("At %s instance %s was taken out of service in response to a user request.", stamp(s.now()), m.id))
 	s.reconcile(g, "")
-	return m.activity, nil
+	return *m.activity, nil
 }
 
 // setHealth is SetInstanceHealth; the grace period has no effect, see the package comment.

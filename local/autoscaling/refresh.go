@@ -99,6 +99,7 @@ func (s *Service) refresh(ctx context.Context, g *group, r *refresh, obsolete []
 	s.mu.Lock()
 	r.status = "InProgress"
 	desired := g.desired
+	warmup := g.warmup(r.preferences)
 	s.emit("EC2 Auto Scaling Instance Refresh Started", []string{g.arn}, map[string]any{"InstanceRefreshId": r.id, "AutoScalingGroupName": g.name})
 	s.mu.Unlock()
 	room := desired - (desired*low+99)/100
@@ -107,7 +108,6 @@ func (s *Service) refresh(ctx context.Context, g *group, r *refresh, obsolete []
 		surge = 1
 	}
 	batch := max(1, room, surge)
-	warmup := s.warmup(g, r.preferences)
 	finish := func(status, event string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Service) refresh(ctx context.Context, g *group, r *refresh, obsolete []
 	finish("Successful", "Succeeded")
 }
 
-func (s *Service) warmup(g *group, p Preferences) time.Duration {
+func (g *group) warmup(p Preferences) time.Duration {
 	seconds := p.InstanceWarmup
 	if seconds == nil {
 		seconds = g.settings.DefaultInstanceWarmup

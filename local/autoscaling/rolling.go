@@ -21,9 +21,9 @@ import (
 // resource type's create handler. It is real time, as what it waits for is.
 const handlerTimeout = 360 * time.Minute
 
-// failuresTolerated launches in a row fail before CloudFormation gives a new group up. How many it really takes is not
-// documented.
-const failuresTolerated = 3
+// hopeless says whether CloudFormation gives a group up: three launches in a row failed for each instance that it should
+// have. How many it really takes is not documented.
+func (g *group) hopeless() bool { return g.failures >= 3*max(1, g.desired) }
 
 // rollingUpdate is the policy AutoScalingRollingUpdate.
 type rollingUpdate struct {
@@ -104,7 +104,7 @@ func (s *Service) stabilize(ctx context.Context, name string) error {
 			}
 		}
 		state = unstable(g, last)
-		if g.failures >= failuresTolerated {
+		if g.hopeless() {
 			return false, state
 		}
 		return g.inService() >= g.desired, nil
@@ -205,6 +205,7 @@ type roll struct {
 	group        *group
 	obsolete     []*member
 	batch, least int
+	max          int // the group's
 	final        int // the desired capacity when it is over
 	minFinal     int
 	signals      *signalWait // nil when it does not wait for any
@@ -248,12 +249,12 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 		u.known[m.id] = true
 	}
 	u.final, u.minFinal = g.desired, g.min
-	maximum := g.max
+	u.max = g.max
 	s.mu.Unlock()
 	if u.batch < 1 {
 		return fmt.Errorf("MaxBatchSize must be at least 1: %d", u.batch)
 	}
-	if u.least >= maximum {
+	if u.least >= u.max {
 		return errors.New("MinInstancesInService must be less than the autoscaling group's MaxSize")
 	}
 	if len(u.obsolete) == 0 {
@@ -278,7 +279,7 @@ func (u *roll) run(ctx context.Context) error {
 	// To keep enough in service the group grows for the time of the update, as far as its maximum lets it.
 	during := u.final
 	if u.least > 0 {
-		during = max(u.final, min(u.least+u.batch, u.group.max))
+		during = max(u.final, min(u.least+u.batch, u.max))
 		u.batch = min(u.batch, max(1, during-u.least))
 	}
 	announce := fmt.Sprintf("Rolling update initiated. Terminating %d obsolete instance(s) in batches of %d", len(u.obsolete), u.batch)
@@ -379,7 +380,7 @@ func (u *roll) added(ctx context.Context, n int) error {
 		return u.signals.wait(ctx, n, u.pause)
 	}
 	err := u.await(ctx, func() (bool, error) {
-		if u.group.failures >= failuresTolerated {
+		if u.group.hopeless() {
 			last := u.group.activities[len(u.group.activities)-1]
 			for _, a := range u.group.activities {
 				if a.launch && a.StatusMessage != "" {

@@ -31,8 +31,9 @@ func rolling(more map[string]any) map[string]any {
 
 // watch records how many instances were in service at least, and how many there were at most.
 func (w *world) watchSize() (least, most *int, stop func()) {
-	low, high, done := 1000, 0, make(chan struct{})
+	low, high, done, ended := 1000, 0, make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(ended)
 		for {
 			select {
 			case <-done:
@@ -52,7 +53,7 @@ func (w *world) watchSize() (least, most *int, stop func()) {
 			low, high = min(low, serving), max(high, counted)
 		}
 	}()
-	return &low, &high, func() { close(done) }
+	return &low, &high, func() { close(done); <-ended }
 }
 
 var instanceIDs = regexp.MustCompile(`i-[0-9a-f]{17}`)

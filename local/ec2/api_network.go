@@ -272,7 +272,7 @@ func (s *Service) apiCreateGroup(_ context.Context, c *wire.Call) (any, error) {
 		GroupId          string
 		SecurityGroupArn string
 		TagSet           []tagItem
-	}{true, g.id, s.arn("security-group", g.id), tagSet(g.tags)}, nil
+	}{true, g.id, s.arn("security-group", g.id), tagSet(tags)}, nil
 }
 
 func (s *Service) apiDeleteGroup(_ context.Context, c *wire.Call) (any, error) {

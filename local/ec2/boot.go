@@ -85,9 +85,18 @@ func (s *Service) boot(ctx context.Context, i *instance) {
 		return
 	}
 	s.log(i, "kubelet", "Attempting to register node "+node.Name)
-	if err := nodes.RegisterNode(ctx, node); err != nil {
-		s.log(i, "kubelet", "Unable to register node with API server: "+err.Error())
-		return
+	for last := ""; ; {
+		err := nodes.RegisterNode(ctx, node)
+		if err == nil {
+			break
+		}
+		if err.Error() != last {
+			last = err.Error()
+			s.log(i, "kubelet", "Unable to register node with API server: "+last)
+		}
+		if s.config.Clock.Timer(ctx, registerRetry) != nil {
+			return
+		}
 	}
 	s.mu.Lock()
 	i.cluster = node.Cluster

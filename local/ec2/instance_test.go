@@ -158,6 +158,30 @@ func TestFailedBoot(t *testing.T) {
 	}
 }
 
+// A kubelet that is refused tries again: an access entry may come later than its nodes.
+func TestRegistrationIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.Close()
+		_, subnet, group := w.network()
+		w.refuse = errors.New("Unauthorized")
+		i, err := w.Launch(LaunchRequest{Template: w.template(multipartData(nodeConfigPart), ImageID("1.36", "x86_64"), group, "", nil), SubnetID: subnet})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.Empty(t, w.nodes)
+		console, err := w.Console(i.ID)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(console, "Unauthorized"), "the same is said once")
+		w.mu.Lock()
+		w.refuse = nil
+		w.mu.Unlock()
+		time.Sleep(registerRetry)
+		synctest.Wait()
+		require.Len(t, w.nodes, 1)
+	})
+}
+
 func TestLaunchErrors(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.InstanceLimit = 1 })
 	_, subnet, group := w.network()
@@ -249,6 +273,7 @@ func TestSpotInterruption(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2*time.Minute, time.Since(started))
 		require.Equal(t, "Server.SpotInstanceTermination", i.Reason)
+		synctest.Wait()
 		warnings := 0
 		for _, e := range w.events {
 			if strings.HasPrefix(e, "EC2 Spot Instance Interruption Warning") {

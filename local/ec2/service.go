@@ -26,6 +26,8 @@ const (
 	// A terminated instance stays visible for about an hour.
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html
 	graveWork = time.Hour
+	// registerRetry is how often kubelet tries to register. What it waits for is real, so it is real time.
+	registerRetry = 5 * time.Second
 	// Spot instances are terminated two minutes after the warning. drover drains within them, so they are real time.
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 	spotNotice = 2 * time.Minute
@@ -169,6 +171,8 @@ func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-s.ctx.Done():
+			return s.ctx.Err()
 		}
 	}
 }
