@@ -218,7 +218,7 @@ func (s *Service) invoke(ctx context.Context, sc schedule, due time.Time) {
 		})
 	}
 	if s.config.Intercept != nil {
-		s.config.Intercept(sc.Name, run)
+		go s.config.Intercept(sc.Name, run) // which may wait
 		return
 	}
 	run()
