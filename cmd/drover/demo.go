@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/shared/kube"
@@ -64,11 +65,11 @@ func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acco
 	if err := a.Settle(ctx); err != nil {
 		return err
 	}
-	kubeconfig, err := a.Kubeconfig(name)
+	client, _, err := a.EKS.Administrator(names.EKSCluster(name))
 	if err != nil {
 		return err
 	}
-	if err := printNodes(ctx, out, kubeconfig); err != nil {
+	if err := printNodes(ctx, out, client, s.Endpoint); err != nil {
 		return err
 	}
 	printCost(out, a, before, took)
@@ -94,20 +95,12 @@ func awaitRest(ctx context.Context, c *cell, name string) (*status.Status, error
 }
 
 // printNodes asks the cluster's API server.
-func printNodes(ctx context.Context, out io.Writer, kubeconfig string) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
+func printNodes(ctx context.Context, out io.Writer, client dynamic.Interface, endpoint string) error {
 	nodes, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("asking the API server for its nodes: %w", err)
 	}
-	fmt.Fprintf(out, "\nThe API server at %s lists %d nodes:\n\n", config.Host, len(nodes.Items))
+	fmt.Fprintf(out, "\nThe API server at %s lists %d nodes:\n\n", endpoint, len(nodes.Items))
 	table := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  NAME\tREADY\tPOOL\tVERSION\tZONE\tTYPE\tPROVIDER ID")
 	ready := 0
@@ -140,10 +133,14 @@ func readiness(node *unstructured.Unstructured) string {
 
 // printCost prints what creating the cluster took.
 func printCost(out io.Writer, a *account.Account, before int, took time.Duration) {
-	transitions, lines := 0, []string{}
+	transitions, by := 0, map[string]int{}
 	for _, x := range a.States.Executions() {
 		transitions += x.Transitions
-		lines = append(lines, fmt.Sprintf("%s %d", strings.TrimPrefix(x.MachineName, "drover-"), x.Transitions))
+		by[strings.TrimPrefix(x.MachineName, "drover-")] += x.Transitions
+	}
+	var lines []string
+	for _, machine := range slices.Sorted(maps.Keys(by)) {
+		lines = append(lines, fmt.Sprintf("%s %d", machine, by[machine]))
 	}
 	calls, mutating := 0, 0
 	for _, call := range a.Calls.Since(before) {

@@ -1,0 +1,43 @@
+package account
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/drover-run/drover/local/cloudwatch"
+	"github.com/drover-run/drover/local/eventbridge"
+	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/s3"
+)
+
+// emitter puts events on the default bus. Services that send events are made before EventBridge, which needs others of them
+// as targets.
+type emitter struct {
+	bus atomic.Pointer[eventbridge.Service]
+}
+
+// Emit is what services call.
+func (e *emitter) Emit(ctx context.Context, source, detailType string, resources []string, detail any) {
+	if bus := e.bus.Load(); bus != nil {
+		bus.Emit(ctx, source, detailType, resources, detail)
+	}
+}
+
+func (e *emitter) s3(ctx context.Context, detailType string, detail any, resources []string) {
+	e.Emit(ctx, "aws.s3", detailType, resources, detail)
+}
+
+// packages reads the packages of functions.
+type packages struct{ s3 *s3.Service }
+
+// ReadObject reads an object if the caller may.
+func (p packages) ReadObject(ctx context.Context, caller iam.Caller, bucket, key string) ([]byte, error) {
+	return p.s3.ReadObject(ctx, caller, bucket, key, "")
+}
+
+// metrics records values as state machines and functions give them.
+type metrics struct{ cloudwatch *cloudwatch.Service }
+
+func (m metrics) put(namespace, name string, dimensions map[string]string, value float64, unit string) {
+	m.cloudwatch.Put(context.Background(), namespace, name, dimensions, unit, value)
+}
