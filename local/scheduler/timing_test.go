@@ -4,6 +4,7 @@ package scheduler
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -278,11 +279,14 @@ func TestFire(t *testing.T) {
 func TestInterceptDecidesAboutDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		var mu sync.Mutex
 		var kept []func()
 		w.config.Intercept = func(schedule string, deliver func()) {
+			mu.Lock()
 			if schedule == "sweep" {
 				kept = append(kept, deliver)
 			}
+			mu.Unlock()
 			time.Sleep(time.Hour) // holds up no other
 		}
 		w.create(t, nil)
@@ -304,7 +308,9 @@ func TestInterceptDecidesAboutDeliveries(t *testing.T) {
 func TestWhatASleepingMachineMissedIsNotMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		c := w.sweep(func(c *settings) { c.ScheduleExpression, c.Target.Input = "rate(1 minute)", `"<aws.scheduler.scheduled-time>"` })
+		c := w.sweep(func(c *settings) {
+			c.ScheduleExpression, c.Target.Input = "rate(1 minute)", `"<aws.scheduler.scheduled-time>"`
+		})
 		x, err := c.complete()
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
