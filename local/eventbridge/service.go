@@ -96,7 +96,7 @@ func (s *Service) Close() {
 
 // Emit puts an event of an AWS service on the bus. The detail must be encodable as a JSON object.
 func (s *Service) Emit(_ context.Context, source, detailType string, resources []string, detail any) {
-	raw, err := json.Marshal(detail)
+	raw, err := delivery.Encode(detail)
 	if err != nil {
 		slog.Error("an event cannot be encoded", "source", source, "detail-type", detailType, "error", err)
 		return

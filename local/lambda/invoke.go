@@ -259,5 +259,9 @@ func (e *event) giveUp(ctx context.Context, condition string, last response) {
 	}
 	_ = json.Unmarshal(payload, &said)
 	// https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html#invocation-dlq
-	send(deadLetter, string(e.payload), map[string]string{"RequestID": e.id, "ErrorCode": "200", "ErrorMessage": said.ErrorMessage[:min(len(said.ErrorMessage), 1024)]})
+	attributes := map[string]string{"RequestID": e.id, "ErrorCode": "200"}
+	if said.ErrorMessage != "" { // SQS refuses empty attributes
+		attributes["ErrorMessage"] = said.ErrorMessage[:min(len(said.ErrorMessage), 1024)]
+	}
+	send(deadLetter, string(e.payload), attributes)
 }

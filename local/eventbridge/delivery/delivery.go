@@ -4,6 +4,7 @@
 package delivery
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -227,13 +228,22 @@ func (d Delivery) bury(ctx context.Context, cause error, condition string, retri
 	}
 }
 
-// JSON encodes without HTML escapes.
-func JSON(v any) []byte {
-	var b strings.Builder
+// Encode encodes without HTML escapes: payloads are what AWS would send, byte for byte.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // only JSON values come here
+		return nil, err
 	}
-	return []byte(strings.TrimSuffix(b.String(), "\n"))
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// JSON encodes what is known to have a JSON form.
+func JSON(v any) []byte {
+	raw, err := Encode(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
 }
