@@ -195,7 +195,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	}
 	index := tagging.New(
 		a.CloudFormation.Tagged, a.S3.Tagged, a.Lambda.Tagged, a.States.Tagged, a.Events.Tagged, a.Scheduler.Tagged, a.CloudWatch.Tagged,
-		queues.Tagged, topics.Tagged, keys.Tagged,
+		a.EC2.Tagged, a.AutoScaling.Tagged, a.EKS.Tagged, queues.Tagged, topics.Tagged, keys.Tagged,
 	)
 	a.Endpoint = endpoint.New(a.Identities, a.Calls)
 	a.Endpoint.HandleS3(a.S3)
