@@ -9,5 +9,6 @@
 //
 // Not there, and an error that names it: other runtimes, images, layers, versions, aliases, function URLs, event source
 // mappings, VPCs, file systems, SnapStart, extensions, response streaming, architectures other than the host's.
-// Differences: the memory size is told to the function and not enforced; X-Ray receives nothing.
+// Differences: the memory size is told to the function and not enforced; environments share the host's /tmp; packages are
+// not limited to the runtime's user and paths; X-Ray receives nothing.
 package lambda

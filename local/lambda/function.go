@@ -80,6 +80,9 @@ func (f *function) holder(accessKeyID string) *environment {
 func (f *function) acquire() (e *environment, cold bool, generation int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.service.ctx.Err(); err != nil {
+		return nil, false, 0, err
+	}
 	if r := f.settings.ReservedInstances; r != nil && len(f.busy) >= *r {
 		return nil, false, 0, &iam.Error{Code: "TooManyRequestsException", Message: "Rate Exceeded.", Status: http.StatusTooManyRequests}
 	}
