@@ -166,6 +166,7 @@ func (s *Service) deliver(r rule, t target, e Event, text []byte) {
 				slog.Warn("the input of a target cannot be made", "rule", r.Name, "target", t.Arn, "error", err)
 				return
 			}
+			d := d // a second delivery has its own
 			d.Payload = func(int) []byte { return payload }
 			d.Run(s.ctx)
 		})
