@@ -40,7 +40,7 @@ destroy: functions-arm64 node_modules ## Remove drover from the account; buckets
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Packages whose tests start processes, build CDK or need what `make local` builds.
-HEAVY := /infra$$|/local/kubernetes$$|/local/eks$$|/local/account$$
+HEAVY := /infra$$|/local/kubernetes$$|/local/eks/live$$|/local/account$$|/cmd/drover$$
 
 .PHONY: test
 test: lint local functions-arm64 ## Run every test
@@ -55,7 +55,7 @@ test-unit: ## Run the tests that need nothing built: seconds
 lint: node_modules ## Check formatting, vet, and validate every golden template with CloudFormation's own rules
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }
 	@go vet ./...
-	@node templates/validate.mjs
+	@node templates/validate.mjs shared/render/testdata/golden
 
 .PHONY: golden
 golden: functions-$(HOST_ARCH) functions-arm64 ## Rewrite every golden file and generated page; review the diff
@@ -84,8 +84,10 @@ build/drover:
 # The same app for the architecture of this machine: its functions must run here.
 .PHONY: synth-local
 synth-local: functions-$(HOST_ARCH)
-	@echo "synthesizing cdk.out for the local account"
-	@CDK_OUTDIR=build/cdk.out CDK_CONTEXT_JSON='{"architecture":"$(LAMBDA_ARCH)"}' go run ./infra
+	@manifest=build/cdk.out/manifest.json; \
+	if [ ! -e $$manifest ] || [ -n "$$(find infra/*.go shared/names shared/fault go.mod build/functions/$(HOST_ARCH)/*/bootstrap -newer $$manifest)" ]; then \
+		echo "synthesizing the CDK app for the local account"; \
+		CDK_OUTDIR=build/cdk.out CDK_CONTEXT_JSON='{"architecture":"$(LAMBDA_ARCH)"}' go run ./infra; fi
 
 .PHONY: kubernetes
 kubernetes:
