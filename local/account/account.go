@@ -130,9 +130,10 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	queues := sqs.New(a.Identities, a.clock)
 	topics := sns.New(a.Identities, a.clock, queues)
 	a.CloudWatch = cloudwatch.New(a.Identities, a.clock, topics)
-	evaluating, stop := context.WithCancel(context.Background())
+	watching, stop := context.WithCancel(context.Background())
 	a.closing(stop)
-	go a.CloudWatch.Run(evaluating)
+	go a.CloudWatch.Run(watching)
+	go metrics{a.CloudWatch}.watch(watching, a.clock, queues)
 	keys := kms.New(a.Identities, a.clock)
 	events := &emitter{}
 	var err error
@@ -162,7 +163,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	})
 	a.Lambda = lambda.New(lambda.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: packages{a.S3}, Logs: a.CloudWatch,
-		Queues: queues, Endpoint: func() string { return a.url }, Dir: filepath.Join(o.Dir, "functions"),
+		Queues: queues, Metric: metrics{a.CloudWatch}.put, Endpoint: func() string { return a.url }, Dir: filepath.Join(o.Dir, "functions"),
 	})
 	a.closing(a.Lambda.Close)
 	scaling := a.AutoScaling.Wire()
@@ -250,7 +251,8 @@ func (a *Account) Config() aws.Config {
 func (a *Account) Environment() map[string]string {
 	_, admin := a.Identities.Admin()
 	return map[string]string{
-		"AWS_ENDPOINT_URL": a.url, "AWS_REGION": a.region,
+		// The aws command of version 1 reads AWS_DEFAULT_REGION only.
+		"AWS_ENDPOINT_URL": a.url, "AWS_REGION": a.region, "AWS_DEFAULT_REGION": a.region,
 		"AWS_ACCESS_KEY_ID": admin.AccessKeyID, "AWS_SECRET_ACCESS_KEY": admin.SecretAccessKey,
 	}
 }
