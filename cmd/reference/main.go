@@ -1,15 +1,18 @@
-// Command reference writes docs/reference: a JSON Schema of each kind for editors, and a field reference in Markdown. Both
-// come from the Go types: doc comments, json tags and rules. Run it from the top of the repository.
+// Command reference writes what is generated from comments in the source. docs/reference: a JSON Schema of each kind for
+// editors, and a field reference in Markdown, both from the Go types: doc comments, json tags and rules. local/FIDELITY.md: what
+// the packages of the local account say of themselves. Run it from the top of the repository.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 )
 
 func main() {
-	if err := write("shared/api", "docs/reference"); err != nil {
+	err := errors.Join(write("shared/api", "docs/reference"), writeFidelity("local"))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "reference:", err)
 		os.Exit(1)
 	}
@@ -30,4 +33,12 @@ func write(source, target string) error {
 		}
 	}
 	return nil
+}
+
+func writeFidelity(local string) error {
+	page, err := fidelity(local)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(local, "FIDELITY.md"), page, 0o644)
 }

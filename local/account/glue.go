@@ -3,11 +3,14 @@ package account
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
+	"github.com/drover-run/drover/local/clock"
 	"github.com/drover-run/drover/local/cloudwatch"
 	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/s3"
+	"github.com/drover-run/drover/local/sqs"
 )
 
 // emitter puts events on the default bus. Services that send events are made before EventBridge, which needs others of them
@@ -40,4 +43,21 @@ type metrics struct{ cloudwatch *cloudwatch.Service }
 
 func (m metrics) put(namespace, name string, dimensions map[string]string, value float64, unit string) {
 	m.cloudwatch.Put(context.Background(), namespace, name, dimensions, unit, value)
+}
+
+// depthsEvery is how often queues tell how much is in them: as often as SQS does.
+const depthsEvery = time.Minute
+
+// watch records how many messages wait in the queues, until the context ends.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+func (m metrics) watch(ctx context.Context, c *clock.Clock, queues *sqs.Service) {
+	for c.Timer(ctx, depthsEvery) == nil {
+		m.depths(queues)
+	}
+}
+
+func (m metrics) depths(queues *sqs.Service) {
+	for name, depth := range queues.Depths() {
+		m.put("AWS/SQS", "ApproximateNumberOfMessagesVisible", map[string]string{"QueueName": name}, float64(depth), "Count")
+	}
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// fidelityTitle starts local/FIDELITY.md.
+const fidelityTitle = `<!-- Generated from the package comments below local/ by go run ./cmd/reference. -->
+
+# What the local account has, and what it has not
+
+A call, a property or a resource type that is not known here is an error that names it, never a silent success. Each section is
+what a package says of itself; the code cites the AWS page that each behaviour follows.
+`
+
+// fidelity returns what the packages of the local account say of themselves: a section each, the account's first.
+func fidelity(local string) ([]byte, error) {
+	sections, fset := map[string]string{}, token.NewFileSet()
+	var order []string
+	err := filepath.WalkDir(local, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(local, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if _, seen := sections[name]; !seen {
+			order = append(order, name)
+			sections[name] = ""
+		}
+		if file.Name.Name != "main" && strings.HasPrefix(file.Doc.Text(), "Package ") {
+			sections[name] += sectionOf(file.Doc)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString(fidelityTitle)
+	for _, name := range order {
+		if sections[name] != "" {
+			fmt.Fprintf(&b, "\n## %s\n\n%s", name, sections[name])
+		}
+	}
+	return b.Bytes(), nil
+}
+
+func sectionOf(doc *ast.CommentGroup) string {
+	var p comment.Parser
+	printer := comment.Printer{HeadingLevel: 3, HeadingID: func(*comment.Heading) string { return "" }}
+	return string(printer.Markdown(p.Parse(doc.Text())))
+}

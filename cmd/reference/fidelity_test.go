@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const local = "../../local"
+
+func TestFidelityIsUpToDate(t *testing.T) {
+	want, err := fidelity(local)
+	require.NoError(t, err)
+	got, err := os.ReadFile(filepath.Join(local, "FIDELITY.md"))
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got), "local/FIDELITY.md is stale: go run ./cmd/reference")
+}
+
+func TestEveryPackageOfTheLocalAccountSaysWhatItIs(t *testing.T) {
+	page, err := fidelity(local)
+	require.NoError(t, err)
+	folders, err := os.ReadDir(local)
+	require.NoError(t, err)
+	for _, folder := range folders {
+		if folder.IsDir() {
+			require.Contains(t, string(page), "\n## "+folder.Name()+"\n\nPackage ", "local/%s has no package comment", folder.Name())
+		}
+	}
+}
+
+func TestFidelityReadsPackageComments(t *testing.T) {
+	dir := t.TempDir()
+	for path, text := range map[string]string{
+		"b/b.go":        "// Package b is the second.\n//\n// There:\n//   - one, of many\n//   - two\npackage b\n",
+		"b/other.go":    "package b\n\n// A comment within.\n",
+		"b/b_test.go":   "// Package b of tests is not told.\npackage b\n",
+		"a/inner/in.go": "// Package in has <angles>.\npackage in\n",
+		"tool/main.go":  "// Command tool is no part of it.\npackage main\n",
+		"c/readme.txt":  "no Go",
+	} {
+		path = filepath.Join(dir, filepath.FromSlash(path))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	page, err := fidelity(dir)
+	require.NoError(t, err)
+	require.Equal(t, "\n## a/inner\n\nPackage in has \\<angles>.\n\n## b\n\nPackage b is the second.\n\nThere:\n\n  - one, of many\n  - two\n",
+		strings.TrimPrefix(string(page), fidelityTitle))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b", "b.go"), []byte("not Go"), 0o644))
+	_, err = fidelity(dir)
+	require.ErrorContains(t, err, "b.go")
+}
