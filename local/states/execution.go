@@ -35,7 +35,7 @@ func (s *Service) run(ctx context.Context, m *machine, x *execution) {
 		ARN: x.ARN, Name: x.Name, RoleARN: m.role, MachineARN: m.arn, MachineName: m.name, Input: json.RawMessage(x.Input), Start: x.Started,
 	}, asl.Host{
 		Task:   func(ctx context.Context, t asl.Task) (json.RawMessage, error) { return s.task(ctx, x, t) },
-		Tokens: &s.tokens, Record: func(e asl.Event) { s.record(m, x, e) }, Clock: s.config.Clock,
+		Tokens: &s.tokens, Record: func(e asl.Event) { s.record(m, x, e) }, Clock: s.config.Clock, Random: s.config.Random,
 	})
 	s.mu.Lock()
 	x.Status, x.Output, x.Error, x.Cause = string(outcome.Status), string(outcome.Output), outcome.Error, outcome.Cause

@@ -59,6 +59,8 @@ type Config struct {
 	Logs                       Logs
 	// Observe sees every event of every execution, as it happens, for display. It must not block.
 	Observe func(Execution, asl.Event)
+	// Random numbers from 0 up to 1 for the jitter of retries; nil for real ones.
+	Random func() float64
 }
 
 // Service is Step Functions in one region of one account.

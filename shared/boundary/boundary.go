@@ -6,6 +6,7 @@ package boundary
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -21,9 +22,14 @@ import (
 // Handler is what aws-lambda-go starts, with its payload types.
 type Handler[I, O any] func(context.Context, I) (O, error)
 
-// Wrap makes a handler's errors readable by state machines and its logs by people.
+// Wrap makes a handler's errors readable by state machines and its logs, on standard output, by people.
 func Wrap[I, O any](step string, handle Handler[I, O]) Handler[I, O] {
-	base := slog.New(slog.NewJSONHandler(os.Stdout, nil)).With("step", step)
+	return WrapTo(os.Stdout, step, handle)
+}
+
+// WrapTo is Wrap with the logs elsewhere.
+func WrapTo[I, O any](logs io.Writer, step string, handle Handler[I, O]) Handler[I, O] {
+	base := slog.New(slog.NewJSONHandler(logs, nil)).With("step", step)
 	return func(ctx context.Context, in I) (out O, err error) {
 		log := base
 		if lc, ok := lambdacontext.FromContext(ctx); ok {

@@ -25,11 +25,13 @@ type Stacks struct {
 	tags   *resourcegroupstaggingapi.Client
 	// roleARN is the service role that CloudFormation acts as.
 	roleARN string
+	// Pause before a change set that is not made yet is looked at again, the first time; it doubles.
+	Pause time.Duration
 }
 
 // New returns the stacks of an account. tags is needed by Of only, roleARN by changes only.
 func New(client *cloudformation.Client, tags *resourcegroupstaggingapi.Client, roleARN string) *Stacks {
-	return &Stacks{client, tags, roleARN}
+	return &Stacks{client: client, tags: tags, roleARN: roleARN, Pause: 250 * time.Millisecond}
 }
 
 // Describe reads one stack by its full name; an absent one has an empty status.
@@ -233,7 +235,7 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, e
 	ctx, cancel := context.WithTimeout(ctx, changeSetPatience)
 	defer cancel()
 	var next *string
-	for pause := 250 * time.Millisecond; ; {
+	for pause := s.Pause; ; {
 		out, err := s.client.DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{
 			StackName: &stackName, ChangeSetName: &name, NextToken: next,
 		})

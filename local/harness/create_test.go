@@ -1,0 +1,20 @@
+package harness
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestASpecBecomesACluster(t *testing.T) {
+	a := Start(t)
+	a.Upload("releases/r1.yaml", Release())
+	a.Upload("clusters/demo.yaml", Spec("demo", ""))
+	a.Until("an execution has begun", func() bool { return len(a.States.Executions()) > 0 })
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Len(t, a.Stacks("demo"), 5)
+}

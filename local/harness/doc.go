@@ -1,0 +1,15 @@
+// Package harness is an account inside the test process: the local account's own services behind its endpoint, and drover's
+// functions as Go handlers, with knobs for bad days. It starts in milliseconds and needs no program beside the test.
+//
+// Real: S3 (versitygw), CloudFormation, EC2, Auto Scaling, EKS's API, KMS, SNS, IAM's identities, the tagging API, Step Functions with the
+// synthesized machines of infra/testdata/machines, and drover's functions with their own adapters, each with its own
+// session, through the endpoint.
+//
+// Pretended: Lambda (functions are called in process; a killed one loses its context and its result), EventBridge (the rules
+// of drover's stack are written out in events.go), the Kubernetes control planes (objects in memory, see plane.go), and with
+// them the functions prepare, which does nothing, and join, which completes the launch hook of any instance. Roles may
+// do everything: what they really may do is tested with the synthesized stack in local/account.
+//
+// S3 can run once in a process, so an account must be closed before the next is started: tests that use it do not run in
+// parallel.
+package harness

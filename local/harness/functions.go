@@ -1,0 +1,214 @@
+package harness
+
+// drover's functions in this process, as Lambda would run them: payloads in JSON, errors by the name that the boundary gives
+// them, a session and a count of calls for each.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambda/messages"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	eksapi "github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	snsapi "github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	admit "github.com/drover-run/drover/functions/admit/handler"
+	change "github.com/drover-run/drover/functions/change/handler"
+	plan "github.com/drover-run/drover/functions/plan/handler"
+	report "github.com/drover-run/drover/functions/report/handler"
+	stackevent "github.com/drover-run/drover/functions/stackevent/handler"
+	sweep "github.com/drover-run/drover/functions/sweep/handler"
+	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/lambda"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/resume"
+	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/versions"
+)
+
+// Functions are drover's.
+type Functions struct {
+	// Plan and Sweep are the handlers, for their knobs and for asking them.
+	Plan  *plan.Handler
+	Sweep *sweep.Handler
+	// Killed is what Step Functions hears of a killed function: Lambda.ServiceException, which it retries, unless set.
+	Killed string
+
+	account  *Account
+	handlers map[string]awslambda.Handler
+
+	mu       sync.Mutex
+	kill     func(Call) Death
+	attempts map[string]int // by what was asked, since it last succeeded
+	busy     int
+}
+
+// cell is what the functions are told by their environment.
+type cell struct {
+	topic, cloudformation string
+	machines              map[string]string
+}
+
+// deploy wires the functions as their main.go do.
+func (f *Functions) deploy(c cell) {
+	f.handlers, f.attempts = map[string]awslambda.Handler{}, map[string]int{}
+	logs, now := logWriter{f.account}, time.Now
+	state := func(cfg aws.Config) *store.State {
+		return store.NewState(store.NewBucket(environment.S3(cfg), StateBucket), now)
+	}
+	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(environment.S3(cfg), SpecsBucket) }
+	machine := func(cfg aws.Config) *executions.Executions {
+		return executions.New(sfn.NewFromConfig(cfg), c.machines["converge"])
+	}
+	cloud := func(cfg aws.Config) *stacks.Stacks {
+		s := stacks.New(cloudformationapi.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), c.cloudformation)
+		s.Pause = time.Millisecond
+		return s
+	}
+	resumer := func(cfg aws.Config) *resume.Resumer {
+		return &resume.Resumer{Steps: machine(cfg), Stacks: cloud(cfg), State: state(cfg), Now: now}
+	}
+
+	cfg := f.config("admit")
+	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{Specs: specs(cfg), State: state(cfg), Machine: machine(cfg), Now: now}).Handle)
+	cfg = f.config("plan")
+	f.Plan = &plan.Handler{
+		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)),
+		Cell: render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Now: now,
+	}
+	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
+	cfg = f.config("change")
+	f.handlers["change"] = wrap(logs, "change", (&change.Handler{
+		State: state(cfg), Stacks: cloud(cfg), Resume: resumer(cfg),
+		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", StateBucket, Region, names.DNSSuffix("aws")),
+	}).Handle)
+	cfg = f.config("stackevent")
+	f.handlers["stackevent"] = wrap(logs, "stackevent", (&stackevent.Handler{State: state(cfg), Resume: resumer(cfg)}).Handle)
+	cfg = f.config("report")
+	f.handlers["report"] = wrap(logs, "report", (&report.Handler{
+		Specs: specs(cfg), State: state(cfg), Topic: notify.New(snsapi.NewFromConfig(cfg), c.topic), Metrics: logs, Now: now,
+	}).Handle)
+	cfg = f.config("sweep")
+	f.Sweep = &sweep.Handler{
+		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Resume: resumer(cfg),
+		Admit: &admit.Handler{Specs: specs(cfg), State: state(cfg), Machine: machine(cfg), Now: now}, Now: now,
+	}
+	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)
+	cfg = f.config("join")
+	f.handlers["join"] = wrap(logs, "join", joined(cloud(cfg), groups.New(autoscalingapi.NewFromConfig(cfg))))
+	f.config("prepare") // whose role the cluster's access entries name
+	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
+}
+
+// joined lets any instance into service, as join does with those whose node is Ready.
+func joined(cloud *stacks.Stacks, hooks *groups.Groups) boundary.Handler[events.JoinRequest, events.JoinResult] {
+	return func(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
+		err := cloud.Signal(ctx, in.AutoScalingGroupName, names.GroupResource, in.EC2InstanceID)
+		if err == nil {
+			_, err = hooks.Complete(ctx, in.Lifecycle, groups.Continue)
+		}
+		return events.JoinResult{Outcome: events.JoinReady}, err
+	}
+}
+
+func wrap[I, O any](logs io.Writer, step string, handle boundary.Handler[I, O]) awslambda.Handler {
+	return awslambda.NewHandler(boundary.WrapTo(logs, step, handle))
+}
+
+// logWriter keeps what functions print.
+type logWriter struct{ account *Account }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.account.mu.Lock()
+	defer w.account.mu.Unlock()
+	return w.account.logs.Write(p)
+}
+
+// config is the SDK's configuration of a function: a session of its own role, retries without their pauses.
+func (f *Functions) config(step string) aws.Config {
+	a := f.account
+	_, session, err := a.identities.AssumeRoleAs(a.role(step, "lambda.amazonaws.com"), step, "lambda.amazonaws.com")
+	require.NoError(a.t, err)
+	return aws.Config{
+		Region: Region, BaseEndpoint: &a.url, HTTPClient: &http.Client{Transport: &transport{functions: f}},
+		Credentials: credentials.NewStaticCredentialsProvider(session.AccessKeyID, session.SecretAccessKey, session.SessionToken),
+		Retryer: func() aws.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) {
+				o.RateLimiter = ratelimit.None
+				o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
+			})
+		},
+	}
+}
+
+// Invoke runs a function as Lambda does for a synchronous caller.
+func (f *Functions) Invoke(ctx context.Context, _ iam.Caller, in lambda.Invocation) (lambda.Result, error) {
+	step := strings.TrimPrefix(in.Function[strings.LastIndex(in.Function, ":")+1:], names.Prefix)
+	handler, ok := f.handlers[step]
+	if !ok {
+		return lambda.Result{}, fmt.Errorf("there is no function %s", in.Function)
+	}
+	// A function goes on when its caller is gone.
+	ctx, invocation := f.begin(context.WithoutCancel(ctx), step, in.Payload)
+	output, err := handler.Invoke(ctx, in.Payload)
+	killed := f.end(invocation, err)
+	result := lambda.Result{RequestID: uuid.NewString(), Payload: output}
+	switch {
+	case killed && f.Killed == "":
+		return lambda.Result{}, &iam.Error{Code: "ServiceException", Message: "the host is gone", Status: http.StatusInternalServerError}
+	case killed:
+		err = messages.InvokeResponse_Error{Type: f.Killed, Message: "RequestId: " + result.RequestID + " Error: Runtime exited"}
+	}
+	if err != nil {
+		said := messages.InvokeResponse_Error{Type: "errorString", Message: err.Error()}
+		errors.As(err, &said)
+		result.FunctionError = "Unhandled"
+		if result.Payload, err = json.Marshal(said); err != nil {
+			return lambda.Result{}, err
+		}
+	}
+	return result, nil
+}
+
+// InvokeAsync runs a function for a caller that does not wait.
+func (f *Functions) InvokeAsync(_ context.Context, _ iam.Caller, in lambda.Invocation) (string, error) {
+	return "", fmt.Errorf("no machine of drover's invokes %s asynchronously", in.Function)
+}
+
+// Call invokes a function and returns what it said.
+func (f *Functions) Call(step string, payload any) (json.RawMessage, error) {
+	body, err := json.Marshal(payload)
+	if err != nil {
+		return nil, err
+	}
+	result, err := f.Invoke(context.Background(), iam.Caller{}, lambda.Invocation{Function: names.Function(step), Payload: body})
+	if err == nil && result.FunctionError != "" {
+		err = fmt.Errorf("%s: %s", step, result.Payload)
+	}
+	return result.Payload, err
+}

@@ -1,0 +1,172 @@
+package harness
+
+// What a person does at the account, and sees of it.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// Config is the SDK's configuration of the person at the console.
+func (a *Account) Config() aws.Config {
+	_, admin := a.identities.Admin()
+	return aws.Config{
+		Region: Region, BaseEndpoint: &a.url,
+		Credentials: credentials.NewStaticCredentialsProvider(admin.AccessKeyID, admin.SecretAccessKey, ""),
+	}
+}
+
+// State is drover's own bucket.
+func (a *Account) State() *store.State {
+	return store.NewState(store.NewBucket(environment.S3(a.Config()), StateBucket), time.Now)
+}
+
+// Upload writes an object to the specs bucket and returns its version.
+func (a *Account) Upload(key, body string) string {
+	a.t.Helper()
+	bucket := SpecsBucket
+	out, err := environment.S3(a.Config()).PutObject(context.Background(), &awss3.PutObjectInput{
+		Bucket: &bucket, Key: &key, Body: bytes.NewReader([]byte(body)),
+	})
+	require.NoError(a.t, err)
+	return aws.ToString(out.VersionId)
+}
+
+// Remove deletes an object of the specs bucket, or a version of it for good.
+func (a *Account) Remove(key, version string) {
+	a.t.Helper()
+	in := &awss3.DeleteObjectInput{Bucket: aws.String(SpecsBucket), Key: &key}
+	if version != "" {
+		in.VersionId = &version
+	}
+	_, err := environment.S3(a.Config()).DeleteObject(context.Background(), in)
+	require.NoError(a.t, err)
+}
+
+// Converge starts to converge a cluster by hand and returns the execution's ARN.
+func (a *Account) Converge(cluster string) string {
+	a.t.Helper()
+	input, err := json.Marshal(map[string]string{"cluster": cluster})
+	require.NoError(a.t, err)
+	admin, _ := a.identities.Admin()
+	arn, err := a.States.Start(context.Background(), admin, a.converge, uuid.NewString(), string(input))
+	require.NoError(a.t, err)
+	return arn
+}
+
+func (a *Account) machineARN(machine string) string {
+	return strings.TrimSuffix(a.converge, "converge") + machine
+}
+
+// SweepNow runs the sweep.
+func (a *Account) SweepNow() error {
+	_, err := a.Functions.Call("sweep", struct{}{})
+	return err
+}
+
+// Execution by its ARN.
+func (a *Account) Execution(arn string) states.Execution {
+	a.t.Helper()
+	all := a.States.Executions()
+	i := slices.IndexFunc(all, func(x states.Execution) bool { return x.ARN == arn })
+	require.GreaterOrEqual(a.t, i, 0, arn)
+	return all[i]
+}
+
+// Status of a cluster; of one that nobody has heard of, an empty one.
+func (a *Account) Status(cluster string) status.Status {
+	a.t.Helper()
+	c, err := a.State().Status(context.Background(), cluster)
+	if !errors.Is(err, store.ErrNotFound) {
+		require.NoError(a.t, err)
+	}
+	return c.Status
+}
+
+// Stacks are the statuses of a cluster's stacks, by name without the cluster's prefix.
+func (a *Account) Stacks(cluster string) map[string]string {
+	found := map[string]string{}
+	for _, stack := range a.CloudFormation.Stacks() {
+		if name, ours := strings.CutPrefix(stack.StackName, names.Stack(cluster, "")); ours && names.IsStack(name) {
+			found[name] = stack.StackStatus
+		}
+	}
+	return found
+}
+
+// Log is what the functions have printed.
+func (a *Account) Log() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.logs.String()
+}
+
+// Notices are the messages published so far, their subjects first.
+func (a *Account) Notices() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.notices)
+}
+
+// patience bounds every wait: what takes longer hangs.
+const patience = 30 * time.Second
+
+// Until waits until done says so. It asks after everything that happens.
+func (a *Account) Until(what string, done func() bool) {
+	a.t.Helper()
+	deadline := time.After(patience)
+	for {
+		a.mu.Lock()
+		changed := a.changed
+		a.mu.Unlock()
+		if done() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			require.FailNow(a.t, "waited too long until "+what, "%s", a.Log())
+		}
+	}
+}
+
+// Settle waits until no execution runs, no event is on its way and no stack changes.
+func (a *Account) Settle() {
+	a.t.Helper()
+	a.Until("nothing happens any more", func() bool {
+		return a.Idle() && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+	})
+}
+
+// Idle says whether no function runs, no event is on its way and no stack changes. Executions may be waiting.
+func (a *Account) Idle() bool {
+	a.Events.mu.Lock()
+	delivering := a.Events.busy
+	a.Events.mu.Unlock()
+	a.Functions.mu.Lock()
+	running := a.Functions.busy
+	a.Functions.mu.Unlock()
+	changing := false
+	for _, stack := range a.CloudFormation.Stacks() {
+		changing = changing || plan.InProgress(stack.StackStatus)
+	}
+	return delivering == 0 && running == 0 && !changing
+}

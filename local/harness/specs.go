@@ -1,0 +1,40 @@
+package harness
+
+// Specs to try things with: a small cluster and its release.
+
+import (
+	"fmt"
+
+	"github.com/drover-run/drover/local/ec2"
+)
+
+// Release is a release that clusters of Spec use, to be uploaded to releases/r1.yaml.
+func Release() string {
+	return fmt.Sprintf(`apiVersion: drover.run/v1alpha1
+kind: Release
+metadata: {name: r1}
+spec:
+  kubernetesVersion: "1.36"
+  images: {amd64: %s, arm64: %s}
+  addons:
+    - {name: vpc-cni, version: v1.21.1-eksbuild.1}
+    - {name: coredns, version: v1.13.2-eksbuild.1}
+  templateVersion: v1
+`, ec2.ImageID("1.36", "amd64"), ec2.ImageID("1.36", "arm64"))
+}
+
+// Spec is a cluster with one pool. more is added to its spec, indented by two.
+func Spec(name, more string) string {
+	return fmt.Sprintf(`apiVersion: drover.run/v1alpha1
+kind: Cluster
+metadata: {name: %s}
+spec:
+  release: {name: r1}
+  network:
+    cidr: 10.0.0.0/16
+    zones: [%[2]sa, %[2]sb]
+    natGateways: Single
+  pools:
+    - {name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}
+%[3]s`, name, Region, more)
+}
