@@ -26,6 +26,9 @@ func BenchmarkRender(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "clusters/s")
 }
 
+// ThreePools, its release and its cell are for the benchmark of all of planning, which imports a package that imports this one.
+func ThreePools() (*api.Cluster, *api.Release, Cell) { return threePools(), testRelease(), testCell() }
+
 // BenchmarkPlainTemplates is the floor.
 func BenchmarkPlainTemplates(b *testing.B) {
 	plain := template.FuncMap{}

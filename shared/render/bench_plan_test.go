@@ -1,0 +1,89 @@
+package render_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/templates"
+)
+
+// BenchmarkPlanUnchanged is what planning computes for a cluster that is what its spec says: defaults, templates, user data,
+// checksums, and the comparison with each deployed stack.
+func BenchmarkPlanUnchanged(b *testing.B) {
+	cluster, release, cell := render.ThreePools()
+	benchmarkPlan(b, cell, func() (*api.Cluster, *api.Release, api.Errors) { return cluster, release, nil })
+}
+
+// BenchmarkPlanFiles reads and validates the files first, as the plan function does. JSON is YAML.
+func BenchmarkPlanFiles(b *testing.B) {
+	cluster, release, cell := render.ThreePools()
+	spec, err := json.Marshal(cluster)
+	require.NoError(b, err)
+	defaults, err := json.Marshal(release)
+	require.NoError(b, err)
+	options := api.Options{TemplateVersions: templates.Versions()}
+	benchmarkPlan(b, cell, func() (*api.Cluster, *api.Release, api.Errors) {
+		cluster, errs := api.ReadCluster("cluster.yaml", spec, options)
+		if errs != nil {
+			return nil, nil, errs
+		}
+		release, errs := api.ReadRelease("release.yaml", defaults, options)
+		return cluster, release, errs
+	})
+}
+
+func benchmarkPlan(b *testing.B, cell render.Cell, read func() (*api.Cluster, *api.Release, api.Errors)) {
+	compute := func(deployed map[string]plan.Deployed) plan.Plan {
+		cluster, release, errs := read()
+		if errs != nil {
+			b.Fatal(errs)
+		}
+		resolved, errs := api.Resolve(cluster, release)
+		if errs != nil {
+			b.Fatal(errs)
+		}
+		out, err := render.Render(render.Cluster{Cell: cell, Resolved: resolved})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return plan.Compute(plan.Input{
+			Cluster: "demo", SpecVersion: "v1", Release: "1.36-1@sha256", New: resolved, Desired: out.Stacks, Deployed: deployed,
+		})
+	}
+	deployed := created(compute(nil))
+	require.Len(b, deployed, 7, "network, control plane, three pools and two stacks of add-ons")
+	b.ReportAllocs()
+	for b.Loop() {
+		if p := compute(deployed); len(p.Changes) > 0 {
+			b.Fatal("an unchanged cluster changes", p.Changes[0].Reasons)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "clusters/s")
+}
+
+// created is what CloudFormation describes after a plan was carried out: every output has a value, and every parameter that
+// comes from one.
+func created(p plan.Plan) map[string]plan.Deployed {
+	const value = "the value of an output"
+	deployed := map[string]plan.Deployed{}
+	for _, change := range p.Changes {
+		deployed[change.Stack] = plan.Deployed{
+			Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, TerminationProtection: change.Protected,
+			Outputs: map[string]string{}, Parameters: map[string]string{},
+		}
+	}
+	for _, change := range p.Changes {
+		for _, parameter := range change.Parameters {
+			if from := parameter.From; from != nil {
+				deployed[from.Stack].Outputs[from.Output] = value
+				deployed[change.Stack].Parameters[parameter.Name] = value
+			}
+		}
+	}
+	return deployed
+}
