@@ -57,6 +57,7 @@ func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acco
 		return err
 	}
 	took := time.Since(uploaded)
+	show.wait("")
 	show.say("status      %s is %s: %s", name, s.Phase, s.Message)
 	if s.Phase != status.Ready {
 		printStatus(out, &status.Cluster{Metadata: status.Metadata{Name: name}, Status: *s})

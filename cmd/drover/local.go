@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +47,6 @@ template. Work that takes long only because it is done in a data centre runs --s
 }
 
 func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
-	started := time.Now()
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "drover-local-"); err != nil {
 			return err
@@ -64,7 +62,8 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 			return err
 		}
 	}
-	show := newTimeline(out, started)
+	show := &timeline{progress: newProgress(out)}
+	defer show.end()
 	a, err := account.Start(account.Options{
 		Dir: o.dir, KubernetesBin: kubernetes.BinDir(filepath.Dir(o.root)), Address: o.address, Speed: o.speed,
 		OnStackEvent: show.stack, OnExecution: show.execution,

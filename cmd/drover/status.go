@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -159,12 +160,13 @@ const watchInterval = time.Second
 // watchStatus prints what changes in a cluster's status until it is at rest; with a version, at rest on that version of
 // its spec or a later one's verdict.
 func watchStatus(ctx context.Context, w io.Writer, c *cell, name, version string) error {
-	start := time.Now()
+	show := newProgress(w)
+	defer show.end()
 	said := map[string]string{}
 	say := func(key, text string) {
 		if said[key] != text {
 			said[key] = text
-			fmt.Fprintf(w, "%6.1fs  %s\n", time.Since(start).Seconds(), text)
+			show.say("%s", text)
 		}
 	}
 	for {
@@ -184,7 +186,8 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name, version string
 		for _, stack := range s.Stacks {
 			say("stack "+stack.Name, strings.TrimSuffix(fmt.Sprintf("stack %s is %s: %s %s", stack.Name, stack.Status, stack.Resource, stack.Reason), ":  "))
 		}
-		say("phase", fmt.Sprintf("%s is %s: %s", name, s.Phase, firstLine(s.Message)))
+		say("phase", strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, firstLine(s.Message)), ": "))
+		show.wait(strings.Join(underWay(s), ", "))
 		rejected := s.Condition(status.SpecAccepted)
 		if version != "" && s.ObservedVersion == version && rejected != nil && rejected.Status == "False" {
 			return fmt.Errorf("the spec of %s was rejected: %s", name, rejected.Message)
@@ -203,4 +206,19 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name, version string
 			return ctx.Err()
 		}
 	}
+}
+
+// underWay lists the stacks that a converge has still to finish.
+func underWay(s status.Status) []string {
+	var left []string
+	if s.Phase != status.Converging {
+		return nil
+	}
+	for _, change := range s.Plan {
+		i := slices.IndexFunc(s.Stacks, func(stack status.Stack) bool { return stack.Name == change.Stack })
+		if i < 0 || s.Condition(status.Converged) != nil && s.Stacks[i].Since.Before(s.Condition(status.Converged).LastTransitionTime) {
+			left = append(left, strings.ToLower(change.Operation)+" "+change.Stack)
+		}
+	}
+	return left
 }
