@@ -87,7 +87,9 @@ func TestImports(t *testing.T) {
 		},
 		"pure packages import no adapter": {
 			"what an adapter can reach, its importer can reach",
-			func(s source, _, ours string) bool { return under(s.folder, pure...) && !s.test && under(ours, adapters...) },
+			func(s source, _, ours string) bool {
+				return under(s.folder, pure...) && !s.test && under(ours, adapters...)
+			},
 		},
 		"adapters do not import each other": {
 			"one system each; handlers put them together",
@@ -111,7 +113,9 @@ func TestImports(t *testing.T) {
 		},
 		"only commands and tests import the local account": {
 			"what runs on AWS must not know that there is one",
-			func(s source, _, ours string) bool { return under(ours, "local") && !under(s.folder, "local", "cmd") && !s.test },
+			func(s source, _, ours string) bool {
+				return under(ours, "local") && !under(s.folder, "local", "cmd") && !s.test
+			},
 		},
 		"nothing imports the EC2 client": {
 			"it takes minutes to compile, and drover leaves EC2 to CloudFormation",
