@@ -12,7 +12,6 @@ func TestASpecBecomesACluster(t *testing.T) {
 	a := Start(t)
 	a.Upload("releases/r1.yaml", Release())
 	a.Upload("clusters/demo.yaml", Spec("demo", ""))
-	a.Until("an execution has begun", func() bool { return len(a.States.Executions()) > 0 })
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)

@@ -50,6 +50,17 @@ func (a *Account) Upload(key, body string) string {
 	return aws.ToString(out.VersionId)
 }
 
+// Cluster uploads Release and a Spec and waits until the cluster is Ready. It returns the spec's version.
+func (a *Account) Cluster(name, more string) string {
+	a.t.Helper()
+	a.Upload(names.ReleaseSpec("r1"), Release())
+	version := a.Upload(names.ClusterSpec(name), Spec(name, more))
+	a.Settle()
+	s := a.Status(name)
+	require.Equal(a.t, status.Ready, s.Phase, s.Message)
+	return version
+}
+
 // Remove deletes an object of the specs bucket, or a version of it for good.
 func (a *Account) Remove(key, version string) {
 	a.t.Helper()
@@ -92,13 +103,13 @@ func (a *Account) Execution(arn string) states.Execution {
 }
 
 // Status of a cluster; of one that nobody has heard of, an empty one.
-func (a *Account) Status(cluster string) status.Status {
+func (a *Account) Status(cluster string) *status.Status {
 	a.t.Helper()
 	c, err := a.State().Status(context.Background(), cluster)
 	if !errors.Is(err, store.ErrNotFound) {
 		require.NoError(a.t, err)
 	}
-	return c.Status
+	return &c.Status
 }
 
 // Stacks are the statuses of a cluster's stacks, by name without the cluster's prefix.

@@ -25,15 +25,15 @@ type Executions struct {
 // New returns the executions of an account; converge is the ARN of the converge machine.
 func New(client *sfn.Client, converge string) *Executions { return &Executions{client, converge} }
 
-// Converge starts converging a cluster to a version of its spec. The same version again is the same execution,
-// whether it still runs or is over, and starts nothing.
+// Converge starts converging a cluster to a version of its spec, after another was acted on (empty: none). The same again is
+// the same execution, whether it still runs or is over, and starts nothing.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
-func (e *Executions) Converge(ctx context.Context, cluster, specVersion string) error {
+func (e *Executions) Converge(ctx context.Context, cluster, specVersion, after string) error {
 	input, err := json.Marshal(events.Converge{Cluster: cluster})
 	if err != nil {
 		return err
 	}
-	name, text := names.ConvergeExecution(cluster, specVersion), string(input)
+	name, text := names.ConvergeExecution(cluster, specVersion, after), string(input)
 	_, err = e.client.StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &e.converge, Name: &name, Input: &text})
 	var exists *types.ExecutionAlreadyExists
 	if err != nil && !errors.As(err, &exists) {

@@ -130,10 +130,10 @@ func SHA256(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ConvergeExecution names the execution that converges one version of a spec: the same version twice is one execution.
-// Step Functions allows 80 characters.
-func ConvergeExecution(cluster, specVersion string) string {
-	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion))[:16])
+// ConvergeExecution names the execution that converges a version of a spec after another was acted on: the same step twice is
+// one execution, going back to an earlier version is another. Step Functions allows 80 characters.
+func ConvergeExecution(cluster, specVersion, after string) string {
+	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion + "\x00" + after))[:16])
 }
 
 // Function is the name of one of drover's Lambda functions.

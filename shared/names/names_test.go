@@ -61,8 +61,9 @@ func TestStacksOfTwoClustersAreNeverCalledAlike(t *testing.T) {
 }
 
 func TestExecutionsAreNamedByWhatTheyConverge(t *testing.T) {
-	require.Equal(t, ConvergeExecution("demo", "v1"), ConvergeExecution("demo", "v1"))
-	require.NotEqual(t, ConvergeExecution("demo", "v1"), ConvergeExecution("demo", "v2"))
-	require.NotEqual(t, ConvergeExecution("demo1", "v"), ConvergeExecution("demo2", "v"))
-	require.LessOrEqual(t, len(ConvergeExecution(strings.Repeat("x", 100), strings.Repeat("v", 1024))), 80)
+	require.Equal(t, ConvergeExecution("demo", "v2", "v1"), ConvergeExecution("demo", "v2", "v1"))
+	require.NotEqual(t, ConvergeExecution("demo", "v1", ""), ConvergeExecution("demo", "v2", ""))
+	require.NotEqual(t, ConvergeExecution("demo", "v1", ""), ConvergeExecution("demo", "v1", "v2"), "the way back is another way")
+	require.NotEqual(t, ConvergeExecution("demo1", "v", ""), ConvergeExecution("demo2", "v", ""))
+	require.LessOrEqual(t, len(ConvergeExecution(strings.Repeat("x", 100), strings.Repeat("v", 1024), "")), 80)
 }

@@ -30,7 +30,7 @@ type State interface {
 
 // Machine starts to converge: a subset of executions.Executions.
 type Machine interface {
-	Converge(ctx context.Context, cluster, specVersion string) error
+	Converge(ctx context.Context, cluster, specVersion, after string) error
 }
 
 // Handler admits specs.
@@ -109,17 +109,18 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 		return object.Version, h.reject(ctx, cluster, object.Version, ReasonInvalid, errs.Error())
 	}
 	boundary.Log(ctx).Info("accepted", "cluster", cluster, "version", object.Version)
+	var acted string
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.ObservedVersion = object.Version
+		s.ObservedVersion, acted = object.Version, s.SpecVersion
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: ReasonValid}, h.Now())
 		if s.SpecVersion != object.Version && s.Phase != status.Converging {
 			s.Phase, s.Message = status.Pending, "the spec was accepted"
 		}
 	})
-	if err != nil {
-		return "", err
+	if err != nil || acted == object.Version {
+		return object.Version, err
 	}
-	return object.Version, h.Machine.Converge(ctx, cluster, object.Version)
+	return object.Version, h.Machine.Converge(ctx, cluster, object.Version, acted)
 }
 
 // told bounds a message in the status, in bytes.

@@ -1,0 +1,221 @@
+package handler_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// written are the mutating calls that were made since a mark, less those of people.
+func written(a *harness.Account, mark int) []string {
+	var calls []string
+	for _, call := range a.Calls.Since(mark) {
+		if call.Mutating && harness.CalledBy(call) != "admin" {
+			calls = append(calls, harness.CalledBy(call)+" "+call.Service+":"+call.Action+" "+call.Resource)
+		}
+	}
+	return calls
+}
+
+// A bad spec changes nothing but its status, which says why; the cluster keeps running on its last good spec.
+func TestBadSpecs(t *testing.T) {
+	good := harness.Spec("demo", "")
+	tests := map[string]struct {
+		spec string
+		want []string
+	}{
+		"not YAML":               {"\x00\x01{{{", []string{"clusters/demo.yaml"}},
+		"nothing":                {"", []string{"clusters/demo.yaml"}},
+		"a YAML bomb":            {"a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c]\n", []string{"clusters/demo.yaml"}},
+		"two megabytes":          {good + "# " + strings.Repeat("x", 2<<20), []string{"clusters/demo.yaml", "bytes"}},
+		"another kind":           {strings.Replace(good, "kind: Cluster", "kind: Deployment", 1), []string{"clusters/demo.yaml:2", "kind", "Deployment"}},
+		"another cluster's name": {harness.Spec("other", ""), []string{"clusters/demo.yaml:3", "metadata.name", "other"}},
+		"a field nobody knows":   {good + "  natGateway: Single\n", []string{"clusters/demo.yaml:12", "spec.natGateway"}},
+		"a wrong type":           {strings.Replace(good, "minSize: 1", "minSize: many", 1), []string{"clusters/demo.yaml:11", "spec.pools[0].minSize"}},
+		"more than one mistake": {
+			strings.Replace(strings.Replace(good, "minSize: 1", "minSize: 9", 1), "10.0.0.0/16", "10.0.0.0/8", 1),
+			[]string{"spec.pools[0]", "spec.network.cidr"},
+		},
+		"two documents": {good + "---\n" + good, []string{"clusters/demo.yaml"}},
+	}
+	a := harness.Start(t)
+	version := a.Cluster("demo", "")
+	before := a.Stacks("demo")
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			mark := a.Calls.Mark()
+			bad := a.Upload("clusters/demo.yaml", test.spec)
+			a.Settle()
+			s := a.Status("demo")
+			accepted := s.Condition(status.SpecAccepted)
+			require.Equal(t, "False", accepted.Status)
+			require.Equal(t, "SpecInvalid", accepted.Reason)
+			for _, want := range test.want {
+				require.Contains(t, accepted.Message, want)
+			}
+			require.Less(t, len(accepted.Message), 20<<10)
+			require.Equal(t, status.Ready, s.Phase, "the cluster runs as before")
+			require.Equal(t, "True", s.Condition(status.Converged).Status)
+			require.Equal(t, version, s.SpecVersion)
+			require.Equal(t, bad, s.ObservedVersion)
+			require.Equal(t, before, a.Stacks("demo"))
+			require.Equal(t, []string{"admit s3:PutObject arn:aws:s3:::" + harness.StateBucket + "/status/clusters/demo.json"}, written(a, mark))
+		})
+	}
+	t.Run("a good one heals the status", func(t *testing.T) {
+		a.Upload("clusters/demo.yaml", good)
+		a.Settle()
+		s := a.Status("demo")
+		require.Equal(t, "True", s.Condition(status.SpecAccepted).Status)
+		require.Empty(t, s.Condition(status.SpecAccepted).Message)
+		require.Equal(t, status.Ready, s.Phase)
+	})
+}
+
+func TestAFirstSpecThatIsBadStopsTheCluster(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("clusters/demo.yaml", "kind: Cluster")
+	a.Settle()
+	require.Equal(t, status.Stopped, a.Status("demo").Phase)
+	require.Empty(t, a.States.Executions())
+}
+
+func TestKeysThatAreNoSpecs(t *testing.T) {
+	a := harness.Start(t)
+	for _, key := range []string{"clusters/", "clusters/a/b.yaml", "clusters/demo.yml", "clusters/.yaml", "clusters/../releases/x.yaml"} {
+		mark := a.Calls.Mark()
+		a.Events.Deliver(created(key))
+		require.Empty(t, a.Calls.Since(mark), key)
+	}
+	// These could be names of clusters if names could be like that: whoever uploads them is told.
+	for _, key := range []string{"clusters/a b+c%20&=?.yaml", "clusters/Ünïcode.yaml", "clusters/" + strings.Repeat("x", 200) + ".yaml"} {
+		cluster, ok := names.ClusterOfKey(key)
+		require.True(t, ok)
+		a.Upload(key, harness.Spec("demo", ""))
+		a.Settle()
+		s := a.Status(cluster)
+		require.Equal(t, status.Stopped, s.Phase, key)
+		require.Contains(t, s.Condition(status.SpecAccepted).Message, "metadata.name", key)
+	}
+	require.Empty(t, a.States.Executions())
+}
+
+// created is S3's event about a key.
+func created(key string) harness.Event {
+	detail, _ := json.Marshal(map[string]any{"bucket": map[string]string{"name": harness.SpecsBucket}, "object": map[string]string{"key": key}})
+	return harness.Event{ID: "1", DetailType: "Object Created", Source: "aws.s3", Detail: detail}
+}
+
+func TestTheSameEventTwiceDoesNothingMore(t *testing.T) {
+	a := harness.Start(t)
+	a.Events.Decide(func(harness.Event) harness.Fate { return harness.Twice })
+	a.Cluster("demo", "")
+	require.Len(t, converges(a), 1)
+	mark := a.Calls.Mark()
+	a.Events.Deliver(created("clusters/demo.yaml"))
+	a.Settle()
+	require.Len(t, converges(a), 1)
+	require.Empty(t, written(a, mark))
+}
+
+// converges are the names of the converge executions so far.
+func converges(a *harness.Account) []string {
+	var found []string
+	for _, x := range a.States.Executions() {
+		if x.MachineName == "drover-converge" {
+			found = append(found, x.Name+" "+x.Status)
+		}
+	}
+	return found
+}
+
+func TestAnOlderEventAfterANewerOneDoesNothingMore(t *testing.T) {
+	a := harness.Start(t)
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.DetailType == "Object Created" {
+			return harness.Held
+		}
+		return harness.Delivered
+	})
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: one}\n"))
+	version := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
+	held := a.Events.Held()
+	require.Len(t, held, 2)
+	a.Events.Deliver(held[1])
+	a.Settle()
+	mark := a.Calls.Mark()
+	a.Events.Deliver(held[0])
+	a.Settle()
+	require.Empty(t, written(a, mark))
+	require.Len(t, converges(a), 1)
+	require.Equal(t, version, a.Status("demo").SpecVersion)
+}
+
+// Two copies of admit at once, the slower one with the older spec: what is told in the end is what is there.
+func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Events.Decide(func(harness.Event) harness.Fate { return harness.Held })
+	a.Upload("clusters/demo.yaml", "not: a spec")
+	slow := a.Events.Held()[0]
+	a.Events.Decide(nil)
+	once := false
+	a.OnCall(func(call endpoint.Call) error {
+		if !once && harness.CalledBy(call) == "admit" && call.Action == "GetObject" && strings.HasSuffix(call.Resource, "status/clusters/demo.json") {
+			once = true // it has read the bad spec: now comes a good one, with its own event
+			a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+			a.Until("the good one was admitted", func() bool { return a.Status("demo").ObservedVersion != "" })
+		}
+		return nil
+	})
+	a.Events.Deliver(slow)
+	a.Settle()
+	require.Equal(t, "True", a.Status("demo").Condition(status.SpecAccepted).Status)
+}
+
+func TestADeletedSpecLeavesTheClusterAlone(t *testing.T) {
+	a := harness.Start(t)
+	version := a.Cluster("demo", "")
+	before := a.Stacks("demo")
+	a.Remove("clusters/demo.yaml", "")
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, "SpecAbsent", s.Condition(status.SpecAccepted).Reason)
+	require.Equal(t, status.Ready, s.Phase)
+	require.Equal(t, version, s.SpecVersion)
+	require.Equal(t, before, a.Stacks("demo"))
+}
+
+// Deleting the newest version for good is how people take an upload back.
+func TestASpecThatWasTakenBackIsConvergedToTheOneBefore(t *testing.T) {
+	a := harness.Start(t)
+	first := a.Cluster("demo", "")
+	second := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
+	a.Settle()
+	require.Equal(t, second, a.Status("demo").SpecVersion)
+	a.Remove("clusters/demo.yaml", second)
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, first, s.SpecVersion)
+	for _, stack := range a.CloudFormation.Stacks() {
+		for _, tag := range stack.Tags {
+			require.NotEqual(t, "version", tag.Key, stack.StackName)
+		}
+	}
+	// And forth again.
+	third := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: three}\n"))
+	a.Settle()
+	require.Equal(t, third, a.Status("demo").SpecVersion)
+	a.Remove("clusters/demo.yaml", third)
+	a.Settle()
+	require.Equal(t, first, a.Status("demo").SpecVersion)
+}
