@@ -1,0 +1,430 @@
+package account
+
+// The way of the demo: from an upload to nodes that the cluster's own API server lists, and what must hold from then on.
+
+import (
+	"context"
+	"encoding/base64"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/local/eventbridge"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// intruder is the session name of those who try what they may not do.
+const intruder = "intruder"
+
+var (
+	nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	podResource  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+)
+
+// maxTransitions is what creating the demo may cost, in state transitions of all executions together.
+const maxTransitions = 60
+
+func TestDemo(t *testing.T) {
+	spec, err := os.ReadFile(filepath.Join(cloud.root, "examples", "clusters", "demo.yaml"))
+	require.NoError(t, err)
+	started := time.Now().UTC()
+	deliveries := make(chan func(), 10)
+	cloud.deliveries(t, func(rule string, _ eventbridge.Event, deliver func()) {
+		if rule == "drover-spec-changed" {
+			deliveries <- deliver
+		}
+		deliver()
+	})
+	version := cloud.upload(t, "demo", string(spec))
+	s := cloud.ready(t, "demo", version)
+	cloud.calmDeliveries()
+
+	t.Run("the status says that all is well", func(t *testing.T) {
+		require.Equal(t, version, s.ObservedVersion)
+		require.Equal(t, "1.36", s.KubernetesVersion)
+		require.Equal(t, "1.36-1", s.Release)
+		require.Empty(t, s.Plan)
+		for _, c := range s.Conditions {
+			require.Equal(t, "True", c.Status, c.Type)
+		}
+		require.Len(t, s.Stacks, 6)
+		for _, stack := range s.Stacks {
+			require.Equal(t, "CREATE_COMPLETE", stack.Status, stack.Name)
+		}
+	})
+	t.Run("it took few state transitions", func(t *testing.T) {
+		transitions := 0
+		for _, x := range append(cloud.since("drover-converge", started), cloud.since("drover-join-node", started)...) {
+			require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
+			transitions += x.Transitions
+		}
+		require.LessOrEqual(t, transitions, maxTransitions)
+		require.Greater(t, transitions, 20) // they are counted at all
+	})
+	t.Run("the API server lists the nodes as their user data and image make them", func(t *testing.T) { demoNodes(t, s.Endpoint) })
+	t.Run("access entries decide", demoAccess)
+	t.Run("the join function's permissions are in the cluster", demoRoles)
+	t.Run("stacks carry drover's tags and the user's", func(t *testing.T) { demoTags(t, version) })
+	t.Run("the state bucket is addressed by content", demoState)
+
+	t.Run("converging by hand changes nothing", func(t *testing.T) {
+		mark := cloud.Calls.Mark()
+		x := byHand(t, "demo")
+		require.Equal(t, sfntypes.ExecutionStatusSucceeded, x.Status)
+		require.Empty(t, cloud.mutations(mark))
+	})
+	t.Run("the same event again does nothing more", func(t *testing.T) {
+		require.Len(t, deliveries, 1)
+		executions, admitted, mark := len(cloud.States.Executions()), cloud.invocations("admit"), cloud.Calls.Mark()
+		(<-deliveries)()
+		cloud.until(t, func() bool { return cloud.invocations("admit") > admitted }, func() string { return "admit was not invoked" })
+		cloud.settle(t)
+		require.Len(t, cloud.States.Executions(), executions)
+		require.Empty(t, cloud.mutations(mark))
+	})
+	t.Run("a bad spec changes nothing but the status", func(t *testing.T) { badSpec(t, string(spec), version) })
+	t.Run("roles hold functions to what they need", intruders)
+	t.Run("forged and foreign signatures are refused", forgeries)
+}
+
+// byHand starts converge as a person does and waits for its end.
+func byHand(t *testing.T, cluster string) *sfn.DescribeExecutionOutput {
+	t.Helper()
+	client := sfn.NewFromConfig(cloud.Config())
+	started, err := client.StartExecution(t.Context(), &sfn.StartExecutionInput{
+		StateMachineArn: aws.String("arn:aws:states:us-east-1:" + ID + ":stateMachine:drover-converge"),
+		Input:           aws.String(`{"cluster":"` + cluster + `"}`),
+	})
+	require.NoError(t, err)
+	cloud.settle(t)
+	x, err := client.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: started.ExecutionArn})
+	require.NoError(t, err)
+	return x
+}
+
+// nodesOf lists the nodes of a cluster as its administrator sees them.
+func nodesOf(t *testing.T, cluster string) []corev1.Node {
+	t.Helper()
+	client, _, err := cloud.EKS.Administrator(names.EKSCluster(cluster))
+	require.NoError(t, err)
+	return list[corev1.Node](t, client, nodeResource)
+}
+
+func list[T any](t *testing.T, client dynamic.Interface, resource schema.GroupVersionResource) []T {
+	t.Helper()
+	found, err := client.Resource(resource).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	objects := make([]T, len(found.Items))
+	for i := range found.Items {
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(found.Items[i].Object, &objects[i]))
+	}
+	return objects
+}
+
+func demoNodes(t *testing.T, endpoint string) {
+	require.True(t, strings.HasPrefix(endpoint, "https://127.0.0.1:"), endpoint)
+	pools, zones := map[string]int{}, map[string]int{}
+	for _, node := range nodesOf(t, "demo") {
+		pool := node.Labels[kube.PoolLabel]
+		pools[pool]++
+		// The image is EKS's of 1.36; KWOK would say something else.
+		require.Regexp(t, `^v1\.36\.\d+-eks-`, node.Status.NodeInfo.KubeletVersion)
+		require.Equal(t, "amd64", node.Status.NodeInfo.Architecture)
+		zone, id, found := strings.Cut(strings.TrimPrefix(node.Spec.ProviderID, "aws:///"), "/")
+		require.True(t, found, node.Spec.ProviderID)
+		instance, err := cloud.EC2.Instance(id)
+		require.NoError(t, err)
+		require.Equal(t, instance.Zone, zone)
+		require.Equal(t, instance.Zone, node.Labels["topology.kubernetes.io/zone"])
+		require.Equal(t, "us-east-1", node.Labels["topology.kubernetes.io/region"])
+		require.Equal(t, instance.Type, node.Labels["node.kubernetes.io/instance-type"])
+		require.Equal(t, instance.PrivateDNSName, node.Name)
+		require.Equal(t, "platform", instance.Tags["team"])
+		require.Equal(t, "owned", instance.Tags[names.OwnershipTag("demo")])
+		require.Equal(t, "demo", instance.Tags[names.TagCluster])
+		var ready corev1.ConditionStatus
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				ready = c.Status
+			}
+		}
+		require.Equal(t, corev1.ConditionTrue, ready)
+		zones[zone]++
+		taints := slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "node.kubernetes.io/") })
+		if pool == "spot" {
+			require.Equal(t, "true", node.Labels["example.com/interruptible"])
+			require.Equal(t, []corev1.Taint{{Key: "example.com/interruptible", Value: "true", Effect: corev1.TaintEffectPreferNoSchedule}}, taints)
+		} else {
+			require.NotContains(t, node.Labels, "example.com/interruptible")
+			require.Empty(t, taints)
+		}
+	}
+	require.Equal(t, map[string]int{"spot": 2, "workers": 2}, pools)
+	require.Equal(t, map[string]int{"us-east-1a": 2, "us-east-1b": 2}, zones)
+}
+
+// as is the configuration of somebody who has assumed the role of one of drover's functions.
+func as(t *testing.T, step string) aws.Config {
+	t.Helper()
+	_, c, err := cloud.Identities.AssumeRoleAs(names.RoleARN("aws", ID, "us-east-1", step), intruder, "lambda.amazonaws.com")
+	require.NoError(t, err)
+	config := cloud.Config()
+	config.Credentials = credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)
+	return config
+}
+
+// kubernetesAs is a cluster's API with a token that a role presents, signed for a cluster.
+func kubernetesAs(t *testing.T, step, signedFor string) dynamic.Interface {
+	t.Helper()
+	out, err := eks.NewFromConfig(cloud.Config()).DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
+	require.NoError(t, err)
+	ca, err := base64.StdEncoding.DecodeString(*out.Cluster.CertificateAuthority.Data)
+	require.NoError(t, err)
+	token, err := kube.Token(t.Context(), sts.NewPresignClient(sts.NewFromConfig(as(t, step))), signedFor)
+	require.NoError(t, err)
+	client, err := dynamic.NewForConfig(&rest.Config{Host: *out.Cluster.Endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}})
+	require.NoError(t, err)
+	return client
+}
+
+func demoAccess(t *testing.T) {
+	join := kubernetesAs(t, "join", "drover-demo")
+	found, err := join.Resource(nodeResource).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, found.Items, 4)
+	_, err = join.Resource(podResource).List(t.Context(), metav1.ListOptions{})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	err = join.Resource(nodeResource).Delete(t.Context(), found.Items[0].GetName(), metav1.DeleteOptions{})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	_, err = join.Resource(nodeResource).Patch(t.Context(), found.Items[0].GetName(), "application/merge-patch+json",
+		[]byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+
+	_, err = kubernetesAs(t, "admit", "drover-demo").Resource(nodeResource).List(t.Context(), metav1.ListOptions{})
+	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
+	// A token is good for one cluster only.
+	_, err = kubernetesAs(t, "join", "drover-other").Resource(nodeResource).List(t.Context(), metav1.ListOptions{})
+	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
+	_, err = kubernetesAs(t, "prepare", "drover-demo").Resource(podResource).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+}
+
+func demoRoles(t *testing.T) {
+	client, _, err := cloud.EKS.Administrator("drover-demo")
+	require.NoError(t, err)
+	rbac := schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
+	roles := list[rbacv1.ClusterRole](t, client, rbac.WithResource("clusterroles"))
+	i := slices.IndexFunc(roles, func(r rbacv1.ClusterRole) bool { return r.Name == kube.JoinGroup })
+	require.GreaterOrEqual(t, i, 0)
+	require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}}, roles[i].Rules)
+	bindings := list[rbacv1.ClusterRoleBinding](t, client, rbac.WithResource("clusterrolebindings"))
+	require.True(t, slices.ContainsFunc(bindings, func(b rbacv1.ClusterRoleBinding) bool {
+		return b.RoleRef.Name == kube.JoinGroup && len(b.Subjects) == 1 && b.Subjects[0].Kind == "Group" && b.Subjects[0].Name == kube.JoinGroup
+	}))
+}
+
+// stackOf describes one stack of a cluster.
+func stackOf(t *testing.T, cluster, stack string) types.Stack {
+	t.Helper()
+	out, err := cloudformation.NewFromConfig(cloud.Config()).DescribeStacks(t.Context(), &cloudformation.DescribeStacksInput{
+		StackName: aws.String(names.Stack(cluster, stack)),
+	})
+	require.NoError(t, err)
+	require.Len(t, out.Stacks, 1)
+	return out.Stacks[0]
+}
+
+func tagsOf(stack types.Stack) map[string]string {
+	tags := map[string]string{}
+	for _, tag := range stack.Tags {
+		tags[*tag.Key] = *tag.Value
+	}
+	return tags
+}
+
+func demoTags(t *testing.T, version string) {
+	for _, name := range []string{"network", "control-plane", "addons", "pool-workers", "pool-spot", "addons-on-nodes"} {
+		stack := stackOf(t, "demo", name)
+		tags := tagsOf(stack)
+		require.Regexp(t, "^[0-9a-f]{64}$", tags[names.TagChecksum], name)
+		delete(tags, names.TagChecksum)
+		want := map[string]string{
+			names.TagCluster: "demo", names.TagStack: name, names.TagSpecVersion: version,
+			names.OwnershipTag("demo"): "owned", "team": "platform",
+		}
+		if name == "control-plane" {
+			require.Regexp(t, "^1.36-1@[0-9a-f]{64}$", tags[names.TagRelease])
+			delete(tags, names.TagRelease)
+		}
+		require.Empty(t, cmp.Diff(want, tags), name)
+		// The demo may be deleted: its spec says so.
+		require.False(t, aws.ToBool(stack.EnableTerminationProtection), name)
+		require.Equal(t, "arn:aws:iam::"+ID+":role/drover-us-east-1-cloudformation", aws.ToString(stack.RoleARN), name)
+	}
+}
+
+func demoState(t *testing.T) {
+	state := cloud.state
+	entries, err := state.List(t.Context(), "")
+	require.NoError(t, err)
+	kinds := map[string]int{}
+	for _, entry := range entries {
+		kind, name, _ := strings.Cut(entry.Key, "/")
+		kinds[kind]++
+		switch kind {
+		case "templates", "userdata", "releases", "plans":
+			object, err := state.Get(t.Context(), entry.Key, 1<<20)
+			require.NoError(t, err)
+			sum, _, _ := strings.Cut(name, ".")
+			require.Equal(t, names.SHA256(object.Body), sum, entry.Key)
+		}
+	}
+	require.Equal(t, map[string]int{"plans": 1, "releases": 1, "status": 1, "templates": 6, "userdata": 1}, without(kinds, "leases"))
+	// Nobody holds the cluster, nobody waits.
+	lease, err := state.Lease(t.Context(), "demo")
+	require.NoError(t, err)
+	require.Empty(t, lease.Execution)
+}
+
+func without(m map[string]int, key string) map[string]int {
+	m = maps.Clone(m)
+	delete(m, key)
+	return m
+}
+
+func badSpec(t *testing.T, spec, good string) {
+	mark, executions := cloud.Calls.Mark(), len(cloud.States.Executions())
+	bad := strings.Replace(spec, "      maxSize: 4\n", "      maxSize: 1\n      size: 3\n", 1)
+	line := strings.Count(bad[:strings.Index(bad, "      size: 3")], "\n") + 1
+	version := cloud.upload(t, "demo", bad)
+	s := cloud.await(t, "demo", "told that its spec is bad", func(s status.Status) bool { return s.ObservedVersion == version })
+	cloud.settle(t)
+	accepted := s.Condition(status.SpecAccepted)
+	require.Equal(t, "False", accepted.Status)
+	require.Equal(t, "SpecInvalid", accepted.Reason)
+	require.Contains(t, accepted.Message, "clusters/demo.yaml:"+strconv.Itoa(line)+":")
+	require.Contains(t, accepted.Message, "spec.pools[0].size")
+	require.Contains(t, accepted.Message, "spec.pools[0].m") // minSize or maxSize: all errors at once
+	require.Equal(t, status.Ready, s.Phase)
+	require.Equal(t, good, s.SpecVersion)
+	require.Len(t, cloud.States.Executions(), executions)
+	for _, call := range cloud.mutations(mark) {
+		require.Contains(t, call, "status/clusters/demo.json", "only the status may change")
+	}
+	// The good spec again is a new version of the same: nothing changes.
+	mark = cloud.Calls.Mark()
+	version = cloud.upload(t, "demo", spec)
+	s = cloud.await(t, "demo", "taken back", func(s status.Status) bool {
+		return s.ObservedVersion == version && s.Condition(status.SpecAccepted).Status == "True" && s.SpecVersion == version
+	})
+	cloud.settle(t)
+	for _, call := range cloud.mutations(mark) {
+		require.NotContains(t, call, "cloudformation:")
+	}
+}
+
+func intruders(t *testing.T) {
+	denied := func(t *testing.T, err error) {
+		t.Helper()
+		var api smithy.APIError
+		require.ErrorAs(t, err, &api)
+		require.Contains(t, []string{"AccessDenied", "AccessDeniedException"}, api.ErrorCode())
+		require.Contains(t, api.ErrorMessage(), intruder)
+	}
+	stack := aws.String("drover-demo-network")
+	for _, step := range []string{"admit", "plan", "stackevent", "prepare", "join", "report", "sweep"} {
+		_, err := cloudformation.NewFromConfig(as(t, step)).DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: stack})
+		denied(t, err)
+	}
+	// The one that may delete stacks may delete clusters' only, not drover itself.
+	_, err := cloudformation.NewFromConfig(as(t, "change")).DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: aws.String(Stack)})
+	denied(t, err)
+	_, err = eks.NewFromConfig(as(t, "prepare")).DeleteCluster(t.Context(), &eks.DeleteClusterInput{Name: aws.String("drover-demo")})
+	denied(t, err)
+	for _, step := range []string{"admit", "plan", "change", "stackevent", "report", "sweep"} {
+		_, err = s3.NewFromConfig(as(t, step), pathStyle).PutObject(t.Context(), &s3.PutObjectInput{
+			Bucket: aws.String(names.SpecsBucket(ID, "us-east-1")), Key: aws.String("clusters/evil.yaml"), Body: strings.NewReader("x"),
+		})
+		denied(t, err)
+	}
+	_, err = sts.NewFromConfig(as(t, "admit")).AssumeRole(t.Context(), &sts.AssumeRoleInput{
+		RoleArn: aws.String(names.RoleARN("aws", ID, "us-east-1", "change")), RoleSessionName: aws.String(intruder),
+	})
+	denied(t, err)
+}
+
+func pathStyle(o *s3.Options) { o.UsePathStyle = true }
+
+func forgeries(t *testing.T) {
+	_, admin := cloud.Identities.Admin()
+	for name, test := range map[string]struct {
+		region, secret, key string
+		codes               []string
+	}{
+		"a wrong secret":  {"us-east-1", "not-the-secret", admin.AccessKeyID, []string{"SignatureDoesNotMatch", "InvalidSignatureException"}},
+		"another region":  {"eu-west-1", admin.SecretAccessKey, admin.AccessKeyID, []string{"SignatureDoesNotMatch", "InvalidSignatureException", "AuthorizationHeaderMalformed"}},
+		"an unknown user": {"us-east-1", admin.SecretAccessKey, "AKIAUNKNOWNUNKNOWN00", []string{"InvalidClientTokenId", "InvalidAccessKeyId", "UnrecognizedClientException"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := cloud.Config()
+			config.Region = test.region
+			config.Credentials = credentials.NewStaticCredentialsProvider(test.key, test.secret, "")
+			_, err := cloudformation.NewFromConfig(config).DescribeStacks(t.Context(), &cloudformation.DescribeStacksInput{})
+			refused(t, err, test.codes)
+			_, err = sfn.NewFromConfig(config).ListStateMachines(t.Context(), &sfn.ListStateMachinesInput{})
+			refused(t, err, test.codes)
+			_, err = eks.NewFromConfig(config).ListClusters(t.Context(), &eks.ListClustersInput{})
+			refused(t, err, test.codes)
+			_, err = s3.NewFromConfig(config, pathStyle).ListBuckets(t.Context(), &s3.ListBucketsInput{})
+			refused(t, err, test.codes)
+		})
+	}
+	t.Run("no signature", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for _, path := range []string{"/", "/?Action=DescribeStacks&Version=2010-05-15", "/" + names.SpecsBucket(ID, "us-east-1"), "/clusters/drover-demo"} {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, cloud.URL()+path, nil)
+			require.NoError(t, err)
+			response, err := http.DefaultClient.Do(request)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusForbidden, response.StatusCode, path)
+		}
+	})
+}
+
+func refused(t *testing.T, err error, codes []string) {
+	t.Helper()
+	var api smithy.APIError
+	require.ErrorAs(t, err, &api)
+	require.Contains(t, codes, api.ErrorCode())
+}

@@ -1,0 +1,298 @@
+package account
+
+// The account that all tests of this package share: the S3 gateway can run once in a process. Everything in it is as make run
+// has it: the compiled functions as processes, the synthesized stack, real Kubernetes control planes.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/eventbridge"
+	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/kubernetes"
+	"github.com/drover-run/drover/local/lambda"
+	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// world is the account with drover in it, and what tests know of it.
+type world struct {
+	*Account
+	root  string
+	specs *store.Bucket
+	state *store.State
+
+	mu sync.Mutex
+	// onCall and onDelivery are what a test does to calls and deliveries; nil is nothing.
+	onCall     func(accessKey string, call endpoint.Call) error
+	onDelivery func(rule string, e eventbridge.Event, deliver func())
+	reports    []lambda.Report
+}
+
+var cloud *world
+
+// patience bounds every wait for something that takes seconds.
+const patience = 90 * time.Second
+
+func TestMain(m *testing.M) {
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (code int, err error) {
+	w := &world{}
+	if w.root, err = filepath.Abs("../.."); err != nil {
+		return 1, err
+	}
+	bin, assembly := kubernetes.BinDir(w.root), filepath.Join(w.root, "build", "cdk.out")
+	if missing := kubernetes.Missing(bin); len(missing) > 0 {
+		return 1, fmt.Errorf("%s lacks %s: run make local first", bin, strings.Join(missing, ", "))
+	}
+	if _, err := os.Stat(filepath.Join(assembly, Stack+".template.json")); err != nil {
+		return 1, fmt.Errorf("drover is not synthesized for this machine: run make local first: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "drover-account-test-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	// The proxies of the machine are for other hosts.
+	os.Setenv("NO_PROXY", "127.0.0.1")
+	w.Account, err = Start(Options{Dir: dir, KubernetesBin: bin, Speed: 300, OnEvent: w.drain, Intercept: w.deliver})
+	if err != nil {
+		return 1, err
+	}
+	defer w.Close()
+	w.Endpoint.Intercept = func(r *http.Request, call endpoint.Call) error {
+		w.mu.Lock()
+		f := w.onCall
+		w.mu.Unlock()
+		signature, err := iam.ParseSignature(r)
+		if f == nil || err != nil {
+			return err
+		}
+		return f(signature.AccessKeyID, call)
+	}
+	w.Lambda.Observe = func(r lambda.Report) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.reports = append(w.reports, r)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := w.Deploy(ctx, assembly); err != nil {
+		return 1, err
+	}
+	client := environment.S3(w.Config())
+	w.specs = store.NewBucket(client, names.SpecsBucket(ID, w.Region()))
+	w.state = store.NewState(store.NewBucket(client, names.StateBucket(ID, w.Region())), time.Now)
+	release, err := os.ReadFile(filepath.Join(w.root, "examples", "releases", "1.36-1.yaml"))
+	if err != nil {
+		return 1, err
+	}
+	if _, err := w.specs.Put(ctx, names.ReleaseSpec("1.36-1"), release); err != nil {
+		return 1, err
+	}
+	cloud = w
+	if code = m.Run(); code != 0 {
+		return code, nil
+	}
+	return 0, w.nobodyWasDenied()
+}
+
+// nobodyWasDenied holds the roles against everything that drover did in the whole run.
+func (w *world) nobodyWasDenied() error {
+	var denied []string
+	for _, call := range w.Calls.Since(0) {
+		refused := strings.Contains(call.ErrorCode, "AccessDenied") || strings.Contains(call.ErrorCode, "Unauthorized") ||
+			strings.Contains(call.ErrorCode, "Unsupported")
+		if refused && strings.Contains(call.Caller, ":assumed-role/") && !strings.HasSuffix(call.Caller, "/"+intruder) {
+			denied = append(denied, fmt.Sprintf("%s %s %s: %s", call.Caller, call.Service, call.Action, call.Error))
+		}
+	}
+	if len(denied) > 0 {
+		return fmt.Errorf("roles lack permissions:\n%s", strings.Join(denied, "\n"))
+	}
+	return nil
+}
+
+// deliver is the account's Intercept.
+func (w *world) deliver(rule string, e eventbridge.Event, deliver func()) {
+	w.mu.Lock()
+	f := w.onDelivery
+	w.mu.Unlock()
+	if f == nil {
+		deliver()
+		return
+	}
+	f(rule, e, deliver)
+}
+
+// drain lets terminating instances go at once: their hook would hold them for its five minutes of real time.
+func (w *world) drain(e eventbridge.Event) {
+	if e.DetailType != "EC2 Instance-terminate Lifecycle Action" {
+		return
+	}
+	var in struct{ AutoScalingGroupName, LifecycleHookName, LifecycleActionToken string }
+	if json.Unmarshal(e.Detail, &in) != nil {
+		return
+	}
+	result := "CONTINUE"
+	go autoscaling.NewFromConfig(w.Config()).CompleteLifecycleAction(context.Background(), &autoscaling.CompleteLifecycleActionInput{
+		AutoScalingGroupName: &in.AutoScalingGroupName, LifecycleHookName: &in.LifecycleHookName,
+		LifecycleActionToken: &in.LifecycleActionToken, LifecycleActionResult: &result,
+	})
+}
+
+// calls sets what is done to calls until the test ends.
+func (w *world) calls(t *testing.T, f func(accessKey string, call endpoint.Call) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onCall = f
+	t.Cleanup(func() { w.calmCalls() })
+}
+
+func (w *world) calmCalls() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onCall = nil
+}
+
+// deliveries sets what is done to events until the test ends.
+func (w *world) deliveries(t *testing.T, f func(rule string, e eventbridge.Event, deliver func())) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onDelivery = f
+	t.Cleanup(func() { w.calmDeliveries() })
+}
+
+func (w *world) calmDeliveries() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onDelivery = nil
+}
+
+// invocations of a step that have ended.
+func (w *world) invocations(step string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, r := range w.reports {
+		if r.Function == names.Function(step) {
+			n++
+		}
+	}
+	return n
+}
+
+// upload puts the spec of a cluster and returns its version.
+func (w *world) upload(t *testing.T, cluster, spec string) string {
+	t.Helper()
+	_, err := w.specs.Put(t.Context(), names.ClusterSpec(cluster), []byte(spec))
+	require.NoError(t, err)
+	object, err := w.specs.Get(t.Context(), names.ClusterSpec(cluster), 1<<20)
+	require.NoError(t, err)
+	return object.Version
+}
+
+// await waits until the status of a cluster is as it should be.
+func (w *world) await(t *testing.T, cluster, what string, is func(status.Status) bool) status.Status {
+	t.Helper()
+	var last *status.Cluster
+	w.until(t, func() bool {
+		var err error
+		last, err = w.state.Status(t.Context(), cluster)
+		return err == nil && is(last.Status)
+	}, func() string {
+		text, _ := json.MarshalIndent(last, "", "  ")
+		return fmt.Sprintf("%s is not %s:\n%s\n%s", cluster, what, text, w.executions(cluster))
+	})
+	return last.Status
+}
+
+// until waits for something, and says what it saw when it does not come.
+func (w *world) until(t *testing.T, is func() bool, seen func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); {
+		if time.Now().After(deadline) {
+			require.Fail(t, "out of patience", seen())
+		}
+		require.NoError(t, w.clock.Timer(t.Context(), 50*time.Millisecond))
+	}
+}
+
+// executions that concern a cluster, one line each.
+func (w *world) executions(cluster string) string {
+	var b strings.Builder
+	for _, x := range w.States.Executions() {
+		if strings.Contains(x.Input, cluster) {
+			fmt.Fprintf(&b, "%s %s %s %s\n", x.MachineName, x.Status, x.Error, x.Cause)
+		}
+	}
+	return b.String()
+}
+
+// ready waits until a cluster is what a version of its spec says, and nothing runs any more.
+func (w *world) ready(t *testing.T, cluster, version string) status.Status {
+	t.Helper()
+	s := w.rest(t, cluster, version)
+	require.Equal(t, status.Ready, s.Phase, "%s\n%s", s.Message, w.executions(cluster))
+	return s
+}
+
+// rest waits until there is a verdict on a version of a cluster's spec, and nothing runs any more.
+func (w *world) rest(t *testing.T, cluster, version string) status.Status {
+	t.Helper()
+	s := w.await(t, cluster, "at rest", func(s status.Status) bool {
+		return s.SpecVersion == version && (s.Phase == status.Ready || s.Phase == status.Failed || s.Phase == status.Stopped)
+	})
+	w.settle(t)
+	return s
+}
+
+func (w *world) settle(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.NoError(t, w.Settle(ctx))
+}
+
+// mutations are the successful calls since a mark by which drover's functions changed something.
+func (w *world) mutations(mark int) []string {
+	list := []string{}
+	for _, call := range w.Calls.Since(mark) {
+		if call.Mutating && call.Error == "" && strings.Contains(call.Caller, ":assumed-role/"+names.Prefix) {
+			list = append(list, call.Service+":"+call.Action+" "+call.Resource)
+		}
+	}
+	return list
+}
+
+// since are the executions of a machine that started after a time.
+func (w *world) since(machine string, start time.Time) (list []states.Execution) {
+	for _, x := range w.States.Executions() {
+		if x.MachineName == machine && x.Started.After(start) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
