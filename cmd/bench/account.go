@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/kubernetes"
+	"github.com/drover-run/drover/local/lambda"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+const (
+	// speed of simulated work, as drover local has it.
+	speed = 60
+	// patience bounds all that is waited for in the account.
+	patience = 5 * time.Minute
+	// pause is between two looks at it.
+	pause = 50 * time.Millisecond
+)
+
+// measured is a local account with drover in it that keeps what Lambda reports.
+type measured struct {
+	*account.Account
+	dir string
+
+	mu      sync.Mutex
+	reports []lambda.Report
+
+	specs *store.Bucket
+	state *store.State
+	// demo is whether the demo cluster is there.
+	demo bool
+}
+
+// open starts the account once for all sections: S3's gateway runs once in a process.
+func (s *settings) open(ctx context.Context) (*measured, error) {
+	if s.account != nil {
+		return s.account, nil
+	}
+	dir, err := os.MkdirTemp("", "drover-bench-")
+	if err != nil {
+		return nil, err
+	}
+	a, err := account.Start(account.Options{Dir: dir, KubernetesBin: kubernetes.BinDir(s.root), Speed: speed})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	m := &measured{Account: a, dir: dir}
+	s.account = m
+	a.Lambda.Observe = func(report lambda.Report) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.reports = append(m.reports, report)
+	}
+	client := environment.S3(a.Config())
+	m.specs = store.NewBucket(client, names.SpecsBucket(account.ID, a.Region()))
+	m.state = store.NewState(store.NewBucket(client, names.StateBucket(account.ID, a.Region())), time.Now)
+	return m, a.Deploy(ctx, filepath.Join(s.build, "cdk.out"))
+}
+
+// Close ends the account, if there is one.
+func (m *measured) Close() {
+	if m != nil {
+		m.Account.Close()
+		_ = os.RemoveAll(m.dir)
+	}
+}
+
+// mark is a moment from which invocations and calls are counted.
+type mark struct{ reports, calls int }
+
+func (m *measured) mark() mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return mark{len(m.reports), m.Calls.Mark()}
+}
+
+// invocations since a mark.
+func (m *measured) invocations(since mark) []lambda.Report {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.reports[since.reports:])
+}
+
+// call is a call by one of drover's functions.
+type call struct {
+	endpoint.Call
+	function string
+}
+
+// calls by drover's functions since a mark. Roles are named for their functions; CloudFormation's is no function's.
+func (m *measured) calls(since mark) []call {
+	var all []call
+	for _, c := range m.Calls.Since(since.calls) {
+		_, role, ok := strings.Cut(c.Caller, ":assumed-role/"+names.Role(m.Region(), ""))
+		if function, _, _ := strings.Cut(role, "/"); ok && function != "cloudformation" {
+			all = append(all, call{c, function})
+		}
+	}
+	return all
+}
+
+// transitions of all executions that started since a moment, by machine.
+func (m *measured) transitions(since time.Time) map[string]int {
+	by := map[string]int{}
+	for _, x := range m.States.Executions() {
+		if !x.Started.Before(since) {
+			by[strings.TrimPrefix(x.MachineName, names.Prefix)] += x.Transitions
+		}
+	}
+	return by
+}
+
+// demo cluster and its release.
+const (
+	demo        = "demo"
+	demoSpec    = "examples/clusters/demo.yaml"
+	demoRelease = "examples/releases/1.36-1.yaml"
+)
+
+// createDemo uploads the demo's release and spec and waits until it is Ready and nothing runs any more.
+func (m *measured) createDemo(ctx context.Context, s *settings) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	release, err := os.ReadFile(filepath.Join(s.root, demoRelease))
+	if err != nil {
+		return err
+	}
+	spec, err := os.ReadFile(filepath.Join(s.root, demoSpec))
+	if err != nil {
+		return err
+	}
+	if _, err := m.specs.Put(ctx, names.ReleaseSpec(strings.TrimSuffix(filepath.Base(demoRelease), ".yaml")), release); err != nil {
+		return err
+	}
+	if _, err := m.specs.Put(ctx, names.ClusterSpec(demo), spec); err != nil {
+		return err
+	}
+	for {
+		cluster, err := m.state.Status(ctx, demo)
+		if err == nil && (cluster.Status.Phase == status.Failed || cluster.Status.Phase == status.Stopped) {
+			return fmt.Errorf("%s is %s: %s", demo, cluster.Status.Phase, cluster.Status.Message)
+		}
+		if err == nil && cluster.Status.Phase == status.Ready {
+			break
+		}
+		if err := m.wait(ctx); err != nil {
+			return err
+		}
+	}
+	m.demo = true
+	return m.quiet(ctx)
+}
+
+// quiet waits until nothing ran or called for a second: an event may be on its way.
+func (m *measured) quiet(ctx context.Context) error {
+	for before, same := m.mark(), 0; same < int(time.Second/pause); {
+		if err := m.Settle(ctx); err != nil {
+			return err
+		}
+		if err := m.wait(ctx); err != nil {
+			return err
+		}
+		if now := m.mark(); now == before {
+			same++
+		} else {
+			before, same = now, 0
+		}
+	}
+	return nil
+}
+
+func (m *measured) wait(ctx context.Context) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the local account: %w", ctx.Err())
+	}
+}

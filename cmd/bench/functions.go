@@ -1,0 +1,185 @@
+package main
+
+import (
+	"archive/zip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/names"
+)
+
+const (
+	maxZip       = 15.0 // MB, of a function without the Kubernetes client
+	maxZipClient = 30.0 // MB, of one with it
+	maxCold      = 100  // ms, of 95 of 100 cold starts
+	megabyte     = 1 << 20
+)
+
+// function is one of drover's functions with an event that it answers at once, but not without asking AWS: a cold start
+// that opens no connection would be a flattering one.
+type function struct {
+	step       string
+	kubernetes bool
+	event      any
+	// answers says what the answer is; fails whether it is an error.
+	answers string
+	fails   bool
+}
+
+// nobody is a cluster that there is not.
+const nobody = "nobody"
+
+// functions in an account without clusters.
+func functions() []function {
+	var removed events.Event[events.Object]
+	removed.Detail.Object.Key = names.ClusterSpec(nobody)
+	var stack events.Event[events.StackStatus]
+	stack.Detail.StackID = "arn:aws:cloudformation:us-east-1:000000000000:stack/" + names.Stack(nobody, names.Network) + "/1"
+	stack.Detail.StatusDetails.Status = "CREATE_COMPLETE"
+	join := events.JoinRequest{Lifecycle: events.Lifecycle{
+		AutoScalingGroupName: names.Group(nobody, "workers"), LifecycleHookName: "launch", EC2InstanceID: "i-0123456789abcdef0",
+		NotificationMetadata: `{"cluster":"` + nobody + `","pool":"workers"}`,
+	}}
+	stopped := events.PlanResult{Cluster: nobody, Outcome: events.OutcomeStopped, Reason: "SpecAbsent", Message: "there is no spec"}
+	return []function{
+		{"admit", false, removed, "a spec was deleted", false},
+		{"plan", false, events.PlanRequest{Cluster: nobody}, "a cluster without a spec: Stopped", false},
+		{"change", false, events.ChangeRequest{Cluster: nobody, PlanKey: "plans/none.json"}, "a plan that is not there: an error", true},
+		{"stackevent", false, stack, "a stack that nobody waits for", false},
+		{"prepare", true, events.PrepareRequest{Cluster: nobody}, "an EKS cluster that is not there: an error", true},
+		{"join", true, join, "an instance that waits no more: Gone", false},
+		{"report", false, events.ReportRequest{Cluster: nobody, Plan: &stopped}, "a cluster that was stopped", false},
+		{"sweep", false, struct{}{}, "no waiting step, no spec", false},
+	}
+}
+
+// measureFunctions measures packages, and cold and warm invocations as Lambda's own reports tell them.
+func measureFunctions(ctx context.Context, s *settings, r *report) error {
+	all := functions()
+	for _, f := range all {
+		l := atMost(maxZip)
+		if f.kubernetes {
+			l = atMost(maxZipClient)
+		}
+		arch, size, err := s.zipped(f.step)
+		if err != nil {
+			return err
+		}
+		r.add("zip of "+f.step, size, "MB", l, arch)
+	}
+	a, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.quiet(ctx); err != nil {
+		return err
+	}
+	return a.measureStarts(ctx, s.starts, r, all, atMost(maxCold))
+}
+
+// zipped is the size of a package as cdk deploy uploads it, of the architecture that is deployed if it was built.
+func (s *settings) zipped(step string) (arch string, megabytes float64, err error) {
+	var program *os.File
+	for _, arch = range []string{"arm64", "amd64"} {
+		if program, err = os.Open(filepath.Join(s.build, "functions", arch, step, "bootstrap")); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("%w (make local builds it)", err)
+	}
+	defer program.Close()
+	var size counter
+	archive := zip.NewWriter(&size)
+	w, err := archive.Create("bootstrap")
+	if err != nil {
+		return "", 0, err
+	}
+	if _, err := io.Copy(w, program); err != nil {
+		return "", 0, err
+	}
+	return arch, float64(size) / megabyte, archive.Close()
+}
+
+// counter counts what is written to it, in bytes.
+type counter int
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+// starts are the invocations of one function, in milliseconds, and its memory in MB.
+type starts struct {
+	init, cold, warm, memory []float64
+}
+
+// measureStarts invokes each function cold and then warm, the functions in turn, so that a machine that is busy for a while
+// is so for all of them.
+func (m *measured) measureStarts(ctx context.Context, times int, r *report, all []function, l *limit) error {
+	client := lambda.NewFromConfig(m.Config())
+	found := map[string]*starts{}
+	for i := range times {
+		for _, f := range all {
+			one := found[f.step]
+			if one == nil {
+				one = &starts{}
+				found[f.step] = one
+			}
+			name := aws.String(names.Function(f.step))
+			// A changed configuration ends the environments of before.
+			description := aws.String(fmt.Sprintf("cold start %d", i))
+			if _, err := client.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: name, Description: description}); err != nil {
+				return err
+			}
+			for _, cold := range []bool{true, false} {
+				if err := m.invoke(ctx, client, f, cold, one); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, f := range all {
+		one := found[f.step]
+		r.add("cold start of "+f.step+", p95", quantile(one.cold, 0.95), "ms", l, fmt.Sprintf("p50 %s ms, of which init %s ms; warm p50 %s ms; peak memory %s MB; %s",
+			number(median(one.cold)), number(median(one.init)), number(median(one.warm)), number(quantile(one.memory, 1)), f.answers))
+	}
+	return nil
+}
+
+// invoke a function once. A cold start is from before its process starts to the end of its first invocation.
+func (m *measured) invoke(ctx context.Context, client *lambda.Client, f function, cold bool, into *starts) error {
+	payload, err := json.Marshal(f.event)
+	if err != nil {
+		return err
+	}
+	before := m.mark()
+	out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: aws.String(names.Function(f.step)), Payload: payload})
+	if err != nil {
+		return err
+	}
+	if failed := out.FunctionError != nil; failed != f.fails {
+		return fmt.Errorf("%s answered %s, which is not: %s", f.step, out.Payload, f.answers)
+	}
+	reports := m.invocations(before)
+	if len(reports) != 1 || reports[0].Cold != cold {
+		return fmt.Errorf("%s: want one invocation, cold: %t; got %d", f.step, cold, len(reports))
+	}
+	report := reports[0]
+	into.memory = append(into.memory, float64(report.Memory))
+	if cold {
+		into.init = append(into.init, milliseconds(report.Init))
+		into.cold = append(into.cold, milliseconds(report.Init+report.Duration))
+	} else {
+		into.warm = append(into.warm, milliseconds(report.Duration))
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Command bench measures what drover promises in figures, and prints each beside its limit or beside what it is compared
+// with: as a table, and as JSON lines into build/bench.jsonl. It needs what make local builds, and reaches nothing outside
+// this machine. It ends with 1 when a limit is missed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := bench(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// section measures related figures.
+type section struct {
+	name    string
+	measure func(context.Context, *settings, *report) error
+}
+
+// sections in the order in which they must run: the functions are measured in an account without clusters, and an
+// unchanged cluster is the one that was created before.
+var sections = []section{
+	{"render", measureRender}, {"functions", measureFunctions}, {"create", measureCreate}, {"unchanged", measureUnchanged}, {"run", measureRun},
+}
+
+// settings say what to measure on, and how often.
+type settings struct {
+	// root is the repository, and build holds what was built of it: absolute, because S3's gateway changes the working
+	// directory of the process.
+	root, build string
+	// count is how often to measure what takes a second, starts how many cold starts a function makes.
+	count, starts int
+	account       *measured
+}
+
+func bench(ctx context.Context, args []string, out io.Writer) error {
+	var s settings
+	var only string
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(sectionNames(), ", "))
+	flags.StringVar(&s.root, "root", ".", "the root of the repository")
+	flags.IntVar(&s.count, "count", 5, "how often to measure what takes a second; a third as often what takes many")
+	flags.IntVar(&s.starts, "starts", 30, "cold starts of each function, and as many warm ones")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	chosen, err := choose(only)
+	if err != nil {
+		return err
+	}
+	if s.count < 1 || s.starts < 1 {
+		return errors.New("-count and -starts must be at least 1")
+	}
+	if s.root, err = filepath.Abs(s.root); err != nil {
+		return err
+	}
+	s.build = filepath.Join(s.root, "build")
+	r := &report{out: out, machine: describeMachine()}
+	fmt.Fprintf(out, "%s\n", r.machine)
+	defer func() { s.account.Close() }()
+	for _, section := range chosen {
+		r.begin(section.name)
+		if err := section.measure(ctx, &s, r); err != nil {
+			return fmt.Errorf("%s: %w", section.name, err)
+		}
+		r.table()
+	}
+	file := filepath.Join(s.build, "bench.jsonl")
+	if err := os.WriteFile(file, r.lines(), 0o644); err != nil { // #nosec G306 -- nothing secret
+		return err
+	}
+	fmt.Fprintf(out, "\nThe figures as JSON lines: %s\n", file)
+	return r.missed()
+}
+
+func sectionNames() []string {
+	var all []string
+	for _, s := range sections {
+		all = append(all, s.name)
+	}
+	return all
+}
+
+// choose keeps the order of sections.
+func choose(only string) ([]section, error) {
+	if only == "" {
+		return sections, nil
+	}
+	names := strings.Split(only, ",")
+	for _, name := range names {
+		if !slices.Contains(sectionNames(), name) {
+			return nil, fmt.Errorf("-only: there is no %q: it is one of %s", name, strings.Join(sectionNames(), ", "))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(sections), func(s section) bool { return !slices.Contains(names, s.name) }), nil
+}
