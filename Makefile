@@ -65,7 +65,7 @@ golden: functions-$(HOST_ARCH) functions-arm64 ## Rewrite every golden file and 
 	@git status --short
 
 .PHONY: bench
-bench: local ## Measure, beside limits and what people use today; tables and JSON lines
+bench: local functions-arm64 ## Measure, beside limits; tables, and JSON lines in build/bench.jsonl
 	@go run ./cmd/bench
 
 # ── Build ────────────────────────────────────────────────────────────────────────────────────────────────────────────
