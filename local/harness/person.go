@@ -138,7 +138,7 @@ func (a *Account) Notices() []string {
 }
 
 // patience bounds every wait: what takes longer hangs.
-const patience = 30 * time.Second
+const patience = 15 * time.Second
 
 // Until waits until done says so. It asks after everything that happens.
 func (a *Account) Until(what string, done func() bool) {

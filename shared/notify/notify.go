@@ -4,6 +4,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 )
@@ -20,10 +21,21 @@ func New(client *sns.Client, arn string) *Topic { return &Topic{client, arn} }
 // maxMessage bounds a message, in bytes; SNS takes 256 KiB, people less.
 const maxMessage = 32 << 10
 
-// Publish sends a message. The subject must be one line of ASCII, at most 100 characters.
+// maxSubject bounds a subject, in characters of ASCII.
+// https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+const maxSubject = 99
+
+// Publish sends a message. What SNS does not take in a subject is replaced by question marks.
 func (t *Topic) Publish(ctx context.Context, subject, message string) error {
+	subject = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, subject)
+	subject = subject[:min(len(subject), maxSubject)]
 	if len(message) > maxMessage {
-		message = message[:maxMessage] + "\n…"
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "\n…"
 	}
 	if _, err := t.client.Publish(ctx, &sns.PublishInput{TopicArn: &t.arn, Subject: &subject, Message: &message}); err != nil {
 		return fmt.Errorf("publishing to %s: %w", t.arn, err)

@@ -54,8 +54,8 @@ type verdict struct {
 	phase     status.Phase
 	message   string
 	condition status.Condition
-	// keepReady leaves a cluster that is Ready so: only its newest spec is no good.
-	keepReady bool
+	// spec is true when only the newest spec is no good: a cluster that runs as its last good one says is Ready all the same.
+	spec bool
 }
 
 // Handle ends a round.
@@ -78,15 +78,24 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 	if err := h.State.Release(ctx, in.Cluster, in.Execution); err != nil {
 		return events.ReportResult{}, err
 	}
-	result := events.ReportResult{Failed: v.phase == status.Failed, Reason: v.message}
-	if in.Plan != nil {
-		version, err := h.version(ctx, in.Cluster)
-		if err != nil {
-			return events.ReportResult{}, err
-		}
-		result.Again = version != in.Plan.SpecVersion
+	again, err := h.newer(ctx, in)
+	return events.ReportResult{Again: again, Failed: v.phase == status.Failed, Reason: v.message}, err
+}
+
+// newer says whether there is a spec that this round did not plan: its own execution may have left the cluster to this one.
+func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, error) {
+	version, err := h.version(ctx, in.Cluster)
+	if err != nil || in.Plan != nil {
+		return err == nil && version != in.Plan.SpecVersion, err
 	}
-	return result, nil
+	// Planning failed, and nobody knows for which spec. One that was never acted on gets one try.
+	again := false
+	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		if again = version != "" && version != s.SpecVersion; again {
+			s.SpecVersion = version
+		}
+	})
+	return again, err
 }
 
 // judge decides what a round came to.
@@ -102,7 +111,7 @@ func judge(in events.ReportRequest) verdict {
 			Type: status.Converged, Status: "False", Reason: in.Plan.Reason, Message: in.Plan.Message,
 		}}
 		if slices.Contains([]string{"SpecInvalid", "SpecAbsent", "ReleaseUnusable"}, in.Plan.Reason) {
-			v.condition.Type, v.keepReady = status.SpecAccepted, true
+			v.condition.Type, v.spec = status.SpecAccepted, true
 		}
 		return v
 	}
@@ -168,16 +177,7 @@ func (h *Handler) tell(ctx context.Context, cluster string, v verdict) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	apply := func(s *status.Status) {
-		if !v.keepReady || s.Phase != status.Ready {
-			s.Phase, s.Message = v.phase, v.message
-		}
-		if v.phase == status.Ready {
-			s.Plan = nil
-			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: "Valid"}, h.Now())
-		}
-		s.Set(v.condition, h.Now())
-	}
+	apply := func(s *status.Status) { v.apply(s, h.Now()) }
 	after := before.Status
 	after.Conditions = slices.Clone(after.Conditions)
 	apply(&after)
@@ -190,6 +190,21 @@ func (h *Handler) tell(ctx context.Context, cluster string, v verdict) error {
 		}
 	}
 	return h.State.UpdateStatus(ctx, cluster, apply)
+}
+
+// apply writes a verdict into a status.
+func (v verdict) apply(s *status.Status, now time.Time) {
+	s.Phase, s.Message = v.phase, v.message
+	switch converged := s.Condition(status.Converged); {
+	case v.phase == status.Ready:
+		s.Plan = nil
+		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: "Valid"}, now)
+	case v.spec && converged != nil && converged.Status == "True":
+		s.Phase, s.Message = status.Ready, "the cluster is what its last good spec says; the newest is not used: "+v.message
+	case v.spec:
+		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: v.condition.Reason, Message: v.message}, now)
+	}
+	s.Set(v.condition, now)
 }
 
 // version of the spec that is there now; empty when there is none.

@@ -1,0 +1,176 @@
+package handler_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// at runs do once, at the first call that is asked for.
+func at(a *harness.Account, function, action, suffix string, do func()) {
+	var once sync.Once
+	a.OnCall(func(call endpoint.Call) error {
+		if harness.CalledBy(call) == function && call.Action == action && strings.HasSuffix(call.Resource, suffix) {
+			once.Do(do)
+		}
+		return nil
+	})
+}
+
+// converges are the executions of the converge machine, oldest first.
+func converges(a *harness.Account) []states.Execution {
+	return slices.DeleteFunc(a.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-converge" })
+}
+
+// busy says whether an execution left the cluster to another.
+func busy(t *testing.T, output string) bool {
+	var result events.PlanResult
+	require.NoError(t, json.Unmarshal([]byte(output), &result))
+	return result.Outcome == events.OutcomeBusy
+}
+
+// A spec uploaded at any moment of a converge is acted on, whoever finds it.
+func TestNoUpdateIsLost(t *testing.T) {
+	tests := map[string]struct {
+		function, action, suffix string
+		// leaves says that the newer spec's own execution finds the cluster busy and leaves it to the first.
+		leaves bool
+	}{
+		"while the first stack is made":           {"change", "ExecuteChangeSet", "", true},
+		"while the last plan is made":             {"plan", "PutObject", "status/clusters/demo.json", true},
+		"while the status is written":             {"report", "PutObject", "status/clusters/demo.json", true},
+		"before the lease is given up":            {"report", "PutObject", "leases/demo.json", true},
+		"between the lease's end and the look":    {"report", "GetObject", "clusters/demo.yaml", false},
+		"just when its own execution would begin": {"admit", "StartExecution", "", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Upload("releases/r1.yaml", harness.Release())
+			var second string
+			at(a, test.function, test.action, test.suffix, func() {
+				second = a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
+				if test.leaves {
+					a.Until("its own execution has left", func() bool {
+						all := converges(a)
+						return len(all) > 1 && all[1].Status == "SUCCEEDED"
+					})
+				}
+			})
+			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: one}\n"))
+			a.Settle()
+			require.NotEmpty(t, second)
+			s := a.Status("demo")
+			require.Equal(t, status.Ready, s.Phase, s.Message)
+			require.Equal(t, second, s.SpecVersion)
+			for _, x := range a.States.Executions() {
+				require.Equal(t, "SUCCEEDED", x.Status, x.Name)
+			}
+			if test.leaves {
+				require.True(t, busy(t, converges(a)[1].Output))
+			}
+		})
+	}
+}
+
+// The first execution's second plan fails for good, just when the newer spec's execution has left the cluster to it.
+func TestAnExecutionThatCannotPlanStillLooksForANewerSpec(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	var second string
+	plans := 0
+	var mu sync.Mutex
+	a.OnCall(func(call endpoint.Call) error {
+		if harness.CalledBy(call) != "plan" || call.Action != "GetResources" {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if plans++; plans != 2 {
+			return nil
+		}
+		second = a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
+		a.Until("its own execution has left", func() bool {
+			all := converges(a)
+			return len(all) > 1 && all[1].Status == "SUCCEEDED"
+		})
+		return &wire.Error{Code: "AccessDeniedException", Message: "for a moment", Status: 400}
+	})
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, second, s.SpecVersion)
+}
+
+func TestAPlanThatAlwaysFailsEnds(t *testing.T) {
+	a := harness.Start(t)
+	a.OnCall(func(call endpoint.Call) error {
+		if harness.CalledBy(call) == "plan" && call.Action == "GetResources" {
+			return &wire.Error{Code: "AccessDeniedException", Message: "not allowed to tag:GetResources", Status: 400}
+		}
+		return nil
+	})
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Failed, s.Phase)
+	require.Contains(t, s.Message, "not allowed to tag:GetResources")
+	require.Equal(t, "FAILED", a.States.Executions()[0].Status)
+	require.Len(t, a.States.Executions(), 1)
+	require.LessOrEqual(t, a.States.Executions()[0].Transitions, 16)
+}
+
+func TestABadSpecWhileTheGoodOneConverges(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	at(a, "change", "ExecuteChangeSet", "", func() { a.Upload("clusters/demo.yaml", "kind: Cluster") })
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Stopped, s.Phase)
+	require.Equal(t, "SpecInvalid", s.Condition(status.SpecAccepted).Reason)
+	require.Equal(t, "SpecInvalid", s.Condition(status.Converged).Reason, "not that it converges")
+	lease, err := a.State().Lease(t.Context(), "demo")
+	require.NoError(t, err)
+	require.Empty(t, lease.Execution)
+	a.Cluster("demo", "")
+}
+
+func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Converge("demo")
+	a.Settle()
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))
+	a.Settle()
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, []string{
+		"drover: demo is Ready\nthe cluster is what its spec says",
+		"drover: demo is Stopped\nspec.paused is true: drover starts nothing on this cluster",
+	}, a.Notices())
+	require.Contains(t, a.Log(), `"phase":"Stopped"`, "a metric")
+}
+
+// Whatever a person types as the name of a cluster ends in a status.
+func TestAnExecutionByHandForNoCluster(t *testing.T) {
+	for _, name := range []string{"nobody", "Ünïcode\nand \"quotes\"", strings.Repeat("x", 200)} {
+		a := harness.Start(t)
+		x := a.Converge(name)
+		a.Settle()
+		require.Equal(t, "SUCCEEDED", a.Execution(x).Status, a.Execution(x).Cause)
+		require.Equal(t, "SpecAbsent", a.Status(name).Condition(status.SpecAccepted).Reason)
+	}
+}
