@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,7 +187,7 @@ type ChangeSet struct {
 	Empty bool
 }
 
-// Prepare makes the change set of a change, or finds the one that an earlier try made, and waits until it can be read.
+// Prepare makes the change set of a change, instead of any that an earlier try left, and waits until it can be read.
 // templateURL is where CloudFormation finds the template, parameters are resolved, token is the operation's.
 func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (ChangeSet, error) {
 	name := names.Prefix + change.Checksum[:40]
@@ -197,26 +199,27 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 		StackName: &change.StackName, ChangeSetName: &name, ChangeSetType: kind, TemplateURL: &templateURL,
 		RoleARN: &s.roleARN, ClientToken: &token,
 	}
-	for key, value := range change.Tags {
-		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(value)})
+	// Sorted, so that a retry is the same request.
+	for _, key := range slices.Sorted(maps.Keys(change.Tags)) {
+		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(change.Tags[key])})
 	}
-	for key, value := range parameters {
-		in.Parameters = append(in.Parameters, types.Parameter{ParameterKey: aws.String(key), ParameterValue: aws.String(value)})
+	for _, key := range slices.Sorted(maps.Keys(parameters)) {
+		in.Parameters = append(in.Parameters, types.Parameter{ParameterKey: aws.String(key), ParameterValue: aws.String(parameters[key])})
 	}
 	for _, capability := range change.Capabilities {
 		in.Capabilities = append(in.Capabilities, types.Capability(capability))
 	}
-	// A change set left by an earlier try may have been made from other outputs, and a failed one blocks its name.
-	if !create {
+	_, err := s.client.CreateChangeSet(ctx, in)
+	var exists *types.AlreadyExistsException
+	if errors.As(err, &exists) {
+		// One left by an earlier try may have been made from other outputs, and a failed one blocks its name.
 		if err := s.deleteChangeSet(ctx, change.StackName, name); err != nil {
 			return ChangeSet{}, err
 		}
+		_, err = s.client.CreateChangeSet(ctx, in)
 	}
-	if _, err := s.client.CreateChangeSet(ctx, in); err != nil {
-		var exists *types.AlreadyExistsException
-		if !errors.As(err, &exists) {
-			return ChangeSet{}, fmt.Errorf("making a change set for stack %s: %w", change.StackName, err)
-		}
+	if err != nil {
+		return ChangeSet{}, fmt.Errorf("making a change set for stack %s: %w", change.StackName, err)
 	}
 	return s.read(ctx, change.StackName, name)
 }

@@ -83,6 +83,10 @@ func (s step) run(ctx context.Context) error {
 			return s.done(ctx, now.Status)
 		}
 		return s.delete(ctx, now, false)
+	case plan.Broken(now.Status) && s.change.Protected && len(now.Outputs) > 0:
+		// Only a stack that came to be has outputs: somebody began to delete what holds state, and did not get through.
+		return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: drover does not delete it: finish the deletion, or set spec.deletionProtection to false",
+			s.change.StackName, now.Status, now.StatusReason)}
 	case plan.Broken(now.Status):
 		return s.delete(ctx, now, true)
 	case now.Status == "UPDATE_ROLLBACK_FAILED":

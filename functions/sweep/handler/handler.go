@@ -83,7 +83,8 @@ func (h *Handler) waiter(ctx context.Context, stackName string) error {
 		return err
 	}
 	stack, err := h.Stacks.Describe(ctx, stackName)
-	if err != nil || plan.InProgress(stack.Status) {
+	if err != nil || plan.InProgress(stack.Status) || stack.Status == "REVIEW_IN_PROGRESS" {
+		// In review, the creation that is waited for is about to begin.
 		return err
 	}
 	if w.ClientRequestToken != "" && !plan.Absent(stack.Status) {

@@ -1,0 +1,92 @@
+package handler_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// A person turned termination protection off, deleted a stack that holds state, and CloudFormation could not finish. drover
+// must not finish it for them on the way to making another.
+func TestADeletionOfWhatHoldsStateIsNotFinishedByDrover(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "  deletionProtection: true\n")
+	const name = "drover-demo-network"
+	_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{
+		StackName: name, EnableTerminationProtection: false,
+	})
+	require.NoError(t, err)
+	a.OnResource(func(step string, r resource.Request) error {
+		if step == "delete" && r.Type == "AWS::EC2::NatGateway" {
+			return &wire.Error{Code: "DependencyViolation", Message: "it is in use", Status: 400}
+		}
+		return nil
+	})
+	_, err = a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
+	require.NoError(t, err)
+	a.Settle()
+	require.Equal(t, "DELETE_FAILED", a.Stacks("demo")["network"])
+
+	a.OnResource(nil)
+	a.Converge("demo")
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Failed, s.Phase)
+	require.Equal(t, "ChangeRefused", s.Condition(status.Converged).Reason)
+	require.Contains(t, s.Message, "drover-demo-network is DELETE_FAILED")
+	require.Equal(t, "DELETE_FAILED", a.Stacks("demo")["network"])
+}
+
+// A stack was left in review with a change set made from the outputs of a network that is gone: executing it would put the
+// cluster into subnets that are no more.
+func TestAChangeSetOfAnEarlierExecutionIsMadeAnew(t *testing.T) {
+	a := harness.Start(t)
+	executed := 0
+	a.OnCall(func(call endpoint.Call) error {
+		if call.Action != "ExecuteChangeSet" {
+			return nil
+		}
+		if executed++; executed > 1 { // the first is the network's
+			return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+		}
+		return nil
+	})
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: false\n"))
+	a.Settle()
+	require.Equal(t, map[string]string{"network": "CREATE_COMPLETE", "control-plane": "REVIEW_IN_PROGRESS"}, a.Stacks("demo"))
+	require.Contains(t, a.Status("demo").Message, "not now")
+	require.NoError(t, a.SweepNow())
+	require.Equal(t, "REVIEW_IN_PROGRESS", a.Stacks("demo")["control-plane"])
+
+	_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: "drover-demo-network"})
+	require.NoError(t, err)
+	a.Settle()
+	a.OnCall(nil)
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+}
+
+// The sweep looks just when the change function has said who waits, and not yet executed the change set.
+func TestASweepBetweenTheWaiterAndTheExecution(t *testing.T) {
+	a := harness.Start(t)
+	swept := 0
+	a.OnCall(func(call endpoint.Call) error {
+		if call.Action == "ExecuteChangeSet" {
+			swept++
+			require.NoError(t, a.SweepNow())
+		}
+		return nil
+	})
+	a.Cluster("demo", "")
+	require.Equal(t, 5, swept)
+	require.NotContains(t, a.Log(), "the event of this stack was lost")
+}
