@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/store"
 )
 
 func applyCommand() *cobra.Command {
@@ -41,6 +43,10 @@ func applyCommand() *cobra.Command {
 				return err
 			}
 			name := cluster.Metadata.Name
+			before, err := c.state.Status(ctx, name)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
 			if _, err := c.specs.Put(ctx, names.ClusterSpec(name), data); err != nil {
 				return err
 			}
@@ -50,7 +56,7 @@ func applyCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return watchStatus(ctx, cmd.OutOrStdout(), c, name, uploaded.Version)
+				return watchStatus(ctx, cmd.OutOrStdout(), c, name, upload{uploaded.Version, before.Status.ObservedVersion})
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "follow it: drover status %s --watch\n", name)
 			return nil

@@ -38,7 +38,7 @@ func statusCommand() *cobra.Command {
 				if len(args) != 1 || output != "" {
 					return errors.New("--watch shows one cluster, as lines: give its NAME and no -o")
 				}
-				return watchStatus(ctx, out, c, args[0], "")
+				return watchStatus(ctx, out, c, args[0], anyUpload)
 			}
 			var clusters []*status.Cluster
 			if len(args) == 1 {
@@ -157,9 +157,26 @@ func firstLine(text string) string {
 // watchInterval between two readings of a status, for a person who looks.
 const watchInterval = time.Second
 
-// watchStatus prints what changes in a cluster's status until it is at rest; with a version, at rest on that version of
-// its spec or a later one's verdict.
-func watchStatus(ctx context.Context, w io.Writer, c *cell, name, version string) error {
+// upload is what a watch waits for the verdict on.
+type upload struct {
+	// version of the spec, and the version that drover had last looked at before.
+	version, before string
+}
+
+// anyUpload is for those who only look.
+var anyUpload upload
+
+// verdict says whether a cluster's phase is about the upload, or about one that came after it.
+func (u upload) verdict(s status.Status) bool {
+	return u == anyUpload || s.SpecVersion == u.version || u.superseded(s) && s.SpecVersion == s.ObservedVersion
+}
+
+func (u upload) superseded(s status.Status) bool {
+	return u != anyUpload && s.ObservedVersion != u.version && s.ObservedVersion != u.before
+}
+
+// watchStatus prints what changes in a cluster's status until it is at rest on an upload or a later one.
+func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u upload) error {
 	show := newProgress(w)
 	defer show.end()
 	said := map[string]string{}
@@ -189,10 +206,13 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name, version string
 		say("phase", strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, firstLine(s.Message)), ": "))
 		show.wait(strings.Join(underWay(s), ", "))
 		rejected := s.Condition(status.SpecAccepted)
-		if version != "" && s.ObservedVersion == version && rejected != nil && rejected.Status == "False" {
+		if u != anyUpload && s.ObservedVersion == u.version && rejected != nil && rejected.Status == "False" {
 			return fmt.Errorf("the spec of %s was rejected: %s", name, rejected.Message)
 		}
-		if version == "" || s.SpecVersion == version {
+		if u.superseded(s) {
+			say("superseded", "a newer spec was uploaded meanwhile: this is about that one now")
+		}
+		if u.verdict(s) {
 			switch s.Phase {
 			case status.Ready:
 				return nil

@@ -42,7 +42,7 @@ const (
 type Status struct {
 	Phase   Phase  `json:"phase"`
 	Message string `json:"message,omitempty"`
-	// SpecVersion is the S3 version of the spec that was last acted on.
+	// SpecVersion is the S3 version of the spec that was last planned, whatever came of it: Phase is its verdict.
 	SpecVersion string `json:"specVersion,omitempty"`
 	// ObservedVersion is the S3 version of the spec that was last looked at, good or bad.
 	ObservedVersion string `json:"observedVersion,omitempty"`

@@ -56,6 +56,8 @@ type verdict struct {
 	condition status.Condition
 	// spec is true when only the newest spec is no good: a cluster that runs as its last good one says is Ready all the same.
 	spec bool
+	// version of the spec that was judged and not converged to; empty when planning has told it already.
+	version string
 }
 
 // Handle ends a round.
@@ -107,7 +109,7 @@ func judge(in events.ReportRequest) verdict {
 		}}
 	}
 	if in.Plan.Outcome == events.OutcomeStopped {
-		v := verdict{phase: status.Stopped, message: in.Plan.Message, condition: status.Condition{
+		v := verdict{phase: status.Stopped, message: in.Plan.Message, version: in.Plan.SpecVersion, condition: status.Condition{
 			Type: status.Converged, Status: "False", Reason: in.Plan.Reason, Message: in.Plan.Message,
 		}}
 		if slices.Contains([]string{"SpecInvalid", "SpecAbsent", "ReleaseUnusable"}, in.Plan.Reason) {
@@ -195,6 +197,9 @@ func (h *Handler) tell(ctx context.Context, cluster string, v verdict) error {
 // apply writes a verdict into a status.
 func (v verdict) apply(s *status.Status, now time.Time) {
 	s.Phase, s.Message = v.phase, v.message
+	if v.version != "" {
+		s.SpecVersion = v.version
+	}
 	switch converged := s.Condition(status.Converged); {
 	case v.phase == status.Ready:
 		s.Plan = nil
