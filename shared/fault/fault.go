@@ -17,9 +17,6 @@ type Transient struct{ Cause error }
 // LeaseLost says that another execution took the cluster over: whatever this one still does must change nothing.
 type LeaseLost struct{ Cause error }
 
-// SpecInvalid says that a spec or release cannot be used as it is. A new spec is the remedy.
-type SpecInvalid struct{ Cause error }
-
 // ChangeRefused says that a change set would replace or delete something stateful, or cannot be made at all.
 type ChangeRefused struct{ Cause error }
 
@@ -38,7 +35,6 @@ type Internal struct{ Cause error }
 func (e *Throttled) Error() string          { return e.Cause.Error() }
 func (e *Transient) Error() string          { return e.Cause.Error() }
 func (e *LeaseLost) Error() string          { return e.Cause.Error() }
-func (e *SpecInvalid) Error() string        { return e.Cause.Error() }
 func (e *ChangeRefused) Error() string      { return e.Cause.Error() }
 func (e *StackFailed) Error() string        { return e.Cause.Error() }
 func (e *NodeFailed) Error() string         { return e.Cause.Error() }
@@ -48,7 +44,6 @@ func (e *Internal) Error() string           { return e.Cause.Error() }
 func (e *Throttled) Unwrap() error          { return e.Cause }
 func (e *Transient) Unwrap() error          { return e.Cause }
 func (e *LeaseLost) Unwrap() error          { return e.Cause }
-func (e *SpecInvalid) Unwrap() error        { return e.Cause }
 func (e *ChangeRefused) Unwrap() error      { return e.Cause }
 func (e *StackFailed) Unwrap() error        { return e.Cause }
 func (e *NodeFailed) Unwrap() error         { return e.Cause }
@@ -58,7 +53,6 @@ func (e *Internal) Unwrap() error           { return e.Cause }
 func (*Throttled) fault() string          { return "Throttled" }
 func (*Transient) fault() string          { return "Transient" }
 func (*LeaseLost) fault() string          { return "LeaseLost" }
-func (*SpecInvalid) fault() string        { return "SpecInvalid" }
 func (*ChangeRefused) fault() string      { return "ChangeRefused" }
 func (*StackFailed) fault() string        { return "StackFailed" }
 func (*NodeFailed) fault() string         { return "NodeFailed" }
@@ -68,7 +62,7 @@ func (*Internal) fault() string           { return "Internal" }
 // All lists one of each fault, for tests that compare them with the state machines.
 func All() []Named {
 	return []Named{
-		&Throttled{}, &Transient{}, &LeaseLost{}, &SpecInvalid{}, &ChangeRefused{},
+		&Throttled{}, &Transient{}, &LeaseLost{}, &ChangeRefused{},
 		&StackFailed{}, &NodeFailed{}, &ClusterUnreachable{}, &Internal{},
 	}
 }

@@ -41,13 +41,6 @@ type Handler struct {
 	Now     func() time.Time
 }
 
-// Reasons of the SpecAccepted condition.
-const (
-	ReasonValid   = "Valid"
-	ReasonInvalid = "SpecInvalid"
-	ReasonAbsent  = "SpecAbsent"
-)
-
 // rounds bounds how often a spec that changes while it is admitted is read again.
 const rounds = 5
 
@@ -98,21 +91,21 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 	var large *store.TooLarge
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", h.reject(ctx, cluster, "", ReasonAbsent, fmt.Sprintf("%s was deleted; what runs is left as it is", key))
+		return "", h.reject(ctx, cluster, "", status.ReasonSpecAbsent, fmt.Sprintf("%s was deleted; what runs is left as it is", key))
 	case errors.As(err, &large):
-		return large.Version, h.reject(ctx, cluster, large.Version, ReasonInvalid, large.Error())
+		return large.Version, h.reject(ctx, cluster, large.Version, status.ReasonSpecInvalid, large.Error())
 	case err != nil:
 		return "", err
 	}
 	_, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
 	if errs != nil {
-		return object.Version, h.reject(ctx, cluster, object.Version, ReasonInvalid, errs.Error())
+		return object.Version, h.reject(ctx, cluster, object.Version, status.ReasonSpecInvalid, errs.Error())
 	}
 	boundary.Log(ctx).Info("accepted", "cluster", cluster, "version", object.Version)
 	var acted string
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.ObservedVersion, acted = object.Version, s.SpecVersion
-		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: ReasonValid}, h.Now())
+		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
 		if s.SpecVersion != object.Version && s.Phase != status.Converging {
 			s.Phase, s.Message = status.Pending, "the spec was accepted"
 		}

@@ -65,15 +65,6 @@ type Handler struct {
 	Now        func() time.Time
 }
 
-// Reasons why planning stops. docs/runbook.md says what to do about each.
-const (
-	ReasonAbsent  = "SpecAbsent"
-	ReasonInvalid = "SpecInvalid"
-	ReasonRelease = "ReleaseUnusable"
-	ReasonPaused  = "Paused"
-	ReasonRefused = "ChangeRefused"
-)
-
 // stop ends planning with a reason for people: nothing will be done until one of them acts.
 type stop struct{ reason, message string }
 
@@ -173,20 +164,20 @@ func (h *Handler) read(ctx context.Context, cluster string) (work, error) {
 	var large *store.TooLarge
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return w, &stop{ReasonAbsent, fmt.Sprintf("there is no spec %s: upload one; what runs is left as it is", key)}
+		return w, &stop{status.ReasonSpecAbsent, fmt.Sprintf("there is no spec %s: upload one; what runs is left as it is", key)}
 	case errors.As(err, &large):
 		w.version = large.Version
-		return w, &stop{ReasonInvalid, err.Error()}
+		return w, &stop{status.ReasonSpecInvalid, err.Error()}
 	case err != nil:
 		return w, err
 	}
 	w.version = object.Version
 	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
 	if errs != nil {
-		return w, &stop{ReasonInvalid, errs.Error()}
+		return w, &stop{status.ReasonSpecInvalid, errs.Error()}
 	}
 	if spec.Spec.Paused {
-		return w, &stop{ReasonPaused, "spec.paused is true: drover starts nothing on this cluster"}
+		return w, &stop{status.ReasonPaused, "spec.paused is true: drover starts nothing on this cluster"}
 	}
 	if w.deployed, err = h.Stacks.Of(ctx, cluster, expected(spec)); err != nil {
 		return w, err
@@ -205,10 +196,10 @@ func (h *Handler) read(ctx context.Context, cluster string) (work, error) {
 		}
 	}
 	if errs != nil {
-		return w, &stop{ReasonInvalid, errs.In(key, object.Body).Error()}
+		return w, &stop{status.ReasonSpecInvalid, errs.In(key, object.Body).Error()}
 	}
 	if w.rendered, err = render.Render(render.Cluster{Cell: h.Cell, Resolved: w.resolved}); err != nil {
-		return w, &stop{ReasonInvalid, err.Error()}
+		return w, &stop{status.ReasonSpecInvalid, err.Error()}
 	}
 	return w, nil
 }
@@ -240,9 +231,9 @@ func (h *Handler) pin(ctx context.Context, w *work, name string) (*api.Release, 
 		var large *store.TooLarge
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return nil, &stop{ReasonRelease, fmt.Sprintf("there is no release %s: upload it, or name another in spec.release.name", names.ReleaseSpec(name))}
+			return nil, &stop{status.ReasonReleaseUnusable, fmt.Sprintf("there is no release %s: upload it, or name another in spec.release.name", names.ReleaseSpec(name))}
 		case errors.As(err, &large):
-			return nil, &stop{ReasonRelease, err.Error()}
+			return nil, &stop{status.ReasonReleaseUnusable, err.Error()}
 		case err != nil:
 			return nil, err
 		}
@@ -251,7 +242,7 @@ func (h *Handler) pin(ctx context.Context, w *work, name string) (*api.Release, 
 	w.pin = name + "@" + names.SHA256(w.release)
 	release, errs := api.ReadRelease(names.ReleaseSpec(name), w.release, api.Options{Name: name})
 	if errs != nil {
-		return nil, &stop{ReasonRelease, errs.Error()}
+		return nil, &stop{status.ReasonReleaseUnusable, errs.Error()}
 	}
 	return release, nil
 }
@@ -289,7 +280,7 @@ func (h *Handler) compute(ctx context.Context, w work) (plan.Plan, error) {
 		for _, refused := range p.Refused {
 			lines = append(lines, fmt.Sprintf("%s: %s → %s", refused.Field, refused.Old, refused.New))
 		}
-		return p, &stop{ReasonRefused, strings.Join(lines, "\n")}
+		return p, &stop{status.ReasonChangeRefused, strings.Join(lines, "\n")}
 	}
 	return p, nil
 }
@@ -370,8 +361,8 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 		if len(p.Changes) > 0 {
 			s.Phase, s.Execution = status.Converging, in.Execution
 			s.Message = fmt.Sprintf("changing %d of %d stacks", len(p.Changes), len(w.rendered.Stacks))
-			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: "Valid"}, h.Now())
-			s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "Converging", Message: s.Message}, h.Now())
+			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
+			s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonConverging, Message: s.Message}, h.Now())
 		}
 	})
 }

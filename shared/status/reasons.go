@@ -1,0 +1,30 @@
+package status
+
+// Reasons of the conditions: one CamelCase word each, beside the names of faults and of Step Functions' own errors. A test
+// holds docs/runbook.md equal to them.
+const (
+	// ReasonValid: the newest upload can be used.
+	ReasonValid = "Valid"
+	// ReasonSpecInvalid: the newest upload cannot be used.
+	ReasonSpecInvalid = "SpecInvalid"
+	// ReasonSpecAbsent: the spec was deleted, or never uploaded.
+	ReasonSpecAbsent = "SpecAbsent"
+	// ReasonReleaseUnusable: the release that the spec names is absent or invalid.
+	ReasonReleaseUnusable = "ReleaseUnusable"
+	// ReasonUpToDate: the stacks are what the spec says.
+	ReasonUpToDate = "UpToDate"
+	// ReasonConverging: changes are being made.
+	ReasonConverging = "Converging"
+	// ReasonPaused: the spec says that nothing is to be started.
+	ReasonPaused = "Paused"
+	// ReasonChangeRefused: the plan would replace or delete something stateful. It is also the name of the fault of a change set
+	// that would.
+	ReasonChangeRefused = "ChangeRefused"
+)
+
+// Reasons lists the reasons for which a condition is False, less faults.
+func Reasons() []string {
+	return []string{
+		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonPaused, ReasonChangeRefused,
+	}
+}
