@@ -112,13 +112,13 @@ func judge(in events.ReportRequest) verdict {
 		v := verdict{phase: status.Stopped, message: in.Plan.Message, version: in.Plan.SpecVersion, condition: status.Condition{
 			Type: status.Converged, Status: "False", Reason: in.Plan.Reason, Message: in.Plan.Message,
 		}}
-		if slices.Contains([]string{"SpecInvalid", "SpecAbsent", "ReleaseUnusable"}, in.Plan.Reason) {
+		if slices.Contains([]string{status.ReasonSpecInvalid, status.ReasonSpecAbsent, status.ReasonReleaseUnusable}, in.Plan.Reason) {
 			v.condition.Type, v.spec = status.SpecAccepted, true
 		}
 		return v
 	}
 	return verdict{phase: status.Ready, message: "the cluster is what its spec says", condition: status.Condition{
-		Type: status.Converged, Status: "True", Reason: "UpToDate",
+		Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate,
 	}}
 }
 
@@ -203,7 +203,7 @@ func (v verdict) apply(s *status.Status, now time.Time) {
 	switch converged := s.Condition(status.Converged); {
 	case v.phase == status.Ready:
 		s.Plan = nil
-		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: "Valid"}, now)
+		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, now)
 	case v.spec && converged != nil && converged.Status == "True":
 		s.Phase, s.Message = status.Ready, "the cluster is what its last good spec says; the newest is not used: "+v.message
 	case v.spec:
