@@ -38,6 +38,7 @@ type Cluster struct {
 	// Version of the control plane, such as "1.36".
 	Version string
 	api     dynamic.Interface
+	typed   typed
 }
 
 // callTimeout bounds one call to an API server that does not answer.
@@ -64,12 +65,28 @@ func (c *Clusters) Open(ctx context.Context, cluster string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := dynamic.NewForConfig(&rest.Config{
+	opened, err := Connect(&rest.Config{
 		Host: *out.Cluster.Endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca},
-		UserAgent: "drover", QPS: -1, // the API server's priority and fairness decides, not a client's own limit
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to EKS cluster %s: %w", name, err)
 	}
-	return &Cluster{Version: aws.ToString(out.Cluster.Version), api: api}, nil
+	opened.Version = aws.ToString(out.Cluster.Version)
+	return opened, nil
+}
+
+// Connect to the API that a configuration names.
+func Connect(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = "drover"
+	config.QPS = -1 // the API server's priority and fairness decides, not a client's own limit
+	api, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	typed, err := newTyped(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{api: api, typed: typed}, nil
 }

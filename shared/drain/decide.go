@@ -1,0 +1,310 @@
+package drain
+
+// The decision: given what is known now, what is to be sent, what waits for what, and whether anything is left.
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// View is all that is known of a node's drain.
+type View struct {
+	Pods    map[types.UID]Pod
+	Budgets map[Key]*Budget
+	// Tries are the requests sent so far, by pod; also of pods that are gone since.
+	Tries map[types.UID]Try
+	// Excluded is when the node was taken out of load balancers.
+	Excluded time.Time
+}
+
+// Try is the last request about a pod.
+type Try struct {
+	// Pod is its name.
+	Pod string
+	// InFlight requests have no answer yet.
+	InFlight bool
+	// Accepted is when the API server said yes; zero if it has not.
+	Accepted time.Time
+	// Budget that the request used up, "" for none; Counted once the observed status of the budget has it.
+	Budget  Key
+	Counted bool
+	// NotBefore is when a refused request may be repeated, and Why it was refused.
+	NotBefore time.Time
+	Why       string
+}
+
+// Request to remove a pod.
+type Request struct {
+	Pod Pod
+	// Grace in seconds, when it is not the pod's own; 0 is its own.
+	Grace int64
+	// Forced requests delete; others ask for an eviction.
+	Forced bool
+	// Budget that the eviction uses up, "" for none.
+	Budget Key
+}
+
+// Blocked is a pod that cannot go now.
+type Blocked struct {
+	Pod string `json:"pod"`
+	Why string `json:"why"`
+	// Budgets that are in the way.
+	Budgets []string `json:"budgets,omitempty"`
+}
+
+// Decision says what to do now.
+type Decision struct {
+	// Send these, now, at once.
+	Send []Request
+	// Left are the pods that the node still has and that must go; Terminating of them are on their way.
+	Left, Terminating []Pod
+	// Blocked names those of Left that wait for something else than their own end.
+	Blocked []Blocked
+	// Stuck pods are waited for no more.
+	Stuck []Pod
+	// Over says that the time is over and the node goes with what is left.
+	Over bool
+	// Next is when the decision may be another although nothing has happened; zero is never.
+	Next time.Time
+	// Estimate of the time left, if pods use their whole grace periods and others replace them at once; negative when
+	// something blocks for which there is no estimate.
+	Estimate time.Duration
+}
+
+const (
+	// perBudget bounds the evictions in flight under one budget: the API server writes the budget's status for each, and
+	// those that conflict wait for half a second.
+	perBudget = 4
+	// settle is for how long an accepted eviction is held against its budget when no watch tells that it was counted.
+	settle = time.Second
+	// resend is when an accepted eviction is sent again if its pod shows no sign of it.
+	resend = 10 * time.Second
+)
+
+// Reasons why pods are blocked.
+const (
+	whyBudget    = "its disruption budget allows no disruption now"
+	whyBudgets   = "it is under more than one disruption budget, which the eviction API refuses"
+	whyUnmanaged = "nothing would start it again, and unmanagedPods is Wait"
+	whyEmptyDir  = "it has data in an emptyDir, and deleteEmptyDirData is false"
+)
+
+// Decide what to do now, with at most room requests.
+func Decide(now time.Time, task Task, view View, room int) Decision {
+	d := decider{now: now, task: task, view: view, room: room}
+	d.count()
+	return d.decide()
+}
+
+type decider struct {
+	now  time.Time
+	task Task
+	view View
+	room int
+	out  Decision
+	// free is what the budgets allow beyond what was sent, inFlight what has no answer.
+	free, inFlight map[Key]int
+	budgets        map[string][]*Budget
+	// waiting are the pods under each budget that are still to go, for the estimate.
+	waiting map[Key][]Pod
+}
+
+// count what the budgets have left.
+func (d *decider) count() {
+	d.free, d.inFlight = make(map[Key]int, len(d.view.Budgets)), map[Key]int{}
+	d.budgets, d.waiting = map[string][]*Budget{}, map[Key][]Pod{}
+	for key, b := range d.view.Budgets {
+		d.free[key] = b.Allowed
+		d.budgets[key.namespace()] = append(d.budgets[key.namespace()], b)
+	}
+	for _, try := range d.view.Tries {
+		switch {
+		case try.Budget == "":
+		case try.InFlight:
+			d.inFlight[try.Budget]++
+			if !try.Counted {
+				d.free[try.Budget]--
+			}
+		case !try.Accepted.IsZero() && !try.Counted && d.now.Before(try.Accepted.Add(settle)):
+			d.free[try.Budget]--
+			d.wake(try.Accepted.Add(settle))
+		}
+	}
+}
+
+func (d *decider) decide() Decision {
+	deadline, forcing := d.task.deadline()
+	over := forcing && !d.now.Before(deadline)
+	if forcing && !over {
+		d.wake(deadline)
+	}
+	begin := d.view.Excluded.Add(d.task.Policy.LoadBalancerWait.Duration())
+	if d.now.Before(begin) {
+		d.wake(begin)
+	}
+	var ready []Request
+	for _, p := range d.sorted() {
+		d.out.Left = append(d.out.Left, p)
+		try := d.view.Tries[p.UID]
+		switch {
+		case !p.Deleted.IsZero():
+			d.out.Terminating = append(d.out.Terminating, p)
+			d.wake(p.Deleted.Add(stuckAfter))
+			continue
+		case try.InFlight:
+			continue
+		case !try.Accepted.IsZero() && d.now.Before(try.Accepted.Add(resend)):
+			d.wake(try.Accepted.Add(resend))
+			continue
+		}
+		force := over && d.task.Policy.OnTimeout == Force
+		switch {
+		case d.now.Before(try.NotBefore):
+			d.wake(try.NotBefore)
+			d.out.Blocked = append(d.out.Blocked, Blocked{Pod: p.ID(), Why: try.Why})
+			continue
+		case d.now.Before(begin) && !over:
+			continue // blocked by nothing but the wait for load balancers
+		case force && try.Why != "":
+			// Whatever refuses its eviction has had its time.
+			ready = append(ready, d.forced(p))
+			continue
+		}
+		switch request, blocked := d.request(p); {
+		case request != nil:
+			ready = append(ready, *request)
+		case blocked == nil: // queued behind others under its budget
+		case force:
+			ready = append(ready, d.forced(p))
+		default:
+			d.out.Blocked = append(d.out.Blocked, *blocked)
+		}
+	}
+	d.out.Over = over && d.task.Policy.OnTimeout == Continue
+	if !d.out.Over {
+		d.out.Send = ready[:min(len(ready), max(0, d.room))]
+	}
+	d.out.Estimate = d.estimate(begin)
+	return d.out
+}
+
+// sorted are the pods that must leave: the least important first, so that what others need goes last.
+func (d *decider) sorted() []Pod {
+	var pods []Pod
+	for _, p := range d.view.Pods {
+		switch {
+		case p.Class != Leaving:
+		case p.Stuck(d.now):
+			d.out.Stuck = append(d.out.Stuck, p)
+		default:
+			pods = append(pods, p)
+		}
+	}
+	order := func(a, b Pod) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	}
+	slices.SortFunc(pods, order)
+	slices.SortFunc(d.out.Stuck, order)
+	return pods
+}
+
+// request to evict a pod, or why it is blocked; neither when the budget has room but enough is on its way.
+func (d *decider) request(p Pod) (*Request, *Blocked) {
+	policy := d.task.Policy
+	blocked := func(why string, budgets ...string) (*Request, *Blocked) {
+		return nil, &Blocked{Pod: p.ID(), Why: why, Budgets: budgets}
+	}
+	request := &Request{Pod: p}
+	if grace, capped := p.gives(policy); capped {
+		request.Grace = seconds(grace)
+	}
+	if !p.Managed && policy.UnmanagedPods == WaitForUnmanaged {
+		return blocked(whyUnmanaged)
+	}
+	if p.EmptyDir && !policy.DeleteEmptyDirData {
+		return blocked(whyEmptyDir)
+	}
+	if p.Pending {
+		return request, nil // before it asks for budgets, the API server lets pending pods go
+	}
+	var over []*Budget
+	for _, b := range d.budgets[p.Namespace] {
+		if b.Covers(p) {
+			over = append(over, b)
+		}
+	}
+	switch {
+	case len(over) == 0:
+		return request, nil
+	case len(over) > 1:
+		var names []string
+		for _, b := range over {
+			names = append(names, string(b.Key))
+		}
+		slices.Sort(names)
+		return blocked(whyBudgets, names...)
+	case !over[0].counts(p):
+		return request, nil
+	}
+	key := over[0].Key
+	d.waiting[key] = append(d.waiting[key], p)
+	if d.free[key] <= 0 {
+		return blocked(whyBudget, string(key))
+	}
+	d.free[key]--
+	if d.inFlight[key] >= perBudget {
+		return nil, nil
+	}
+	d.inFlight[key]++
+	request.Budget = key
+	return request, nil
+}
+
+// forced is the deletion of a pod, with the grace period that it would have had.
+func (d *decider) forced(p Pod) Request {
+	grace, _ := p.gives(d.task.Policy)
+	return Request{Pod: p, Grace: seconds(grace), Forced: true}
+}
+
+// estimate how long the rest takes. Under a budget pods go in rounds of as many as may be out at once.
+func (d *decider) estimate(begin time.Time) time.Duration {
+	var longest time.Duration
+	for _, p := range d.out.Left {
+		left, _ := p.gives(d.task.Policy)
+		if !p.Deleted.IsZero() {
+			left = p.Deleted.Sub(d.now)
+		}
+		longest = max(longest, left)
+	}
+	for key, pods := range d.waiting {
+		b := d.view.Budgets[key]
+		slots := max(b.slots, b.Allowed)
+		if slots <= 0 {
+			return -1
+		}
+		var round time.Duration
+		for _, p := range pods {
+			grace, _ := p.gives(d.task.Policy)
+			round = max(round, grace)
+		}
+		longest = max(longest, round*time.Duration((len(pods)+slots-1)/slots))
+	}
+	for _, b := range d.out.Blocked {
+		if b.Why != whyBudget {
+			return -1
+		}
+	}
+	return longest + max(0, begin.Sub(d.now))
+}
+
+// wake at a time, if no earlier one is known.
+func (d *decider) wake(at time.Time) {
+	if at.After(d.now) && (d.out.Next.IsZero() || at.Before(d.out.Next)) {
+		d.out.Next = at
+	}
+}
+
+func seconds(d time.Duration) int64 { return max(1, int64(d/time.Second)) }

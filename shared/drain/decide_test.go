@@ -1,0 +1,422 @@
+package drain
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// patient evicts everything and never forces.
+var patient = Policy{OnTimeout: Wait, DeleteEmptyDirData: true, UnmanagedPods: EvictUnmanaged}
+
+// pod of a controller, Ready, with 30 s of grace.
+func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	yes := true
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &yes}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func owned(kind string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.OwnerReferences[0].Kind = kind }
+}
+func orphan(p *corev1.Pod) { p.OwnerReferences = nil }
+func mirror(p *corev1.Pod) {
+	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+}
+func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
+func emptyDir(p *corev1.Pod) {
+	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+}
+func phase(is corev1.PodPhase) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Phase = is }
+}
+func grace(seconds int64) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+func deleted(ago time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { at := metav1.NewTime(now.Add(-ago)); p.DeletionTimestamp = &at }
+}
+func labelled(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{key: value} }
+}
+func in(namespace string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Namespace = namespace } }
+func important(p *corev1.Pod)               { priority := int32(2000000000); p.Spec.Priority = &priority }
+
+// budget of the web pods that allows some.
+func budget(name string, allowed int32, change ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: allowed, ExpectedPods: 10, DesiredHealthy: 9, CurrentHealthy: 9 + allowed},
+	}
+	for _, c := range change {
+		c(b)
+	}
+	return b
+}
+
+func selects(s *metav1.LabelSelector) func(*policyv1.PodDisruptionBudget) {
+	return func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector = s }
+}
+func ofNamespace(n string) func(*policyv1.PodDisruptionBudget) {
+	return func(b *policyv1.PodDisruptionBudget) { b.Namespace = n }
+}
+
+// view of pods and budgets.
+func view(pods []*corev1.Pod, budgets ...*policyv1.PodDisruptionBudget) View {
+	v := View{Pods: map[types.UID]Pod{}, Budgets: map[Key]*Budget{}, Tries: map[types.UID]Try{}}
+	for _, p := range pods {
+		v.Pods[p.UID] = NewPod(p)
+	}
+	for _, b := range budgets {
+		read := NewBudget(b)
+		v.Budgets[read.Key] = read
+	}
+	return v
+}
+
+func sent(d Decision) []string {
+	out := []string{}
+	for _, r := range d.Send {
+		text := "evict"
+		if r.Forced {
+			text = "delete"
+		}
+		text += " " + r.Pod.Name
+		if r.Grace > 0 {
+			text += fmt.Sprintf(" in %ds", r.Grace)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func TestDecide(t *testing.T) {
+	var none []string
+	with := func(change func(*Policy)) Policy { p := patient; change(&p); return p }
+	forced := with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Force })
+	always := policyv1.AlwaysAllow
+	for name, c := range map[string]struct {
+		policy  Policy
+		after   time.Duration // since the start
+		view    View
+		room    int
+		send    []string
+		blocked []string // "pod: why"
+		left    int
+		stuck   []string
+		over    bool
+	}{
+		"pods under no budget go at once": {
+			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}), 9, []string{"evict a", "evict b", "evict c"}, none, 3, none, false,
+		},
+		"no more than there is room for": {
+			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}), 2, []string{"evict a", "evict b"}, none, 3, none, false,
+		},
+		"without room nothing goes": {
+			patient, 0, view([]*corev1.Pod{pod("a")}), -1, []string{}, none, 1, none, false,
+		},
+		"what others need goes last": {
+			patient, 0, view([]*corev1.Pod{pod("a", important), pod("b")}), 9, []string{"evict b", "evict a"}, none, 2, none, false,
+		},
+		"mirror, static, daemon and finished pods stay": {
+			patient, 0, view([]*corev1.Pod{pod("a", mirror), pod("b", owned("Node")), pod("c", owned("DaemonSet")), pod("d", phase(corev1.PodSucceeded)), pod("e", phase(corev1.PodFailed), orphan)}),
+			9, []string{}, none, 0, none, false,
+		},
+		"a daemon that hangs holds up nothing": {
+			patient, 0, view([]*corev1.Pod{pod("a", owned("DaemonSet"), deleted(0))}), 9, []string{}, none, 0, none, false,
+		},
+		"a finished pod that somebody deleted holds up nothing": {
+			patient, 0, view([]*corev1.Pod{pod("a", phase(corev1.PodSucceeded), deleted(0))}), 9, []string{}, none, 0, none, false,
+		},
+		"an unmanaged pod is evicted": {
+			patient, 0, view([]*corev1.Pod{pod("a", orphan)}), 9, []string{"evict a"}, none, 1, none, false,
+		},
+		"or waited for": {
+			with(func(p *Policy) { p.UnmanagedPods = WaitForUnmanaged }), 0, view([]*corev1.Pod{pod("a", orphan), pod("b")}), 9,
+			[]string{"evict b"}, []string{"shop/a: " + whyUnmanaged}, 2, none, false,
+		},
+		"data on the node goes": {
+			patient, 0, view([]*corev1.Pod{pod("a", emptyDir)}), 9, []string{"evict a"}, none, 1, none, false,
+		},
+		"or holds the pod": {
+			with(func(p *Policy) { p.DeleteEmptyDirData = false }), 0, view([]*corev1.Pod{pod("a", emptyDir), pod("b")}), 9,
+			[]string{"evict b"}, []string{"shop/a: " + whyEmptyDir}, 2, none, false,
+		},
+		"grace periods are capped": {
+			with(func(p *Policy) { p.PodGracePeriod = 10 }), 0, view([]*corev1.Pod{pod("a"), pod("b", grace(5))}), 9,
+			[]string{"evict a in 10s", "evict b"}, none, 2, none, false,
+		},
+		"a grace period is never 0": {
+			patient, 0, view([]*corev1.Pod{pod("a", grace(0))}), 9, []string{"evict a in 1s"}, none, 1, none, false,
+		},
+		"a budget gives what it allows": {
+			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 2)), 9,
+			[]string{"evict a", "evict b"}, []string{"shop/c: " + whyBudget + " [shop/web]"}, 3, none, false,
+		},
+		"budgets are of their namespace": {
+			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 0, ofNamespace("other"))), 9, []string{"evict a"}, none, 1, none, false,
+		},
+		"pods of one name in two namespaces are two": {
+			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", in("other"))}, budget("web", 0), budget("web", 1, ofNamespace("other"))), 9,
+			[]string{"evict b"}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 2, none, false,
+		},
+		"an empty selector is everything in the namespace": {
+			patient, 0, view([]*corev1.Pod{pod("a", labelled("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), 9,
+			[]string{}, []string{"shop/a: " + whyBudget + " [shop/all]"}, 1, none, false,
+		},
+		"no selector is nothing": {
+			patient, 0, view([]*corev1.Pod{pod("a")}, budget("none", 0, selects(nil))), 9, []string{"evict a"}, none, 1, none, false,
+		},
+		"a selector that cannot be read is nothing": {
+			patient, 0, view([]*corev1.Pod{pod("a")}, budget("bad", 0, selects(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}))), 9,
+			[]string{"evict a"}, none, 1, none, false,
+		},
+		"selectors have expressions": {
+			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("b", 0, selects(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{"db"}}}}))), 9,
+			[]string{"evict b"}, []string{"shop/a: " + whyBudget + " [shop/b]"}, 2, none, false,
+		},
+		"two budgets block, and both are named": {
+			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), 9,
+			[]string{"evict b"}, []string{"shop/a: " + whyBudgets + " [shop/all shop/web]"}, 2, none, false,
+		},
+		"a budget whose status is about an older spec allows nothing": {
+			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 5, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })), 9,
+			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+		},
+		"a budget below zero allows nothing": {
+			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", -3)), 9, []string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+		},
+		"a pending pod needs no budget, nor two": {
+			patient, 0, view([]*corev1.Pod{pod("a", phase(corev1.PodPending), unready)}, budget("web", 0), budget("web2", 0)), 9, []string{"evict a"}, none, 1, none, false,
+		},
+		"a pod that is not ready goes while enough are": {
+			patient, 0, view([]*corev1.Pod{pod("a", unready), pod("b")}, budget("web", 0)), 9, []string{"evict a"}, []string{"shop/b: " + whyBudget + " [shop/web]"}, 2, none, false,
+		},
+		"but not while too few are": {
+			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy = 8 })), 9,
+			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+		},
+		"unless its budget always allows it": {
+			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
+				b.Status.CurrentHealthy, b.Spec.UnhealthyPodEvictionPolicy = 8, &always
+			})), 9, []string{"evict a"}, none, 1, none, false,
+		},
+		"one budget takes few evictions at a time": {
+			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f", labelled("app", "db"))}, budget("web", 9)), 9,
+			[]string{"evict a", "evict b", "evict c", "evict d", "evict f"}, none, 6, none, false,
+		},
+		"pods on their way are waited for": {
+			patient, 0, view([]*corev1.Pod{pod("a", deleted(-10*time.Second)), pod("b", deleted(59*time.Second))}), 9, []string{}, none, 2, none, false,
+		},
+		"but not for ever": {
+			patient, 0, view([]*corev1.Pod{pod("a", deleted(60*time.Second))}), 9, []string{}, none, 0, []string{"shop/a"}, false,
+		},
+		"nothing is left": {patient, 0, view(nil), 9, []string{}, none, 0, none, false},
+
+		"before the deadline nothing is forced": {
+			forced, 599 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9, []string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+		},
+		"at the deadline what is blocked is deleted, with its grace": {
+			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", grace(0))}, budget("web", 0)), 9, []string{"delete a in 30s", "delete b in 1s"}, none, 2, none, false,
+		},
+		"the cap holds for forced ones too": {
+			with(func(p *Policy) { p.Timeout, p.OnTimeout, p.PodGracePeriod = 600, Force, 5 }), 600 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
+			[]string{"delete a in 5s"}, none, 1, none, false,
+		},
+		"what may be evicted is not forced": {
+			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b"), pod("c", labelled("app", "db"))}, budget("web", 1)), 9,
+			[]string{"evict a", "delete b in 30s", "evict c"}, none, 3, none, false,
+		},
+		"everything that blocks can be forced": {
+			with(func(p *Policy) {
+				p.Timeout, p.OnTimeout, p.DeleteEmptyDirData, p.UnmanagedPods = 600, Force, false, WaitForUnmanaged
+			}), time.Hour,
+			view([]*corev1.Pod{pod("a", emptyDir), pod("b", orphan), pod("c")}, budget("web", 5), budget("web2", 5)), 9,
+			[]string{"delete a in 30s", "delete b in 30s", "delete c in 30s"}, none, 3, none, false,
+		},
+		"a pod that is on its way is not deleted again": {
+			forced, 700 * time.Second, view([]*corev1.Pod{pod("a", deleted(-10*time.Second))}), 9, []string{}, none, 1, none, false,
+		},
+		"without a timeout there is no deadline": {
+			with(func(p *Policy) { p.OnTimeout = Force }), 1000 * time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
+			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+		},
+		"waiting has no deadline": {
+			with(func(p *Policy) { p.Timeout = 600 }), time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
+			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+		},
+		"going on leaves what is left": {
+			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 0)), 9,
+			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 2, none, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Decide(now, Task{Policy: c.policy, Started: now.Add(-c.after)}, c.view, c.room)
+			require.Equal(t, c.send, sent(got))
+			var blocked, stuck []string
+			for _, b := range got.Blocked {
+				text := b.Pod + ": " + b.Why
+				if b.Budgets != nil {
+					text += " " + fmt.Sprint(b.Budgets)
+				}
+				blocked = append(blocked, text)
+			}
+			for _, p := range got.Stuck {
+				stuck = append(stuck, p.ID())
+			}
+			require.Equal(t, c.blocked, blocked)
+			require.Equal(t, c.stuck, stuck)
+			require.Len(t, got.Left, c.left)
+			require.Equal(t, c.over, got.Over)
+		})
+	}
+}
+
+// What was sent and is not counted yet counts against its budget.
+func TestRequestsUnderWay(t *testing.T) {
+	three := []*corev1.Pod{pod("a"), pod("b"), pod("c")}
+	for name, c := range map[string]struct {
+		tries   map[types.UID]Try
+		allowed int32
+		policy  Policy
+		send    []string
+		next    time.Duration // 0: never
+	}{
+		"in flight":                        {map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web"}}, 2, patient, []string{"evict b"}, 0},
+		"in flight and counted already":    {map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, 0},
+		"of a pod that is gone":            {map[types.UID]Try{"uid-gone": {Accepted: now, Budget: "shop/web"}}, 1, patient, []string{}, settle},
+		"accepted just now":                {map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web"}}, 2, patient, []string{"evict b"}, settle},
+		"accepted and counted":             {map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, resend},
+		"accepted, and no watch ever told": {map[types.UID]Try{"uid-a": {Accepted: now.Add(-settle), Budget: "shop/web"}}, 1, patient, []string{"evict b"}, resend - settle},
+		"accepted without effect":          {map[types.UID]Try{"uid-a": {Accepted: now.Add(-resend), Budget: "shop/web"}}, 1, patient, []string{"evict a"}, 0},
+		"refused for now":                  {map[types.UID]Try{"uid-a": {NotBefore: now.Add(time.Second), Why: "x"}}, 9, patient, []string{"evict b", "evict c"}, time.Second},
+		"refused a while ago":              {map[types.UID]Try{"uid-a": {NotBefore: now, Why: "x"}}, 1, patient, []string{"evict a"}, 0},
+		"refused until the deadline, the pod is deleted": {
+			map[types.UID]Try{"uid-a": {NotBefore: now, Why: "a webhook says no"}}, 2, Policy{Timeout: 1, OnTimeout: Force, DeleteEmptyDirData: true},
+			[]string{"delete a in 30s", "evict b", "evict c"}, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view(three, budget("web", c.allowed))
+			v.Tries = c.tries
+			got := Decide(now, Task{Policy: c.policy, Started: now.Add(-time.Hour)}, v, 9)
+			require.Equal(t, c.send, sent(got))
+			next := time.Duration(0)
+			if !got.Next.IsZero() {
+				next = got.Next.Sub(now)
+			}
+			require.Equal(t, c.next, next)
+		})
+	}
+}
+
+// Whatever the tries, a budget never gets more requests than it was seen to allow.
+func FuzzBudgetsAreNeverExceeded(f *testing.F) {
+	f.Add(uint64(0), uint8(3), uint8(9))
+	f.Add(uint64(0x123456789), uint8(1), uint8(40))
+	f.Fuzz(func(t *testing.T, bits uint64, allowed, many uint8) {
+		var pods []*corev1.Pod
+		for i := range int(many % 64) {
+			pods = append(pods, pod(fmt.Sprintf("p%02d", i)))
+		}
+		v := view(pods, budget("web", int32(allowed)))
+		held := 0
+		for i, p := range pods {
+			switch bits >> (2 * (i % 32)) & 3 {
+			case 1:
+				v.Tries[p.UID], held = Try{InFlight: true, Budget: "shop/web"}, held+1
+			case 2:
+				v.Tries[p.UID], held = Try{Accepted: now, Budget: "shop/web"}, held+1
+			case 3:
+				v.Tries[p.UID] = Try{NotBefore: now, Why: "x"}
+			}
+		}
+		got := Decide(now, Task{Policy: patient, Started: now}, v, 1000)
+		require.LessOrEqual(t, len(got.Send), max(0, int(allowed)-held))
+		seen := map[types.UID]bool{}
+		for _, r := range got.Send {
+			require.Equal(t, Key("shop/web"), r.Budget)
+			require.False(t, seen[r.Pod.UID] || v.Tries[r.Pod.UID].InFlight)
+			seen[r.Pod.UID] = true
+		}
+		require.Len(t, got.Left, len(pods))
+	})
+}
+
+func TestNothingIsEvictedBeforeLoadBalancersKnow(t *testing.T) {
+	policy := patient
+	policy.LoadBalancerWait = 60
+	v := view([]*corev1.Pod{pod("a")})
+	v.Excluded = now.Add(-59 * time.Second)
+	got := Decide(now, Task{Policy: policy, Started: now}, v, 9)
+	require.Empty(t, got.Send)
+	require.Equal(t, now.Add(time.Second), got.Next)
+	require.Equal(t, 31*time.Second, got.Estimate)
+	v.Excluded = now.Add(-60 * time.Second)
+	require.Len(t, Decide(now, Task{Policy: policy, Started: now}, v, 9).Send, 1)
+}
+
+func TestTheNextLookIsWhenTimeAloneChangesSomething(t *testing.T) {
+	forced := Policy{Timeout: 600, OnTimeout: Force, DeleteEmptyDirData: true}
+	d := Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
+	require.Equal(t, now.Add(600*time.Second), d.Next, "the deadline")
+	d = Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a", deleted(0))}), 9)
+	require.Equal(t, now.Add(60*time.Second), d.Next, "a pod is stuck from then on")
+	d = Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
+	require.Zero(t, d.Next, "only an event helps")
+}
+
+func TestEstimates(t *testing.T) {
+	for name, c := range map[string]struct {
+		view View
+		want time.Duration
+	}{
+		"nothing":                                   {view(nil), 0},
+		"free pods end at the same time":            {view([]*corev1.Pod{pod("a", grace(5)), pod("b", grace(20))}), 20 * time.Second},
+		"one after the other":                       {view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 1)), 90 * time.Second},
+		"terminating ones have less to go":          {view([]*corev1.Pod{pod("a", deleted(-7*time.Second))}), 7 * time.Second},
+		"none when a budget never allows any":       {view([]*corev1.Pod{pod("a")}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Status.DesiredHealthy = 10 })), -1},
+		"none when what blocks is no single budget": {view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, Decide(now, Task{Policy: patient, Started: now}, c.view, 9).Estimate)
+		})
+	}
+}
+
+func TestReports(t *testing.T) {
+	var r Report
+	var many []*corev1.Pod
+	for i := range 70 {
+		many = append(many, pod(fmt.Sprintf("p%02d", i)))
+	}
+	r.Describe(Decide(now, Task{Policy: patient, Started: now}, view(many, budget("web", 0)), 9))
+	require.Equal(t, 70, r.Left)
+	require.Len(t, r.Pods, MaxNamed)
+	require.Len(t, r.Blocked, MaxNamed)
+	require.Contains(t, r.Summary(), "70 pods are left, 0 of them terminating; blocked: shop/p00: its disruption budget allows no disruption now (shop/web); ")
+	require.Less(t, len(r.Summary()), 1000)
+	r.Describe(Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
+	require.Equal(t, "no pods are left", r.Summary())
+	require.Nil(t, r.EstimateSeconds)
+	r.Volumes = 2
+	require.Equal(t, "2 volumes are still attached", r.Summary())
+}

@@ -1,0 +1,249 @@
+package kube
+
+// Draining a node: shared/drain decides, this carries it out. All that is known comes from watches, so that an eviction is
+// sent the moment a budget allows it, and nothing is asked twice. Nothing is remembered either: whoever continues a drain
+// finds it in the cluster.
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drover-run/drover/shared/drain"
+)
+
+const (
+	// atOnce bounds the requests in flight of one drain.
+	atOnce = 32
+	// requestTimeout bounds one eviction: the API server itself tries for 10 s to write a budget.
+	requestTimeout = 15 * time.Second
+	// confirmAfter is between the two lists that must show no pods: a pod that was bound while the node was being cordoned
+	// shows by then.
+	confirmAfter = 100 * time.Millisecond
+	// volumesTimeout is how long volumes are waited for once the pods are gone: longer than the six minutes after which
+	// Kubernetes detaches them by force.
+	volumesTimeout = 10 * time.Minute
+)
+
+// Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and
+// the next call goes on with it. API servers that fail or cannot be reached are no failure of a drain, they are waited for.
+func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task) drain.Report {
+	d := &drainer{
+		Cluster: c, node: node, task: task, results: make(chan result, atOnce), trouble: make(chan error, 8),
+		view: drain.View{Pods: map[types.UID]drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
+	}
+	d.report.Outcome = drain.Remaining
+	held, err := c.hold(ctx, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		d.report.Outcome, d.report.Message = drain.Gone, fmt.Sprintf("there is no node %s", node)
+		return d.report
+	case err != nil:
+		d.report.Message = err.Error()
+		return d.report
+	}
+	d.held, d.view.Excluded = held, held.since
+	inside, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the watches, and requests whose answers nobody reads any more
+	d.run(inside)
+	if d.report.Outcome == drain.Remaining {
+		d.note(ctx)
+	}
+	return d.report
+}
+
+// drainer is one call of Drain. Its run goroutine owns all fields; watches and requests talk to it through channels.
+type drainer struct {
+	*Cluster
+	node    string
+	task    drain.Task
+	held    held
+	view    drain.View
+	report  drain.Report
+	results chan result
+	trouble chan error
+	// inFlight requests, and until when the API server asked for none at all.
+	inFlight int
+	pause    time.Time
+	// hear is when trouble was heard of last.
+	heard time.Time
+}
+
+// result of a request.
+type result struct {
+	request drain.Request
+	// budget as it was when the request was sent.
+	budget *drain.Budget
+	err    error
+	// answered is when.
+	answered time.Time
+}
+
+func (d *drainer) run(ctx context.Context) {
+	pods := make(chan change[corev1.Pod], 64)
+	budgets := make(chan change[policyv1.PodDisruptionBudget], 64)
+	go follow(ctx, d.podsOf(d.node), pods, d.trouble)
+	go follow(ctx, d.allBudgets(), budgets, d.trouble)
+	// Before both lists are there, nothing is known that a decision could be made on.
+	for known := [2]bool{}; known != [2]bool{true, true}; {
+		select {
+		case change := <-pods:
+			d.seePods(change)
+			known[0] = true
+		case change := <-budgets:
+			d.seeBudgets(change)
+			known[1] = true
+		case err := <-d.trouble:
+			d.report.Message = err.Error()
+		case <-ctx.Done():
+			return
+		}
+	}
+	d.report.Message = ""
+	for ctx.Err() == nil {
+		now := time.Now()
+		room := atOnce - d.inFlight
+		if now.Before(d.pause) {
+			room = 0
+		}
+		decision := drain.Decide(now, d.task, d.view, room)
+		d.report.Describe(decision)
+		if now.Sub(d.heard) > time.Minute {
+			d.report.Message = ""
+		}
+		if decision.Over {
+			d.report.Outcome = drain.TimedOut
+			d.report.Message = fmt.Sprintf("the node goes after %s with what is left", d.task.Policy.Timeout.Duration())
+			return
+		}
+		if len(decision.Left) == 0 && d.inFlight == 0 && d.confirm(ctx) {
+			d.report.Outcome = drain.Done
+			return
+		}
+		for _, request := range decision.Send {
+			d.send(ctx, request)
+		}
+		if d.pause.After(now) && (decision.Next.IsZero() || d.pause.Before(decision.Next)) {
+			decision.Next = d.pause
+		}
+		d.next(ctx, decision.Next, pods, budgets)
+	}
+}
+
+// next waits until something happens or the time has come, and takes in all that has happened by then.
+func (d *drainer) next(ctx context.Context, at time.Time, pods <-chan change[corev1.Pod], budgets <-chan change[policyv1.PodDisruptionBudget]) {
+	var alarm <-chan time.Time
+	if !at.IsZero() {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		alarm = timer.C
+	}
+	select {
+	case change := <-pods:
+		d.seePods(change)
+	case change := <-budgets:
+		d.seeBudgets(change)
+	case r := <-d.results:
+		d.answer(r)
+	case err := <-d.trouble:
+		d.hear(err)
+	case <-alarm:
+		return
+	case <-ctx.Done():
+		return
+	}
+	for {
+		select {
+		case change := <-pods:
+			d.seePods(change)
+		case change := <-budgets:
+			d.seeBudgets(change)
+		case r := <-d.results:
+			d.answer(r)
+		case err := <-d.trouble:
+			d.hear(err)
+		default:
+			return
+		}
+	}
+}
+
+// hear of trouble with the API server, for the report.
+func (d *drainer) hear(err error) { d.report.Message, d.heard = err.Error(), time.Now() }
+
+func (d *drainer) seePods(change change[corev1.Pod]) {
+	if change.all {
+		clear(d.view.Pods)
+	}
+	for i := range change.items {
+		pod := drain.NewPod(&change.items[i])
+		if change.gone {
+			delete(d.view.Pods, pod.UID)
+		} else {
+			d.view.Pods[pod.UID] = pod
+		}
+	}
+}
+
+func (d *drainer) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
+	if change.all {
+		clear(d.view.Budgets)
+	}
+	for i := range change.items {
+		b := drain.NewBudget(&change.items[i])
+		if change.gone {
+			delete(d.view.Budgets, b.Key)
+		} else {
+			d.view.Budgets[b.Key] = b
+		}
+		for uid, try := range d.view.Tries {
+			if try.Budget != b.Key || try.Counted {
+				continue
+			}
+			_, counted := b.Disrupted[try.Pod]
+			// A list is newer than every answer that came before it was asked for.
+			if counted || change.all && !try.Accepted.IsZero() && try.Accepted.Before(change.asked) {
+				try.Counted = true
+				d.view.Tries[uid] = try
+			}
+		}
+	}
+}
+
+// confirm that no pods are left by two lists of their own, and that the volumes are gone.
+func (d *drainer) confirm(ctx context.Context) bool {
+	source := d.podsOf(d.node)
+	for pass := range 2 {
+		if pass > 0 {
+			select {
+			case <-time.After(confirmAfter):
+			case <-ctx.Done():
+				return false
+			}
+		}
+		items, _, err := source.list(ctx)
+		if err != nil {
+			d.wait(ctx, err)
+			return false
+		}
+		d.seePods(change[corev1.Pod]{all: true, items: items})
+		if decision := drain.Decide(time.Now(), d.task, d.view, 0); len(decision.Left) > 0 {
+			return false
+		}
+	}
+	return d.detached(ctx)
+}
+
+// wait a little after an error of the API server.
+func (d *drainer) wait(ctx context.Context, err error) {
+	d.hear(err)
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,210 @@
+package kube
+
+// What a drain writes to the node itself: one patch that cordons it, takes it out of load balancers and holds off the
+// cluster autoscaler; and one that gives back what a drained node that stays should not keep.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drover-run/drover/shared/fault"
+)
+
+const (
+	// autoscalerHold keeps the cluster autoscaler from choosing the node while it is drained.
+	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#how-can-i-prevent-cluster-autoscaler-from-scaling-down-a-particular-node
+	autoscalerHold = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// annotationSince says since when the node is drained, annotationHolds that the hold above is drover's own.
+	annotationSince = "drover.run/draining-since"
+	annotationHolds = "drover.run/holds-autoscaler"
+	// annotationEmpty says since when no pods are left, annotationWaits what the drain waits for.
+	annotationEmpty = "drover.run/pods-gone-since"
+	annotationWaits = "drover.run/drain-waits-for"
+)
+
+// held is a node that is cordoned.
+type held struct {
+	uid types.UID
+	// since when it is out of load balancers.
+	since time.Time
+	// waits is what the last call of Drain noted.
+	waits string
+}
+
+// hold cordons a node, excludes it from load balancers and holds the autoscaler off, by one patch; not again when that is
+// done already, so that the time since then counts. It tries again until ctx ends.
+func (c *Cluster) hold(ctx context.Context, name string) (held, error) {
+	var h held
+	err := c.patiently(ctx, func(ctx context.Context) error {
+		var node corev1.Node
+		if err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
+			return err
+		}
+		h = held{uid: node.UID, waits: node.Annotations[annotationWaits]}
+		_, excluded := node.Labels[corev1.LabelNodeExcludeBalancers]
+		since, err := time.Parse(time.RFC3339, node.Annotations[annotationSince])
+		_, holds := node.Annotations[autoscalerHold]
+		if node.Spec.Unschedulable && excluded && err == nil && holds {
+			h.since = since
+			return nil
+		}
+		h.since = time.Now()
+		annotations := map[string]any{annotationSince: h.since.UTC().Format(time.RFC3339), annotationEmpty: nil}
+		if !holds {
+			annotations[autoscalerHold], annotations[annotationHolds] = "true", "true"
+		}
+		return c.patch(ctx, name, node.UID, map[string]any{
+			"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"}},
+			"spec":     map[string]any{"unschedulable": true},
+		})
+	})
+	return h, err
+}
+
+// Release gives back what only a node that is being drained needs. The node stays cordoned, and may be scaled in.
+func (c *Cluster) Release(ctx context.Context, name string) error {
+	return c.patiently(ctx, func(ctx context.Context) error {
+		var node corev1.Node
+		if err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
+			return err
+		}
+		annotations := map[string]any{}
+		for _, key := range []string{annotationSince, annotationHolds, annotationEmpty, annotationWaits} {
+			if _, ok := node.Annotations[key]; ok {
+				annotations[key] = nil
+			}
+		}
+		if _, ours := node.Annotations[annotationHolds]; ours {
+			annotations[autoscalerHold] = nil
+		}
+		if len(annotations) == 0 {
+			return nil
+		}
+		return c.patch(ctx, name, node.UID, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	})
+}
+
+// note on the node what its drain waits for, where whoever looks at the node finds it.
+func (d *drainer) note(ctx context.Context) {
+	text := d.report.Summary()
+	if text == d.held.waits {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout/2)
+	defer cancel()
+	err := d.patch(ctx, d.node, d.held.uid, map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationWaits: text}}})
+	if err != nil && d.report.Message == "" {
+		d.report.Message = err.Error()
+	}
+}
+
+// emptied is since when no pods are left on the node: now, if nobody noted it before.
+func (d *drainer) emptied(ctx context.Context) (time.Time, error) {
+	var node corev1.Node
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := d.typed.core.Get().Resource("nodes").Name(d.node).Do(ctx).Into(&node); err != nil {
+		return time.Time{}, fmt.Errorf("reading node %s: %w", d.node, err)
+	}
+	if since, err := time.Parse(time.RFC3339, node.Annotations[annotationEmpty]); err == nil {
+		return since, nil
+	}
+	now := time.Now()
+	return now, d.patch(ctx, d.node, d.held.uid, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{annotationEmpty: now.UTC().Format(time.RFC3339)}},
+	})
+}
+
+// awaitDetached watches until one of the attachments is gone, the time is over, or the watch ends.
+func (d *drainer) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	w, err := s.watch(ctx, version)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if object, ok := event.Object.(*storagev1.VolumeAttachment); ok && attached[object.UID] && event.Type == "DELETED" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// patch the node if it is still the one that was read.
+func (c *Cluster) patch(ctx context.Context, name string, uid types.UID, patch map[string]any) error {
+	patch["metadata"].(map[string]any)["uid"] = uid
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	if err := c.typed.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(body).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("patching node %s: %w", name, err)
+	}
+	return nil
+}
+
+// patiently calls until it succeeds, the node is not there, or ctx ends.
+func (c *Cluster) patiently(ctx context.Context, call func(context.Context) error) error {
+	for pause := shortPause; ; pause = min(2*pause, longPause) {
+		within, cancel := context.WithTimeout(ctx, callTimeout)
+		err := call(within)
+		cancel()
+		if err == nil || apierrors.IsNotFound(err) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// NodeOf finds the node of an instance, "" when there is none. Pool limits the search to a pool's nodes, "" does not.
+func (c *Cluster) NodeOf(ctx context.Context, pool, instance string) (string, error) {
+	options := metav1.ListOptions{}
+	if pool != "" {
+		options.LabelSelector = PoolLabel + "=" + pool
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var list corev1.NodeList
+	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(ctx).Into(&list); err != nil {
+		return "", &fault.ClusterUnreachable{Cause: fmt.Errorf("listing nodes: %w", err)}
+	}
+	for i := range list.Items {
+		if strings.HasSuffix(list.Items[i].Spec.ProviderID, "/"+instance) { // aws:///<zone>/<instance id>
+			return list.Items[i].Name, nil
+		}
+	}
+	return "", nil
+}
+
+// InstanceOf is the EC2 instance of a node, "" when there is no such node or it is on none.
+func (c *Cluster) InstanceOf(ctx context.Context, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var node corev1.Node
+	err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", &fault.ClusterUnreachable{Cause: fmt.Errorf("reading node %s: %w", name, err)}
+	}
+	return node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], nil
+}

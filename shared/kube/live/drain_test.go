@@ -1,0 +1,51 @@
+package live
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/drain"
+)
+
+func TestManyPodsLeaveAtOnce(t *testing.T) {
+	for _, n := range []int{30, 100, 240} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			w := newWorld(t)
+			from := w.node("a")
+			w.deploy("web", n, "a", "")
+			w.node("b")
+			began := time.Now()
+			report := w.drain(from, policy(), time.Minute)
+			t.Logf("%d pods in %s, %d requests", n, time.Since(began).Round(10*time.Millisecond), report.Requests)
+			require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+			require.Empty(t, w.podsOn(from))
+		})
+	}
+}
+
+func TestABudgetOfOneIsKept(t *testing.T) {
+	w := newWorld(t)
+	from := w.node("a")
+	w.deploy("web", 20, "a", "")
+	w.budget("web", "{maxUnavailable: 1, selector: {matchLabels: {app: web}}}", 1)
+	w.node("b")
+	began := time.Now()
+	report := w.drain(from, policy(), time.Minute)
+	t.Logf("20 pods, budget of 1: %s, %d requests", time.Since(began).Round(10*time.Millisecond), report.Requests)
+	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+}
+
+func TestATenthAtOnce(t *testing.T) {
+	w := newWorld(t)
+	from := w.node("a")
+	w.deploy("web", 50, "a", "")
+	w.budget("web", "{maxUnavailable: 10%, selector: {matchLabels: {app: web}}}", 5)
+	w.node("b")
+	began := time.Now()
+	report := w.drain(from, policy(), time.Minute)
+	t.Logf("50 pods, 10%%: %s, %d requests", time.Since(began).Round(10*time.Millisecond), report.Requests)
+	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+}
