@@ -42,7 +42,7 @@ type settings struct {
 	// root is the repository, and build holds what was built of it: absolute, because S3's gateway changes the working
 	// directory of the process.
 	root, build string
-	// count is how often to measure what takes a second, starts how many cold starts a function makes.
+	// count is how often to measure what takes a second, and how many rounds of cold starts; starts is how many a round has.
 	count, starts int
 	account       *measured
 }
@@ -53,8 +53,8 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(sectionNames(), ", "))
 	flags.StringVar(&s.root, "root", ".", "the root of the repository")
-	flags.IntVar(&s.count, "count", 5, "how often to measure what takes a second; a third as often what takes many")
-	flags.IntVar(&s.starts, "starts", 30, "cold starts of each function, and as many warm ones")
+	flags.IntVar(&s.count, "count", 5, "how often to measure what takes seconds, and how many rounds of cold starts; a third as often the demo")
+	flags.IntVar(&s.starts, "starts", 20, "cold starts of each function in a round, and as many warm ones")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

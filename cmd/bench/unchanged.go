@@ -57,7 +57,7 @@ func measureUnchanged(ctx context.Context, s *settings, r *report) error {
 		return err
 	}
 	// What these answer takes work beyond starting: templates to render, an API server to ask.
-	return a.measureStarts(ctx, s.starts, r, []function{
+	return a.measureStarts(ctx, s, r, []function{
 		{"plan", false, events.PlanRequest{Cluster: demo, Execution: "by hand"}, "reads, renders and compares 6 stacks: Unchanged", false},
 		{"prepare", true, events.PrepareRequest{Cluster: demo}, "asks the cluster's API server for drover's roles", false},
 	}, nil)
