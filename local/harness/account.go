@@ -43,6 +43,7 @@ const speed = 1e6
 // Account is an account with drover in it.
 type Account struct {
 	CloudFormation *cloudformation.Service
+	EKS            *eks.Service
 	States         *states.Service
 	// Calls records every call that came to the endpoint.
 	Calls     *endpoint.Recorder
@@ -51,6 +52,7 @@ type Account struct {
 
 	t          testing.TB
 	url        string
+	http       *http.Client
 	converge   string
 	identities *iam.Service
 	resources  map[string]resource.Provider
@@ -86,12 +88,12 @@ func Start(t testing.TB) *Account {
 		Account: ID, Region: Region, Clock: time, Instances: network, Roles: a.identities, Events: a.Events,
 	})
 	t.Cleanup(groups.Close)
-	clusters, err := eks.New(eks.Config{
+	a.EKS, err = eks.New(eks.Config{
 		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: t.TempDir(), Start: startPlane,
 	})
 	require.NoError(t, err)
-	t.Cleanup(clusters.Close)
-	network.SetNodes(clusters)
+	t.Cleanup(a.EKS.Close)
+	network.SetNodes(a.EKS)
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
 		OnEvent: func(cloudformation.StackEvent) { a.happened() },
@@ -109,7 +111,7 @@ func Start(t testing.TB) *Account {
 	})
 	t.Cleanup(a.States.Close)
 	a.register(
-		iamapi.New(a.identities).Resources(), objects.Resources(), network.Resources(), groups.Resources(), clusters.Resources(),
+		iamapi.New(a.identities).Resources(), objects.Resources(), network.Resources(), groups.Resources(), a.EKS.Resources(),
 		a.States.Resources(), keys.Resources(), topics.Resources(), cloudwatch.New(a.identities, time, nil).Resources(),
 	)
 
@@ -117,11 +119,11 @@ func Start(t testing.TB) *Account {
 	front.Intercept = func(_ *http.Request, call endpoint.Call) error { return a.intercept(call) }
 	front.HandleS3(objects)
 	front.Handle(
-		a.CloudFormation.Wire(), clusters.Wire(), a.States.Wire(), scaling, tagging.New(a.CloudFormation.Tagged).Wire(), topics.Wire(),
+		a.CloudFormation.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, tagging.New(a.CloudFormation.Tagged).Wire(), topics.Wire(),
 	)
 	server := httptest.NewServer(front)
 	t.Cleanup(server.Close)
-	a.url = server.URL
+	a.url, a.http = server.URL, server.Client()
 	a.deploy()
 	return a
 }

@@ -45,9 +45,8 @@ func (a *Account) deploy() {
 // make makes a resource of drover's stack and returns what Ref returns of it.
 func (a *Account) make(kind string, properties map[string]any) string {
 	a.t.Helper()
-	admin, _ := a.identities.Admin()
 	result, err := a.resources[kind].Create(context.Background(), resource.Request{
-		Type: kind, LogicalID: "Made", Properties: properties, Caller: admin, Region: Region, Account: ID,
+		Type: kind, LogicalID: "Made", Properties: properties, Caller: a.Admin(), Region: Region, Account: ID,
 	})
 	require.NoError(a.t, err)
 	return result.PhysicalID

@@ -133,8 +133,7 @@ const asyncAttempts = 3
 func (b *Bus) Deliver(e Event) {
 	step := target(e)
 	if step == "join-node" {
-		caller, _ := b.account.identities.Admin()
-		_, _ = b.account.States.Start(context.Background(), caller, b.account.machineARN(step), e.ID, string(e.Detail)) // twice is once
+		_, _ = b.account.States.Start(context.Background(), b.account.Admin(), b.account.machineARN(step), e.ID, string(e.Detail)) // twice is once
 		return
 	}
 	for range asyncAttempts {

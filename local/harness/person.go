@@ -17,6 +17,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/names"
@@ -25,11 +27,17 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
+// Admin is the person at the console.
+func (a *Account) Admin() iam.Caller {
+	admin, _ := a.identities.Admin()
+	return admin
+}
+
 // Config is the SDK's configuration of the person at the console.
 func (a *Account) Config() aws.Config {
 	_, admin := a.identities.Admin()
 	return aws.Config{
-		Region: Region, BaseEndpoint: &a.url,
+		Region: Region, BaseEndpoint: &a.url, HTTPClient: a.http,
 		Credentials: credentials.NewStaticCredentialsProvider(admin.AccessKeyID, admin.SecretAccessKey, ""),
 	}
 }
@@ -77,8 +85,7 @@ func (a *Account) Converge(cluster string) string {
 	a.t.Helper()
 	input, err := json.Marshal(map[string]string{"cluster": cluster})
 	require.NoError(a.t, err)
-	admin, _ := a.identities.Admin()
-	arn, err := a.States.Start(context.Background(), admin, a.converge, uuid.NewString(), string(input))
+	arn, err := a.States.Start(context.Background(), a.Admin(), a.converge, uuid.NewString(), string(input))
 	require.NoError(a.t, err)
 	return arn
 }
@@ -121,6 +128,14 @@ func (a *Account) Stacks(cluster string) map[string]string {
 		}
 	}
 	return found
+}
+
+// Protected says whether EKS refuses to delete an EKS cluster.
+func (a *Account) Protected(eksCluster string) bool {
+	a.t.Helper()
+	out, err := a.EKS.DescribeCluster(context.Background(), a.Admin(), eks.NamedInput{Name: eksCluster})
+	require.NoError(a.t, err)
+	return out.Cluster.DeletionProtection
 }
 
 // Log is what the functions have printed.
@@ -167,17 +182,21 @@ func (a *Account) Settle() {
 	})
 }
 
+// Running is how many functions run.
+func (a *Account) Running() int {
+	a.Functions.mu.Lock()
+	defer a.Functions.mu.Unlock()
+	return a.Functions.busy
+}
+
 // Idle says whether no function runs, no event is on its way and no stack changes. Executions may be waiting.
 func (a *Account) Idle() bool {
 	a.Events.mu.Lock()
 	delivering := a.Events.busy
 	a.Events.mu.Unlock()
-	a.Functions.mu.Lock()
-	running := a.Functions.busy
-	a.Functions.mu.Unlock()
 	changing := false
 	for _, stack := range a.CloudFormation.Stacks() {
 		changing = changing || plan.InProgress(stack.StackStatus)
 	}
-	return delivering == 0 && running == 0 && !changing
+	return delivering == 0 && a.Running() == 0 && !changing
 }
