@@ -84,10 +84,13 @@ func newLogGroup(scope constructs.Construct, id, name string) awslogs.LogGroup {
 	})
 }
 
-// lambdaErrors are those of the Lambda service itself, which AWS advises to retry. A function's own error has its own name.
+// lambdaErrors are those of the Lambda service itself, which AWS advises to retry, and those of a function that died in the
+// middle of its work: every function can be run again after that. A function's own error has its own name.
 // https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html#bp-lambda-serviceexception
+// https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
 var lambdaErrors = []string{
 	"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
+	"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout",
 }
 
 // retry waits 2 s, 4 s, … at most a minute, each time a random part of it so that many executions do not come back at once.

@@ -140,10 +140,11 @@ func TestTasksGiveFunctionsTheirTime(t *testing.T) {
 	}
 }
 
-// Retries are for what may pass: the faults that say so, and the errors of the Lambda service itself.
+// Retries are for what may pass: the faults that say so, the errors of the Lambda service itself, and the death of a function.
 func TestRetries(t *testing.T) {
 	want := append(fault.Retryable(),
-		"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException")
+		"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
+		"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout")
 	for machine := range machineGoldens {
 		eachState(t, machine, func(name string, s aslState, _ *aslState) {
 			if s.Type != "Task" {
@@ -175,7 +176,7 @@ func TestErrorNamesAreFaults(t *testing.T) {
 	used := make(map[string]bool)
 	use := func(where string, names ...string) {
 		for _, name := range names {
-			if name == "" || strings.HasPrefix(name, "States.") || strings.HasPrefix(name, "Lambda.") {
+			if name == "" || strings.HasPrefix(name, "States.") || slices.Contains(lambdaErrors, name) {
 				continue
 			}
 			require.Contains(t, known, name, "%s names an error that is no fault", where)
