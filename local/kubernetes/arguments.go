@@ -4,7 +4,6 @@ package kubernetes
 
 import (
 	"fmt"
-	"path/filepath"
 )
 
 // etcdArguments: one member that does not wait for the disk, since the cluster does not outlive the process that
@@ -72,6 +71,8 @@ func (c *ControlPlane) schedulerArguments() []string {
 	return []string{
 		"--kubeconfig=" + c.path("kube-scheduler.kubeconfig"), "--leader-elect=false", "--secure-port=0",
 		"--emulated-version=kube=" + c.options.Minor,
+		// With the default of 50, binding would be what takes longest of starting a few hundred pods.
+		"--kube-api-qps=500", "--kube-api-burst=1000",
 	}
 }
 
@@ -87,7 +88,7 @@ func (c *ControlPlane) kwokArguments() []string {
 		"--cidr=" + cidr, "--config=" + c.path("stages.yaml"),
 	}
 	for _, stage := range podStages {
-		arguments = append(arguments, "--config="+filepath.Join(stagesDir(c.options.BinDir), stage+".yaml"))
+		arguments = append(arguments, "--config="+c.path(stage+".yaml"))
 	}
 	return arguments
 }

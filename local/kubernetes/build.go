@@ -17,31 +17,37 @@ import (
 // Version of Kubernetes that is built: what build/go.mod requires.
 const Version = "v1.36.3"
 
-// program is one binary of the control plane.
+// program is one binary.
 type program struct {
 	name, pkg string
+	// client programs are no part of a control plane.
+	client bool
 }
 
 // programs in the order in which they build fastest: the first compiles most of what the others share.
 var programs = []program{
-	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
-	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
-	{"etcd", "go.etcd.io/etcd/server/v3"},
-	{"kwok", "sigs.k8s.io/kwok/cmd/kwok"},
-	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
+	{name: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	{name: "kube-scheduler", pkg: "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{name: "etcd", pkg: "go.etcd.io/etcd/server/v3"},
+	{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
+	{name: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", client: true},
+	{name: "kubectl-unlimited", pkg: own + "kubectl-unlimited", client: true},
 }
+
+// own programs are in the nested module itself.
+const own = "github.com/drover-run/drover/local/kubernetes/build/"
 
 // BinDir is where the programs are, below the root of the repository.
 func BinDir(root string) string {
 	return filepath.Join(root, "build", "kubernetes", Version, "bin")
 }
 
-// Missing names the programs that are not built in dir. kubectl is for people and does not count.
+// Missing names the programs of a control plane that are not built in dir.
 func Missing(dir string) []string {
 	var missing []string
 	for _, p := range programs {
-		if p.name == "kubectl" {
+		if p.client {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(dir, p.name)); err != nil {
@@ -72,8 +78,12 @@ func Build(ctx context.Context, root string, progress func(string)) error {
 		return err
 	}
 	var stale []program
+	stamps := map[string]string{}
 	for _, p := range programs {
-		if !upToDate(bin, p, stamp) {
+		if stamps[p.name], err = p.stamp(module, stamp); err != nil {
+			return err
+		}
+		if !upToDate(bin, p, stamps[p.name]) {
 			stale = append(stale, p)
 		}
 	}
@@ -87,7 +97,7 @@ func Build(ctx context.Context, root string, progress func(string)) error {
 	for i, p := range stale {
 		progress(fmt.Sprintf("building %s %s (%d of %d)", p.name, Version, i+1, len(stale)))
 		began := time.Now()
-		if err := compile(ctx, module, bin, p, stamp); err != nil {
+		if err := compile(ctx, module, bin, p, stamps[p.name]); err != nil {
 			return err
 		}
 		progress(fmt.Sprintf("built %s in %s", p.name, time.Since(began).Round(time.Second)))
@@ -170,7 +180,21 @@ func upToDate(bin string, p program, stamp string) bool {
 
 func stampFile(bin string, p program) string { return filepath.Join(bin, "."+p.name+".stamp") }
 
-// buildStamp is a digest of everything that decides what the programs are.
+// stamp is that of the build, and for one of our own programs also a digest of its source.
+func (p program) stamp(module, build string) (string, error) {
+	folder, ours := strings.CutPrefix(p.pkg, own)
+	if !ours {
+		return build, nil
+	}
+	source, err := os.ReadFile(filepath.Join(module, folder, "main.go"))
+	if err != nil {
+		return "", fmt.Errorf("find the source of %s: %w", p.name, err)
+	}
+	digest := sha256.Sum256(append([]byte(build), source...))
+	return hex.EncodeToString(digest[:]), nil
+}
+
+// buildStamp is a digest of everything that decides what the programs are, but for the source of our own.
 func buildStamp(ctx context.Context, module string) (string, error) {
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {

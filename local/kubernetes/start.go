@@ -229,6 +229,9 @@ func (c *ControlPlane) writeConfiguration() error {
 	if err := os.WriteFile(c.path("stages.yaml"), stages, 0o600); err != nil {
 		return err
 	}
+	if err := c.writePodStages(); err != nil {
+		return err
+	}
 	if c.options.Audit {
 		const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
 		if err := os.WriteFile(c.path("audit-policy.yaml"), []byte(policy), 0o600); err != nil {

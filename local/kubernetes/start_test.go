@@ -91,6 +91,19 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 			return status["availableReplicas"] == float64(2)
 		}, 30*time.Second, 100*time.Millisecond)
 	})
+	t.Run("a pod takes the time that its annotations say", func(t *testing.T) {
+		call(t, http.MethodPost, "/api/v1/namespaces/default/pods", "application/json", `{"metadata":{"name":"slow","annotations":{"`+ReadyAfter+`":"0.5","`+EndsAfter+`":"60"}},
+			"spec":{"nodeName":"n2","terminationGracePeriodSeconds":1,"containers":[{"name":"slow","image":"slow:1"}]}}`)
+		created := time.Now()
+		require.Eventually(t, func() bool {
+			return call(t, http.MethodGet, "/api/v1/namespaces/default/pods/slow", "", "")["status"].(map[string]any)["phase"] == "Running"
+		}, 20*time.Second, 20*time.Millisecond)
+		require.GreaterOrEqual(t, time.Since(created), 400*time.Millisecond)
+		call(t, http.MethodDelete, "/api/v1/namespaces/default/pods/slow", "", "")
+		deleted := time.Now()
+		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/api/v1/namespaces/default/pods/slow") != nil }, 20*time.Second, 20*time.Millisecond)
+		require.GreaterOrEqual(t, time.Since(deleted), 900*time.Millisecond, "its grace period bounds it")
+	})
 	t.Run("moving to the next minor keeps what is in it", func(t *testing.T) {
 		require.NoError(t, c.SetMinor(t.Context(), "1.36"))
 		require.Equal(t, "36", call(t, http.MethodGet, "/version", "", "")["emulationMinor"])
@@ -129,9 +142,14 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 // fakeBin is a folder of programs that all are the shell script.
 func fakeBin(t *testing.T, script string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "bin")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
 	for _, p := range programs {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, p.name), []byte("#!/bin/sh\n"+script), 0o755))
+	}
+	require.NoError(t, os.MkdirAll(stagesDir(dir), 0o755))
+	for _, stage := range podStages {
+		require.NoError(t, os.WriteFile(filepath.Join(stagesDir(dir), stage+".yaml"), []byte("spec:\n  next:\n"), 0o600))
 	}
 	return dir
 }
@@ -212,6 +230,10 @@ func TestBuildKnowsItsModule(t *testing.T) {
 	has := func(text string) bool { return bytes.Contains(b, []byte(text)) }
 	require.True(t, has("\tk8s.io/kubernetes "+Version+" //"), "Version is what go.mod requires")
 	for _, p := range programs {
+		if folder, ours := strings.CutPrefix(p.pkg, own); ours {
+			require.FileExists(t, filepath.Join("build", folder, "main.go"))
+			continue
+		}
 		require.True(t, has("\t"+p.pkg+"\n"), "%s is a tool of the module", p.pkg)
 	}
 }

@@ -1,0 +1,47 @@
+// How long pods take on KWOK's nodes: no time at all, unless their annotations say otherwise.
+
+package kubernetes
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Annotations of pods, in seconds such as "1" or "0.25".
+const (
+	// ReadyAfter is from a pod's being bound to its being Ready.
+	ReadyAfter = "local.drover.run/ready-after-seconds"
+	// EndsAfter is from a pod's deletion to its end. A pod that needs longer than its grace period is killed then.
+	EndsAfter = "local.drover.run/ends-after-seconds"
+)
+
+// podDelays are jq expressions, by stage. https://kwok.sigs.k8s.io/docs/user/stages-configuration/
+var podDelays = map[string]string{
+	"pod-ready":  `.metadata.annotations["` + ReadyAfter + `"] | values | . + "s"`,
+	"pod-delete": `[(.metadata.annotations["` + EndsAfter + `"] | values | tonumber), .metadata.deletionGracePeriodSeconds] | select(length == 2) | min | tostring + "s"`,
+}
+
+// writePodStages writes KWOK's own stages of pods, with the delays.
+func (c *ControlPlane) writePodStages() error {
+	for _, stage := range podStages {
+		b, err := os.ReadFile(filepath.Join(stagesDir(c.options.BinDir), stage+".yaml"))
+		if err != nil {
+			return fmt.Errorf("read KWOK's stages: %w", err)
+		}
+		text := string(b)
+		if delay := podDelays[stage]; delay != "" {
+			// next is of the specification, like delay.
+			const next = "\n  next:\n"
+			if strings.Count(text, next) != 1 {
+				return fmt.Errorf("KWOK's stage %s is not as expected: it must have one next", stage)
+			}
+			text = strings.Replace(text, next, "\n  delay:\n    durationFrom:\n      expressionFrom: '"+delay+"'"+next, 1)
+		}
+		if err := os.WriteFile(c.path(stage+".yaml"), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
