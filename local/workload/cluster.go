@@ -1,0 +1,71 @@
+// Package workload makes nodes, workloads with disruption budgets, and a watcher of how they fare, on the real API server of
+// a local cluster.
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	policyv1 "k8s.io/client-go/kubernetes/typed/policy/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/local/kubernetes"
+)
+
+// Cluster is a local cluster to put workloads on.
+type Cluster struct {
+	core   corev1.CoreV1Interface
+	apps   appsv1.AppsV1Interface
+	policy policyv1.PolicyV1Interface
+}
+
+// Admin is how its administrator reaches a control plane, without a client's own limit.
+func Admin(c *kubernetes.ControlPlane) *rest.Config {
+	return &rest.Config{
+		Host: c.Endpoint, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, CertData: c.AdminCert, KeyData: c.AdminKey},
+	}
+}
+
+// Connect to a cluster with the rights of an administrator. The connection is shared with nobody.
+func Connect(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = "workload"
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	core, coreErr := corev1.NewForConfigAndClient(config, client)
+	apps, appsErr := appsv1.NewForConfigAndClient(config, client)
+	policy, policyErr := policyv1.NewForConfigAndClient(config, client)
+	if err := errors.Join(coreErr, appsErr, policyErr); err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return &Cluster{core, apps, policy}, nil
+}
+
+const pollEvery = 20 * time.Millisecond
+
+// until asks until the answer is yes. The error of a wait that ends early says what was waited for.
+func until(ctx context.Context, what string, yes func() (bool, error)) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		ok, err := yes()
+		if ok || err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package workload
+
+// A watcher of all pods: it sees each change in the order in which the API server made them, none is left out, and it has
+// nothing in common with whoever causes the changes.
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// Watcher of pods.
+type Watcher struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu      sync.Mutex
+	pods    map[types.UID]pod
+	healthy map[id]int
+	least   map[id]int
+	err     error
+	changed chan struct{} // closed and replaced at each change
+}
+
+// id of a workload.
+type id struct{ namespace, name string }
+
+// pod is what the watcher keeps of one.
+type pod struct {
+	workload   id
+	name, node string
+	healthy    bool
+	ending     bool
+}
+
+// Watch starts a watcher of all namespaces.
+func (c *Cluster) Watch(ctx context.Context) (*Watcher, error) {
+	pods := c.core.Pods(metav1.NamespaceAll)
+	list, err := pods.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &Watcher{
+		cancel: cancel, done: make(chan struct{}), changed: make(chan struct{}),
+		pods: map[types.UID]pod{}, healthy: map[id]int{}, least: map[id]int{},
+	}
+	for i := range list.Items {
+		w.see(&list.Items[i], false)
+	}
+	w.Forget()
+	// It goes on where it was when the server ends a watch.
+	source, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, watchPods(func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return pods.Watch(ctx, o)
+	}))
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	go w.run(ctx, source)
+	return w, nil
+}
+
+// watchPods is a function that client-go takes for a client.
+type watchPods func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+func (f watchPods) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return f(ctx, o)
+}
+
+func (w *Watcher) run(ctx context.Context, source *watchtools.RetryWatcher) {
+	defer close(w.done)
+	for event := range source.ResultChan() {
+		switch p, ok := event.Object.(*corev1.Pod); {
+		case ok && event.Type != watch.Bookmark:
+			w.see(p, event.Type == watch.Deleted)
+		case event.Type == watch.Error:
+			w.lost(apierrors.FromObject(event.Object))
+		}
+	}
+	if ctx.Err() == nil {
+		w.lost(fmt.Errorf("the watch of pods ended"))
+	}
+}
+
+func (w *Watcher) lost(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = fmt.Errorf("the watcher missed changes: %w", err)
+	}
+	w.happened()
+}
+
+// see a pod as it is now.
+func (w *Watcher) see(p *corev1.Pod, gone bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := pod{
+		workload: id{p.Namespace, p.Labels[nameLabel]}, name: p.Name, node: p.Spec.NodeName,
+		ending: p.DeletionTimestamp != nil,
+	}
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			// As the disruption controller counts: a pod that is being deleted is healthy no more.
+			now.healthy = condition.Status == corev1.ConditionTrue && !now.ending && !gone
+		}
+	}
+	before := w.pods[p.UID]
+	if w.pods[p.UID] = now; gone {
+		delete(w.pods, p.UID)
+	}
+	switch {
+	case now.healthy && !before.healthy:
+		w.healthy[now.workload]++
+	case before.healthy && !now.healthy:
+		w.healthy[now.workload]--
+		w.least[now.workload] = min(w.least[now.workload], w.healthy[now.workload])
+	}
+	w.happened()
+}
+
+func (w *Watcher) happened() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// Forget the least counts: from now on they are counted anew.
+func (w *Watcher) Forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.least)
+	for id, healthy := range w.healthy {
+		w.least[id] = healthy
+	}
+}
+
+// Healthy is how many healthy replicas a workload has, and the least that it had since Forget.
+func (w *Watcher) Healthy(namespace, name string) (now, least int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.healthy[id{namespace, name}], w.least[id{namespace, name}]
+}
+
+// On lists the pods of a namespace on a node.
+func (w *Watcher) On(namespace, node string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var names []string
+	for _, p := range w.pods {
+		if p.workload.namespace == namespace && p.node == node {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// Settled says that exactly the workloads' replicas are there, all healthy.
+func (w *Watcher) Settled(workloads ...Workload) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pods := map[id]int{}
+	for _, p := range w.pods {
+		pods[p.workload]++
+	}
+	for _, wanted := range workloads {
+		key := id{wanted.Namespace, wanted.Name}
+		if wanted.Kind != DaemonSet && (w.healthy[key] != wanted.Replicas || pods[key] != wanted.Replicas) {
+			return false
+		}
+	}
+	return true
+}
+
+// Wait until something that the watcher sees is so; yes may call the other methods. The error of a wait that ends early says
+// what was waited for. It fails when the watcher has missed changes.
+func (w *Watcher) Wait(ctx context.Context, what string, yes func() bool) error {
+	for {
+		w.mu.Lock()
+		changed, err := w.changed, w.err
+		w.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if yes() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		}
+	}
+}
+
+// Close ends the watcher, and says whether it missed anything.
+func (w *Watcher) Close() error {
+	w.cancel()
+	<-w.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
