@@ -32,7 +32,7 @@ var stages = []struct{ name, end string }{
 func measureRun(ctx context.Context, s *settings, r *report) error {
 	var took []float64
 	parts := map[string][]float64{}
-	for range (s.count + 2) / 3 {
+	for range (s.count + 1) / 2 {
 		run := exec.CommandContext(ctx, filepath.Join(s.build, "drover"), "local", "--demo", demoSpec, "--release", demoRelease, "--once")
 		run.Dir = s.root
 		started := time.Now()
