@@ -71,6 +71,7 @@ const ID = "000000000000"
 type Account struct {
 	Identities     *iam.Service
 	S3             *s3.Service
+	Queues         *sqs.Service
 	EC2            *ec2.Service
 	AutoScaling    *autoscaling.Service
 	EKS            *eks.Service
@@ -128,6 +129,7 @@ func Start(options Options) (a *Account, err error) {
 func (a *Account) services(o Options) (http.Handler, error) {
 	a.Identities = iam.New(a.id, a.region, a.clock)
 	queues := sqs.New(a.Identities, a.clock)
+	a.Queues = queues
 	topics := sns.New(a.Identities, a.clock, queues)
 	a.CloudWatch = cloudwatch.New(a.Identities, a.clock, topics)
 	watching, stop := context.WithCancel(context.Background())

@@ -1,0 +1,243 @@
+package account
+
+// Bad days: events that are lost, functions that die, pools that cannot be made. drover notices, says so, and gets there.
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/eventbridge"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// sweep is a run of the sweep's schedule that is not waited for.
+func sweep(t *testing.T) {
+	t.Helper()
+	before := cloud.invocations("sweep")
+	require.NoError(t, cloud.Scheduler.Fire(t.Context(), "drover", "drover-sweep"))
+	cloud.until(t, func() bool { return cloud.invocations("sweep") > before }, func() string { return "the sweep was not invoked" })
+}
+
+func TestLostEventsAreMadeUpForByTheSweep(t *testing.T) {
+	const name = "lost"
+	var mu sync.Mutex
+	lost := map[string]int{}
+	cloud.deliveries(t, func(rule string, _ eventbridge.Event, deliver func()) {
+		if rule != "drover-spec-changed" && rule != "drover-stack-done" {
+			deliver()
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		lost[rule]++
+	})
+	losses := func(rule string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return lost[rule]
+	}
+	version := cloud.upload(t, name, text(t, specOf(name, pool("one", 1))))
+	cloud.until(t, func() bool { return losses("drover-spec-changed") == 1 }, func() string { return "no event of the upload" })
+
+	// One that has just come is not yet missed: its event is on its way.
+	sweep(t)
+	require.Empty(t, cloud.executions(name))
+
+	// The store takes an object's age from its file.
+	file := filepath.Join(cloud.dir, "s3", "data", names.SpecsBucket(ID, "us-east-1"), names.ClusterSpec(name))
+	require.FileExists(t, file)
+	old := time.Now().Add(-3 * time.Minute)
+	require.NoError(t, os.Chtimes(file, old, old))
+	sweep(t)
+	cloud.until(t, func() bool { return cloud.executions(name) != "" }, func() string { return "the sweep did not admit the spec" })
+
+	// Each stack's event is lost, and found: network, control plane, add-ons, pool, add-ons on nodes.
+	for n := 1; n <= 5; n++ {
+		cloud.until(t, func() bool { return losses("drover-stack-done") == n }, func() string {
+			return fmt.Sprintf("%d events of stacks were lost, not %d\n%s", losses("drover-stack-done"), n, cloud.executions(name))
+		})
+		sweep(t)
+	}
+	s := cloud.ready(t, name, version)
+	require.Len(t, s.Stacks, 5)
+
+	// Nothing is left to find.
+	mark := cloud.Calls.Mark()
+	sweep(t)
+	require.Empty(t, cloud.mutations(mark))
+}
+
+func TestAPoolThatCannotBeMade(t *testing.T) {
+	const name = "broken"
+	queue := subscribed(t)
+	good, types, image := pool("good", 1), pool("types", 1), pool("image", 1)
+	types["instanceTypes"] = []string{"m99.large"}
+	image["imageID"] = "ami-efb3611f1638e1f1b" // of arm64
+	s := cloud.rest(t, name, cloud.upload(t, name, text(t, specOf(name, types, good, image))))
+
+	t.Run("fails by name", func(t *testing.T) {
+		require.Equal(t, status.Failed, s.Phase)
+		converged := s.Condition(status.Converged)
+		require.Equal(t, "False", converged.Status)
+		require.Equal(t, "StackFailed", converged.Reason)
+		for stack, why := range map[string]string{"pool-types": "m99.large", "pool-image": "arm64"} {
+			require.Contains(t, s.Message, names.Stack(name, stack))
+			i := slices.IndexFunc(s.Stacks, func(s status.Stack) bool { return s.Name == stack })
+			require.GreaterOrEqual(t, i, 0, stack)
+			require.Equal(t, "Group", s.Stacks[i].Resource)
+			require.Contains(t, s.Stacks[i].Reason, why)
+			require.Contains(t, s.Stacks[i].Status, "ROLLBACK")
+		}
+	})
+	t.Run("and holds up no other", func(t *testing.T) {
+		require.Equal(t, map[string]int{"good": 1}, poolsOf(t, name))
+		for _, stack := range []string{"network", "control-plane", "addons", "pool-good", "addons-on-nodes"} {
+			require.Equal(t, "CREATE_COMPLETE", string(stackOf(t, name, stack).StackStatus), stack)
+		}
+	})
+	t.Run("and somebody is told", func(t *testing.T) {
+		cloud.until(t, func() bool { return cloud.CloudWatch.AlarmStates()["drover-converge-failed"] == "ALARM" }, func() string {
+			return fmt.Sprint(cloud.CloudWatch.AlarmStates())
+		})
+		require.Equal(t, "OK", cloud.CloudWatch.AlarmStates()["drover-converge-aborted"])
+		messages := receive(t, queue, 2)
+		require.True(t, slices.ContainsFunc(messages, func(m notice) bool {
+			return m.Subject == "drover: broken is Failed" && strings.Contains(m.Message, "m99.large")
+		}), "%v", messages)
+		require.True(t, slices.ContainsFunc(messages, func(m notice) bool {
+			return strings.HasPrefix(m.Subject, `ALARM: "drover-converge-failed"`)
+		}), "%v", messages)
+	})
+	t.Run("and the next spec mends it", func(t *testing.T) {
+		delete(image, "imageID")
+		cloud.ready(t, name, cloud.upload(t, name, text(t, specOf(name, good, image))))
+		require.Equal(t, map[string]int{"good": 1, "image": 1}, poolsOf(t, name))
+	})
+}
+
+// notice is what a topic sends to a queue.
+type notice struct{ Subject, Message string }
+
+// subscribed is the URL of a queue that hears drover's topic.
+func subscribed(t *testing.T) string {
+	t.Helper()
+	topics, queues := sns.NewFromConfig(cloud.Config()), sqs.NewFromConfig(cloud.Config())
+	made, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("oncall"), Attributes: map[string]string{
+		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}]}`,
+	}})
+	require.NoError(t, err)
+	all, err := topics.ListTopics(t.Context(), &sns.ListTopicsInput{})
+	require.NoError(t, err)
+	require.Len(t, all.Topics, 1)
+	_, err = topics.Subscribe(t.Context(), &sns.SubscribeInput{
+		TopicArn: all.Topics[0].TopicArn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:us-east-1:" + ID + ":oncall"),
+	})
+	require.NoError(t, err)
+	return *made.QueueUrl
+}
+
+// receive takes at least so many notices from a queue.
+func receive(t *testing.T, queue string, least int) (got []notice) {
+	t.Helper()
+	client := sqs.NewFromConfig(cloud.Config())
+	cloud.until(t, func() bool {
+		out, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10})
+		require.NoError(t, err)
+		for _, m := range out.Messages {
+			var n notice
+			require.NoError(t, json.Unmarshal([]byte(*m.Body), &n))
+			got = append(got, n)
+		}
+		return len(got) >= least
+	}, func() string { return fmt.Sprint(got) })
+	return got
+}
+
+func TestDeadLettersRaiseTheirAlarm(t *testing.T) {
+	client := sqs.NewFromConfig(cloud.Config())
+	queue, err := client.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("drover-dead-letters")})
+	require.NoError(t, err)
+	metrics{cloud.CloudWatch}.depths(cloud.Queues)
+	require.Equal(t, "OK", cloud.CloudWatch.AlarmStates()["drover-dead-letters"])
+	_, err = client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String("lost")})
+	require.NoError(t, err)
+	metrics{cloud.CloudWatch}.depths(cloud.Queues)
+	require.Equal(t, "ALARM", cloud.CloudWatch.AlarmStates()["drover-dead-letters"])
+	_, err = client.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: queue.QueueUrl})
+	require.NoError(t, err)
+}
+
+// killed is what a killed function's call gets; nobody is there to read it.
+var killed = &wire.Error{Code: "ServiceUnavailable", Message: "killed", Status: 503}
+
+// Every function is killed in the middle of its calls, one round after the other, while a cluster changes. The change arrives
+// all the same, and nobody has to do anything about it. (local/harness has them killed at every single call.)
+func TestAFunctionThatDiesIsMadeUpFor(t *testing.T) {
+	const name = "mortal"
+	spec := specOf(name, pool("one", 1))
+	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
+	logs := [][]string{{"audit"}, {"api"}}
+	kills, rounds := map[string]int{}, 0
+	for _, step := range []string{"admit", "plan", "change", "stackevent", "prepare", "report"} {
+		for n := 1; ; n += 2 {
+			struck := cloud.killAt(t, step, n)
+			spec["spec"].(object)["controlPlane"] = object{"logs": logs[rounds%2]}
+			rounds++
+			version := cloud.upload(t, name, text(t, spec))
+			s := cloud.rest(t, name, version)
+			require.Equal(t, status.Ready, s.Phase, "%s killed at call %d: %s", step, n, s.Message)
+			require.Equal(t, version, tagsOf(stackOf(t, name, "control-plane"))[names.TagSpecVersion])
+			cloud.calmCalls()
+			if !struck() {
+				break // it makes fewer calls than that
+			}
+			kills[step]++
+		}
+	}
+	t.Logf("killed: %v", kills)
+	for _, step := range []string{"admit", "plan", "change", "stackevent", "report"} {
+		require.GreaterOrEqual(t, kills[step], 2, step)
+	}
+	alarms := cloud.CloudWatch.AlarmStates()
+	require.Equal(t, "ALARM", alarms["drover-change-errors"])
+	require.Equal(t, "OK", alarms["drover-change-throttles"])
+	require.Equal(t, "OK", alarms["drover-join-errors"])
+}
+
+// killAt kills a step's function in the middle of its n-th call from now on; the result says whether that happened.
+func (w *world) killAt(t *testing.T, step string, n int) (struck func() bool) {
+	var mu sync.Mutex
+	seen, done := 0, false
+	w.calls(t, func(key string, call endpoint.Call) error {
+		if !strings.Contains(call.Caller, "/"+names.Role("us-east-1", step)+"/") {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if seen++; seen != n {
+			return nil
+		}
+		done = w.Lambda.Kill(key)
+		return killed
+	})
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return done
+	}
+}
