@@ -121,6 +121,8 @@ func target(e Event) string {
 		}
 	case "EC2 Instance-launch Lifecycle Action":
 		return "join-node"
+	case "EC2 Instance-terminate Lifecycle Action":
+		return "drain"
 	}
 	return ""
 }
@@ -136,8 +138,12 @@ func (b *Bus) Deliver(e Event) {
 		_, _ = b.account.States.Start(context.Background(), b.account.Admin(), b.account.machineARN(step), e.ID, string(e.Detail)) // twice is once
 		return
 	}
+	var payload any = e
+	if step == "drain" {
+		payload = e.Detail
+	}
 	for range asyncAttempts {
-		if _, err := b.account.Functions.Call(step, e); err == nil {
+		if _, err := b.account.Functions.Call(step, payload); err == nil {
 			return
 		}
 	}

@@ -122,6 +122,7 @@ func (f *Functions) deploy(c cell) {
 	cfg = f.config("join")
 	f.handlers["join"] = wrap(logs, "join", joined(cloud(cfg), groups.New(autoscalingapi.NewFromConfig(cfg))))
 	f.config("prepare") // whose role the cluster's access entries name
+	f.handlers["drain"] = wrap(logs, "drain", drained(groups.New(autoscalingapi.NewFromConfig(f.config("drain")))))
 	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
 }
 
@@ -133,6 +134,14 @@ func joined(cloud *stacks.Stacks, hooks *groups.Groups) boundary.Handler[events.
 			_, err = hooks.Complete(ctx, in.Lifecycle, groups.Continue)
 		}
 		return events.JoinResult{Outcome: events.JoinReady}, err
+	}
+}
+
+// drained lets any instance go: there are no pods.
+func drained(hooks *groups.Groups) boundary.Handler[events.Lifecycle, struct{}] {
+	return func(ctx context.Context, in events.Lifecycle) (struct{}, error) {
+		_, err := hooks.Complete(ctx, in, groups.Continue)
+		return struct{}{}, err
 	}
 }
 

@@ -129,6 +129,9 @@ func (in Input) whyUpdate(stack render.Stack, deployed Deployed, checksum string
 		}
 	}
 	for _, parameter := range stack.Parameters {
+		if now := deployed.Parameters[parameter.Name]; parameter.AtFirst != "" && now != parameter.Value {
+			reasons = append(reasons, status.Reason{Field: stack.Name + ".parameters." + parameter.Name, Old: now, New: parameter.Value})
+		}
 		if parameter.From == nil {
 			continue
 		}

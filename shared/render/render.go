@@ -62,7 +62,7 @@ func (r *renderer) controlPlane() error {
 	}
 	return r.stack(Stack{
 		Name: names.ControlPlane, Protected: params.Retain, Capabilities: []string{"CAPABILITY_IAM"},
-		Parameters: []Parameter{r.subnets()},
+		Parameters: []Parameter{protection(params.Retain), r.subnets()},
 	}, "control-plane.yaml.tmpl", params)
 }
 
@@ -111,6 +111,14 @@ func (r *renderer) subnets() Parameter {
 		return Parameter{Name: name, Value: strings.Join(existing.Subnets, ",")}
 	}
 	return Parameter{Name: name, From: &OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}
+}
+
+// protection of the EKS cluster against being deleted. While it is on, a creation that fails could not be taken back.
+func protection(on bool) Parameter {
+	if on {
+		return Parameter{Name: "DeletionProtection", Value: "true", AtFirst: "false"}
+	}
+	return Parameter{Name: "DeletionProtection", Value: "false"}
 }
 
 // fromControlPlane is a parameter that is called like an output of the control plane.

@@ -62,6 +62,9 @@ func TestParametersAreOutputsOfEarlierStacks(t *testing.T) {
 		require.Len(t, stack.Parameters, len(declared))
 		for _, p := range stack.Parameters {
 			require.Contains(t, declared, p.Name)
+			if p.Value != "" {
+				continue
+			}
 			require.NotNil(t, p.From)
 			require.Contains(t, outputs[p.From.Stack], p.From.Output)
 		}
@@ -103,7 +106,12 @@ func TestProtection(t *testing.T) {
 					require.NotContains(t, resource, "DeletionPolicy", id)
 				}
 			}
-			require.Equal(t, protect, at(t, resources(t, stackOf(t, out, names.ControlPlane)), "Cluster", "Properties", "DeletionProtection"))
+			// EKS deletes no protected cluster, so a creation that fails could not be taken back: protection comes after it.
+			want := Parameter{Name: "DeletionProtection", Value: fmt.Sprint(protect)}
+			if protect {
+				want.AtFirst = "false"
+			}
+			require.Contains(t, stackOf(t, out, names.ControlPlane).Parameters, want)
 		})
 	}
 }

@@ -54,6 +54,9 @@ type Parameter struct {
 	Name string `json:"name"`
 	// Value, when it is known.
 	Value string `json:"value,omitempty"`
+	// AtFirst is its value while the stack is created, if that is another: what would keep a creation that fails from being
+	// taken back.
+	AtFirst string `json:"atFirst,omitempty"`
 	// From is the output that holds the value once its stack is there.
 	From *OutputRef `json:"from,omitempty"`
 }

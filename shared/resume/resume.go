@@ -62,7 +62,8 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 		return err
 	}
 	var err error
-	if good || w.Again {
+	// How somebody else's operation ended means nothing to the step: it looks again. Its own must have succeeded.
+	if good || w.ClientRequestToken == "" && w.Again {
 		result.Error, result.Cause = "", ""
 		err = r.Steps.Succeed(ctx, w.TaskToken, result)
 	} else {

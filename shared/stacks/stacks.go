@@ -226,6 +226,9 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 
 func (s *Stacks) deleteChangeSet(ctx context.Context, stackName, name string) error {
 	_, err := s.client.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{StackName: &stackName, ChangeSetName: &name})
+	if fault.Code(err) == "InvalidChangeSetStatus" { // it is still being made
+		return &fault.Transient{Cause: fmt.Errorf("deleting change set %s of stack %s: %w", name, stackName, err)}
+	}
 	if err != nil && !absent(err) && fault.Code(err) != "ChangeSetNotFound" {
 		return fmt.Errorf("deleting change set %s of stack %s: %w", name, stackName, err)
 	}

@@ -87,6 +87,6 @@ func TestASweepBetweenTheWaiterAndTheExecution(t *testing.T) {
 		return nil
 	})
 	a.Cluster("demo", "")
-	require.Equal(t, 5, swept)
+	require.Equal(t, 6, swept, "each stack, and the control plane's protection")
 	require.NotContains(t, a.Log(), "the event of this stack was lost")
 }

@@ -5,6 +5,7 @@ package handler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
@@ -23,6 +25,7 @@ type State interface {
 	GetJSON(ctx context.Context, key string, v any) (etag string, err error)
 	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
 	PutWaiter(ctx context.Context, w store.Waiter) (store.Waiter, error)
+	DeleteWaiter(ctx context.Context, w store.Waiter) error
 }
 
 // Stacks is CloudFormation: a subset of stacks.Stacks.
@@ -56,8 +59,12 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 	if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
 		return struct{}{}, err
 	}
-	step := step{h, in, change, change.Token(p.SpecVersion, in.Fence)}
-	return struct{}{}, step.run(ctx)
+	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
+	err := s.run(ctx)
+	if err != nil {
+		err = s.recover(ctx, err)
+	}
+	return struct{}{}, err
 }
 
 // step is one call of the function.
@@ -66,9 +73,27 @@ type step struct {
 	in     events.ChangeRequest
 	change plan.Change
 	token  string
+	// waiting is who waits for the stack, once that was said.
+	waiting store.Waiter
 }
 
-func (s step) run(ctx context.Context) error {
+// recover looks whether AWS refused a call because somebody else's operation on the stack was quicker: then it is waited for.
+// Otherwise the step fails with this call, and nobody waits.
+func (s *step) recover(ctx context.Context, err error) error {
+	var decided fault.Named
+	if !errors.As(err, &decided) {
+		if now, describing := s.Stacks.Describe(ctx, s.change.StackName); describing == nil && plan.InProgress(now.Status) {
+			boundary.Log(ctx).Info("another operation was quicker", "stack", s.change.StackName, "status", now.Status, "error", err.Error())
+			return s.wait(ctx)
+		}
+	}
+	if forgetting := s.State.DeleteWaiter(ctx, s.waiting); forgetting != nil {
+		boundary.Log(ctx).Warn("a waiter stays until the sweep", "stack", s.change.StackName, "error", forgetting.Error())
+	}
+	return err
+}
+
+func (s *step) run(ctx context.Context) error {
 	now, err := s.Stacks.Describe(ctx, s.change.StackName)
 	if err != nil {
 		return err
@@ -77,7 +102,7 @@ func (s step) run(ctx context.Context) error {
 	switch {
 	case plan.InProgress(now.Status):
 		// An earlier try's operation or somebody else's: wait for it, whichever it is, and look again.
-		return s.wait(ctx, "", true)
+		return s.wait(ctx)
 	case s.change.Operation == plan.Delete:
 		if plan.Absent(now.Status) {
 			return s.done(ctx, now.Status)
@@ -104,7 +129,7 @@ func (s step) run(ctx context.Context) error {
 }
 
 // is says whether a stack is what the change wants already.
-func (s step) is(now plan.Deployed, parameters map[string]string) bool {
+func (s *step) is(now plan.Deployed, parameters map[string]string) bool {
 	for key, value := range parameters {
 		if now.Parameters[key] != value {
 			return false
@@ -114,7 +139,7 @@ func (s step) is(now plan.Deployed, parameters map[string]string) bool {
 }
 
 // parameters reads the outputs of the other stacks that this one takes.
-func (s step) parameters(ctx context.Context) (map[string]string, error) {
+func (s *step) parameters(ctx context.Context) (map[string]string, error) {
 	values, outputs := map[string]string{}, map[string]map[string]string{}
 	for _, parameter := range s.change.Parameters {
 		if parameter.From == nil {
@@ -140,12 +165,19 @@ func (s step) parameters(ctx context.Context) (map[string]string, error) {
 }
 
 // execute makes the change set, reads it, and executes it.
-func (s step) execute(ctx context.Context, now plan.Deployed, parameters map[string]string) error {
+func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[string]string) error {
 	address, err := url.JoinPath(s.TemplateBase, s.change.TemplateKey)
 	if err != nil {
 		return err
 	}
-	set, err := s.Stacks.Prepare(ctx, s.change, plan.Absent(now.Status), address, parameters, s.token)
+	creating, token, more := plan.Absent(now.Status), s.token, false
+	switch {
+	case creating:
+		more = atFirst(s.change.Parameters, parameters)
+	case s.change.Operation == plan.Create: // the second change of a stack that was just created
+		token = "then-" + token
+	}
+	set, err := s.Stacks.Prepare(ctx, s.change, creating, address, parameters, token)
 	if err != nil {
 		return err
 	}
@@ -160,14 +192,25 @@ func (s step) execute(ctx context.Context, now plan.Deployed, parameters map[str
 	if set.Empty {
 		return s.done(ctx, now.Status)
 	}
-	if _, err := s.register(ctx, s.token, false); err != nil {
+	if err := s.register(ctx, token, more); err != nil {
 		return err
 	}
-	return s.Stacks.Execute(ctx, s.change, set, s.token)
+	return s.Stacks.Execute(ctx, s.change, set, token)
+}
+
+// atFirst gives the parameters of a stack that is created their first values, and says whether there are any: then the stack
+// must change once more when it is there.
+func atFirst(parameters []render.Parameter, values map[string]string) (more bool) {
+	for _, parameter := range parameters {
+		if parameter.AtFirst != "" {
+			values[parameter.Name], more = parameter.AtFirst, true
+		}
+	}
+	return more
 }
 
 // delete deletes a stack: the change itself, or what a failed creation left in the way.
-func (s step) delete(ctx context.Context, now plan.Deployed, again bool) error {
+func (s *step) delete(ctx context.Context, now plan.Deployed, again bool) error {
 	if now.TerminationProtection {
 		if !again {
 			return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s has termination protection", s.change.StackName)}
@@ -178,38 +221,43 @@ func (s step) delete(ctx context.Context, now plan.Deployed, again bool) error {
 		}
 	}
 	token := "delete-" + s.token
-	if _, err := s.register(ctx, token, again); err != nil {
+	if err := s.register(ctx, token, again); err != nil {
 		return err
 	}
 	return s.Stacks.Delete(ctx, s.change.StackName, token)
 }
 
-// wait waits for an operation that is under way. If it ended before anybody waited, its event is past: resume at once.
-func (s step) wait(ctx context.Context, token string, again bool) error {
-	w, err := s.register(ctx, token, again)
-	if err != nil {
+// wait waits for whatever operation is under way, and looks again when it is over. If it ended before anybody waited, its event
+// is past: resume at once.
+func (s *step) wait(ctx context.Context) error {
+	if err := s.register(ctx, "", true); err != nil {
 		return err
 	}
 	now, err := s.Stacks.Describe(ctx, s.change.StackName)
 	if err != nil || plan.InProgress(now.Status) {
 		return err
 	}
-	return s.Resume.Resume(ctx, w, now.Status)
+	return s.Resume.Resume(ctx, s.waiting, now.Status)
 }
 
 // done resumes the step: there is nothing to wait for.
-func (s step) done(ctx context.Context, status string) error {
+func (s *step) done(ctx context.Context, status string) error {
 	return s.Resume.Resume(ctx, s.waiter("", false), status)
 }
 
-func (s step) waiter(token string, again bool) store.Waiter {
+func (s *step) waiter(token string, again bool) store.Waiter {
 	return store.Waiter{
 		Cluster: s.in.Cluster, Stack: s.change.Stack, StackName: s.change.StackName,
 		ClientRequestToken: token, Again: again, TaskToken: s.in.TaskToken,
 	}
 }
 
-// register says who waits for the stack, before anything happens that could be waited for.
-func (s step) register(ctx context.Context, token string, again bool) (store.Waiter, error) {
-	return s.State.PutWaiter(ctx, s.waiter(token, again))
+// register says who waits for the stack, before anything happens that could be waited for. A holder that lost its lease on the way
+// here neither takes the stack from the new one's step nor changes it.
+func (s *step) register(ctx context.Context, token string, again bool) (err error) {
+	if err := s.State.CheckLease(ctx, s.in.Cluster, s.in.Execution, s.in.Fence); err != nil {
+		return err
+	}
+	s.waiting, err = s.State.PutWaiter(ctx, s.waiter(token, again))
+	return err
 }

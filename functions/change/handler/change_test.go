@@ -1,0 +1,311 @@
+package handler_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// failing fails what a resource of one kind is about to go through, in stacks whose name ends so.
+func failing(a *harness.Account, step, kind, stack string, err error) {
+	a.OnResource(func(s string, r resource.Request) error {
+		if s == step && r.Type == kind && strings.HasSuffix(r.StackName, stack) {
+			return err
+		}
+		return nil
+	})
+}
+
+var errQuota = &wire.Error{Code: "AddressLimitExceeded", Message: "The maximum number of addresses has been reached.", Status: 400}
+
+// clean says that nothing is left behind: no waiter, no lease, no stack in review.
+func clean(t *testing.T, a *harness.Account, cluster string) {
+	t.Helper()
+	waiters, err := a.State().List(t.Context(), names.Waiters)
+	require.NoError(t, err)
+	require.Empty(t, waiters)
+	lease, err := a.State().Lease(t.Context(), cluster)
+	require.NoError(t, err)
+	require.Empty(t, lease.Execution)
+	require.NotContains(t, a.Stacks(cluster), "REVIEW_IN_PROGRESS")
+}
+
+// statuses are the statuses that a stack went through, oldest first, told by every stack of that name there ever was.
+func statuses(t *testing.T, a *harness.Account, stack string) []string {
+	t.Helper()
+	all, err := a.CloudFormation.ListStacks(t.Context(), a.Admin(), &cloudformation.ListStacksInput{})
+	require.NoError(t, err)
+	var found []string
+	for _, summary := range all.StackSummaries {
+		if summary.StackName != stack {
+			continue
+		}
+		var one []string
+		events, err := a.CloudFormation.DescribeStackEvents(t.Context(), a.Admin(), &cloudformation.StackPageInput{StackName: summary.StackId})
+		require.NoError(t, err)
+		for _, event := range events.StackEvents {
+			if event.PhysicalResourceId == summary.StackId {
+				one = append([]string{event.ResourceStatus}, one...)
+			}
+		}
+		found = append(one, found...)
+	}
+	return found
+}
+
+func TestAStackThatCannotBeCreated(t *testing.T) {
+	a := harness.Start(t)
+	failing(a, "create", "AWS::EC2::EIP", "network", errQuota)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Failed, s.Phase)
+	require.Equal(t, "StackFailed", s.Condition(status.Converged).Reason)
+	require.Contains(t, s.Message, "stack drover-demo-network is ROLLBACK_COMPLETE: NatAddress")
+	require.Contains(t, s.Message, errQuota.Message)
+	network := s.Stacks[0]
+	require.Contains(t, network.Resource, "NatAddress")
+	require.Contains(t, network.Reason, errQuota.Message)
+	require.Equal(t, map[string]string{"network": "ROLLBACK_COMPLETE"}, a.Stacks("demo"))
+	require.Contains(t, a.Notices()[0], errQuota.Message)
+	clean(t, a, "demo")
+
+	// The next spec starts over from there.
+	a.OnResource(nil)
+	a.Cluster("demo", "  tags: {try: two}\n")
+	require.Equal(t, []string{
+		"REVIEW_IN_PROGRESS", "CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_COMPLETE",
+		"REVIEW_IN_PROGRESS", "CREATE_IN_PROGRESS", "CREATE_COMPLETE",
+	}, statuses(t, a, "drover-demo-network"))
+	require.Empty(t, a.Status("demo").Stacks[0].Reason)
+	clean(t, a, "demo")
+}
+
+func TestAnUpdateThatIsRolledBackIsAFailure(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	failing(a, "create", "AWS::EKS::AccessEntry", "control-plane", &wire.Error{Code: "InvalidParameterException", Message: "no such principal", Status: 400})
+	more := "  controlPlane:\n    access:\n      - {principalARN: \"arn:aws:iam::111122223333:role/nobody\", groups: [x]}\n"
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", more))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Failed, s.Phase)
+	require.Contains(t, s.Message, "drover-demo-control-plane is UPDATE_ROLLBACK_COMPLETE: Access")
+	require.Contains(t, s.Message, "no such principal")
+	clean(t, a, "demo")
+	// Taking the change back heals it.
+	a.OnResource(nil)
+	a.Cluster("demo", "")
+	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["control-plane"])
+}
+
+func TestAFailedPoolHoldsUpNoOther(t *testing.T) {
+	a := harness.Start(t)
+	failing(a, "create", "AWS::AutoScaling::AutoScalingGroup", "pool-a", errQuota)
+	a.Upload("releases/r1.yaml", harness.Release())
+	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 2}\n", 1)
+	a.Upload("clusters/demo.yaml", two)
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Failed, s.Phase)
+	require.Contains(t, s.Message, "drover-demo-pool-a is ROLLBACK_COMPLETE: Group: ")
+	require.NotContains(t, s.Message, "pool-b")
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-b"])
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["addons-on-nodes"])
+	a.OnResource(nil)
+	// By hand, for the same spec, is enough.
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase)
+	require.Equal(t, []string{"REVIEW_IN_PROGRESS", "CREATE_IN_PROGRESS", "CREATE_COMPLETE"}, statuses(t, a, "drover-demo-pool-b"))
+	clean(t, a, "demo")
+}
+
+// A stack that cannot be created and then cannot even be deleted is told about, once, and not tried for ever.
+func TestAFailedCreationThatCannotBeRemoved(t *testing.T) {
+	a := harness.Start(t)
+	a.OnResource(func(step string, r resource.Request) error {
+		switch {
+		case r.Type == "AWS::EC2::NatGateway" && step == "create":
+			return errQuota
+		case r.Type == "AWS::EC2::Subnet" && step == "delete":
+			return &wire.Error{Code: "DependencyViolation", Message: "somebody else's interface is in it", Status: 400}
+		}
+		return nil
+	})
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: false\n"))
+	a.Settle()
+	require.Contains(t, a.Status("demo").Message, "is ROLLBACK_FAILED: NatGateway")
+	require.Contains(t, a.Status("demo").Message, errQuota.Message, "the first cause, not its consequence")
+	a.Converge("demo")
+	a.Settle()
+	require.Contains(t, a.Status("demo").Message, "is DELETE_FAILED")
+	require.Contains(t, a.Status("demo").Message, "somebody else's interface is in it")
+	a.OnResource(nil)
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	clean(t, a, "demo")
+}
+
+// With deletion protection a control plane whose creation fails late must still make way for the next try: EKS refuses to
+// delete a cluster that is protected.
+func TestAProtectedControlPlaneWhoseCreationFailsLate(t *testing.T) {
+	a := harness.Start(t)
+	failing(a, "create", "AWS::IAM::OIDCProvider", "control-plane", errQuota)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: true\n"))
+	a.Settle()
+	require.Contains(t, a.Status("demo").Message, "is ROLLBACK_COMPLETE: OidcProvider")
+	clean(t, a, "demo")
+	a.OnResource(nil)
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	require.True(t, a.Protected("drover-demo"), "of the cluster that is there")
+	clean(t, a, "demo")
+}
+
+func TestProtectionIsOnAsSoonAsAClusterIsThere(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "  deletionProtection: true\n")
+	require.True(t, a.Protected("drover-demo"))
+	require.Equal(t, []string{
+		"REVIEW_IN_PROGRESS", "CREATE_IN_PROGRESS", "CREATE_COMPLETE",
+		"UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_COMPLETE",
+	}, statuses(t, a, "drover-demo-control-plane"))
+	for _, stack := range a.CloudFormation.Stacks() {
+		held := strings.HasSuffix(stack.StackName, "network") || strings.HasSuffix(stack.StackName, "control-plane")
+		require.Equal(t, held, stack.EnableTerminationProtection, stack.StackName)
+	}
+	a.Cluster("demo", "  deletionProtection: false\n")
+	require.False(t, a.Protected("drover-demo"))
+	for _, stack := range a.CloudFormation.Stacks() {
+		require.False(t, stack.EnableTerminationProtection, stack.StackName)
+	}
+	a.Cluster("demo", "  deletionProtection: true\n")
+	require.True(t, a.Protected("drover-demo"))
+}
+
+func TestProtectionComesLaterWhenAnExecutionEndedBeforeIt(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == "aws.cloudformation" && strings.Contains(string(e.Detail), "control-plane") {
+			return harness.Lost
+		}
+		return harness.Delivered
+	})
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: true\n"))
+	a.Until("it is there", func() bool { return a.Idle() && a.Stacks("demo")["control-plane"] == "CREATE_COMPLETE" })
+	require.False(t, a.Protected("drover-demo"))
+	a.States.StopAll("Aborted", "by a person")
+	a.Settle()
+	a.Events.Decide(nil)
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	require.True(t, a.Protected("drover-demo"))
+}
+
+// Whoever updates a stack of ours beside drover is waited for, whenever they begin.
+func TestSomebodyElsesUpdateIsWaitedFor(t *testing.T) {
+	moments := map[string]struct{ action, suffix string }{
+		"before the stack is looked at":              {"CreateChangeSet", ""},
+		"while the change set is made":               {"DescribeChangeSet", ""},
+		"just before the change set is executed":     {"ExecuteChangeSet", ""},
+		"before drover has looked at anything":       {"GetObject", "leases/demo.json"},
+		"just before the waiting step is made known": {"PutObject", "waiters/drover-demo-network.json"},
+	}
+	for name, moment := range moments {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Cluster("demo", "")
+			resting := make(chan struct{})
+			rest := sync.OnceFunc(func() { close(resting) })
+			t.Cleanup(rest)
+			a.OnResource(func(step string, r resource.Request) error {
+				if r.Tags["by"] == "somebody else" {
+					<-resting
+				}
+				return nil
+			})
+			var once sync.Once
+			a.OnCall(func(call endpoint.Call) error {
+				if harness.CalledBy(call) == "change" && call.Action == moment.action && strings.HasSuffix(call.Resource, moment.suffix) {
+					once.Do(func() { updateBesides(t, a, "drover-demo-network") })
+				}
+				return nil
+			})
+			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
+			a.Until("drover waits", func() bool {
+				_, err := a.State().Waiter(t.Context(), "drover-demo-network")
+				return err == nil && a.Running() == 0
+			})
+			require.Equal(t, "UPDATE_IN_PROGRESS", a.Stacks("demo")["network"])
+			rest()
+			a.Settle()
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.Equal(t, "b", tagsOf(a, "drover-demo-network")["team"])
+			clean(t, a, "demo")
+		})
+	}
+}
+
+func tagsOf(a *harness.Account, stackName string) map[string]string {
+	tags := map[string]string{}
+	for _, stack := range a.CloudFormation.Stacks() {
+		if stack.StackName == stackName {
+			for _, tag := range stack.Tags {
+				tags[tag.Key] = tag.Value
+			}
+		}
+	}
+	return tags
+}
+
+// updateBesides is a person's own update of a stack: a tag.
+func updateBesides(t *testing.T, a *harness.Account, stackName string) {
+	for _, stack := range a.CloudFormation.Stacks() {
+		if stack.StackName != stackName {
+			continue
+		}
+		_, err := a.CloudFormation.UpdateStack(t.Context(), a.Admin(), &cloudformation.UpdateStackInput{
+			StackName: stackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"},
+			Parameters: previous(stack.Parameters), Tags: append(stack.Tags, cloudformation.Tag{Key: "by", Value: "somebody else"}),
+			ClientRequestToken: "besides",
+		})
+		require.NoError(t, err)
+	}
+}
+
+func previous(parameters []cloudformation.Parameter) []cloudformation.Parameter {
+	for i := range parameters {
+		parameters[i] = cloudformation.Parameter{ParameterKey: parameters[i].ParameterKey, UsePreviousValue: true}
+	}
+	return parameters
+}
+
+func TestAPoolThatIsLeftOutIsRemoved(t *testing.T) {
+	a := harness.Start(t)
+	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 2}\n", 1)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", two)
+	a.Settle()
+	require.Contains(t, a.Stacks("demo"), "pool-b")
+	a.Cluster("demo", "")
+	require.NotContains(t, a.Stacks("demo"), "pool-b")
+	clean(t, a, "demo")
+}
