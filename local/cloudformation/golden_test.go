@@ -114,7 +114,11 @@ func live(t *testing.T, a *account, body []byte) {
 	var parameters []Parameter
 	for name, declared := range parsed.Parameters {
 		if declared.Default == nil {
-			parameters = append(parameters, Parameter{ParameterKey: name, ParameterValue: "a-" + name})
+			value := "a-" + name
+			if len(declared.AllowedValues) > 0 {
+				value = declared.AllowedValues[0]
+			}
+			parameters = append(parameters, Parameter{ParameterKey: name, ParameterValue: value})
 		}
 	}
 	const location = "https://b.s3.eu-west-1.amazonaws.com/k"
