@@ -60,7 +60,11 @@ func printPlan(w io.Writer, p plan.Plan) {
 		fmt.Fprintf(w, "%s: no changes\n", p.Cluster)
 		return
 	}
-	fmt.Fprintf(w, "%s: %d stacks would change, in this order:\n", p.Cluster, len(p.Changes))
+	if len(p.Changes) == 1 {
+		fmt.Fprintf(w, "%s: 1 stack would change:\n", p.Cluster)
+	} else {
+		fmt.Fprintf(w, "%s: %d stacks would change, in this order:\n", p.Cluster, len(p.Changes))
+	}
 	for _, change := range p.Changes {
 		fmt.Fprintf(w, "\n%s %s\n", change.Operation, change.StackName)
 		for _, reason := range change.Reasons {

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/status"
+)
+
+// The way of a person with a new cluster: each command in its turn, against one account.
+func TestACluster(t *testing.T) {
+	needAccount(t)
+	const demo = "examples/clusters/demo.yaml"
+	ok := func(t *testing.T, arguments ...string) string {
+		t.Helper()
+		r := drover(t, arguments...)
+		require.Equal(t, 0, r.code, "%s\n%s", r.stdout, r.stderr)
+		require.Empty(t, r.stderr)
+		return r.stdout
+	}
+	fails := func(t *testing.T, arguments ...string) string {
+		t.Helper()
+		r := drover(t, arguments...)
+		require.Equal(t, 1, r.code, r.stdout)
+		require.True(t, strings.HasPrefix(r.stderr, "drover: "), r.stderr)
+		return r.stderr
+	}
+
+	t.Run("nothing is known at first", func(t *testing.T) {
+		require.Regexp(t, `^NAME +PHASE`, ok(t, "status"))
+		require.JSONEq(t, "[]", ok(t, "status", "-o", "json"))
+		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known here: upload its spec with drover apply")
+		require.Contains(t, fails(t, "status", "-o", "yaml"), "must be json")
+		require.Contains(t, fails(t, "status", "--watch"), "give its NAME")
+	})
+	t.Run("diff wants the release", func(t *testing.T) {
+		message := fails(t, "diff", demo)
+		require.Contains(t, message, "ReleaseUnusable")
+		require.Contains(t, message, "1.36-1")
+	})
+	t.Run("a bad spec is not uploaded", func(t *testing.T) {
+		require.Contains(t, fails(t, "apply", write(t, "demo.yaml", "kind: Cluster")), "demo.yaml:1")
+		require.Contains(t, fails(t, "status", "demo"), "no cluster demo")
+	})
+	t.Run("apply without its release ends", func(t *testing.T) {
+		r := drover(t, "apply", demo, "--watch")
+		require.Equal(t, 1, r.code)
+		require.Contains(t, r.stderr, "releases/1.36-1.yaml")
+	})
+	t.Run("a release is uploaded", func(t *testing.T) {
+		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml"), "uploaded release 1.36-1")
+	})
+	t.Run("diff says what would be made, in order", func(t *testing.T) {
+		out := ok(t, "diff", demo)
+		require.Contains(t, out, "6 stacks would change")
+		require.Less(t, strings.Index(out, "Create drover-demo-network"), strings.Index(out, "Create drover-demo-control-plane"))
+		require.Less(t, strings.Index(out, "Create drover-demo-control-plane"), strings.Index(out, "Create drover-demo-pool-workers"))
+	})
+	t.Run("apply --watch shows what happens and ends when the cluster is Ready", func(t *testing.T) {
+		out := ok(t, "apply", demo, "--watch")
+		require.Contains(t, out, "uploaded "+demo+" to s3://drover-specs-000000000000-us-east-1/clusters/demo.yaml")
+		for _, line := range []string{"will create network", "stack control-plane is CREATE_COMPLETE", "demo is Ready"} {
+			require.Contains(t, out, line)
+		}
+		require.NotContains(t, out, "\x1b", "no terminal, no control sequences")
+	})
+	t.Run("status", func(t *testing.T) {
+		require.Regexp(t, `(?m)^demo +Ready +1\.36 +1\.36-1 `, ok(t, "status"))
+		out := ok(t, "status", "demo")
+		for _, line := range []string{"demo is Ready: ", "Kubernetes 1.36, release 1.36-1, templates v1, spec version ", "endpoint https://", "UpToDate", "pool-spot"} {
+			require.Contains(t, out, line)
+		}
+		var one status.Cluster
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "status", "demo", "-o", "json")), &one))
+		require.Equal(t, status.Ready, one.Status.Phase)
+		require.Len(t, one.Status.Stacks, 6)
+		var all []status.Cluster
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "status", "-o", "json")), &all))
+		require.Equal(t, []status.Cluster{one}, all)
+		require.Contains(t, ok(t, "status", "demo", "--watch"), "demo is Ready")
+	})
+	t.Run("diff of what is there", func(t *testing.T) {
+		mark := cloud.Calls.Mark()
+		require.Equal(t, "demo: no changes\n", ok(t, "diff", demo))
+		changed := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "maxSize: 4", "maxSize: 5"))
+		out := ok(t, "diff", changed)
+		require.Contains(t, out, "1 stack would change:")
+		require.Contains(t, out, "Update drover-demo-pool-workers")
+		require.Contains(t, out, "maxSize: 4 → 5")
+		refused := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
+		require.Contains(t, fails(t, "diff", refused), "a VPC's CIDR cannot change")
+		for _, call := range cloud.Calls.Since(mark) {
+			require.False(t, call.Mutating, "diff called %s %s", call.Service, call.Action)
+		}
+	})
+	t.Run("apply --watch ends when a change is refused", func(t *testing.T) {
+		refused := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
+		r := drover(t, "apply", refused, "--watch")
+		require.Equal(t, 1, r.code)
+		require.Contains(t, r.stderr, "demo is Stopped: spec.network.cidr")
+		require.Contains(t, fails(t, "status", "demo", "--watch"), "demo is Stopped")
+	})
+	t.Run("apply without --watch says how to go on", func(t *testing.T) {
+		require.Contains(t, ok(t, "apply", demo), "follow it: drover status demo --watch")
+		require.Contains(t, ok(t, "apply", demo, "--watch"), "demo is Ready")
+	})
+}

@@ -1,0 +1,143 @@
+package account
+
+// The ordinary aws command, new or old, against the endpoint.
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/names"
+)
+
+func TestAWSCommand(t *testing.T) {
+	if _, err := exec.LookPath("aws"); err != nil {
+		t.Skip("there is no aws command on PATH: apt-get install awscli")
+	}
+	const name = "console"
+	spec := text(t, specOf(name, pool("one", 1)))
+	file := filepath.Join(t.TempDir(), name+".yaml")
+	require.NoError(t, os.WriteFile(file, []byte(spec), 0o600))
+	specs, machine := names.SpecsBucket(ID, "us-east-1"), "arn:aws:states:us-east-1:"+ID+":stateMachine:drover-converge"
+	topic, queue := "arn:aws:sns:us-east-1:"+ID+":drover-notices", cloud.URL()+"/"+ID+"/drover-dead-letters"
+	group := names.Group(name, "one")
+
+	require.Contains(t, run(t, "s3", "cp", file, "s3://"+specs+"/clusters/"), "upload: ")
+	object, err := cloud.specs.Get(t.Context(), names.ClusterSpec(name), 1<<20)
+	require.NoError(t, err)
+	cloud.ready(t, name, object.Version)
+
+	execution := find(t, run(t, "stepfunctions", "start-execution", "--state-machine-arn", machine, "--input", `{"cluster":"`+name+`"}`), "executionArn")
+	cloud.settle(t)
+	// What a command says must hold these words.
+	tests := map[string]struct {
+		command string
+		want    []string
+	}{
+		"s3 ls":                  {"s3 ls", []string{specs}},
+		"s3 ls of a bucket":      {"s3 ls s3://" + specs + " --recursive", []string{"clusters/console.yaml"}},
+		"s3 cp to stdout":        {"s3 cp s3://" + specs + "/clusters/console.yaml -", []string{"name: console"}},
+		"s3api":                  {"s3api list-object-versions --bucket " + specs + " --prefix clusters/console", []string{"VersionId"}},
+		"s3api head":             {"s3api head-object --bucket " + specs + " --key clusters/console.yaml", []string{"ETag"}},
+		"state machines":         {"stepfunctions list-state-machines", []string{machine, "drover-join-node"}},
+		"a state machine":        {"stepfunctions describe-state-machine --state-machine-arn " + machine, []string{"JSONata"}},
+		"executions":             {"stepfunctions list-executions --state-machine-arn " + machine, []string{"SUCCEEDED"}},
+		"an execution":           {"stepfunctions describe-execution --execution-arn " + execution, []string{`"SUCCEEDED"`, "what its spec says"}},
+		"an execution's history": {"stepfunctions get-execution-history --execution-arn " + execution, []string{"TaskStateEntered", "ExecutionSucceeded"}},
+		"stacks":                 {"cloudformation describe-stacks", []string{"drover-console-network", "CREATE_COMPLETE"}},
+		"a stack":                {"cloudformation describe-stacks --stack-name drover-console-control-plane", []string{"ClusterEndpoint"}},
+		"stacks by status":       {"cloudformation list-stacks --stack-status-filter CREATE_COMPLETE", []string{"drover-console-pool-one"}},
+		"a stack's events":       {"cloudformation describe-stack-events --stack-name drover-console-network", []string{"AWS::EC2::VPC"}},
+		"a stack's resources":    {"cloudformation list-stack-resources --stack-name " + group, []string{"AWS::AutoScaling::AutoScalingGroup"}},
+		"a stack's template":     {"cloudformation get-template --stack-name " + group, []string{"AutoScalingRollingUpdate"}},
+		"clusters":               {"eks list-clusters", []string{"drover-console"}},
+		"a cluster":              {"eks describe-cluster --name drover-console", []string{"ACTIVE", "certificateAuthority"}},
+		"a cluster's token":      {"eks get-token --cluster-name drover-console", []string{"k8s-aws-v1."}},
+		"a cluster's add-ons":    {"eks list-addons --cluster-name drover-console", []string{"coredns"}},
+		"groups":                 {"autoscaling describe-auto-scaling-groups --auto-scaling-group-names " + group, []string{"InService", "MixedInstancesPolicy"}},
+		"hooks":                  {"autoscaling describe-lifecycle-hooks --auto-scaling-group-name " + group, []string{"autoscaling:EC2_INSTANCE_LAUNCHING"}},
+		"activities":             {"autoscaling describe-scaling-activities --auto-scaling-group-name " + group, []string{"Successful"}},
+		"instances":              {"ec2 describe-instances --filters Name=tag:drover:cluster,Values=console", []string{"m7i.large", "running"}},
+		"VPCs":                   {"ec2 describe-vpcs", []string{"10.7.0.0/16"}},
+		"subnets":                {"ec2 describe-subnets --filters Name=availability-zone,Values=us-east-1b", []string{"us-east-1b"}},
+		"launch templates":       {"ec2 describe-launch-templates", []string{"LatestVersionNumber"}},
+		"log groups":             {"logs describe-log-groups --log-group-name-prefix /aws/lambda/drover-", []string{"/aws/lambda/drover-plan"}},
+		"log streams":            {"logs describe-log-streams --log-group-name /aws/lambda/drover-plan", []string{"logStreamName"}},
+		"log events":             {"logs filter-log-events --log-group-name /aws/lambda/drover-admit --filter-pattern accepted", []string{`\"cluster\":\"console\"`}},
+		"logs as they come":      {"logs tail /aws/lambda/drover-admit --since 5m", []string{"accepted"}},
+		"rules":                  {"events list-rules", []string{"drover-spec-changed", "ENABLED"}},
+		"targets":                {"events list-targets-by-rule --rule drover-stack-done", []string{"drover-stackevent"}},
+		"schedules":              {"scheduler list-schedules", []string{"drover-sweep"}},
+		"a schedule":             {"scheduler get-schedule --group-name drover --name drover-sweep", []string{"rate(5 minutes)"}},
+		"functions":              {"lambda list-functions", []string{"drover-plan", "provided.al2023"}},
+		"a function":             {"lambda get-function --function-name drover-plan", []string{"DROVER_STATE_BUCKET"}},
+		"a function that is run": {"lambda invoke --function-name drover-sweep --cli-binary-format raw-in-base64-out --payload {} " + os.DevNull, []string{`"StatusCode": 200`}},
+		"queues":                 {"sqs list-queues", []string{"drover-dead-letters"}},
+		"a queue":                {"sqs get-queue-attributes --attribute-names All --queue-url " + queue, []string{"ApproximateNumberOfMessages"}},
+		"a message that is sent": {"sqs send-message --message-body hello --queue-url " + queue, []string{"MessageId"}},
+		"messages":               {"sqs receive-message --queue-url " + queue, nil},
+		"topics":                 {"sns list-topics", []string{topic}},
+		"a topic":                {"sns get-topic-attributes --topic-arn " + topic, []string{"Policy"}},
+		"a notice":               {"sns publish --message hello --topic-arn " + topic, []string{"MessageId"}},
+		"parameters":             {"ssm get-parameter --name /aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id", []string{"ami-d390dc44800d0e650"}},
+		"who one is":             {"sts get-caller-identity", []string{ID, "user/admin"}},
+		"a role":                 {"iam get-role --role-name drover-us-east-1-plan", []string{"AssumeRolePolicyDocument"}},
+		"a role's policies":      {"iam list-role-policies --role-name drover-us-east-1-plan", []string{"PolicyNames"}},
+		"alarms":                 {"cloudwatch describe-alarms --alarm-names drover-converge-failed", []string{"StateValue"}},
+		"metrics":                {"cloudwatch list-metrics --namespace AWS/States", []string{"ExecutionsSucceeded"}},
+		"a metric":               {"cloudwatch get-metric-statistics --namespace AWS/Lambda --metric-name Invocations --dimensions Name=FunctionName,Value=drover-plan --start-time 2026-01-01T00:00:00Z --end-time 2099-01-01T00:00:00Z --period 86400000 --statistics Sum", []string{"Sum"}},
+		"dashboards":             {"cloudwatch list-dashboards", []string{"drover"}},
+		"keys":                   {"kms list-aliases", []string{"alias/"}},
+		"what carries a tag":     {"resourcegroupstaggingapi get-resources --tag-filters Key=drover:cluster,Values=console --resource-type-filters cloudformation:stack", []string{"stack/drover-console-network"}},
+	}
+	t.Run("reads and writes", func(t *testing.T) {
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				out := run(t, strings.Fields(test.command)...)
+				for _, want := range test.want {
+					require.Contains(t, out, want)
+				}
+			})
+		}
+	})
+	t.Run("what is unknown is an error that names it", func(t *testing.T) {
+		out, err := command(t, "sns", "list-platform-applications").CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(out), "ListPlatformApplications")
+		require.Contains(t, string(out), "UnsupportedByLocalAccount")
+	})
+}
+
+// command is the aws command of the person at the console. The endpoint is given as old ones need it.
+func command(t *testing.T, arguments ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "aws", append([]string{"--endpoint-url", cloud.URL(), "--output", "json", "--no-cli-pager"}, arguments...)...)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "AWS_EC2_METADATA_DISABLED=true")
+	for key, value := range cloud.Environment() {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	return cmd
+}
+
+func run(t *testing.T, arguments ...string) string {
+	t.Helper()
+	out, err := command(t, arguments...).CombinedOutput()
+	require.NoError(t, err, "aws %s\n%s", strings.Join(arguments, " "), out)
+	return string(out)
+}
+
+// find is a member of a JSON object.
+func find(t *testing.T, body, key string) string {
+	t.Helper()
+	var values map[string]any
+	require.NoError(t, json.Unmarshal([]byte(body), &values), body)
+	require.Contains(t, values, key)
+	return fmt.Sprint(values[key])
+}
