@@ -1,5 +1,7 @@
 package events
 
+import "github.com/drover-run/drover/shared/drain"
+
 // Lifecycle is the detail of Auto Scaling's "EC2 Instance-launch Lifecycle Action" and "…-terminate …", and the input
 // of the join-node machine.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-event-reference.html
@@ -20,4 +22,6 @@ type Lifecycle struct {
 type Pool struct {
 	Cluster string `json:"cluster"`
 	Pool    string `json:"pool"`
+	// Drain is how the pool's nodes are drained, in the terminate hook.
+	Drain *drain.Policy `json:"drain,omitempty"`
 }

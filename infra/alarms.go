@@ -11,6 +11,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/drover-run/drover/shared/metrics"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -47,6 +48,7 @@ func newAlarms(scope constructs.Construct, f functions, m machines, n notices) {
 func alarmTable(f functions, m machines, n notices) []alarm {
 	const (
 		converge = "A cluster did not converge. Its status says why: drover status"
+		drain    = "A node was not drained: its pods ended with it, or it waits for them too long. The execution says why"
 		join     = "An instance did not become a node. Auto Scaling replaces it; the execution says why"
 	)
 	out := []alarm{
@@ -56,6 +58,9 @@ func alarmTable(f functions, m machines, n notices) []alarm {
 		{"join-node-failed", join, m.joinNode.MetricFailed(over(period))},
 		{"join-node-timed-out", join, m.joinNode.MetricTimedOut(over(period))},
 		{"join-node-aborted", join, m.joinNode.MetricAborted(over(period))},
+		{"drain-node-failed", drain, m.drainNode.MetricFailed(over(period))},
+		{"drain-node-timed-out", drain, m.drainNode.MetricTimedOut(over(period))},
+		{"drain-node-aborted", drain, m.drainNode.MetricAborted(over(period))},
 		{
 			"dead-letters", "An event could not be delivered or handled. The sweep makes up for most; the message says which it was",
 			n.deadLetters.MetricApproximateNumberOfMessagesVisible(&awscloudwatch.MetricOptions{
@@ -97,12 +102,21 @@ func newDashboard(scope constructs.Construct, f functions, m machines, n notices
 		DashboardName: jsii.String("drover"),
 		Widgets: &[]*[]awscloudwatch.IWidget{
 			{graph("Converging clusters", executions(m.converge)...), graph("Joining nodes", executions(m.joinNode)...)},
+			{graph("Draining nodes", executions(m.drainNode)...), graph("Pods deleted against their budgets", podsForced())},
 			{graph("Errors of functions", each("Errors", "Sum")...), graph("Duration of functions (p95, ms)", each("Duration", "p95")...)},
 			{
 				graph("Throttled functions", each("Throttles", "Sum")...),
 				graph("Dead letters", n.deadLetters.MetricApproximateNumberOfMessagesVisible(over(period))),
 			},
 		},
+	})
+}
+
+// podsForced counts what the drain function reports, over all clusters.
+func podsForced() awscloudwatch.IMetric {
+	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+		Expression: jsii.String("SUM(SEARCH('{" + metrics.Namespace + ",cluster} MetricName=\"PodsForced\"', 'Sum', 300))"),
+		Label:      jsii.String("pods"), Period: minutes(period), UsingMetrics: &map[string]awscloudwatch.IMetric{},
 	})
 }
 

@@ -7,8 +7,10 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsscheduler"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
@@ -51,6 +53,12 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 		},
 	}, toFunction(f["stackevent"], n))
 
+	starter := newRole(scope, "InstanceLaunchedRole", roleProps{
+		step:        "events",
+		service:     "events.amazonaws.com",
+		description: "drover: starts join-node and drain-node for instances that come and go",
+		grants:      []grant{{actions: []string{"states:StartExecution"}, on: []string{joinARN, drainARN}}},
+	})
 	newRule(scope, "InstanceLaunched", "A pool's instance waits to become a node", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.autoscaling"),
 		DetailType: jsii.Strings("EC2 Instance-launch Lifecycle Action"),
@@ -59,18 +67,21 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 			// An instance that goes to a warm pool is no node yet.
 			"Destination": []any{"AutoScalingGroup"},
 		},
-	}, awseventstargets.NewSfnStateMachine(m.joinNode, &awseventstargets.SfnStateMachineProps{
-		Input: awsevents.RuleTargetInput_FromEventPath(jsii.String("$.detail")),
-		Role: newRole(scope, "InstanceLaunchedRole", roleProps{
-			step:        "events",
-			service:     "events.amazonaws.com",
-			description: "drover: starts join-node for launched instances",
-			grants:      []grant{{actions: []string{"states:StartExecution"}, on: []string{joinARN}}},
-		}),
-		DeadLetterQueue: n.deadLetters,
-		MaxEventAge:     maxEventAge(),
-		RetryAttempts:   jsii.Number(deliveryAttempts),
-	}))
+	}, toMachine(m.joinNode, starter, n))
+	newRule(scope, "InstanceTerminating", "A pool's instance waits to be drained", &awsevents.EventPattern{
+		Source:     jsii.Strings("aws.autoscaling"),
+		DetailType: jsii.Strings("EC2 Instance-terminate Lifecycle Action"),
+		Detail: &map[string]any{
+			"AutoScalingGroupName": []any{map[string]any{"prefix": names.Prefix}},
+			// One that returns to a warm pool does not end.
+			"Destination": []any{"EC2"},
+		},
+	}, toMachine(m.drainNode, starter, n))
+	// These tell of every instance of the account; only their groups say whose they are, and that the function finds out.
+	newRule(scope, "SpotInstanceEnding", "EC2 takes a spot instance back, or is about to", &awsevents.EventPattern{
+		Source:     jsii.Strings("aws.ec2"),
+		DetailType: jsii.Strings("EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"),
+	}, toMachine(m.drainNode, starter, n))
 
 	newSweep(scope, f, n)
 }
@@ -81,6 +92,17 @@ func newRule(scope constructs.Construct, id, description string, pattern *awseve
 		Description:  jsii.String(description),
 		EventPattern: pattern,
 		Targets:      &[]awsevents.IRuleTarget{target},
+	})
+}
+
+// toMachine starts an execution on an event's detail.
+func toMachine(machine awsstepfunctions.IStateMachine, role awsiam.IRole, n notices) awsevents.IRuleTarget {
+	return awseventstargets.NewSfnStateMachine(machine, &awseventstargets.SfnStateMachineProps{
+		Input:           awsevents.RuleTargetInput_FromEventPath(jsii.String("$.detail")),
+		Role:            role,
+		DeadLetterQueue: n.deadLetters,
+		MaxEventAge:     maxEventAge(),
+		RetryAttempts:   jsii.Number(deliveryAttempts),
 	})
 }
 

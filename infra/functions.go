@@ -61,6 +61,10 @@ var functionTable = []function{
 		timeout: 90, memory: 256,
 	},
 	{
+		step: "drain", description: "Takes the pods off a node as their disruption budgets allow and completes its terminate hook",
+		timeout: 90, memory: 512,
+	},
+	{
 		step: "report", description: "Writes a cluster's status, gives its lease back and notifies",
 		timeout: 30, memory: 256,
 		env: map[string]string{"DROVER_TOPIC_ARN": noticesARN},

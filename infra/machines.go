@@ -1,6 +1,6 @@
 package main
 
-// What both state machines have in common: JSONata, logging of errors, tracing, the retry policy and how a function is called.
+// What all state machines have in common: JSONata, logging of errors, tracing, the retry policy and how a function is called.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -15,7 +15,7 @@ import (
 
 // machines are the state machines of the cell.
 type machines struct {
-	converge, joinNode awsstepfunctions.StateMachine
+	converge, joinNode, drainNode awsstepfunctions.StateMachine
 }
 
 func newMachines(scope constructs.Construct, f functions) machines {
@@ -35,6 +35,15 @@ func newMachines(scope constructs.Construct, f functions) machines {
 			timeout:    minutes(30),
 			definition: joinNodeDefinition(scope, f),
 			grants:     joinNodeGrants,
+		}),
+		drainNode: newMachine(scope, "DrainNode", machineProps{
+			name:    drainMachine,
+			step:    "drain-node",
+			comment: "Drains one node. Input: the detail of a terminate hook's, spot or rebalance event, or {\"cluster\": \"<name>\", \"node\": \"<name>\"}, or with \"instance\" instead of \"node\".",
+			// A hook ends after 48 hours whatever anybody does.
+			timeout:    awscdk.Duration_Hours(jsii.Number(49)),
+			definition: drainNodeDefinition(scope, f),
+			grants:     drainNodeGrants,
 		}),
 	}
 }

@@ -24,6 +24,7 @@ import (
 var machineGoldens = map[string]string{
 	convergeMachine: "converge",
 	joinMachine:     "join-node",
+	drainMachine:    "drain-node",
 }
 
 // aslState of a machine, as far as the tests look at it.
@@ -156,7 +157,7 @@ func TestRetries(t *testing.T) {
 			require.Equal(t, "FULL", r.JitterStrategy, name)
 			require.Positive(t, r.MaxDelaySeconds, name)
 			require.Positive(t, r.MaxAttempts, name)
-			if name == "Abandon the instance" {
+			if name == "Abandon the instance" || name == "Let the instance go" {
 				// The last chance to end a hook. The call is AWS's own, whose errors have no names of ours.
 				require.Equal(t, []string{"States.TaskFailed", "States.Timeout"}, r.ErrorEquals)
 				return

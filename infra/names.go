@@ -17,6 +17,7 @@ import (
 const (
 	convergeMachine  = names.Prefix + "converge"
 	joinMachine      = names.Prefix + "join-node"
+	drainMachine     = names.Prefix + "drain-node"
 	deadLettersQueue = names.Prefix + "dead-letters"
 	noticesTopic     = names.Prefix + "notices"
 
@@ -30,6 +31,7 @@ const (
 	stateARN    = "arn:${AWS::Partition}:s3:::" + stateBucket
 	convergeARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + convergeMachine
 	joinARN     = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + joinMachine
+	drainARN    = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + drainMachine
 	// convergeExecutionsARN matches the executions of the converge machine.
 	convergeExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + convergeMachine + ":*"
 	// clusterStacksARN matches the stacks of clusters; drover's own, called "drover", is none.

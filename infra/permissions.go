@@ -122,6 +122,15 @@ var functionGrants = map[string][]grant{
 			on:      []string{"*"},
 		},
 	},
+	"drain": {
+		describeEKS,
+		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
+		{
+			why:     "Which pool an instance is of, and how the pool is drained; describing knows no resources.",
+			actions: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeLifecycleHooks"},
+			on:      []string{"*"},
+		},
+	},
 	"report": {
 		state(getPut, "status/", "leases/"),
 		listState,
@@ -193,6 +202,10 @@ var (
 	}}
 	joinNodeGrants = []grant{
 		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("join")}},
+		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
+	}
+	drainNodeGrants = []grant{
+		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("drain")}},
 		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
 	}
 )

@@ -129,6 +129,12 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"autoscaling:CompleteLifecycleAction on autoScalingGroup:*:autoScalingGroupName/drover-*",
 			"autoscaling:DescribeAutoScalingInstances on *", "cloudformation:SignalResource on stack/drover-*",
 		},
+		"drain": {
+			"eks:DescribeCluster on cluster/drover-*",
+			"autoscaling:CompleteLifecycleAction on autoScalingGroup:*:autoScalingGroupName/drover-*",
+			"autoscaling:RecordLifecycleActionHeartbeat on autoScalingGroup:*:autoScalingGroupName/drover-*",
+			"autoscaling:DescribeAutoScalingInstances on *", "autoscaling:DescribeLifecycleHooks on *",
+		},
 		"report": {
 			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*",
@@ -265,6 +271,7 @@ func TestRolesAreAssumedByTheirServicesAlone(t *testing.T) {
 		"cloudformation": "cloudformation.amazonaws.com",
 		"converge":       "states.amazonaws.com",
 		"join-node":      "states.amazonaws.com",
+		"drain-node":     "states.amazonaws.com",
 		"events":         "events.amazonaws.com",
 		"scheduler":      "scheduler.amazonaws.com",
 	}

@@ -188,7 +188,50 @@ type Pool struct {
 	// Commands are run by bash as root, in order, after the files are written and before the kubelet starts. Messages never
 	// show them.
 	Commands []string `json:"commands,omitempty" rule:"secret;format=command"`
+	// Drain says how pods leave a node before it goes. A change of it replaces no node.
+	Drain Drain `json:"drain,omitempty"`
 }
+
+// Drain says how pods leave a node before it goes. They are evicted as their disruption budgets allow.
+type Drain struct {
+	// Timeout is how long pods may take to leave, counted from when the node's end was decided: between 1m and 47h, such as
+	// 90m. What happens then is onTimeout.
+	Timeout string `json:"timeout,omitempty" rule:"default=1h;format=duration"`
+	// OnTimeout says what happens to the pods that are still there: drover goes on waiting (Wait; Auto Scaling ends the node
+	// after 48 hours all the same), deletes them against their budgets, each with its grace period (Force), or lets the node
+	// go with them (Continue).
+	OnTimeout OnTimeout `json:"onTimeout,omitempty" rule:"default=Wait;enum=Wait,Force,Continue"`
+	// PodGracePeriod is the most that a pod gets to end, whatever it asks for: at least 1s. Default: what it asks for.
+	PodGracePeriod string `json:"podGracePeriod,omitempty" rule:"format=duration"`
+	// DeleteEmptyDirData allows pods to be evicted that have data in an emptyDir, which goes with them. Otherwise they block
+	// the drain until the timeout.
+	DeleteEmptyDirData *bool `json:"deleteEmptyDirData,omitempty" rule:"default=true"`
+	// UnmanagedPods are those without a controller, which nothing starts again: they are evicted too (Evict), or block the
+	// drain until they end or the timeout comes (Wait).
+	UnmanagedPods UnmanagedPods `json:"unmanagedPods,omitempty" rule:"default=Evict;enum=Evict,Wait"`
+	// LoadBalancerWait is between taking the node out of load balancers and the first eviction, at most 1h: as long as yours
+	// take to deregister a target. Default: none.
+	LoadBalancerWait string `json:"loadBalancerWait,omitempty" rule:"format=duration"`
+}
+
+// OnTimeout says what happens to pods when a drain takes too long.
+type OnTimeout string
+
+// The values of OnTimeout.
+const (
+	OnTimeoutWait     OnTimeout = "Wait"
+	OnTimeoutForce    OnTimeout = "Force"
+	OnTimeoutContinue OnTimeout = "Continue"
+)
+
+// UnmanagedPods says what happens to pods without a controller.
+type UnmanagedPods string
+
+// The values of UnmanagedPods.
+const (
+	UnmanagedEvict UnmanagedPods = "Evict"
+	UnmanagedWait  UnmanagedPods = "Wait"
+)
 
 // Architecture of a processor.
 type Architecture string

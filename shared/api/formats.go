@@ -99,6 +99,7 @@ var formats = index(
 		Means: `a flag of the kubelet in one word, such as "--v=2"`, check: notSetByDrover},
 	Format{Name: "path", Pattern: `^/[^\x00-\x1f]+$`, MaxLength: 4095, Means: "an absolute path", check: cleanPath},
 	Format{Name: "mode", Pattern: `^[0-7]{3,4}$`, Means: `an octal mode, such as "0644"`},
+	Format{Name: "duration", Pattern: `^([0-9]{1,6}[hms]){1,3}$`, Means: `a duration, such as "90s" or "1h30m"`},
 	Format{Name: "command", Pattern: `^[^\x00]*[^\x00\s][^\x00]*$`, Means: "a command of bash, without NUL characters"},
 	Format{Name: "addon-name", Pattern: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, MaxLength: 100, Means: `the name of an EKS add-on, such as "vpc-cni"`},
 	Format{Name: "addon-version", Pattern: `^v?[0-9][A-Za-z0-9.+-]*$`, MaxLength: 128, Means: `the version of an add-on, such as "v1.21.1-eksbuild.1"`},

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -29,6 +30,7 @@ func validatePool(path *field.Path, p *Pool) (errs field.ErrorList) {
 	}
 	errs = append(errs, validateVolume(path.Child("rootVolume"), &p.RootVolume)...)
 	errs = append(errs, validateLabels(path.Child("labels"), p.Labels)...)
+	errs = append(errs, validateDrain(path.Child("drain"), &p.Drain)...)
 	return append(errs, validateFlags(path.Child("kubeletFlags"), p.KubeletFlags)...)
 }
 
@@ -100,6 +102,35 @@ func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(at, v.Throughput, fmt.Sprintf("must be less than or equal to %d with %d IOPS: a quarter", most, max(v.IOPS, baseIOPS))))
 	}
 	return errs
+}
+
+// maxDrain is an hour less than a lifecycle hook can be kept open: what onTimeout starts needs time too.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/completing-lifecycle-hooks.html
+const maxDrain = 47 * time.Hour
+
+func validateDrain(path *field.Path, d *Drain) (errs field.ErrorList) {
+	within := func(name, value string, least, most time.Duration) {
+		// What is no duration at all is refused by its format.
+		if duration, err := time.ParseDuration(value); err == nil && (duration < least || duration > most) {
+			errs = append(errs, field.Invalid(path.Child(name), value, fmt.Sprintf("must be between %s and %s", short(least), short(most))))
+		}
+	}
+	within("timeout", d.Timeout, time.Minute, maxDrain)
+	within("podGracePeriod", d.PodGracePeriod, time.Second, maxDrain)
+	within("loadBalancerWait", d.LoadBalancerWait, 0, time.Hour)
+	return errs
+}
+
+// short spells a duration as people do: 1h, not 1h0m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // validateLabels refuses labels that a kubelet may not give its node, and those that it or drover gives anyway.

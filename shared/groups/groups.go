@@ -3,6 +3,7 @@ package groups
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -35,9 +36,7 @@ func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Res
 		AutoScalingGroupName: &hook.AutoScalingGroupName, LifecycleHookName: &hook.LifecycleHookName,
 		InstanceId: &hook.EC2InstanceID, LifecycleActionResult: aws.String(string(result)),
 	})
-	// Auto Scaling has no code of its own for it.
-	// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CompleteLifecycleAction.html
-	if fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "No active Lifecycle Action") {
+	if inactive(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -59,4 +58,61 @@ func (g *Groups) Waiting(ctx context.Context, instance string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// inactive says that nothing waits at a hook. Auto Scaling has no code of its own for it.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CompleteLifecycleAction.html
+func inactive(err error) bool {
+	return fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "No active Lifecycle Action")
+}
+
+// Heartbeat lets an instance wait at a hook for another of its timeouts, up to 48 hours in all. It returns false when nothing
+// waits there any more.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RecordLifecycleActionHeartbeat.html
+func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error) {
+	_, err := g.client.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
+		AutoScalingGroupName: &hook.AutoScalingGroupName, LifecycleHookName: &hook.LifecycleHookName, InstanceId: &hook.EC2InstanceID,
+	})
+	if inactive(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("heartbeat of hook %s of %s for %s: %w", hook.LifecycleHookName, hook.AutoScalingGroupName, hook.EC2InstanceID, err)
+	}
+	return true, nil
+}
+
+// GroupOf is the group of an instance, "" when it is in none.
+func (g *Groups) GroupOf(ctx context.Context, instance string) (string, error) {
+	out, err := g.client.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
+	if err != nil {
+		return "", fmt.Errorf("describing instance %s: %w", instance, err)
+	}
+	for _, i := range out.AutoScalingInstances {
+		return aws.ToString(i.AutoScalingGroupName), nil
+	}
+	return "", nil
+}
+
+// TerminateHook is the hook that pools' instances wait at before they end: see the pool's template.
+const TerminateHook = "terminate"
+
+// Pool reads what a group's terminate hook says of its pool, as deployed. It is empty when there is no such hook or group.
+func (g *Groups) Pool(ctx context.Context, group string) (events.Pool, error) {
+	var pool events.Pool
+	out, err := g.client.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{
+		AutoScalingGroupName: &group, LifecycleHookNames: []string{TerminateHook},
+	})
+	if fault.Code(err) == "ValidationError" { // no such group
+		return pool, nil
+	}
+	if err != nil {
+		return pool, fmt.Errorf("describing the hooks of %s: %w", group, err)
+	}
+	for _, hook := range out.LifecycleHooks {
+		if err := json.Unmarshal([]byte(aws.ToString(hook.NotificationMetadata)), &pool); err != nil {
+			return events.Pool{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", TerminateHook, group, aws.ToString(hook.NotificationMetadata))
+		}
+	}
+	return pool, nil
 }

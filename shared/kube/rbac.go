@@ -3,6 +3,8 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,23 +18,47 @@ var (
 	clusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
 )
 
-// JoinGroup is the Kubernetes group of the join function: its access entry in the control plane's template names it.
-const JoinGroup = "drover:join"
+// The Kubernetes groups of drover's functions: their access entries in the control plane's template name them.
+const (
+	JoinGroup  = "drover:join"
+	DrainGroup = "drover:drain"
+)
+
+// grants are the rules of each group.
+var grants = map[string][]any{
+	JoinGroup: {
+		rule("", "nodes", "get", "list", "watch"),
+	},
+	DrainGroup: {
+		rule("", "nodes", "get", "list", "patch"),
+		rule("", "pods", "list", "watch", "delete"),
+		rule("", "pods/eviction", "create"),
+		rule("policy", "poddisruptionbudgets", "list", "watch"),
+		rule("storage.k8s.io", "volumeattachments", "list", "watch"),
+	},
+}
+
+func rule(group, resource string, verbs ...any) any {
+	return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": verbs}
+}
 
 // GrantRoles gives drover's own functions the little they need in a cluster, by server-side apply: the same every time,
 // and a no-op when it is there already.
 func (c *Cluster) GrantRoles(ctx context.Context) error {
-	role := object("ClusterRole", JoinGroup)
-	role.Object["rules"] = []any{map[string]any{
-		"apiGroups": []any{""}, "resources": []any{"nodes"}, "verbs": []any{"get", "list", "watch"},
-	}}
-	binding := object("ClusterRoleBinding", JoinGroup)
-	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": JoinGroup}
-	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": JoinGroup}}
-	if err := c.apply(ctx, clusterRoles, role); err != nil {
-		return err
+	for _, group := range slices.Sorted(maps.Keys(grants)) {
+		role := object("ClusterRole", group)
+		role.Object["rules"] = grants[group]
+		binding := object("ClusterRoleBinding", group)
+		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": group}
+		binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}}
+		if err := c.apply(ctx, clusterRoles, role); err != nil {
+			return err
+		}
+		if err := c.apply(ctx, clusterRoleBindings, binding); err != nil {
+			return err
+		}
 	}
-	return c.apply(ctx, clusterRoleBindings, binding)
+	return nil
 }
 
 func object(kind, name string) *unstructured.Unstructured {

@@ -81,7 +81,9 @@ func executions(b *testing.B, in Cluster) []execution {
 		}
 		parts, err := r.userData(pool)
 		require.NoError(b, err)
-		files = append(files, execution{"user-data.mime.tmpl", params}, execution{"pool.yaml.tmpl", newPoolParams(in.Resolved, pool, parts)})
+		poolParams, err := newPoolParams(in.Resolved, pool, parts)
+		require.NoError(b, err)
+		files = append(files, execution{"user-data.mime.tmpl", params}, execution{"pool.yaml.tmpl", poolParams})
 	}
 	return files
 }

@@ -93,6 +93,9 @@ func fullCluster() *api.Cluster {
 						{Path: "/etc/drover/secret", Mode: "0400", Content: "no newline at the end"},
 					},
 					Commands: []string{"sysctl --write vm.max_map_count=262144", "for i in 1 2; do\n  echo \"$i\"\ndone"},
+					Drain: api.Drain{
+						Timeout: "2h", OnTimeout: api.OnTimeoutForce, PodGracePeriod: "10m", DeleteEmptyDirData: &on, UnmanagedPods: api.UnmanagedWait, LoadBalancerWait: "90s",
+					},
 				},
 				{Name: "batch", InstanceTypes: []string{"c7i.xlarge"}, MaxSize: 20},
 			},

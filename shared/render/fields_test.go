@@ -47,16 +47,22 @@ var changes = []struct {
 
 // others are other values for fields with a grammar, by path.
 var others = map[string]any{
-	"spec.network.cidr":              "10.1.0.0/16",
-	"spec.network.secondaryCIDRs[0]": "100.66.0.0/16",
-	"spec.network.secondaryCIDRs[1]": "100.66.0.0/16",
-	"spec.network.zones[0]":          "eu-central-1d",
-	"spec.network.zones[1]":          "eu-central-1d",
-	"spec.network.zones[2]":          "eu-central-1d",
-	"spec.network.natGateways":       api.NATSingle,
-	"spec.controlPlane.supportType":  api.SupportStandard,
-	"spec.pools[0].files[0].mode":    "0600",
-	"spec.pools[0].files[1].mode":    "0600",
+	"spec.network.cidr":                    "10.1.0.0/16",
+	"spec.network.secondaryCIDRs[0]":       "100.66.0.0/16",
+	"spec.network.secondaryCIDRs[1]":       "100.66.0.0/16",
+	"spec.network.zones[0]":                "eu-central-1d",
+	"spec.network.zones[1]":                "eu-central-1d",
+	"spec.network.zones[2]":                "eu-central-1d",
+	"spec.network.natGateways":             api.NATSingle,
+	"spec.controlPlane.supportType":        api.SupportStandard,
+	"spec.pools[0].drain.timeout":          "3h",
+	"spec.pools[0].drain.podGracePeriod":   "11m",
+	"spec.pools[0].drain.loadBalancerWait": "91s",
+	"spec.pools[1].drain.timeout":          "3h",
+	"spec.pools[1].drain.podGracePeriod":   "11m",
+	"spec.pools[1].drain.loadBalancerWait": "91s",
+	"spec.pools[0].files[0].mode":          "0600",
+	"spec.pools[0].files[1].mode":          "0600",
 }
 
 func TestEachFieldChangesItsStacks(t *testing.T) {

@@ -31,9 +31,9 @@ type controlPlaneParams struct {
 	NodeService       string
 	NodePolicies      []string
 	NodeConfiguration string
-	// PrepareRole and JoinRole are roles of drover's functions.
-	PrepareRole, JoinRole string
-	Access                []accessEntry
+	// PrepareRole, JoinRole and DrainRole are roles of drover's functions.
+	PrepareRole, JoinRole, DrainRole string
+	Access                           []accessEntry
 }
 
 // accessEntry lets a principal of the spec's into the cluster. Its id is made of the principal.
@@ -77,6 +77,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		NodeConfiguration: fmt.Sprintf("arn:%s:s3:::%s/userdata/*", cell.Partition, cell.StateBucket),
 		PrepareRole:       names.RoleARN(cell.Partition, cell.Account, cell.Region, "prepare"),
 		JoinRole:          names.RoleARN(cell.Partition, cell.Account, cell.Region, "join"),
+		DrainRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "drain"),
 	}
 	if cell.Partition == "aws-cn" {
 		p.NodeService = "ec2.amazonaws.com.cn"
@@ -96,7 +97,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		// Without the agent the CNI has no other way to its permission.
 		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy(podIdentities["vpc-cni"].policy))
 	}
-	taken := []string{p.PrepareRole, p.JoinRole}
+	taken := []string{p.PrepareRole, p.JoinRole, p.DrainRole}
 	for i, entry := range spec.Access {
 		if slices.Contains(taken, entry.PrincipalARN) {
 			return nil, fmt.Errorf("spec.controlPlane.access[%d].principalARN: %q has an access entry already", i, entry.PrincipalARN)

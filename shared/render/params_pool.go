@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
@@ -32,8 +33,8 @@ type poolParams struct {
 	// Spot is true when some instances are spot instances.
 	Spot                             bool
 	OnDemandBase, OnDemandPercentage int
-	// Metadata is what lifecycle events carry: events.Pool.
-	Metadata map[string]any
+	// Metadata is what the launch hook's events carry, and DrainMetadata the terminate hook's: events.Pool.
+	Metadata, DrainMetadata map[string]any
 }
 
 type tag struct{ Key, Value string }
@@ -44,7 +45,7 @@ type groupTag tag
 // LabelPool is the label by which nodes are known as those of a pool.
 const LabelPool = "drover.run/pool"
 
-func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) *poolParams {
+func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) (*poolParams, error) {
 	group := names.Group(cluster.Metadata.Name, pool.Name)
 	p := &poolParams{
 		Description:        fmt.Sprintf("drover: pool %s of cluster %s", pool.Name, cluster.Metadata.Name),
@@ -61,6 +62,11 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) *poolP
 		OnDemandPercentage: 100,
 		Metadata:           map[string]any{"cluster": cluster.Metadata.Name, "pool": pool.Name},
 	}
+	policy, err := drainPolicy(&pool.Drain)
+	if err != nil {
+		return nil, fmt.Errorf("spec.pools[%s].drain: %w", pool.Name, err)
+	}
+	p.DrainMetadata = map[string]any{"cluster": cluster.Metadata.Name, "pool": pool.Name, "drain": policy}
 	// As many as may be: CloudFormation wants less than the greatest size.
 	p.MinInService = max(0, min(pool.MinSize, pool.MaxSize-1))
 	if pool.Spot != nil {
@@ -71,7 +77,27 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) *poolP
 	tags["Name"] = group
 	p.ResourceTags = sorted(tags)
 	p.GroupTags = autoscalerTags(cluster, pool, len(tags))
-	return p
+	return p, nil
+}
+
+// drainPolicy is how a pool's nodes are drained. It is deployed with the pool, in the terminate hook: a drain goes by what the
+// pool is, not by a spec that is not deployed yet, and needs no other place to find it.
+// It is a drain.Policy: times are in seconds, and those that are not stated are left out.
+func drainPolicy(d *api.Drain) (map[string]any, error) {
+	policy := map[string]any{
+		"onTimeout": string(d.OnTimeout), "unmanagedPods": string(d.UnmanagedPods), "deleteEmptyDirData": enabled(d.DeleteEmptyDirData),
+	}
+	for name, text := range map[string]string{"timeout": d.Timeout, "podGracePeriod": d.PodGracePeriod, "loadBalancerWait": d.LoadBalancerWait} {
+		if text == "" {
+			continue
+		}
+		duration, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		policy[name] = int64(duration / time.Second)
+	}
+	return policy, nil
 }
 
 // Limits of an Auto Scaling group's tags.

@@ -93,10 +93,14 @@ func (r *renderer) pools() error {
 		if err != nil {
 			return fmt.Errorf("spec.pools[%s]: %w", pool.Name, err)
 		}
+		params, err := newPoolParams(r.Resolved, pool, userData)
+		if err != nil {
+			return err
+		}
 		err = r.stack(Stack{Name: names.PoolStack(pool.Name), Parameters: []Parameter{
 			fromControlPlane("ClusterCertificateAuthority"), fromControlPlane("ClusterEndpoint"),
 			fromControlPlane("ClusterSecurityGroupId"), fromControlPlane("NodeInstanceProfileArn"), r.subnets(),
-		}}, "pool.yaml.tmpl", newPoolParams(r.Resolved, pool, userData))
+		}}, "pool.yaml.tmpl", params)
 		if err != nil {
 			return err
 		}

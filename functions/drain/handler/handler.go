@@ -1,0 +1,208 @@
+// Package handler drains a node: it finds the node and its pool's policy, works on it for a while, and says what is left. What
+// it knows is in the cluster and in the request, so that any call can be the last one or the first.
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/metrics"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Clusters opens clusters: a subset of kube.Clusters.
+type Clusters interface {
+	Open(ctx context.Context, cluster string) (*kube.Cluster, error)
+}
+
+// Groups is Auto Scaling: a subset of groups.Groups.
+type Groups interface {
+	GroupOf(ctx context.Context, instance string) (string, error)
+	Pool(ctx context.Context, group string) (events.Pool, error)
+	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
+	Complete(ctx context.Context, hook events.Lifecycle, result groups.Result) (bool, error)
+}
+
+// Handler drains nodes.
+type Handler struct {
+	Clusters Clusters
+	Groups   Groups
+	// Slice is how long one call works.
+	Slice   time.Duration
+	Now     func() time.Time
+	Metrics io.Writer
+}
+
+// unstated is the policy of pools that were deployed before policies were: the defaults of a spec.
+var unstated = drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}
+
+// node that is to be drained.
+type node struct {
+	pool           events.Pool
+	name, instance string
+	cluster        *kube.Cluster
+}
+
+// Handle works on a drain until nothing is left or the slice is over. It completes the hook, if there is one, as soon as the
+// node may go.
+func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.DrainResult, error) {
+	if in.Lifecycle != nil && !in.Release {
+		// First of all: however long the rest takes, the instance does not end meanwhile. A hook that nobody waits at any more
+		// belongs to an event that came late or twice.
+		if waits, err := h.Groups.Heartbeat(ctx, *in.Lifecycle); err != nil || !waits {
+			return ended(drain.Gone, "the instance does not wait at the hook"), err
+		}
+	}
+	n, result, err := h.find(ctx, in)
+	var unreachable *fault.ClusterUnreachable
+	switch {
+	case errors.As(err, &unreachable):
+		// A cluster that does not answer keeps its nodes.
+		result = ended(drain.Remaining, err.Error())
+		result.Cluster, result.Pool = n.pool.Cluster, n.pool.Pool
+		result.WaitSeconds = h.wait(in, result.Report)
+		return result, nil
+	case err != nil:
+		return events.DrainResult{}, err
+	case result.Outcome != "":
+		return h.end(ctx, in, n, result)
+	case in.Release:
+		return ended(drain.Done, ""), n.cluster.Release(ctx, n.name)
+	}
+	policy := unstated
+	if n.pool.Drain != nil {
+		policy = *n.pool.Drain
+	}
+	slice, cancel := context.WithTimeout(ctx, h.Slice)
+	defer cancel()
+	result.Report = n.cluster.Drain(slice, n.name, drain.Task{Policy: policy, Started: in.Started})
+	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
+	h.forced(ctx, result)
+	if result.Outcome == drain.Remaining {
+		result.WaitSeconds = h.wait(in, result.Report)
+		boundary.Log(ctx).Info("not yet", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", result.Summary())
+		return result, nil
+	}
+	return h.end(ctx, in, n, result)
+}
+
+// end of a drain: the hook is completed, or the node that stays is given back.
+func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) (events.DrainResult, error) {
+	boundary.Log(ctx).Info("ended", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance,
+		"outcome", result.Outcome, "message", result.Summary(), "pods", result.Pods, "stuck", result.Stuck)
+	switch {
+	case in.Release || result.Outcome == events.DrainRefused:
+	case in.Lifecycle != nil:
+		_, err := h.Groups.Complete(ctx, *in.Lifecycle, groups.Continue)
+		return result, err
+	case n.name != "" && result.Outcome != drain.Gone:
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		return result, n.cluster.Release(ctx, n.name)
+	}
+	return result, nil
+}
+
+// find the node. Without one, the result says why.
+func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, events.DrainResult, error) {
+	var n node
+	var err error
+	switch {
+	case in.Lifecycle != nil:
+		n.instance = in.EC2InstanceID
+		// As it is deployed now: who changes the policy of a drain that hangs wants it to be heard. The event has it as it was,
+		// for a group that is gone already.
+		n.pool, err = h.Groups.Pool(ctx, in.AutoScalingGroupName)
+		if err == nil && n.pool.Cluster == "" {
+			if json.Unmarshal([]byte(in.NotificationMetadata), &n.pool) != nil || n.pool.Cluster == "" {
+				err = fmt.Errorf("hook %s of %s does not say which pool it is of: %q", in.LifecycleHookName, in.AutoScalingGroupName, in.NotificationMetadata)
+			}
+		}
+	case in.InstanceID != "":
+		n.instance = in.InstanceID
+		n.pool, err = h.poolOf(ctx, n.instance)
+		if err == nil && n.pool.Cluster == "" {
+			return n, ended(drain.Gone, n.instance+" is in no pool of drover's"), nil
+		}
+	case in.Cluster != "" && in.Instance != "":
+		n.instance = in.Instance
+		n.pool, err = h.poolOf(ctx, n.instance)
+	case in.Cluster != "" && in.Node != "":
+		if n.cluster, err = h.Clusters.Open(ctx, in.Cluster); err == nil {
+			n.instance, err = n.cluster.InstanceOf(ctx, in.Node)
+		}
+		if err == nil && n.instance == "" {
+			return n, ended(events.DrainRefused, "cluster "+in.Cluster+" has no node "+in.Node+" that is on an instance"), nil
+		}
+		if err == nil {
+			n.pool, err = h.poolOf(ctx, n.instance)
+		}
+	default:
+		return n, ended(events.DrainRefused, `the input names no node: {"cluster": …, "node": …} or {"cluster": …, "instance": …}`), nil
+	}
+	if err == nil && in.Cluster != "" && n.pool.Cluster != in.Cluster {
+		return n, ended(events.DrainRefused, n.instance+" is in no pool of cluster "+in.Cluster), nil
+	}
+	if err == nil && n.cluster == nil {
+		n.cluster, err = h.Clusters.Open(ctx, n.pool.Cluster)
+	}
+	if errors.Is(err, kube.ErrNoCluster) {
+		return n, ended(drain.Gone, err.Error()), nil
+	}
+	if err == nil {
+		n.name, err = n.cluster.NodeOf(ctx, n.pool.Pool, n.instance)
+	}
+	if err == nil && n.name == "" {
+		return n, ended(drain.Gone, n.instance+" is no node: it never joined, or is gone"), nil
+	}
+	return n, events.DrainResult{}, err
+}
+
+// poolOf is the pool of an instance, empty when it is none of drover's.
+func (h *Handler) poolOf(ctx context.Context, instance string) (events.Pool, error) {
+	group, err := h.Groups.GroupOf(ctx, instance)
+	if err != nil || !strings.HasPrefix(group, names.Prefix) {
+		return events.Pool{}, err
+	}
+	return h.Groups.Pool(ctx, group)
+}
+
+// Waits between slices, in seconds.
+const (
+	leastWait = 1
+	mostWait  = 300 // less than half of the terminate hook's timeout, so that each slice's heartbeat is in time
+)
+
+// wait until the next slice: hardly, while pods leave; and else a twentieth of what the drain has taken, so that it ends at most
+// 5 % later than it could, and a drain of 48 hours still is less than 10,000 events of the 25,000 that an execution may have.
+func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
+	if report.Evicted > 0 || report.Terminating > 0 {
+		return leastWait
+	}
+	return max(leastWait, min(mostWait, int64(h.Now().Sub(in.Started)/time.Second)/20))
+}
+
+// forced pods are told to whoever reads logs and metrics, beside the result.
+func (h *Handler) forced(ctx context.Context, result events.DrainResult) {
+	for _, pod := range result.Forced {
+		boundary.Log(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", result.Cluster, "node", result.Node, "pod", pod)
+		if err := metrics.Count(h.Metrics, h.Now(), "PodsForced", "cluster", result.Cluster); err != nil {
+			boundary.Log(ctx).Error("writing a metric", "error", err.Error())
+		}
+	}
+}
+
+func ended(outcome drain.Outcome, message string) events.DrainResult {
+	return events.DrainResult{Report: drain.Report{Outcome: outcome, Message: message}}
+}

@@ -1,0 +1,104 @@
+package main
+
+// The drain-node machine: the pods of a node leave it before it goes, a minute's work at a time, for as long as the pool's
+// policy allows. Every way ends the terminate hook, if there is one; nodes that stay are given back what a drain takes.
+
+import (
+	"strconv"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctionstasks"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/fault"
+)
+
+// maxTroubles is how many slices in a row may fail, each with its own retries and a minute before the next: a function that
+// crashes, or AWS itself not answering, ends no drain at once.
+const maxTroubles = 10
+
+func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfunctions.IChainable {
+	scope := constructs.NewConstruct(parent, jsii.String("DrainNodeStates"))
+	const request = "$merge([$states.context.Execution.Input, {'started': $states.context.Execution.StartTime}])"
+
+	begin := awsstepfunctions.Pass_Jsonata(scope, jsii.String("Begin"), &awsstepfunctions.PassJsonataProps{
+		Assign: &map[string]any{"troubles": 0, "forced": []any{}},
+	})
+	drain := invoke(scope, f, call{
+		name:     "Drain the node",
+		comment:  "Evicts what disruption budgets allow for most of a minute, and keeps the hook open. The function itself completes the hook of a node that may go.",
+		function: "drain",
+		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% " + request + " %}")),
+		timeout:  minutes(2),
+		attempts: attempts,
+		assign: map[string]any{
+			"troubles": 0,
+			"forced":   "{% $append($forced, $exists($states.result.Payload.forced) ? $states.result.Payload.forced : []) %}",
+			"message":  "{% $exists($states.result.Payload.message) ? $states.result.Payload.message : '' %}",
+		},
+		output: "{% $states.result.Payload %}",
+	})
+	drained := choice(scope, "Is it drained?", "")
+	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait"), &awsstepfunctions.WaitJsonataProps{
+		Comment: jsii.String("Hardly, while pods leave. Longer, the longer they have been blocked."),
+		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String("{% $states.input.waitSeconds %}")),
+	})
+	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is drained"), &awsstepfunctions.SucceedJsonataProps{
+		Comment: jsii.String("Or there is no such node, or its time was over and the pool's policy lets it go."),
+		Outputs: jsii.String("{% $merge([$states.input, {'forced': $forced}]) %}"),
+	})
+	again := choice(scope, "Try again?", "")
+	trouble := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for better times"), &awsstepfunctions.WaitJsonataProps{
+		Time: awsstepfunctions.WaitTime_Duration(minutes(1)),
+	})
+	hook := choice(scope, "Is there a hook?", "")
+	complete := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Let the instance go"), &awsstepfunctionstasks.CallAwsServiceJsonataProps{
+		Comment: jsii.String("The function could not: without this the group would wait for the hook's time to run out."),
+		Service: jsii.String("autoscaling"),
+		Action:  jsii.String("completeLifecycleAction"),
+		Parameters: &map[string]any{
+			"AutoScalingGroupName":  "{% $states.context.Execution.Input.AutoScalingGroupName %}",
+			"LifecycleHookName":     "{% $states.context.Execution.Input.LifecycleHookName %}",
+			"InstanceId":            "{% $states.context.Execution.Input.EC2InstanceId %}",
+			"LifecycleActionResult": "CONTINUE",
+		},
+		IamResources: &[]*string{sub(groupsARN)},
+		TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
+	})
+	complete.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))
+	release := invoke(scope, f, call{
+		name:     "Release the node",
+		comment:  "It stays: the cluster autoscaler may have it again.",
+		function: "drain",
+		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([" + request + ", {'release': true}]) %}")),
+		timeout:  minutes(2),
+		attempts: attempts,
+	})
+	failed := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The node was not drained"), &awsstepfunctions.FailJsonataProps{
+		Error: jsii.String(fault.Name(&fault.NodeFailed{})),
+		Cause: jsii.String("{% $message %}"),
+	})
+
+	drain.AddCatch(again, catchAll(map[string]any{
+		"troubles": "{% $troubles + 1 %}",
+		"message":  "{% $states.errorOutput.Error & ': ' & ($exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : 'no cause given') %}",
+	}))
+	toFailed := &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")}
+	complete.AddCatch(failed, toFailed)
+	release.AddCatch(failed, toFailed)
+
+	begin.Next(drain)
+	drain.Next(drained)
+	drained.When(when("$states.input.outcome = 'Remaining'"), wait, nil).
+		When(when("$states.input.outcome in ['Done', 'TimedOut', 'Gone']"), done, nil).
+		When(when("$states.input.outcome = 'Refused'"), failed, nil).
+		Otherwise(hook)
+	wait.Next(drain)
+	again.When(when("$troubles < "+strconv.Itoa(maxTroubles)), trouble, nil).Otherwise(hook)
+	trouble.Next(drain)
+	hook.When(when("$exists($states.context.Execution.Input.LifecycleHookName)"), complete, nil).Otherwise(release)
+	complete.Next(failed)
+	release.Next(failed)
+	return begin
+}
