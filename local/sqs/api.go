@@ -14,7 +14,11 @@ import (
 // Wire is the API.
 func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
-		Name: "sqs", Protocol: wire.JSON10, TargetPrefix: "AmazonSQS",
+		Name: "sqs", Protocol: wire.JSON10, TargetPrefix: "AmazonSQS", Version: "2012-11-05",
+		Flat: map[string]string{
+			"Attribute": "Attributes", "AttributeName": "AttributeNames", "MessageAttribute": "MessageAttributes",
+			"MessageAttributeName": "MessageAttributeNames", "MessageSystemAttributeName": "MessageSystemAttributeNames", "Tag": "Tags",
+		},
 		Operations: map[string]wire.Operation{
 			"CreateQueue":             s.createQueue,
 			"DeleteQueue":             s.deleteQueue,
@@ -90,7 +94,9 @@ func (s *Service) listQueues(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Authorize("*"); err != nil {
 		return nil, err
 	}
-	out := struct{ QueueUrls []string }{}
+	out := struct {
+		QueueUrls []string `xml:"QueueUrl,flat"` //nolint:revive // the member's name
+	}{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
@@ -128,7 +134,9 @@ func (s *Service) getQueueAttributes(_ context.Context, c *wire.Call) (any, erro
 			}
 			maps.DeleteFunc(all, func(k, _ string) bool { return !slices.Contains(in.AttributeNames, k) })
 		}
-		return struct{ Attributes map[string]string }{all}, nil
+		return struct {
+			Attributes map[string]string `xml:"Attribute,flat"`
+		}{all}, nil
 	})
 }
 
@@ -151,7 +159,15 @@ func (s *Service) purgeQueue(_ context.Context, c *wire.Call) (any, error) {
 func (s *Service) listQueueTags(_ context.Context, c *wire.Call) (any, error) {
 	var in struct{ QueueURL string }
 	return s.onQueue(c, &in, &in.QueueURL, func(q *queue) (any, error) {
-		return struct{ Tags map[string]string }{maps.Clone(q.tags)}, nil
+		type tag struct{ Key, Value string }
+		out := struct {
+			Tags map[string]string `xml:"-"`
+			List []tag             `json:"-" xml:"Tag,flat"` // of the Query protocol
+		}{Tags: maps.Clone(q.tags)}
+		for _, key := range slices.Sorted(maps.Keys(q.tags)) {
+			out.List = append(out.List, tag{key, q.tags[key]})
+		}
+		return out, nil
 	})
 }
 
@@ -185,8 +201,8 @@ func (s *Service) sendMessage(ctx context.Context, c *wire.Call) (any, error) {
 		return nil, err
 	}
 	return struct {
-		MessageID string `json:"MessageId"`
-		Digest    string `json:"MD5OfMessageBody"`
+		MessageID string `json:"MessageId" xml:"MessageId"`
+		Digest    string `json:"MD5OfMessageBody" xml:"MD5OfMessageBody"`
 	}{id, digest(in.MessageBody)}, nil
 }
 
@@ -216,14 +232,16 @@ func (s *Service) receiveMessage(ctx context.Context, c *wire.Call) (any, error)
 		return nil, err
 	}
 	type message struct {
-		MessageID         string `json:"MessageId"`
+		MessageID         string `json:"MessageId" xml:"MessageId"`
 		ReceiptHandle     string
 		Body              string
-		Digest            string                    `json:"MD5OfBody"`
-		Attributes        map[string]string         `json:",omitempty"`
-		MessageAttributes map[string]attributeValue `json:",omitempty"`
+		Digest            string                    `json:"MD5OfBody" xml:"MD5OfBody"`
+		Attributes        map[string]string         `json:",omitempty" xml:"Attribute,flat"`
+		MessageAttributes map[string]attributeValue `json:",omitempty" xml:"MessageAttribute,flat"`
 	}
-	out := struct{ Messages []message }{}
+	out := struct {
+		Messages []message `xml:"Message,flat"`
+	}{}
 	system := append(in.AttributeNames, in.MessageSystemAttributeNames...)
 	for _, m := range got {
 		shown := message{MessageID: m.ID, ReceiptHandle: m.ReceiptHandle, Body: m.Body, Digest: digest(m.Body)}

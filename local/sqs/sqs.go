@@ -4,7 +4,7 @@
 // API: CreateQueue, DeleteQueue, GetQueueUrl, ListQueues, GetQueueAttributes, SetQueueAttributes, PurgeQueue,
 // ListQueueTags, SendMessage, ReceiveMessage, DeleteMessage, ChangeMessageVisibility. Resources: AWS::SQS::Queue,
 // AWS::SQS::QueuePolicy. There are no FIFO queues, delays, batches, binary attributes or message move tasks; encryption
-// settings are kept without effect. Old clients that speak the Query protocol are refused.
+// settings are kept without effect. Old clients may speak the Query protocol.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/Welcome.html
 package sqs
 

@@ -382,19 +382,22 @@ func (b binder) bindMap(path string, param any, v reflect.Value, wrong func(stri
 		}
 		return wrong("a map")
 	}
-	if entries, ok := m["entry"].(map[string]any); ok && b.text && len(m) == 1 {
+	if b.text && len(m) > 0 {
+		entries, wrapped := m["entry"].(map[string]any)
+		if !wrapped {
+			entries = m // flat
+		}
 		list, ok := numbered(entries)
 		if !ok {
 			return wrong("a map")
 		}
 		m = map[string]any{}
 		for _, e := range list {
-			pair, _ := e.(map[string]any)
-			key, ok := pair["key"].(string)
+			key, value, ok := keyAndValue(e)
 			if !ok {
 				return wrong("a map of entries with key and value")
 			}
-			m[key] = pair["value"]
+			m[key] = value
 		}
 	}
 	out := reflect.MakeMapWithSize(v.Type(), len(m))
@@ -407,6 +410,20 @@ func (b binder) bindMap(path string, param any, v reflect.Value, wrong func(stri
 	}
 	v.Set(out)
 	return nil
+}
+
+// keyAndValue reads an entry of a map of the Query protocol: key and value, or as SQS has them, Name or Key and Value.
+func keyAndValue(entry any) (key string, value any, ok bool) {
+	pair, _ := entry.(map[string]any)
+	for _, name := range []string{"key", "Name", "Key"} {
+		if key, ok = pair[name].(string); ok {
+			break
+		}
+	}
+	if value = pair["value"]; value == nil {
+		value = pair["Value"]
+	}
+	return key, value, ok
 }
 
 func parseTime(param any) (time.Time, bool) {

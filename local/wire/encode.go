@@ -340,7 +340,8 @@ func toCBOR(tree any) cbor.Value {
 }
 
 // xmlEncoder writes the XML of the Query protocols: struct fields by their xml tag or name, lists as member (EC2: item)
-// elements or, with the option flat, repeated.
+// elements or, with the option flat, repeated; maps as entry elements of key and value or, with the option flat, as repeated
+// ones of Name and Value.
 type xmlEncoder struct {
 	bytes.Buffer
 	ec2 bool
@@ -378,10 +379,14 @@ func (x *xmlEncoder) structMembers(v reflect.Value) {
 		if x.ec2 && v.Type().NumField() > 0 && hasField(v.Type(), name) {
 			name = lowerFirst(name)
 		}
-		if f.flat && f.value.Kind() == reflect.Slice {
+		switch {
+		case f.flat && f.value.Kind() == reflect.Slice:
 			for i := range f.value.Len() {
 				x.value(name, f.value.Index(i))
 			}
+			continue
+		case f.flat && f.value.Kind() == reflect.Map:
+			x.entries(name, "Name", "Value", f.value)
 			continue
 		}
 		x.value(name, f.value)
@@ -444,18 +449,23 @@ func (x *xmlEncoder) value(name string, v reflect.Value) {
 		x.raw("</" + name + ">")
 	case reflect.Map:
 		x.raw("<" + name + ">")
-		keys := v.MapKeys()
-		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		for _, k := range keys {
-			x.raw("<entry>")
-			x.element("key", k.String())
-			x.value("value", v.MapIndex(k))
-			x.raw("</entry>")
-		}
+		x.entries("entry", "key", "value", v)
 		x.raw("</" + name + ">")
 	default:
 		if x.err == nil {
 			x.err = fmt.Errorf("a result has the type %s, which no protocol has", v.Type())
 		}
+	}
+}
+
+// entries writes a map, an element each, in order.
+func (x *xmlEncoder) entries(name, key, value string, v reflect.Value) {
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for _, k := range keys {
+		x.raw("<" + name + ">")
+		x.element(key, k.String())
+		x.value(value, v.MapIndex(k))
+		x.raw("</" + name + ">")
 	}
 }

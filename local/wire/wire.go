@@ -57,6 +57,9 @@ type Service struct {
 	Protocol Protocol
 	// Version of the API, such as 2010-05-15: without one the Query protocol is refused. TargetPrefix of X-Amz-Target, such as AmazonSSM (JSON).
 	Version, TargetPrefix string
+	// Flat are the names under which the Query protocol has lists and maps that it writes without an element around them: that
+	// of the parameter (AttributeName.1=…) to the member's (AttributeNames).
+	Flat map[string]string
 	// Operations by action name.
 	Operations map[string]Operation
 	// Routes of RESTJSON: "POST /clusters/{name}" -> action. {name+} takes the rest of the path. Path values, query
@@ -207,6 +210,12 @@ func (s *Service) call(format Protocol, r Request) (*Call, error) {
 			return nil, Unsupported(s.iamPrefix(), "the Query protocol, which old clients speak")
 		}
 		c.Action, c.params, err = parseQuery(r.HTTP.URL.Query(), r.Body)
+		for flat, member := range s.Flat {
+			if value, there := c.params[flat]; there {
+				delete(c.params, flat)
+				c.params[member] = value
+			}
+		}
 	case JSON10, JSON11:
 		prefix, action, ok := strings.Cut(r.HTTP.Header.Get("X-Amz-Target"), ".")
 		if !ok || s.TargetPrefix != "" && prefix != s.TargetPrefix {
