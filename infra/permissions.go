@@ -145,7 +145,12 @@ var functionGrants = map[string][]grant{
 	},
 	"sweep": {
 		state(getDelete, "waiters/"),
-		state(getPut, "status/"),
+		state(getPut, "status/", "leases/"),
+		{
+			why:     "An execution that is over and holds a lease ended without a report.",
+			actions: []string{"states:DescribeExecution"},
+			on:      []string{convergeExecutionsARN},
+		},
 		listState,
 		specs(get, "clusters/"),
 		listSpecs,

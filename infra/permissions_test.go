@@ -145,6 +145,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
 			"s3:GetObject on state/waiters/*", "s3:DeleteObject on state/waiters/*",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
+			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "states:DescribeExecution on execution:drover-converge:*",
 			"cloudformation:DescribeStacks on stack/drover-*", "cloudformation:DescribeStackEvents on stack/drover-*",
 			"states:StartExecution on stateMachine:drover-converge", failed,
 		}, resume...),

@@ -27,8 +27,9 @@ func main() {
 	machine := executions.New(sfn.NewFromConfig(cfg), environment.Must(environment.ConvergeARN))
 	h := &handler.Handler{
 		Specs: specs, State: state, Stacks: cloud,
-		Resume: &resume.Resumer{Steps: machine, Stacks: cloud, State: state, Now: time.Now},
-		Admit:  &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},
+		Resume:     &resume.Resumer{Steps: machine, Stacks: cloud, State: state, Now: time.Now},
+		Executions: machine,
+		Admit:      &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},
 		// S3's events usually come within seconds.
 		Patience: 2 * time.Minute, Now: time.Now,
 	}

@@ -115,7 +115,7 @@ func (f *Functions) deploy(c cell) {
 	}).Handle)
 	cfg = f.config("sweep")
 	f.Sweep = &sweep.Handler{
-		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Resume: resumer(cfg),
+		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg),
 		Admit: &admit.Handler{Specs: specs(cfg), State: state(cfg), Machine: machine(cfg), Now: now}, Now: now,
 	}
 	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)

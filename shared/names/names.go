@@ -115,8 +115,11 @@ func PinnedRelease(sha string) string { return "releases/" + sha + ".yaml" }
 // Plan is the content address of a plan: the changes between two steps of a converge, too large for a payload.
 func Plan(body []byte) string { return "plans/" + SHA256(body) + ".json" }
 
+// Leases is where the leases of clusters are kept.
+const Leases = "leases/"
+
 // Lease is the key of a cluster's lease.
-func Lease(cluster string) string { return "leases/" + cluster + ".json" }
+func Lease(cluster string) string { return Leases + cluster + ".json" }
 
 // Waiters is where executions that wait for a stack event are kept.
 const Waiters = "waiters/"

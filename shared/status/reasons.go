@@ -15,6 +15,8 @@ const (
 	ReasonUpToDate = "UpToDate"
 	// ReasonConverging: changes are being made.
 	ReasonConverging = "Converging"
+	// ReasonExecutionEnded: the execution that made changes is over and did not report: aborted, or out of time.
+	ReasonExecutionEnded = "ExecutionEnded"
 	// ReasonPaused: the spec says that nothing is to be started.
 	ReasonPaused = "Paused"
 	// ReasonChangeRefused: the plan would replace or delete something stateful. It is also the name of the fault of a change set
@@ -25,6 +27,6 @@ const (
 // Reasons lists the reasons for which a condition is False, less faults.
 func Reasons() []string {
 	return []string{
-		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonPaused, ReasonChangeRefused,
+		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
 	}
 }

@@ -150,6 +150,8 @@ type Entry struct {
 	Key string
 	// Modified is when the object's newest version was written.
 	Modified time.Time
+	// Size in bytes.
+	Size int64
 }
 
 // List returns the objects with a prefix, in the order of their keys.
@@ -162,7 +164,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]Entry, error) {
 			return nil, fmt.Errorf("listing s3://%s/%s: %w", b.name, prefix, err)
 		}
 		for _, object := range page.Contents {
-			entries = append(entries, Entry{aws.ToString(object.Key), aws.ToTime(object.LastModified)})
+			entries = append(entries, Entry{aws.ToString(object.Key), aws.ToTime(object.LastModified), aws.ToInt64(object.Size)})
 		}
 	}
 	return entries, nil

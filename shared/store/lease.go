@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
@@ -45,6 +46,23 @@ func (s *State) Acquire(ctx context.Context, cluster string, seen Lease, executi
 	}
 	next.etag, err = s.Replace(ctx, names.Lease(cluster), body, seen.etag)
 	return next, err
+}
+
+// Held lists the clusters whose lease somebody may hold, by one listing: a lease that nobody holds names no execution, and is
+// shorter than any that does.
+func (s *State) Held(ctx context.Context) ([]string, error) {
+	const free = 60 // bytes; an execution's ARN alone is longer
+	entries, err := s.List(ctx, names.Leases)
+	if err != nil {
+		return nil, err
+	}
+	var clusters []string
+	for _, entry := range entries {
+		if entry.Size > free {
+			clusters = append(clusters, strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Leases), ".json"))
+		}
+	}
+	return clusters, nil
 }
 
 // Release gives a cluster's lease up, if the execution holds it. The fence stays, so that numbers never repeat.

@@ -1,16 +1,19 @@
-// Package handler finds what events missed: stacks that came to rest while the event about it was lost, and specs that
-// nobody was told of. It is the safety net under the events, and costs two listings when there is nothing to find.
+// Package handler finds what events missed: stacks that came to rest while the event about it was lost, specs that nobody was
+// told of, and executions that ended without a word. It is the safety net under the events, and costs four listings when
+// there is nothing to find.
 package handler
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -23,6 +26,15 @@ type Specs interface {
 type State interface {
 	List(ctx context.Context, prefix string) ([]store.Entry, error)
 	Waiter(ctx context.Context, stackName string) (store.Waiter, error)
+	Held(ctx context.Context) ([]string, error)
+	Lease(ctx context.Context, cluster string) (store.Lease, error)
+	Release(ctx context.Context, cluster, execution string) error
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+}
+
+// Executions tells whether a holder of a lease still runs: a subset of executions.Executions.
+type Executions interface {
+	Running(ctx context.Context, execution string) (bool, error)
 }
 
 // Stacks is what is deployed: a subset of stacks.Stacks.
@@ -48,6 +60,8 @@ type Handler struct {
 	Stacks Stacks
 	Resume Resumer
 	Admit  Admitter
+	// Executions of the converge machine.
+	Executions Executions
 	// Patience is how old a spec must be before it counts as missed: until then its event is on its way.
 	Patience time.Duration
 	Now      func() time.Time
@@ -55,7 +69,7 @@ type Handler struct {
 
 // Handle sweeps once. What fails for one cluster holds up no other; the first failure is returned at the end.
 func (h *Handler) Handle(ctx context.Context, _ struct{}) (struct{}, error) {
-	return struct{}{}, errors.Join(h.waiters(ctx), h.missed(ctx))
+	return struct{}{}, errors.Join(h.waiters(ctx), h.missed(ctx), h.ended(ctx))
 }
 
 // waiters resumes the steps whose stacks are at rest.
@@ -124,4 +138,43 @@ func (h *Handler) missed(ctx context.Context) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// ended tells of the executions that hold a lease and are over: they were aborted or ran out of time, and never reported. The
+// cluster is not converged again by itself: whoever stopped its execution meant it.
+func (h *Handler) ended(ctx context.Context) error {
+	clusters, err := h.State.Held(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, cluster := range clusters {
+		if err := h.holder(ctx, cluster); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (h *Handler) holder(ctx context.Context, cluster string) error {
+	lease, err := h.State.Lease(ctx, cluster)
+	if err != nil || lease.Execution == "" {
+		return err
+	}
+	if running, err := h.Executions.Running(ctx, lease.Execution); err != nil || running {
+		return err
+	}
+	boundary.Log(ctx).Warn("an execution ended without a report", "cluster", cluster, "execution", lease.Execution)
+	message := fmt.Sprintf("execution %s is over and did not say how it ended: start drover-converge to go on", lease.Execution)
+	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		if s.Phase != status.Converging || s.Execution != lease.Execution {
+			return
+		}
+		s.Phase, s.Message = status.Failed, message
+		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonExecutionEnded, Message: message}, h.Now())
+	})
+	if err != nil {
+		return err
+	}
+	return h.State.Release(ctx, cluster, lease.Execution)
 }

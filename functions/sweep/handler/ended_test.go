@@ -1,0 +1,66 @@
+package handler_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// A person stops an execution while it waits for a stack: nobody is left to write the status.
+func TestAnExecutionThatEndedWithoutAReport(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == "aws.cloudformation" && strings.Contains(string(e.Detail), "control-plane") {
+			return harness.Lost
+		}
+		return harness.Delivered
+	})
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	a.Until("the control plane is there", func() bool { return a.Idle() && a.Stacks("demo")["control-plane"] == "CREATE_COMPLETE" })
+	a.States.StopAll("Aborted", "by a person")
+	require.Equal(t, status.Converging, a.Status("demo").Phase)
+
+	a.Events.Decide(nil)
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Failed, s.Phase)
+	require.Equal(t, status.ReasonExecutionEnded, s.Condition(status.Converged).Reason)
+	require.Contains(t, s.Message, s.Execution)
+	require.NotContains(t, a.Stacks("demo"), "addons", "it was stopped on purpose")
+
+	// Nothing is left to find.
+	mark := a.Calls.Mark()
+	require.NoError(t, a.SweepNow())
+	for _, call := range a.Calls.Since(mark) {
+		require.Equal(t, "ListBucket", call.Action)
+	}
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+}
+
+func TestAnExecutionThatRunsIsLeftAlone(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	swept := 0
+	a.OnCall(func(call endpoint.Call) error {
+		if call.Action == "ExecuteChangeSet" {
+			swept++
+			before := a.Status("demo")
+			require.NoError(t, a.SweepNow())
+			require.Equal(t, before, a.Status("demo"))
+		}
+		return nil
+	})
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	a.Settle()
+	require.NotZero(t, swept)
+	require.Equal(t, status.Ready, a.Status("demo").Phase)
+}
