@@ -28,6 +28,9 @@ var adapters = []string{
 	"shared/store", "shared/stacks", "shared/kube", "shared/groups", "shared/executions", "shared/notify", "shared/versions",
 }
 
+// glue puts the others together for functions.
+var glue = []string{"shared/boundary", "shared/environment", "shared/metrics", "shared/resume"}
+
 // source is one Go file.
 type source struct {
 	file, folder string
@@ -155,6 +158,15 @@ func TestPurePackagesTakeTheirInput(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// TestEverySharedPackageIsOfOneKind: a package that no rule knows would be bound by none.
+func TestEverySharedPackageIsOfOneKind(t *testing.T) {
+	for _, s := range sources(t) {
+		if under(s.folder, "shared") {
+			require.True(t, under(s.folder, pure...) || under(s.folder, adapters...) || under(s.folder, glue...), "%s is neither pure, nor an adapter, nor glue", s.folder)
+		}
 	}
 }
 

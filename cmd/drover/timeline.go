@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -55,12 +56,22 @@ func (t *timeline) execution(x states.Execution, e asl.Event) {
 			t.wait(e.State)
 		}
 	case "ExecutionSucceeded":
-		if machine == "join-node" {
-			t.say("%-11s %s", machine, brief(e.Details["output"]))
+		if message := message(e.Details["output"]); message != "" {
+			t.say("%-11s %s", machine, message)
 		}
 	case "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut":
 		t.say("%-11s %s: %s", machine, e.Type, brief(e.Details["cause"]))
 	}
+}
+
+// message is what a function said about its outcome, or nothing.
+func message(output any) string {
+	text, _ := output.(string)
+	var result struct{ Message string }
+	if json.Unmarshal([]byte(text), &result) != nil {
+		return ""
+	}
+	return brief(result.Message)
 }
 
 // brief is the start of what a state said.
