@@ -71,9 +71,13 @@ func statusCommand() *cobra.Command {
 func readStatus(ctx context.Context, c *cell, name string) (*status.Cluster, error) {
 	cluster, err := c.state.Status(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("no cluster %s is known here: upload its spec with drover apply", name)
+		return nil, unknown(name)
 	}
 	return cluster, err
+}
+
+func unknown(name string) error {
+	return fmt.Errorf("no cluster %s is known here: upload its spec with drover apply", name)
 }
 
 func allStatuses(ctx context.Context, c *cell) ([]*status.Cluster, error) {
@@ -188,7 +192,9 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 	}
 	for {
 		cluster, err := c.state.Status(ctx, name)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		if absent := errors.Is(err, store.ErrNotFound); absent && u == anyUpload {
+			return unknown(name)
+		} else if err != nil && !absent {
 			return err
 		}
 		s := cluster.Status

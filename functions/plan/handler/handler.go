@@ -231,7 +231,7 @@ func (h *Handler) pin(ctx context.Context, w *work, name string) (*api.Release, 
 		var large *store.TooLarge
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return nil, &stop{status.ReasonReleaseUnusable, fmt.Sprintf("there is no release %s: upload it, or name another in spec.release.name", names.ReleaseSpec(name))}
+			return nil, &stop{status.ReasonReleaseUnusable, fmt.Sprintf("there is no release %s: upload it and then the spec again, or name another in spec.release.name", names.ReleaseSpec(name))}
 		case errors.As(err, &large):
 			return nil, &stop{status.ReasonReleaseUnusable, err.Error()}
 		case err != nil:
