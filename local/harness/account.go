@@ -61,6 +61,7 @@ type Account struct {
 	changed    chan struct{} // closed and replaced whenever anything happens
 	logs       bytes.Buffer
 	notices    []string
+	last       map[string]string // type of the last event of each execution
 	onCall     func(endpoint.Call) error
 	onResource func(step string, r resource.Request) error
 }
@@ -68,7 +69,7 @@ type Account struct {
 // Start starts an account; it ends with the test.
 func Start(t testing.TB) *Account {
 	t.Helper()
-	a := &Account{t: t, Calls: &endpoint.Recorder{}, changed: make(chan struct{}), resources: map[string]resource.Provider{}}
+	a := &Account{t: t, Calls: &endpoint.Recorder{}, changed: make(chan struct{}), resources: map[string]resource.Provider{}, last: map[string]string{}}
 	a.Calls.Notify = func(endpoint.Call) { a.happened() }
 	time := &clock.Clock{Speed: speed}
 	a.identities = iam.New(ID, Region, time)
@@ -106,8 +107,13 @@ func Start(t testing.TB) *Account {
 		SDK: func(ctx context.Context, caller iam.Caller, _, action string, parameters map[string]any) (any, error) {
 			return scaling.Do(ctx, caller, Region, ID, action, parameters)
 		},
-		Observe: func(states.Execution, asl.Event) { a.happened() },
-		Random:  func() float64 { return 0 }, // jitter takes all of a retry's delay
+		Observe: func(x states.Execution, e asl.Event) {
+			a.mu.Lock()
+			a.last[x.ARN] = e.Type
+			a.mu.Unlock()
+			a.happened()
+		},
+		Random: func() float64 { return 0 }, // jitter takes all of a retry's delay
 	})
 	t.Cleanup(a.States.Close)
 	a.register(

@@ -72,14 +72,18 @@ func (b *Bus) Emit(_ context.Context, source, detailType string, resources []str
 		ID: uuid.NewString(), Source: source, DetailType: detailType, Account: ID, Region: Region, Time: time.Now().UTC(),
 		Resources: resources, Detail: body,
 	}
+	defer b.account.happened()
 	if target(e) == "" {
 		return
 	}
 	b.mu.Lock()
+	decide := b.fate
+	b.mu.Unlock()
 	fate := Delivered
-	if b.fate != nil {
-		fate = b.fate(e)
+	if decide != nil {
+		fate = decide(e)
 	}
+	b.mu.Lock()
 	times := map[Fate]int{Delivered: 1, Twice: 2}[fate]
 	switch fate {
 	case Held:
@@ -98,7 +102,6 @@ func (b *Bus) Emit(_ context.Context, source, detailType string, resources []str
 			b.account.happened()
 		}()
 	}
-	b.account.happened()
 }
 
 func (b *Bus) s3(ctx context.Context, detailType string, detail any, resources []string) {

@@ -182,6 +182,21 @@ func (a *Account) Settle() {
 	})
 }
 
+// Still says whether nothing will happen by itself: every execution is over or waits for a stack, of one pool at most.
+func (a *Account) Still() bool {
+	if !a.Idle() {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, x := range a.States.Executions() {
+		if x.Status == "RUNNING" && a.last[x.ARN] != "TaskSubmitted" {
+			return false
+		}
+	}
+	return true
+}
+
 // Running is how many functions run.
 func (a *Account) Running() int {
 	a.Functions.mu.Lock()

@@ -161,19 +161,24 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, erro
 	return first, nil
 }
 
-// LastToken is the ClientRequestToken of a stack's last operation.
-func (s *Stacks) LastToken(ctx context.Context, stackName string) (string, error) {
-	out, err := s.client.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
-	if absent(err) {
-		return "", nil
+// Began says whether the operation with a ClientRequestToken has begun on a stack: whether one of its events carries it.
+func (s *Stacks) Began(ctx context.Context, stackName, token string) (bool, error) {
+	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if absent(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading the events of stack %s: %w", stackName, err)
+		}
+		for _, event := range page.StackEvents {
+			if aws.ToString(event.ClientRequestToken) == token {
+				return true, nil
+			}
+		}
 	}
-	if err != nil {
-		return "", fmt.Errorf("reading the events of stack %s: %w", stackName, err)
-	}
-	for _, event := range out.StackEvents { // newest first
-		return aws.ToString(event.ClientRequestToken), nil
-	}
-	return "", nil
+	return false, nil
 }
 
 // changeSetPatience bounds the making of a change set; CloudFormation needs seconds, and sends no event about it.

@@ -19,8 +19,9 @@ type Waiter struct {
 	ClientRequestToken string `json:"clientRequestToken,omitempty"`
 	// Again is passed on: whether the step must look once more when this operation is over.
 	Again bool `json:"again,omitempty"`
-	// TaskToken resumes the step.
+	// TaskToken resumes the step of Execution: when that is over, nobody waits.
 	TaskToken string `json:"taskToken"`
+	Execution string `json:"execution"`
 
 	etag string
 }

@@ -248,7 +248,7 @@ func (s *step) done(ctx context.Context, status string) error {
 func (s *step) waiter(token string, again bool) store.Waiter {
 	return store.Waiter{
 		Cluster: s.in.Cluster, Stack: s.change.Stack, StackName: s.change.StackName,
-		ClientRequestToken: token, Again: again, TaskToken: s.in.TaskToken,
+		ClientRequestToken: token, Again: again, TaskToken: s.in.TaskToken, Execution: s.in.Execution,
 	}
 }
 

@@ -26,6 +26,7 @@ type Specs interface {
 type State interface {
 	List(ctx context.Context, prefix string) ([]store.Entry, error)
 	Waiter(ctx context.Context, stackName string) (store.Waiter, error)
+	DeleteWaiter(ctx context.Context, w store.Waiter) error
 	Held(ctx context.Context) ([]string, error)
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
 	Release(ctx context.Context, cluster, execution string) error
@@ -40,7 +41,7 @@ type Executions interface {
 // Stacks is what is deployed: a subset of stacks.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
-	LastToken(ctx context.Context, stackName string) (string, error)
+	Began(ctx context.Context, stackName, token string) (bool, error)
 }
 
 // Resumer tells a step how its stack ended: resume.Resumer.
@@ -96,15 +97,21 @@ func (h *Handler) waiter(ctx context.Context, stackName string) error {
 	if err != nil {
 		return err
 	}
+	if running, err := h.Executions.Running(ctx, w.Execution); err != nil {
+		return err
+	} else if !running {
+		// Its execution died before the operation began, or was aborted.
+		return h.State.DeleteWaiter(ctx, w)
+	}
 	stack, err := h.Stacks.Describe(ctx, stackName)
 	if err != nil || plan.InProgress(stack.Status) || stack.Status == "REVIEW_IN_PROGRESS" {
 		// In review, the creation that is waited for is about to begin.
 		return err
 	}
 	if w.ClientRequestToken != "" && !plan.Absent(stack.Status) {
-		last, err := h.Stacks.LastToken(ctx, stackName)
+		began, err := h.Stacks.Began(ctx, stackName, w.ClientRequestToken)
 		// The operation that is waited for may be about to begin: then the stack rests from an earlier one.
-		if err != nil || last != w.ClientRequestToken {
+		if err != nil || !began {
 			return err
 		}
 	}
@@ -112,7 +119,8 @@ func (h *Handler) waiter(ctx context.Context, stackName string) error {
 	return h.Resume.Resume(ctx, w, stack.Status)
 }
 
-// missed admits the specs that are newer than their cluster's status.
+// missed admits the specs that are newer than their cluster's status, or as old: S3 tells the time in seconds, and admitting twice
+// does nothing more.
 func (h *Handler) missed(ctx context.Context) error {
 	specs, err := h.Specs.List(ctx, names.ClusterSpecs)
 	if err != nil {
@@ -129,7 +137,7 @@ func (h *Handler) missed(ctx context.Context) error {
 	var failed []error
 	for _, spec := range specs {
 		cluster, ok := names.ClusterOfKey(spec.Key)
-		if !ok || h.Now().Sub(spec.Modified) < h.Patience || !told[names.Status(cluster)].Before(spec.Modified) {
+		if !ok || h.Now().Sub(spec.Modified) < h.Patience || told[names.Status(cluster)].After(spec.Modified) {
 			continue
 		}
 		boundary.Log(ctx).Warn("the event of this spec was lost", "cluster", cluster)

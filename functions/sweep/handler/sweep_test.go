@@ -1,0 +1,201 @@
+package handler_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// losing loses the events of a source.
+func losing(a *harness.Account, source string) {
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == source {
+			return harness.Lost
+		}
+		return harness.Delivered
+	})
+}
+
+// failNetwork fails every network.
+func failNetwork(step string, r resource.Request) error {
+	if step == "create" && r.Type == "AWS::EC2::VPC" {
+		return &wire.Error{Code: "VpcLimitExceeded", Message: "no more networks", Status: 400}
+	}
+	return nil
+}
+
+// waiting waits until an execution waits for a stack that is at rest, whose event was lost.
+func waiting(t *testing.T, a *harness.Account, stack string) {
+	a.Until("an execution waits for "+stack, func() bool {
+		_, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
+		return err == nil && a.Idle()
+	})
+}
+
+func TestEveryStackEventIsLost(t *testing.T) {
+	a := harness.Start(t)
+	losing(a, "aws.cloudformation")
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	for _, stack := range []string{"network", "control-plane", "control-plane", "addons", "pool-a", "addons-on-nodes"} {
+		waiting(t, a, stack)
+		require.NoError(t, a.SweepNow())
+	}
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	waiters, err := a.State().List(t.Context(), names.Waiters)
+	require.NoError(t, err)
+	require.Empty(t, waiters)
+}
+
+func TestALostEventOfAFailure(t *testing.T) {
+	a := harness.Start(t)
+	losing(a, "aws.cloudformation")
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.OnResource(failNetwork)
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	waiting(t, a, "network")
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	require.Equal(t, status.Failed, a.Status("demo").Phase)
+	require.Contains(t, a.Status("demo").Message, "no more networks")
+}
+
+// The event of drover's update is lost, and a person updates the stack afterwards: the newest operation is not the one that is
+// waited for, which is over all the same.
+func TestALostEventBehindSomebodyElsesUpdate(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	losing(a, "aws.cloudformation")
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
+	waiting(t, a, "network")
+	for _, stack := range a.CloudFormation.Stacks() {
+		if stack.StackName != "drover-demo-network" {
+			continue
+		}
+		_, err := a.CloudFormation.UpdateStack(t.Context(), a.Admin(), &cloudformation.UpdateStackInput{
+			StackName: stack.StackName, UsePreviousTemplate: true, Tags: append(stack.Tags, cloudformation.Tag{Key: "by", Value: "hand"}),
+		})
+		require.NoError(t, err)
+	}
+	a.Until("it is done", a.Idle)
+	a.Events.Decide(nil)
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+}
+
+// The change function has said who waits and is about to begin the operation: the stack rests from an earlier one.
+func TestAWaiterWhoseOperationHasNotBegunIsLeftAlone(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	var once sync.Once
+	a.OnCall(func(call endpoint.Call) error {
+		if call.Action == "ExecuteChangeSet" {
+			once.Do(func() {
+				mark := a.Calls.Mark()
+				require.NoError(t, a.SweepNow())
+				for _, made := range a.Calls.Since(mark) {
+					require.False(t, made.Mutating, "%s %s", made.Action, made.Resource)
+				}
+			})
+		}
+		return nil
+	})
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase)
+}
+
+// Whoever waited is over: nobody is resumed, and the waiter is forgotten.
+func TestAWaiterOfAnExecutionThatIsOverIsForgotten(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	x := a.Converge("demo")
+	a.Settle()
+	_, err := a.State().PutWaiter(t.Context(), store.Waiter{
+		Cluster: "demo", Stack: "network", StackName: "drover-demo-network", ClientRequestToken: "never-begun", TaskToken: "t", Execution: x,
+	})
+	require.NoError(t, err)
+	require.NoError(t, a.SweepNow())
+	_, err = a.State().Waiter(t.Context(), "drover-demo-network")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestLostEventsOfSpecs(t *testing.T) {
+	t.Run("of the first spec", func(t *testing.T) {
+		a := harness.Start(t)
+		losing(a, "aws.s3")
+		a.Upload("releases/r1.yaml", harness.Release())
+		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+		require.NoError(t, a.SweepNow())
+		a.Settle()
+		require.Equal(t, status.Ready, a.Status("demo").Phase)
+	})
+	t.Run("of a spec in the second of the status before it", func(t *testing.T) {
+		a := harness.Start(t)
+		a.Upload("releases/r1.yaml", harness.Release())
+		a.Upload("clusters/demo.yaml", "kind: Cluster")
+		a.Settle()
+		losing(a, "aws.s3")
+		version := a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+		require.NoError(t, a.SweepNow())
+		a.Settle()
+		require.Equal(t, status.Ready, a.Status("demo").Phase)
+		require.Equal(t, version, a.Status("demo").SpecVersion)
+	})
+	t.Run("of a spec whose event may still come", func(t *testing.T) {
+		a := harness.Start(t)
+		a.Functions.Sweep.Patience = time.Minute
+		losing(a, "aws.s3")
+		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+		require.NoError(t, a.SweepNow())
+		require.Empty(t, a.States.Executions())
+		a.Functions.Sweep.Now = func() time.Time { return time.Now().Add(2 * time.Minute) }
+		require.NoError(t, a.SweepNow())
+		require.Len(t, a.States.Executions(), 1)
+		a.Settle()
+	})
+}
+
+func TestASweepThatFindsNothingChangesNothing(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	mark := a.Calls.Mark()
+	require.NoError(t, a.SweepNow())
+	var calls []string
+	for _, call := range a.Calls.Since(mark) {
+		require.False(t, call.Mutating, call.Action)
+		calls = append(calls, call.Action)
+	}
+	require.Equal(t, 4, strings.Count(strings.Join(calls, " "), "ListBucket"))
+}
+
+func TestWhatFailsForOneClusterHoldsUpNoOther(t *testing.T) {
+	a := harness.Start(t)
+	losing(a, "aws.s3")
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/alpha.yaml", harness.Spec("alpha", ""))
+	a.Upload("clusters/beta.yaml", harness.Spec("beta", ""))
+	a.OnCall(func(call endpoint.Call) error {
+		if strings.HasSuffix(call.Resource, "status/clusters/alpha.json") && harness.CalledBy(call) == "sweep" {
+			return &wire.Error{Code: "AccessDenied", Message: "not this one", Status: 403}
+		}
+		return nil
+	})
+	require.ErrorContains(t, a.SweepNow(), "not this one")
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("beta").Phase)
+}
