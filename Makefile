@@ -22,8 +22,8 @@ help: ## Print this list
 # ── Use ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 .PHONY: run
-run: local ## Create the demo cluster in a local account, show it happen, and stop (about a minute, once built)
-	@build/drover local --demo examples/clusters/demo.yaml --release examples/releases/1.36-1.yaml --once
+run: local ## Create the demo cluster in a local account, replace a pool's nodes, show it happen, and stop (about a minute, once built)
+	@build/drover local --demo examples/clusters/demo.yaml --release examples/releases/1.36-1.yaml --roll workers --once
 
 .PHONY: up
 up: local ## Start the local account and keep it up
@@ -40,7 +40,7 @@ destroy: functions-arm64 node_modules ## Remove drover from the account; buckets
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Packages whose tests start processes, build CDK or need what `make local` builds.
-HEAVY := /infra$$|/local/kubernetes$$|/local/eks/live$$|/local/account$$|/cmd/drover$$
+HEAVY := /infra$$|/local/kubernetes$$|/local/eks/live$$|/shared/kube/live$$|/local/account$$|/cmd/drover$$
 
 .PHONY: test
 test: lint local functions-arm64 ## Run every test

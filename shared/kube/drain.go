@@ -121,9 +121,12 @@ func (d *drainer) run(ctx context.Context) {
 			d.report.Message = fmt.Sprintf("the node goes after %s with what is left", d.task.Policy.Timeout.Duration())
 			return
 		}
-		if len(decision.Left) == 0 && d.inFlight == 0 && d.confirm(ctx) {
-			d.report.Outcome = drain.Done
-			return
+		if len(decision.Left) == 0 && d.inFlight == 0 {
+			if d.confirm(ctx) {
+				d.report.Outcome = drain.Done
+				return
+			}
+			continue // it knows more now
 		}
 		for _, request := range decision.Send {
 			d.send(ctx, request)
