@@ -35,6 +35,7 @@ type section struct {
 // unchanged cluster is the one that was created before.
 var sections = []section{
 	{"render", measureRender}, {"functions", measureFunctions}, {"create", measureCreate}, {"unchanged", measureUnchanged}, {"run", measureRun},
+	{"drain", measureDrain},
 }
 
 // settings say what to measure on, and how often.
@@ -44,7 +45,9 @@ type settings struct {
 	root, build string
 	// count is how often to measure what takes a second, and how many rounds of cold starts; starts is how many a round has.
 	count, starts int
-	account       *measured
+	// drain is part of the names of the drains to measure.
+	drain   string
+	account *measured
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {
@@ -53,6 +56,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(sectionNames(), ", "))
 	flags.StringVar(&s.root, "root", ".", "the root of the repository")
+	flags.StringVar(&s.drain, "drain", "", "of the drains, measure only those whose names contain this")
 	flags.IntVar(&s.count, "count", 5, "how often to measure what takes seconds, and how many rounds of cold starts; half as often the demo")
 	flags.IntVar(&s.starts, "starts", 20, "cold starts of each function in a round, and as many warm ones")
 	if err := flags.Parse(args); err != nil {

@@ -51,7 +51,7 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	return &Cluster{core, apps, policy}, nil
 }
 
-const pollEvery = 20 * time.Millisecond
+const pollEvery = 5 * time.Millisecond
 
 // until asks until the answer is yes. The error of a wait that ends early says what was waited for.
 func until(ctx context.Context, what string, yes func() (bool, error)) error {

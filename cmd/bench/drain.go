@@ -1,0 +1,219 @@
+package main
+
+// Drains of nodes, side by side on one real API server: drover's, kubectl's in several ways, and what nobody can be faster than.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/local/workload"
+)
+
+const (
+	// maxToKubectl and maxToBound are of 240 pods on a node, maxSharedToKubectl of ten nodes under one budget.
+	maxToKubectl, maxToBound, maxSharedToKubectl = 1.0 / 20, 1.3, 1.0 / 4
+	// kubectlPatience is for how long a contestant of kubectl's is tried again in one case.
+	kubectlPatience = 40 * time.Second
+	// drainPatience bounds one trial.
+	drainPatience = 4 * time.Minute
+)
+
+// drainCase is a workload on nodes that are drained.
+type drainCase struct {
+	name string
+	// nodes to drain, with this many pods each, all of one workload.
+	nodes, pods int
+	workload    workload.Workload
+	contestants []contestant
+	// Limits of drover's median: relative to kubectl's, one node after another, and to the bound; 0 is none.
+	toKubectl, toBound float64
+}
+
+func drainCases() []drainCase {
+	one := []contestant{drover, kubectl, kubectlUnlimited}
+	many := []contestant{drover, kubectl, kubectlAtOnce, kubectlUnlimited}
+	plain := workload.Workload{Kind: workload.Deployment}
+	budget := func(maxUnavailable string) workload.Workload {
+		return workload.Workload{Kind: workload.Deployment, MaxUnavailable: maxUnavailable}
+	}
+	slow := workload.Workload{Kind: workload.Deployment, ReadyAfter: time.Second, EndsAfter: 5 * time.Second, Grace: 5 * time.Second}
+	slowBudget := slow
+	slowBudget.MaxUnavailable = "20%"
+	return []drainCase{
+		{name: "30 pods", nodes: 1, pods: 30, workload: plain, contestants: one},
+		{name: "100 pods", nodes: 1, pods: 100, workload: plain, contestants: one},
+		{name: "240 pods", nodes: 1, pods: 240, workload: plain, contestants: one, toKubectl: maxToKubectl, toBound: maxToBound},
+		{name: "20 pods, 1 at a time", nodes: 1, pods: 20, workload: budget("1"), contestants: one},
+		{name: "50 pods, 10 % at a time", nodes: 1, pods: 50, workload: budget("10%"), contestants: one},
+		{name: "30 pods, Ready after 1 s, gone after 5 s", nodes: 1, pods: 30, workload: slow, contestants: one},
+		{name: "the same, 20 % at a time", nodes: 1, pods: 30, workload: slowBudget, contestants: one},
+		{name: "10 nodes with 30 pods, 10 % of all at a time", nodes: 10, pods: 30, workload: budget("10%"), contestants: many, toKubectl: maxSharedToKubectl},
+		{name: "32 nodes with 10 pods", nodes: 32, pods: 10, workload: plain, contestants: []contestant{drover}},
+	}
+}
+
+// trial is one drain of all nodes of a case.
+type trial struct {
+	took float64 // seconds
+	// failed nodes, and why the first of them did.
+	failed   int
+	why      string
+	requests int
+	// answers to evictions, by status.
+	answers map[int]int
+	// least healthy pods that the watcher saw.
+	least int
+	// nodes is what each took, in seconds.
+	nodes []float64
+}
+
+func took(trials []trial) []float64 {
+	var all []float64
+	for _, t := range trials {
+		all = append(all, t.took)
+	}
+	return all
+}
+
+// measureDrain runs the cases.
+func measureDrain(ctx context.Context, s *settings, r *report) error {
+	// What else runs in this process would be measured too, and nothing comes after this.
+	s.account.Close()
+	s.account = nil
+	g, err := openGround(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	broken := map[string]int{}
+	for _, c := range drainCases() {
+		if s.drain != "" && !strings.Contains(c.name, s.drain) {
+			continue
+		}
+		c.workload.Namespace, c.workload.Name, c.workload.Replicas = "bench", "web", c.nodes*c.pods
+		started := time.Now()
+		if err := g.measure(ctx, s, r, c, broken); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		fmt.Fprintf(r.out, "  measured %s in %.0f s\n", c.name, time.Since(started).Seconds())
+	}
+	r.add("budgets broken by drover's drains", float64(broken[drover.name]), "", atMost(0), "as a watcher of its own saw it; by kubectl's: "+number(float64(broken["kubectl"])))
+	r.add("time that drover's clients waited for their own limits", milliseconds(g.limited()), "ms", atMost(0), "as client-go tells it, in all drains of all cases")
+	return nil
+}
+
+// measure a case: all contestants in turn, each time another one first.
+func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCase, broken map[string]int) error {
+	if err := g.prepare(ctx, c); err != nil {
+		return err
+	}
+	keep, err := c.workload.MustKeep()
+	if err != nil {
+		return err
+	}
+	contestants := c.contestants
+	if keep == 0 {
+		contestants = append(slices.Clone(contestants), bare)
+	}
+	trials, spent := map[string][]trial{}, map[string]time.Duration{}
+	for i := range s.count {
+		for j := range contestants {
+			who := contestants[(i+j)%len(contestants)]
+			if who.impatient && spent[who.name] > kubectlPatience {
+				continue
+			}
+			t, err := g.try(ctx, c, who)
+			if err != nil {
+				return fmt.Errorf("%s: %w", who.name, err)
+			}
+			trials[who.name] = append(trials[who.name], t)
+			spent[who.name] += time.Duration(t.took * float64(time.Second))
+			if t.least < keep {
+				name, _, _ := strings.Cut(who.name, ",")
+				broken[name]++
+			}
+		}
+	}
+	bound, how := median(took(trials[bare.name])), "all evictions at once by a program that knows the pods, until they are gone"
+	if keep > 0 {
+		if bound, how, err = g.budgetBound(ctx, c, keep); err != nil {
+			return err
+		}
+	}
+	c.report(r, trials, keep, bound, how)
+	return g.clear(ctx, c)
+}
+
+// report the figures of a case.
+func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound float64, how string) {
+	serial := 0.0
+	if all := trials[kubectl.name]; all != nil {
+		serial = median(took(all))
+	}
+	for _, who := range c.contestants {
+		all := trials[who.name]
+		beside := []string{fmt.Sprintf("%.2f–%.2f in %d trials", quantile(took(all), 0), quantile(took(all), 1), len(all))}
+		m := median(took(all))
+		if who.name != kubectl.name && serial > 0 {
+			beside = append(beside, fmt.Sprintf("%.3f of kubectl's", m/serial))
+		}
+		beside = append(beside, fmt.Sprintf("%.2f × the bound", m/bound))
+		var requests, nodes []float64
+		failed, why, least, statuses := 0, "", all[0].least, map[int]int{}
+		for _, t := range all {
+			requests = append(requests, float64(t.requests))
+			least = min(least, t.least)
+			failed += t.failed
+			nodes = append(nodes, t.nodes...)
+			if why == "" {
+				why = t.why
+			}
+			for status, n := range t.answers {
+				statuses[status] += n
+			}
+		}
+		beside = append(beside, number(median(requests))+" requests"+refused(statuses, len(all)))
+		if c.nodes > 1 && who.name == drover.name {
+			beside = append(beside, fmt.Sprintf("a node %.2f–%.2f s", quantile(nodes, 0), quantile(nodes, 1)))
+		}
+		if keep > 0 {
+			beside = append(beside, fmt.Sprintf("least healthy %d, budget %d of %d", least, keep, c.workload.Replicas))
+		}
+		if failed > 0 {
+			beside = append(beside, fmt.Sprintf("%d of %d drains of nodes failed: %s", failed, c.nodes*len(all), why))
+		}
+		r.add(c.name+": "+who.name, m, "s", nil, strings.Join(beside, "; "))
+		if who.name == drover.name {
+			r.add("— failed drains", float64(failed), "", atMost(0), "")
+		}
+	}
+	r.add("— the bound", bound, "s", nil, how)
+	mine := median(took(trials[drover.name]))
+	if c.toKubectl > 0 {
+		r.add("— drover's to kubectl's", mine/serial, "", atMost(c.toKubectl), "")
+	}
+	if c.toBound > 0 {
+		r.add("— drover's to the bound", mine/bound, "", atMost(c.toBound), "")
+	}
+}
+
+// refused evictions by status, in a trial on average.
+func refused(statuses map[int]int, trials int) string {
+	var all []string
+	for _, status := range slices.Sorted(func(yield func(int) bool) {
+		for status := range statuses {
+			if status >= 300 && !yield(status) {
+				return
+			}
+		}
+	}) {
+		all = append(all, fmt.Sprintf("%s × %d", number(float64(statuses[status])/float64(trials)), status))
+	}
+	if all == nil {
+		return ""
+	}
+	return " (evictions refused: " + strings.Join(all, ", ") + ")"
+}

@@ -1,0 +1,146 @@
+package main
+
+// Who drains.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube"
+)
+
+// contestant drains nodes that it is told, as a user of its own: requests are counted by user.
+type contestant struct {
+	name, user string
+	// impatient says that it is not tried again once it took long.
+	impatient bool
+	drain     func(ctx context.Context, g *ground, who contestant, nodes []string) []outcome
+}
+
+// outcome of the drain of a node.
+type outcome struct {
+	took time.Duration
+	err  error
+}
+
+var (
+	drover           = contestant{name: "drover", user: "drover", drain: droverDrains}
+	kubectl          = contestant{name: "kubectl", user: "kubectl", impatient: true, drain: kubectlDrains("kubectl", 1)}
+	kubectlAtOnce    = contestant{name: "kubectl, 10 at once", user: "kubectl-at-once", impatient: true, drain: kubectlDrains("kubectl", 10)}
+	kubectlUnlimited = contestant{name: "kubectl, client without limit", user: "kubectl-unlimited", impatient: true, drain: kubectlDrains("kubectl-unlimited", 1)}
+	bare             = contestant{name: "bare evictions", user: "bare", drain: evictAll}
+)
+
+// group of the contestants: administrators, but not those whom the API server exempts from priority and fairness.
+const drainers = "drainers"
+
+// as is how a user reaches the API server: on a connection of its own, as a function's invocation has it.
+func (g *ground) as(user string) *rest.Config {
+	config := rest.CopyConfig(g.admin)
+	config.QPS = 0 // the client's own choice
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{drainers}}
+	config.Dial = (&net.Dialer{}).DialContext // connections are shared by those who dial the same way
+	return config
+}
+
+// droverDrains drains each node by itself and all at once, as the functions do.
+func droverDrains(ctx context.Context, g *ground, who contestant, nodes []string) []outcome {
+	task := drain.Task{Started: time.Now(), Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
+	return atOnce(nodes, len(nodes), func(node string) error {
+		cluster, err := kube.Connect(g.as(who.user))
+		if err != nil {
+			return err
+		}
+		if report := cluster.Drain(ctx, node, task); report.Outcome != drain.Done {
+			return fmt.Errorf("%s: %s", report.Outcome, report.Summary())
+		}
+		return nil
+	})
+}
+
+// kubectlDrains runs a program like kubectl for each node.
+func kubectlDrains(program string, limit int) func(context.Context, *ground, contestant, []string) []outcome {
+	return func(ctx context.Context, g *ground, who contestant, nodes []string) []outcome {
+		return atOnce(nodes, limit, func(node string) error {
+			cmd := exec.CommandContext(ctx, filepath.Join(g.bin, program), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
+				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+who.user, "--as-group="+drainers, "--cache-dir="+filepath.Join(g.dir, "cache"))
+			cmd.Env = append(os.Environ(), "KUBERC=off")
+			var said bytes.Buffer
+			cmd.Stderr = &said
+			if err := cmd.Run(); err != nil {
+				lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+				return fmt.Errorf("%w: %s", err, lines[len(lines)-1])
+			}
+			return nil
+		})
+	}
+}
+
+// evictAll cordons the nodes, evicts pods that are known from before, all at once, and no more.
+func evictAll(ctx context.Context, g *ground, who contestant, nodes []string) []outcome {
+	if err := g.cluster.Reset(ctx, false, nodes...); err != nil {
+		return []outcome{{0, err}}
+	}
+	started := time.Now()
+	client, err := policyClient(g.as(who.user))
+	if err != nil {
+		return []outcome{{0, err}}
+	}
+	var pods []string
+	for _, node := range nodes {
+		pods = append(pods, g.watcher.On("bench", node)...)
+	}
+	var failed []error
+	for _, o := range atOnce(pods, bareAtOnce, func(pod string) error { return evict(ctx, client, "bench", pod) }) {
+		failed = append(failed, o.err)
+	}
+	failed = append(failed, g.watcher.Wait(ctx, "the pods to be gone", func() bool { return g.left(nodes) == 0 }))
+	return []outcome{{time.Since(started), errors.Join(failed...)}}
+}
+
+// bareAtOnce is with how many requests in flight the API server evicts fastest here.
+const bareAtOnce = 32
+
+// evict a pod. Conflicts with other evictions under the same budget are tried again.
+func evict(ctx context.Context, client rest.Interface, namespace, pod string) error {
+	for {
+		err := client.Post().AbsPath("/api/v1").Namespace(namespace).Resource("pods").Name(pod).SubResource("eviction").MaxRetries(0).
+			Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod}}).Do(ctx).Error()
+		if !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) {
+			return err
+		}
+	}
+}
+
+// atOnce does something about each, at most limit at once.
+func atOnce(each []string, limit int, do func(string) error) []outcome {
+	outcomes := make([]outcome, len(each))
+	slots := make(chan struct{}, limit)
+	var wg sync.WaitGroup
+	for i, one := range each {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			started := time.Now()
+			err := do(one)
+			outcomes[i] = outcome{time.Since(started), err}
+		})
+	}
+	wg.Wait()
+	return outcomes
+}

@@ -1,0 +1,263 @@
+package main
+
+// The ground on which drains are measured: one control plane, nodes, a watcher, and the API server's audit log.
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	clientmetrics "k8s.io/client-go/tools/metrics"
+
+	"github.com/drover-run/drover/local/kubernetes"
+	"github.com/drover-run/drover/local/workload"
+)
+
+const (
+	// spares are the nodes that replacements go to, with room for all of them.
+	spares, spareRoom = 4, 250
+)
+
+type ground struct {
+	dir, bin string
+	control  *kubernetes.ControlPlane
+	admin    *rest.Config
+	cluster  *workload.Cluster
+	watcher  *workload.Watcher
+	spares   []string
+	audit    *bufio.Reader
+	line     []byte // the beginning of one
+	log      *os.File
+	waited   waited
+}
+
+// waited is how long clients waited for their own limits, in nanoseconds.
+type waited struct{ atomic.Int64 }
+
+// Observe implements client-go's metric of it.
+func (w *waited) Observe(_ context.Context, _ string, _ url.URL, latency time.Duration) {
+	w.Add(int64(latency))
+}
+
+func (g *ground) limited() time.Duration { return time.Duration(g.waited.Load()) }
+
+func openGround(ctx context.Context, s *settings) (*ground, error) {
+	dir, err := os.MkdirTemp("", "drover-bench-drain-")
+	if err != nil {
+		return nil, err
+	}
+	g := &ground{dir: dir, bin: kubernetes.BinDir(s.root)}
+	if err := g.open(ctx); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *ground) open(ctx context.Context) (err error) {
+	clientmetrics.Register(clientmetrics.RegisterOpts{RateLimiterLatency: &g.waited})
+	if g.control, err = kubernetes.Start(ctx, kubernetes.Options{
+		Name: "bench", Dir: filepath.Join(g.dir, "control-plane"), BinDir: g.bin, ServiceCIDR: "172.20.0.0/16", Audit: true,
+	}); err != nil {
+		return err
+	}
+	grant := exec.CommandContext(ctx, filepath.Join(g.bin, "kubectl"), "--kubeconfig="+g.control.AdminKubeconfig, "--cache-dir="+filepath.Join(g.dir, "cache"),
+		"create", "clusterrolebinding", drainers, "--clusterrole=cluster-admin", "--group="+drainers)
+	if out, err := grant.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	if g.log, err = os.Open(filepath.Join(g.dir, "control-plane", "audit.log")); err != nil {
+		return err
+	}
+	g.audit = bufio.NewReader(g.log)
+	g.admin = workload.Admin(g.control)
+	if g.cluster, err = workload.Connect(g.admin); err != nil {
+		return err
+	}
+	var nodes []workload.Node
+	for i := range spares {
+		g.spares = append(g.spares, fmt.Sprintf("spare-%d", i))
+		nodes = append(nodes, workload.Node{Name: g.spares[i], Pods: spareRoom})
+	}
+	if err := g.cluster.AddNodes(ctx, nodes...); err != nil {
+		return err
+	}
+	g.watcher, err = g.cluster.Watch(ctx)
+	return err
+}
+
+// Close ends all of it.
+func (g *ground) Close() {
+	if g.watcher != nil {
+		_ = g.watcher.Close()
+	}
+	if g.log != nil {
+		_ = g.log.Close()
+	}
+	if g.control != nil {
+		g.control.Stop()
+	}
+	_ = os.RemoveAll(g.dir)
+}
+
+func (c drainCase) nodeNames() []string {
+	var names []string
+	for i := range c.nodes {
+		names = append(names, fmt.Sprintf("node-%d", i))
+	}
+	return names
+}
+
+// prepare the nodes of a case. They have room for their pods and no more, so that each gets as many.
+func (g *ground) prepare(ctx context.Context, c drainCase) error {
+	var nodes []workload.Node
+	for _, name := range c.nodeNames() {
+		nodes = append(nodes, workload.Node{Name: name, Pods: c.pods})
+	}
+	return g.cluster.AddNodes(ctx, nodes...)
+}
+
+func (g *ground) clear(ctx context.Context, c drainCase) error {
+	if err := g.cluster.Remove(ctx, c.workload); err != nil {
+		return err
+	}
+	return g.cluster.RemoveNodes(ctx, c.nodeNames()...)
+}
+
+// reset puts a new workload on the nodes of a case. Of several nodes, all are cordoned: whoever replaces a group of nodes does
+// that first, or pods would move to the next that is drained.
+func (g *ground) reset(ctx context.Context, c drainCase) error {
+	nodes := c.nodeNames()
+	if err := g.cluster.Remove(ctx, c.workload); err != nil {
+		return err
+	}
+	if err := g.cluster.Reset(ctx, false, g.spares...); err != nil {
+		return err
+	}
+	if err := g.cluster.Reset(ctx, true, nodes...); err != nil {
+		return err
+	}
+	if err := g.cluster.Deploy(ctx, c.workload); err != nil {
+		return err
+	}
+	if err := g.watcher.Wait(ctx, "the workload", func() bool { return g.watcher.Settled(c.workload) && g.left(nodes) == c.workload.Replicas }); err != nil {
+		return err
+	}
+	if err := g.cluster.Reset(ctx, true, g.spares...); err != nil {
+		return err
+	}
+	if len(nodes) > 1 {
+		if err := g.cluster.Reset(ctx, false, nodes...); err != nil {
+			return err
+		}
+	}
+	return g.cluster.Budgeted(ctx, c.workload)
+}
+
+// left is how many pods of the workload are on nodes.
+func (g *ground) left(nodes []string) int {
+	left := 0
+	for _, node := range nodes {
+		left += len(g.watcher.On("bench", node))
+	}
+	return left
+}
+
+// try one drain.
+func (g *ground) try(ctx context.Context, c drainCase, who contestant) (trial, error) {
+	ctx, cancel := context.WithTimeout(ctx, drainPatience)
+	defer cancel()
+	if err := g.reset(ctx, c); err != nil {
+		return trial{}, err
+	}
+	if _, _, err := g.requests(who.user); err != nil {
+		return trial{}, err
+	}
+	g.watcher.Forget()
+	nodes := c.nodeNames()
+	started := time.Now()
+	outcomes := who.drain(ctx, g, who, nodes)
+	t := trial{took: time.Since(started).Seconds()}
+	if len(outcomes) == 1 {
+		t.took = outcomes[0].took.Seconds()
+	}
+	for _, o := range outcomes {
+		t.nodes = append(t.nodes, o.took.Seconds())
+		if o.err != nil {
+			t.failed++
+			if t.why == "" {
+				t.why = o.err.Error()
+			}
+		}
+	}
+	if t.failed == 0 && g.left(nodes) > 0 {
+		t.failed, t.why = 1, fmt.Sprintf("%d pods were left", g.left(nodes))
+	}
+	// The watcher looks on until all replicas are there again.
+	if err := g.watcher.Wait(ctx, "the replicas to be back", func() bool { return g.watcher.Settled(c.workload) }); err != nil {
+		return trial{}, err
+	}
+	_, t.least = g.watcher.Healthy("bench", "web")
+	var err error
+	t.requests, t.answers, err = g.requests(who.user)
+	return t, err
+}
+
+// requests of a user since the last call, and the answers to its evictions.
+func (g *ground) requests(user string) (total int, answers map[int]int, err error) {
+	answers = map[int]int{}
+	for {
+		line, err := g.audit.ReadBytes('\n')
+		line = append(g.line, line...)
+		if g.line = nil; errors.Is(err, io.EOF) {
+			g.line = line // the rest is not written yet
+			return total, answers, nil
+		}
+		if err != nil {
+			return 0, nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		var event struct {
+			Stage, Verb      string
+			ImpersonatedUser struct{ Username string }
+			ObjectRef        struct{ Subresource string }
+			ResponseStatus   struct{ Code int }
+		}
+		if err := json.Unmarshal(line, &event); err != nil {
+			return 0, nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		// A watch is there from its start.
+		if event.ImpersonatedUser.Username != user || (event.Stage == "ResponseStarted") != (event.Verb == "watch") {
+			continue
+		}
+		total++
+		if event.ObjectRef.Subresource == "eviction" {
+			answers[event.ResponseStatus.Code]++
+		}
+	}
+}
+
+func policyClient(config *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	if err := policyv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(scheme, policyv1.SchemeGroupVersion)
+	config.QPS, config.APIPath, config.GroupVersion = -1, "/apis", &policyv1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.ContentType = runtime.ContentTypeProtobuf
+	return rest.RESTClientFor(config)
+}
