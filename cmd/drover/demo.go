@@ -12,7 +12,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-run/drover/local/account"
@@ -52,7 +51,7 @@ func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acco
 	show.say("uploaded    %s to s3://%s/%s", o.demo, c.specs.Name(), names.ClusterSpec(name))
 	ctx, cancel := context.WithTimeout(ctx, demoPatience)
 	defer cancel()
-	s, err := awaitRest(ctx, c, name)
+	s, err := awaitRest(ctx, c, name, anyUpload)
 	if err != nil {
 		return err
 	}
@@ -74,14 +73,17 @@ func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acco
 		return err
 	}
 	printCost(out, a, before, took)
+	if o.roll != "" {
+		return rollDemo(ctx, out, show, a, c, o)
+	}
 	return nil
 }
 
-// awaitRest waits until a cluster is Ready, Stopped or Failed.
-func awaitRest(ctx context.Context, c *cell, name string) (*status.Status, error) {
+// awaitRest waits until a cluster is Ready, Stopped or Failed, on an upload or a later one.
+func awaitRest(ctx context.Context, c *cell, name string, u upload) (*status.Status, error) {
 	for {
 		cluster, err := c.state.Status(ctx, name)
-		if err == nil {
+		if err == nil && u.verdict(cluster.Status) {
 			switch cluster.Status.Phase {
 			case status.Ready, status.Stopped, status.Failed:
 				return &cluster.Status, nil
@@ -97,7 +99,7 @@ func awaitRest(ctx context.Context, c *cell, name string) (*status.Status, error
 
 // printNodes asks the cluster's API server.
 func printNodes(ctx context.Context, out io.Writer, client dynamic.Interface, endpoint string) error {
-	nodes, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(ctx, metav1.ListOptions{})
+	nodes, err := client.Resource(nodeResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("asking the API server for its nodes: %w", err)
 	}

@@ -22,6 +22,7 @@ type localOptions struct {
 	dir, root, address string
 	speed              float64
 	demo, release      string
+	roll               string
 	once               bool
 }
 
@@ -42,6 +43,7 @@ template. Work that takes long only because it is done in a data centre runs --s
 	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how much faster than life simulated work runs")
 	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
 	cmd.Flags().StringVar(&o.release, "release", "", "the release of that cluster")
+	cmd.Flags().StringVar(&o.roll, "roll", "", "then replace the nodes of this pool of it, under workloads with disruption budgets")
 	cmd.Flags().BoolVar(&o.once, "once", false, "end when the cluster is Ready, instead of staying up")
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/states"
@@ -43,6 +44,8 @@ func (t *timeline) stack(e cloudformation.StackEvent) {
 		t.say("stack       %-32s %s", e.StackName, e.ResourceStatus)
 	case strings.HasSuffix(e.ResourceStatus, "_FAILED"):
 		t.say("resource    %-32s %s %s: %s", e.StackName, e.LogicalResourceId, e.ResourceStatus, e.ResourceStatusReason)
+	case e.ResourceType == "AWS::AutoScaling::AutoScalingGroup" && e.ResourceStatus == "UPDATE_IN_PROGRESS" && e.ResourceStatusReason != "":
+		t.say("roll        %-32s %s", e.StackName, e.ResourceStatusReason)
 	}
 }
 
@@ -56,7 +59,9 @@ func (t *timeline) execution(x states.Execution, e asl.Event) {
 			t.wait(e.State)
 		}
 	case "ExecutionSucceeded":
-		if message := message(e.Details["output"]); message != "" {
+		if text := drained(e.Details["output"]); machine == "drain-node" && text != "" {
+			t.say("%-11s %s", machine, text)
+		} else if message := message(e.Details["output"]); message != "" {
 			t.say("%-11s %s", machine, message)
 		}
 	case "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut":
@@ -72,6 +77,16 @@ func message(output any) string {
 		return ""
 	}
 	return brief(result.Message)
+}
+
+// drained says how the drain of a node ended, or nothing when there was no node.
+func drained(output any) string {
+	var r events.DrainResult
+	text, _ := output.(string)
+	if json.Unmarshal([]byte(text), &r) != nil || r.Node == "" {
+		return ""
+	}
+	return fmt.Sprintf("node %s: %s, %d pods evicted by %d requests; %s", r.Node, r.Outcome, r.Evicted, r.Requests, r.Summary())
 }
 
 // brief is the start of what a state said.

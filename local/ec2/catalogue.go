@@ -54,7 +54,27 @@ func EKSImages() []Image {
 	return images
 }
 
-func (s *Service) images() []Image { return append(EKSImages(), s.config.Images...) }
+// RebuiltImageID is the id of an image that EKS built anew later, with the next patch release of Kubernetes: what a pool is
+// rolled to. It is not what AWS recommends yet.
+func RebuiltImageID(version, architecture string) string {
+	return ImageID(version+"-rebuilt", architecture)
+}
+
+// rebuiltImages are those of RebuiltImageID.
+func rebuiltImages() []Image {
+	images := EKSImages()
+	for i := range images {
+		version := images[i].KubernetesVersion
+		images[i].ID = RebuiltImageID(version, images[i].Architecture)
+		images[i].Name = strings.TrimSuffix(images[i].Name, "v20261101") + "v20261115"
+		images[i].KubeletVersion = fmt.Sprintf("v%s.%d-eks-0e3cf2b", version, kubeletPatches[version]+1)
+	}
+	return images
+}
+
+func (s *Service) images() []Image {
+	return slices.Concat(EKSImages(), rebuiltImages(), s.config.Images)
+}
 
 func (s *Service) image(id string) (Image, error) {
 	if !strings.HasPrefix(id, "ami-") {

@@ -1,0 +1,274 @@
+package main
+
+// The demo goes on: a pool of the cluster is rolled to another image while workloads with disruption budgets run on it, and
+// somebody who has nothing to do with the roll counts how they fare.
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/ec2"
+	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// shop is what runs meanwhile.
+var shop = []workload.Workload{
+	{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "25%", ReadyAfter: time.Second, EndsAfter: time.Second, Grace: 10 * time.Second},
+	{Namespace: "shop", Name: "cart", Kind: workload.Deployment, Replicas: 4, MinAvailable: "3", ReadyAfter: time.Second, EndsAfter: time.Second, Grace: 10 * time.Second},
+	{Namespace: "shop", Name: "search", Kind: workload.Deployment, Replicas: 6, MaxUnavailable: "50%", ReadyAfter: 500 * time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: 5 * time.Second, EmptyDir: true},
+	{Namespace: "shop", Name: "database", Kind: workload.StatefulSet, Replicas: 3, MaxUnavailable: "1", ReadyAfter: time.Second, EndsAfter: time.Second, Grace: 10 * time.Second},
+	{Namespace: "shop", Name: "log-agent", Kind: workload.DaemonSet},
+}
+
+var nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+
+// rollDemo deploys the workloads, uploads the spec with another image for a pool, and waits until the cluster is Ready again.
+// It fails if a budget was broken or an old node is left.
+func rollDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Account, c *cell, o localOptions) (err error) {
+	cluster, spec, err := readCluster(o.demo)
+	if err != nil {
+		return err
+	}
+	name := cluster.Metadata.Name
+	client, kubeconfig, err := a.EKS.Administrator(names.EKSCluster(name))
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	run, err := workload.Connect(config)
+	if err != nil {
+		return err
+	}
+	watcher, err := run.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if missed := watcher.Close(); err == nil {
+			err = missed
+		}
+	}()
+	fmt.Fprintln(out)
+	if err := deployShop(ctx, show, run, watcher); err != nil {
+		return err
+	}
+	old, err := nodesOf(ctx, client, o.roll)
+	if err != nil {
+		return err
+	}
+	image, spec, err := withImage(o.demo, cluster, spec, o.roll)
+	if err != nil {
+		return err
+	}
+	uploaded := time.Now()
+	s, err := uploadAndWait(ctx, show, c, name, spec, fmt.Sprintf("image %s for pool %s", image, o.roll))
+	if err != nil {
+		return err
+	}
+	show.say("status      %s is %s: %s", name, s.Phase, s.Message)
+	if s.Phase != status.Ready {
+		printStatus(out, &status.Cluster{Metadata: status.Metadata{Name: name}, Status: *s})
+		return fmt.Errorf("%s is not Ready after the roll", name)
+	}
+	// The stack does not wait for drains: the last of them go on when it is complete.
+	show.wait("the last drains")
+	if err := a.Settle(ctx); err != nil {
+		return err
+	}
+	if err := awaitRolled(ctx, a, client, o.roll, image, old); err != nil {
+		return err
+	}
+	took := time.Since(uploaded)
+	if err := watcher.Wait(ctx, "all replicas to be healthy again", func() bool { return watcher.Settled(shop...) }); err != nil {
+		return err
+	}
+	show.say("rolled      all nodes of pool %s are on image %s", o.roll, image)
+	show.wait("")
+	if err := printNodes(ctx, out, client, s.Endpoint); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%d nodes of pool %s were replaced and gone %.1f s after the upload. What a watcher of its own saw meanwhile:\n\n",
+		len(old), o.roll, took.Seconds())
+	return printFared(out, watcher)
+}
+
+// deployShop and wait until all of it runs, and its budgets know.
+func deployShop(ctx context.Context, show *timeline, run *workload.Cluster, watcher *workload.Watcher) error {
+	if err := run.Deploy(ctx, shop...); err != nil {
+		return err
+	}
+	show.wait("the workloads")
+	if err := watcher.Wait(ctx, "the workloads", func() bool { return watcher.Settled(shop...) }); err != nil {
+		return err
+	}
+	if err := run.Budgeted(ctx, shop...); err != nil {
+		return err
+	}
+	watcher.Forget()
+	replicas, budgets := 0, 0
+	for _, w := range shop {
+		replicas += w.Replicas
+		if w.MaxUnavailable != "" || w.MinAvailable != "" {
+			budgets++
+		}
+	}
+	show.say("workloads   %d, of %d replicas and a pod on each node, under %d disruption budgets: all Ready", len(shop), replicas, budgets)
+	return nil
+}
+
+// withImage is the spec with another image of the same Kubernetes version for a pool.
+func withImage(file string, cluster *api.Cluster, spec []byte, pool string) (image string, changed []byte, err error) {
+	i := slices.IndexFunc(cluster.Spec.Pools, func(p api.Pool) bool { return p.Name == pool })
+	if i < 0 {
+		return "", nil, fmt.Errorf("%s has no pool %s to be rolled", file, pool)
+	}
+	version, _, _ := strings.Cut(cluster.Spec.Release.Name, "-")
+	architecture := cluster.Spec.Pools[i].Architecture
+	if architecture == "" {
+		architecture = api.AMD64
+	}
+	image = ec2.RebuiltImageID(version, string(architecture))
+	// Beside the pool's name, so that the rest of the file is what its author wrote.
+	var lines [][]byte
+	for line := range bytes.Lines(spec) {
+		lines = append(lines, line)
+		if dash, ok := bytes.CutSuffix(bytes.TrimRight(line, "\n"), []byte("- name: "+pool)); ok {
+			lines = append(lines, fmt.Appendf(nil, "%s  imageID: %s\n", dash, image))
+		}
+	}
+	changed = bytes.Join(lines, nil)
+	read, errs := api.ReadCluster(file, changed, options(file))
+	if err := errs.Err(); err != nil {
+		return "", nil, err
+	}
+	if read.Spec.Pools[i].ImageID != image {
+		return "", nil, fmt.Errorf("%s: pool %s is not written as - name: %s", file, pool, pool)
+	}
+	return image, changed, nil
+}
+
+// uploadAndWait until the cluster is at rest on what was uploaded.
+func uploadAndWait(ctx context.Context, show *timeline, c *cell, name string, spec []byte, what string) (*status.Status, error) {
+	before, err := c.state.Status(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.specs.Put(ctx, names.ClusterSpec(name), spec); err != nil {
+		return nil, err
+	}
+	uploaded, err := c.specs.Get(ctx, names.ClusterSpec(name), api.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	show.say("uploaded    %s to s3://%s/%s", what, c.specs.Name(), names.ClusterSpec(name))
+	s, err := awaitRest(ctx, c, name, upload{uploaded.Version, before.Status.ObservedVersion})
+	show.wait("")
+	return s, err
+}
+
+// nodesOf a pool: instance ids by name.
+func nodesOf(ctx context.Context, client dynamic.Interface, pool string) (map[string]string, error) {
+	list, err := client.Resource(nodeResource).List(ctx, metav1.ListOptions{LabelSelector: kube.PoolLabel + "=" + pool})
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server for the nodes of pool %s: %w", pool, err)
+	}
+	instances := map[string]string{}
+	for _, node := range list.Items {
+		provider, _, _ := unstructured.NestedString(node.Object, "spec", "providerID")
+		instances[node.GetName()] = path.Base(provider)
+	}
+	return instances, nil
+}
+
+// awaitRolled waits until the pool's nodes are what was asked for: Auto Scaling ends instances after their drains.
+func awaitRolled(ctx context.Context, a *account.Account, client dynamic.Interface, pool, image string, old map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		err := checkRolled(ctx, a, client, pool, image, old)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// checkRolled holds the pool's nodes against what was asked for.
+func checkRolled(ctx context.Context, a *account.Account, client dynamic.Interface, pool, image string, old map[string]string) error {
+	now, err := nodesOf(ctx, client, pool)
+	if err != nil {
+		return err
+	}
+	if len(now) < len(old) {
+		return fmt.Errorf("pool %s has %d nodes after the roll, and had %d", pool, len(now), len(old))
+	}
+	for name, id := range now {
+		instance, err := a.EC2.Instance(id)
+		if err != nil {
+			return err
+		}
+		if old[name] == id || instance.ImageID != image {
+			return fmt.Errorf("node %s (%s) of pool %s is still there, on image %s", name, id, pool, instance.ImageID)
+		}
+	}
+	return nil
+}
+
+// printFared prints the least ready replicas of each workload beside what its budget keeps. It fails on a broken budget.
+func printFared(out io.Writer, watcher *workload.Watcher) error {
+	table := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  WORKLOAD\tKIND\tREPLICAS\tBUDGET\tMUST KEEP\tLEAST READY")
+	var broken []string
+	for _, w := range shop {
+		keep, err := w.MustKeep()
+		if err != nil {
+			return err
+		}
+		_, least := watcher.Healthy(w.Namespace, w.Name)
+		replicas, budget, kept := strconv.Itoa(w.Replicas), "none", "—"
+		switch {
+		case w.Kind == workload.DaemonSet:
+			replicas = "each node"
+		case w.MinAvailable != "":
+			budget, kept = "minAvailable "+w.MinAvailable, strconv.Itoa(keep)
+		case w.MaxUnavailable != "":
+			budget, kept = "maxUnavailable "+w.MaxUnavailable, strconv.Itoa(keep)
+		}
+		fmt.Fprintf(table, "  %s/%s\t%s\t%s\t%s\t%s\t%d\n", w.Namespace, w.Name, w.Kind, replicas, budget, kept, least)
+		if least < keep {
+			broken = append(broken, w.Namespace+"/"+w.Name)
+		}
+	}
+	table.Flush()
+	if broken != nil {
+		return fmt.Errorf("broken disruption budgets: %s", strings.Join(broken, ", "))
+	}
+	return nil
+}
