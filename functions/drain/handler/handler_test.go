@@ -1,0 +1,355 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+)
+
+// world is a cluster with a node and a pod that does not go away, and Auto Scaling around it.
+type world struct {
+	mu sync.Mutex
+	// node of the cluster, nil when there is none; pods on it.
+	node *corev1.Node
+	pods []corev1.Pod
+	// opened clusters, and why they cannot be.
+	opened  []string
+	openErr error
+	api     *httptest.Server
+
+	// groups by instance, pools by group, hooks that are open by instance, and those that were completed.
+	groups    map[string]string
+	pools     map[string]events.Pool
+	open      map[string]bool
+	completed []string
+	beats     int
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{
+		node: &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", Labels: map[string]string{kube.PoolLabel: "workers"}},
+			Spec:       corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-1"},
+		},
+		groups: map[string]string{"i-1": "drover-demo-pool-workers", "i-web": "web"},
+		pools: map[string]events.Pool{"drover-demo-pool-workers": {Cluster: "demo", Pool: "workers", Drain: &drain.Policy{
+			Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
+		}}},
+		open: map[string]bool{"i-1": true},
+	}
+	w.api = httptest.NewServer(http.HandlerFunc(w.serve))
+	t.Cleanup(w.api.Close)
+	return w
+}
+
+// waiting adds a pod that nothing evicts: it is unmanaged, and the policy waits for those.
+func (w *world) waiting() {
+	w.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alone", UID: "p1"}}}
+	pool := w.pools["drover-demo-pool-workers"]
+	policy := *pool.Drain
+	policy.UnmanagedPods = drain.WaitForUnmanaged
+	pool.Drain = &policy
+	w.pools["drover-demo-pool-workers"] = pool
+}
+
+// serve what draining asks of an API server.
+func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var answer runtime.Object
+	list := metav1.ListMeta{ResourceVersion: "1"}
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		rw.Header().Set("Content-Type", "application/json")
+		rw.(http.Flusher).Flush()
+		w.mu.Unlock()
+		<-r.Context().Done()
+		w.mu.Lock()
+		return
+	case r.Method == http.MethodPatch && w.node != nil:
+		var patch struct {
+			Metadata struct {
+				Labels, Annotations map[string]*string
+			}
+			Spec struct{ Unschedulable *bool }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
+			http.Error(rw, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.node.Annotations = merged(w.node.Annotations, patch.Metadata.Annotations)
+		w.node.Labels = merged(w.node.Labels, patch.Metadata.Labels)
+		if patch.Spec.Unschedulable != nil {
+			w.node.Spec.Unschedulable = *patch.Spec.Unschedulable
+		}
+		answer = w.node
+	case r.URL.Path == "/api/v1/nodes":
+		nodes := &corev1.NodeList{ListMeta: list}
+		if w.node != nil {
+			nodes.Items = append(nodes.Items, *w.node)
+		}
+		answer = nodes
+	case strings.HasPrefix(r.URL.Path, "/api/v1/nodes/") && w.node != nil && strings.HasSuffix(r.URL.Path, "/"+w.node.Name):
+		answer = w.node
+	case r.URL.Path == "/api/v1/pods":
+		answer = &corev1.PodList{ListMeta: list, Items: w.pods}
+	case r.URL.Path == "/apis/policy/v1/poddisruptionbudgets":
+		answer = &policyv1.PodDisruptionBudgetList{ListMeta: list}
+	case r.URL.Path == "/apis/storage.k8s.io/v1/volumeattachments":
+		answer = &storagev1.VolumeAttachmentList{ListMeta: list}
+	default:
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		return
+	}
+	answer = answer.DeepCopyObject()
+	kinds := map[string]string{"*v1.Node": "Node", "*v1.NodeList": "NodeList", "*v1.PodList": "PodList", "*v1.PodDisruptionBudgetList": "PodDisruptionBudgetList", "*v1.VolumeAttachmentList": "VolumeAttachmentList"}
+	version := "v1"
+	if group, found := strings.CutPrefix(r.URL.Path, "/apis/"); found {
+		version = strings.Join(strings.SplitN(group, "/", 3)[:2], "/")
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		panic(err)
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(rw, `{"kind":%q,"apiVersion":%q,%s`, kinds[fmt.Sprintf("%T", answer)], version, body[1:])
+}
+
+func merged(into map[string]string, patch map[string]*string) map[string]string {
+	into = maps.Clone(into)
+	if into == nil {
+		into = map[string]string{}
+	}
+	for key, value := range patch {
+		if value == nil {
+			delete(into, key)
+		} else {
+			into[key] = *value
+		}
+	}
+	return into
+}
+
+// Open is Clusters.
+func (w *world) Open(_ context.Context, cluster string) (*kube.Cluster, error) {
+	w.opened = append(w.opened, cluster)
+	if w.openErr != nil {
+		return nil, w.openErr
+	}
+	return kube.Connect(&rest.Config{Host: w.api.URL})
+}
+
+// Groups.
+
+func (w *world) GroupOf(_ context.Context, instance string) (string, error) {
+	return w.groups[instance], nil
+}
+
+func (w *world) Pool(_ context.Context, group string) (events.Pool, error) {
+	return w.pools[group], nil
+}
+
+func (w *world) Heartbeat(_ context.Context, hook events.Lifecycle) (bool, error) {
+	w.beats++
+	return w.open[hook.EC2InstanceID], nil
+}
+
+func (w *world) Complete(_ context.Context, hook events.Lifecycle, result groups.Result) (bool, error) {
+	was := w.open[hook.EC2InstanceID]
+	w.open[hook.EC2InstanceID] = false
+	w.completed = append(w.completed, hook.EC2InstanceID+" "+string(result))
+	return was, nil
+}
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func (w *world) handler(now time.Time) *Handler {
+	return &Handler{Clusters: w, Groups: w, Slice: 400 * time.Millisecond, Now: func() time.Time { return now }, Metrics: io.Discard}
+}
+
+// sample reads a request of events/samples.
+func sample(t *testing.T, name string, change func(*events.DrainRequest)) events.DrainRequest {
+	t.Helper()
+	body, err := os.ReadFile("../../../events/samples/" + name + ".json")
+	require.NoError(t, err)
+	var in events.DrainRequest
+	require.NoError(t, json.Unmarshal(body, &in))
+	in.Started = start
+	if in.Lifecycle != nil {
+		in.EC2InstanceID = "i-1"
+	}
+	if in.InstanceID != "" {
+		in.InstanceID = "i-1"
+	}
+	if in.Node != "" {
+		in.Node = "n1"
+	}
+	if change != nil {
+		change(&in)
+	}
+	return in
+}
+
+func TestDrain(t *testing.T) {
+	gone := func(w *world) { w.node = nil }
+	for name, c := range map[string]struct {
+		sample  string
+		change  func(*events.DrainRequest)
+		world   func(*world)
+		outcome drain.Outcome
+		message string
+		// completed says that the hook was; touched that the node was cordoned; held that the autoscaler still is.
+		completed, touched, held bool
+		closed                   bool // no cluster is opened
+	}{
+		"a node that is empty goes": {sample: "drain-request-hook", outcome: drain.Done, completed: true, touched: true, held: true},
+		"one that is not stays": {
+			sample: "drain-request-hook", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true,
+		},
+		"an event that came twice touches nothing": {
+			sample: "drain-request-hook", world: func(w *world) { w.open["i-1"] = false }, outcome: drain.Gone, message: "does not wait at the hook", closed: true,
+		},
+		"an instance that never joined goes": {
+			sample: "drain-request-hook", world: gone, outcome: drain.Gone, message: "never joined", completed: true,
+		},
+		"so does one whose cluster is deleted": {
+			sample: "drain-request-hook", world: func(w *world) { w.openErr = fmt.Errorf("demo: %w", kube.ErrNoCluster) }, outcome: drain.Gone, completed: true,
+		},
+		"a cluster that does not answer keeps its nodes": {
+			sample: "drain-request-hook", world: func(w *world) { w.api.Close() }, outcome: drain.Remaining, message: "listing nodes",
+		},
+		"the event says what a group that is gone was": {
+			sample: "drain-request-hook", world: func(w *world) { clear(w.pools) }, outcome: drain.Done, completed: true, touched: true, held: true,
+		},
+		"a pool deployed before policies were is drained": {
+			sample: "drain-request-hook", world: func(w *world) {
+				w.pools["drover-demo-pool-workers"] = events.Pool{Cluster: "demo", Pool: "workers"}
+			}, outcome: drain.Done, completed: true, touched: true, held: true,
+		},
+		"a spot instance of others is nobody's business": {
+			sample: "drain-request-spot", change: func(in *events.DrainRequest) { in.InstanceID = "i-web" }, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
+		},
+		"nor one in no group": {
+			sample: "drain-request-spot", change: func(in *events.DrainRequest) { in.InstanceID = "i-other" }, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
+		},
+		"a spot instance of a pool is drained, and given back": {sample: "drain-request-spot", outcome: drain.Done, touched: true},
+		"by hand by node": {sample: "drain-request-by-hand", outcome: drain.Done, touched: true},
+		"by hand by instance": {
+			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node, in.Instance = "", "i-1" }, outcome: drain.Done, touched: true,
+		},
+		"by hand, while pods stay, the autoscaler is held": {sample: "drain-request-by-hand", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true},
+		"a node that is not there": {
+			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node = "n2" }, outcome: events.DrainRefused, message: "no node n2",
+		},
+		"an instance of another cluster": {
+			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Cluster, in.Node, in.Instance = "prod", "", "i-1" }, outcome: events.DrainRefused, message: "in no pool of cluster prod", closed: true,
+		},
+		"nothing said": {sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { *in = events.DrainRequest{Started: start} }, outcome: events.DrainRefused, message: "names no node", closed: true},
+		"a node is given back": {
+			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Release = true }, world: func(w *world) {
+				w.node.Spec.Unschedulable = true
+				w.node.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "drover.run/holds-autoscaler": "true"}
+			}, outcome: drain.Done, touched: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.world != nil {
+				c.world(w)
+			}
+			got, err := w.handler(start).Handle(t.Context(), sample(t, c.sample, c.change))
+			require.NoError(t, err)
+			require.Equal(t, c.outcome, got.Outcome, got.Message)
+			require.Contains(t, got.Message, c.message)
+			require.Equal(t, c.completed, len(w.completed) == 1 && w.completed[0] == "i-1 CONTINUE", "%v", w.completed)
+			require.Equal(t, c.closed, len(w.opened) == 0)
+			require.Equal(t, c.outcome == drain.Remaining, got.WaitSeconds > 0)
+			if w.node != nil {
+				require.Equal(t, c.touched, w.node.Spec.Unschedulable)
+				_, held := w.node.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
+				require.Equal(t, c.held, held)
+			}
+		})
+	}
+}
+
+func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
+	w := newWorld(t)
+	w.waiting()
+	in := sample(t, "drain-request-hook", nil)
+	got, err := w.handler(start).Handle(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, drain.Remaining, got.Outcome)
+	require.Equal(t, []string{"shop/alone"}, got.Pods)
+	pool := w.pools["drover-demo-pool-workers"]
+	pool.Drain = &drain.Policy{Timeout: 60, OnTimeout: drain.Continue, UnmanagedPods: drain.WaitForUnmanaged}
+	w.pools["drover-demo-pool-workers"] = pool
+	in.Started = time.Now().Add(-time.Hour)
+	got, err = w.handler(time.Now()).Handle(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, drain.TimedOut, got.Outcome)
+	require.Equal(t, []string{"shop/alone"}, got.Pods, "what goes with the node is named")
+	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
+	require.Equal(t, 2, w.beats, "each slice keeps the hook open")
+}
+
+func TestErrorsThatMachinesSee(t *testing.T) {
+	t.Run("a hook that says nothing of its pool", func(t *testing.T) {
+		w := newWorld(t)
+		clear(w.pools)
+		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) { in.NotificationMetadata = "?" }))
+		require.ErrorContains(t, err, `does not say which pool it is of: "?"`)
+	})
+	t.Run("EKS is throttled", func(t *testing.T) {
+		w := newWorld(t)
+		w.openErr = &fault.Throttled{Cause: errors.New("slow down")}
+		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+		require.Equal(t, "Throttled", fault.NameOf(err))
+		require.Empty(t, w.completed)
+	})
+}
+
+func TestWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		report  drain.Report
+		elapsed time.Duration
+		want    int64
+	}{
+		"hardly, while pods were evicted":   {drain.Report{Evicted: 1}, time.Hour, 1},
+		"hardly, while pods end":            {drain.Report{Terminating: 1}, time.Hour, 1},
+		"hardly, at the beginning":          {drain.Report{}, 0, 1},
+		"a twentieth of what has passed":    {drain.Report{}, 10 * time.Minute, 30},
+		"but less than half the heartbeats": {drain.Report{}, 47 * time.Hour, 300},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &Handler{Now: func() time.Time { return start.Add(c.elapsed) }}
+			require.Equal(t, c.want, h.wait(events.DrainRequest{Started: start}, c.report))
+		})
+	}
+}
