@@ -54,6 +54,7 @@ type Account struct {
 	url        string
 	http       *http.Client
 	converge   string
+	topic      string
 	identities *iam.Service
 	resources  map[string]resource.Provider
 

@@ -28,7 +28,7 @@ func (a *Account) deploy() {
 			"NotificationConfiguration": map[string]any{"EventBridgeConfiguration": map[string]any{"EventBridgeEnabled": true}},
 		})
 	}
-	topic := a.make("AWS::SNS::Topic", map[string]any{"TopicName": "drover"})
+	a.topic = a.make("AWS::SNS::Topic", map[string]any{"TopicName": "drover"})
 	machines := map[string]string{}
 	for _, machine := range []string{"converge", "join-node"} {
 		_, here, _, _ := runtime.Caller(0)
@@ -39,7 +39,7 @@ func (a *Account) deploy() {
 		})
 	}
 	a.converge = machines["converge"]
-	a.Functions.deploy(cell{topic: topic, machines: machines, cloudformation: a.role("cloudformation", "cloudformation.amazonaws.com")})
+	a.Functions.deploy(cell{topic: a.topic, machines: machines, cloudformation: a.role("cloudformation", "cloudformation.amazonaws.com")})
 }
 
 // make makes a resource of drover's stack and returns what Ref returns of it.

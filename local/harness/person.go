@@ -145,6 +145,9 @@ func (a *Account) Log() string {
 	return a.logs.String()
 }
 
+// Topic is the ARN of the topic that notices go to.
+func (a *Account) Topic() string { return a.topic }
+
 // Notices are the messages published so far, their subjects first.
 func (a *Account) Notices() []string {
 	a.mu.Lock()
