@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
@@ -45,25 +46,48 @@ func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Res
 	return true, nil
 }
 
-// Waiting says whether an instance still waits at a launch hook.
+// Lifecycle states of instances.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
-func (g *Groups) Waiting(ctx context.Context, instance string) (bool, error) {
+const (
+	PendingWait    = "Pending:Wait"
+	PendingProceed = "Pending:Proceed"
+	InService      = "InService"
+)
+
+// State is the lifecycle state of an instance, "" when it is in no group.
+func (g *Groups) State(ctx context.Context, instance string) (string, error) {
 	out, err := g.client.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
 	if err != nil {
-		return false, fmt.Errorf("describing instance %s: %w", instance, err)
+		return "", fmt.Errorf("describing instance %s: %w", instance, err)
 	}
 	for _, i := range out.AutoScalingInstances {
-		if aws.ToString(i.LifecycleState) == "Pending:Wait" {
-			return true, nil
-		}
+		return aws.ToString(i.LifecycleState), nil
 	}
-	return false, nil
+	return "", nil
 }
 
-// inactive says that nothing waits at a hook. Auto Scaling has no code of its own for it.
+// Leaving lists the instances of a group that wait at the terminate hook, or are about to: they are being drained.
+func (g *Groups) Leaving(ctx context.Context, group string) ([]string, error) {
+	out, err := g.client.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{group}})
+	if err != nil {
+		return nil, fmt.Errorf("describing group %s: %w", group, err)
+	}
+	var leaving []string
+	for _, g := range out.AutoScalingGroups {
+		for _, i := range g.Instances {
+			if i.LifecycleState == types.LifecycleStateTerminating || i.LifecycleState == types.LifecycleStateTerminatingWait {
+				leaving = append(leaving, aws.ToString(i.InstanceId))
+			}
+		}
+	}
+	return leaving, nil
+}
+
+// inactive says that nothing waits at a hook, or that its group is gone. Auto Scaling has no codes of its own for either.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CompleteLifecycleAction.html
 func inactive(err error) bool {
-	return fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "No active Lifecycle Action")
+	return fault.Code(err) == "ValidationError" &&
+		(strings.Contains(err.Error(), "No active Lifecycle Action") || strings.Contains(err.Error(), "AutoScalingGroup name not found"))
 }
 
 // Heartbeat lets an instance wait at a hook for another of its timeouts, up to 48 hours in all. It returns false when nothing
