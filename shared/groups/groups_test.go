@@ -29,14 +29,14 @@ func TestHooks(t *testing.T) {
 	require.Equal(t, "drover-demo-pool-a", hook.AutoScalingGroupName)
 	g, ctx := groups.New(autoscalingapi.NewFromConfig(a.Config())), t.Context()
 
-	waits := func(instance string) bool {
+	state := func(instance string) string {
 		t.Helper()
-		waiting, err := g.Waiting(ctx, instance)
+		is, err := g.State(ctx, instance)
 		require.NoError(t, err)
-		return waiting
+		return is
 	}
-	require.True(t, waits(hook.EC2InstanceID))
-	require.False(t, waits("i-0123456789abcdef0"), "nobody knows it")
+	require.Equal(t, groups.PendingWait, state(hook.EC2InstanceID))
+	require.Empty(t, state("i-0123456789abcdef0"), "nobody knows it")
 	group, err := g.GroupOf(ctx, hook.EC2InstanceID)
 	require.NoError(t, err)
 	require.Equal(t, hook.AutoScalingGroupName, group)
@@ -59,7 +59,10 @@ func TestHooks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, waited, "attempt %d", attempt)
 	}
-	require.False(t, waits(hook.EC2InstanceID))
+	require.NotEqual(t, groups.PendingWait, state(hook.EC2InstanceID))
+	leaving, err := g.Leaving(ctx, hook.AutoScalingGroupName)
+	require.NoError(t, err)
+	require.Empty(t, leaving)
 	waited, err = g.Heartbeat(ctx, hook)
 	require.NoError(t, err)
 	require.False(t, waited)
