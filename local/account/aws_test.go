@@ -112,6 +112,7 @@ func TestAWSCommand(t *testing.T) {
 			})
 		}
 	})
+	run(t, "sqs", "purge-queue", "--queue-url", queue)
 	t.Run("what is unknown is an error that names it", func(t *testing.T) {
 		out, err := command(t, "sns", "list-platform-applications").CombinedOutput()
 		require.Error(t, err)

@@ -35,6 +35,7 @@ func sweep(t *testing.T) {
 
 func TestLostEventsAreMadeUpForByTheSweep(t *testing.T) {
 	const name = "lost"
+	started := time.Now().UTC()
 	var mu sync.Mutex
 	lost := map[string]int{}
 	cloud.deliveries(t, func(rule string, _ eventbridge.Event, deliver func()) {
@@ -66,13 +67,16 @@ func TestLostEventsAreMadeUpForByTheSweep(t *testing.T) {
 	sweep(t)
 	cloud.until(t, func() bool { return cloud.executions(name) != "" }, func() string { return "the sweep did not admit the spec" })
 
-	// Each stack's event is lost, and found: network, control plane, add-ons, pool, add-ons on nodes.
-	for n := 1; n <= 5; n++ {
-		cloud.until(t, func() bool { return losses("drover-stack-done") == n }, func() string {
-			return fmt.Sprintf("%d events of stacks were lost, not %d\n%s", losses("drover-stack-done"), n, cloud.executions(name))
-		})
-		sweep(t)
-	}
+	// The event of every stack is lost, and found.
+	swept := 0
+	cloud.until(t, func() bool {
+		if n := losses("drover-stack-done"); n > swept {
+			swept = n
+			sweep(t)
+		}
+		return len(cloud.since("drover-converge", started)) == 1 && cloud.since("drover-converge", started)[0].Status != "RUNNING"
+	}, func() string { return fmt.Sprintf("%d events were lost\n%s", swept, cloud.executions(name)) })
+	require.GreaterOrEqual(t, swept, 5)
 	s := cloud.ready(t, name, version)
 	require.Len(t, s.Stacks, 5)
 
@@ -107,7 +111,7 @@ func TestAPoolThatCannotBeMade(t *testing.T) {
 	t.Run("and holds up no other", func(t *testing.T) {
 		require.Equal(t, map[string]int{"good": 1}, poolsOf(t, name))
 		for _, stack := range []string{"network", "control-plane", "addons", "pool-good", "addons-on-nodes"} {
-			require.Equal(t, "CREATE_COMPLETE", string(stackOf(t, name, stack).StackStatus), stack)
+			require.Contains(t, []string{"CREATE_COMPLETE", "UPDATE_COMPLETE"}, string(stackOf(t, name, stack).StackStatus), stack)
 		}
 	})
 	t.Run("and somebody is told", func(t *testing.T) {

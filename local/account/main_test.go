@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/endpoint"
@@ -77,7 +76,7 @@ func runTests(m *testing.M) (code int, err error) {
 	defer os.RemoveAll(dir)
 	// The proxies of the machine are for other hosts.
 	os.Setenv("NO_PROXY", "127.0.0.1")
-	w.Account, err = Start(Options{Dir: dir, KubernetesBin: bin, Speed: 300, OnEvent: w.drain, Intercept: w.deliver})
+	w.Account, err = Start(Options{Dir: dir, KubernetesBin: bin, Speed: 300, Intercept: w.deliver})
 	if err != nil {
 		return 1, err
 	}
@@ -145,22 +144,6 @@ func (w *world) deliver(rule string, e eventbridge.Event, deliver func()) {
 		return
 	}
 	f(rule, e, deliver)
-}
-
-// drain lets terminating instances go at once: their hook would hold them for its five minutes of real time.
-func (w *world) drain(e eventbridge.Event) {
-	if e.DetailType != "EC2 Instance-terminate Lifecycle Action" {
-		return
-	}
-	var in struct{ AutoScalingGroupName, LifecycleHookName, LifecycleActionToken string }
-	if json.Unmarshal(e.Detail, &in) != nil {
-		return
-	}
-	result := "CONTINUE"
-	go autoscaling.NewFromConfig(w.Config()).CompleteLifecycleAction(context.Background(), &autoscaling.CompleteLifecycleActionInput{
-		AutoScalingGroupName: &in.AutoScalingGroupName, LifecycleHookName: &in.LifecycleHookName,
-		LifecycleActionToken: &in.LifecycleActionToken, LifecycleActionResult: &result,
-	})
 }
 
 // calls sets what is done to calls until the test ends.
