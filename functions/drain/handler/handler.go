@@ -44,8 +44,8 @@ type Handler struct {
 	Metrics io.Writer
 }
 
-// unstated is the policy of pools that were deployed before policies were: the defaults of a spec.
-var unstated = drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}
+// Unstated is the policy of pools that were deployed before policies were: the defaults of a spec.
+var Unstated = drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}
 
 // node that is to be drained.
 type node struct {
@@ -80,7 +80,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	case in.Release:
 		return ended(drain.Done, ""), n.cluster.Release(ctx, n.name)
 	}
-	policy := unstated
+	policy := Unstated
 	if n.pool.Drain != nil {
 		policy = *n.pool.Drain
 	}

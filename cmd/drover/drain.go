@@ -1,0 +1,229 @@
+package main
+
+// Draining a node by hand, and looking at what a drain or a roll would meet.
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/drover-run/drover/functions/drain/handler"
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+)
+
+func drainCommand() *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "drain CLUSTER NODE",
+		Short: "Take the pods off a node, as their disruption budgets allow",
+		Long: `Starts a drain of a node of one of drover's pools: its pods leave as their disruption budgets and the pool's drain policy
+allow. The node stays, cordoned. With --dry-run it only shows the node's pods and what blocks them; that needs an access entry
+for you in the spec of the cluster.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := openCell(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if dryRun {
+				return previewDrain(cmd.Context(), cmd.OutOrStdout(), c, args[0], "", args[1])
+			}
+			return startDrain(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1])
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would leave, what blocks and how long it takes; change nothing")
+	return cmd
+}
+
+func rollCommand() *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "roll CLUSTER POOL --dry-run",
+		Short: "Show what replacing all nodes of a pool would meet",
+		Long: `Shows the nodes of a pool, the pods on them and what blocks their leaving. A pool is rolled by a change of its spec. Needs an
+access entry for you in the spec of the cluster.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !dryRun {
+				return errors.New("only --dry-run is possible: a pool is rolled when its spec changes, its imageID for instance; upload that with drover apply")
+			}
+			c, err := openCell(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return previewDrain(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1], "")
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would leave, what blocks and how long it takes; change nothing")
+	return cmd
+}
+
+// startDrain starts the machine, as a person would at the console.
+func startDrain(ctx context.Context, out io.Writer, c *cell, cluster, node string) error {
+	input, err := json.Marshal(map[string]string{"cluster": cluster, "node": node})
+	if err != nil {
+		return err
+	}
+	machine := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%sdrain-node", c.render.Partition, c.render.Region, c.render.Account, names.Prefix)
+	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &machine, Input: aws.String(string(input))})
+	if err != nil {
+		return fmt.Errorf("starting the drain of %s: %w", node, err)
+	}
+	fmt.Fprintf(out, `started the drain of node %s of cluster %s. Follow it:
+
+  aws stepfunctions describe-execution --execution-arn %s
+  kubectl get node %s -o jsonpath='{.metadata.annotations.drover\.run/drain-waits-for}'
+
+Stopping the execution stops the drain; the node stays cordoned until kubectl uncordon %s.
+`, node, cluster, aws.ToString(started.ExecutionArn), node, node)
+	return nil
+}
+
+// previewDrain shows what the drain of a node, or of all nodes of a pool, would meet.
+func previewDrain(ctx context.Context, out io.Writer, c *cell, cluster, pool, node string) error {
+	opened, err := kube.NewClusters(eks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)).Open(ctx, cluster)
+	if errors.Is(err, kube.ErrNoCluster) {
+		return fmt.Errorf("cluster %s: %w", cluster, err)
+	}
+	if err != nil {
+		return err
+	}
+	return preview(ctx, out, opened, groups.New(autoscaling.NewFromConfig(c.cfg)), cluster, pool, node)
+}
+
+// preview is previewDrain once both systems are reached. It only reads.
+func preview(ctx context.Context, out io.Writer, api *kube.Cluster, pools *groups.Groups, cluster, pool, node string) error {
+	found, err := api.Preview(ctx, pool, node)
+	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+		return fmt.Errorf("cluster %s does not let you look at its nodes, pods and disruption budgets: you need an access entry in its spec, "+
+			"under controlPlane.access, with the policy AmazonEKSAdminViewPolicy for instance: %w", cluster, err)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(found) == 0 && node != "":
+		return fmt.Errorf("cluster %s has no node %s", cluster, node)
+	case len(found) == 0:
+		return fmt.Errorf("cluster %s has no node of a pool %s", cluster, pool)
+	}
+	fmt.Fprintln(out, "A dry run: nothing is changed.")
+	total, estimated := time.Duration(0), true
+	for _, p := range found {
+		if p.Pool == "" {
+			return fmt.Errorf("node %s is in no pool of drover's", p.Node)
+		}
+		deployed, err := pools.Pool(ctx, names.Stack(cluster, names.PoolStack(p.Pool)))
+		if err != nil {
+			return err
+		}
+		policy := handler.Unstated
+		if deployed.Drain != nil {
+			policy = *deployed.Drain
+		}
+		estimate := printPreview(out, p, policy)
+		total += max(0, estimate)
+		estimated = estimated && estimate >= 0
+	}
+	if pool != "" {
+		fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, one after the other. ", pool, len(found))
+		if estimated {
+			fmt.Fprintf(out, "Least time of its drains: %s; new nodes have to join besides.\n", total)
+		} else {
+			fmt.Fprintln(out, "It would wait for what blocks.")
+		}
+	}
+	return nil
+}
+
+// printPreview of one node's drain, and return its estimate; negative when something blocks for which there is none.
+func printPreview(out io.Writer, p kube.Preview, policy drain.Policy) time.Duration {
+	now := time.Now()
+	begin := now.Add(policy.LoadBalancerWait.Duration())
+	p.View.Excluded = now
+	decision := drain.Decide(begin, drain.Task{Policy: policy, Started: begin}, p.View, math.MaxInt)
+	what := map[string]string{}
+	for _, pod := range decision.Left {
+		what[pod.ID()] = "leaves at once"
+	}
+	for _, pod := range decision.Terminating {
+		what[pod.ID()] = "is ending already"
+	}
+	for _, pod := range decision.Stuck {
+		what[pod.ID()] = "is waited for no more: it ought to have ended long ago"
+	}
+	blocked := 0
+	for _, b := range decision.Blocked {
+		if len(b.Budgets) == 1 && p.View.Budgets[drain.Key(b.Budgets[0])].Allowed > 0 {
+			what[b.Pod] = "leaves in its turn, under the disruption budget " + b.Budgets[0]
+			continue
+		}
+		blocked++
+		what[b.Pod] = strings.TrimSuffix(fmt.Sprintf("BLOCKED: %s (%s)", b.Why, strings.Join(b.Budgets, ", ")), " ()")
+	}
+	pods := make([]drain.Pod, 0, len(p.View.Pods))
+	for _, pod := range p.View.Pods {
+		pods = append(pods, pod)
+	}
+	slices.SortFunc(pods, func(a, b drain.Pod) int {
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	cordoned := ""
+	if p.Cordoned {
+		cordoned = ", cordoned already"
+	}
+	fmt.Fprintf(out, "\nnode %s of pool %s, instance %s%s: %d of %d pods leave, %d are blocked\n\n",
+		p.Node, p.Pool, p.Instance, cordoned, len(decision.Left), len(pods), blocked)
+	table := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  POD\tGRACE\tWHAT HAPPENS")
+	for _, pod := range pods {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", pod.ID(), pod.Grace, cmp.Or(what[pod.ID()], staying[pod.Class]))
+	}
+	table.Flush()
+	if decision.Estimate < 0 {
+		fmt.Fprintf(out, "\nThe drain would wait for what blocks: by the pool's policy %s.\n", waiting(policy))
+		return decision.Estimate
+	}
+	estimate := decision.Estimate + policy.LoadBalancerWait.Duration()
+	fmt.Fprintf(out, "\nLeast time: %s, if pods take their whole grace periods and others replace them at once.\n", estimate.Round(time.Second))
+	return estimate
+}
+
+// staying says why pods of a class stay.
+var staying = map[drain.Class]string{
+	drain.Mirror:   "stays: the kubelet's own",
+	drain.Daemon:   "stays: a DaemonSet's, it ends with the node",
+	drain.Finished: "stays: it has finished",
+}
+
+// waiting says for how long, and what then.
+func waiting(policy drain.Policy) string {
+	after := policy.Timeout.Duration().String()
+	switch {
+	case policy.Timeout == 0 || policy.OnTimeout == drain.Wait:
+		return "as long as that takes"
+	case policy.OnTimeout == drain.Force:
+		return "for " + after + ", and then delete the pods against their budgets"
+	default:
+		return "for " + after + ", and then let the node go with them"
+	}
+}

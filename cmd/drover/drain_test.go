@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// withAccess is what the demo's spec needs for the person at the console to look into the cluster.
+var withAccess = []string{"  pools:\n", `  controlPlane:
+    access:
+      - principalARN: arn:aws:iam::000000000000:user/admin
+        policies:
+          - name: AmazonEKSAdminViewPolicy
+  pools:
+`}
+
+// recorder notes the requests to an API server.
+type recorder struct {
+	mu       sync.Mutex
+	requests []string
+}
+
+func (r *recorder) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		r.mu.Lock()
+		r.requests = append(r.requests, request.Method+" "+request.URL.Path)
+		r.mu.Unlock()
+		return next.RoundTrip(request)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestRollWithoutDryRun(t *testing.T) {
+	r := drover(t, "roll", "demo", "workers")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stderr, "only --dry-run is possible")
+}
+
+// Looking at drains, and draining by hand, beside workloads on the demo cluster.
+func TestDrain(t *testing.T) {
+	needAccount(t)
+	demo := example(t, "clusters/demo.yaml")
+	ok := func(t *testing.T, arguments ...string) string {
+		t.Helper()
+		r := drover(t, arguments...)
+		require.Equal(t, 0, r.code, "%s\n%s", r.stdout, r.stderr)
+		return r.stdout
+	}
+	fails := func(t *testing.T, arguments ...string) string {
+		t.Helper()
+		r := drover(t, arguments...)
+		require.Equal(t, 1, r.code, r.stdout)
+		return r.stderr
+	}
+	ok(t, "apply", "examples/releases/1.36-1.yaml")
+	ok(t, "apply", write(t, "demo.yaml", demo), "--watch")
+	client, kubeconfig, err := cloud.EKS.Administrator(names.EKSCluster("demo"))
+	require.NoError(t, err)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	run, err := workload.Connect(config)
+	require.NoError(t, err)
+	watcher, err := run.Watch(ctx)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, watcher.Close()) }()
+	web := workload.Workload{Namespace: "drained", Name: "web", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "1", Grace: 20 * time.Second, EndsAfter: 100 * time.Millisecond}
+	frozen := workload.Workload{Namespace: "drained", Name: "frozen", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "0"}
+	agent := workload.Workload{Namespace: "drained", Name: "agent", Kind: workload.DaemonSet}
+	require.NoError(t, run.Deploy(ctx, web, frozen, agent))
+	require.NoError(t, watcher.Wait(ctx, "the workloads", func() bool { return watcher.Settled(web, frozen) }))
+	require.NoError(t, run.Budgeted(ctx, web, frozen))
+	instances, err := nodesOf(ctx, client, "workers")
+	require.NoError(t, err)
+	require.Len(t, instances, 2)
+	var node string
+	for name := range instances {
+		if node == "" || len(watcher.On("drained", name)) > len(watcher.On("drained", node)) {
+			node = name
+		}
+	}
+
+	t.Run("without an access entry, what is missing is said", func(t *testing.T) {
+		message := fails(t, "drain", "demo", node, "--dry-run")
+		require.Contains(t, message, "you need an access entry in its spec, under controlPlane.access")
+		require.Contains(t, message, "AmazonEKSAdminViewPolicy")
+	})
+	ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", withAccess...)), "--watch")
+
+	said := func(t *testing.T, out string) {
+		t.Helper()
+		require.Contains(t, out, "A dry run: nothing is changed.")
+		require.Contains(t, out, "node "+node+" of pool workers, instance "+instances[node])
+		for _, pod := range watcher.On("drained", node) {
+			require.Contains(t, out, "drained/"+pod)
+		}
+		require.Regexp(t, `drained/frozen-\S+ +30s +BLOCKED: its disruption budget allows no disruption now \(drained/frozen\)`, out)
+		require.Regexp(t, `drained/web-\S+ +20s +leaves at once`, out)
+		require.Regexp(t, `drained/web-\S+ +20s +leaves in its turn, under the disruption budget drained/web`, out)
+		require.Regexp(t, `drained/agent-\S+ +30s +stays: a DaemonSet's`, out)
+		require.Contains(t, out, "The drain would wait for what blocks: by the pool's policy as long as that takes.")
+	}
+	t.Run("a dry run reads and does nothing else", func(t *testing.T) {
+		seen, mark := &recorder{}, cloud.Calls.Mark()
+		watched := rest.CopyConfig(config)
+		watched.WrapTransport = seen.wrap
+		api, err := kube.Connect(watched)
+		require.NoError(t, err)
+		pools := groups.New(autoscaling.NewFromConfig(cloud.Config()))
+		var out bytes.Buffer
+		require.NoError(t, preview(ctx, &out, api, pools, "demo", "", node))
+		said(t, out.String())
+		require.NoError(t, preview(ctx, &out, api, pools, "demo", "workers", ""))
+		require.NotEmpty(t, seen.requests)
+		for _, request := range seen.requests {
+			require.Regexp(t, "^GET ", request)
+		}
+		for _, call := range cloud.Calls.Since(mark) {
+			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+		}
+	})
+	t.Run("the commands", func(t *testing.T) {
+		mark := cloud.Calls.Mark()
+		said(t, ok(t, "drain", "demo", node, "--dry-run"))
+		out := ok(t, "roll", "demo", "workers", "--dry-run")
+		said(t, out)
+		for name := range instances {
+			require.Contains(t, out, "node "+name)
+		}
+		require.Contains(t, out, "A roll of pool workers replaces 2 nodes, one after the other. It would wait for what blocks.")
+		require.Contains(t, fails(t, "drain", "demo", "nobody", "--dry-run"), "cluster demo has no node nobody")
+		require.Contains(t, fails(t, "roll", "demo", "nobody", "--dry-run"), "cluster demo has no node of a pool nobody")
+		require.Contains(t, fails(t, "drain", "nobody", node, "--dry-run"), "drover-nobody: the EKS cluster is not there")
+		for _, call := range cloud.Calls.Since(mark) {
+			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+		}
+	})
+	t.Run("with nothing that blocks, the least time is said", func(t *testing.T) {
+		require.NoError(t, run.Remove(ctx, frozen))
+		on := 0
+		for _, pod := range watcher.On("drained", node) {
+			if len(pod) > 4 && pod[:4] == "web-" {
+				on++
+			}
+		}
+		require.NotZero(t, on)
+		// One after the other, by the budget.
+		require.Contains(t, ok(t, "drain", "demo", node, "--dry-run"), "Least time: "+(time.Duration(on)*20*time.Second).String()+",")
+	})
+	t.Run("a drain by hand", func(t *testing.T) {
+		watcher.Forget()
+		require.Contains(t, ok(t, "drain", "demo", node), ":execution:drover-drain-node:")
+		require.NoError(t, cloud.Settle(ctx))
+		executions := cloud.States.Executions()
+		last := executions[len(executions)-1]
+		require.Equal(t, "drover-drain-node", last.MachineName)
+		require.Equal(t, "SUCCEEDED", last.Status)
+		left := slices.DeleteFunc(watcher.On("drained", node), func(pod string) bool { return pod[:4] != "web-" })
+		require.Empty(t, left)
+		_, least := watcher.Healthy("drained", "web")
+		require.GreaterOrEqual(t, least, web.Replicas-1)
+		require.Contains(t, ok(t, "drain", "demo", node, "--dry-run"), "cordoned already: 0 of ")
+		require.NoError(t, run.Remove(ctx, web, agent))
+		require.NoError(t, run.Reset(ctx, true, node))
+	})
+}

@@ -1,0 +1,64 @@
+package kube
+
+// What a drain would meet, for those who only look: it lists, and changes nothing.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drover-run/drover/shared/drain"
+)
+
+// Preview is a node and what its drain would know at first.
+type Preview struct {
+	Node string
+	// Pool of drover's, "" when the node is of none; Instance by id.
+	Pool, Instance string
+	Cordoned       bool
+	View           drain.View
+}
+
+// Preview looks at one node, or at all nodes of a pool when node is "". Nodes that are not there are left out.
+func (c *Cluster) Preview(ctx context.Context, pool, node string) ([]Preview, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	options := metav1.ListOptions{LabelSelector: PoolLabel + "=" + pool}
+	if node != "" {
+		options = metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()}
+	}
+	var list corev1.NodeList
+	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(ctx).Into(&list); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	budgets, _, err := c.allBudgets().list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Preview
+	for i := range list.Items {
+		n := &list.Items[i]
+		p := Preview{
+			Node: n.Name, Pool: n.Labels[PoolLabel], Instance: n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:], Cordoned: n.Spec.Unschedulable,
+			View: drain.View{Pods: map[types.UID]drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}},
+		}
+		pods, _, err := c.podsOf(n.Name).list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range pods {
+			p.View.Pods[pods[i].UID] = drain.NewPod(&pods[i])
+		}
+		for i := range budgets {
+			b := drain.NewBudget(&budgets[i])
+			p.View.Budgets[b.Key] = b
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
