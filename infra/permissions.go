@@ -117,8 +117,8 @@ var functionGrants = map[string][]grant{
 		{actions: []string{"cloudformation:SignalResource"}, on: []string{clusterStacksARN}},
 		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
 		{
-			why:     "Whether the instance still waits; describing knows no resources.",
-			actions: []string{"autoscaling:DescribeAutoScalingInstances"},
+			why:     "Whether the instance still waits, and which of its group are being drained; describing knows no resources.",
+			actions: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeAutoScalingGroups"},
 			on:      []string{"*"},
 		},
 	},

@@ -127,7 +127,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 		"join": {
 			"eks:DescribeCluster on cluster/drover-*",
 			"autoscaling:CompleteLifecycleAction on autoScalingGroup:*:autoScalingGroupName/drover-*",
-			"autoscaling:DescribeAutoScalingInstances on *", "cloudformation:SignalResource on stack/drover-*",
+			"autoscaling:DescribeAutoScalingInstances on *", "autoscaling:DescribeAutoScalingGroups on *", "cloudformation:SignalResource on stack/drover-*",
 		},
 		"drain": {
 			"eks:DescribeCluster on cluster/drover-*",

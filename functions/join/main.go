@@ -26,7 +26,9 @@ func main() {
 		Stacks:   stacks.New(cloudformation.NewFromConfig(cfg), nil, ""),
 		Watch:    50 * time.Second,
 		// The launch hook gives 15 minutes: see the pool's template.
-		Limit: 14 * time.Minute, Now: time.Now,
+		Limit: 14 * time.Minute,
+		// CloudFormation waits for signals of a batch for an hour at most.
+		SignalLimit: time.Hour, Now: time.Now,
 	}
 	lambda.Start(boundary.Wrap("join", h.Handle))
 }

@@ -26,7 +26,8 @@ type Clusters interface {
 
 // Groups is Auto Scaling: a subset of groups.Groups.
 type Groups interface {
-	Waiting(ctx context.Context, instance string) (bool, error)
+	State(ctx context.Context, instance string) (string, error)
+	Leaving(ctx context.Context, group string) ([]string, error)
 	Complete(ctx context.Context, hook events.Lifecycle, result groups.Result) (bool, error)
 }
 
@@ -42,25 +43,41 @@ type Handler struct {
 	Stacks   Stacks
 	// Watch is how long one call watches; Limit is how long an instance may take, less than the hook's own time.
 	Watch, Limit time.Duration
-	Now          func() time.Time
+	// SignalLimit is how long after that its signal may wait for the pool's drains: nobody waits for it longer.
+	SignalLimit time.Duration
+	Now         func() time.Time
 }
 
-// Handle watches for a while and says what became of the instance.
+// Handle watches for a while and says what became of the instance. What it does next it reads from the instance's lifecycle
+// state, so it may be cut off anywhere and called again.
 func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 	var pool events.Pool
 	if err := json.Unmarshal([]byte(in.NotificationMetadata), &pool); err != nil || pool.Cluster == "" || pool.Pool == "" {
 		return events.JoinResult{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q",
 			in.LifecycleHookName, in.AutoScalingGroupName, in.NotificationMetadata)
 	}
-	log := boundary.Log(ctx).With("cluster", pool.Cluster, "pool", pool.Pool, "instance", in.EC2InstanceID)
-	waiting, err := h.Groups.Waiting(ctx, in.EC2InstanceID)
+	state, err := h.Groups.State(ctx, in.EC2InstanceID)
 	if err != nil {
 		return events.JoinResult{}, err
 	}
-	if !waiting {
-		log.Info("the instance waits no more")
-		return events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}, nil
+	watching, cancel := context.WithTimeout(ctx, h.Watch)
+	defer cancel()
+	switch state {
+	case groups.PendingWait:
+		result, err := h.join(ctx, watching, in, pool)
+		if err != nil || result.Outcome != events.JoinReady {
+			return result, err
+		}
+		return h.signal(ctx, watching, in, pool, result)
+	case groups.PendingProceed, groups.InService:
+		return h.signal(ctx, watching, in, pool, events.JoinResult{Message: "the instance is in service"})
 	}
+	boundary.Log(ctx).Info("the instance waits no more", "instance", in.EC2InstanceID, "state", state)
+	return events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}, nil
+}
+
+// join watches the instance become a node, and completes the hook.
+func (h *Handler) join(ctx, watching context.Context, in events.JoinRequest, pool events.Pool) (events.JoinResult, error) {
 	left := h.Limit - h.Now().Sub(in.Started)
 	cluster, err := h.Clusters.Open(ctx, pool.Cluster)
 	if errors.Is(err, kube.ErrNoCluster) {
@@ -69,7 +86,7 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	if err != nil {
 		return events.JoinResult{}, err
 	}
-	watching, cancel := context.WithTimeout(ctx, max(0, min(h.Watch, left)))
+	watching, cancel := context.WithTimeout(watching, max(0, left))
 	defer cancel()
 	node, err := cluster.WaitNode(watching, pool.Pool, in.EC2InstanceID)
 	var unreachable *fault.ClusterUnreachable
@@ -86,18 +103,48 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 			result.Outcome, result.Message = events.JoinAbandoned, wrong
 			return h.end(ctx, in, groups.Abandon, result)
 		}
-		// The signal first: after the hook is completed, nobody would come back to send it.
-		if err := h.Stacks.Signal(ctx, names.Stack(pool.Cluster, names.PoolStack(pool.Pool)), names.GroupResource, in.EC2InstanceID); err != nil {
-			return result, err
-		}
 		result.Outcome = events.JoinReady
 		return h.end(ctx, in, groups.Continue, result)
 	case left <= h.Watch:
 		result.Outcome = events.JoinAbandoned
 		return h.end(ctx, in, groups.Abandon, result)
 	}
-	log.Info("not yet", "node", result.Node, "message", result.Message)
+	boundary.Log(ctx).Info("not yet", "instance", in.EC2InstanceID, "node", result.Node, "message", result.Message)
 	return result, nil
+}
+
+// Pauses between two looks at the pool's drains.
+const (
+	firstPause = 250 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// signal tells CloudFormation of a new node once no other of the pool is being drained: the next batch of a rolling update
+// goes by it, and CloudFormation itself does not wait for terminate hooks.
+func (h *Handler) signal(ctx, watching context.Context, in events.JoinRequest, pool events.Pool, result events.JoinResult) (events.JoinResult, error) {
+	result.Outcome = events.JoinReady
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		leaving, err := h.Groups.Leaving(ctx, in.AutoScalingGroupName)
+		if err != nil {
+			return result, err
+		}
+		if len(leaving) == 0 {
+			return result, h.Stacks.Signal(ctx, names.Stack(pool.Cluster, names.PoolStack(pool.Pool)), names.GroupResource, in.EC2InstanceID)
+		}
+		waits := fmt.Sprintf("its signal waits until %s are drained", strings.Join(leaving, ", "))
+		if h.Now().Sub(in.Started) > h.Limit+h.SignalLimit {
+			boundary.Log(ctx).Warn("not signalled", "instance", in.EC2InstanceID, "message", waits)
+			result.Message += "; not signalled: " + waits
+			return result, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-watching.Done():
+			result.Outcome = events.JoinWaiting
+			result.Message += "; " + waits
+			return result, ctx.Err()
+		}
+	}
 }
 
 // end completes the hook.
