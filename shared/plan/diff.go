@@ -12,7 +12,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// shown bounds a value in a reason, in bytes; longer and confidential ones are told by their length.
+// shown bounds a value in a reason, in bytes; longer and confidential ones are told by their length only: a short secret could
+// be guessed from a part of its hash.
 const shown = 120
 
 // Diff lists the fields of a stack's part of the spec that differ, each with its old and new value. Without an old spec
@@ -26,9 +27,14 @@ func Diff(stack string, old, now *api.Cluster) []status.Reason {
 	maps.Copy(keys, after)
 	var reasons []status.Reason
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if before[key] != after[key] {
-			reasons = append(reasons, status.Reason{Field: key, Old: show(key, before[key]), New: show(key, after[key])})
+		if before[key] == after[key] {
+			continue
 		}
+		reason := status.Reason{Field: key, Old: show(key, before[key]), New: show(key, after[key])}
+		if reason.Old == reason.New {
+			reason.New += ", other content"
+		}
+		reasons = append(reasons, reason)
 	}
 	return reasons
 }
@@ -94,7 +100,7 @@ func flatten(flat map[string]string, path string, v any) {
 func show(path, value string) string {
 	confidential := strings.HasSuffix(path, ".files") || strings.HasSuffix(path, ".commands") || strings.Contains(path, ".configuration.")
 	if confidential && value != "" || len(value) > shown {
-		return fmt.Sprintf("(%d bytes, sha256 %.12s)", len(value), names.SHA256([]byte(value)))
+		return fmt.Sprintf("(%d bytes)", len(value))
 	}
 	return strings.Trim(value, `"`)
 }
