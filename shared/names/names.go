@@ -32,6 +32,8 @@ const (
 	TagChecksum    = "drover:checksum"
 	// TagRelease pins a cluster to a release by content: <release name>@<sha256>.
 	TagRelease = "drover:release"
+	// TagSettled is only there to make a difference, where a stack that was rolled back has no other.
+	TagSettled = "drover:settled"
 )
 
 // EKSCluster is the name of a cluster's EKS cluster; prefixed so that IAM policies can name it.

@@ -110,6 +110,75 @@ func TestAnUpdateThatIsRolledBackIsAFailure(t *testing.T) {
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["control-plane"])
 }
 
+// Deleting the version that failed takes it back: the stack is what the one before says, and CloudFormation finds nothing to change.
+func TestAFailedUpdateThatIsTakenBack(t *testing.T) {
+	a := harness.Start(t)
+	first := a.Cluster("demo", "")
+	var once sync.Once
+	a.OnResource(func(step string, r resource.Request) (err error) {
+		if step == "update" && r.Type == "AWS::EKS::Addon" {
+			once.Do(func() { err = errQuota })
+		}
+		return err
+	})
+	second := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"))
+	a.Settle()
+	require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", a.Stacks("demo")["addons"], a.Status("demo").Message)
+	a.OnResource(nil)
+	a.Remove("clusters/demo.yaml", second)
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, first, s.SpecVersion)
+	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["addons"])
+	clean(t, a, "demo")
+	// And it leaves nothing to do.
+	x := a.Converge("demo")
+	a.Settle()
+	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
+	require.Equal(t, s, a.Status("demo"))
+}
+
+// CloudFormation cannot go on with such a stack, nor can drover: a person must say which resources to leave alone.
+func TestARollbackThatFailed(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	failing(a, "update", "AWS::EKS::Addon", "addons", errQuota) // the change, and what takes it back
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"))
+	a.Settle()
+	a.OnResource(nil)
+	a.Converge("demo")
+	a.Settle()
+	require.Contains(t, a.Status("demo").Message, "is UPDATE_ROLLBACK_FAILED")
+	require.Contains(t, a.Status("demo").Message, "its rollback must be continued")
+	clean(t, a, "demo")
+	_, err := a.CloudFormation.ContinueUpdateRollback(t.Context(), a.Admin(), &cloudformation.ContinueUpdateRollbackInput{StackName: "drover-demo-addons"})
+	require.NoError(t, err)
+	a.Settle()
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+}
+
+// The spec that made the network cannot be read any more, so planning cannot know what differs: the change set does.
+func TestAReplacementThatOnlyTheChangeSetKnows(t *testing.T) {
+	a := harness.Start(t)
+	first := a.Cluster("demo", "")
+	before := a.Stacks("demo")
+	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", "  paused: true\n"), "10.0.0.0/16", "10.9.0.0/16", 1))
+	a.Settle()
+	a.Remove("clusters/demo.yaml", first)
+	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "10.0.0.0/16", "10.9.0.0/16", 1))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Failed, s.Phase)
+	require.Equal(t, "ChangeRefused", s.Condition(status.Converged).Reason)
+	require.Contains(t, s.Message, "Vpc (AWS::EC2::VPC) would be replaced because of CidrBlock")
+	require.Equal(t, before, a.Stacks("demo"))
+	clean(t, a, "demo")
+	a.Cluster("demo", "") // going back is the remedy
+}
+
 func TestAFailedPoolHoldsUpNoOther(t *testing.T) {
 	a := harness.Start(t)
 	failing(a, "create", "AWS::AutoScaling::AutoScalingGroup", "pool-a", errQuota)

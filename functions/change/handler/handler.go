@@ -189,6 +189,14 @@ func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[st
 			return err
 		}
 	}
+	if set.Empty && !plan.Settled(now.Status) {
+		// A failed update was rolled back to just what is wanted. Only an update that succeeds shows it, and a tag is one.
+		s.change.Tags[names.TagSettled] = s.token
+		token = "settle-" + token
+		if set, err = s.Stacks.Prepare(ctx, s.change, false, address, parameters, token); err != nil {
+			return err
+		}
+	}
 	if set.Empty {
 		return s.done(ctx, now.Status)
 	}
