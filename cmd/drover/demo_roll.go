@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -79,7 +80,11 @@ func rollDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acc
 	if err != nil {
 		return err
 	}
-	image, spec, err := withImage(o.demo, cluster, spec, o.roll)
+	release, _, err := readRelease(o.release, o.demo, cluster)
+	if err != nil {
+		return err
+	}
+	image, spec, err := withImage(o.demo, cluster, release.Spec.KubernetesVersion, spec, o.roll)
 	if err != nil {
 		return err
 	}
@@ -112,7 +117,7 @@ func rollDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acc
 	}
 	fmt.Fprintf(out, "\n%d nodes of pool %s were replaced and gone %.1f s after the upload. What a watcher of its own saw meanwhile:\n\n",
 		len(old), o.roll, took.Seconds())
-	return printFared(out, watcher)
+	return printFared(out, watcher.Healthy)
 }
 
 // deployShop and wait until all of it runs, and its budgets know.
@@ -139,18 +144,13 @@ func deployShop(ctx context.Context, show *timeline, run *workload.Cluster, watc
 	return nil
 }
 
-// withImage is the spec with another image of the same Kubernetes version for a pool.
-func withImage(file string, cluster *api.Cluster, spec []byte, pool string) (image string, changed []byte, err error) {
+// withImage is the spec with another image of the Kubernetes version for a pool.
+func withImage(file string, cluster *api.Cluster, version string, spec []byte, pool string) (image string, changed []byte, err error) {
 	i := slices.IndexFunc(cluster.Spec.Pools, func(p api.Pool) bool { return p.Name == pool })
 	if i < 0 {
 		return "", nil, fmt.Errorf("%s has no pool %s to be rolled", file, pool)
 	}
-	version, _, _ := strings.Cut(cluster.Spec.Release.Name, "-")
-	architecture := cluster.Spec.Pools[i].Architecture
-	if architecture == "" {
-		architecture = api.AMD64
-	}
-	image = ec2.RebuiltImageID(version, string(architecture))
+	image = ec2.RebuiltImageID(version, string(cmp.Or(cluster.Spec.Pools[i].Architecture, api.AMD64)))
 	// Beside the pool's name, so that the rest of the file is what its author wrote.
 	var lines [][]byte
 	for line := range bytes.Lines(spec) {
@@ -242,7 +242,7 @@ func checkRolled(ctx context.Context, a *account.Account, client dynamic.Interfa
 }
 
 // printFared prints the least ready replicas of each workload beside what its budget keeps. It fails on a broken budget.
-func printFared(out io.Writer, watcher *workload.Watcher) error {
+func printFared(out io.Writer, healthy func(namespace, name string) (now, least int)) error {
 	table := tabwriter.NewWriter(out, 2, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  WORKLOAD\tKIND\tREPLICAS\tBUDGET\tMUST KEEP\tLEAST READY")
 	var broken []string
@@ -251,7 +251,7 @@ func printFared(out io.Writer, watcher *workload.Watcher) error {
 		if err != nil {
 			return err
 		}
-		_, least := watcher.Healthy(w.Namespace, w.Name)
+		_, least := healthy(w.Namespace, w.Name)
 		replicas, budget, kept := strconv.Itoa(w.Replicas), "none", "—"
 		switch {
 		case w.Kind == workload.DaemonSet:

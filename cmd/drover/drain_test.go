@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/workload"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
@@ -52,6 +53,12 @@ func TestRollWithoutDryRun(t *testing.T) {
 	r := drover(t, "roll", "demo", "workers")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "only --dry-run is possible")
+}
+
+func TestRollOfNoCluster(t *testing.T) {
+	r := drover(t, "local", "--roll", "workers")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stderr, "give both")
 }
 
 // Looking at drains, and draining by hand, beside workloads on the demo cluster.
@@ -99,6 +106,12 @@ func TestDrain(t *testing.T) {
 		}
 	}
 
+	t.Run("the demo would see nodes that were not replaced", func(t *testing.T) {
+		require.ErrorContains(t, checkRolled(ctx, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), instances), "is still there")
+		require.ErrorContains(t, checkRolled(ctx, cloud, client, "workers", ec2.RebuiltImageID("1.36", "amd64"), nil), "on image "+ec2.ImageID("1.36", "amd64"))
+		require.ErrorContains(t, checkRolled(ctx, cloud, client, "nobody", ec2.ImageID("1.36", "amd64"), instances), "has 0 nodes after the roll")
+		require.NoError(t, checkRolled(ctx, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), map[string]string{"a": "i-1", "b": "i-2"}))
+	})
 	t.Run("without an access entry, what is missing is said", func(t *testing.T) {
 		message := fails(t, "drain", "demo", node, "--dry-run")
 		require.Contains(t, message, "you need an access entry in its spec, under controlPlane.access")

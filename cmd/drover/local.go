@@ -49,6 +49,9 @@ template. Work that takes long only because it is done in a data centre runs --s
 }
 
 func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
+	if o.roll != "" && o.demo == "" {
+		return errors.New("--roll replaces nodes of the cluster of --demo: give both")
+	}
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "drover-local-"); err != nil {
 			return err

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/ec2"
+	"github.com/drover-run/drover/shared/api"
+)
+
+func TestAnotherImage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pool    string
+		replace []string
+		fails   string
+	}{
+		"of a pool":                        {pool: "workers"},
+		"of another":                       {pool: "spot"},
+		"of none":                          {pool: "nobody", fails: "has no pool nobody"},
+		"of one that is written otherwise": {pool: "workers", replace: []string{"- name: workers", `- name: "workers"`}, fails: "is not written as - name: workers"},
+		"of one that has an image":         {pool: "workers", replace: []string{"minSize: 2\n      maxSize: 4", "minSize: 2\n      imageID: ami-00000000000000000\n      maxSize: 4"}, fails: "imageID"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := []byte(example(t, "clusters/demo.yaml", tt.replace...))
+			cluster, errs := api.ReadCluster("demo.yaml", spec, options("demo.yaml"))
+			require.NoError(t, errs.Err())
+			image, changed, err := withImage("demo.yaml", cluster, "1.36", spec, tt.pool)
+			if tt.fails != "" {
+				require.ErrorContains(t, err, tt.fails)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, ec2.RebuiltImageID("1.36", "amd64"), image)
+			line := "      imageID: " + image + "\n"
+			require.Equal(t, string(spec), strings.Replace(string(changed), line, "", 1), "nothing else changes")
+			read, errs := api.ReadCluster("demo.yaml", changed, options("demo.yaml"))
+			require.NoError(t, errs.Err())
+			for _, pool := range read.Spec.Pools {
+				require.Equal(t, pool.Name == tt.pool, pool.ImageID == image, pool.Name)
+			}
+		})
+	}
+}
+
+func TestABrokenBudgetFails(t *testing.T) {
+	least := map[string]int{"web": 9, "cart": 3, "search": 3, "database": 2}
+	healthy := func(_, name string) (int, int) { return 0, least[name] }
+	var out bytes.Buffer
+	require.NoError(t, printFared(&out, healthy))
+	require.Regexp(t, `shop/web +Deployment +12 +maxUnavailable 25% +9 +9\n`, out.String())
+	require.Regexp(t, `shop/log-agent +DaemonSet +each node +none +— +0\n`, out.String())
+	least["web"], least["database"] = 8, 1
+	require.EqualError(t, printFared(&out, healthy), "broken disruption budgets: shop/web, shop/database")
+}
