@@ -36,7 +36,7 @@ func drainCommand() *cobra.Command {
 		Use:   "drain CLUSTER NODE",
 		Short: "Take the pods off a node, as their disruption budgets allow",
 		Long: `Starts a drain of a node of one of drover's pools: its pods leave as their disruption budgets and the pool's drain policy
-allow. The node stays, cordoned. With --dry-run it only shows the node's pods and what blocks them; that needs an access entry
+allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them; that needs an access entry
 for you in the spec of the cluster.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,8 +93,11 @@ func startDrain(ctx context.Context, out io.Writer, c *cell, cluster, node strin
   aws stepfunctions describe-execution --execution-arn %s
   kubectl get node %s -o jsonpath='{.metadata.annotations.drover\.run/drain-waits-for}'
 
-Stopping the execution stops the drain; the node stays cordoned until kubectl uncordon %s.
-`, node, cluster, aws.ToString(started.ExecutionArn), node, node)
+The node stays, cordoned and out of load balancers. To use it again afterwards:
+
+  kubectl uncordon %s
+  kubectl label node %s node.kubernetes.io/exclude-from-external-load-balancers-
+`, node, cluster, aws.ToString(started.ExecutionArn), node, node, node)
 	return nil
 }
 
