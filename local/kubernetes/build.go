@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -112,10 +113,15 @@ func stagesDir(bin string) string { return filepath.Join(filepath.Dir(bin), "sta
 
 // copyStages puts the stages beside the programs, from the version of KWOK that was built.
 func copyStages(ctx context.Context, module, to string) error {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
+	// Downloading, because on a machine where nothing was built yet the module has no folder.
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", "sigs.k8s.io/kwok")
 	cmd.Dir = module
 	cmd.Env = buildEnv()
-	dir, err := cmd.Output()
+	body, err := cmd.Output()
+	var kwok struct{ Dir string }
+	if err == nil {
+		err = json.Unmarshal(body, &kwok)
+	}
 	if err != nil {
 		return fmt.Errorf("find KWOK's stages: %w", err)
 	}
@@ -123,7 +129,7 @@ func copyStages(ctx context.Context, module, to string) error {
 		return fmt.Errorf("copy KWOK's stages: %w", err)
 	}
 	for _, stage := range podStages {
-		b, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "kustomize", "stage", "pod", "fast", stage+".yaml"))
+		b, err := os.ReadFile(filepath.Join(kwok.Dir, "kustomize", "stage", "pod", "fast", stage+".yaml"))
 		if err != nil {
 			return fmt.Errorf("copy KWOK's stages: %w", err)
 		}
