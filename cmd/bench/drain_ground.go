@@ -43,6 +43,8 @@ type ground struct {
 	line     []byte // the beginning of one
 	log      *os.File
 	waited   waited
+	cases    int
+	rate     float64 // evictions a second under one budget; 0 is not measured yet
 }
 
 // waited is how long clients waited for their own limits, in nanoseconds.
@@ -117,13 +119,16 @@ func (g *ground) Close() {
 func (c drainCase) nodeNames() []string {
 	var names []string
 	for i := range c.nodes {
-		names = append(names, fmt.Sprintf("node-%d", i))
+		names = append(names, fmt.Sprintf("case-%d-node-%d", c.number, i))
 	}
 	return names
 }
 
-// prepare the nodes of a case. They have room for their pods and no more, so that each gets as many.
-func (g *ground) prepare(ctx context.Context, c drainCase) error {
+// prepare the nodes of a case. They have room for their pods and no more, so that each gets as many. Names are not used again:
+// KWOK and the node controllers may not have noticed yet that the last of that name went.
+func (g *ground) prepare(ctx context.Context, c *drainCase) error {
+	g.cases++
+	c.number = g.cases
 	var nodes []workload.Node
 	for _, name := range c.nodeNames() {
 		nodes = append(nodes, workload.Node{Name: name, Pods: c.pods})

@@ -51,11 +51,9 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	return &Cluster{core, apps, policy}, nil
 }
 
-const pollEvery = 5 * time.Millisecond
-
-// until asks until the answer is yes. The error of a wait that ends early says what was waited for.
-func until(ctx context.Context, what string, yes func() (bool, error)) error {
-	tick := time.NewTicker(pollEvery)
+// until asks every so often until the answer is yes. The error of a wait that ends early says what was waited for.
+func until(ctx context.Context, every time.Duration, what string, yes func() (bool, error)) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		ok, err := yes()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,7 +43,7 @@ func (c *Cluster) AddNodes(ctx context.Context, nodes ...Node) error {
 		}
 	}
 	for _, n := range nodes {
-		if err := until(ctx, "node "+n.Name+" to be usable", func() (bool, error) {
+		if err := until(ctx, 50*time.Millisecond, "node "+n.Name+" to be usable", func() (bool, error) {
 			node, err := c.core.Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 			if err != nil {
 				return false, err

@@ -172,7 +172,7 @@ func (c *Cluster) Remove(ctx context.Context, workloads ...Workload) error {
 	}
 	for _, w := range workloads {
 		// A Deployment's pods go when its ReplicaSet is collected, which may make others until then.
-		if err := until(ctx, "the end of "+w.Namespace+"/"+w.Name, func() (bool, error) {
+		if err := until(ctx, 100*time.Millisecond, "the end of "+w.Namespace+"/"+w.Name, func() (bool, error) {
 			selection := metav1.ListOptions{LabelSelector: nameLabel + "=" + w.Name}
 			pods := c.core.Pods(w.Namespace)
 			if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, selection); err != nil {
@@ -191,7 +191,7 @@ func (c *Cluster) Remove(ctx context.Context, workloads ...Workload) error {
 	return nil
 }
 
-// Budgeted waits until the budgets of the workloads know that all replicas are healthy.
+// Budgeted waits until the budgets of the workloads know that all replicas are healthy. It asks often enough to be timed.
 func (c *Cluster) Budgeted(ctx context.Context, workloads ...Workload) error {
 	for _, w := range workloads {
 		if w.MaxUnavailable == "" && w.MinAvailable == "" {
@@ -201,7 +201,7 @@ func (c *Cluster) Budgeted(ctx context.Context, workloads ...Workload) error {
 		if err != nil {
 			return err
 		}
-		if err := until(ctx, "the budget of "+w.Name, func() (bool, error) {
+		if err := until(ctx, 5*time.Millisecond, "the budget of "+w.Name, func() (bool, error) {
 			b, err := c.policy.PodDisruptionBudgets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 			if err != nil {
 				return false, err
