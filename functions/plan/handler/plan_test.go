@@ -264,7 +264,8 @@ func TestADeadHoldersLeaseIsTakenOver(t *testing.T) {
 	for _, event := range a.Events.Held() {
 		a.Events.Deliver(event)
 	}
-	require.Equal(t, []string{ // an answer to a token that is void, and the waiter forgotten
+	// If its waiter was not replaced by the second holder's: an answer to a token that is void, and the waiter forgotten.
+	require.Subset(t, []string{
 		"stackevent states:SendTaskSuccess arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge",
 		"stackevent s3:DeleteObject arn:aws:s3:::" + harness.StateBucket + "/waiters/drover-demo-network.json",
 	}, written(a, mark))
