@@ -40,7 +40,7 @@ destroy: functions-arm64 node_modules ## Remove drover from the account; buckets
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Packages whose tests start processes, build CDK or need what `make local` builds.
-HEAVY := /infra$$|/local/kubernetes$$|/local/eks/live$$|/shared/kube/live$$|/local/account$$|/cmd/drover$$
+HEAVY := /infra$$|/local/kubernetes$$|/local/workload$$|/local/eks/live$$|/shared/kube/live$$|/local/account$$|/cmd/drover$$
 
 .PHONY: test
 test: lint local functions-arm64 ## Run every test

@@ -52,7 +52,9 @@ func (c *ControlPlane) apiserverArguments() []string {
 			"--authentication-token-webhook-cache-ttl=1s")
 	}
 	if c.options.Audit {
-		arguments = append(arguments, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.path("audit.log"))
+		arguments = append(arguments, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.path("audit.log"),
+			// One file, so that whoever follows it misses nothing: a log of 100 MB, some minutes of hundreds of pods, would be cut.
+			"--audit-log-maxsize=100000")
 	}
 	return arguments
 }
