@@ -51,6 +51,15 @@ test: lint local functions-arm64 ## Run every test
 test-unit: ## Run the tests that need nothing built: seconds
 	@go test $$(go list ./... | grep -vE '$(HEAVY)')
 
+# How long, such as STORM=1m; SEED begins with a given world.
+STORM := 10m
+SEED := 0
+
+.PHONY: storm
+storm: ## Live random lives of clusters under random faults for ten minutes (STORM=1m), in virtual time
+	@go test -c -o build/storm.test ./local/storm
+	@build/storm.test -test.run '^TestStorm$$' -test.timeout 0 -storm $(STORM) -from $(SEED)
+
 .PHONY: lint
 lint: node_modules ## Check formatting, vet, and validate every golden template with CloudFormation's own rules
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }

@@ -20,12 +20,12 @@ const module = "github.com/drover-run/drover/"
 
 // pure packages decide; they neither ask nor tell the world, so the same input gives the same answer.
 var pure = []string{
-	"events", "templates", "shared/api", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/render", "shared/plan",
+	"events", "templates", "shared/api", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/render", "shared/plan",
 }
 
 // adapters speak to one outside system each.
 var adapters = []string{
-	"shared/store", "shared/stacks", "shared/kube", "shared/groups", "shared/executions", "shared/notify", "shared/versions",
+	"shared/store", "shared/stacks", "shared/kube", "shared/groups", "shared/executions", "shared/notify", "shared/versions", "shared/leftovers",
 }
 
 // glue puts the others together for functions.
@@ -167,6 +167,40 @@ func TestEverySharedPackageIsOfOneKind(t *testing.T) {
 		if under(s.folder, "shared") {
 			require.True(t, under(s.folder, pure...) || under(s.folder, adapters...) || under(s.folder, glue...), "%s is neither pure, nor an adapter, nor glue", s.folder)
 		}
+	}
+}
+
+// TestWhoChangesAStatusTellsOfIt: what a function writes into a status without telling, nobody is told ever after.
+func TestWhoChangesAStatusTellsOfIt(t *testing.T) {
+	silent := map[string]string{
+		"functions/change/main.go":     "writes how stacks are, which is no news",
+		"functions/stackevent/main.go": "writes how stacks are, which is no news",
+		"functions/clean/main.go":      "writes how far a deletion came; report gives the verdict",
+		"functions/prepare/main.go":    "writes what was there when a deletion began; report gives the verdict",
+	}
+	for _, s := range sources(t) {
+		if !under(s.folder, "functions") || s.syntax.Name.Name != "main" || s.test {
+			continue
+		}
+		states, tells := 0, 0
+		ast.Inspect(s.syntax, func(node ast.Node) bool {
+			if selector, ok := node.(*ast.SelectorExpr); ok {
+				switch selector.Sel.Name {
+				case "NewState":
+					states++
+				case "New":
+					if of, ok := selector.X.(*ast.Ident); ok && of.Name == "notify" {
+						tells++
+					}
+				}
+			}
+			return true
+		})
+		if silent[s.file] != "" {
+			require.Zero(t, tells, "%s %s", s.file, silent[s.file])
+			continue
+		}
+		require.Equal(t, states, tells, "%s: give its store.State a Tell", s.file)
 	}
 }
 

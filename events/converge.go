@@ -1,8 +1,12 @@
 package events
 
+import "time"
+
 // Converge is the input of the converge machine. Nothing else is needed to start it by hand.
 type Converge struct {
 	Cluster string `json:"cluster"`
+	// Roll names pools whose nodes are all to be replaced, once, though nothing else changed.
+	Roll []string `json:"roll,omitempty"`
 }
 
 // PlanRequest asks the plan function for what is to do.
@@ -10,6 +14,9 @@ type PlanRequest struct {
 	Cluster string `json:"cluster"`
 	// Execution is the ARN of the converge execution, which holds the lease afterwards.
 	Execution string `json:"execution"`
+	// Roll names the pools to replace the nodes of, and Started is when the execution started: the time that is asked for.
+	Roll    []string  `json:"roll,omitempty"`
+	Started time.Time `json:"started,omitzero"`
 }
 
 // Outcome of planning.
@@ -23,25 +30,46 @@ const (
 	OutcomeUnchanged Outcome = "Unchanged"
 	// OutcomeBusy: another execution converges the cluster and will see this spec too. Nothing is held.
 	OutcomeBusy Outcome = "Busy"
-	// OutcomeStopped: nothing may be done: spec absent or invalid, cluster paused, a change refused. The status says why.
+	// OutcomeStopped: nothing may be done: spec absent or invalid, cluster paused, a change refused, a deletion that protection
+	// forbids. The status says why.
 	OutcomeStopped Outcome = "Stopped"
+	// OutcomeDeletes: the spec is gone, and the cluster goes: Deletion says what is next.
+	OutcomeDeletes Outcome = "Deletes"
+	// OutcomeGone: the spec is gone, and so is the cluster.
+	OutcomeGone Outcome = "Gone"
+	// OutcomeRefused: the execution asks for what there is not, a roll of an unknown pool. Message says what; nothing is held.
+	OutcomeRefused Outcome = "Refused"
 )
 
 // PlanResult says what is to do. It holds no template and no tag: those are in the plan object.
 type PlanResult struct {
 	Cluster string  `json:"cluster"`
 	Outcome Outcome `json:"outcome"`
-	// Reason and Message say why, when Outcome is Stopped. Reason is a CamelCase word.
+	// Reason and Message say why, when Outcome is Stopped or, without a Reason, Refused. Reason is a CamelCase word.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// SpecVersion is the S3 version of the spec that was planned.
 	SpecVersion string `json:"specVersion,omitempty"`
 	// Fence is the number of the lease: later holders have higher ones.
 	Fence int64 `json:"fence"`
+	// Seen is the number of the lease as planning saw it, held or not: a status with a higher one is a later holder's.
+	Seen int64 `json:"seen"`
 	// PlanKey is where the plan is in the state bucket.
 	PlanKey string `json:"planKey,omitempty"`
 	// Stages are the stacks to change, in order. Always present, so that a machine may map over them.
 	Stages Stages `json:"stages"`
+	// Deletion is what is to be removed next, when Outcome is Deletes.
+	Deletion *Deletion `json:"deletion,omitempty"`
+}
+
+// Deletion is one step of removing a cluster. The plan after it says the next.
+type Deletion struct {
+	// Survey asks first what the cluster's API knows of its volumes: it goes with the stacks of this step.
+	Survey bool `json:"survey"`
+	// Leftovers removes first what Kubernetes made in the account: nothing is left that could make it again.
+	Leftovers bool `json:"leftovers"`
+	// Stacks go at the same time. There may be none, when leftovers are all that there can be.
+	Stacks []string `json:"stacks"`
 }
 
 // Stages are the stacks to change, by stage; a stage starts when the one before is over. Values are stack names without
@@ -50,8 +78,9 @@ type Stages struct {
 	Network      []string `json:"network"`
 	ControlPlane []string `json:"controlPlane"`
 	Addons       []string `json:"addons"`
-	Pools        []string `json:"pools"`
-	NodeAddons   []string `json:"nodeAddons"`
+	// Pools are lists that are changed one after the other, the stacks of each at the same time.
+	Pools      [][]string `json:"pools"`
+	NodeAddons []string   `json:"nodeAddons"`
 }
 
 // ChangeRequest asks the change function to change one stack and to answer through the task token.
@@ -81,6 +110,35 @@ type ChangeResult struct {
 // PrepareRequest asks the prepare function to give drover its own permissions in the cluster.
 type PrepareRequest struct {
 	Cluster string `json:"cluster"`
+	// Survey asks for something else: which volumes the cluster wants kept, before its API goes.
+	Survey bool `json:"survey,omitempty"`
+}
+
+// CleanRequest asks the clean function to remove what Kubernetes made in the account.
+type CleanRequest struct {
+	Cluster   string `json:"cluster"`
+	Execution string `json:"execution"`
+	Fence     int64  `json:"fence"`
+}
+
+// CleanOutcome of one try to remove leftovers.
+type CleanOutcome string
+
+// The outcomes of cleaning.
+const (
+	// CleanDone: nothing is left but what is kept on purpose.
+	CleanDone CleanOutcome = "Clean"
+	// CleanWaiting: some of it is still in use, or on its way out: try again.
+	CleanWaiting CleanOutcome = "Waiting"
+	// CleanSuperseded: the spec is back. Nothing was removed by this try.
+	CleanSuperseded CleanOutcome = "Superseded"
+)
+
+// CleanResult says how far cleaning is.
+type CleanResult struct {
+	Outcome CleanOutcome `json:"outcome"`
+	// Message names what is left, when Outcome is Waiting.
+	Message string `json:"message,omitempty"`
 }
 
 // ReportRequest ends a round of converging.

@@ -1,10 +1,6 @@
 package events
 
-import (
-	"time"
-
-	"github.com/drover-run/drover/shared/drain"
-)
+import "time"
 
 // DrainRequest asks the drain function to work on a node for up to a minute. Which node, one of these says: a terminate hook,
 // a spot or rebalance event, or somebody by hand.
@@ -22,12 +18,12 @@ type DrainRequest struct {
 	Release bool `json:"release,omitempty"`
 }
 
-// DrainRefused is the outcome of a request that names no node of drover's clusters, beside those of drain.Outcome.
-const DrainRefused drain.Outcome = "Refused"
+// DrainRefused is the outcome of a request that names no node of drover's clusters, beside those of DrainOutcome.
+const DrainRefused DrainOutcome = "Refused"
 
 // DrainResult says how far the drain is.
 type DrainResult struct {
-	drain.Report
+	DrainReport
 	Cluster string `json:"cluster,omitempty"`
 	Pool    string `json:"pool,omitempty"`
 	Node    string `json:"node,omitempty"`

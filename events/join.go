@@ -7,6 +7,10 @@ type JoinRequest struct {
 	Lifecycle
 	// Started is when the execution started: the hook's time is counted from it.
 	Started time.Time `json:"started"`
+	// PausedSeconds are how much of the pool's pause is over.
+	PausedSeconds int64 `json:"pausedSeconds,omitempty"`
+	// GivenUp says why the machine itself abandoned the instance: all that is left is to tell of it.
+	GivenUp string `json:"givenUp,omitempty"`
 }
 
 // JoinOutcome says what became of an instance.
@@ -29,4 +33,7 @@ type JoinResult struct {
 	Outcome JoinOutcome `json:"outcome"`
 	Node    string      `json:"node,omitempty"`
 	Message string      `json:"message,omitempty"`
+	// WaitSeconds until it is worth asking again; PausedSeconds are how much of the pool's pause is over then.
+	WaitSeconds   int64 `json:"waitSeconds"`
+	PausedSeconds int64 `json:"pausedSeconds,omitempty"`
 }

@@ -62,7 +62,9 @@ func newApp(o options) (awscdk.App, error) {
 	newBuckets(stack)
 	functions := newFunctions(stack, code, notices)
 	machines := newMachines(stack, functions)
+	newBoundary(stack)
 	newClusterRole(stack)
+	newLeftoversRole(stack, functions)
 	newEvents(stack, functions, machines, notices)
 	newAlarms(stack, functions, machines, notices)
 	return app, nil

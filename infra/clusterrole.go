@@ -1,13 +1,15 @@
 package main
 
 // The role that CloudFormation uses on the stacks of clusters: making, changing and deleting what templates/v1 declares, and
-// nothing of anybody else's. Three things keep it to clusters: names that start with drover-, the tag drover:cluster where
-// names are AWS's, and a denial of drover's own roles, whose names start alike.
+// nothing of anybody else's. Four things keep it to clusters: names that start with drover-, the tag drover:cluster where
+// names are AWS's, a path for roles that drover's own have not, and the permissions boundary that each role must carry.
 //
 // The actions are those that the handlers of the resource types call.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 
 import (
+	"maps"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -22,18 +24,15 @@ const clusterRole = "cloudformation"
 type clusterPolicy struct {
 	name   string
 	grants []grant
-	denied []grant
 }
 
 func newClusterRole(scope constructs.Construct) {
 	var policies []awsiam.IManagedPolicy
 	for _, p := range clusterPolicies() {
-		document := policy(p.grants)
-		deny(document, p.denied)
 		policies = append(policies, awsiam.NewManagedPolicy(scope, jsii.String("ClusterRole"+constructID(p.name)), &awsiam.ManagedPolicyProps{
 			ManagedPolicyName: sub(roleName(clusterRole + "-" + p.name)),
 			Description:       jsii.String("drover: what CloudFormation does with clusters: " + p.name),
-			Document:          document,
+			Document:          policy(p.grants),
 		}))
 	}
 	newRole(scope, "ClusterRole", roleProps{
@@ -52,7 +51,7 @@ func clusterPolicies() []clusterPolicy {
 		{name: "network", grants: networkGrants()},
 		{name: "tags", grants: tagGrants()},
 		{name: "cluster", grants: append(append([]grant{}, eksGrants...), keyGrants...)},
-		{name: "identity", grants: identityGrants, denied: notOurRoles()},
+		{name: "identity", grants: identityGrants},
 		{name: "pools", grants: poolGrants},
 		{name: "reads", grants: clusterReads},
 	}
@@ -158,6 +157,7 @@ var poolGrants = []grant{
 			"autoscaling:EnableMetricsCollection", "autoscaling:DisableMetricsCollection",
 			"autoscaling:SuspendProcesses", "autoscaling:ResumeProcesses", "autoscaling:SetDesiredCapacity",
 			"autoscaling:TerminateInstanceInAutoScalingGroup", "autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags",
+			"autoscaling:StartInstanceRefresh", "autoscaling:CancelInstanceRefresh",
 		},
 		on: []string{groupsARN},
 	},
@@ -256,8 +256,8 @@ var keyGrants = []grant{
 }
 
 const (
-	clusterRolesARN    = "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/" + names.Prefix + "*"
-	clusterProfilesARN = "arn:${AWS::Partition}:iam::${AWS::AccountId}:instance-profile/" + names.Prefix + "*"
+	clusterRolesARN    = "arn:${AWS::Partition}:iam::${AWS::AccountId}:role" + names.ClusterRoles + names.Prefix + "*"
+	clusterProfilesARN = "arn:${AWS::Partition}:iam::${AWS::AccountId}:instance-profile" + names.ClusterRoles + names.Prefix + "*"
 	serviceRolesARN    = "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/aws-service-role/"
 	managedPolicyARN   = "arn:${AWS::Partition}:iam::aws:policy/"
 )
@@ -265,11 +265,26 @@ const (
 // linkedServices have service-linked roles that their first use makes.
 var linkedServices = []string{"eks.amazonaws.com", "autoscaling.amazonaws.com", "spot.amazonaws.com", "natgateway.amazonaws.com"}
 
+// bounded roles cannot exceed the boundary, so that a template can make no role that is mightier than a cluster needs. There is no
+// permission to remove a boundary.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_iam-condition-keys.html#ck_PermissionsBoundary
+func bounded(when map[string]map[string]any) map[string]map[string]any {
+	out := map[string]map[string]any{"StringEquals": {
+		"iam:PermissionsBoundary": names.BoundaryARN("${AWS::Partition}", "${AWS::AccountId}", "${AWS::Region}"),
+	}}
+	maps.Copy(out, when)
+	return out
+}
+
 var identityGrants = []grant{
 	{
+		actions: []string{"iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy", "iam:DeleteRolePolicy"},
+		on:      []string{clusterRolesARN},
+		when:    bounded(nil),
+	},
+	{
 		actions: []string{
-			"iam:CreateRole", "iam:UpdateRole", "iam:UpdateRoleDescription", "iam:UpdateAssumeRolePolicy", "iam:DeleteRole",
-			"iam:PutRolePolicy", "iam:DeleteRolePolicy", "iam:TagRole", "iam:UntagRole",
+			"iam:UpdateRole", "iam:UpdateRoleDescription", "iam:UpdateAssumeRolePolicy", "iam:DeleteRole", "iam:TagRole", "iam:UntagRole",
 			"iam:GetRole", "iam:GetRolePolicy", "iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRoleTags",
 		},
 		on: []string{clusterRolesARN},
@@ -278,12 +293,12 @@ var identityGrants = []grant{
 		why:     "What templates attach, and nothing that would make a role mightier.",
 		actions: []string{"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
 		on:      []string{clusterRolesARN},
-		when: map[string]map[string]any{"ArnLike": {"iam:PolicyARN": []string{
+		when: bounded(map[string]map[string]any{"ArnLike": {"iam:PolicyARN": []string{
 			managedPolicyARN + "AmazonEKS*",
 			managedPolicyARN + "AmazonEC2ContainerRegistryPullOnly",
 			managedPolicyARN + "AmazonSSMManagedInstanceCore",
 			managedPolicyARN + "AmazonEBSCSIDriverPolicyV2",
-		}}},
+		}}}),
 	},
 	{
 		actions: []string{"iam:PassRole"},
@@ -323,26 +338,6 @@ func serviceRoles() []string {
 	return out
 }
 
-// notOurRoles keeps stacks of clusters off the roles of drover itself, whatever their templates say.
-func notOurRoles() []grant {
-	ours := []string{clusterRole, "converge", "join-node", "events", "scheduler"}
-	for _, f := range functionTable {
-		ours = append(ours, f.step)
-	}
-	on := make([]string, len(ours))
-	for i, step := range ours {
-		on[i] = roleARN(step)
-	}
-	return []grant{{
-		actions: []string{
-			"iam:CreateRole", "iam:UpdateRole", "iam:UpdateRoleDescription", "iam:UpdateAssumeRolePolicy", "iam:DeleteRole",
-			"iam:PutRolePolicy", "iam:DeleteRolePolicy", "iam:AttachRolePolicy", "iam:DetachRolePolicy",
-			"iam:TagRole", "iam:UntagRole", "iam:PassRole", "iam:AddRoleToInstanceProfile",
-		},
-		on: on,
-	}}
-}
-
 // clusterReads are what handlers look at; the actions know no resources, or none that is known beforehand.
 var clusterReads = []grant{{
 	actions: append(ec2(
@@ -354,7 +349,7 @@ var clusterReads = []grant{{
 		"GetLaunchTemplateData",
 	),
 		"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeLifecycleHooks",
-		"autoscaling:DescribeMetricCollectionTypes", "autoscaling:DescribeNotificationConfigurations", "autoscaling:DescribeScalingActivities",
+		"autoscaling:DescribeInstanceRefreshes", "autoscaling:DescribeMetricCollectionTypes", "autoscaling:DescribeNotificationConfigurations", "autoscaling:DescribeScalingActivities",
 		"autoscaling:DescribeTags", "autoscaling:DescribeTrafficSources",
 		"eks:DescribeAddonVersions", "kms:ListAliases", "logs:DescribeLogGroups", "logs:DescribeIndexPolicies", "logs:DescribeResourcePolicies",
 	),

@@ -15,13 +15,16 @@ func TestClusterRole(t *testing.T) {
 	const (
 		ec2Prefix = "arn:aws:ec2:eu-central-1:111122223333:"
 		role      = "arn:aws:iam::111122223333:role/"
+		clusters  = role + "drover/"
+		boundary  = "arn:aws:iam::111122223333:policy/drover-eu-central-1-boundary"
 		key       = "arn:aws:kms:eu-central-1:111122223333:key/1234"
 	)
 	ofCluster := map[string]string{"aws:ResourceTag/drover:cluster": "demo"}
 	forCluster := map[string]string{"aws:RequestTag/drover:cluster": "demo"}
 	passedTo := func(service string) map[string]string { return map[string]string{"iam:PassedToService": service} }
+	bounded := map[string]string{"iam:PermissionsBoundary": boundary}
 	attaching := func(policy string) map[string]string {
-		return map[string]string{"iam:PolicyARN": "arn:aws:iam::aws:policy/" + policy}
+		return map[string]string{"iam:PolicyARN": "arn:aws:iam::aws:policy/" + policy, "iam:PermissionsBoundary": boundary}
 	}
 
 	caller, _, err := account(t).AssumeRoleAs(role+"drover-eu-central-1-cloudformation", "AWSCloudFormation", "cloudformation.amazonaws.com")
@@ -63,16 +66,27 @@ func TestClusterRole(t *testing.T) {
 		"changes an add-on":                          {"eks:UpdateAddon", "arn:aws:eks:eu-central-1:111122223333:addon/drover-demo/vpc-cni/1", nil, true},
 		"changes no add-on of others":                {"eks:UpdateAddon", "arn:aws:eks:eu-central-1:111122223333:addon/demo/vpc-cni/1", nil, false},
 		"gives access":                               {"eks:AssociateAccessPolicy", "arn:aws:eks:eu-central-1:111122223333:access-entry/drover-demo/role/111122223333/admin/1", nil, true},
-		"makes a role of a cluster":                  {"iam:CreateRole", role + "drover-demo-control-plane-NodeRole-1", nil, true},
-		"makes no other role":                        {"iam:CreateRole", role + "admin", nil, false},
-		"attaches what nodes need":                   {"iam:AttachRolePolicy", role + "drover-demo-control-plane-NodeRole-1", attaching("AmazonEKSWorkerNodePolicy"), true},
-		"attaches what a driver needs":               {"iam:AttachRolePolicy", role + "drover-demo-addons-Ebs-1", attaching("AmazonEBSCSIDriverPolicyV2"), true},
-		"attaches nothing mighty":                    {"iam:AttachRolePolicy", role + "drover-demo-control-plane-NodeRole-1", attaching("AdministratorAccess"), false},
-		"passes the cluster's role to EKS":           {"iam:PassRole", role + "drover-demo-control-plane-ClusterRole-1", passedTo("eks.amazonaws.com"), true},
-		"passes the nodes' role to EC2":              {"iam:PassRole", role + "drover-demo-control-plane-NodeRole-1", passedTo("ec2.amazonaws.com"), true},
-		"passes no role to Lambda":                   {"iam:PassRole", role + "drover-demo-control-plane-NodeRole-1", passedTo("lambda.amazonaws.com"), false},
+		"makes a role of a cluster":                  {"iam:CreateRole", clusters + "drover-demo-control-plane-NodeRole-1", bounded, true},
+		"makes none without a boundary":              {"iam:CreateRole", clusters + "drover-demo-control-plane-NodeRole-1", nil, false},
+		"makes none with another boundary":           {"iam:CreateRole", clusters + "drover-demo-control-plane-NodeRole-1", map[string]string{"iam:PermissionsBoundary": "arn:aws:iam::aws:policy/AdministratorAccess"}, false},
+		"makes no other role":                        {"iam:CreateRole", role + "admin", bounded, false},
+		"makes none where drover's own are":          {"iam:CreateRole", role + "drover-demo-control-plane-NodeRole-1", bounded, false},
+		"writes the policy of a role of a cluster":   {"iam:PutRolePolicy", clusters + "drover-demo-control-plane-NodeRole-1", bounded, true},
+		"writes none that nothing bounds":            {"iam:PutRolePolicy", clusters + "drover-demo-control-plane-NodeRole-1", nil, false},
+		"attaches none where nothing bounds":         {"iam:AttachRolePolicy", clusters + "drover-demo-control-plane-NodeRole-1", map[string]string{"iam:PolicyARN": "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"}, false},
+		"sets the boundary":                          {"iam:PutRolePermissionsBoundary", clusters + "drover-demo-control-plane-NodeRole-1", bounded, true},
+		"sets no other":                              {"iam:PutRolePermissionsBoundary", clusters + "drover-demo-control-plane-NodeRole-1", map[string]string{"iam:PermissionsBoundary": "arn:aws:iam::aws:policy/AdministratorAccess"}, false},
+		"removes none":                               {"iam:DeleteRolePermissionsBoundary", clusters + "drover-demo-control-plane-NodeRole-1", bounded, false},
+		"changes not the boundary itself":            {"iam:CreatePolicyVersion", boundary, nil, false},
+		"trusts nobody with roles of others":         {"iam:UpdateAssumeRolePolicy", role + "drover-deployment", nil, false},
+		"attaches what nodes need":                   {"iam:AttachRolePolicy", clusters + "drover-demo-control-plane-NodeRole-1", attaching("AmazonEKSWorkerNodePolicy"), true},
+		"attaches what a driver needs":               {"iam:AttachRolePolicy", clusters + "drover-demo-addons-Ebs-1", attaching("AmazonEBSCSIDriverPolicyV2"), true},
+		"attaches nothing mighty":                    {"iam:AttachRolePolicy", clusters + "drover-demo-control-plane-NodeRole-1", attaching("AdministratorAccess"), false},
+		"passes the cluster's role to EKS":           {"iam:PassRole", clusters + "drover-demo-control-plane-ClusterRole-1", passedTo("eks.amazonaws.com"), true},
+		"passes the nodes' role to EC2":              {"iam:PassRole", clusters + "drover-demo-control-plane-NodeRole-1", passedTo("ec2.amazonaws.com"), true},
+		"passes no role to Lambda":                   {"iam:PassRole", clusters + "drover-demo-control-plane-NodeRole-1", passedTo("lambda.amazonaws.com"), false},
 		"passes none of drover's own roles":          {"iam:PassRole", role + "drover-eu-central-1-change", passedTo("ec2.amazonaws.com"), false},
-		"changes none of drover's own roles":         {"iam:PutRolePolicy", role + "drover-eu-central-1-change", nil, false},
+		"changes none of drover's own roles":         {"iam:PutRolePolicy", role + "drover-eu-central-1-change", bounded, false},
 		"changes not itself":                         {"iam:AttachRolePolicy", role + "drover-eu-central-1-cloudformation", attaching("AmazonEKSClusterPolicy"), false},
 		"makes the service-linked role of EKS":       {"iam:CreateServiceLinkedRole", role + "aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS", map[string]string{"iam:AWSServiceName": "eks.amazonaws.com"}, true},
 		"makes no service-linked role of others":     {"iam:CreateServiceLinkedRole", role + "aws-service-role/rds.amazonaws.com/AWSServiceRoleForRDS", map[string]string{"iam:AWSServiceName": "rds.amazonaws.com"}, false},
@@ -116,6 +130,8 @@ func TestClusterRoleAttachesWhatTemplatesAttach(t *testing.T) {
 	}
 	require.NotEmpty(t, found)
 	for policy := range found {
-		require.NoError(t, caller.Authorize("iam:AttachRolePolicy", "arn:aws:iam::111122223333:role/drover-demo-addons-Role-1", map[string]string{"iam:PolicyARN": policy}))
+		require.NoError(t, caller.Authorize("iam:AttachRolePolicy", "arn:aws:iam::111122223333:role/drover/drover-demo-addons-Role-1", map[string]string{
+			"iam:PolicyARN": policy, "iam:PermissionsBoundary": "arn:aws:iam::111122223333:policy/drover-eu-central-1-boundary",
+		}))
 	}
 }

@@ -10,15 +10,29 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctionstasks"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/fault"
 )
 
 // notConverged is the error of a failed execution.
 const notConverged = "NotConverged"
 
+// rollRefused is that of one whose input asks for what there is not.
+const rollRefused = "RollRefused"
+
 // none is the empty string: ASL's schema wants it as an expression.
 const none = "{% '' %}"
+
+// superseded is the fault of a change that was not begun because there is a newer spec: the round stops between two stacks.
+var superseded = fault.Name(&fault.Superseded{})
+
+// anew forgets what an older spec came to.
+func anew() *map[string]any {
+	return &map[string]any{"rounds": 0, "results": []any{}, "tries": 0, "looks": 0}
+}
 
 // maxRounds bounds the rounds for one spec. Two are normal; a template that never settles must not go on for five days.
 const maxRounds = 10
@@ -32,8 +46,9 @@ type stage struct {
 	comment      string
 	// timeout of one stack, from the change to the event that it is over.
 	timeout awscdk.Duration
-	// alone: a failed stack is an outcome among others, it ends neither the stage nor the round.
-	alone bool
+	// groups: the list is one of lists, that are changed one after the other. A failed stack is an outcome among others, it ends neither
+	// its group nor the round.
+	groups bool
 }
 
 func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctions.IChainable {
@@ -44,8 +59,12 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		Assign: &map[string]any{
 			"cluster":   "{% $states.input.cluster %}",
 			"execution": "{% $states.context.Execution.Id %}",
+			"started":   "{% $states.context.Execution.StartTime %}",
+			"roll":      "{% [$states.input.roll] %}", // also of nothing, or of a single name
 			"rounds":    0,
 			"results":   []any{},
+			"tries":     0,
+			"looks":     0,
 		},
 	})
 	plan := invoke(scope, f, call{
@@ -55,14 +74,19 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
 			"cluster":   "{% $cluster %}",
 			"execution": "{% $execution %}",
+			"roll":      "{% $roll %}",
+			"started":   "{% $started %}",
 		}),
 		timeout:  minutes(3),
 		attempts: attempts,
 		assign: map[string]any{
 			"plan":   "{% $states.result.Payload %}",
 			"rounds": "{% $rounds + 1 %}",
-			"fault":  none,
-			"cause":  none,
+			// Asked for once; from now on it is part of what the cluster should be.
+			"roll":  []any{},
+			"group": 0,
+			"fault": none,
+			"cause": none,
 		},
 		output: "{% $states.result.Payload %}",
 	})
@@ -70,14 +94,20 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	busy := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
 	})
+	refused := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The input asks for what there is not"), &awsstepfunctions.FailJsonataProps{
+		Comment: jsii.String("A roll of an unknown pool. The cluster and its status stay as they are."),
+		Error:   jsii.String(rollRefused),
+		Cause:   jsii.String("{% $plan.message %}"),
+	})
 	prepare := invoke(scope, f, call{
 		name:     "Prepare the cluster",
 		comment:  "Gives drover's own roles their permissions inside the cluster, before a node needs them.",
 		function: "prepare",
-		payload:  awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}"}),
+		payload:  awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}", "survey": false}),
 		timeout:  minutes(3),
 		attempts: attempts,
 	})
+	next := choice(scope, "Pools of a higher order?", "They wait until those of a lower one are there, and stay as they are when one of those failed.")
 	settled := choice(scope, "Did every stack succeed?", "The next plan proves it. Failed stacks wait for the next execution.")
 	report := invoke(scope, f, call{
 		name:     "Report",
@@ -93,7 +123,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		}),
 		timeout:  minutes(1),
 		attempts: reportAttempts,
-		assign:   map[string]any{"rounds": 0, "results": []any{}},
+		assign:   *anew(),
 		output:   "{% $states.result.Payload %}",
 	})
 	newer := choice(scope, "A newer spec?", "")
@@ -118,21 +148,29 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 
 	stages := make(map[string]awsstepfunctions.Map)
 	for _, s := range stageTable() {
-		stages[s.list] = stageMap(scope, f, s, report)
+		stages[s.list] = stageMap(scope, f, s, plan, report)
 	}
 
 	read.Next(plan)
 	plan.Next(what)
 	what.When(when("$plan.outcome = 'Busy'"), busy, nil).
 		When(when("$plan.outcome = 'Changes'"), stages["network"], nil).
+		When(when("$plan.outcome = 'Refused'"), refused, nil).
+		// Rounds count what is done for a spec, and there is none.
+		When(when("$plan.outcome = 'Deletes'"), newDeletion(scope, f, plan, report), &awsstepfunctions.ChoiceTransitionOptions{
+			Assign: &map[string]any{"rounds": 0},
+		}).
 		Otherwise(report)
 	stages["network"].Next(stages["controlPlane"])
 	stages["controlPlane"].Next(prepare)
 	prepare.Next(stages["addons"])
 	stages["addons"].Next(stages["pools"])
-	stages["pools"].Next(stages["nodeAddons"])
+	stages["pools"].Next(next)
+	next.When(when("$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"), stages["pools"], nil).
+		Otherwise(stages["nodeAddons"])
 	stages["nodeAddons"].Next(settled)
-	settled.When(when("$exists($results[error])"), report, nil).
+	settled.When(when("$exists($results[error = '"+superseded+"'])"), plan, &awsstepfunctions.ChoiceTransitionOptions{Assign: anew()}).
+		When(when("$exists($results[error])"), report, nil).
 		When(when("$rounds < "+strconv.Itoa(maxRounds)), plan, nil).
 		Otherwise(unsettled(scope).Next(report))
 	report.Next(newer)
@@ -143,7 +181,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 }
 
 // stageTable lists the stages in the order of shared/names. The times are about three times what AWS takes, but for the pools:
-// theirs is a rolling update of every node, each drained within its budgets.
+// theirs is an update of every node, each drained within its budgets, and an instance refresh may take 36 hours.
 func stageTable() []stage {
 	return []stage{
 		{
@@ -159,8 +197,8 @@ func stageTable() []stage {
 			comment: "Those that nodes need before they can be Ready.",
 		},
 		{
-			list: "pools", title: "Change the pools", stack: "pool", timeout: awscdk.Duration_Hours(jsii.Number(24)), alone: true,
-			comment: "All at the same time: a failed pool holds up no other.",
+			list: "pools", title: "Change the pools", stack: "pool", timeout: awscdk.Duration_Hours(jsii.Number(40)), groups: true,
+			comment: "Those of one order at the same time: a failed pool holds up no other of them.",
 		},
 		{
 			list: "nodeAddons", title: "Change the node add-ons", stack: "node add-ons", timeout: minutes(60),
@@ -170,10 +208,42 @@ func stageTable() []stage {
 }
 
 // stageMap is the Map of a stage. Each iteration changes one stack and waits for it; its outcome is an events.ChangeResult.
-func stageMap(scope constructs.Construct, f functions, s stage, report awsstepfunctions.IChainable) awsstepfunctions.Map {
-	change := invoke(scope, f, call{
-		name:     "Change " + s.stack + " stack",
-		comment:  "Makes and executes a change set, then waits for CloudFormation's event that the stack is where it should be.",
+func stageMap(scope constructs.Construct, f functions, s stage, plan, report awsstepfunctions.IChainable) awsstepfunctions.Map {
+	change := changeStack(scope, f, "Change "+s.stack+" stack",
+		"Makes and executes a change set, then waits for CloudFormation's event that the stack is where it should be.", s.timeout)
+	once := choice(scope, "Change "+s.stack+" stack once more?", "What was in the way of the change is over now: a failed creation, somebody else's update.")
+	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
+	change.Next(once)
+	once.When(when("$states.input.again = true"), change, nil).Otherwise(changed)
+
+	items, assign := "{% $plan.stages."+s.list+" %}", map[string]any{"results": "{% $append($results, $states.result) %}"}
+	if s.groups {
+		group := "$plan.stages." + s.list + "[$group]"
+		items, assign["group"] = "{% $exists("+group+") ? "+group+" : [] %}", "{% $group + 1 %}"
+	}
+	m := awsstepfunctions.Map_Jsonata(scope, jsii.String(s.title), &awsstepfunctions.MapJsonataProps{
+		Comment:      jsii.String(s.comment),
+		Items:        awsstepfunctions.ProvideItems_Jsonata(jsii.String(items)),
+		ItemSelector: &map[string]any{"stack": "{% $states.context.Map.Item.Value %}"},
+		Assign:       &assign,
+	})
+	m.ItemProcessor(change, nil)
+	m.AddCatch(plan, &awsstepfunctions.CatchProps{Errors: jsii.Strings(superseded), Assign: anew()})
+	m.AddCatch(report, catchAll(failure()))
+	if s.groups {
+		failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A "+s.stack+" stack failed"), &awsstepfunctions.SucceedJsonataProps{
+			Comment: jsii.String("The report names it."),
+		})
+		change.AddCatch(failed, outcome())
+	}
+	return m
+}
+
+// changeStack asks for the change of one stack and waits until it is over.
+func changeStack(scope constructs.Construct, f functions, name, comment string, timeout awscdk.Duration) awsstepfunctionstasks.LambdaInvoke {
+	return invoke(scope, f, call{
+		name:     name,
+		comment:  comment,
 		function: "change",
 		wait:     true,
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
@@ -184,39 +254,24 @@ func stageMap(scope constructs.Construct, f functions, s stage, report awsstepfu
 			"stack":     "{% $states.input.stack %}",
 			"taskToken": "{% $states.context.Task.Token %}",
 		}),
-		timeout:  s.timeout,
+		timeout:  timeout,
 		attempts: attempts,
 		// The stack's name is kept here, so that a second change asks for the same stack whoever answered the first.
 		output: "{% $merge([$states.result, {'stack': $states.input.stack}]) %}",
 	})
-	once := choice(scope, "Change "+s.stack+" stack once more?", "What was in the way of the change is over now: a failed creation, somebody else's update.")
-	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
-	change.Next(once)
-	once.When(when("$states.input.again = true"), change, nil).Otherwise(changed)
+}
 
-	m := awsstepfunctions.Map_Jsonata(scope, jsii.String(s.title), &awsstepfunctions.MapJsonataProps{
-		Comment:      jsii.String(s.comment),
-		Items:        awsstepfunctions.ProvideItems_Jsonata(jsii.String("{% $plan.stages." + s.list + " %}")),
-		ItemSelector: &map[string]any{"stack": "{% $states.context.Map.Item.Value %}"},
-		Assign:       &map[string]any{"results": "{% $append($results, $states.result) %}"},
-	})
-	m.ItemProcessor(change, nil)
-	m.AddCatch(report, catchAll(failure()))
-	if s.alone {
-		failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A "+s.stack+" stack failed"), &awsstepfunctions.SucceedJsonataProps{
-			Comment: jsii.String("The report names it."),
-		})
-		change.AddCatch(failed, &awsstepfunctions.CatchProps{
-			Errors: jsii.Strings("States.ALL"),
-			Outputs: map[string]any{
-				"stack": "{% $states.input.stack %}",
-				"again": false,
-				"error": "{% $states.errorOutput.Error %}",
-				"cause": causeOf,
-			},
-		})
+// outcome turns any error of a change into an outcome among others.
+func outcome() *awsstepfunctions.CatchProps {
+	return &awsstepfunctions.CatchProps{
+		Errors: jsii.Strings("States.ALL"),
+		Outputs: map[string]any{
+			"stack": "{% $states.input.stack %}",
+			"again": false,
+			"error": "{% $states.errorOutput.Error %}",
+			"cause": causeOf,
+		},
 	}
-	return m
 }
 
 // unsettled gives up on a cluster whose plan wants changes after every round.

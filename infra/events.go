@@ -42,6 +42,21 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 		},
 	}, toFunction(f["admit"], n))
 
+	// Clusters may wait for it: the audit finds them.
+	newRule(scope, "ReleaseUploaded", "A release was uploaded", &awsevents.EventPattern{
+		Source:     jsii.Strings("aws.s3"),
+		DetailType: jsii.Strings("Object Created"),
+		Detail: &map[string]any{
+			"bucket": map[string]any{"name": []any{sub(specsBucket)}},
+			"object": map[string]any{"key": []any{map[string]any{"prefix": names.ReleaseSpecs}}},
+		},
+	}, awseventstargets.NewLambdaFunction(f["sweep"], &awseventstargets.LambdaFunctionProps{
+		Event:           awsevents.RuleTargetInput_FromObject(map[string]any{"audit": true}),
+		DeadLetterQueue: n.deadLetters,
+		MaxEventAge:     maxEventAge(),
+		RetryAttempts:   jsii.Number(deliveryAttempts),
+	}))
+
 	newRule(scope, "StackDone", "A cluster's stack came to rest", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.cloudformation"),
 		DetailType: jsii.Strings("CloudFormation Stack Status Change"),
@@ -128,23 +143,29 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 			{why: "What could not be delivered.", actions: []string{"sqs:SendMessage"}, on: []string{deadLettersARN}},
 		},
 	})
-	awsscheduler.NewCfnSchedule(scope, jsii.String("SweepSchedule"), &awsscheduler.CfnScheduleProps{
-		Name:               jsii.String(names.Function("sweep")),
-		GroupName:          group.Ref(),
-		Description:        jsii.String("Finds what an event missed"),
-		ScheduleExpression: jsii.String("rate(5 minutes)"),
-		FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
-		Target: &awsscheduler.CfnSchedule_TargetProperty{
-			Arn:     f["sweep"].FunctionArn(),
-			RoleArn: role.RoleArn(),
-			// Without it the function would get an event whose detail is a JSON string.
-			Input:            jsii.String(`{"scheduledTime":"<aws.scheduler.scheduled-time>"}`),
-			DeadLetterConfig: &awsscheduler.CfnSchedule_DeadLetterConfigProperty{Arn: n.deadLetters.QueueArn()},
-			// The next one comes in five minutes: an older one is of no use.
-			RetryPolicy: &awsscheduler.CfnSchedule_RetryPolicyProperty{
-				MaximumEventAgeInSeconds: jsii.Number(300),
-				MaximumRetryAttempts:     jsii.Number(3),
+	for _, schedule := range []struct{ id, name, description, rate, input string }{
+		{"SweepSchedule", names.Function("sweep"), "Finds what an event missed", "rate(5 minutes)", `{"scheduledTime":"<aws.scheduler.scheduled-time>"}`},
+		// What it finds is not urgent, and it reads something of every cluster.
+		{"AuditSchedule", names.Function("audit"), "Compares every cluster with its spec", "rate(15 minutes)", `{"scheduledTime":"<aws.scheduler.scheduled-time>","audit":true}`},
+	} {
+		awsscheduler.NewCfnSchedule(scope, jsii.String(schedule.id), &awsscheduler.CfnScheduleProps{
+			Name:               jsii.String(schedule.name),
+			GroupName:          group.Ref(),
+			Description:        jsii.String(schedule.description),
+			ScheduleExpression: jsii.String(schedule.rate),
+			FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
+			Target: &awsscheduler.CfnSchedule_TargetProperty{
+				Arn:     f["sweep"].FunctionArn(),
+				RoleArn: role.RoleArn(),
+				// Without it the function would get an event whose detail is a JSON string.
+				Input:            jsii.String(schedule.input),
+				DeadLetterConfig: &awsscheduler.CfnSchedule_DeadLetterConfigProperty{Arn: n.deadLetters.QueueArn()},
+				// The next one comes in five minutes: an older one is of no use.
+				RetryPolicy: &awsscheduler.CfnSchedule_RetryPolicyProperty{
+					MaximumEventAgeInSeconds: jsii.Number(300),
+					MaximumRetryAttempts:     jsii.Number(3),
+				},
 			},
-		},
-	})
+		})
+	}
 }

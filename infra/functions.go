@@ -4,6 +4,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
@@ -26,6 +27,8 @@ type function struct {
 	timeout float64
 	// memory in MB, which buys processor too: 1,769 MB is one processor.
 	memory float64
+	// tells is true for functions that change what people are told of: store.State's Tell.
+	tells bool
 	// async functions are invoked by events: what they fail on goes to the dead-letter queue.
 	async bool
 	// env lists the variables beyond those that every function has.
@@ -36,12 +39,12 @@ type function struct {
 var functionTable = []function{
 	{
 		step: "admit", description: "Decodes and validates an uploaded spec and starts its convergence",
-		timeout: 30, memory: 256, async: true,
+		tells: true, timeout: 30, memory: 256, async: true,
 		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN},
 	},
 	{
 		step: "plan", description: "Renders a cluster and compares it with its stacks: the ordered changes, each with its reasons",
-		timeout: 120, memory: 512,
+		tells: true, timeout: 120, memory: 512,
 	},
 	{
 		step: "change", description: "Makes, reads and executes the change set of one stack",
@@ -58,22 +61,36 @@ var functionTable = []function{
 	},
 	{
 		step: "join", description: "Watches a new instance become a Ready node and completes its launch hook",
-		timeout: 90, memory: 256,
+		tells: true, timeout: 90, memory: 256,
 	},
 	{
 		step: "drain", description: "Takes the pods off a node as their disruption budgets allow and completes its terminate hook",
-		timeout: 90, memory: 512,
+		tells: true, timeout: 90, memory: 512,
+	},
+	{
+		step: "clean", description: "Removes what Kubernetes made in the account for a cluster that is being deleted",
+		timeout: 120, memory: 256,
+		env: map[string]string{"DROVER_LEFTOVERS_ROLE_ARN": roleARN(leftoversRole)},
 	},
 	{
 		step: "report", description: "Writes a cluster's status, gives its lease back and notifies",
-		timeout: 30, memory: 256,
-		env: map[string]string{"DROVER_TOPIC_ARN": noticesARN},
+		tells: true, timeout: 30, memory: 256,
 	},
 	{
-		step: "sweep", description: "Finds what an event missed: resolves waiters whose stack is done, starts what was left",
-		timeout: 300, memory: 256, async: true,
-		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN},
+		step: "sweep", description: "Finds what an event missed, and what is no longer as it was made: repairs it, starts what was left, or tells",
+		// An audit of thousands of clusters takes minutes.
+		tells: true, timeout: 600, memory: 512, async: true,
+		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN, "DROVER_JOIN_ARN": joinARN, "DROVER_DRAIN_ARN": drainARN},
 	},
+}
+
+// grantsOf a function: its own calls, telling if it tells, and what Lambda does in its name.
+func grantsOf(f function) []grant {
+	own := slices.Clone(functionGrants[f.step])
+	if f.tells {
+		own = append(own, tellGrants...)
+	}
+	return append(own, runtimeGrants(f.step, f.async)...)
 }
 
 // functionLogs is the log group of a function.
@@ -102,11 +119,14 @@ func newFunction(scope constructs.Construct, c code, n notices, f function) awsl
 	for key, value := range f.env {
 		env[key] = sub(value)
 	}
+	if f.tells {
+		env["DROVER_TOPIC_ARN"] = sub(noticesARN)
+	}
 	role := newRole(scope, id+"Role", roleProps{
 		step:        f.step,
 		service:     "lambda.amazonaws.com",
 		description: "drover: " + f.description,
-		grants:      append(append([]grant{}, functionGrants[f.step]...), runtimeGrants(f.step, f.async)...),
+		grants:      grantsOf(f),
 	})
 	fn := awslambda.NewFunction(scope, jsii.String(id), &awslambda.FunctionProps{
 		FunctionName:  jsii.String(names.Function(f.step)),

@@ -1,7 +1,7 @@
 package main
 
 // The join-node machine: an instance that Auto Scaling launched becomes a Ready node, and its hook is completed; or it does
-// not, and the hook is abandoned so that another takes its place. Every way ends the hook.
+// not, and the hook is abandoned so that another takes its place. Every way ends the hook, and those that end it badly are told.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
@@ -14,19 +14,24 @@ import (
 
 func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctions.IChainable {
 	scope := constructs.NewConstruct(parent, jsii.String("JoinNodeStates"))
+	const request = "$states.context.Execution.Input, {'started': $states.context.Execution.StartTime}"
 
 	wait := invoke(scope, f, call{
 		name:     "Wait for the node",
-		comment:  "Watches the cluster's nodes for most of a minute. The function itself completes the hook of a node that is Ready, or hopeless.",
+		comment:  "Watches the cluster's nodes for most of a minute. The function itself completes the hook of a node that is Ready, or hopeless, and signals the pool's stack when the next batch may begin.",
 		function: "join",
 		payload: awsstepfunctions.TaskInput_FromText(jsii.String(
-			"{% $merge([$states.context.Execution.Input, {'started': $states.context.Execution.StartTime}]) %}")),
+			"{% $merge([" + request + ", {'pausedSeconds': $exists($states.input.pausedSeconds) ? $states.input.pausedSeconds : 0}]) %}")),
 		timeout:  minutes(2),
 		attempts: attempts,
 		assign:   map[string]any{"message": "{% $exists($states.result.Payload.message) ? $states.result.Payload.message : '' %}"},
 		output:   "{% $states.result.Payload %}",
 	})
 	joined := choice(scope, "Has it joined?", "")
+	pause := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait"), &awsstepfunctions.WaitJsonataProps{
+		Comment: jsii.String("For the pool's pause, for drains that take long, or for a cluster that does not answer."),
+		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String("{% $states.input.waitSeconds %}")),
+	})
 	ready := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is Ready"), nil)
 	gone := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing waits"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("The instance is gone or its hook was completed by somebody else."),
@@ -52,17 +57,31 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	// Whatever the reason, one more try costs nothing and the hook must end. A hook that has ended is the one error that stays.
 	abandon.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))
 
+	tell := invoke(scope, f, call{
+		name:     "Tell of the instance",
+		comment:  "In the cluster's status, and to CloudFormation when it is not the first.",
+		function: "join",
+		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([" + request + ", {'givenUp': $message}]) %}")),
+		timeout:  minutes(2),
+		attempts: attempts,
+	})
+
 	wait.AddCatch(abandon, catchAll(map[string]any{
 		"message": "{% $states.errorOutput.Error & ': ' & ($exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : 'no cause given') %}",
 	}))
-	abandon.AddCatch(failed, &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")})
+	toTell := &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")}
+	abandon.AddCatch(tell, toTell)
+	tell.AddCatch(failed, toTell)
 
 	wait.Next(joined)
-	joined.When(when("$states.input.outcome = 'Waiting'"), wait, nil).
+	joined.When(when("$states.input.outcome = 'Waiting' and $states.input.waitSeconds = 0"), wait, nil).
+		When(when("$states.input.outcome = 'Waiting'"), pause, nil).
 		When(when("$states.input.outcome = 'Ready'"), ready, nil).
 		When(when("$states.input.outcome = 'Gone'"), gone, nil).
 		When(when("$states.input.outcome = 'Abandoned'"), failed, nil).
 		Otherwise(abandon)
-	abandon.Next(failed)
+	pause.Next(wait)
+	abandon.Next(tell)
+	tell.Next(failed)
 	return wait
 }

@@ -29,10 +29,11 @@ func newMachines(scope constructs.Construct, f functions) machines {
 			grants:     convergeGrants,
 		}),
 		joinNode: newMachine(scope, "JoinNode", machineProps{
-			name:       joinMachine,
-			step:       "join-node",
-			comment:    "Completes the launch hook of one instance when its node is Ready. Input: the detail of the lifecycle event.",
-			timeout:    minutes(30),
+			name:    joinMachine,
+			step:    "join-node",
+			comment: "Completes the launch hook of one instance when its node is Ready. Input: the detail of the lifecycle event.",
+			// A hook ends after 48 hours whatever anybody does.
+			timeout:    awscdk.Duration_Hours(jsii.Number(49)),
 			definition: joinNodeDefinition(scope, f),
 			grants:     joinNodeGrants,
 		}),

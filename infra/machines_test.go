@@ -169,7 +169,7 @@ func TestRetries(t *testing.T) {
 
 // The error names in the machines are the names of the faults: a renamed type must not leave a Retry or Fail that never matches.
 func TestErrorNamesAreFaults(t *testing.T) {
-	known := map[string]bool{notConverged: true}
+	known := map[string]bool{notConverged: true, rollRefused: true}
 	for _, f := range fault.All() {
 		known[fault.Name(f)] = true
 		require.Equal(t, reflect.TypeOf(f).Elem().Name(), fault.Name(f))
@@ -215,6 +215,7 @@ func TestPayloadsAreTheEvents(t *testing.T) {
 		"drover-plan":    fields(events.PlanRequest{}),
 		"drover-change":  fields(events.ChangeRequest{}),
 		"drover-prepare": fields(events.PrepareRequest{}),
+		"drover-clean":   fields(events.CleanRequest{}),
 		"drover-report":  fields(events.ReportRequest{}),
 	}
 	var stages []string
@@ -308,6 +309,10 @@ func TestExpressionsAreJSONata(t *testing.T) {
 func TestExpressionsOnOneAndNone(t *testing.T) {
 	one := []any{map[string]any{"stack": "network", "again": false, "status": "CREATE_COMPLETE"}}
 	failed := []any{map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "no capacity"}}
+	pools, higher := "$exists($plan.stages.pools[$group]) ? $plan.stages.pools[$group] : []", "$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"
+	pooled := func(group int, pools ...any) map[string]any {
+		return map[string]any{"group": group, "results": one, "plan": map[string]any{"stages": map[string]any{"pools": append([]any{}, pools...)}}}
+	}
 	for name, c := range map[string]struct {
 		expression string
 		variables  map[string]any
@@ -326,8 +331,16 @@ func TestExpressionsOnOneAndNone(t *testing.T) {
 			"$plan.stages.network", map[string]any{"plan": map[string]any{"stages": map[string]any{"network": []any{"network"}}}}, []any{"network"},
 		},
 		"no stack of a stage is a list": {
-			"$plan.stages.pools", map[string]any{"plan": map[string]any{"stages": map[string]any{"pools": []any{}}}}, []any{},
+			"$plan.stages.addons", map[string]any{"plan": map[string]any{"stages": map[string]any{"addons": []any{}}}}, []any{},
 		},
+		"one pool of one order is a list":  {pools, pooled(0, []any{"pool-a"}), []any{"pool-a"}},
+		"the pools of the second order":    {pools, pooled(1, []any{"pool-a"}, []any{"pool-b", "pool-c"}), []any{"pool-b", "pool-c"}},
+		"no pools of any order":            {pools, pooled(0), []any{}},
+		"there is a second order":          {higher, pooled(1, []any{"pool-a"}, []any{"pool-b"}), true},
+		"there is no third":                {higher, pooled(2, []any{"pool-a"}, []any{"pool-b"}), false},
+		"nobody asks for a roll":           {"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{}}}, []any{}},
+		"a roll of one pool":               {"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{"roll": "a"}}}, []any{"a"}},
+		"a roll of a list of one":          {"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{"roll": []any{"a"}}}}, []any{"a"}},
 		"success is no failure":            {"$exists($results[error])", map[string]any{"results": one}, false},
 		"nothing is no failure":            {"$exists($results[error])", map[string]any{"results": []any{}}, false},
 		"a failure is one":                 {"$exists($results[error])", map[string]any{"results": append(failed, one...)}, true},

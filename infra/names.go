@@ -34,11 +34,15 @@ const (
 	drainARN    = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + drainMachine
 	// convergeExecutionsARN matches the executions of the converge machine.
 	convergeExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + convergeMachine + ":*"
+	// joinExecutionsARN and drainExecutionsARN match those of the machines of nodes.
+	joinExecutionsARN  = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + joinMachine + ":*"
+	drainExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + drainMachine + ":*"
 	// clusterStacksARN matches the stacks of clusters; drover's own, called "drover", is none.
 	clusterStacksARN = "arn:${AWS::Partition}:cloudformation:${AWS::Region}:${AWS::AccountId}:stack/" + names.Prefix + "*"
 	eksClustersARN   = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:cluster/" + names.Prefix + "*"
 	groupsARN        = "arn:${AWS::Partition}:autoscaling:${AWS::Region}:${AWS::AccountId}:autoScalingGroup:*:autoScalingGroupName/" + names.Prefix + "*"
 	deadLettersARN   = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:" + deadLettersQueue
+	busARN           = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/" + names.Bus
 	noticesARN       = "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:" + noticesTopic
 )
 

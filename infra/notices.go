@@ -1,18 +1,22 @@
 package main
 
-// Where people hear of drover: the topic of reports and alarms, and the queue of what could not be delivered or handled.
+// Where people and their tools hear of drover: the topic of reports and alarms, the bus of the same as events, and the queue of
+// what could not be delivered or handled.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/shared/names"
 )
 
-// noticesKey is the logical id of the topic's key: the report function's role names it.
+// noticesKey is the logical id of the topic's and the bus's key: the roles of the functions that publish name it.
 const noticesKey = "NoticesKey"
 
 type notices struct {
@@ -46,6 +50,14 @@ func newNotices(scope constructs.Construct) notices {
 		MasterKey:   key,
 		EnforceSSL:  jsii.Bool(true),
 	})
+	// Events wait on a bus until they are delivered, a day at most; the construct lets EventBridge use the key for this bus alone.
+	// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-encryption-key-policy.html
+	awsevents.NewEventBus(scope, jsii.String("Bus"), &awsevents.EventBusProps{
+		EventBusName: jsii.String(names.Bus),
+		Description:  jsii.String("drover: what changes in the status of clusters"),
+		KmsKey:       key,
+	})
+
 	topic.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid:        jsii.String("Alarms"),
 		Principals: &[]awsiam.IPrincipal{alarms},

@@ -131,11 +131,11 @@ var (
 		Cluster: "demo", Outcome: events.OutcomeChanges, SpecVersion: "v1", Fence: 7, PlanKey: "plans/1.json",
 		Stages: events.Stages{
 			Network: []string{"network"}, ControlPlane: []string{"control-plane"}, Addons: []string{"addons"},
-			Pools: []string{"pool-a", "pool-b"}, NodeAddons: []string{"node-addons"},
+			Pools: [][]string{{"pool-a", "pool-b"}}, NodeAddons: []string{"node-addons"},
 		},
 	}
 	unchanged = events.PlanResult{Cluster: "demo", Outcome: events.OutcomeUnchanged, Fence: 7, Stages: noStages}
-	noStages  = events.Stages{Network: []string{}, ControlPlane: []string{}, Addons: []string{}, Pools: []string{}, NodeAddons: []string{}}
+	noStages  = events.Stages{Network: []string{}, ControlPlane: []string{}, Addons: []string{}, Pools: [][]string{}, NodeAddons: []string{}}
 )
 
 func done(stack string) events.ChangeResult {
@@ -162,9 +162,10 @@ func (a answers) but(key string, turns ...any) answers {
 func TestConverge(t *testing.T) {
 	const (
 		begin  = "Read the input > Plan > What is to be done? > "
-		round  = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > Change the pools > Change the node add-ons > Did every stack succeed? > "
+		round  = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > Change the pools > Pools of a higher order? > Change the node add-ons > Did every stack succeed? > "
 		again  = "Plan > What is to be done? > "
 		report = "Report > A newer spec? > "
+		higher = "Pools of a higher order? > "
 		failed = "The cluster did not converge"
 	)
 	bad := events.ReportResult{Failed: true, Reason: "the network could not be made"}
@@ -178,7 +179,7 @@ func TestConverge(t *testing.T) {
 		reported map[string]any
 	}{
 		"a new cluster is made and planned once more": {
-			script: good(), path: begin + round + again + report + "Done", status: asl.Succeeded, transitions: 33,
+			script: good(), path: begin + round + again + report + "Done", status: asl.Succeeded, transitions: 34,
 			reported: map[string]any{"error": "", "cause": ""},
 		},
 		"nothing is to be done": {
@@ -220,6 +221,16 @@ func TestConverge(t *testing.T) {
 			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "LeaseLost"},
 		},
+		"a newer spec comes while the network changes": {
+			script: good().but("plan", changes, unchanged).but("change control-plane", called{failedBy("Superseded")}),
+			path:   begin + "Change the network > Change the control plane > " + again + report + "Done", status: asl.Succeeded,
+			reported: map[string]any{"error": "", "cause": "", "results": []any{}},
+		},
+		"a newer spec comes before the last pool": {
+			script: good().but("change pool-a", failedBy("StackFailed")).but("change pool-b", called{failedBy("Superseded")}),
+			path:   begin + round + again + report + "Done", status: asl.Succeeded,
+			reported: map[string]any{"error": "", "results": []any{}},
+		},
 		"the event of the network never comes": {
 			script: good().but("change network", silence{}).but("report", bad),
 			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
@@ -242,6 +253,21 @@ func TestConverge(t *testing.T) {
 				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because"},
 				result("pool-b"), result("node-addons"),
 			}},
+		},
+		"pools are changed in their order": {
+			script: good().but("plan", ordered("pool-a", "pool-b"), unchanged), status: asl.Succeeded,
+			path: begin + strings.Replace(round, higher, higher+"Change the pools > "+higher, 1) + again + report + "Done",
+		},
+		"a pool of a higher order stays when one of a lower failed": {
+			script: good().but("plan", ordered("pool-a", "pool-b")).but("change pool-a", failedBy("StackFailed"), done("pool-a")).but("report", bad),
+			path:   begin + round + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "", "results": []any{
+				result("network"), result("control-plane"), result("addons"),
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because"}, result("node-addons"),
+			}},
+		},
+		"no pool is to be changed": {
+			script: good().but("plan", ordered(), unchanged), path: begin + round + again + report + "Done", status: asl.Succeeded,
 		},
 		"a node add-on fails": {
 			script: good().but("change node-addons", failedBy("StackFailed")).but("report", bad),
@@ -287,6 +313,107 @@ func TestConverge(t *testing.T) {
 	}
 }
 
+// deletes is a plan that deletes.
+func deletes(d events.Deletion) events.PlanResult {
+	if d.Stacks == nil {
+		d.Stacks = []string{}
+	}
+	return events.PlanResult{Cluster: "demo", Outcome: events.OutcomeDeletes, Fence: 7, PlanKey: "plans/2.json", Stages: noStages, Deletion: &d}
+}
+
+func TestConvergeDeletes(t *testing.T) {
+	const (
+		begin   = "Read the input > "
+		plan    = "Plan > What is to be done? > What goes first? > "
+		stacks  = "Delete the stacks > Did every stack go? > "
+		survey  = "Ask which volumes are to be kept > "
+		clean   = "Remove what Kubernetes made > Is it gone? > "
+		pause   = "Wait until it is let go > "
+		retry   = "Wait before the next try > "
+		report  = "Report > A newer spec? > "
+		failed  = "The cluster did not converge"
+		whole   = begin + plan + stacks + plan + survey + stacks + plan + clean + stacks + plan + clean + report + "Done"
+		nothing = plan + clean + report + "Done"
+	)
+	gone := func(stack string) any { return events.ChangeResult{Stack: stack, Status: "DELETE_COMPLETE"} }
+	pools := deletes(events.Deletion{Stacks: []string{"pool-a", "pool-b"}})
+	control := deletes(events.Deletion{Survey: true, Stacks: []string{"control-plane"}})
+	network := deletes(events.Deletion{Leftovers: true, Stacks: []string{"network"}})
+	last := deletes(events.Deletion{Leftovers: true})
+	done, waiting := events.CleanResult{Outcome: events.CleanDone}, events.CleanResult{Outcome: events.CleanWaiting, Message: "security group sg-1: in use"}
+	bad := events.ReportResult{Failed: true, Reason: "as it is"}
+	script := func() answers {
+		a := answers{"plan": {pools, control, network, last}, "prepare": {map[string]any{}}, "clean": {done}, "report": {events.ReportResult{}}}
+		for _, stack := range []string{"pool-a", "pool-b", "control-plane", "network"} {
+			a["change "+stack] = []any{gone(stack)}
+		}
+		return a
+	}
+	for name, c := range map[string]struct {
+		script   answers
+		path     string
+		status   asl.Status
+		took     time.Duration
+		reported map[string]any
+	}{
+		"step by step, and a last look": {script: script(), path: whole, status: asl.Succeeded},
+		"its API does not answer": {
+			script: script().but("prepare", failedBy("ClusterUnreachable")), path: whole, status: asl.Succeeded,
+		},
+		"nothing was deployed": {script: script().but("plan", last), path: begin + nothing, status: asl.Succeeded},
+		"leftovers take their time": {
+			script: script().but("plan", last).but("clean", waiting, waiting, done),
+			path:   begin + plan + clean + pause + clean + pause + clean + report + "Done", status: asl.Succeeded, took: 30 * time.Second,
+		},
+		"leftovers that never go": {
+			script: script().but("plan", network).but("clean", waiting).but("report", bad),
+			path:   begin + plan + strings.Repeat(clean+pause, maxLooks-1) + clean + "It cannot be removed > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "LeftoversRemain", "cause": "security group sg-1: in use"},
+		},
+		"removing them fails": {
+			script: script().but("plan", network).but("clean", failedBy("LeaseLost")).but("report", bad),
+			path:   begin + plan + "Remove what Kubernetes made > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "LeaseLost"},
+		},
+		"the spec is back while they are removed": {
+			script: script().but("plan", network, unchanged).but("clean", events.CleanResult{Outcome: events.CleanSuperseded}),
+			path:   begin + plan + clean + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
+		},
+		"the spec is back before a stack goes": {
+			script: script().but("plan", pools, unchanged).but("change pool-b", called{failedBy("Superseded")}),
+			path:   begin + plan + stacks + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
+		},
+		"a stack fails twice": {
+			script: script().but("plan", pools, pools, pools, last).but("change pool-a", failedBy("StackFailed"), failedBy("StackFailed"), gone("pool-a")),
+			path:   begin + plan + stacks + retry + plan + stacks + retry + plan + stacks + nothing, status: asl.Succeeded, took: 3 * time.Minute,
+		},
+		"a stack that never goes": {
+			script: script().but("plan", pools).but("change pool-a", failedBy("StackFailed")).but("report", bad),
+			path:   begin + strings.Repeat(plan+stacks+retry, maxTries) + plan + stacks + report + failed, status: asl.Failed, took: 63 * time.Minute,
+			reported: map[string]any{"results": []any{
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because"},
+				map[string]any{"stack": "pool-b", "again": false, "status": "DELETE_COMPLETE"},
+			}},
+		},
+		"it is gone already": {
+			script: script().but("plan", events.PlanResult{Outcome: events.OutcomeGone, Stages: noStages}),
+			path:   begin + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, convergeMachine, `{"cluster": "demo"}`, c.script)
+			require.Equal(t, c.path, got.path)
+			require.Equal(t, c.status, got.Status, "%s: %s", got.Error, got.Cause)
+			if c.took > 0 {
+				require.Equal(t, c.took, got.took)
+			}
+			for field, want := range c.reported {
+				require.Equal(t, want, got.sent["report"][len(got.sent["report"])-1][field], field)
+			}
+		})
+	}
+}
+
 // result is a good outcome as a report carries it.
 func result(stack string) map[string]any {
 	return map[string]any{"stack": stack, "again": false, "status": "CREATE_COMPLETE"}
@@ -306,6 +433,42 @@ func TestConvergeAsksForEachStackOnceAndWithItsLease(t *testing.T) {
 	}
 }
 
+// ordered is a plan of pools that are changed one after the other.
+func ordered(pools ...string) events.PlanResult {
+	plan := changes
+	plan.Stages.Pools = [][]string{}
+	for _, pool := range pools {
+		plan.Stages.Pools = append(plan.Stages.Pools, []string{pool})
+	}
+	return plan
+}
+
+// Pools to be rolled are asked for by the first plan only, with the time of the execution; a person may name one or several.
+func TestConvergeRolls(t *testing.T) {
+	for input, want := range map[string][]any{
+		`{"cluster": "demo"}`: {}, `{"cluster": "demo", "roll": []}`: {}, `{"cluster": "demo", "roll": "a"}`: {"a"},
+		`{"cluster": "demo", "roll": ["a"]}`: {"a"}, `{"cluster": "demo", "roll": ["a", "b"]}`: {"a", "b"},
+	} {
+		got := execute(t, convergeMachine, input, good())
+		require.Equal(t, asl.Succeeded, got.Status, "%s: %s", input, got.Cause)
+		require.Len(t, got.sent["plan"], 2)
+		require.Equal(t, want, got.sent["plan"][0]["roll"], input)
+		require.Equal(t, []any{}, got.sent["plan"][1]["roll"], input)
+		started, err := time.Parse(time.RFC3339, got.sent["plan"][0]["started"].(string))
+		require.NoError(t, err)
+		require.False(t, started.IsZero())
+	}
+}
+
+func TestARollOfWhatThereIsNotFails(t *testing.T) {
+	refused := events.PlanResult{Cluster: "demo", Outcome: events.OutcomeRefused, Message: "no pool b", Stages: noStages}
+	got := execute(t, convergeMachine, `{"cluster": "demo", "roll": ["b"]}`, good().but("plan", refused))
+	require.Equal(t, asl.Failed, got.Status)
+	require.Equal(t, "RollRefused", got.Error)
+	require.Equal(t, "no pool b", got.Cause)
+	require.Empty(t, got.sent["report"], "the cluster's status is not concerned")
+}
+
 func TestConvergeWithoutAClusterFails(t *testing.T) {
 	got := execute(t, convergeMachine, `{}`, good())
 	require.Equal(t, asl.Failed, got.Status)
@@ -315,8 +478,14 @@ func TestConvergeWithoutAClusterFails(t *testing.T) {
 const lifecycle = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "launch", "EC2InstanceId": "i-1", "LifecycleActionToken": "t"}`
 
 func TestJoinNode(t *testing.T) {
-	const wait = "Wait for the node > Has it joined? > "
+	const (
+		wait    = "Wait for the node > Has it joined? > "
+		abandon = "Abandon the instance > Tell of the instance > The node did not join"
+	)
 	says := func(outcome events.JoinOutcome) any { return events.JoinResult{Outcome: outcome, Message: "as it is"} }
+	later := func(seconds, paused int64) any {
+		return events.JoinResult{Outcome: events.JoinWaiting, Message: "as it is", WaitSeconds: seconds, PausedSeconds: paused}
+	}
 	for name, c := range map[string]struct {
 		script      answers
 		path        string
@@ -324,6 +493,10 @@ func TestJoinNode(t *testing.T) {
 		cause       string
 		transitions int
 		abandons    int
+		took        time.Duration
+		// paused is what the last call is told of the pool's pause, told what it is told of an instance that was given up.
+		paused float64
+		told   any
 	}{
 		"Ready at once": {
 			script: answers{"join": {says(events.JoinReady)}}, path: wait + "The node is Ready", status: asl.Succeeded, transitions: 3,
@@ -332,6 +505,11 @@ func TestJoinNode(t *testing.T) {
 			script: answers{"join": {says(events.JoinWaiting), says(events.JoinWaiting), says(events.JoinReady)}},
 			path:   wait + wait + wait + "The node is Ready", status: asl.Succeeded, transitions: 7,
 		},
+		"drains take long, and then comes the pool's pause": {
+			script: answers{"join": {says(events.JoinWaiting), later(60, 0), later(300, 300), says(events.JoinReady)}},
+			path:   wait + wait + "Wait > " + wait + "Wait > " + wait + "The node is Ready", status: asl.Succeeded, transitions: 11,
+			took: 6 * time.Minute, paused: 300,
+		},
 		"nothing waits any more": {
 			script: answers{"join": {says(events.JoinGone)}}, path: wait + "Nothing waits", status: asl.Succeeded,
 		},
@@ -339,16 +517,16 @@ func TestJoinNode(t *testing.T) {
 			script: answers{"join": {says(events.JoinAbandoned)}}, path: wait + "The node did not join", status: asl.Failed, cause: "as it is",
 		},
 		"the function fails": {
-			script: answers{"join": {failedBy("ClusterUnreachable")}, "completeLifecycleAction": {map[string]any{}}},
-			path:   "Wait for the node > Abandon the instance > The node did not join", status: asl.Failed, cause: "ClusterUnreachable: because", abandons: 1,
+			script: answers{"join": {failedBy("ClusterUnreachable"), says(events.JoinAbandoned)}, "completeLifecycleAction": {map[string]any{}}},
+			path:   "Wait for the node > " + abandon, status: asl.Failed, cause: "ClusterUnreachable: because", abandons: 1, told: "ClusterUnreachable: because",
 		},
 		"the function answers what nobody knows": {
 			script: answers{"join": {says("Perhaps")}, "completeLifecycleAction": {map[string]any{}}},
-			path:   wait + "Abandon the instance > The node did not join", status: asl.Failed, cause: "as it is", abandons: 1,
+			path:   wait + abandon, status: asl.Failed, cause: "as it is", abandons: 1, told: "as it is",
 		},
 		"not even abandoning works": {
 			script: answers{"join": {failedBy("Internal")}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")}},
-			path:   "Wait for the node > Abandon the instance > The node did not join", status: asl.Failed, cause: "Internal: because", abandons: 6,
+			path:   "Wait for the node > " + abandon, status: asl.Failed, cause: "Internal: because", abandons: 6, told: "Internal: because",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -359,8 +537,15 @@ func TestJoinNode(t *testing.T) {
 			if c.transitions > 0 {
 				require.Equal(t, c.transitions, got.Transitions)
 			}
-			asked := got.sent["join"][0]
+			if c.took > 0 {
+				require.Equal(t, c.took, got.took)
+			}
+			asked, last := got.sent["join"][0], got.sent["join"][len(got.sent["join"])-1]
 			require.Equal(t, "i-1", asked["EC2InstanceId"])
+			require.Equal(t, c.told, last["givenUp"])
+			if c.told == nil {
+				require.Equal(t, c.paused, last["pausedSeconds"])
+			}
 			require.NotEmpty(t, asked["started"])
 			require.Len(t, got.sent["completeLifecycleAction"], c.abandons)
 			for _, sent := range got.sent["completeLifecycleAction"] {
@@ -391,7 +576,7 @@ func TestDrainNode(t *testing.T) {
 		spot   = `{"instance-id": "i-1", "instance-action": "terminate"}`
 	)
 	says := func(outcome drains.Outcome, wait int64, forced ...string) any {
-		return events.DrainResult{Report: drains.Report{Outcome: outcome, Message: "as it is", Forced: forced}, WaitSeconds: wait}
+		return events.DrainResult{DrainReport: drains.Report{Outcome: outcome, Message: "as it is", Forced: forced}, WaitSeconds: wait}
 	}
 	for name, c := range map[string]struct {
 		input       string
@@ -499,10 +684,10 @@ func TestALongDrainFitsIntoAnExecution(t *testing.T) {
 	var slices []any
 	for elapsed := int64(0); elapsed < 48*3600; {
 		wait := max(1, min(300, elapsed/20))
-		slices = append(slices, events.DrainResult{Report: drains.Report{Outcome: drains.Remaining}, WaitSeconds: wait})
+		slices = append(slices, events.DrainResult{DrainReport: drains.Report{Outcome: drains.Remaining}, WaitSeconds: wait})
 		elapsed += 50 + wait
 	}
-	slices = append(slices, events.DrainResult{Report: drains.Report{Outcome: drains.Done}})
+	slices = append(slices, events.DrainResult{DrainReport: drains.Report{Outcome: drains.Done}})
 	const eventsPerRound = 12 // task 5, choice 2, wait 2, and what retries add now and then
 	require.Less(t, len(slices)*eventsPerRound, 25000)
 	got := execute(t, drainMachine, `{"cluster": "demo", "node": "n1"}`, answers{"drain": slices})

@@ -23,6 +23,7 @@ func keys(bucket string, prefixes []string) []string {
 
 var (
 	get       = []string{"s3:GetObject"}
+	put       = []string{"s3:PutObject"}
 	getPut    = []string{"s3:GetObject", "s3:PutObject"}
 	getDelete = []string{"s3:GetObject", "s3:DeleteObject"}
 	all       = []string{"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
@@ -36,10 +37,23 @@ var (
 		on:      []string{convergeARN},
 	}
 	startConverge = grant{actions: []string{"states:StartExecution"}, on: []string{convergeARN}}
+	// asClusterRole: CloudFormation acts as its own role on stacks of clusters, never as who asks it.
+	asClusterRole = map[string]map[string]any{"StringEquals": {"cloudformation:RoleArn": roleARN(clusterRole)}}
 	describeEKS   = grant{actions: []string{"eks:DescribeCluster"}, on: []string{eksClustersARN}}
 )
 
-// functionGrants are what each function calls, less what every function has (see runtimeGrants).
+// tellGrants are those of the functions that change a phase, reject a spec or watch a node: they tell who listens.
+var tellGrants = []grant{
+	{actions: []string{"events:PutEvents"}, on: []string{busARN}},
+	{actions: []string{"sns:Publish"}, on: []string{noticesARN}},
+	{
+		why:     "The topic is encrypted with a key of ours, so publishing needs the key too; EventBridge uses the bus's by itself.",
+		actions: []string{"kms:GenerateDataKey", "kms:Decrypt"},
+		on:      []string{"${" + noticesKey + ".Arn}"},
+	},
+}
+
+// functionGrants are what each function calls, less what every function has (see runtimeGrants) and what those that tell have.
 var functionGrants = map[string][]grant{
 	"admit": {
 		specs(get, "clusters/"),
@@ -56,7 +70,8 @@ var functionGrants = map[string][]grant{
 			on:      keys(specsARN, []string{"clusters/"}),
 		},
 		listSpecs,
-		state(getPut, "status/", "releases/", "templates/", "userdata/", "plans/", "leases/"),
+		state(getPut, "status/", "releases/", "leases/", "rolls/", "due/"),
+		state(put, "templates/", "userdata/", "plans/"),
 		listState,
 		{
 			why:     "A lease is stale once the execution that holds it is over.",
@@ -71,6 +86,8 @@ var functionGrants = map[string][]grant{
 		},
 	},
 	"change": {
+		specs(get, "clusters/"),
+		listSpecs,
 		{
 			why:     "CloudFormation reads the template's URL with the caller's permissions.",
 			actions: get,
@@ -84,13 +101,25 @@ var functionGrants = map[string][]grant{
 				"cloudformation:DescribeStacks",
 				"cloudformation:DescribeStackEvents",
 				"cloudformation:DescribeChangeSet",
-				"cloudformation:CreateChangeSet",
 				"cloudformation:ExecuteChangeSet",
 				"cloudformation:DeleteChangeSet",
-				"cloudformation:DeleteStack",
 				"cloudformation:UpdateTerminationProtection",
 			},
 			on: []string{clusterStacksARN},
+		},
+		{
+			why:     "Only from templates that plan has written, and only as CloudFormation's own role.",
+			actions: []string{"cloudformation:CreateChangeSet"},
+			on:      []string{clusterStacksARN},
+			when: map[string]map[string]any{
+				"StringLike":   {"cloudformation:TemplateUrl": "https://" + stateBucket + ".s3.${AWS::Region}.${AWS::URLSuffix}/templates/*"},
+				"StringEquals": asClusterRole["StringEquals"],
+			},
+		},
+		{
+			actions: []string{"cloudformation:DeleteStack", "cloudformation:ContinueUpdateRollback"},
+			on:      []string{clusterStacksARN},
+			when:    asClusterRole,
 		},
 		{
 			why:     "A stack's tags are set with its change set.",
@@ -102,7 +131,16 @@ var functionGrants = map[string][]grant{
 			on:      []string{roleARN(clusterRole)},
 			when:    map[string]map[string]any{"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
 		},
-		answerConverge,
+		{
+			why:     "How many nodes a pool has, before they are replaced; describing knows no resources.",
+			actions: []string{"autoscaling:DescribeAutoScalingGroups"},
+			on:      []string{"*"},
+		},
+		{
+			why:     "A task token belongs to an execution, but IAM checks the machine. What went wrong is the function's own error.",
+			actions: []string{"states:SendTaskSuccess"},
+			on:      []string{convergeARN},
+		},
 	},
 	"stackevent": {
 		state(getDelete, "waiters/"),
@@ -111,11 +149,26 @@ var functionGrants = map[string][]grant{
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
 		answerConverge,
 	},
-	"prepare": {describeEKS},
+	"prepare": {
+		describeEKS,
+		state(getPut, "status/"),
+		listState,
+	},
+	"clean": {
+		specs(get, "clusters/"),
+		listSpecs,
+		state(getPut, "status/"),
+		state(get, "leases/"),
+		listState,
+		describeEKS,
+		{why: "Finding what has a cluster's tags cannot be limited to a resource.", actions: []string{"tag:GetResources"}, on: []string{"*"}},
+	},
 	"join": {
 		describeEKS,
-		{actions: []string{"cloudformation:SignalResource"}, on: []string{clusterStacksARN}},
-		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
+		state(getPut, "status/"),
+		listState,
+		{actions: []string{"cloudformation:SignalResource", "cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
+		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
 		{
 			why:     "Whether the instance still waits, and which of its group are being drained; describing knows no resources.",
 			actions: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeAutoScalingGroups"},
@@ -124,6 +177,8 @@ var functionGrants = map[string][]grant{
 	},
 	"drain": {
 		describeEKS,
+		state(getPut, "status/"),
+		listState,
 		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
 		{
 			why:     "Which pool an instance is of, and how the pool is drained; describing knows no resources.",
@@ -136,27 +191,49 @@ var functionGrants = map[string][]grant{
 		listState,
 		specs(get, "clusters/"),
 		listSpecs,
-		{actions: []string{"sns:Publish"}, on: []string{noticesARN}},
-		{
-			why:     "The topic is encrypted with a key of ours, so publishing needs the key too.",
-			actions: []string{"kms:GenerateDataKey", "kms:Decrypt"},
-			on:      []string{"${" + noticesKey + ".Arn}"},
-		},
 	},
 	"sweep": {
-		state(getDelete, "waiters/"),
+		state(getDelete, "waiters/", "due/"),
 		state(getPut, "status/", "leases/"),
 		{
-			why:     "An execution that is over and holds a lease ended without a report.",
-			actions: []string{"states:DescribeExecution"},
+			why:     "An execution that is over and holds a lease ended without a report; one that nobody would resume is stopped.",
+			actions: []string{"states:DescribeExecution", "states:StopExecution"},
 			on:      []string{convergeExecutionsARN},
 		},
 		listState,
-		specs(get, "clusters/"),
+		specs(get, "clusters/", "releases/"),
+		state(get, "releases/", "rolls/"),
+		{
+			why:     "What was deployed last is read by its version, to say what differs.",
+			actions: []string{"s3:GetObjectVersion"},
+			on:      keys(specsARN, []string{"clusters/"}),
+		},
 		listSpecs,
-		{actions: []string{"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
+		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
+		{
+			why:     "Listing all stacks, and the versions EKS offers, cannot be limited to a resource.",
+			actions: []string{"cloudformation:DescribeStacks", "eks:DescribeClusterVersions"},
+			on:      []string{"*"},
+		},
+		{
+			why:     "Auto Scaling drains and replaces an instance whose node does not come back.",
+			actions: []string{"autoscaling:SetInstanceHealth"},
+			on:      []string{groupsARN},
+		},
 		answerConverge,
 		startConverge,
+		{
+			why:     "Instances that wait at a hook and that nobody works on, and drains that were cut off.",
+			actions: []string{"states:ListExecutions", "states:StartExecution"},
+			on:      []string{joinARN, drainARN},
+		},
+		{actions: []string{"states:DescribeExecution"}, on: []string{joinExecutionsARN, drainExecutionsARN}},
+		{actions: []string{"autoscaling:ResumeProcesses"}, on: []string{groupsARN}},
+		{
+			why:     "Describing knows no resources.",
+			actions: []string{"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks"},
+			on:      []string{"*"},
+		},
 	},
 }
 
@@ -203,7 +280,9 @@ var machineGrants = []grant{
 var (
 	convergeGrants = []grant{{
 		actions: []string{"lambda:InvokeFunction"},
-		on:      []string{functionARN("plan"), functionARN("change"), functionARN("prepare"), functionARN("report")},
+		on: []string{
+			functionARN("plan"), functionARN("change"), functionARN("prepare"), functionARN("clean"), functionARN("report"),
+		},
 	}}
 	joinNodeGrants = []grant{
 		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("join")}},

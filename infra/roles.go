@@ -60,22 +60,14 @@ func newRole(scope constructs.Construct, id string, p roleProps) awsiam.IRole {
 // policy allows the grants, in their order.
 func policy(grants []grant) awsiam.PolicyDocument {
 	document := awsiam.NewPolicyDocument(nil)
-	add(document, awsiam.Effect_ALLOW, grants)
-	return document
-}
-
-// deny denies the grants, whatever else allows them.
-func deny(document awsiam.PolicyDocument, grants []grant) { add(document, awsiam.Effect_DENY, grants) }
-
-func add(document awsiam.PolicyDocument, effect awsiam.Effect, grants []grant) {
 	for _, g := range grants {
 		document.AddStatements(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Effect:     effect,
 			Actions:    jsii.Strings(g.actions...),
 			Resources:  subs(g.on),
 			Conditions: conditions(g.when),
 		}))
 	}
+	return document
 }
 
 // subs leaves the pseudo parameters in each string to CloudFormation.

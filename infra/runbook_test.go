@@ -50,6 +50,13 @@ func TestTheRunbookHasEveryReason(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+func TestTheRunbookHasEveryStateOfNodes(t *testing.T) {
+	got := runbookTable(t, "Nodes")
+	for i, state := range status.NodeStates() {
+		require.Equal(t, string(state), got[i])
+	}
+}
+
 func TestTheRunbookHasEveryAlarm(t *testing.T) {
 	want := map[string]bool{}
 	for _, alarm := range synthesized.ofType("AWS::CloudWatch::Alarm") {

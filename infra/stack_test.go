@@ -20,7 +20,7 @@ import (
 // The resource types that the local account provides for drover's own stack. No custom resource is among them.
 func TestStackKeepsToKnownTypes(t *testing.T) {
 	known := []string{
-		"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::Events::Rule",
+		"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::Events::EventBus", "AWS::Events::Rule",
 		"AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::KMS::Key",
 		"AWS::Lambda::EventInvokeConfig", "AWS::Lambda::Function", "AWS::Lambda::Permission", "AWS::Logs::LogGroup",
 		"AWS::S3::Bucket", "AWS::S3::BucketPolicy", "AWS::SNS::Topic", "AWS::SNS::TopicPolicy", "AWS::SQS::Queue", "AWS::SQS::QueuePolicy",
@@ -171,17 +171,17 @@ func TestBuckets(t *testing.T) {
 		bucket, tls string
 		denied      bool
 	}{
-		"a person writes a spec":         {admin, "s3:PutObject", "clusters/demo.yaml", specs, "true", false},
-		"but not in the clear":           {admin, "s3:PutObject", "clusters/demo.yaml", specs, "false", true},
-		"plan writes a template":         {role("plan"), "s3:PutObject", "templates/1.yaml", state, "true", false},
-		"report writes the status":       {role("report"), "s3:PutObject", "status/clusters/demo.json", state, "true", false},
-		"a person writes no status":      {admin, "s3:PutObject", "status/clusters/demo.json", state, "true", true},
-		"a person reads the status":      {admin, "s3:GetObject", "status/clusters/demo.json", state, "true", false},
-		"a person deletes no version":    {admin, "s3:DeleteObjectVersion", "leases/demo.json", state, "true", true},
-		"a node reads its configuration": {node, "s3:GetObject", "userdata/1", state, "true", false},
-		"a node writes nothing":          {node, "s3:PutObject", "userdata/1", state, "true", true},
-		"a function that reads only":     {role("prepare"), "s3:PutObject", "status/clusters/demo.json", state, "true", true},
-		"nothing is read in the clear":   {role("plan"), "s3:GetObject", "templates/1.yaml", state, "false", true},
+		"a person writes a spec":          {admin, "s3:PutObject", "clusters/demo.yaml", specs, "true", false},
+		"but not in the clear":            {admin, "s3:PutObject", "clusters/demo.yaml", specs, "false", true},
+		"plan writes a template":          {role("plan"), "s3:PutObject", "templates/1.yaml", state, "true", false},
+		"report writes the status":        {role("report"), "s3:PutObject", "status/clusters/demo.json", state, "true", false},
+		"a person writes no status":       {admin, "s3:PutObject", "status/clusters/demo.json", state, "true", true},
+		"a person reads the status":       {admin, "s3:GetObject", "status/clusters/demo.json", state, "true", false},
+		"a person deletes no version":     {admin, "s3:DeleteObjectVersion", "leases/demo.json", state, "true", true},
+		"a node reads its configuration":  {node, "s3:GetObject", "userdata/1", state, "true", false},
+		"a node writes nothing":           {node, "s3:PutObject", "userdata/1", state, "true", true},
+		"a machine, which writes nothing": {role("join-node"), "s3:PutObject", "status/clusters/demo.json", state, "true", true},
+		"nothing is read in the clear":    {role("plan"), "s3:GetObject", "templates/1.yaml", state, "false", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			context := map[string]string{"aws:SecureTransport": c.tls, "aws:PrincipalArn": c.who.ARN}

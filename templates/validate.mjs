@@ -20,8 +20,12 @@ const config = {
     ],
   },
 };
-// The rule knows the VPC's first range only, and pods live in the others.
-const excused = (d) => d.ruleId === 'E3059' && /^PodSubnet/.test(d.entity?.logicalId ?? '');
+const pace = ['MinInstancesInService', 'MaxBatchSize', 'MinHealthyPercentage', 'MaxHealthyPercentage'];
+const excused = (d) =>
+  // The rule knows the VPC's first range only, and pods live in the others.
+  (d.ruleId === 'E3059' && /^PodSubnet/.test(d.entity?.logicalId ?? '')) ||
+  // The rule does not look into UpdatePolicy, where CloudFormation resolves references too.
+  (d.ruleId === 'W2001' && pace.includes(d.entity?.logicalId));
 
 const files = (path) => statSync(path).isDirectory()
   ? readdirSync(path).sort().flatMap((name) => files(join(path, name)))

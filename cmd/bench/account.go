@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/local/lambda"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -44,11 +45,18 @@ type measured struct {
 	demo bool
 }
 
-// open starts the account once for all sections: S3's gateway runs once in a process.
+// open starts the account once for all sections: one S3 gateway runs in a process at a time.
 func (s *settings) open(ctx context.Context) (*measured, error) {
 	if s.account != nil {
 		return s.account, nil
 	}
+	return s.openAt(ctx, speed)
+}
+
+// openAt starts an account whose simulated work runs at a speed, in place of the one that there was.
+func (s *settings) openAt(ctx context.Context, speed float64) (*measured, error) {
+	s.account.Close()
+	s.account = nil
 	dir, err := os.MkdirTemp("", "drover-bench-")
 	if err != nil {
 		return nil, err
@@ -132,36 +140,55 @@ const (
 
 // createDemo uploads the demo's release and spec and waits until it is Ready and nothing runs any more.
 func (m *measured) createDemo(ctx context.Context, s *settings) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	release, err := os.ReadFile(filepath.Join(s.root, demoRelease))
-	if err != nil {
-		return err
-	}
 	spec, err := os.ReadFile(filepath.Join(s.root, demoSpec))
 	if err != nil {
 		return err
 	}
-	if _, err := m.specs.Put(ctx, names.ReleaseSpec(strings.TrimSuffix(filepath.Base(demoRelease), ".yaml")), release); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := m.putRelease(ctx, s); err != nil {
 		return err
 	}
-	if _, err := m.specs.Put(ctx, names.ClusterSpec(demo), spec); err != nil {
+	if err := m.converge(ctx, demo, spec); err != nil {
+		return err
+	}
+	m.demo = true
+	return m.quiet(ctx)
+}
+
+// putRelease uploads the demo's release.
+func (m *measured) putRelease(ctx context.Context, s *settings) error {
+	release, err := os.ReadFile(filepath.Join(s.root, demoRelease))
+	if err != nil {
+		return err
+	}
+	_, err = m.specs.Put(ctx, names.ReleaseSpec(strings.TrimSuffix(filepath.Base(demoRelease), ".yaml")), release)
+	return err
+}
+
+// converge uploads the spec of a cluster and waits until the cluster is Ready with it.
+func (m *measured) converge(ctx context.Context, name string, spec []byte) error {
+	if _, err := m.specs.Put(ctx, names.ClusterSpec(name), spec); err != nil {
+		return err
+	}
+	uploaded, err := m.specs.Get(ctx, names.ClusterSpec(name), api.MaxFile)
+	if err != nil {
 		return err
 	}
 	for {
-		cluster, err := m.state.Status(ctx, demo)
-		if err == nil && (cluster.Status.Phase == status.Failed || cluster.Status.Phase == status.Stopped) {
-			return fmt.Errorf("%s is %s: %s", demo, cluster.Status.Phase, cluster.Status.Message)
-		}
-		if err == nil && cluster.Status.Phase == status.Ready {
-			break
+		cluster, err := m.state.Status(ctx, name)
+		if err == nil && cluster.Status.SpecVersion == uploaded.Version {
+			switch s := cluster.Status; s.Phase {
+			case status.Failed, status.Stopped:
+				return fmt.Errorf("%s is %s: %s", name, s.Phase, s.Message)
+			case status.Ready:
+				return nil
+			}
 		}
 		if err := m.wait(ctx); err != nil {
 			return err
 		}
 	}
-	m.demo = true
-	return m.quiet(ctx)
 }
 
 // quiet waits until nothing ran or called for a second: an event may be on its way.

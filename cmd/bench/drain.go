@@ -15,8 +15,6 @@ import (
 const (
 	// maxToKubectl and maxToBound are of 240 pods on a node, maxSharedToKubectl of ten nodes under one budget.
 	maxToKubectl, maxToBound, maxSharedToKubectl = 1.0 / 20, 1.3, 1.0 / 4
-	// kubectlPatience is for how long a contestant of kubectl's is tried again in one case.
-	kubectlPatience = 15 * time.Second
 	// drainPatience bounds one trial.
 	drainPatience = 4 * time.Minute
 )
@@ -122,7 +120,7 @@ func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCas
 	for i := range s.count {
 		for j := range contestants {
 			who := contestants[(i+j)%len(contestants)]
-			if who.impatient && spent[who.name] > kubectlPatience {
+			if who.slow && s.patience > 0 && spent[who.name] > s.patience {
 				continue
 			}
 			t, err := g.try(ctx, c, who)

@@ -27,9 +27,9 @@ import (
 // contestant drains nodes that it is told, as a user of its own: requests are counted by user.
 type contestant struct {
 	name, user string
-	// impatient says that it is not tried again once it took long.
-	impatient bool
-	drain     func(ctx context.Context, g *ground, who contestant, nodes []string) []outcome
+	// slow says that it is not tried again once it took longer than the patience that was asked for.
+	slow  bool
+	drain func(ctx context.Context, g *ground, who contestant, nodes []string) []outcome
 }
 
 // outcome of the drain of a node.
@@ -40,9 +40,9 @@ type outcome struct {
 
 var (
 	drover           = contestant{name: "drover", user: "drover", drain: droverDrains}
-	kubectl          = contestant{name: "kubectl", user: "kubectl", impatient: true, drain: kubectlDrains("kubectl", 1)}
-	kubectlAtOnce    = contestant{name: "kubectl, 10 at once", user: "kubectl-at-once", impatient: true, drain: kubectlDrains("kubectl", 10)}
-	kubectlUnlimited = contestant{name: "kubectl, client without limit", user: "kubectl-unlimited", impatient: true, drain: kubectlDrains("kubectl-unlimited", 1)}
+	kubectl          = contestant{name: "kubectl", user: "kubectl", slow: true, drain: kubectlDrains("kubectl", 1)}
+	kubectlAtOnce    = contestant{name: "kubectl, 10 at once", user: "kubectl-at-once", slow: true, drain: kubectlDrains("kubectl", 10)}
+	kubectlUnlimited = contestant{name: "kubectl, client without limit", user: "kubectl-unlimited", slow: true, drain: kubectlDrains("kubectl-unlimited", 1)}
 	bare             = contestant{name: "bare evictions", user: "bare", drain: evictAll}
 )
 

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -35,7 +35,7 @@ type section struct {
 // unchanged cluster is the one that was created before.
 var sections = []section{
 	{"render", measureRender}, {"functions", measureFunctions}, {"create", measureCreate}, {"unchanged", measureUnchanged}, {"run", measureRun},
-	{"drain", measureDrain},
+	{"drain", measureDrain}, {"roll", measureRoll}, {"sweep", measureSweep},
 }
 
 // settings say what to measure on, and how often.
@@ -46,8 +46,12 @@ type settings struct {
 	// count is how often to measure what takes a second, and how many rounds of cold starts; starts is how many a round has.
 	count, starts int
 	// drain is part of the names of the drains to measure.
-	drain   string
-	account *measured
+	drain string
+	// nodes is how many are rolled.
+	nodes int
+	// patience bounds what kubectl's trials of one case may take, and 0 does not.
+	patience time.Duration
+	account  *measured
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {
@@ -57,6 +61,8 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(sectionNames(), ", "))
 	flags.StringVar(&s.root, "root", ".", "the root of the repository")
 	flags.StringVar(&s.drain, "drain", "", "of the drains, measure only those whose names contain this")
+	flags.DurationVar(&s.patience, "patience", 0, "for how long kubectl is tried again in one case of the drains, such as 15s; 0 is as often as all others")
+	flags.IntVar(&s.nodes, "nodes", 20, "how many nodes to roll")
 	flags.IntVar(&s.count, "count", 5, "how often to measure what takes seconds, and how many rounds of cold starts; half as often the demo")
 	flags.IntVar(&s.starts, "starts", 20, "cold starts of each function in a round, and as many warm ones")
 	if err := flags.Parse(args); err != nil {
@@ -66,8 +72,8 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.count < 1 || s.starts < 1 {
-		return errors.New("-count and -starts must be at least 1")
+	if s.count < 1 || s.starts < 1 || s.nodes < surge {
+		return fmt.Errorf("-count and -starts must be at least 1, -nodes at least %d", surge)
 	}
 	if s.root, err = filepath.Abs(s.root); err != nil {
 		return err

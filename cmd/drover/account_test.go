@@ -107,4 +107,11 @@ func TestACluster(t *testing.T) {
 		require.Contains(t, ok(t, "apply", demo), "follow it: drover status demo --watch")
 		require.Contains(t, ok(t, "apply", demo, "--watch"), "demo is Ready")
 	})
+	t.Run("delete keeps what is protected", func(t *testing.T) {
+		require.Contains(t, fails(t, "delete", "nobody"), "no cluster nobody is known here")
+		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")), "--watch")
+		require.Contains(t, fails(t, "delete", "demo"), "set spec.deletionProtection to false")
+		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
+		ok(t, "apply", demo, "--watch")
+	})
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/groups"
@@ -57,18 +58,19 @@ for you in the spec of the cluster.`,
 func rollCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use:   "roll CLUSTER POOL --dry-run",
-		Short: "Show what replacing all nodes of a pool would meet",
-		Long: `Shows the nodes of a pool, the pods on them and what blocks their leaving. A pool is rolled by a change of its spec. Needs an
+		Use:   "roll CLUSTER POOL",
+		Short: "Replace all nodes of a pool, as its update policy says",
+		Long: `Replaces every node of a pool once, though nothing else changed, as the pool's update policy says. While the cluster converges already,
+the roll comes after that. With --dry-run it only shows the nodes of the pool, the pods on them and what blocks their leaving; that needs an
 access entry for you in the spec of the cluster.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !dryRun {
-				return errors.New("only --dry-run is possible: a pool is rolled when its spec changes, its imageID for instance; upload that with drover apply")
-			}
 			c, err := openCell(cmd.Context())
 			if err != nil {
 				return err
+			}
+			if !dryRun {
+				return startRoll(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1])
 			}
 			return previewDrain(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1], "")
 		},
@@ -98,6 +100,32 @@ The node stays, cordoned and out of load balancers. To use it again afterwards:
   kubectl uncordon %s
   kubectl label node %s node.kubernetes.io/exclude-from-external-load-balancers-
 `, node, cluster, aws.ToString(started.ExecutionArn), node, node, node)
+	return nil
+}
+
+// startRoll starts the machine, as a person would at the console.
+func startRoll(ctx context.Context, out io.Writer, c *cell, cluster, pool string) error {
+	_, found, err := groups.New(autoscaling.NewFromConfig(c.cfg)).Describe(ctx, names.Group(cluster, pool))
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("cluster %s has no pool %s", cluster, pool)
+	}
+	input, err := json.Marshal(events.Converge{Cluster: cluster, Roll: []string{pool}})
+	if err != nil {
+		return err
+	}
+	machine := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%sconverge", c.render.Partition, c.render.Region, c.render.Account, names.Prefix)
+	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &machine, Input: aws.String(string(input))})
+	if err != nil {
+		return fmt.Errorf("starting the roll of pool %s: %w", pool, err)
+	}
+	fmt.Fprintf(out, `started the roll of pool %s of cluster %s. Follow it:
+
+  drover status %s
+  aws stepfunctions describe-execution --execution-arn %s
+`, pool, cluster, cluster, aws.ToString(started.ExecutionArn))
 	return nil
 }
 

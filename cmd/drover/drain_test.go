@@ -49,12 +49,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestRollWithoutDryRun(t *testing.T) {
-	r := drover(t, "roll", "demo", "workers")
-	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stderr, "only --dry-run is possible")
-}
-
 func TestRollOfNoCluster(t *testing.T) {
 	r := drover(t, "local", "--roll", "workers")
 	require.Equal(t, 1, r.code)

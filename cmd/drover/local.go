@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -21,9 +23,12 @@ import (
 type localOptions struct {
 	dir, root, address string
 	speed              float64
+	waits              bool
 	demo, release      string
 	roll               string
 	once               bool
+	faults             []string
+	seed               uint64
 }
 
 func localCommand() *cobra.Command {
@@ -41,9 +46,12 @@ template. Work that takes long only because it is done in a data centre runs --s
 	cmd.Flags().StringVar(&o.root, "build", "build", "where make local built Kubernetes and the cloud assembly")
 	cmd.Flags().StringVar(&o.address, "address", "127.0.0.1:0", "address to listen on")
 	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how much faster than life simulated work runs")
+	cmd.Flags().BoolVar(&o.waits, "wait-for-terminate-hooks", false, "CloudFormation waits for a batch's drains before the next (whether AWS's does is disputed)")
 	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
 	cmd.Flags().StringVar(&o.release, "release", "", "the release of that cluster")
 	cmd.Flags().StringVar(&o.roll, "roll", "", "then replace the nodes of this pool of it, under workloads with disruption budgets")
+	cmd.Flags().StringArrayVar(&o.faults, "fault", nil, `what goes wrong, such as 'throttle caller=plan p=0.2'; may be given often (docs/faults.md)`)
+	cmd.Flags().Uint64Var(&o.seed, "fault-seed", 1, "what the chances of faults are drawn from: the same seed, the same faults")
 	cmd.Flags().BoolVar(&o.once, "once", false, "end when the cluster is Ready, instead of staying up")
 	return cmd
 }
@@ -51,6 +59,14 @@ template. Work that takes long only because it is done in a data centre runs --s
 func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	if o.roll != "" && o.demo == "" {
 		return errors.New("--roll replaces nodes of the cluster of --demo: give both")
+	}
+	var rules []faults.Rule
+	for _, text := range o.faults {
+		r, err := faults.Parse(text)
+		if err != nil {
+			return err
+		}
+		rules = append(rules, r)
 	}
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "drover-local-"); err != nil {
@@ -70,8 +86,8 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	show := &timeline{progress: newProgress(out)}
 	defer show.end()
 	a, err := account.Start(account.Options{
-		Dir: o.dir, KubernetesBin: kubernetes.BinDir(filepath.Dir(o.root)), Address: o.address, Speed: o.speed,
-		OnStackEvent: show.stack, OnExecution: show.execution,
+		Dir: o.dir, KubernetesBin: kubernetes.BinDir(filepath.Dir(o.root)), Address: o.address, Speed: o.speed, WaitForTerminateHooks: o.waits,
+		OnStackEvent: show.stack, OnExecution: show.execution, FaultSeed: o.seed,
 	})
 	if err != nil {
 		return err
@@ -82,6 +98,12 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 		return err
 	}
 	show.say("deployed drover, as cdk deploy does: %d resources", show.resources())
+	for _, r := range rules {
+		if _, err := a.Faults.Add(time.Now(), r); err != nil {
+			return err
+		}
+		show.say("from now on: %s", r)
+	}
 	if o.demo != "" {
 		if err := runDemo(ctx, out, show, a, o); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -121,6 +122,9 @@ func printStatus(w io.Writer, c *status.Cluster) {
 		fmt.Fprintf(w, ": %s", s.Message)
 	}
 	fmt.Fprintln(w)
+	if s.RetryAt != nil {
+		fmt.Fprintf(w, "failed %d times; drover tries again at %s\n", s.Failures, s.RetryAt.Format(time.RFC3339))
+	}
 	if s.KubernetesVersion != "" {
 		fmt.Fprintf(w, "Kubernetes %s, release %s, templates %s, spec version %s\n", s.KubernetesVersion, s.Release, s.TemplateVersion, s.SpecVersion)
 	}
@@ -142,10 +146,50 @@ func printStatus(w io.Writer, c *status.Cluster) {
 			strings.TrimPrefix(stack.Resource+": "+stack.Reason, ": "))
 	}
 	table.Flush()
+	printSlowNodes(w, s.Nodes)
+	printDeletion(w, s.Deletion)
 	for _, change := range s.Plan {
 		fmt.Fprintf(w, "\n%s %s\n", change.Operation, change.Stack)
 		for _, reason := range change.Reasons {
 			fmt.Fprintf(w, "  %s: %s → %s\n", reason.Field, quote(reason.Old), quote(reason.New))
+		}
+	}
+}
+
+// printSlowNodes shows the nodes that keep people waiting, and under each the pods that cannot leave.
+func printSlowNodes(w io.Writer, nodes []status.Node) {
+	if len(nodes) == 0 {
+		return
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\nNODE\tPOOL\tSTATE\tSINCE\tLEFT\tMESSAGE")
+	for _, n := range nodes {
+		left := "-"
+		if n.EstimateSeconds != nil {
+			left = (time.Duration(*n.EstimateSeconds) * time.Second).String()
+		}
+		message, _, _ := strings.Cut(n.Message, "; blocked: ") // which is told below
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name, n.Instance), n.Pool, n.State, n.Since.Format(time.RFC3339), left, firstLine(message))
+	}
+	table.Flush()
+	for _, n := range nodes {
+		for _, b := range n.Blocked {
+			fmt.Fprintf(w, "  %s: pod %s waits: %s\n", cmp.Or(n.Name, n.Instance), b.Pod, strings.TrimSuffix(b.Why+" ("+strings.Join(b.Budgets, ", ")+")", " ()"))
+		}
+	}
+}
+
+// printDeletion shows what became of what Kubernetes made in the account.
+func printDeletion(w io.Writer, d *status.Deletion) {
+	if d == nil {
+		return
+	}
+	for _, part := range []struct {
+		what string
+		list []string
+	}{{"removed", d.Removed}, {"kept", d.Kept}, {"still there", d.Remaining}} {
+		for _, resource := range part.list {
+			fmt.Fprintf(w, "%s: %s\n", part.what, resource)
 		}
 	}
 }
@@ -209,10 +253,17 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 		for _, stack := range s.Stacks {
 			say("stack "+stack.Name, strings.TrimSuffix(fmt.Sprintf("stack %s is %s: %s %s", stack.Name, stack.Status, stack.Resource, stack.Reason), ":  "))
 		}
+		for _, n := range s.Nodes {
+			message, _, _ := strings.Cut(n.Message, "; blocked: ")
+			say("node "+n.Instance, fmt.Sprintf("node %s of pool %s is %s: %s", cmp.Or(n.Name, n.Instance), n.Pool, n.State, firstLine(message)))
+			for _, b := range n.Blocked {
+				say("pod "+n.Instance+b.Pod, strings.TrimSuffix(fmt.Sprintf("  pod %s waits: %s (%s)", b.Pod, b.Why, strings.Join(b.Budgets, ", ")), " ()"))
+			}
+		}
 		say("phase", strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, firstLine(s.Message)), ": "))
 		show.wait(strings.Join(underWay(s), ", "))
 		rejected := s.Condition(status.SpecAccepted)
-		if u != anyUpload && s.ObservedVersion == u.version && rejected != nil && rejected.Status == "False" {
+		if u.version != "" && s.ObservedVersion == u.version && rejected != nil && rejected.Status == "False" {
 			return fmt.Errorf("the spec of %s was rejected: %s", name, rejected.Message)
 		}
 		if u.superseded(s) {
@@ -220,7 +271,7 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 		}
 		if u.verdict(s) {
 			switch s.Phase {
-			case status.Ready:
+			case status.Ready, status.Deleted:
 				return nil
 			case status.Failed, status.Stopped:
 				return fmt.Errorf("%s is %s: %s", name, s.Phase, s.Message)

@@ -20,8 +20,12 @@ var kinds = map[string]reflect.Type{
 }
 
 // generate returns the files of the reference by name.
-func generate(source string) (map[string][]byte, error) {
+func generate(source, examples string) (map[string][]byte, error) {
 	docs, err := readComments(source)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := readChanges(examples)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +36,11 @@ func generate(source string) (map[string][]byte, error) {
 			return nil, err
 		}
 		files[name+".schema.json"] = schema
-		files[name+".md"] = markdownOf(kind, docs)
+		var done changes
+		if name == "cluster" {
+			done = clusters
+		}
+		files[name+".md"] = markdownOf(kind, docs, done)
 	}
 	return files, nil
 }

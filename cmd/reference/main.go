@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	err := errors.Join(write("shared/api", "docs/reference"), writeFidelity("local"))
+	err := errors.Join(write("shared/api", "examples", "docs/reference"), writeFidelity("local"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "reference:", err)
 		os.Exit(1)
@@ -19,8 +19,8 @@ func main() {
 }
 
 // write generates the files from the source of package api.
-func write(source, target string) error {
-	files, err := generate(source)
+func write(source, examples, target string) error {
+	files, err := generate(source, examples)
 	if err != nil {
 		return err
 	}

@@ -10,22 +10,36 @@ import (
 )
 
 // markdownOf returns the field reference of a kind: a section for each object, under its path.
-func markdownOf(kind reflect.Type, docs comments) []byte {
+func markdownOf(kind reflect.Type, docs comments, done changes) []byte {
 	var b bytes.Buffer
 	name := strings.ToLower(kind.Name())
 	fmt.Fprintf(&b, "<!-- Generated from shared/api by go run ./cmd/reference. -->\n\n# %s\n\n%s\n\n", kind.Name(), docs[kind.Name()])
 	fmt.Fprintf(&b, "A file `%ss/<name>.yaml` in the specs bucket, at most %d MiB of YAML without anchors, aliases, tags and unknown fields.\n", name, api.MaxFile>>20)
 	fmt.Fprintf(&b, "Examples: [examples/%ss](../../examples/%ss). For editors, the same as [JSON Schema](%s.schema.json):\nstart the file with `# yaml-language-server: $schema=<path or URL of the schema>`.\n", name, name, name)
-	section(&b, kind, "", api.Rules{}, docs)
+	if done != nil {
+		b.WriteString(aboutChanges)
+	}
+	section(&b, kind, "", api.Rules{}, docs, done)
 	return b.Bytes()
 }
 
+// aboutChanges explains the last column.
+const aboutChanges = `
+The last column says what a change does to a cluster that is there, found by rendering and planning it. In place: the stacks named are
+updated, and no node is replaced. Rolls: the nodes of the pool are replaced, as its drain settings and budgets allow. Refused: nothing is
+changed, and the status says what to do instead. Read by drover only: no stack changes.
+`
+
 // section describes an object and then those within it.
-func section(b *bytes.Buffer, t reflect.Type, path string, rules api.Rules, docs comments) {
+func section(b *bytes.Buffer, t reflect.Type, path string, rules api.Rules, docs comments, done changes) {
 	if path != "" {
 		fmt.Fprintf(b, "\n## %s\n\n%s\n", path, docs[t.Name()])
 	}
-	b.WriteString("\n| Field | Type | Description |\n|---|---|---|\n")
+	if done == nil {
+		b.WriteString("\n| Field | Type | Description |\n|---|---|---|\n")
+	} else {
+		b.WriteString("\n| Field | Type | Description | A change |\n|---|---|---|---|\n")
+	}
 	type inner struct {
 		t     reflect.Type
 		path  string
@@ -39,6 +53,7 @@ func section(b *bytes.Buffer, t reflect.Type, path string, rules api.Rules, docs
 			r.Format = rules.ObjectName
 		}
 		here := strings.TrimPrefix(path+"."+r.Name, ".")
+		does := done[here]
 		kind, object := typeName(f.Type)
 		if object != nil {
 			if elem(f.Type).Kind() == reflect.Slice {
@@ -48,16 +63,23 @@ func section(b *bytes.Buffer, t reflect.Type, path string, rules api.Rules, docs
 			kind = fmt.Sprintf("[%s](#%s)", kind, anchor(here))
 		}
 		text := docs.field(t, f, "`"+r.Name+"`")
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Name, kind, cell(strings.TrimSpace(text+" "+facts(f.Type, r))))
+		fmt.Fprintf(b, "| `%s` | %s | %s |", r.Name, kind, cell(strings.TrimSpace(text+" "+facts(f.Type, r))))
+		if done != nil {
+			fmt.Fprintf(b, " %s |", cell(does))
+		}
+		b.WriteString("\n")
 	}
 	for _, w := range within {
-		section(b, w.t, w.path, w.rules, docs)
+		section(b, w.t, w.path, w.rules, docs, done)
 	}
 }
 
 // typeName calls a type as people do, and returns the object type within it, if any.
 func typeName(t reflect.Type) (string, reflect.Type) {
 	t = elem(t)
+	if t == reflect.TypeFor[api.Amount]() {
+		return "number or percentage", nil
+	}
 	switch t.Kind() {
 	case reflect.Struct:
 		return "object", t

@@ -24,7 +24,7 @@ const (
 )
 
 func TestReferenceIsUpToDate(t *testing.T) {
-	files, err := generate(source)
+	files, err := generate(source, examples)
 	require.NoError(t, err)
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(target, name))
@@ -35,8 +35,8 @@ func TestReferenceIsUpToDate(t *testing.T) {
 
 func TestWriteWritesWhatIsGenerated(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	require.NoError(t, write(source, dir))
-	files, err := generate(source)
+	require.NoError(t, write(source, examples, dir))
+	files, err := generate(source, examples)
 	require.NoError(t, err)
 	require.Len(t, files, 4)
 	for name, want := range files {
@@ -44,7 +44,7 @@ func TestWriteWritesWhatIsGenerated(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	require.Error(t, write(filepath.Join(dir, "nothing"), dir))
+	require.Error(t, write(filepath.Join(dir, "nothing"), examples, dir))
 }
 
 // eachField calls visit for each field of a kind, with its path as the reference has it.
@@ -258,4 +258,33 @@ func readYAML(t *testing.T, path string) any {
 	var value any
 	require.NoError(t, yaml.Unmarshal(text, &value))
 	return value
+}
+
+// Every field has a word on what changing it does, and none is there that is not a field.
+func TestTheReferenceSaysWhatAChangeOfEachFieldDoes(t *testing.T) {
+	done, err := readChanges(examples)
+	require.NoError(t, err)
+	known := map[string]bool{}
+	for path, field := range fieldsOf(reflect.TypeFor[api.Cluster](), "") {
+		known[path] = true
+		if elem(field.Type).Kind() != reflect.Struct {
+			require.NotEmpty(t, done[path], "%s: no other value of it is valid in examples/clusters; give it one there, or in ways.go", path)
+		}
+	}
+	for path := range done {
+		require.True(t, known[path], path)
+	}
+	// What must not be otherwise, whatever is found out.
+	for path, want := range map[string]string{
+		"spec.network.cidr":                  "**refused**",
+		"spec.controlPlane.serviceCIDR":      "**refused**",
+		"spec.controlPlane.encryptionKeyARN": "**refused**",
+		"spec.pools[].imageID":               "**rolls**: pool",
+		"spec.pools[].maxSize":               "in place: pool",
+		"spec.pools[].drain.timeout":         "in place: pool",
+		"spec.paused":                        "read by drover only",
+		"spec.kubernetesVersion":             "in place: control-plane",
+	} {
+		require.Contains(t, done[path], want, path)
+	}
 }

@@ -102,6 +102,9 @@ func (s *schemas) structure(t reflect.Type) object {
 // value is the schema of a field's type under its rules.
 func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
 	t = elem(t)
+	if t == reflect.TypeFor[api.Amount]() {
+		return object{{"type", []string{"integer", "string"}}, {"minimum", 0}, {"maximum", 9999}, {"pattern", `^([0-9]|[1-9][0-9]|100)%$`}, {"default", amount(rules.Default[0])}}
+	}
 	switch t.Kind() {
 	case reflect.Struct:
 		o.set("$ref", s.define(t))
@@ -177,6 +180,14 @@ func bound(o *object, key string, n *int) {
 	if n != nil {
 		o.set(key, *n)
 	}
+}
+
+// amount is an amount as files have it.
+func amount(text string) any {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	return text
 }
 
 // defaultOf is a default as JSON.

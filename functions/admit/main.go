@@ -2,6 +2,7 @@
 package main
 
 import (
+	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -11,15 +12,18 @@ import (
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
 	cfg := environment.AWS()
 	s3 := environment.S3(cfg)
+	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
 		Specs:   store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
-		State:   store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now),
+		State:   state,
 		Machine: executions.New(sfn.NewFromConfig(cfg), environment.Must(environment.ConvergeARN)),
 		Now:     time.Now,
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/stacks"
@@ -21,10 +23,12 @@ import (
 
 func main() {
 	cfg, bucket := environment.AWS(), environment.Must(environment.StateBucket)
-	state := store.NewState(store.NewBucket(environment.S3(cfg), bucket), time.Now)
+	s3 := environment.S3(cfg)
+	state := store.NewState(store.NewBucket(s3, bucket), time.Now)
 	cloud := stacks.New(cloudformation.NewFromConfig(cfg), nil, environment.Must(environment.CloudFormationRole))
 	h := &handler.Handler{
-		State: state, Stacks: cloud,
+		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: state, Stacks: cloud,
+		Groups: groups.New(autoscaling.NewFromConfig(cfg)),
 		Resume: &resume.Resumer{
 			Steps: executions.New(sfn.NewFromConfig(cfg), ""), Stacks: cloud, State: state, Now: time.Now,
 		},

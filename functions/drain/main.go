@@ -15,14 +15,19 @@ import (
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
 	cfg := environment.AWS()
+	state := store.NewState(store.NewBucket(environment.S3(cfg), environment.Must(environment.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
 		Groups:   groups.New(autoscaling.NewFromConfig(cfg)),
-		Slice:    50 * time.Second, Now: time.Now, Metrics: os.Stdout,
+		State:    state,
+		Slice:    50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: os.Stdout,
 	}
 	lambda.Start(boundary.Wrap("drain", h.Handle))
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -15,20 +16,26 @@ import (
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
 	cfg := environment.AWS()
+	state := store.NewState(store.NewBucket(environment.S3(cfg), environment.Must(environment.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
 		Groups:   groups.New(autoscaling.NewFromConfig(cfg)),
 		Stacks:   stacks.New(cloudformation.NewFromConfig(cfg), nil, ""),
+		State:    state,
 		Watch:    50 * time.Second,
-		// The launch hook gives 15 minutes: see the pool's template.
-		Limit: 14 * time.Minute,
+		Limit:    14 * time.Minute,
 		// CloudFormation waits for signals of a batch for an hour at most.
-		SignalLimit: time.Hour, Now: time.Now,
+		SignalLimit: time.Hour,
+		// The launch hook allows for a hundred of its timeouts: 25 hours. See the pool's template.
+		HoldLimit: 24 * time.Hour, Now: time.Now,
 	}
 	lambda.Start(boundary.Wrap("join", h.Handle))
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
@@ -24,8 +26,10 @@ func main() {
 	cfg := environment.AWS()
 	s3 := environment.S3(cfg)
 	state := store.NewBucket(s3, environment.Must(environment.StateBucket))
+	told := store.NewState(state, time.Now)
+	told.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
-		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: store.NewState(state, time.Now),
+		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: told,
 		Stacks:     stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Executions: executions.New(sfn.NewFromConfig(cfg), ""),
 		Versions:   versions.New(eks.NewFromConfig(cfg)),

@@ -12,12 +12,14 @@ import (
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
 	cfg := environment.AWS()
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
+		State:    store.NewState(store.NewBucket(environment.S3(cfg), environment.Must(environment.StateBucket)), time.Now),
 		Patience: 80 * time.Second, Pause: 2 * time.Second,
 	}
 	lambda.Start(boundary.Wrap("prepare", h.Handle))

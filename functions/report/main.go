@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"github.com/drover-run/drover/functions/report/handler"
 	"github.com/drover-run/drover/shared/boundary"
@@ -18,10 +17,10 @@ import (
 func main() {
 	cfg := environment.AWS()
 	s3 := environment.S3(cfg)
+	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
-		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
-		State: store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now),
-		Topic: notify.New(sns.NewFromConfig(cfg), environment.Must(environment.TopicARN)), Metrics: os.Stdout, Now: time.Now,
+		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: state, Now: time.Now,
 	}
 	lambda.Start(boundary.Wrap("report", h.Handle))
 }

@@ -1,21 +1,31 @@
-// The sweep function finds what events missed.
+// The sweep function finds what events missed, and what is no longer as it was made.
 package main
 
 import (
+	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	admit "github.com/drover-run/drover/functions/admit/handler"
+	plan "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/versions"
 )
 
 func main() {
@@ -23,13 +33,28 @@ func main() {
 	s3 := environment.S3(cfg)
 	specs := store.NewBucket(s3, environment.Must(environment.SpecsBucket))
 	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	cloud := stacks.New(cloudformation.NewFromConfig(cfg), nil, "")
-	machine := executions.New(sfn.NewFromConfig(cfg), environment.Must(environment.ConvergeARN))
+	steps := sfn.NewFromConfig(cfg)
+	machine := executions.New(steps, environment.Must(environment.ConvergeARN))
 	h := &handler.Handler{
+		Auditor: handler.Auditor{
+			Planner: &plan.Handler{
+				Specs: specs, State: state, Versions: versions.New(eks.NewFromConfig(cfg)), Now: time.Now,
+				Cell: render.Cell{
+					Partition: environment.Must(environment.Partition), Region: cfg.Region,
+					Account: environment.Must(environment.Account), StateBucket: state.Name(),
+				},
+			},
+			Nodes:    kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
+			Parallel: 16,
+		},
 		Specs: specs, State: state, Stacks: cloud,
 		Resume:     &resume.Resumer{Steps: machine, Stacks: cloud, State: state, Now: time.Now},
-		Executions: machine,
-		Admit:      &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},
+		Executions: machine, Start: machine, Groups: groups.New(autoscaling.NewFromConfig(cfg)),
+		JoinNode:  executions.NewMachine(steps, environment.Must(environment.JoinARN)),
+		DrainNode: executions.NewMachine(steps, environment.Must(environment.DrainARN)),
+		Admit:     &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},
 		// S3's events usually come within seconds.
 		Patience: 2 * time.Minute, Now: time.Now,
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,9 +23,11 @@ import (
 	"github.com/drover-run/drover/local/cloudwatch"
 	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/local/elb"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/eventbridge/delivery"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/iam/iamapi"
 	"github.com/drover-run/drover/local/kms"
@@ -54,12 +57,16 @@ type Options struct {
 	Region string
 	// Speed divides the time that simulated work takes.
 	Speed float64
+	// WaitForTerminateHooks makes CloudFormation and instance refreshes wait for drains: see autoscaling.Config.
+	WaitForTerminateHooks bool
 	// OnStackEvent and OnExecution see what happens, as it happens. They must not block.
 	OnStackEvent func(cloudformation.StackEvent)
 	OnExecution  func(states.Execution, asl.Event)
-	// OnEvent sees every event on the bus; Intercept is called instead of each delivery and decides about it. Both may be nil.
-	OnEvent   func(eventbridge.Event)
+	// OnEvent sees every event and its bus; Intercept is called instead of each delivery and decides about it. Both may be nil.
+	OnEvent   func(bus string, e eventbridge.Event)
 	Intercept func(rule string, e eventbridge.Event, deliver func())
+	// FaultSeed is what the chances of Account.Faults are drawn from.
+	FaultSeed uint64
 	// Log hears of what goes wrong behind the APIs; nil is silence.
 	Log *slog.Logger
 }
@@ -73,6 +80,7 @@ type Account struct {
 	S3             *s3.Service
 	Queues         *sqs.Service
 	EC2            *ec2.Service
+	ELB            *elb.Service
 	AutoScaling    *autoscaling.Service
 	EKS            *eks.Service
 	CloudFormation *cloudformation.Service
@@ -83,7 +91,9 @@ type Account struct {
 	Scheduler      *scheduler.Service
 	// Calls records every call that came to the endpoint.
 	Calls *endpoint.Recorder
-	// Endpoint may be given faults: see its Intercept.
+	// Faults decides what goes wrong: nothing, until rules are added to it or through the endpoint (faults.Control).
+	Faults *faults.Engine
+	// Endpoint may be given other faults: see its Intercept.
 	Endpoint *endpoint.Endpoint
 
 	id, region string
@@ -127,6 +137,8 @@ func Start(options Options) (a *Account, err error) {
 
 // services makes the services, each after those it needs.
 func (a *Account) services(o Options) (http.Handler, error) {
+	struck, calm := newStrikes(a, o)
+	a.Faults = struck.Engine
 	a.Identities = iam.New(a.id, a.region, a.clock)
 	queues := sqs.New(a.Identities, a.clock)
 	a.Queues = queues
@@ -147,8 +159,11 @@ func (a *Account) services(o Options) (http.Handler, error) {
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events,
 	})
 	a.closing(a.EC2.Close)
+	a.ELB = elb.New(elb.Config{Identities: a.Identities, Clock: a.clock, Network: a.EC2})
+	a.closing(a.ELB.Close)
 	a.AutoScaling = autoscaling.New(autoscaling.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Instances: a.EC2, Roles: a.Identities, Events: events,
+		WaitForTerminateHooks: o.WaitForTerminateHooks,
 	})
 	a.closing(a.AutoScaling.Close)
 	a.EKS, err = eks.New(eks.Config{
@@ -171,7 +186,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	scaling := a.AutoScaling.Wire()
 	a.States = states.New(states.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Functions: a.Lambda, Emit: events.Emit,
-		Metric: metrics{a.CloudWatch}.put, Logs: a.CloudWatch, Observe: o.OnExecution, SDK: a.sdk(scaling),
+		Metric: metrics{a.CloudWatch}.put, Logs: a.CloudWatch, Observe: struck.step(o.OnExecution), SDK: a.sdk(scaling),
 	})
 	a.closing(a.States.Close)
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
@@ -181,7 +196,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.closing(a.CloudFormation.Close)
 	targets := delivery.Targets{Functions: a.Lambda, Machines: a.States, Queues: queues, Topics: topics}
 	a.Events = eventbridge.New(eventbridge.Config{
-		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Observe: o.OnEvent, Intercept: o.Intercept,
+		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Keys: keys, Observe: o.OnEvent, Intercept: struck.deliver(o.Intercept),
 	})
 	a.closing(a.Events.Close)
 	a.Events.SetTargets(targets)
@@ -198,16 +213,26 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	}
 	index := tagging.New(
 		a.CloudFormation.Tagged, a.S3.Tagged, a.Lambda.Tagged, a.States.Tagged, a.Events.Tagged, a.Scheduler.Tagged, a.CloudWatch.Tagged,
-		a.EC2.Tagged, a.AutoScaling.Tagged, a.EKS.Tagged, queues.Tagged, topics.Tagged, keys.Tagged,
+		a.EC2.Tagged, a.ELB.Tagged, a.AutoScaling.Tagged, a.EKS.Tagged, queues.Tagged, topics.Tagged, keys.Tagged,
 	)
 	a.Endpoint = endpoint.New(a.Identities, a.Calls)
+	a.Endpoint.Intercept = struck.call
 	a.Endpoint.HandleS3(a.S3)
 	a.Endpoint.Handle(
-		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.CloudWatch.LogsWire(), a.EC2.Wire(), a.EKS.Wire(), a.Events.Wire(),
+		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.CloudWatch.LogsWire(), a.EC2.Wire(), a.ELB.Wire(), a.EKS.Wire(), a.Events.Wire(),
 		a.Lambda.Wire(), a.Scheduler.Wire(), a.States.Wire(), scaling, index.Wire(), keys.Wire(), parameters.Wire(),
 		queues.Wire(), topics.Wire(), identities.IAM(), identities.STS(),
 	)
-	return a.Endpoint, nil
+	struck.work.Go(struck.live)
+	a.closing(calm) // first of all
+	control := faults.Control(a.Faults, struck.now)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, faults.Path) {
+			control.ServeHTTP(w, r)
+			return
+		}
+		a.Endpoint.ServeHTTP(w, r)
+	}), nil
 }
 
 // sdk runs the aws-sdk tasks of state machines.

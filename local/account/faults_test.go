@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/wire"
@@ -119,13 +120,18 @@ func TestAPoolThatCannotBeMade(t *testing.T) {
 			return fmt.Sprint(cloud.CloudWatch.AlarmStates())
 		})
 		require.Equal(t, "OK", cloud.CloudWatch.AlarmStates()["drover-converge-aborted"])
-		messages := receive(t, queue, 2)
-		require.True(t, slices.ContainsFunc(messages, func(m notice) bool {
+		receive(t, queue, func(m notice) bool {
 			return m.Subject == "drover: broken is Failed" && strings.Contains(m.Message, "m99.large")
-		}), "%v", messages)
-		require.True(t, slices.ContainsFunc(messages, func(m notice) bool {
-			return strings.HasPrefix(m.Subject, `ALARM: "drover-converge-failed"`)
-		}), "%v", messages)
+		}, func(m notice) bool { return strings.HasPrefix(m.Subject, `ALARM: "drover-converge-failed"`) })
+	})
+	t.Run("and their tools are", func(t *testing.T) {
+		cloud.mu.Lock()
+		defer cloud.mu.Unlock()
+		require.True(t, slices.ContainsFunc(cloud.told, func(e eventbridge.Event) bool {
+			var change events.StatusChange
+			return e.Source == events.Source && e.DetailType == events.ClusterStatusChange && json.Unmarshal(e.Detail, &change) == nil &&
+				change.Cluster == name && change.Phase == "Failed" && change.Reason == "StackFailed" && strings.Contains(change.Message, "m99.large")
+		}), "%v", cloud.told)
 	})
 	t.Run("and the next spec mends it", func(t *testing.T) {
 		delete(image, "imageID")
@@ -155,10 +161,11 @@ func subscribed(t *testing.T) string {
 	return *made.QueueUrl
 }
 
-// receive takes at least so many notices from a queue.
-func receive(t *testing.T, queue string, least int) (got []notice) {
+// receive takes notices from a queue until each of those that are wanted was there.
+func receive(t *testing.T, queue string, wanted ...func(notice) bool) {
 	t.Helper()
 	client := sqs.NewFromConfig(cloud.Config())
+	var got []notice
 	cloud.until(t, func() bool {
 		out, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10})
 		require.NoError(t, err)
@@ -167,9 +174,8 @@ func receive(t *testing.T, queue string, least int) (got []notice) {
 			require.NoError(t, json.Unmarshal([]byte(*m.Body), &n))
 			got = append(got, n)
 		}
-		return len(got) >= least
+		return !slices.ContainsFunc(wanted, func(is func(notice) bool) bool { return !slices.ContainsFunc(got, is) })
 	}, func() string { return fmt.Sprint(got) })
-	return got
 }
 
 func TestDeadLettersRaiseTheirAlarm(t *testing.T) {

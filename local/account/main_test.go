@@ -41,6 +41,7 @@ type world struct {
 	onCall     func(accessKey string, call endpoint.Call) error
 	onDelivery func(rule string, e eventbridge.Event, deliver func())
 	reports    []lambda.Report
+	told       []eventbridge.Event // on drover's bus
 }
 
 var cloud *world
@@ -76,20 +77,24 @@ func runTests(m *testing.M) (code int, err error) {
 	defer os.RemoveAll(dir)
 	// The proxies of the machine are for other hosts.
 	os.Setenv("NO_PROXY", "127.0.0.1")
-	w.Account, err = Start(Options{Dir: dir, KubernetesBin: bin, Speed: 300, Intercept: w.deliver})
+	w.Account, err = Start(Options{Dir: dir, KubernetesBin: bin, Speed: 300, Intercept: w.deliver, OnEvent: w.hear})
 	if err != nil {
 		return 1, err
 	}
 	defer w.Close()
+	struck := w.Endpoint.Intercept
 	w.Endpoint.Intercept = func(r *http.Request, call endpoint.Call) error {
 		w.mu.Lock()
 		f := w.onCall
 		w.mu.Unlock()
 		signature, err := iam.ParseSignature(r)
-		if f == nil || err != nil {
+		if err == nil && f != nil {
+			err = f(signature.AccessKeyID, call)
+		}
+		if err != nil {
 			return err
 		}
-		return f(signature.AccessKeyID, call)
+		return struck(r, call)
 	}
 	w.Lambda.Observe = func(r lambda.Report) {
 		w.mu.Lock()
@@ -132,6 +137,15 @@ func (w *world) nobodyWasDenied() error {
 		return fmt.Errorf("roles lack permissions:\n%s", strings.Join(denied, "\n"))
 	}
 	return nil
+}
+
+// hear keeps what is told on drover's bus.
+func (w *world) hear(bus string, e eventbridge.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if bus == names.Bus {
+		w.told = append(w.told, e)
+	}
 }
 
 // deliver is the account's Intercept.

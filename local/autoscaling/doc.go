@@ -10,8 +10,10 @@
 //
 // What CloudFormation does with a group: it is complete once its instances are in service ("Group did not stabilize"
 // otherwise) or, with a CreationPolicy, once they have signalled; AutoScalingRollingUpdate replaces obsolete instances
-// in batches, AutoScalingInstanceRefresh by an instance refresh. Whether a rolling update waits for termination hooks is
-// not documented and reported both ways: Config.WaitForTerminateHooks plays either.
+// in batches, AutoScalingInstanceRefresh by an instance refresh. Whether either waits for termination hooks is not
+// documented and reported both ways: Config.WaitForTerminateHooks plays either. A rollback goes by the previous template's
+// policy and parameters, replaces only what the update had launched, and leaves a desired capacity that the update had
+// raised as it is, unless the template has one: https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
 //
 // What is not: launch configurations, load balancers, target groups, scaling policies, scheduled actions, warm pools,
 // weights and attribute-based instance types, notifications to SNS, standby, zonal shift, and the update policies

@@ -75,9 +75,10 @@ type group struct {
 	activities []*activity // the newest last
 	refreshes  []*refresh  // the newest last
 	created    time.Time
-	deleting   bool // "Delete in progress"
-	failures   int  // launches that failed in a row
-	backoff    bool // waiting before the next launch
+	deleting   bool      // "Delete in progress"
+	failures   int       // launches that failed in a row
+	failing    time.Time // when the first of them did; zero when the last launch did not fail
+	backoff    bool      // waiting before the next launch
 }
 
 // member is an instance of a group.
@@ -261,7 +262,7 @@ func (s *Service) update(caller iam.Caller, name string, settings Settings) erro
 		if err := s.checkTemplate(caller, &changed); err != nil {
 			return err
 		}
-		g.failures = 0
+		g.failures, g.failing = 0, time.Time{}
 	}
 	g.min, g.max, g.desired, g.settings, g.subnets = changed.min, changed.max, changed.desired, changed.settings, changed.subnets
 	s.changedLocked()

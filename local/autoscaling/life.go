@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/wire"
@@ -54,7 +55,7 @@ func (s *Service) live(ctx context.Context, g *group, m *member) {
 		return
 	}
 	m.state = inService // Pending:Proceed does not last
-	g.failures = 0
+	g.failures, g.failing = 0, time.Time{}
 	s.endActivity(g, m.activity, m, "Successful", "")
 	s.changedLocked()
 	s.mu.Unlock()
@@ -69,7 +70,7 @@ func (s *Service) failed(g *group, m *member, status, reason string) {
 		return
 	}
 	s.endActivity(g, m.activity, m, status, reason)
-	g.failures++
+	s.countFailure(g)
 	s.end(g, m, "At "+stamp(s.now())+" an instance was taken out of service in response to a launch failure.")
 	s.reconcile(g, "")
 }

@@ -248,15 +248,22 @@ func (p groupProvider) bringTags(r resource.Request, want []Tag) error {
 	return p.tag(r.Caller, r.PhysicalID, set, remove)
 }
 
-// instanceRefresh starts a refresh and waits for its end.
+// instanceRefresh starts a refresh and waits for its end. An update that is cancelled cancels it, so that the rollback can
+// start its own.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (p groupProvider) instanceRefresh(ctx context.Context, r resource.Request, preferences Preferences) error {
+	if err := r.Caller.Authorize("autoscaling:DescribeInstanceRefreshes", "*", nil); err != nil {
+		return err
+	}
 	refresh, err := p.startRefresh(r.Caller, r.PhysicalID, preferences)
 	if err != nil {
 		return err
 	}
 	r.Progress("Instance refresh " + refresh.id + " started. Replacing " + strconv.Itoa(refresh.total) + " instance(s).")
-	if err := p.await(ctx, func() (bool, error) { return refresh.end != nil, nil }); err != nil {
-		return err
+	ended := func() (bool, error) { return refresh.end != nil, nil }
+	if err := p.await(ctx, ended); err != nil {
+		_, cancelled := p.cancelRefresh(r.Caller, r.PhysicalID)
+		return errors.Join(err, cancelled, p.await(p.ctx, ended))
 	}
 	if refresh.status != "Successful" {
 		return fmt.Errorf("Instance refresh %s ended with status %s. %s", refresh.id, refresh.status, cmp.Or(refresh.reason, "No reason was given."))

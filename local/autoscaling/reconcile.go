@@ -141,9 +141,17 @@ func (s *Service) launchSomewhere(g *group, template ec2.Template, overrides []O
 	return ec2.Instance{}, first
 }
 
+// countFailure of a launch. The lock is held.
+func (s *Service) countFailure(g *group) {
+	if g.failures++; g.failing.IsZero() {
+		g.failing = s.now()
+	}
+	s.changedLocked()
+}
+
 // backOff lets time pass before the next launch; longer after each failure in a row.
 func (s *Service) backOff(g *group) {
-	g.failures++
+	s.countFailure(g)
 	g.backoff = true
 	wait := min(retryLimit, retryWork<<min(g.failures-1, 10))
 	s.background(func(ctx context.Context) {

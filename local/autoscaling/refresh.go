@@ -5,6 +5,7 @@ package autoscaling
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -93,61 +94,120 @@ func (s *Service) obsolete(g *group, all bool) ([]*member, error) {
 	return old, nil
 }
 
-// refresh replaces instances so that never fewer than low and never more than high percent of the desired capacity are
-// there; when neither leaves room, one at a time.
+// refreshPatience is how long a refresh goes on while the new instances do not get into service: the page's "One-hour timeout".
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/instance-refresh-overview.html#instance-refresh-limitations
+const refreshPatience = time.Hour
+
+// refreshing is an instance refresh under way.
+type refreshing struct {
+	*Service
+	run       *refresh
+	group     *group
+	obsolete  []*member
+	low, high int // percentages
+	warmup    time.Duration
+	known     map[string]bool // instances from before
+}
+
+// refresh replaces instances until none is obsolete.
 func (s *Service) refresh(ctx context.Context, g *group, r *refresh, obsolete []*member, low, high int) {
+	f := &refreshing{Service: s, run: r, group: g, obsolete: obsolete, low: low, high: high, known: map[string]bool{}}
 	s.mu.Lock()
 	r.status = "InProgress"
-	desired := g.desired
-	warmup := g.warmup(r.preferences)
+	f.warmup = g.warmup(r.preferences)
+	for _, m := range g.members {
+		f.known[m.id] = true
+	}
+	g.failures, g.failing = 0, time.Time{}
 	s.emit("EC2 Auto Scaling Instance Refresh Started", []string{g.arn}, map[string]any{"InstanceRefreshId": r.id, "AutoScalingGroupName": g.name})
 	s.mu.Unlock()
-	room := desired - (desired*low+99)/100
-	surge := desired*high/100 - desired
-	if high > 100 && surge == 0 {
-		surge = 1
+	var err error
+	for more := len(obsolete) > 0; more && err == nil; {
+		more, err = f.batch(ctx)
 	}
-	batch := max(1, room, surge)
-	finish := func(status, event string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		now := s.now()
-		g.surge, r.end, r.status = 0, &now, status
-		s.emit("EC2 Auto Scaling Instance Refresh "+event, []string{g.arn}, map[string]any{"InstanceRefreshId": r.id, "AutoScalingGroupName": g.name})
-		s.changedLocked()
-		s.reconcile(g, "")
+	f.finish(ctx, err)
+}
+
+// batch replaces some instances, so that never fewer than the minimum are in service and never more than the maximum are
+// there. When these leave no room, it is one, which ends before its replacement starts.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
+func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
+	f.mu.Lock()
+	g := f.group
+	f.obsolete = slices.DeleteFunc(f.obsolete, func(m *member) bool { return m.leaving() })
+	room := g.desired - (g.desired*f.low+99)/100
+	surge := g.desired*f.high/100 - g.desired
+	if f.high > 100 {
+		surge = max(1, surge)
 	}
-	for len(obsolete) > 0 {
-		n := min(batch, len(obsolete))
-		s.mu.Lock()
-		if surge > 0 {
-			g.surge = n
-			s.reconcile(g, "")
+	n := min(len(f.obsolete), max(1, room+surge))
+	g.surge = min(surge, n)
+	f.reconcile(g, "")
+	surges := g.surge > 0
+	f.mu.Unlock()
+	if surges {
+		if err := f.ready(ctx); err != nil {
+			return false, err
 		}
-		s.mu.Unlock()
-		ready := func() (bool, error) { return g.inService() >= min(g.desired, desired)+g.surge, nil }
-		if surge > 0 && s.await(ctx, ready) == nil {
-			_ = s.config.Clock.Timer(ctx, warmup) // a cancelled one is seen below
-		}
-		s.mu.Lock()
-		if ctx.Err() == nil {
-			g.surge = 0
-			for _, m := range obsolete[:n] {
-				s.end(g, m, "At "+stamp(s.now())+" an instance was taken out of service in response to an instance refresh.")
-			}
-			s.reconcile(g, "")
-		}
-		s.mu.Unlock()
-		if s.await(ctx, ready) != nil || surge == 0 && s.config.Clock.Timer(ctx, warmup) != nil {
-			finish("Cancelled", "Cancelled")
-			return
-		}
-		obsolete = obsolete[n:]
-		s.mu.Lock()
-		r.left = len(obsolete)
-		s.mu.Unlock()
 	}
-	finish("Successful", "Succeeded")
+	f.mu.Lock()
+	batch := slices.Clone(f.obsolete[:n])
+	g.surge = 0
+	for _, m := range batch {
+		f.end(g, m, "At "+stamp(f.now())+" an instance was taken out of service in response to an instance refresh.")
+	}
+	f.reconcile(g, "")
+	f.mu.Unlock()
+	if err := f.gone(ctx, g, batch); err != nil {
+		return false, err
+	}
+	if err := f.ready(ctx); err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.obsolete = slices.DeleteFunc(f.obsolete, func(m *member) bool { return m.leaving() })
+	f.run.left = len(f.obsolete)
+	return f.run.left > 0, nil
+}
+
+// ready waits until as many are in service as there should be, which their launch hooks decide, and then for the warm-up.
+func (f *refreshing) ready(ctx context.Context) error {
+	g := f.group
+	err := f.await(ctx, func() (bool, error) {
+		if !g.failing.IsZero() && f.config.Clock.Worked(f.now().Sub(g.failing)) >= refreshPatience {
+			return false, errors.New("The new instances did not get into service within an hour: " + g.lastFailure())
+		}
+		return g.inService() >= g.desired+g.surge, nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.config.Clock.Timer(ctx, f.warmup)
+}
+
+// finish ends the refresh. What it launched and is not in service goes first: the group is back at its desired capacity.
+func (f *refreshing) finish(ctx context.Context, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g, now := f.group, f.now()
+	event := "Succeeded"
+	f.run.end, f.run.status = &now, "Successful"
+	switch {
+	case ctx.Err() != nil:
+		f.run.status, event = "Cancelled", "Cancelled"
+	case err != nil:
+		f.run.status, f.run.reason, event = "Failed", err.Error(), "Failed"
+	}
+	g.surge = 0
+	for _, m := range slices.Clone(g.members) {
+		if g.counted() > g.desired && !f.known[m.id] && !m.leaving() && m.state != inService {
+			f.end(g, m, "At "+stamp(now)+" an instance was taken out of service because its instance refresh ended.")
+		}
+	}
+	f.emit("EC2 Auto Scaling Instance Refresh "+event, []string{g.arn}, map[string]any{"InstanceRefreshId": f.run.id, "AutoScalingGroupName": g.name})
+	f.changedLocked()
+	f.reconcile(g, "")
 }
 
 func (g *group) warmup(p Preferences) time.Duration {

@@ -12,14 +12,17 @@ import (
 	"github.com/drover-run/drover/local/resource"
 )
 
-// resolve puts text in the place of intrinsic functions, and lists where the schema has them.
+// resolve puts values in the place of intrinsic functions: numbers, text and lists as the schema has them.
 func resolve(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name := range v {
 			if len(v) == 1 && (name == "Ref" || len(name) > 4 && name[:4] == "Fn::") {
-				if key == "VPCZoneIdentifier" {
+				switch key {
+				case "VPCZoneIdentifier":
 					return []any{"subnet-1"}
+				case "MaxSize", "MaxBatchSize", "MinInstancesInService", "MinHealthyPercentage", "MaxHealthyPercentage":
+					return "100"
 				}
 				return "dmFsdWU="
 			}
@@ -69,7 +72,7 @@ func TestRenderedTemplates(t *testing.T) {
 			}
 			resolved := resolve("", r.Properties).(map[string]any)
 			var policy updatePolicy
-			require.NoError(t, resource.Decode(r.UpdatePolicy, &policy), path)
+			require.NoError(t, resource.Decode(resolve("", r.UpdatePolicy).(map[string]any), &policy), path)
 			switch r.Type {
 			case "AWS::AutoScaling::AutoScalingGroup":
 				var in properties

@@ -25,6 +25,17 @@ const handlerTimeout = 360 * time.Minute
 // have. How many it really takes is not documented.
 func (g *group) hopeless() bool { return g.failures >= 3*max(1, g.desired) }
 
+// lastFailure is why the last launch failed that did.
+func (g *group) lastFailure() string {
+	last := ""
+	for _, a := range g.activities {
+		if a.launch && a.StatusCode != "Successful" && a.StatusCode != "InProgress" {
+			last = a.StatusMessage
+		}
+	}
+	return last
+}
+
 // rollingUpdate is the policy AutoScalingRollingUpdate.
 type rollingUpdate struct {
 	MaxBatchSize, MinInstancesInService, MinActiveInstancesPercent, MinSuccessfulInstancesPercent *int
@@ -97,13 +108,7 @@ func (s *Service) stabilize(ctx context.Context, name string) error {
 		if err != nil {
 			return false, err
 		}
-		last := ""
-		for _, a := range g.activities {
-			if a.launch && a.StatusCode != "Successful" && a.StatusCode != "InProgress" {
-				last = a.StatusMessage
-			}
-		}
-		state = unstable(g, last)
+		state = unstable(g, g.lastFailure())
 		if g.hopeless() {
 			return false, state
 		}
@@ -142,6 +147,8 @@ type signalWait struct {
 	total, percent    int
 	success, failures int
 	seen              map[string]bool
+	// counts says whose signals do; nil counts all.
+	counts func(instance string) bool
 }
 
 // wait takes n signals; those that do not come in time count as failures. It ends early when success is out of reach.
@@ -154,7 +161,7 @@ func (w *signalWait) wait(ctx context.Context, n int, timeout time.Duration) err
 	for n > 0 {
 		select {
 		case signal := <-w.request.Signals:
-			if w.seen[signal.UniqueID] {
+			if w.seen[signal.UniqueID] || w.counts != nil && !w.counts(signal.UniqueID) {
 				continue
 			}
 			w.seen[signal.UniqueID] = true
@@ -212,6 +219,7 @@ type roll struct {
 	pause        time.Duration
 	done         int
 	known        map[string]bool // instances that are neither new nor awaited
+	began        time.Time
 }
 
 // rollingUpdate replaces the obsolete instances of a group that was updated already.
@@ -235,6 +243,11 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 	if u.pause > time.Hour {
 		return fmt.Errorf("The maximum PauseTime is one hour (PT1H), not %s", policy.PauseTime)
 	}
+	// First the group settles: so does Eucalyptus (AWSAutoScalingAutoScalingGroupResourceAction), which was made to do what
+	// CloudFormation was seen to do. AWS does not say.
+	if err := s.stabilize(ctx, name); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	g, err := s.group(name)
 	if err == nil {
@@ -249,7 +262,7 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 		u.known[m.id] = true
 	}
 	u.final, u.minFinal = g.desired, g.min
-	u.max = g.max
+	u.max, u.began = g.max, s.now()
 	s.mu.Unlock()
 	if u.batch < 1 {
 		return fmt.Errorf("MaxBatchSize must be at least 1: %d", u.batch)
@@ -261,7 +274,7 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 		return nil
 	}
 	if waits {
-		u.signals = &signalWait{service: s, request: r, percent: 100, total: len(u.obsolete)}
+		u.signals = &signalWait{service: s, request: r, percent: 100, total: len(u.obsolete), counts: u.launched}
 		if policy.MinSuccessfulInstancesPercent != nil {
 			u.signals.percent = *policy.MinSuccessfulInstancesPercent
 		}
@@ -272,6 +285,16 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 	}
 	err = u.run(ctx)
 	return errors.Join(err, resume())
+}
+
+// launched says whether an instance was launched since the update began: signals of others, as of those that failed in an
+// update that is rolled back now, count for nothing.
+func (u *roll) launched(instance string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.known[instance] && slices.ContainsFunc(u.group.activities, func(a *activity) bool {
+		return a.launch && a.instance == instance && !a.StartTime.Before(u.began)
+	})
 }
 
 // run replaces batch after batch. The sentences are those of CloudFormation's own events.
@@ -319,7 +342,7 @@ func (u *roll) run(ctx context.Context) error {
 		if err := u.terminate(batch, n-replaced); err != nil {
 			return err
 		}
-		if err := u.gone(ctx, batch); err != nil {
+		if err := u.gone(ctx, u.group, batch); err != nil {
 			return err
 		}
 		u.done += n
@@ -362,10 +385,10 @@ func (u *roll) terminate(batch []*member, unreplaced int) error {
 }
 
 // gone waits until instances are out of service or, if this CloudFormation waits for termination hooks, gone.
-func (u *roll) gone(ctx context.Context, batch []*member) error {
-	return u.await(ctx, func() (bool, error) {
+func (s *Service) gone(ctx context.Context, g *group, batch []*member) error {
+	return s.await(ctx, func() (bool, error) {
 		for _, m := range batch {
-			if !m.leaving() || u.config.WaitForTerminateHooks && slices.Contains(u.group.members, m) {
+			if !m.leaving() || s.config.WaitForTerminateHooks && slices.Contains(g.members, m) {
 				return false, nil
 			}
 		}
@@ -381,14 +404,8 @@ func (u *roll) added(ctx context.Context, n int) error {
 	}
 	err := u.await(ctx, func() (bool, error) {
 		if u.group.hopeless() {
-			last := u.group.activities[len(u.group.activities)-1]
-			for _, a := range u.group.activities {
-				if a.launch && a.StatusMessage != "" {
-					last = a
-				}
-			}
 			return false, fmt.Errorf("Group did not stabilize. {current/minSize/maxSize} group size = {%d/%d/%d}. Failed Scaling Activity: %s",
-				u.group.inService(), u.group.min, u.group.max, last.StatusMessage)
+				u.group.inService(), u.group.min, u.group.max, u.group.lastFailure())
 		}
 		fresh := 0
 		for _, m := range u.group.members {

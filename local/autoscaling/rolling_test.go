@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,31 +28,37 @@ func rolling(more map[string]any) map[string]any {
 	return map[string]any{"AutoScalingRollingUpdate": more}
 }
 
-// watch records how many instances were in service at least, and how many there were at most.
-func (w *world) watchSize() (least, most *int, stop func()) {
-	low, high, done, ended := 1000, 0, make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Second):
-			}
-			counted := 0
-			serving := 0
-			for _, m := range w.members() {
-				if !m.leaving() {
-					counted++
+// extremes of a group from now on: in service at least, counted for its capacity at most, and at most
+// being drained of those that were in service.
+type extremes struct {
+	least, most, out int
+	stop             func()
+}
+
+func (w *world) extremes() *extremes {
+	seen, served := &extremes{least: 1000}, map[string]bool{}
+	for _, m := range w.members() {
+		served[m.id] = m.state == inService
+	}
+	seen.stop = w.Watch("pool", func(v View) {
+		serving, leaving, out := 0, 0, 0
+		for _, i := range v.Instances {
+			switch i.State {
+			case inService:
+				serving++
+				served[i.ID] = true
+			case terminating, terminatingWait:
+				if served[i.ID] {
+					out++
 				}
-				if m.state == inService {
-					serving++
-				}
+				leaving++
+			case terminatingProceed:
+				leaving++
 			}
-			low, high = min(low, serving), max(high, counted)
 		}
-	}()
-	return &low, &high, func() { close(done); <-ended }
+		seen.least, seen.most, seen.out = min(seen.least, serving), max(seen.most, len(v.Instances)-leaving), max(seen.out, out)
+	})
+	return seen
 }
 
 var instanceIDs = regexp.MustCompile(`i-[0-9a-f]{17}`)
@@ -124,13 +129,13 @@ func TestRollingUpdate(t *testing.T) {
 			run(t, func(w *world) {
 				sizes := map[string]any{"MinSize": 1.0, "MaxSize": test.max, "DesiredCapacity": test.size}
 				w.create(sizes)
-				least, most, stop := w.watchSize()
+				seen := w.extremes()
 				require.NoError(t, w.roll(rolling(test.policy), sizes))
-				stop()
+				seen.stop()
 				settle(10 * time.Minute)
 				require.Empty(t, cmp.Diff(test.progress, w.progressed()))
-				require.Equal(t, test.least, *least, "in service at least")
-				require.Equal(t, test.most, *most, "instances at most")
+				require.Equal(t, test.least, seen.least, "in service at least")
+				require.Equal(t, test.most, seen.most, "instances at most")
 				requireVersion(w, 2, int(test.size))
 				require.Equal(t, 1, w.groups[0].min)
 			})
@@ -359,49 +364,5 @@ func TestUpdateOfHooksAndTags(t *testing.T) {
 		require.Equal(t, "launch", g.hooks[0].LifecycleHookName)
 		require.NotContains(t, g.tags, Tag{"a", "1", true})
 		require.Equal(t, groupMetrics, g.metrics)
-	})
-}
-
-func TestInstanceRefresh(t *testing.T) {
-	for name, test := range map[string]struct {
-		preferences map[string]any
-		least, most int
-	}{
-		"ends before it launches":    {map[string]any{"MinHealthyPercentage": 50.0}, 2, 4},
-		"launches before it ends":    {map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 125.0}, 4, 5},
-		"one at a time when it must": {map[string]any{"MinHealthyPercentage": 100.0}, 3, 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			run(t, func(w *world) {
-				sizes := map[string]any{"MinSize": 4.0, "MaxSize": 6.0}
-				w.create(sizes)
-				least, most, stop := w.watchSize()
-				require.NoError(t, w.roll(map[string]any{"AutoScalingInstanceRefresh": map[string]any{"Strategy": "Rolling", "Preferences": with(test.preferences, map[string]any{"SkipMatching": true})}}, sizes))
-				stop()
-				require.Equal(t, test.least, *least)
-				require.Equal(t, test.most, *most)
-				settle(time.Minute)
-				requireVersion(w, 2, 4)
-				synctest.Wait()
-				require.Equal(t, 1, w.happened("EC2 Auto Scaling Instance Refresh Succeeded"))
-			})
-		})
-	}
-	t.Run("stops when it is cancelled", func(t *testing.T) {
-		run(t, func(w *world) {
-			w.create(nil)
-			r, err := w.startRefresh(w.admin, "pool", Preferences{})
-			require.NoError(t, err)
-			_, err = w.startRefresh(w.admin, "pool", Preferences{})
-			requireCode(t, "InstanceRefreshInProgress", err)
-			settle(5 * time.Second)
-			_, err = w.cancelRefresh(w.admin, "pool")
-			require.NoError(t, err)
-			settle(10 * time.Minute)
-			require.Equal(t, "Cancelled", r.status)
-			require.Len(t, w.ids(), 2)
-			_, err = w.cancelRefresh(w.admin, "pool")
-			requireCode(t, "ActiveInstanceRefreshNotFound", err)
-		})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -57,8 +58,8 @@ type Config struct {
 	// Roles and Events may be nil: then no service-linked role is made, and events go nowhere.
 	Roles  Roles
 	Events Emitter
-	// WaitForTerminateHooks says whether CloudFormation's rolling update waits until the instances of a batch are gone,
-	// termination hooks included. Users report that it does not, the documentation is silent.
+	// WaitForTerminateHooks says whether rolling updates and instance refreshes wait until the instances of a batch are gone,
+	// termination hooks included. Users report that they do not, the documentation is silent.
 	WaitForTerminateHooks bool
 }
 
@@ -74,6 +75,7 @@ type Service struct {
 	closed  bool
 	changed chan struct{} // closed and replaced at every change of state
 	groups  []*group      // in the order of their creation
+	watched map[*func(View)]string
 }
 
 // New starts a service; Close ends it.
@@ -82,7 +84,14 @@ func New(config Config) *Service {
 		config.Partition = "aws"
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{})}
+	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), watched: map[*func(View)]string{}}
+}
+
+// WaitForTerminateHooks changes what Config says of it, for batches that begin from now on.
+func (s *Service) WaitForTerminateHooks(wait bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config.WaitForTerminateHooks = wait
 }
 
 // Close ends all work that is under way and waits for it.
@@ -97,14 +106,70 @@ func (s *Service) Close() {
 // background runs f until it ends or the service is closed. The lock is held.
 func (s *Service) background(f func(ctx context.Context)) {
 	if !s.closed {
-		s.work.Go(func() { f(s.ctx) })
+		turn := s.config.Clock.Ticket("autoscaling: in the background")
+		s.work.Go(func() {
+			turn()
+			f(s.ctx)
+		})
 	}
 }
 
-// changedLocked wakes everyone in await.
+// changedLocked wakes everyone in await, and shows watchers what changed.
 func (s *Service) changedLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
+	for see, name := range s.watched {
+		for _, g := range s.groups {
+			if g.name == name {
+				(*see)(g.view())
+			}
+		}
+	}
+}
+
+// View is a group at one moment.
+type View struct {
+	Min, Max, Desired int
+	Instances         []InstanceView
+	Suspended         []string // processes, sorted
+}
+
+// InstanceView is an instance of a group at one moment.
+type InstanceView struct {
+	ID, State       string
+	TemplateVersion int
+}
+
+func (g *group) view() View {
+	v := View{Min: g.min, Max: g.max, Desired: g.desired, Suspended: slices.Sorted(maps.Keys(g.suspended))}
+	for _, m := range g.members {
+		v.Instances = append(v.Instances, InstanceView{m.id, m.state, m.template.Version})
+	}
+	return v
+}
+
+// View is a group as it is now; false when there is none of that name.
+func (s *Service) View(group string) (View, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, err := s.group(group)
+	if err != nil {
+		return View{}, false
+	}
+	return g.view(), true
+}
+
+// Watch shows every state that a group is in from now on, none left out, until stop is called. see runs while the service
+// is locked: it must not call it.
+func (s *Service) Watch(group string, see func(View)) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched[&see] = group
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watched, &see)
+	}
 }
 
 // await waits until done says so. It asks, with the lock held, now and after every change of state.
@@ -117,8 +182,10 @@ func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
 		if ok || err != nil {
 			return err
 		}
+		turn := s.config.Clock.Ticket("autoscaling: a change")
 		select {
 		case <-changed:
+			turn()
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.ctx.Done():
@@ -225,8 +292,10 @@ func (s *Service) emit(detailType string, resources []string, detail any) {
 		return
 	}
 	s.outbox.running = true
+	turn := s.config.Clock.Ticket("autoscaling: events")
 	s.work.Go(func() {
 		for {
+			turn()
 			s.outbox.mu.Lock()
 			if len(s.outbox.queue) == 0 {
 				s.outbox.running = false
@@ -237,6 +306,7 @@ func (s *Service) emit(detailType string, resources []string, detail any) {
 			s.outbox.queue = slices.Delete(s.outbox.queue, 0, 1)
 			s.outbox.mu.Unlock()
 			send()
+			turn = s.config.Clock.Ticket("autoscaling: events")
 		}
 	})
 }

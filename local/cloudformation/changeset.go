@@ -129,7 +129,11 @@ func (s *Service) CreateChangeSet(ctx context.Context, caller iam.Caller, in *Cr
 	if again, err := s.placeChangeSet(set, in.StackName, false); err != nil || again != nil {
 		return again, err
 	}
-	s.work.Go(func() { s.computeChangeSet(set) })
+	turn := s.config.Clock.Ticket("cloudformation: change set of " + set.stack.name)
+	s.work.Go(func() {
+		turn()
+		s.computeChangeSet(set)
+	})
 	return &CreateChangeSetOutput{Id: set.id, StackId: set.stack.id}, nil
 }
 

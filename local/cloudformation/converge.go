@@ -91,7 +91,8 @@ func (o *operation) converge(ctx context.Context, target *revision, restoring bo
 		return failed
 	}
 	return walk(ctx, graph, !restoring, func(ctx context.Context, name string) error {
-		return o.bringResource(ctx, scope, target, name, graph[name])
+		o.service.config.Clock.Take("cloudformation: " + name + " of " + o.stack.name)
+		return o.bringResource(ctx, scope, target, name, graph[name], restoring)
 	})
 }
 
@@ -149,8 +150,10 @@ func evaluateDefinition(scope *template.Scope, definition template.Resource) (te
 	return definition, err
 }
 
-// bringResource brings one resource about.
-func (o *operation) bringResource(ctx context.Context, scope *template.Scope, target *revision, name string, dependsOn []string) error {
+// bringResource brings one resource about. A rollback gives it the very properties that it had: a launch template that goes
+// back has a new version, and the instances of its group that were never replaced still are not obsolete. So it was seen:
+// https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
+func (o *operation) bringResource(ctx context.Context, scope *template.Scope, target *revision, name string, dependsOn []string, restoring bool) error {
 	s, st := o.service, o.stack
 	declared := target.template.Resources[name]
 	s.mu.Lock()
@@ -174,6 +177,9 @@ func (o *operation) bringResource(ctx context.Context, scope *template.Scope, ta
 	}
 	if err != nil {
 		return o.refuse(current, want, declared.Type, reasonOf(err))
+	}
+	if restoring && current != nil && current.before != nil {
+		want.properties = current.before
 	}
 	if current == nil || current.physicalID == "" || current.status == createFailed {
 		return o.create(ctx, provider, want, current)
@@ -295,6 +301,9 @@ func (o *operation) update(ctx context.Context, provider resource.Provider, want
 	}
 	s.mu.Lock()
 	old := r.properties
+	if r.before == nil {
+		r.before = old
+	}
 	r.properties, r.tags = want.properties, want.tags
 	// Until the provider has answered, nobody knows which of the properties hold.
 	r.unsure = true

@@ -43,6 +43,7 @@ func (o *operation) deleteResources(ctx context.Context, all []*leftover) []stri
 func (o *operation) deleteResource(ctx context.Context, item *leftover) error {
 	s, st := o.service, o.stack
 	r := item.stackResource
+	s.config.Clock.Take("cloudformation: " + r.logicalID + " of " + st.name)
 	s.mu.Lock()
 	provider := s.provider(r.resourceType)
 	switch {

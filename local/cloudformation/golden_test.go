@@ -115,8 +115,11 @@ func live(t *testing.T, a *account, body []byte) {
 	for name, declared := range parsed.Parameters {
 		if declared.Default == nil {
 			value := "a-" + name
-			if len(declared.AllowedValues) > 0 {
+			switch {
+			case len(declared.AllowedValues) > 0:
 				value = declared.AllowedValues[0]
+			case declared.Type == "Number":
+				value = "4"
 			}
 			parameters = append(parameters, Parameter{ParameterKey: name, ParameterValue: value})
 		}

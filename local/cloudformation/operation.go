@@ -56,8 +56,10 @@ func (s *Service) start(op *operation, status, reason string, run func(*operatio
 	op.done = make(chan struct{})
 	op.stack.running = op
 	s.setStack(op.stack, status, reason, op.token)
+	turn := s.config.Clock.Ticket("cloudformation: " + op.stack.name)
 	s.work.Go(func() {
 		defer close(op.done)
+		turn()
 		run(op)
 	})
 }
@@ -151,7 +153,7 @@ func (o *operation) runUpdate() {
 		if o.over() {
 			return
 		}
-		o.finish(updateComplete, "", func() { st.previous = nil })
+		o.finish(updateComplete, "", st.settle)
 		return
 	}
 	o.service.mu.Lock()
@@ -166,6 +168,14 @@ func (o *operation) runUpdate() {
 	}
 	o.status(updateRollbackInProgress, failure)
 	o.runUpdateRollback()
+}
+
+// settle forgets what a rollback would go back to. The service's lock is held.
+func (st *stack) settle() {
+	st.previous = nil
+	for _, r := range st.resources {
+		r.before = nil
+	}
 }
 
 // runUpdateRollback brings a stack back to its previous revision. Its status is UPDATE_ROLLBACK_IN_PROGRESS.
@@ -187,7 +197,8 @@ func (o *operation) runUpdateRollback() {
 		return
 	}
 	o.service.mu.Lock()
-	st.current, st.previous = target, nil
+	st.current = target
+	st.settle()
 	o.service.mu.Unlock()
 	o.status(updateRollbackCleanup, "")
 	o.cleanup()
@@ -200,6 +211,7 @@ func (o *operation) runUpdateRollback() {
 func (o *operation) runDelete(interrupted *operation) {
 	if interrupted != nil {
 		<-interrupted.done
+		o.service.config.Clock.Take("cloudformation: " + o.stack.name)
 	}
 	if reason := o.exportsInUse(); reason != "" {
 		o.finish(deleteFailed, reason, nil)

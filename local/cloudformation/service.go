@@ -149,8 +149,10 @@ func (s *Service) deliver() {
 				s.emit(event)
 			}
 		}
+		turn := s.config.Clock.Ticket("cloudformation: events")
 		select {
 		case <-s.outbox.wake:
+			turn()
 		case <-s.ctx.Done():
 			return
 		}
@@ -269,8 +271,10 @@ func (s *Service) Wait(ctx context.Context, nameOrID string) (Stack, error) {
 		if running == nil {
 			return described, nil
 		}
+		turn := s.config.Clock.Ticket("cloudformation: waiting for " + nameOrID)
 		select {
 		case <-running.done:
+			turn()
 		case <-ctx.Done():
 			return Stack{}, ctx.Err()
 		}

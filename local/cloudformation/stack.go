@@ -100,6 +100,9 @@ type stackResource struct {
 	definition template.Resource
 	// replaced is the physical resource that this one took the place of, until cleanup.
 	replaced *stackResource
+	// before is what its properties were when the update under way began: what a rollback goes back to, as it was and not as
+	// it would be now. nil when no update has touched it.
+	before map[string]any
 	// unsure says that an update of it failed half way: its properties may be neither old nor new.
 	unsure bool
 	// signals reach the provider while an operation runs; nil otherwise.

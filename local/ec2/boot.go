@@ -77,6 +77,10 @@ func (s *Service) boot(ctx context.Context, i *instance) {
 		s.log(i, "nodeadm", "fatal: "+err.Error())
 		return
 	}
+	if i.image.Silent {
+		s.log(i, "systemd", "kubelet.service: Main process exited, code=exited, status=1/FAILURE")
+		return
+	}
 	s.mu.Lock()
 	nodes := s.nodes
 	s.mu.Unlock()

@@ -18,6 +18,8 @@ type Image struct {
 	// KubernetesVersion is the minor version of an EKS image, such as 1.36; KubeletVersion is the kubelet on it, such as
 	// v1.36.3-eks-0e3cf2b. Both are empty for other images, which never become nodes.
 	KubernetesVersion, KubeletVersion string
+	// Silent says that the kubelet on it does not start.
+	Silent bool
 }
 
 // KubernetesVersions that EKS publishes images for.
@@ -72,6 +74,21 @@ func rebuiltImages() []Image {
 	return images
 }
 
+// SilentImageID is the id of an image on which the kubelet never starts: its instances run and never become nodes.
+func SilentImageID(version, architecture string) string {
+	return ImageID(version+"-silent", architecture)
+}
+
+func silentImages() []Image {
+	images := EKSImages()
+	for i := range images {
+		images[i].ID = SilentImageID(images[i].KubernetesVersion, images[i].Architecture)
+		images[i].Name += "-silent"
+		images[i].Silent = true
+	}
+	return images
+}
+
 func (s *Service) images() []Image {
 	return slices.Concat(EKSImages(), rebuiltImages(), s.config.Images)
 }
@@ -80,7 +97,8 @@ func (s *Service) image(id string) (Image, error) {
 	if !strings.HasPrefix(id, "ami-") {
 		return Image{}, fail("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", id)
 	}
-	for _, image := range s.images() {
+	// The silent ones are for those who know them.
+	for _, image := range append(s.images(), silentImages()...) {
 		if image.ID == id {
 			return image, nil
 		}

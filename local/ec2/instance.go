@@ -432,6 +432,20 @@ func (s *Service) Instance(id string) (Instance, error) {
 	return i.view(), nil
 }
 
+// Living are the instances that are not terminated, oldest first.
+func (s *Service) Living() []Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Instance
+	for _, i := range s.instances.all() {
+		if i.state != ShuttingDown && i.state != Terminated {
+			all = append(all, i.view())
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Instance) int { return a.Launched.Compare(b.Launched) })
+	return all
+}
+
 // AwaitInstance waits until an instance is in one of the states, and returns it as it is then.
 func (s *Service) AwaitInstance(ctx context.Context, id string, states ...string) (Instance, error) {
 	var seen Instance

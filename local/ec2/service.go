@@ -148,7 +148,11 @@ func (s *Service) background(f func(ctx context.Context)) {
 	if s.closed {
 		return
 	}
-	s.work.Go(func() { f(s.ctx) })
+	turn := s.config.Clock.Ticket("ec2: in the background")
+	s.work.Go(func() {
+		turn()
+		f(s.ctx)
+	})
 }
 
 // changedLocked wakes everyone in await.
@@ -167,8 +171,10 @@ func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
 		if ok || err != nil {
 			return err
 		}
+		turn := s.config.Clock.Ticket("ec2: a change")
 		select {
 		case <-changed:
+			turn()
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.ctx.Done():

@@ -142,13 +142,17 @@ func (s *Service) deleteTags(caller iam.Caller, ids []string, tags map[string]*s
 	return nil
 }
 
-// Tagged are all resources that have tags, for the tagging API.
+// Tagged are all resources that have tags, for the tagging API, less instances and NAT gateways that have ended: they are described for
+// an hour, but nobody finds them by tag.
 func (s *Service) Tagged(context.Context) []tagging.Tagged {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var tagged []tagging.Tagged
 	for _, o := range s.objects() {
-		if len(o.tags) > 0 {
+		i, instance := s.instances.get(o.id)
+		n, nat := s.nats.get(o.id)
+		ended := instance && i.state == Terminated || nat && n.state == "deleted"
+		if len(o.tags) > 0 && !ended {
 			tagged = append(tagged, tagging.Tagged{ARN: s.arn(o.kind, o.id), Tags: clone(o.tags)})
 		}
 	}

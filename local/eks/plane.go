@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,6 +46,38 @@ func startReal(ctx context.Context, o kubernetes.Options) (ControlPlane, error) 
 }
 
 func (p realPlane) Address() (string, []byte) { return p.Endpoint, p.CA }
+
+// Interrupt has the API server refuse connections for a while.
+func (s *Service) Interrupt(ctx context.Context, name string, d time.Duration) error {
+	s.mu.Lock()
+	c, ok := s.clusters[name]
+	var plane ControlPlane
+	if ok {
+		plane = c.plane
+	}
+	s.mu.Unlock()
+	interruptible, ok := plane.(interface {
+		Interrupt(ctx context.Context, after time.Duration) error
+	})
+	if !ok {
+		return fmt.Errorf("the API server of %s cannot be interrupted: it does not run", name)
+	}
+	return interruptible.Interrupt(ctx, d)
+}
+
+// Running are the names of the clusters whose API server should answer.
+func (s *Service) Running() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for name, c := range s.clusters {
+		if c.plane != nil && (c.Status == active || c.Status == updating) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
 
 func (p realPlane) Kubeconfig() string { return p.AdminKubeconfig }
 

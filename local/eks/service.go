@@ -160,7 +160,11 @@ func (s *Service) background(work func(ctx context.Context)) {
 	if s.closed { // the caller holds s.mu
 		return
 	}
-	s.work.Go(func() { work(s.ctx) })
+	turn := s.config.Clock.Ticket("eks: in the background")
+	s.work.Go(func() {
+		turn()
+		work(s.ctx)
+	})
 }
 
 // changedLocked wakes everyone who waits.
@@ -179,8 +183,10 @@ func (s *Service) wait(ctx context.Context, done func() (bool, error)) error {
 		if ok || err != nil {
 			return err
 		}
+		turn := s.config.Clock.Ticket("eks: a change")
 		select {
 		case <-changed:
+			turn()
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.ctx.Done():

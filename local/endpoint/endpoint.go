@@ -30,8 +30,9 @@ type S3 interface {
 
 // Endpoint is an http.Handler. Register services before it serves.
 type Endpoint struct {
-	// Intercept, when set, sees each call before it runs, for faults on demand: its error is sent instead of a result, and
-	// it may wait. The call's Time, Caller, Service and Action are set, of S3's the Resource too.
+	// Intercept, when set, sees each call before it runs, for faults on demand: its error is sent instead of a result (see
+	// Lost too), and it may wait. The call's Time, Caller, Service and Action are set; Resource is that of S3, of other calls the
+	// stack or group that they name, if any.
 	Intercept func(r *http.Request, call Call) error
 
 	identities *iam.Service
@@ -116,18 +117,28 @@ func (e *Endpoint) serve(w http.ResponseWriter, r *http.Request, call *Call) err
 	if err := e.checkRegion(signature); err != nil {
 		return fail(err)
 	}
-	c, err := service.Serve(w, wire.Request{
+	answer := &loseable{ResponseWriter: w}
+	var lost *Lost
+	c, err := service.Serve(answer, wire.Request{
 		HTTP: r, Body: body, Caller: caller, Region: e.identities.Region, Account: e.identities.Account, RequestID: call.RequestID,
 		Before: func(c *wire.Call) error {
-			call.Action = c.Action
+			call.Action, call.Resource = c.Action, named(c.Params())
 			if e.Intercept == nil {
 				return nil
 			}
-			return e.Intercept(r, *call)
+			err := e.Intercept(r, *call)
+			if errors.As(err, &lost) {
+				answer.lose()
+				return nil
+			}
+			return err
 		},
 	})
 	if c != nil {
 		call.Action, call.Resource = c.Action, c.Resource
+	}
+	if lost != nil {
+		return fail(lost.After(err))
 	}
 	return err
 }
@@ -150,7 +161,14 @@ func (e *Endpoint) serveS3(w http.ResponseWriter, r *http.Request, signature *ia
 	call.Caller = caller.ARN()
 	call.Action, call.Resource = e.s3.Describe(r)
 	if e.Intercept != nil {
-		if err := e.Intercept(r, *call); err != nil {
+		err := e.Intercept(r, *call)
+		var lost *Lost
+		if errors.As(err, &lost) {
+			answer := &loseable{ResponseWriter: w}
+			answer.lose()
+			err = lost.After(e.s3.Serve(answer, r, caller, call.RequestID))
+		}
+		if err != nil {
 			e.s3.Fail(w, r, call.RequestID, err)
 			return err
 		}

@@ -238,6 +238,35 @@ func TestFaultsOnDemand(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestAnswersThatAreLost(t *testing.T) {
+	done, refuse := 0, false
+	service := tagging.New().Wire()
+	operation := service.Operations["GetResources"]
+	service.Operations["GetResources"] = func(ctx context.Context, c *wire.Call) (any, error) {
+		if done++; refuse {
+			return nil, wire.Errorf("Refused", "the call itself")
+		}
+		return operation(ctx, c)
+	}
+	a := newAccount(t, service)
+	var heard []string
+	a.endpoint.Intercept = func(*http.Request, endpoint.Call) error {
+		return &endpoint.Lost{After: func(err error) error {
+			heard = append(heard, code(err))
+			return &wire.Error{Code: "Gone", Message: "nobody knows", Status: 400}
+		}}
+	}
+	client := resourcegroupstaggingapi.NewFromConfig(a.admin())
+	for _, refuse = range []bool{false, true} {
+		_, err := client.GetResources(t.Context(), &resourcegroupstaggingapi.GetResourcesInput{})
+		require.Equal(t, "Gone", code(err))
+	}
+	require.Equal(t, 2, done, "it was done all the same")
+	require.Len(t, heard, 2)
+	require.Empty(t, heard[0])
+	require.Equal(t, "Gone", a.recorder.Since(0)[0].ErrorCode)
+}
+
 func TestTaggedResources(t *testing.T) {
 	source := func(context.Context) []tagging.Tagged {
 		return []tagging.Tagged{

@@ -5,7 +5,7 @@ package eventbridge
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +19,7 @@ func (s *Service) Wire() *wire.Service {
 	return &wire.Service{
 		Name: "events", Protocol: wire.JSON11, TargetPrefix: "AWSEvents",
 		Operations: map[string]wire.Operation{
+			"CreateEventBus": s.createBus, "DescribeEventBus": s.describeBus, "ListEventBuses": s.listBuses, "DeleteEventBus": s.deleteBus,
 			"PutEvents": s.putEvents, "TestEventPattern": s.testPattern,
 			"PutRule": s.putRule, "DescribeRule": s.describeRule, "ListRules": s.listRules, "DeleteRule": s.deleteRule,
 			"EnableRule": s.switchRule(true), "DisableRule": s.switchRule(false),
@@ -49,9 +50,10 @@ func (s *Service) putEvents(_ context.Context, c *wire.Call) (any, error) {
 	if in.EndpointID != "" {
 		return nil, wire.Unsupported("events", "EndpointId")
 	}
-	bus := fmt.Sprintf("arn:%s:events:%s:%s:event-bus/default", s.config.Partition, s.config.Region, s.config.Account)
-	if err := c.Authorize(bus); err != nil {
-		return nil, err
+	for _, e := range in.Entries {
+		if err := c.Authorize(s.busARN(s.busName(e.EventBusName))); err != nil {
+			return nil, err
+		}
 	}
 	if len(in.Entries) == 0 || len(in.Entries) > maxEntries {
 		return nil, wire.Errorf("ValidationException", "Entries: between 1 and %d", maxEntries)
@@ -66,9 +68,6 @@ func (s *Service) putEvents(_ context.Context, c *wire.Call) (any, error) {
 		Entries          []result
 	}{}
 	for _, e := range in.Entries {
-		if err := s.defaultBus(e.EventBusName); err != nil {
-			return nil, err
-		}
 		var detail map[string]json.RawMessage
 		r := result{}
 		switch {
@@ -81,7 +80,13 @@ func (s *Service) putEvents(_ context.Context, c *wire.Call) (any, error) {
 		case json.Unmarshal([]byte(e.Detail), &detail) != nil || detail == nil:
 			r = result{ErrorCode: "MalformedDetail", ErrorMessage: "Detail is malformed."}
 		default:
-			r.EventID = s.put(Event{DetailType: e.DetailType, Source: e.Source, Resources: e.Resources, Detail: json.RawMessage(e.Detail)}, e.Time)
+			// A bus that is not there takes events and says nothing; one whose key cannot be used says so.
+			var refused *wire.Error
+			if err := s.seal(e.EventBusName); errors.As(err, &refused) && refused.Code != "ResourceNotFoundException" {
+				r = result{ErrorCode: "AccessDeniedException", ErrorMessage: refused.Message}
+				break
+			}
+			r.EventID = s.put(s.busName(e.EventBusName), Event{DetailType: e.DetailType, Source: e.Source, Resources: e.Resources, Detail: json.RawMessage(e.Detail)}, e.Time)
 		}
 		if r.ErrorCode != "" {
 			out.FailedEntryCount++
@@ -126,7 +131,7 @@ func (s *Service) putRule(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	c.Resource = s.ruleARN(in.Name)
+	c.Resource = s.ruleARN(in.EventBusName, in.Name)
 	in.tags = map[string]string{}
 	for _, t := range in.Tags {
 		in.tags[t.Key] = t.Value
@@ -151,7 +156,7 @@ func (r rule) shown() shownRule {
 	if r.enabled {
 		state = "ENABLED"
 	}
-	return shownRule{r.Name, r.arn, state, "default", r.Description, r.text, r.Role}
+	return shownRule{r.Name, r.arn, state, r.bus, r.Description, r.text, r.Role}
 }
 
 // named decodes a request about a rule and authorizes it.
@@ -164,14 +169,11 @@ func (s *Service) named(c *wire.Call) (rule, error) {
 	if err := c.Decode(&in); err != nil {
 		return rule{}, err
 	}
-	if err := s.defaultBus(in.EventBusName); err != nil {
-		return rule{}, err
-	}
 	name := in.Name + in.Rule
-	if err := c.Authorize(s.ruleARN(name)); err != nil {
+	if err := c.Authorize(s.ruleARN(in.EventBusName, name)); err != nil {
 		return rule{}, err
 	}
-	return s.rule(name)
+	return s.rule(in.EventBusName, name)
 }
 
 func (s *Service) describeRule(_ context.Context, c *wire.Call) (any, error) {
@@ -190,15 +192,17 @@ func (s *Service) listRules(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	if err := s.defaultBus(in.EventBusName); err != nil {
-		return nil, err
-	}
-	if err := c.Authorize(s.ruleARN("*")); err != nil {
+	if err := c.Authorize(s.ruleARN(in.EventBusName, "*")); err != nil {
 		return nil, err
 	}
 	out := struct{ Rules []shownRule }{[]shownRule{}}
 	s.mu.Lock()
-	for _, r := range s.rules {
+	b, err := s.bus(in.EventBusName)
+	if err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	for _, r := range b.rules {
 		if strings.HasPrefix(r.Name, in.NamePrefix) {
 			out.Rules = append(out.Rules, r.shown())
 		}
@@ -216,11 +220,8 @@ func (s *Service) deleteRule(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	if err := s.defaultBus(in.EventBusName); err != nil {
-		return nil, err
-	}
-	c.Resource = s.ruleARN(in.Name)
-	return nil, s.removeRule(c.Caller, in.Name)
+	c.Resource = s.ruleARN(in.EventBusName, in.Name)
+	return nil, s.removeRule(c.Caller, in.EventBusName, in.Name)
 }
 
 func (s *Service) switchRule(on bool) wire.Operation {
@@ -231,10 +232,11 @@ func (s *Service) switchRule(on bool) wire.Operation {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if known := s.rules[r.Name]; known != nil {
+		known, err := s.find(r.bus, r.Name)
+		if err == nil {
 			known.enabled = on
 		}
-		return nil, nil
+		return nil, err
 	}
 }
 
@@ -252,11 +254,8 @@ func (s *Service) putTargets(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	if err := s.defaultBus(in.EventBusName); err != nil {
-		return nil, err
-	}
-	c.Resource = s.ruleARN(in.Rule)
-	if err := s.setTargets(c.Caller, in.Rule, in.Targets); err != nil {
+	c.Resource = s.ruleARN(in.EventBusName, in.Rule)
+	if err := s.setTargets(c.Caller, in.EventBusName, in.Rule, in.Targets); err != nil {
 		return nil, err
 	}
 	return failures{FailedEntries: []struct{}{}}, nil
@@ -271,11 +270,8 @@ func (s *Service) removeTargetsCall(_ context.Context, c *wire.Call) (any, error
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	if err := s.defaultBus(in.EventBusName); err != nil {
-		return nil, err
-	}
-	c.Resource = s.ruleARN(in.Rule)
-	if err := s.removeTargets(c.Caller, in.Rule, in.IDs); err != nil {
+	c.Resource = s.ruleARN(in.EventBusName, in.Rule)
+	if err := s.removeTargets(c.Caller, in.EventBusName, in.Rule, in.IDs); err != nil {
 		return nil, err
 	}
 	return failures{FailedEntries: []struct{}{}}, nil

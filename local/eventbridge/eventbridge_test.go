@@ -96,7 +96,7 @@ func (w *world) rule(t *testing.T, pattern string, targets ...target) {
 	admin, _ := w.identities.Admin()
 	_, err := w.setRule(admin, ruleSpec{Name: "specs", EventPattern: pattern})
 	require.NoError(t, err)
-	require.NoError(t, w.setTargets(admin, "specs", targets))
+	require.NoError(t, w.setTargets(admin, "", "specs", targets))
 }
 
 func (w *world) dead(t *testing.T) sqs.Message {
@@ -271,17 +271,23 @@ func TestTargetsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestAPI(t *testing.T) {
-	w := newWorld(t, 1)
+// client speaks to the service as the administrator.
+func (w *world) client(t *testing.T) *sdk.Client {
+	t.Helper()
 	ep := endpoint.New(w.identities, nil)
 	ep.Handle(w.Wire())
 	server := httptest.NewServer(ep)
 	t.Cleanup(server.Close)
 	_, admin := w.identities.Admin()
-	client := sdk.New(sdk.Options{
+	return sdk.New(sdk.Options{
 		Region: region, BaseEndpoint: aws.String(server.URL), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(admin.AccessKeyID, admin.SecretAccessKey, ""),
 	})
+}
+
+func TestAPI(t *testing.T) {
+	w := newWorld(t, 1)
+	client := w.client(t)
 	ctx := t.Context()
 	made, err := client.PutRule(ctx, &sdk.PutRuleInput{Name: aws.String("specs"), EventPattern: aws.String(`{"source":["drover"]}`), Description: aws.String("d")})
 	require.NoError(t, err)
@@ -340,7 +346,7 @@ func TestAPI(t *testing.T) {
 		"another bus": {func() error {
 			_, err := client.DescribeRule(ctx, &sdk.DescribeRuleInput{Name: aws.String("specs"), EventBusName: aws.String("mine")})
 			return err
-		}, "UnsupportedByLocalAccount"},
+		}, "ResourceNotFoundException"},
 		"a rule that is nowhere": {func() error {
 			_, err := client.DescribeRule(ctx, &sdk.DescribeRuleInput{Name: aws.String("none")})
 			return err
@@ -395,7 +401,7 @@ func TestRuleResource(t *testing.T) {
 	r.Properties["Targets"] = []any{targetOf("b")}
 	_, err = provider.Update(t.Context(), r)
 	require.NoError(t, err)
-	have, err := w.Service.rule(made.PhysicalID)
+	have, err := w.Service.rule("", made.PhysicalID)
 	require.NoError(t, err)
 	require.Len(t, have.targets, 1)
 	r.Properties["Targets"] = []any{map[string]any{"Id": "c", "Arn": function, "EcsParameters": map[string]any{}}}

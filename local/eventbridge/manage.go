@@ -3,7 +3,6 @@ package eventbridge
 // Rules and targets: making, changing and removing them, for the API and for templates alike.
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -24,23 +23,25 @@ type ruleSpec struct {
 	tags                                                                              map[string]string
 }
 
-func noRule(name string) error {
-	return wire.Errorf("ResourceNotFoundException", "Rule %s does not exist on EventBus default.", name)
+func noRule(bus, name string) error {
+	return wire.Errorf("ResourceNotFoundException", "Rule %s does not exist on EventBus %s.", name, bus)
 }
 
-// defaultBus refuses any other.
-func (s *Service) defaultBus(name string) error {
-	if name == "" || name == "default" || name == fmt.Sprintf("arn:%s:events:%s:%s:event-bus/default", s.config.Partition, s.config.Region, s.config.Account) {
-		return nil
+// find a rule. The lock is held.
+func (s *Service) find(reference, name string) (*rule, error) {
+	b, err := s.bus(reference)
+	if err != nil {
+		return nil, err
 	}
-	return wire.Unsupported("events", "the event bus "+name)
+	r := b.rules[name]
+	if r == nil {
+		return nil, noRule(b.name, name)
+	}
+	return r, nil
 }
 
 func (s *Service) setRule(caller iam.Caller, in ruleSpec) (*rule, error) {
-	if err := caller.Authorize("events:PutRule", s.ruleARN(in.Name), nil); err != nil {
-		return nil, err
-	}
-	if err := s.defaultBus(in.EventBusName); err != nil {
+	if err := caller.Authorize("events:PutRule", s.ruleARN(in.EventBusName, in.Name), nil); err != nil {
 		return nil, err
 	}
 	if !nameForm.MatchString(in.Name) {
@@ -65,17 +66,21 @@ func (s *Service) setRule(caller iam.Caller, in ruleSpec) (*rule, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.rules[in.Name]
+	b, err := s.bus(in.EventBusName)
+	if err != nil {
+		return nil, err
+	}
+	r := b.rules[in.Name]
 	if r == nil {
-		r = &rule{Name: in.Name, arn: s.ruleARN(in.Name), tags: maps.Clone(in.tags)}
-		s.rules[in.Name] = r
+		r = &rule{Name: in.Name, bus: b.name, arn: s.ruleARN(b.name, in.Name), tags: maps.Clone(in.tags)}
+		b.rules[in.Name] = r
 	}
 	r.Description, r.Role, r.text, r.pattern, r.enabled = in.Description, in.RoleArn, in.EventPattern, p, in.State != "DISABLED"
 	return r, nil
 }
 
-func (s *Service) setTargets(caller iam.Caller, name string, targets []target) error {
-	if err := caller.Authorize("events:PutTargets", s.ruleARN(name), nil); err != nil {
+func (s *Service) setTargets(caller iam.Caller, bus, name string, targets []target) error {
+	if err := caller.Authorize("events:PutTargets", s.ruleARN(bus, name), nil); err != nil {
 		return err
 	}
 	for i := range targets {
@@ -90,9 +95,9 @@ func (s *Service) setTargets(caller iam.Caller, name string, targets []target) e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.rules[name]
-	if r == nil {
-		return noRule(name)
+	r, err := s.find(bus, name)
+	if err != nil {
+		return err
 	}
 	all := slices.Clone(r.targets)
 	for _, t := range targets {
@@ -110,40 +115,44 @@ func (s *Service) setTargets(caller iam.Caller, name string, targets []target) e
 	return nil
 }
 
-func (s *Service) removeTargets(caller iam.Caller, name string, ids []string) error {
-	if err := caller.Authorize("events:RemoveTargets", s.ruleARN(name), nil); err != nil {
+func (s *Service) removeTargets(caller iam.Caller, bus, name string, ids []string) error {
+	if err := caller.Authorize("events:RemoveTargets", s.ruleARN(bus, name), nil); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.rules[name]
-	if r == nil {
-		return noRule(name)
+	r, err := s.find(bus, name)
+	if err != nil {
+		return err
 	}
 	r.targets = slices.DeleteFunc(slices.Clone(r.targets), func(t target) bool { return slices.Contains(ids, t.Id) })
 	return nil
 }
 
-func (s *Service) removeRule(caller iam.Caller, name string) error {
-	if err := caller.Authorize("events:DeleteRule", s.ruleARN(name), nil); err != nil {
+func (s *Service) removeRule(caller iam.Caller, bus, name string) error {
+	if err := caller.Authorize("events:DeleteRule", s.ruleARN(bus, name), nil); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.rules[name]; r != nil && len(r.targets) > 0 {
+	b, err := s.bus(bus)
+	if err != nil {
+		return err
+	}
+	if r := b.rules[name]; r != nil && len(r.targets) > 0 {
 		return wire.Errorf("ValidationException", "Rule can't be deleted since it has targets.")
 	}
-	delete(s.rules, name)
+	delete(b.rules, name)
 	return nil
 }
 
 // rule returns a copy.
-func (s *Service) rule(name string) (rule, error) {
+func (s *Service) rule(bus, name string) (rule, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.rules[name]
-	if r == nil {
-		return rule{}, noRule(name)
+	r, err := s.find(bus, name)
+	if err != nil {
+		return rule{}, err
 	}
 	return *r, nil
 }

@@ -6,6 +6,7 @@ package eventbridge
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -18,18 +19,7 @@ import (
 
 // Resources are the providers by resource type.
 func (s *Service) Resources() map[string]resource.Provider {
-	return map[string]resource.Provider{"AWS::Events::Rule": ruleResource{s}}
-}
-
-// Tagged lists the rules and their tags.
-func (s *Service) Tagged(context.Context) []tagging.Tagged {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []tagging.Tagged
-	for _, r := range s.rules {
-		all = append(all, tagging.Tagged{ARN: r.arn, Tags: r.tags})
-	}
-	return all
+	return map[string]resource.Provider{"AWS::Events::Rule": ruleResource{s}, "AWS::Events::EventBus": busResource{s}}
 }
 
 type ruleResource struct{ s *Service }
@@ -71,7 +61,7 @@ func decodeRule(r resource.Request) (ruleSpec, []target, error) {
 		spec.EventPattern = string(delivery.JSON(p.EventPattern))
 	}
 	if spec.Name == "" {
-		spec.Name = r.PhysicalID
+		_, spec.Name = ofID(r.PhysicalID)
 	}
 	if spec.Name == "" {
 		cut := func(s string, n int) string { return s[:min(len(s), n)] }
@@ -93,6 +83,22 @@ func decodeRule(r resource.Request) (ruleSpec, []target, error) {
 	return spec, targets, nil
 }
 
+// id is what Ref returns of a rule: its name, on a bus of one's own with the bus's name before it.
+func (s *Service) id(bus, name string) string {
+	if bus = s.busName(bus); bus != defaultBus {
+		return bus + "|" + name
+	}
+	return name
+}
+
+// ofID takes a rule's id apart.
+func ofID(id string) (bus, name string) {
+	if bus, name, ok := strings.Cut(id, "|"); ok {
+		return bus, name
+	}
+	return defaultBus, id
+}
+
 // set makes the rule what the template says, targets that it no longer names included.
 func (p ruleResource) set(r resource.Request) (resource.Result, error) {
 	spec, targets, err := decodeRule(r)
@@ -103,14 +109,14 @@ func (p ruleResource) set(r resource.Request) (resource.Result, error) {
 	if err != nil {
 		return resource.Result{}, err
 	}
-	result := resource.Result{PhysicalID: spec.Name, Attributes: map[string]any{"Arn": made.arn}}
-	if have, err := p.s.rule(spec.Name); err == nil && len(have.targets) > 0 {
-		if err := p.s.removeTargets(r.Caller, spec.Name, obsolete(have.targets, targets)); err != nil {
+	result := resource.Result{PhysicalID: p.s.id(spec.EventBusName, spec.Name), Attributes: map[string]any{"Arn": made.arn}}
+	if have, err := p.s.rule(spec.EventBusName, spec.Name); err == nil && len(have.targets) > 0 {
+		if err := p.s.removeTargets(r.Caller, spec.EventBusName, spec.Name, obsolete(have.targets, targets)); err != nil {
 			return result, err
 		}
 	}
 	if len(targets) > 0 {
-		err = p.s.setTargets(r.Caller, spec.Name, targets)
+		err = p.s.setTargets(r.Caller, spec.EventBusName, spec.Name, targets)
 	}
 	return result, err
 }
@@ -130,15 +136,16 @@ func obsolete(have, want []target) []string {
 	return ids
 }
 
-func (p ruleResource) Create(_ context.Context, r resource.Request) (resource.Result, error) {
+func (p ruleResource) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
 	if name, _ := r.Properties["Name"].(string); name != "" {
-		if _, err := p.s.rule(name); err == nil {
+		bus, _ := r.Properties["EventBusName"].(string)
+		if _, err := p.s.rule(bus, name); err == nil {
 			return resource.Result{}, wire.Errorf("AlreadyExists", "Resource of type 'AWS::Events::Rule' with identifier '%s' already exists.", name)
 		}
 	}
 	result, err := p.set(r)
 	if err != nil && result.PhysicalID != "" {
-		err = errors.Join(err, p.s.removeRule(r.Caller, result.PhysicalID))
+		err = errors.Join(err, p.Delete(ctx, resource.Request{Caller: r.Caller, PhysicalID: result.PhysicalID}))
 	}
 	return result, err
 }
@@ -148,7 +155,8 @@ func (p ruleResource) Update(_ context.Context, r resource.Request) (resource.Re
 }
 
 func (p ruleResource) Delete(_ context.Context, r resource.Request) error {
-	have, err := p.s.rule(r.PhysicalID)
+	bus, name := ofID(r.PhysicalID)
+	have, err := p.s.rule(bus, name)
 	var e *iam.Error
 	if errors.As(err, &e) && e.Code == "ResourceNotFoundException" {
 		return nil
@@ -157,9 +165,50 @@ func (p ruleResource) Delete(_ context.Context, r resource.Request) error {
 		return err
 	}
 	if len(have.targets) > 0 {
-		if err := p.s.removeTargets(r.Caller, r.PhysicalID, obsolete(have.targets, nil)); err != nil {
+		if err := p.s.removeTargets(r.Caller, bus, name, obsolete(have.targets, nil)); err != nil {
 			return err
 		}
 	}
-	return p.s.removeRule(r.Caller, r.PhysicalID)
+	return p.s.removeRule(r.Caller, bus, name)
+}
+
+type busResource struct{ s *Service }
+
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-events-eventbus.html
+func (busResource) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{
+			"DeadLetterConfig": resource.InPlace, "Description": resource.InPlace, "KmsKeyIdentifier": resource.InPlace,
+			"Name": resource.Replaces, "Tags": resource.InPlace,
+		},
+		Attributes: []string{"Arn", "Name"},
+	}
+}
+
+func (p busResource) set(r resource.Request, action string) (resource.Result, error) {
+	var in struct {
+		busSpec
+		Tags []resource.Tag
+	}
+	if err := resource.Decode(r.Properties, &in); err != nil {
+		return resource.Result{}, err
+	}
+	in.tags = tagging.Merge(r.Tags, in.Tags)
+	b, err := p.s.setBus(r.Caller, action, in.busSpec)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	return resource.Result{PhysicalID: b.name, Attributes: map[string]any{"Arn": b.arn, "Name": b.name}}, nil
+}
+
+func (p busResource) Create(_ context.Context, r resource.Request) (resource.Result, error) {
+	return p.set(r, "CreateEventBus")
+}
+
+func (p busResource) Update(_ context.Context, r resource.Request) (resource.Result, error) {
+	return p.set(r, "UpdateEventBus")
+}
+
+func (p busResource) Delete(_ context.Context, r resource.Request) error {
+	return p.s.removeBus(r.Caller, r.PhysicalID)
 }

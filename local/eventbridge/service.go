@@ -1,11 +1,10 @@
 package eventbridge
 
-// The bus: what comes in, and which rules it matches.
+// The buses: what comes in, and which rules it matches.
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -47,8 +46,10 @@ type Config struct {
 	Account, Region, Partition string
 	Clock                      *clock.Clock
 	Identities                 Identities
-	// Observe sees every event, for display; nil for nobody. It must not block.
-	Observe func(Event)
+	// Keys are what buses are encrypted with; without, a bus with a key is an error.
+	Keys Keys
+	// Observe sees every event and the name of its bus, for display; nil for nobody. It must not block.
+	Observe func(bus string, e Event)
 	// Intercept, when set, is called instead of each delivery and decides about it: not at all, later, twice.
 	Intercept func(rule string, e Event, deliver func())
 }
@@ -63,7 +64,7 @@ type Service struct {
 	mu      sync.Mutex
 	closed  bool
 	targets delivery.Targets
-	rules   map[string]*rule
+	buses   map[string]*bus // by name
 }
 
 // New makes a bus without rules. Close ends its deliveries.
@@ -75,7 +76,9 @@ func New(config Config) *Service {
 		config.Clock = &clock.Clock{}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{config: config, ctx: ctx, stop: stop, rules: map[string]*rule{}}
+	s := &Service{config: config, ctx: ctx, stop: stop, buses: map[string]*bus{}}
+	s.buses[defaultBus] = &bus{name: defaultBus, arn: s.busARN(defaultBus), rules: map[string]*rule{}}
+	return s
 }
 
 // SetTargets says what events can be delivered to; those services emit events themselves, so they come later.
@@ -101,11 +104,11 @@ func (s *Service) Emit(_ context.Context, source, detailType string, resources [
 		slog.Error("an event cannot be encoded", "source", source, "detail-type", detailType, "error", err)
 		return
 	}
-	s.put(Event{DetailType: detailType, Source: source, Resources: resources, Detail: raw}, time.Time{})
+	s.put(defaultBus, Event{DetailType: detailType, Source: source, Resources: resources, Detail: raw}, time.Time{})
 }
 
-// put completes an event and hands it to the rules that match. It returns the event's id.
-func (s *Service) put(e Event, at time.Time) string {
+// put completes an event and hands it to the rules of a bus that match. It returns the event's id.
+func (s *Service) put(to string, e Event, at time.Time) string {
 	if at.IsZero() {
 		at = s.config.Clock.Now()
 	}
@@ -115,15 +118,16 @@ func (s *Service) put(e Event, at time.Time) string {
 		e.Resources = []string{}
 	}
 	if s.config.Observe != nil {
-		s.config.Observe(e)
+		s.config.Observe(to, e)
 	}
 	text := delivery.JSON(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	b := s.buses[to]
+	if s.closed || b == nil {
 		return e.ID
 	}
-	for _, r := range s.rules {
+	for _, r := range b.rules {
 		if !r.enabled || r.pattern == nil {
 			continue
 		}
@@ -178,17 +182,14 @@ func (s *Service) deliver(r rule, t target, e Event, text []byte) {
 	go s.config.Intercept(r.Name, e, run)
 }
 
-// rule of the bus.
+// rule of a bus.
 type rule struct {
 	Name, Description, Role string
+	bus                     string
 	arn                     string
 	enabled                 bool
 	text                    string // of the pattern
 	pattern                 *pattern.Pattern
 	targets                 []target
 	tags                    map[string]string
-}
-
-func (s *Service) ruleARN(name string) string {
-	return fmt.Sprintf("arn:%s:events:%s:%s:rule/%s", s.config.Partition, s.config.Region, s.config.Account, name)
 }

@@ -6,20 +6,24 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/local/apiserver"
 	"github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/clock"
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/cloudwatch"
 	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/local/elb"
 	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/eventbridge"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/iam/iamapi"
 	"github.com/drover-run/drover/local/kms"
@@ -29,6 +33,7 @@ import (
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/states/asl"
 	"github.com/drover-run/drover/local/tagging"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // Region and ID of the account, as in the synthesized machines.
@@ -37,24 +42,54 @@ const (
 	ID     = "111122223333"
 )
 
-// speed divides what simulated work takes: EKS makes a cluster in half a millisecond.
+// speed divides what simulated work takes when time is real: EKS makes a cluster in half a millisecond.
 const speed = 1e6
+
+// Options of an account. The zero value keeps objects with versitygw, in real time.
+type Options struct {
+	// Bubble says that the account lives under testing/synctest: nothing runs faster than life, pauses are those of drover on
+	// AWS, and nothing has a socket or a file; objects are in memory.
+	Bubble bool
+	// Turns is clock.Clock's.
+	Turns func(what string) (ticket func())
+	// OnCluster hears of every control plane of the bubble when it starts, by the name of its EKS cluster.
+	OnCluster func(name string, api *apiserver.Server)
+	// OnFunctionCall sees every call of a function before it is answered, with what the function was asked.
+	OnFunctionCall func(call endpoint.Call, asked []byte)
+	// Faults decides what goes wrong, as OnCall, Kill and Decide do; nil is nothing.
+	Faults *faults.Engine
+	// Identities changes the synthesized roles before they are made.
+	Identities func(*iam.Written)
+	// OnAllow is iam.Service's.
+	OnAllow func(role, sid string)
+}
 
 // Account is an account with drover in it.
 type Account struct {
 	CloudFormation *cloudformation.Service
+	AutoScaling    *autoscaling.Service
 	EKS            *eks.Service
+	EC2            *ec2.Service
+	ELB            *elb.Service
 	States         *states.Service
 	// Calls records every call that came to the endpoint.
 	Calls     *endpoint.Recorder
 	Events    *Bus
 	Functions *Functions
+	Nodes     *Nodes
 
 	t          testing.TB
-	url        string
+	options    Options
+	handler    http.Handler // the endpoint
 	http       *http.Client
+	clock      *clock.Clock
 	converge   string
 	topic      string
+	clusters   map[string]*cluster // in virtual time, by host
+	started    int
+	closing    []func()
+	ending     context.Context //nolint:containedctx // what is under way ends with the account
+	end        context.CancelFunc
 	identities *iam.Service
 	resources  map[string]resource.Provider
 
@@ -62,47 +97,75 @@ type Account struct {
 	changed    chan struct{} // closed and replaced whenever anything happens
 	logs       bytes.Buffer
 	notices    []string
+	toldEvents []eventbridge.Event
 	last       map[string]string // type of the last event of each execution
 	onCall     func(endpoint.Call) error
+	onAnswer   func(endpoint.Call)
+	onStack    func(stackName, is string)
 	onResource func(step string, r resource.Request) error
 }
 
 // Start starts an account; it ends with the test.
-func Start(t testing.TB) *Account {
+func Start(t testing.TB) *Account { return StartWith(t, Options{}) }
+
+// StartWith starts an account with options; it ends with the test, or with Close.
+func StartWith(t testing.TB, o Options) (a *Account) {
 	t.Helper()
-	a := &Account{t: t, Calls: &endpoint.Recorder{}, changed: make(chan struct{}), resources: map[string]resource.Provider{}, last: map[string]string{}}
-	a.Calls.Notify = func(endpoint.Call) { a.happened() }
-	time := &clock.Clock{Speed: speed}
+	t.Cleanup(func() { a.Close() })
+	ending, end := context.WithCancel(context.Background())
+	a = &Account{ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, changed: make(chan struct{}), clusters: map[string]*cluster{}, resources: map[string]resource.Provider{}, last: map[string]string{}}
+	a.Calls.Notify = func(call endpoint.Call) { a.answered(call); a.happened() }
+	time := &clock.Clock{Speed: speed, Turns: o.Turns}
+	if o.Bubble {
+		time.Speed = 1
+	}
+	a.clock = time
 	a.identities = iam.New(ID, Region, time)
+	a.identities.OnAllow = o.OnAllow
 	a.Events = &Bus{account: a}
 
-	objects, err := s3.New(a.identities, time, filepath.Join(t.TempDir(), "s3"), a.Events.s3)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = objects.Close() })
+	var err error
+	objects, folder := (*s3.Service)(nil), t.TempDir()
+	if o.Bubble {
+		objects = s3.NewInMemory(a.identities, time, a.Events.s3)
+	} else {
+		objects, err = s3.New(a.identities, time, filepath.Join(t.TempDir(), "s3"), a.Events.s3)
+		require.NoError(t, err)
+	}
+	a.onClose(func() { _ = objects.Close() })
 	topics := sns.New(a.identities, time, nil)
 	topics.OnPublish = a.noticed
+	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.identities, Observe: a.told})
+	a.onClose(buses.Close)
 	keys := kms.New(a.identities, time)
 	network := ec2.New(ec2.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events, Addresses: 1000,
 	})
-	t.Cleanup(network.Close)
-	groups := autoscaling.New(autoscaling.Config{
+	a.onClose(network.Close)
+	a.EC2 = network
+	a.ELB = elb.New(elb.Config{Identities: a.identities, Clock: time, Network: network})
+	a.onClose(a.ELB.Close)
+	a.AutoScaling = autoscaling.New(autoscaling.Config{
 		Account: ID, Region: Region, Clock: time, Instances: network, Roles: a.identities, Events: a.Events,
 	})
-	t.Cleanup(groups.Close)
+	a.onClose(a.AutoScaling.Close)
+	start := startPlane
+	if o.Bubble {
+		start = a.startCluster
+	}
 	a.EKS, err = eks.New(eks.Config{
-		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: t.TempDir(), Start: startPlane,
+		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: folder, Start: start,
 	})
 	require.NoError(t, err)
-	t.Cleanup(a.EKS.Close)
+	a.onClose(a.EKS.Close)
 	network.SetNodes(a.EKS)
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
-		OnEvent: func(cloudformation.StackEvent) { a.happened() },
+		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() },
 	})
-	t.Cleanup(a.CloudFormation.Close)
-	scaling := groups.Wire()
-	a.Functions = &Functions{account: a}
+	a.onClose(a.CloudFormation.Close)
+	scaling := a.AutoScaling.Wire()
+	a.Functions, a.Nodes = &Functions{account: a}, &Nodes{account: a}
 	a.States = states.New(states.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Functions: a.Functions, Emit: a.Events.Emit,
 		SDK: func(ctx context.Context, caller iam.Caller, _, action string, parameters map[string]any) (any, error) {
@@ -112,27 +175,44 @@ func Start(t testing.TB) *Account {
 			a.mu.Lock()
 			a.last[x.ARN] = e.Type
 			a.mu.Unlock()
+			a.step(x, e)
 			a.happened()
 		},
 		Random: func() float64 { return 0 }, // jitter takes all of a retry's delay
 	})
-	t.Cleanup(a.States.Close)
+	a.onClose(a.States.Close)
 	a.register(
-		iamapi.New(a.identities).Resources(), objects.Resources(), network.Resources(), groups.Resources(), a.EKS.Resources(),
-		a.States.Resources(), keys.Resources(), topics.Resources(), cloudwatch.New(a.identities, time, nil).Resources(),
+		iamapi.New(a.identities).Resources(), objects.Resources(), network.Resources(), a.AutoScaling.Resources(), a.EKS.Resources(),
+		a.States.Resources(), keys.Resources(), topics.Resources(), buses.Resources(), cloudwatch.New(a.identities, time, nil).Resources(),
 	)
 
 	front := endpoint.New(a.identities, a.Calls)
-	front.Intercept = func(_ *http.Request, call endpoint.Call) error { return a.intercept(call) }
+	front.Intercept = func(r *http.Request, call endpoint.Call) error {
+		if err := a.intercept(call); err != nil {
+			return err
+		}
+		return a.strike(r, call)
+	}
 	front.HandleS3(objects)
 	front.Handle(
-		a.CloudFormation.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, tagging.New(a.CloudFormation.Tagged).Wire(), topics.Wire(),
+		a.CloudFormation.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(), network.Wire(), a.ELB.Wire(), iamapi.New(a.identities).STS(),
+		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged).Wire(),
 	)
-	server := httptest.NewServer(front)
-	t.Cleanup(server.Close)
-	a.url, a.http = server.URL, server.Client()
+	a.handler, a.http = front, &http.Client{Transport: inProcess{front}}
 	a.deploy()
 	return a
+}
+
+func (a *Account) onClose(f func()) { a.closing = append(a.closing, f) }
+
+// Close ends everything that runs. The end of the test does that too.
+func (a *Account) Close() {
+	a.end()
+	a.Events.work.Wait()
+	for _, f := range slices.Backward(a.closing) {
+		f()
+	}
+	a.closing = nil
 }
 
 // happened wakes everyone in Until.
@@ -141,6 +221,14 @@ func (a *Account) happened() {
 	defer a.mu.Unlock()
 	close(a.changed)
 	a.changed = make(chan struct{})
+}
+
+func (a *Account) told(bus string, e eventbridge.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if bus == names.Bus {
+		a.toldEvents = append(a.toldEvents, e)
+	}
 }
 
 func (a *Account) noticed(_, subject, message string) {

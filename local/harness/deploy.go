@@ -4,6 +4,7 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,24 +23,31 @@ var (
 )
 
 func (a *Account) deploy() {
+	a.identify()
 	for _, bucket := range []string{SpecsBucket, StateBucket} {
 		a.make("AWS::S3::Bucket", map[string]any{
 			"BucketName": bucket, "VersioningConfiguration": map[string]any{"Status": "Enabled"},
 			"NotificationConfiguration": map[string]any{"EventBridgeConfiguration": map[string]any{"EventBridgeEnabled": true}},
 		})
 	}
-	a.topic = a.make("AWS::SNS::Topic", map[string]any{"TopicName": "drover"})
+	a.topic = a.make("AWS::SNS::Topic", map[string]any{"TopicName": names.Prefix + "notices"})
+	// As drover's stack has one: without it a topic trusts the whole account.
+	a.make("AWS::SNS::TopicPolicy", map[string]any{"Topics": []any{a.topic}, "PolicyDocument": map[string]any{"Version": "2012-10-17", "Statement": []any{
+		map[string]any{
+			"Effect": "Deny", "Principal": "*", "Action": "sns:Publish", "Resource": a.topic,
+			"Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}},
+		},
+	}}})
+	a.make("AWS::Events::EventBus", map[string]any{"Name": names.Bus})
 	machines := map[string]string{}
-	for _, machine := range []string{"converge", "join-node"} {
-		_, here, _, _ := runtime.Caller(0)
-		definition, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../infra/testdata/machines", machine+".asl.json"))
-		require.NoError(a.t, err)
+	for _, machine := range []string{"converge", "join-node", "drain-node"} {
+		definition := a.golden("machines/" + machine + ".asl.json")
 		machines[machine] = a.make("AWS::StepFunctions::StateMachine", map[string]any{
-			"StateMachineName": names.Prefix + machine, "DefinitionString": string(definition), "RoleArn": a.role(machine, "states.amazonaws.com"),
+			"StateMachineName": names.Prefix + machine, "DefinitionString": string(definition), "RoleArn": role(machine),
 		})
 	}
 	a.converge = machines["converge"]
-	a.Functions.deploy(cell{topic: a.topic, machines: machines, cloudformation: a.role("cloudformation", "cloudformation.amazonaws.com")})
+	a.Functions.deploy(cell{topic: a.topic, machines: machines, cloudformation: role("cloudformation"), leftovers: role("leftovers")})
 }
 
 // make makes a resource of drover's stack and returns what Ref returns of it.
@@ -52,13 +60,25 @@ func (a *Account) make(kind string, properties map[string]any) string {
 	return result.PhysicalID
 }
 
-// role makes a role that may do everything and that a service may assume.
-func (a *Account) role(step, service string) string {
+// identify makes the roles that infra synthesizes, with exactly their permissions.
+func (a *Account) identify() {
 	a.t.Helper()
-	role, err := a.identities.CreateRole(iam.Role{Name: names.Role(Region, step), TrustDocument: `{"Version": "2012-10-17", "Statement": [
-		{"Effect": "Allow", "Principal": {"Service": "` + service + `"}, "Action": "sts:AssumeRole"}]}`})
-	require.NoError(a.t, err)
-	require.NoError(a.t, a.identities.PutRolePolicy(role.Name, "everything",
-		`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}`))
-	return a.identities.RoleARN(role)
+	var written iam.Written
+	require.NoError(a.t, json.Unmarshal(a.golden("identities.json"), &written))
+	if a.options.Identities != nil {
+		a.options.Identities(&written)
+	}
+	require.NoError(a.t, a.identities.Load(written))
 }
+
+// golden of infra.
+func (a *Account) golden(path string) []byte {
+	a.t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	body, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../infra/testdata", path))
+	require.NoError(a.t, err)
+	return body
+}
+
+// role is the ARN of a role of the cell.
+func role(step string) string { return names.RoleARN("aws", ID, Region, step) }

@@ -7,8 +7,8 @@
 //
 // Pretended: Lambda (functions are called in process; a killed one loses its context and its result), EventBridge (the rules
 // of drover's stack are written out in events.go), the Kubernetes control planes (objects in memory, see plane.go), and with
-// them the functions prepare, which does nothing, join and drain, which complete the hooks of any instance. Roles may
-// do everything: what they really may do is tested with the synthesized stack in local/account.
+// them the functions prepare, which does nothing, join and drain, which complete the hooks of any instance. Roles
+// are the synthesized ones of infra/testdata/identities.json: a call that a function may not make is AccessDenied.
 //
 // S3 can run once in a process, so an account must be closed before the next is started: tests that use it do not run in
 // parallel.

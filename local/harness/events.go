@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -39,6 +40,7 @@ type Bus struct {
 	held []Event
 	lost int
 	busy int
+	work sync.WaitGroup
 }
 
 // Decide has decide say what befalls each event that a rule matches; nil delivers all.
@@ -73,35 +75,106 @@ func (b *Bus) Emit(_ context.Context, source, detailType string, resources []str
 		Resources: resources, Detail: body,
 	}
 	defer b.account.happened()
-	if target(e) == "" {
+	to := b.target(e)
+	if to == "" {
 		return
 	}
 	b.mu.Lock()
-	decide := b.fate
+	b.busy++
 	b.mu.Unlock()
-	fate := Delivered
-	if decide != nil {
-		fate = decide(e)
+	var waits []time.Duration
+	decided := b.account.clock.Turns == nil
+	if decided {
+		waits = b.deliveries(e, to)
 	}
+	turn := b.account.clock.Ticket("event for " + to + ": " + about(e))
+	b.work.Go(func() {
+		if !decided { // whose turn it is decides about it
+			turn()
+			waits = b.deliveries(e, to)
+		}
+		for i, wait := range waits {
+			if i > 0 {
+				b.mu.Lock()
+				b.busy++
+				b.mu.Unlock()
+				turn := b.account.clock.Ticket("event again: " + about(e))
+				b.work.Go(func() { b.deliverLater(e, wait, turn) })
+				continue
+			}
+			if b.account.clock.Timer(b.account.ending, wait) == nil {
+				b.Deliver(e)
+			}
+		}
+		b.done()
+	})
+}
+
+func (b *Bus) deliverLater(e Event, wait time.Duration, turn func()) {
+	turn()
+	if b.account.clock.Timer(b.account.ending, wait) == nil {
+		b.Deliver(e)
+	}
+	b.done()
+}
+
+func (b *Bus) done() {
 	b.mu.Lock()
-	times := map[Fate]int{Delivered: 1, Twice: 2}[fate]
+	b.busy--
+	b.mu.Unlock()
+	b.account.happened()
+}
+
+// deliveries says after which times an event is delivered.
+func (b *Bus) deliveries(e Event, to string) []time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fate := Delivered
+	if b.fate != nil {
+		fate = b.fate(e)
+	}
+	var late time.Duration
+	if engine := b.account.options.Faults; engine != nil && fate == Delivered {
+		strike := engine.Decide(b.account.clock.Now(), faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: to, Stack: stackOf(e)})
+		switch strike.Kind {
+		case faults.Drop:
+			fate = Lost
+		case faults.Duplicate:
+			fate = Twice
+		case faults.Reorder:
+			late = strike.Delay
+		}
+	}
 	switch fate {
 	case Held:
 		b.held = append(b.held, e)
+		return nil
 	case Lost:
 		b.lost++
+		return nil
+	case Twice:
+		return []time.Duration{0, 0}
 	}
-	b.busy += times
-	b.mu.Unlock()
-	for range times {
-		go func() {
-			b.Deliver(e)
-			b.mu.Lock()
-			b.busy--
-			b.mu.Unlock()
-			b.account.happened()
-		}()
+	return []time.Duration{late}
+}
+
+func stackOf(e Event) string {
+	var detail events.StackStatus
+	_ = json.Unmarshal(e.Detail, &detail) // of another event it has none
+	return names.StackOfARN(detail.StackID)
+}
+
+// about says what an event is about, the same in every replay.
+func about(e Event) string {
+	if stack := stackOf(e); stack != "" {
+		return stack
 	}
+	var detail struct {
+		AutoScalingGroupName string
+		Object               struct{ Key string }
+	}
+	_ = json.Unmarshal(e.Detail, &detail) // of another event it has neither
+	return detail.AutoScalingGroupName + detail.Object.Key
 }
 
 func (b *Bus) s3(ctx context.Context, detailType string, detail any, resources []string) {
@@ -109,12 +182,15 @@ func (b *Bus) s3(ctx context.Context, detailType string, detail any, resources [
 }
 
 // target says which function or machine the rules send an event to.
-func target(e Event) string {
+func (b *Bus) target(e Event) string {
 	switch e.DetailType {
 	case "Object Created", "Object Deleted":
 		var detail events.Object
 		if json.Unmarshal(e.Detail, &detail) == nil && detail.Bucket.Name == SpecsBucket && strings.HasPrefix(detail.Object.Key, names.ClusterSpecs) {
 			return "admit"
+		}
+		if e.DetailType == "Object Created" && detail.Bucket.Name == SpecsBucket && strings.HasPrefix(detail.Object.Key, names.ReleaseSpecs) {
+			return "sweep"
 		}
 	case "CloudFormation Stack Status Change":
 		var detail events.StackStatus
@@ -125,7 +201,9 @@ func target(e Event) string {
 	case "EC2 Instance-launch Lifecycle Action":
 		return "join-node"
 	case "EC2 Instance-terminate Lifecycle Action":
-		return "drain"
+		return "drain-node"
+	case "EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation":
+		return "drain-node"
 	}
 	return ""
 }
@@ -136,16 +214,24 @@ const asyncAttempts = 3
 
 // Deliver delivers an event now and returns when it was handled.
 func (b *Bus) Deliver(e Event) {
-	step := target(e)
-	if step == "join-node" {
-		_, _ = b.account.States.Start(context.Background(), b.account.Admin(), b.account.machineARN(step), e.ID, string(e.Detail)) // twice is once
+	step := b.target(e)
+	if step == "join-node" || step == "drain-node" {
+		starter, _, err := b.account.identities.AssumeRoleAs(role("events"), "events", "events.amazonaws.com")
+		if err != nil {
+			return
+		}
+		_, _ = b.account.States.Start(context.Background(), starter, b.account.machineARN(step), e.ID, string(e.Detail)) // twice is once
 		return
 	}
 	var payload any = e
-	if step == "drain" {
-		payload = e.Detail
+	if step == "sweep" {
+		payload = events.Sweep{Audit: true}
 	}
-	for range asyncAttempts {
+	for attempt := range asyncAttempts {
+		// A minute after the first failure, two after the second.
+		if b.account.clock.Work(b.account.ending, time.Duration(attempt)*time.Minute) != nil {
+			return
+		}
 		if _, err := b.account.Functions.Call(step, payload); err == nil {
 			return
 		}

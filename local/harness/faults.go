@@ -4,12 +4,18 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
+	"net/http"
 	"strings"
 
+	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // OnCall has before see every call before it is answered; its error is answered instead. nil ends that. before may do
@@ -18,6 +24,38 @@ func (a *Account) OnCall(before func(endpoint.Call) error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onCall = before
+}
+
+// OnAnswer has see hear of every call when it was answered.
+func (a *Account) OnAnswer(see func(endpoint.Call)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onAnswer = see
+}
+
+// OnStack has see hear of every status that a stack comes to, in order.
+func (a *Account) OnStack(see func(stackName, is string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onStack = see
+}
+
+func (a *Account) answered(call endpoint.Call) {
+	a.mu.Lock()
+	see := a.onAnswer
+	a.mu.Unlock()
+	if see != nil {
+		see(call)
+	}
+}
+
+func (a *Account) stackCame(e cloudformation.StackEvent) {
+	a.mu.Lock()
+	see := a.onStack
+	a.mu.Unlock()
+	if see != nil && e.PhysicalResourceId == e.StackId {
+		see(e.StackName, e.ResourceStatus)
+	}
 }
 
 func (a *Account) intercept(call endpoint.Call) error {
@@ -33,15 +71,60 @@ func (a *Account) intercept(call endpoint.Call) error {
 // CalledBy is the function that made a call, or the name of who else did.
 func CalledBy(call endpoint.Call) string { return call.Caller[strings.LastIndex(call.Caller, "/")+1:] }
 
-// Throttled is how a service says that it is called too often.
-func Throttled(service string) error {
-	switch service {
-	case "s3":
-		return &wire.Error{Code: "SlowDown", Message: "Please reduce your request rate.", Status: 503}
-	case "cloudformation":
-		return &wire.Error{Code: "Throttling", Message: "Rate exceeded", Status: 400}
+// strike has the engine of the account's options decide what goes wrong with a call.
+func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
+	i, _ := r.Context().Value(invocationKey{}).(*invocation)
+	if i != nil && a.options.OnFunctionCall != nil {
+		defer func() {
+			if err == nil {
+				a.options.OnFunctionCall(call, i.payload)
+			}
+		}()
 	}
-	return &wire.Error{Code: "ThrottlingException", Message: "Rate exceeded", Status: 400}
+	if a.options.Faults == nil || i == nil { // people are spared
+		return nil
+	}
+	m := faults.Moment{
+		What: faults.Call, Service: call.Service, Action: call.Action, Caller: CalledBy(call),
+		Conditional: call.Service == "s3" && r.Method == http.MethodPut && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != ""),
+	}
+	m.Number = i.number()
+	strike := a.options.Faults.Decide(a.clock.Now(), m)
+	_ = a.clock.Timer(context.WithoutCancel(r.Context()), strike.Delay) // ends with no error
+	switch {
+	case strike.Kind == faults.CrashBefore:
+		i.die()
+	case strike.Kind == faults.CrashAfter:
+		i.die()
+		return nil
+	case strike.Done():
+		i.loseAnswer()
+		return nil
+	}
+	return strike.Answer(call.Service)
+}
+
+// step has the engine decide whether an execution is stopped at a state.
+func (a *Account) step(x states.Execution, e asl.Event) {
+	if a.options.Faults == nil || !strings.HasSuffix(e.Type, "StateEntered") {
+		return
+	}
+	strike := a.options.Faults.Decide(a.clock.Now(), faults.Moment{
+		What: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State, Cluster: clusterOf(x.Input),
+	})
+	if strike.Kind == faults.Kill {
+		a.States.Stop(x.ARN, "Killed", "by a fault rule")
+	}
+}
+
+// clusterOf an execution's input, empty when it names none.
+func clusterOf(input string) string {
+	var in struct{ Cluster, NotificationMetadata string }
+	_ = json.Unmarshal([]byte(input), &in) // an input of another form names none
+	if in.Cluster == "" {
+		_ = json.Unmarshal([]byte(in.NotificationMetadata), &in)
+	}
+	return in.Cluster
 }
 
 // OnResource has before see every resource before CloudFormation makes ("create"), changes ("update") or deletes ("delete")

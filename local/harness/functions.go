@@ -19,20 +19,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	eksapi "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	snsapi "github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
 	admit "github.com/drover-run/drover/functions/admit/handler"
 	change "github.com/drover-run/drover/functions/change/handler"
+	clean "github.com/drover-run/drover/functions/clean/handler"
+	drain "github.com/drover-run/drover/functions/drain/handler"
+	join "github.com/drover-run/drover/functions/join/handler"
 	plan "github.com/drover-run/drover/functions/plan/handler"
+	prepare "github.com/drover-run/drover/functions/prepare/handler"
 	report "github.com/drover-run/drover/functions/report/handler"
 	stackevent "github.com/drover-run/drover/functions/stackevent/handler"
 	sweep "github.com/drover-run/drover/functions/sweep/handler"
@@ -42,6 +44,8 @@ import (
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/render"
@@ -66,12 +70,14 @@ type Functions struct {
 	kill     func(Call) Death
 	attempts map[string]int // by what was asked, since it last succeeded
 	busy     int
+	// invocations so far.
+	invocations int
 }
 
 // cell is what the functions are told by their environment.
 type cell struct {
-	topic, cloudformation string
-	machines              map[string]string
+	topic, cloudformation, leftovers string
+	machines                         map[string]string
 }
 
 // deploy wires the functions as their main.go do.
@@ -81,13 +87,20 @@ func (f *Functions) deploy(c cell) {
 	state := func(cfg aws.Config) *store.State {
 		return store.NewState(store.NewBucket(environment.S3(cfg), StateBucket), now)
 	}
+	told := func(cfg aws.Config) *store.State {
+		s := state(cfg)
+		s.Tell = notify.New(cfg, c.topic, logs, now).Tell
+		return s
+	}
 	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(environment.S3(cfg), SpecsBucket) }
 	machine := func(cfg aws.Config) *executions.Executions {
 		return executions.New(sfn.NewFromConfig(cfg), c.machines["converge"])
 	}
 	cloud := func(cfg aws.Config) *stacks.Stacks {
 		s := stacks.New(cloudformationapi.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), c.cloudformation)
-		s.Pause = time.Millisecond
+		if !f.account.options.Bubble {
+			s.Pause = time.Millisecond
+		}
 		return s
 	}
 	resumer := func(cfg aws.Config) *resume.Resumer {
@@ -95,30 +108,52 @@ func (f *Functions) deploy(c cell) {
 	}
 
 	cfg := f.config("admit")
-	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{Specs: specs(cfg), State: state(cfg), Machine: machine(cfg), Now: now}).Handle)
+	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now}).Handle)
 	cfg = f.config("plan")
 	f.Plan = &plan.Handler{
-		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)),
+		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)),
 		Cell: render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Now: now,
 	}
 	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
 	cfg = f.config("change")
 	f.handlers["change"] = wrap(logs, "change", (&change.Handler{
-		State: state(cfg), Stacks: cloud(cfg), Resume: resumer(cfg),
+		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), Resume: resumer(cfg),
 		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", StateBucket, Region, names.DNSSuffix("aws")),
 	}).Handle)
 	cfg = f.config("stackevent")
 	f.handlers["stackevent"] = wrap(logs, "stackevent", (&stackevent.Handler{State: state(cfg), Resume: resumer(cfg)}).Handle)
 	cfg = f.config("report")
 	f.handlers["report"] = wrap(logs, "report", (&report.Handler{
-		Specs: specs(cfg), State: state(cfg), Topic: notify.New(snsapi.NewFromConfig(cfg), c.topic), Metrics: logs, Now: now,
+		Specs: specs(cfg), State: told(cfg), Now: now,
 	}).Handle)
 	cfg = f.config("sweep")
 	f.Sweep = &sweep.Handler{
-		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg),
-		Admit: &admit.Handler{Specs: specs(cfg), State: state(cfg), Machine: machine(cfg), Now: now}, Now: now,
+		Auditor: sweep.Auditor{
+			Planner: &plan.Handler{
+				Specs: specs(cfg), State: state(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
+			},
+			Nodes: f.account.Nodes,
+		},
+		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
+		Groups:   groups.New(autoscalingapi.NewFromConfig(cfg)),
+		JoinNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]), DrainNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
+		Admit: &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now}, Now: now,
+	}
+	if f.account.options.Bubble {
+		f.Sweep.Patience = 2 * time.Minute
+		nodes := kube.NewClusters(eksapi.NewFromConfig(cfg), sts.NewFromConfig(cfg))
+		nodes.Reach = f.account.reach
+		f.Sweep.Auditor.Nodes = nodes
 	}
 	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)
+	cfg = f.config("clean")
+	f.handlers["clean"] = wrap(logs, "clean", (&clean.Handler{
+		Specs: specs(cfg), State: state(cfg), Clusters: versions.New(eksapi.NewFromConfig(cfg)), Leftovers: leftovers.New(cfg, c.leftovers),
+	}).Handle)
+	if f.account.options.Bubble {
+		f.deployNodes(logs, state, told, cloud)
+		return
+	}
 	cfg = f.config("join")
 	f.handlers["join"] = wrap(logs, "join", joined(cloud(cfg), groups.New(autoscalingapi.NewFromConfig(cfg))))
 	f.config("prepare") // whose role the cluster's access entries name
@@ -126,10 +161,39 @@ func (f *Functions) deploy(c cell) {
 	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
 }
 
+// deployNodes wires the functions that speak to clusters.
+func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *store.State, cloud func(aws.Config) *stacks.Stacks) {
+	clusters := func(cfg aws.Config) *kube.Clusters {
+		c := kube.NewClusters(eksapi.NewFromConfig(cfg), sts.NewFromConfig(cfg))
+		c.Reach = f.account.reach
+		return c
+	}
+	cfg := f.config("join")
+	f.handlers["join"] = wrap(logs, "join", (&join.Handler{
+		Clusters: clusters(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), Stacks: cloud(cfg), State: told(cfg),
+		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldLimit: 24 * time.Hour, Now: time.Now,
+	}).Handle)
+	cfg = f.config("drain")
+	f.handlers["drain"] = wrap(logs, "drain", (&drain.Handler{
+		Clusters: clusters(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), State: told(cfg),
+		Slice: 50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: logs,
+	}).Handle)
+	cfg = f.config("prepare")
+	f.handlers["prepare"] = wrap(logs, "prepare", (&prepare.Handler{
+		Clusters: clusters(cfg), State: state(cfg), Patience: 79 * time.Second, Pause: 2 * time.Second, // not both over at once, or no world replays
+	}).Handle)
+}
+
+// Around puts something around a function: what it returns is called instead, with the function's own configuration to call AWS
+// with. For what drover would never do.
+func (f *Functions) Around(step string, around func(cfg aws.Config, next awslambda.Handler) awslambda.Handler) {
+	f.handlers[step] = around(f.config(step), f.handlers[step])
+}
+
 // joined lets any instance into service, as join does with those whose node is Ready.
 func joined(cloud *stacks.Stacks, hooks *groups.Groups) boundary.Handler[events.JoinRequest, events.JoinResult] {
 	return func(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
-		err := cloud.Signal(ctx, in.AutoScalingGroupName, names.GroupResource, in.EC2InstanceID)
+		err := cloud.Signal(ctx, in.AutoScalingGroupName, names.GroupResource, in.EC2InstanceID, true)
 		if err == nil {
 			_, err = hooks.Complete(ctx, in.Lifecycle, groups.Continue)
 		}
@@ -138,10 +202,13 @@ func joined(cloud *stacks.Stacks, hooks *groups.Groups) boundary.Handler[events.
 }
 
 // drained lets any instance go: there are no pods.
-func drained(hooks *groups.Groups) boundary.Handler[events.Lifecycle, struct{}] {
-	return func(ctx context.Context, in events.Lifecycle) (struct{}, error) {
-		_, err := hooks.Complete(ctx, in, groups.Continue)
-		return struct{}{}, err
+func drained(hooks *groups.Groups) boundary.Handler[events.DrainRequest, events.DrainResult] {
+	return func(ctx context.Context, in events.DrainRequest) (events.DrainResult, error) {
+		if in.Lifecycle == nil {
+			return events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}, nil
+		}
+		_, err := hooks.Complete(ctx, *in.Lifecycle, groups.Continue)
+		return events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}, err
 	}
 }
 
@@ -158,25 +225,41 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return w.account.logs.Write(p)
 }
 
-// config is the SDK's configuration of a function: a session of its own role, retries without their pauses.
+// config is the SDK's configuration of a function: a session of its own role, retries without their pauses unless time is
+// virtual.
 func (f *Functions) config(step string) aws.Config {
 	a := f.account
-	_, session, err := a.identities.AssumeRoleAs(a.role(step, "lambda.amazonaws.com"), step, "lambda.amazonaws.com")
-	require.NoError(a.t, err)
-	return aws.Config{
-		Region: Region, BaseEndpoint: &a.url, HTTPClient: &http.Client{Transport: &transport{functions: f}},
-		Credentials: credentials.NewStaticCredentialsProvider(session.AccessKeyID, session.SecretAccessKey, session.SessionToken),
-		Retryer: func() aws.Retryer {
+	session := aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		_, session, err := a.identities.AssumeRoleAs(role(step), step, "lambda.amazonaws.com")
+		return aws.Credentials{
+			AccessKeyID: session.AccessKeyID, SecretAccessKey: session.SecretAccessKey, SessionToken: session.SessionToken,
+			CanExpire: true, Expires: session.Expires,
+		}, err
+	}))
+	cfg := aws.Config{
+		Region: Region, BaseEndpoint: aws.String(address), HTTPClient: &http.Client{Transport: &transport{functions: f, next: inProcess{a.handler}}},
+		Credentials: session,
+	}
+	if !a.options.Bubble {
+		cfg.Retryer = func() aws.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
 				o.RateLimiter = ratelimit.None
 				o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
 			})
-		},
+		}
 	}
+	return cfg
 }
 
 // Invoke runs a function as Lambda does for a synchronous caller.
-func (f *Functions) Invoke(ctx context.Context, _ iam.Caller, in lambda.Invocation) (lambda.Result, error) {
+func (f *Functions) Invoke(ctx context.Context, caller iam.Caller, in lambda.Invocation) (lambda.Result, error) {
+	if err := caller.Authorize("lambda:InvokeFunction", in.Function, nil); err != nil {
+		return lambda.Result{}, err
+	}
+	return f.invoke(ctx, in)
+}
+
+func (f *Functions) invoke(ctx context.Context, in lambda.Invocation) (lambda.Result, error) {
 	step := strings.TrimPrefix(in.Function[strings.LastIndex(in.Function, ":")+1:], names.Prefix)
 	handler, ok := f.handlers[step]
 	if !ok {
@@ -215,7 +298,7 @@ func (f *Functions) Call(step string, payload any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := f.Invoke(context.Background(), iam.Caller{}, lambda.Invocation{Function: names.Function(step), Payload: body})
+	result, err := f.invoke(context.Background(), lambda.Invocation{Function: names.Function(step), Payload: body})
 	if err == nil && result.FunctionError != "" {
 		err = fmt.Errorf("%s: %s", step, result.Payload)
 	}

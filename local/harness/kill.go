@@ -4,11 +4,16 @@ package harness
 // done, and nobody hears of their result.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
 	"net/http"
 	"sync"
+	"syscall"
 )
 
 // Call is a call to AWS that a function is about to make.
@@ -40,6 +45,7 @@ func (f *Functions) Kill(decide func(Call) Death) {
 
 type invocation struct {
 	function, asked string
+	id              int
 	attempt         int
 	payload         []byte
 	cancel          context.CancelFunc
@@ -47,6 +53,46 @@ type invocation struct {
 	mu    sync.Mutex
 	calls int
 	dead  bool
+	// lost says that the answer to the call under way does not arrive.
+	lost bool
+}
+
+// number of the call under way.
+func (i *invocation) number() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.calls
+}
+
+// die of the call under way: nobody hears its answer.
+func (i *invocation) die() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.dead = true
+}
+
+func (i *invocation) isDead() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.dead
+}
+
+func (i *invocation) loseAnswer() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.lost = true
+}
+
+// what is being called, the same in every replay; calls that are made at once differ in it.
+func (i *invocation) what(r *http.Request) string {
+	sum := fnv.New32a()
+	if r.Body != nil {
+		body, _ := io.ReadAll(r.Body) // in memory
+		_ = r.Body.Close()
+		_, _ = sum.Write(body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return fmt.Sprintf("%s %d: %s %s %s %08x", i.function, i.id, r.Method, r.URL.RequestURI(), r.Header.Get("X-Amz-Target"), sum.Sum32())
 }
 
 type invocationKey struct{}
@@ -55,10 +101,13 @@ func (f *Functions) begin(ctx context.Context, step string, payload []byte) (con
 	i := &invocation{function: step, asked: step + asked(payload), payload: payload}
 	f.mu.Lock()
 	f.attempts[i.asked]++
+	f.invocations++
+	i.id = f.invocations
 	i.attempt = f.attempts[i.asked]
 	f.busy++
 	f.mu.Unlock()
 	ctx, i.cancel = context.WithCancel(context.WithValue(ctx, invocationKey{}, i))
+	context.AfterFunc(f.account.ending, i.cancel)
 	return ctx, i
 }
 
@@ -91,16 +140,22 @@ func (f *Functions) end(i *invocation, err error) (killed bool) {
 // transport is how functions reach AWS.
 type transport struct {
 	functions *Functions
-	next      http.Transport
+	next      http.RoundTripper
 }
 
-var errKilled = errors.New("the function was killed")
+var (
+	errKilled     = errors.New("the function was killed")
+	errAnswerLost = fmt.Errorf("read: %w", syscall.ECONNRESET) // which the SDK tries again
+)
 
 // RoundTrip makes a call unless the function is dead, or dies of it.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	i, ok := r.Context().Value(invocationKey{}).(*invocation)
 	if !ok {
 		return t.next.RoundTrip(r)
+	}
+	if clock := t.functions.account.clock; clock.Turns != nil {
+		clock.Take(i.what(r))
 	}
 	t.functions.mu.Lock()
 	kill := t.functions.kill
@@ -113,18 +168,25 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	dead := i.dead
 	i.dead = i.dead || death != Lives
+	i.lost = false
 	i.mu.Unlock()
 	if dead || death == Before {
 		i.cancel()
 		return nil, errKilled
 	}
 	response, err := t.next.RoundTrip(r)
-	if death == After {
-		if err == nil {
-			_ = response.Body.Close()
-		}
+	i.mu.Lock()
+	dead, lost := i.dead, i.lost
+	i.mu.Unlock()
+	if err == nil && (dead || lost) {
+		_ = response.Body.Close()
+	}
+	switch {
+	case dead:
 		i.cancel()
 		return nil, errKilled
+	case lost:
+		return nil, errAnswerLost
 	}
 	return response, err
 }

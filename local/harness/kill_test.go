@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -167,7 +168,7 @@ func TestThrottling(t *testing.T) {
 				if throttled[CalledBy(call)+what]++; throttled[CalledBy(call)+what] > test.times {
 					return nil
 				}
-				return Throttled(call.Service)
+				return faults.Throttled(call.Service)
 			})
 			a.Cluster("demo", "")
 			a.Cluster("demo", "  tags: {team: b}\n")

@@ -13,16 +13,22 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -37,7 +43,7 @@ func (a *Account) Admin() iam.Caller {
 func (a *Account) Config() aws.Config {
 	_, admin := a.identities.Admin()
 	return aws.Config{
-		Region: Region, BaseEndpoint: &a.url, HTTPClient: a.http,
+		Region: Region, BaseEndpoint: aws.String(address), HTTPClient: a.http,
 		Credentials: credentials.NewStaticCredentialsProvider(admin.AccessKeyID, admin.SecretAccessKey, ""),
 	}
 }
@@ -80,10 +86,10 @@ func (a *Account) Remove(key, version string) {
 	require.NoError(a.t, err)
 }
 
-// Converge starts to converge a cluster by hand and returns the execution's ARN.
-func (a *Account) Converge(cluster string) string {
+// Converge starts to converge a cluster by hand, and to roll pools if any are named. It returns the execution's ARN.
+func (a *Account) Converge(cluster string, roll ...string) string {
 	a.t.Helper()
-	input, err := json.Marshal(map[string]string{"cluster": cluster})
+	input, err := json.Marshal(events.Converge{Cluster: cluster, Roll: roll})
 	require.NoError(a.t, err)
 	arn, err := a.States.Start(context.Background(), a.Admin(), a.converge, uuid.NewString(), string(input))
 	require.NoError(a.t, err)
@@ -94,9 +100,46 @@ func (a *Account) machineARN(machine string) string {
 	return strings.TrimSuffix(a.converge, "converge") + machine
 }
 
+// Group is a pool's Auto Scaling group, as it is now.
+func (a *Account) Group(cluster, pool string) groups.Group {
+	a.t.Helper()
+	group, found, err := groups.New(autoscalingapi.NewFromConfig(a.Config())).Describe(context.Background(), names.Group(cluster, pool))
+	require.NoError(a.t, err)
+	require.True(a.t, found)
+	return group
+}
+
+// Scale sets the desired capacity of a pool, as an autoscaler does, and waits until it has that many instances in service.
+func (a *Account) Scale(cluster, pool string, desired int) {
+	a.t.Helper()
+	_, err := autoscalingapi.NewFromConfig(a.Config()).SetDesiredCapacity(context.Background(), &autoscalingapi.SetDesiredCapacityInput{
+		AutoScalingGroupName: aws.String(names.Group(cluster, pool)), DesiredCapacity: aws.Int32(int32(desired)),
+	})
+	require.NoError(a.t, err)
+	a.Until("the pool has its nodes", func() bool {
+		now := a.Group(cluster, pool)
+		return len(now.Instances) == desired && !slices.ContainsFunc(now.Instances, func(i groups.Instance) bool { return i.State != groups.InService })
+	})
+	a.Settle()
+}
+
+// Stack is what CloudFormation says of one of a cluster's stacks.
+func (a *Account) Stack(cluster, stack string) plan.Deployed {
+	a.t.Helper()
+	deployed, err := stacks.New(cloudformationapi.NewFromConfig(a.Config()), nil, "").Describe(context.Background(), names.Stack(cluster, stack))
+	require.NoError(a.t, err)
+	return deployed
+}
+
 // SweepNow runs the sweep.
 func (a *Account) SweepNow() error {
-	_, err := a.Functions.Call("sweep", struct{}{})
+	_, err := a.Functions.Call("sweep", events.Sweep{})
+	return err
+}
+
+// AuditNow runs the audit.
+func (a *Account) AuditNow() error {
+	_, err := a.Functions.Call("sweep", events.Sweep{Audit: true})
 	return err
 }
 
@@ -145,6 +188,27 @@ func (a *Account) Log() string {
 	return a.logs.String()
 }
 
+// Verdicts are the changes of status that were told and are more than progress: phase and message, oldest first.
+func (a *Account) Verdicts() (list []string) {
+	for _, e := range a.Told() {
+		var change events.StatusChange
+		if e.DetailType != events.ClusterStatusChange || json.Unmarshal(e.Detail, &change) != nil {
+			continue
+		}
+		if phase := status.Phase(change.Phase); phase != status.Pending && phase != status.Converging && phase != status.Deleting {
+			list = append(list, change.Phase+": "+change.Message)
+		}
+	}
+	return list
+}
+
+// Told are the events on drover's bus, oldest first.
+func (a *Account) Told() []eventbridge.Event {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.toldEvents)
+}
+
 // Topic is the ARN of the topic that notices go to.
 func (a *Account) Topic() string { return a.topic }
 
@@ -155,13 +219,17 @@ func (a *Account) Notices() []string {
 	return slices.Clone(a.notices)
 }
 
-// patience bounds every wait: what takes longer hangs.
-const patience = 15 * time.Second
+// patience bounds every wait: what takes longer hangs. Days are short in virtual time.
+const patience, virtually = 15 * time.Second, 10 * 24 * time.Hour
 
 // Until waits until done says so. It asks after everything that happens.
 func (a *Account) Until(what string, done func() bool) {
 	a.t.Helper()
-	deadline := time.After(patience)
+	bound := patience
+	if a.options.Bubble {
+		bound = virtually
+	}
+	deadline := time.After(bound)
 	for {
 		a.mu.Lock()
 		changed := a.changed

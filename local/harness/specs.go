@@ -9,18 +9,21 @@ import (
 )
 
 // Release is a release that clusters of Spec use, to be uploaded to releases/r1.yaml.
-func Release() string {
+func Release() string { return ReleaseOf("1.36", "r1") }
+
+// ReleaseOf is a release of a Kubernetes minor version such as 1.36.
+func ReleaseOf(version, name string) string {
 	return fmt.Sprintf(`apiVersion: drover.run/v1alpha1
 kind: Release
-metadata: {name: r1}
+metadata: {name: %s}
 spec:
-  kubernetesVersion: "1.36"
+  kubernetesVersion: "%s"
   images: {amd64: %s, arm64: %s}
   addons:
     - {name: vpc-cni, version: v1.21.1-eksbuild.1}
     - {name: coredns, version: v1.13.2-eksbuild.1}
   templateVersion: v1
-`, ec2.ImageID("1.36", "amd64"), ec2.ImageID("1.36", "arm64"))
+`, name, version, ec2.ImageID(version, "amd64"), ec2.ImageID(version, "arm64"))
 }
 
 // Spec is a cluster with one pool. more is added to its spec, indented by two.

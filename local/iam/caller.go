@@ -17,6 +17,8 @@ type Caller struct {
 	// roleID tells a role from a later one of the same name; credentials die with their role.
 	role, roleID string
 	admin        bool
+	// session is the policy that the role was assumed with: what it does not allow too, the role's own do not.
+	session *Policy
 	// context holds condition keys that come with the caller, such as aws:SourceArn of a service.
 	context map[string]string
 	via     string
@@ -85,7 +87,9 @@ func (c Caller) PassRole(roleARN, servicePrincipal string) error {
 	return c.Authorize("iam:PassRole", roleARN, map[string]string{"iam:PassedToService": servicePrincipal})
 }
 
-// decide asks the caller's own policies and the resource's.
+// decide asks the caller's own policies and the resource's. A permissions boundary limits both: what it does not allow, neither
+// the role's policies give nor a resource's policy that names the role. One that names the session, or everyone, is not limited.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html#access_policies_boundaries-eval-logic
 func (c Caller) decide(action, resource string, context map[string]string, policy *Policy) (identity, onResource Decision) {
 	r := &request{action: action, resource: resource, context: foldKeys(c.fullContext(context))}
 	if policy != nil {
@@ -103,7 +107,24 @@ func (c Caller) decide(action, resource string, context map[string]string, polic
 				return Denied, onResource
 			case Allowed:
 				identity = Allowed
+				c.service.tell(c.role, p, r)
 			}
+		}
+		if boundary := c.service.boundaryOf(c.role); boundary != nil {
+			switch boundary.evaluate(r) {
+			case Denied:
+				return Denied, onResource
+			case NoMatch:
+				identity = NoMatch
+				if onResource == Allowed {
+					session := *r
+					session.principal = &Principal{ARN: c.principal.ARN, Account: c.principal.Account}
+					onResource = policy.evaluate(&session)
+				}
+			}
+		}
+		if c.session != nil && identity == Allowed {
+			identity = c.session.evaluate(r)
 		}
 	}
 	return identity, onResource

@@ -79,6 +79,18 @@ func (p *Policy) evaluate(r *request) Decision {
 	return decision
 }
 
+// tell OnAllow which statements of a role's policy allow a request.
+func (s *Service) tell(role string, p *Policy, r *request) {
+	if s.OnAllow == nil {
+		return
+	}
+	for i := range p.Statements {
+		if statement := &p.Statements[i]; statement.Allow && statement.matches(r) {
+			s.OnAllow(role, statement.SID)
+		}
+	}
+}
+
 func (s *Statement) matches(r *request) bool {
 	if len(s.Actions) > 0 && !anyGlob(s.Actions, r.action) || len(s.NotActions) > 0 && anyGlob(s.NotActions, r.action) {
 		return false

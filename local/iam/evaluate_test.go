@@ -256,11 +256,11 @@ func TestAssumingARoleFromARole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			arn := newRole(t, s, name, trust(test.trusts), "")
-			_, _, err := s.AssumeRole(c, arn, "chained", time.Hour, nil)
+			_, _, err := s.AssumeRole(c, arn, "chained", time.Hour, nil, nil)
 			require.Equal(t, test.allowed, err == nil, "%v", err)
 		})
 	}
-	_, _, err = s.AssumeRole(c, "arn:aws:iam::111122223333:role/nobody", "chained", time.Hour, nil)
+	_, _, err = s.AssumeRole(c, "arn:aws:iam::111122223333:role/nobody", "chained", time.Hour, nil, nil)
 	require.ErrorContains(t, err, "AccessDenied", "whether a role exists is not told")
 }
 
@@ -277,4 +277,51 @@ func TestCredentialsExpire(t *testing.T) {
 		_, _, _, err = s.Caller(credentials.AccessKeyID)
 		require.ErrorContains(t, err, "ExpiredToken")
 	})
+}
+
+// A boundary gives nothing and limits everything: the role's policies, and policies of resources that name the role.
+func TestBoundaries(t *testing.T) {
+	const object, other = "arn:aws:s3:::specs/a", "arn:aws:s3:::other/a"
+	s := New("111122223333", "eu-west-1", &clock.Clock{})
+	boundary, err := s.CreatePolicy(ManagedPolicy{Name: "boundary", Document: document(
+		`{"Effect":"Allow","Action":["s3:GetObject","s3:PutObject"],"Resource":"arn:aws:s3:::specs/*"}`,
+		`{"Effect":"Deny","Action":"s3:PutObject","Resource":"*","Condition":{"Bool":{"a:frozen":"true"}}}`)})
+	require.NoError(t, err)
+	_, err = s.CreateRole(Role{Name: "nobody", TrustDocument: lambdaTrust, Boundary: "arn:aws:iam::111122223333:policy/none"})
+	require.ErrorContains(t, err, "NoSuchEntity")
+	role, err := s.CreateRole(Role{Name: "bounded", TrustDocument: lambdaTrust, Boundary: boundary.ARN})
+	require.NoError(t, err)
+	c, _, err := s.AssumeRoleAs(s.RoleARN(role), "session", "lambda.amazonaws.com")
+	require.NoError(t, err)
+	require.Error(t, c.Authorize("s3:GetObject", object, nil), "a boundary by itself allows nothing")
+
+	require.NoError(t, s.PutRolePolicy("bounded", "all", document(`{"Effect":"Allow","Action":"*","Resource":"*"}`)))
+	require.NoError(t, c.Authorize("s3:GetObject", object, nil))
+	require.ErrorContains(t, c.Authorize("s3:GetObject", other, nil), "not authorized")
+	require.ErrorContains(t, c.Authorize("iam:CreateRole", "*", nil), "not authorized")
+	require.ErrorContains(t, c.Authorize("s3:PutObject", object, map[string]string{"a:frozen": "true"}), "explicit deny")
+
+	onResource := func(principal string) *Policy {
+		p, err := ParsePolicy(document(`{"Effect":"Allow","Action":"s3:*","Resource":"*","Principal":`+principal+`}`), true)
+		require.NoError(t, err)
+		return p
+	}
+	for name, c2 := range map[string]struct {
+		principal string
+		allowed   bool
+	}{
+		"the role":    {`{"AWS":"` + s.RoleARN(role) + `"}`, false},
+		"the account": {`{"AWS":"111122223333"}`, false},
+		"the session": {`{"AWS":"arn:aws:sts::111122223333:assumed-role/bounded/session"}`, true},
+		"everyone":    {`"*"`, true},
+	} {
+		t.Run("a resource's policy that names "+name, func(t *testing.T) {
+			require.Equal(t, c2.allowed, c.AuthorizeWith("s3:GetObject", other, nil, onResource(c2.principal)) == nil)
+			require.NoError(t, c.AuthorizeWith("s3:GetObject", object, nil, onResource(c2.principal)))
+		})
+	}
+	require.ErrorContains(t, s.DeletePolicy(boundary.ARN), "DeleteConflict")
+	require.NoError(t, s.SetBoundary("bounded", ""))
+	require.NoError(t, c.Authorize("s3:GetObject", other, nil))
+	require.NoError(t, s.DeletePolicy(boundary.ARN))
 }

@@ -14,6 +14,9 @@ import (
 // Service holds the identities of one account.
 type Service struct {
 	Account, Region, Partition string
+	// OnAllow, when set before the first call, hears of each statement that allows a role something, by its Sid. Something that
+	// several statements allow is told of as often.
+	OnAllow func(role, sid string)
 
 	clock *clock.Clock
 	admin Credentials
@@ -57,6 +60,8 @@ type Role struct {
 	// Inline policy documents by name, and ARNs of the attached managed ones in the order of attachment.
 	Inline   map[string]string
 	Attached []string
+	// Boundary is the ARN of the managed policy that is the role's permissions boundary: what its policies cannot exceed.
+	Boundary string
 	// ServiceLinked roles may be deleted only by their service.
 	ServiceLinked bool
 
@@ -126,6 +131,11 @@ func (s *Service) CreateRole(r Role) (Role, error) {
 	defer s.mu.Unlock()
 	if _, ok := s.roles[r.Name]; ok {
 		return Role{}, errorf(409, "EntityAlreadyExists", "Role with name %s already exists.", r.Name)
+	}
+	if r.Boundary != "" {
+		if _, err := s.policy(r.Boundary); err != nil {
+			return Role{}, err
+		}
 	}
 	if r.Path == "" {
 		r.Path = "/"
@@ -199,6 +209,23 @@ func (s *Service) ChangeRole(name string, change func(*Role)) error {
 		return err
 	}
 	r.Description, r.MaxSession, r.Tags, r.TrustDocument, r.trust = c.Description, c.MaxSession, c.Tags, c.TrustDocument, trust
+	return nil
+}
+
+// SetBoundary sets a role's permissions boundary; an empty one removes it.
+func (s *Service) SetBoundary(role, policyARN string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.role(role)
+	if err != nil {
+		return err
+	}
+	if policyARN != "" {
+		if _, err := s.policy(policyARN); err != nil {
+			return err
+		}
+	}
+	r.Boundary = policyARN
 	return nil
 }
 
@@ -306,6 +333,21 @@ func (s *Service) policiesOf(role, id string) []*Policy {
 		}
 	}
 	return list
+}
+
+// boundaryOf is the permissions boundary of a role; nil when it has none. One whose policy is gone allows nothing.
+func (s *Service) boundaryOf(role string) *Policy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.roles[role]
+	if !ok || r.Boundary == "" {
+		return nil
+	}
+	p, err := s.policy(r.Boundary)
+	if err != nil {
+		return &Policy{}
+	}
+	return p.parsed
 }
 
 func (s *Service) roleTags(role string) map[string]string {

@@ -122,7 +122,7 @@ func (s *Service) DeletePolicy(arn string) error {
 		return errorf(404, "NoSuchEntity", "Policy %s was not found.", arn)
 	}
 	for _, r := range s.roles {
-		if slices.Contains(r.Attached, arn) {
+		if slices.Contains(r.Attached, arn) || r.Boundary == arn {
 			return errorf(409, "DeleteConflict", "Cannot delete a policy attached to entities.")
 		}
 	}

@@ -44,12 +44,16 @@ func (s *Service) ServiceCaller(servicePrincipal, sourceARN string) Caller {
 func (s *Service) AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (Caller, Credentials, error) {
 	return s.assume(roleARN, sessionName, Principal{Service: servicePrincipal}, map[string]string{
 		"aws:SourceAccount": s.Account, "sts:RoleSessionName": sessionName,
-	}, 12*time.Hour, nil)
+	}, 12*time.Hour, nil, nil)
 }
 
 // AssumeRole gives a caller the role's credentials for a duration (at most the role's MaxSession): both the trust policy
-// and, unless that names the caller itself, the caller's own policies must allow it.
-func (s *Service) AssumeRole(c Caller, roleARN, sessionName string, duration time.Duration, context map[string]string) (Caller, Credentials, error) {
+// and, unless that names the caller itself, the caller's own policies must allow it. policy, when it is not nil, is the session's: the
+// credentials may do what it and the role's policies allow. Those of resources are not narrowed by it.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_session
+func (s *Service) AssumeRole(
+	c Caller, roleARN, sessionName string, duration time.Duration, context map[string]string, policy *Policy,
+) (Caller, Credentials, error) {
 	role, err := s.RoleByARN(roleARN)
 	if err != nil {
 		// AWS does not tell who may not know whether a role exists.
@@ -58,14 +62,16 @@ func (s *Service) AssumeRole(c Caller, roleARN, sessionName string, duration tim
 	if duration > role.MaxSession {
 		return Caller{}, Credentials{}, errorf(400, "ValidationError", "The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
 	}
-	return s.assume(roleARN, sessionName, c.principal, c.fullContext(context), duration, &c)
+	return s.assume(roleARN, sessionName, c.principal, c.fullContext(context), duration, &c, policy)
 }
 
 func (s *Service) mayNotAssume(c Caller, roleARN string) error {
 	return errorf(403, "AccessDenied", "User: %s is not authorized to perform: sts:AssumeRole on resource: %s", c.ARN(), roleARN)
 }
 
-func (s *Service) assume(roleARN, sessionName string, by Principal, context map[string]string, duration time.Duration, c *Caller) (Caller, Credentials, error) {
+func (s *Service) assume(
+	roleARN, sessionName string, by Principal, context map[string]string, duration time.Duration, c *Caller, policy *Policy,
+) (Caller, Credentials, error) {
 	fail := func(err error) (Caller, Credentials, error) { return Caller{}, Credentials{}, err }
 	if len(sessionName) < 2 || checkName("roleSessionName", sessionName, 64) != nil {
 		return fail(errorf(400, "ValidationError", "1 validation error detected: Value '%s' at 'roleSessionName' failed to satisfy constraint: "+
@@ -93,7 +99,7 @@ func (s *Service) assume(roleARN, sessionName string, by Principal, context map[
 		return fail(errorf(403, "AccessDenied", "%s is not authorized to perform: sts:AssumeRole on resource: %s: the role's trust policy does not allow it", by.Service, roleARN))
 	}
 	caller := Caller{
-		service: s, role: role.Name, roleID: role.ID, userID: role.ID + ":" + sessionName,
+		service: s, role: role.Name, roleID: role.ID, session: policy, userID: role.ID + ":" + sessionName,
 		principal: Principal{
 			ARN:     fmt.Sprintf("arn:%s:sts::%s:assumed-role/%s/%s", s.Partition, s.Account, role.Name, sessionName),
 			RoleARN: roleARN, Account: s.Account,

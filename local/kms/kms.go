@@ -69,6 +69,12 @@ func (s *Service) find(id string) (*key, error) {
 // makes the caller's own policies count.
 // https://docs.aws.amazon.com/kms/latest/developerguide/key-policies.html
 func (s *Service) permitted(caller iam.Caller, action, id string) (*key, error) {
+	return s.permittedFor(caller, action, id, nil)
+}
+
+// permittedFor is permitted with an encryption context, whose pairs are condition keys.
+// https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-encryption-context
+func (s *Service) permittedFor(caller iam.Caller, action, id string, encryption map[string]string) (*key, error) {
 	k, err := s.find(id)
 	if err != nil {
 		if denied := caller.Authorize("kms:"+action, s.arn("key/"+id), nil); denied != nil {
@@ -77,6 +83,9 @@ func (s *Service) permitted(caller iam.Caller, action, id string) (*key, error) 
 		return nil, err
 	}
 	arn, context := s.arn("key/"+k.id), tagContext("aws:ResourceTag/", k.tags)
+	for name, value := range encryption {
+		context["kms:EncryptionContext:"+name] = value
+	}
 	switch caller.Evaluate(k.policy, "kms:"+action, arn, context) {
 	case iam.Delegated:
 		return k, caller.Authorize("kms:"+action, arn, context)
@@ -103,9 +112,14 @@ func tagContext(prefix string, tags map[string]string) map[string]string {
 
 // Authorize asks whether the caller may perform an action such as Decrypt on a key, given by id, ARN or alias.
 func (s *Service) Authorize(caller iam.Caller, action, id string) error {
+	return s.AuthorizeFor(caller, action, id, nil)
+}
+
+// AuthorizeFor is Authorize with an encryption context.
+func (s *Service) AuthorizeFor(caller iam.Caller, action, id string, encryption map[string]string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := s.permitted(caller, action, id)
+	_, err := s.permittedFor(caller, action, id, encryption)
 	return err
 }
 

@@ -87,6 +87,9 @@ type ControlPlane struct {
 	// starting receives the first death of a part while the control plane starts; nil otherwise.
 	starting chan error
 	stopOnce sync.Once
+	// changing is held while servers are stopped and started again; stopped is closed when all is to end.
+	changing sync.Mutex
+	stopped  chan struct{}
 }
 
 // MinMinor and MaxMinor bound what Options.Minor may be.
@@ -158,7 +161,7 @@ func prepare(o Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	c := &ControlPlane{
-		options: o, dir: dir, port: ports[0], etcdPort: ports[1], parts: map[string]*process{},
+		options: o, dir: dir, port: ports[0], etcdPort: ports[1], parts: map[string]*process{}, stopped: make(chan struct{}),
 		Endpoint:        "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])),
 		AdminKubeconfig: filepath.Join(dir, "admin.kubeconfig"),
 	}
@@ -286,25 +289,76 @@ func (c *ControlPlane) SetMinor(ctx context.Context, minor string) error {
 	if !CanActAs(minor) {
 		return fmt.Errorf("Kubernetes %s cannot act as %s, only as %s to %s", Version, minor, MinMinor(), MaxMinor())
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	c.stopParts("kwok", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
-	c.mu.Lock()
-	c.options.Minor = minor
-	c.starting = make(chan error, 8)
-	c.mu.Unlock()
-	defer func() {
+	return c.change(ctx, startTimeout, func(ctx context.Context) error {
+		c.stopParts("kwok", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
 		c.mu.Lock()
-		c.starting = nil
+		c.options.Minor = minor
+		c.starting = make(chan error, 8)
 		c.mu.Unlock()
+		defer func() {
+			c.mu.Lock()
+			c.starting = nil
+			c.mu.Unlock()
+		}()
+		return c.startServers(ctx)
+	})
+}
+
+// Interrupt kills the API server, so that connections to it are refused, and starts it again after a while. It returns when the
+// API server answers again. A context that ends meanwhile leaves it down. The data stays; the other programs go on as they can.
+func (c *ControlPlane) Interrupt(ctx context.Context, after time.Duration) error {
+	return c.change(ctx, after+startTimeout, func(ctx context.Context) error {
+		c.mu.Lock()
+		p := c.parts["kube-apiserver"]
+		delete(c.parts, "kube-apiserver")
+		c.mu.Unlock()
+		if p != nil {
+			p.stop(0)
+		}
+		wait := time.NewTimer(after)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := c.launch("kube-apiserver", c.apiserverArguments()); err != nil {
+			return err
+		}
+		return c.await(ctx, "the API server", "/readyz", nil)
+	})
+}
+
+var errStopped = errors.New("the control plane was stopped")
+
+// change stops and starts servers, one change at a time, and none once all is stopped.
+func (c *ControlPlane) change(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	select {
+	case <-c.stopped:
+		return errStopped
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.stopped:
+			cancel()
+		case <-ctx.Done():
+		}
 	}()
-	return c.startServers(ctx)
+	return do(ctx)
 }
 
 // Stop ends all programs and returns when they are gone; what was in the cluster goes with them, logs stay. It may be
 // called more than once.
 func (c *ControlPlane) Stop() {
 	c.stopOnce.Do(func() {
+		close(c.stopped)
+		c.changing.Lock()
+		defer c.changing.Unlock()
 		c.stopParts("kwok", "kube-scheduler", "kube-controller-manager")
 		c.stopParts("kube-apiserver")
 		c.stopParts("etcd")

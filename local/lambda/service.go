@@ -125,6 +125,24 @@ func (s *Service) Kill(accessKeyID string) bool {
 	return false
 }
 
+// Running is the function whose environment holds an access key, and the id of the invocation that it works on: empty when
+// there is none.
+func (s *Service) Running(accessKeyID string) (function, requestID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, f := range s.functions {
+		if e := f.holder(accessKeyID); e != nil {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if e.current != nil {
+				requestID = e.current.id
+			}
+			return name, requestID
+		}
+	}
+	return "", ""
+}
+
 // metric: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
 func (s *Service) metric(function, name string, value float64, unit string) {
 	if s.config.Metric != nil {

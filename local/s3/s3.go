@@ -42,7 +42,7 @@ type Service struct {
 
 	gateway   *s3api.S3ApiServer
 	socket    string
-	transport *http.Transport
+	transport http.RoundTripper
 	// client speaks to the gateway as its root, past the front: the caller is authorized before it is used.
 	client *awss3.Client
 
@@ -77,6 +77,26 @@ func New(identities *iam.Service, c *clock.Clock, dir string, emit Emit) (*Servi
 		return nil, fmt.Errorf("start S3: %w", err)
 	}
 	return s, nil
+}
+
+// NewInMemory starts an S3 that keeps everything in memory and has no sockets, of the operations that drover uses: see
+// memory.go. There can be many in a process. emit may be nil.
+func NewInMemory(identities *iam.Service, c *clock.Clock, emit Emit) *Service {
+	if emit == nil {
+		emit = func(context.Context, string, any, []string) {}
+	}
+	s := &Service{identities: identities, clock: c, emit: emit, buckets: map[string]*bucket{}}
+	s.transport = &memory{s: s, buckets: map[string]*memoryBucket{}}
+	s.client = s.gatewayClient("root", "secret")
+	return s
+}
+
+// gatewayClient speaks to what answers behind the front.
+func (s *Service) gatewayClient(access, secret string) *awss3.Client {
+	return awss3.New(awss3.Options{
+		Region: s.identities.Region, BaseEndpoint: aws.String("http://gateway"), UsePathStyle: true, HTTPClient: &http.Client{Transport: s.transport},
+		Credentials: credentials.NewStaticCredentialsProvider(access, secret, ""), RetryMaxAttempts: 1,
+	})
 }
 
 func (s *Service) start(dir string) error {
@@ -120,10 +140,7 @@ func (s *Service) start(dir string) error {
 			return d.DialContext(ctx, "unix", s.socket)
 		},
 	}
-	s.client = awss3.New(awss3.Options{
-		Region: s.identities.Region, BaseEndpoint: aws.String("http://gateway"), UsePathStyle: true, HTTPClient: &http.Client{Transport: s.transport},
-		Credentials: credentials.NewStaticCredentialsProvider(root.Access, root.Secret, ""), RetryMaxAttempts: 1,
-	})
+	s.client = s.gatewayClient(root.Access, root.Secret)
 	failed := make(chan error, 1)
 	go func() { failed <- s.gateway.ServeMultiPort([]string{s.socket}) }()
 	select {
@@ -147,7 +164,10 @@ func quietly[T any](do func() (T, error)) (T, error) {
 
 // Close stops the gateway. The data stays.
 func (s *Service) Close() error {
-	s.transport.CloseIdleConnections()
+	if s.gateway == nil {
+		return nil
+	}
+	s.transport.(*http.Transport).CloseIdleConnections()
 	err := s.gateway.ShutDown()
 	return errors.Join(err, os.RemoveAll(filepath.Dir(s.socket)))
 }

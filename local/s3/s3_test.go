@@ -29,8 +29,8 @@ import (
 	"github.com/drover-run/drover/local/wire"
 )
 
-// One gateway serves all tests: versitygw allows no second one in a process.
-var account struct {
+// running is an S3 with its identities.
+type running struct {
 	identities *iam.Service
 	s3         *s3.Service
 	url        string
@@ -38,9 +38,23 @@ var account struct {
 	events     []event
 }
 
+// account is what a test speaks to: one gateway serves all tests, for versitygw allows no second one in a process.
+var account, gateway, inMemory *running
+
 type event struct {
 	kind   string
 	detail map[string]any
+}
+
+// everyStore runs a test with versitygw and with objects in memory.
+func everyStore(t *testing.T, test func(*testing.T)) {
+	for name, a := range map[string]*running{"versitygw": gateway, "memory": inMemory} {
+		t.Run(name, func(t *testing.T) {
+			account = a
+			defer func() { account = gateway }()
+			test(t)
+		})
+	}
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -51,9 +65,24 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
+	var stop [2]func()
+	gateway, stop[0] = start(func(i *iam.Service, c *clock.Clock, emit s3.Emit) (*s3.Service, error) {
+		return s3.New(i, c, dir, emit)
+	})
+	inMemory, stop[1] = start(func(i *iam.Service, c *clock.Clock, emit s3.Emit) (*s3.Service, error) {
+		return s3.NewInMemory(i, c, emit), nil
+	})
+	defer stop[0]()
+	defer stop[1]()
+	account = gateway
+	return m.Run()
+}
+
+func start(make func(*iam.Service, *clock.Clock, s3.Emit) (*s3.Service, error)) (*running, func()) {
 	c := &clock.Clock{}
-	account.identities = iam.New("111122223333", "eu-west-1", c)
-	account.s3, err = s3.New(account.identities, c, dir, func(_ context.Context, kind string, detail any, _ []string) {
+	a := &running{identities: iam.New("111122223333", "eu-west-1", c)}
+	var err error
+	a.s3, err = make(a.identities, c, func(_ context.Context, kind string, detail any, _ []string) {
 		text, err := json.Marshal(detail)
 		if err != nil {
 			panic(err)
@@ -62,23 +91,23 @@ func run(m *testing.M) int {
 		if err := json.Unmarshal(text, &e.detail); err != nil {
 			panic(err)
 		}
-		account.mu.Lock()
-		defer account.mu.Unlock()
-		account.events = append(account.events, e)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.events = append(a.events, e)
 	})
 	if err != nil {
 		panic(err)
 	}
-	e := endpoint.New(account.identities, nil)
-	e.HandleS3(account.s3)
+	e := endpoint.New(a.identities, nil)
+	e.HandleS3(a.s3)
 	server := httptest.NewServer(e)
-	defer server.Close()
-	account.url = server.URL
-	code := m.Run()
-	if err := account.s3.Close(); err != nil {
-		panic(err)
+	a.url = server.URL
+	return a, func() {
+		server.Close()
+		if err := a.s3.Close(); err != nil {
+			panic(err)
+		}
 	}
-	return code
 }
 
 func client(c iam.Credentials, options ...func(*awss3.Options)) *awss3.Client {
@@ -146,7 +175,9 @@ func code(err error) string {
 	return ""
 }
 
-func TestObjectsAndTheirEvents(t *testing.T) {
+func TestObjectsAndTheirEvents(t *testing.T) { everyStore(t, testObjectsAndTheirEvents) }
+
+func testObjectsAndTheirEvents(t *testing.T) {
 	b, c := newBucket(t, "events"), admin()
 	first := put(t, c, b, "clusters/a b+ü.yaml", "one")
 	second := put(t, c, b, "clusters/a b+ü.yaml", "three")
@@ -160,6 +191,10 @@ func TestObjectsAndTheirEvents(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String("clusters/a b+ü.yaml"), VersionId: first.VersionId})
 	require.NoError(t, err)
+	if account == inMemory { // which copies nothing
+		require.Len(t, eventsOf(b), 4)
+		return
+	}
 	_, err = c.CopyObject(t.Context(), &awss3.CopyObjectInput{Bucket: &b, Key: aws.String("copy"), CopySource: aws.String(b + "/clusters/a%20b%2B%C3%BC.yaml?versionId=" + *second.VersionId)})
 	require.NoError(t, err)
 
@@ -195,7 +230,9 @@ func TestObjectsAndTheirEvents(t *testing.T) {
 	require.Equal(t, "111122223333", events[1].detail["requester"])
 }
 
-func TestConditions(t *testing.T) {
+func TestConditions(t *testing.T) { everyStore(t, testConditions) }
+
+func testConditions(t *testing.T) {
 	b, c := newBucket(t, "conditions"), admin()
 	key := aws.String("leases/demo.json")
 	create := func() error {
@@ -240,7 +277,9 @@ func TestConditions(t *testing.T) {
 	require.Equal(t, 1, winners)
 }
 
-func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
+func TestRolesReachOnlyWhatTheyMay(t *testing.T) { everyStore(t, testRolesReachOnlyWhatTheyMay) }
+
+func testRolesReachOnlyWhatTheyMay(t *testing.T) {
 	b := newBucket(t, "access")
 	first := put(t, admin(), b, "clusters/demo.yaml", "x")
 	put(t, admin(), b, "secret", "x")
@@ -278,7 +317,9 @@ func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 	require.ErrorContains(t, err, "NoSuchKey")
 }
 
-func TestBucketPolicies(t *testing.T) {
+func TestBucketPolicies(t *testing.T) { everyStore(t, testBucketPolicies) }
+
+func testBucketPolicies(t *testing.T) {
 	b := newBucket(t, "policies")
 	put(t, admin(), b, "a", "x")
 	stranger, caller := role(t, "s3-stranger", `{"Effect":"Allow","Action":"none:none","Resource":"*"}`)
@@ -362,7 +403,9 @@ func TestLargeObjectsInParts(t *testing.T) {
 	require.EqualValues(t, 2*len(part), events[0].detail["object"].(map[string]any)["size"])
 }
 
-func TestBucketConfiguration(t *testing.T) {
+func TestBucketConfiguration(t *testing.T) { everyStore(t, testBucketConfiguration) }
+
+func testBucketConfiguration(t *testing.T) {
 	caller, _ := account.identities.Admin()
 	provider := account.s3.Resources()["AWS::S3::Bucket"]
 	r := resource.Request{StackName: "Drover", LogicalID: "Specs", Caller: caller, Tags: map[string]string{"stack": "s"}, Properties: map[string]any{

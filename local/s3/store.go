@@ -194,26 +194,26 @@ func (st *store) created(ctx context.Context, bucket, key *string, version, reas
 	if head, err := st.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: bucket, Key: key}); err == nil {
 		object.Size, object.ETag = head.ContentLength, strings.Trim(aws.ToString(head.ETag), `"`)
 	}
-	st.send("Object Created", *bucket, *key, object, reason, "")
+	st.s.send("Object Created", *bucket, *key, object, reason, "")
 }
 
 func (st *store) deleted(_ context.Context, bucket, key *string, version, deletionType string) {
 	if st.s.sendsEvents(*bucket) {
-		st.send("Object Deleted", *bucket, *key, eventObject{VersionID: version}, "DeleteObject", deletionType)
+		st.s.send("Object Deleted", *bucket, *key, eventObject{VersionID: version}, "DeleteObject", deletionType)
 	}
 }
 
 // send runs under the key's lock: later changes of a key have greater sequencers.
-func (st *store) send(detailType, bucket, key string, object eventObject, reason, deletionType string) {
+func (s *Service) send(detailType, bucket, key string, object eventObject, reason, deletionType string) {
 	if object.VersionID == "null" {
 		object.VersionID = ""
 	}
-	object.Key, object.Sequencer = key, st.s.sequencer()
+	object.Key, object.Sequencer = key, s.sequencer()
 	// The request's context ends with the request; the event outlives it.
-	st.s.emit(context.Background(), detailType, eventDetail{
+	s.emit(context.Background(), detailType, eventDetail{
 		Version: "0", Bucket: eventBucket{bucket}, Object: object, RequestID: strings.ToUpper(uuid.NewString()[:16]),
-		Requester: st.s.identities.Account, SourceIPAddress: "127.0.0.1", Reason: reason, DeletionType: deletionType,
-	}, []string{st.s.arn(bucket, "")})
+		Requester: s.identities.Account, SourceIPAddress: "127.0.0.1", Reason: reason, DeletionType: deletionType,
+	}, []string{s.arn(bucket, "")})
 }
 
 // sequencer counts up, with the time, so that it also does over restarts.

@@ -187,12 +187,22 @@ func (s *Service) listSubscriptionsByTopic(_ context.Context, c *wire.Call) (any
 }
 
 func (s *Service) publish(ctx context.Context, c *wire.Call) (any, error) {
-	var in struct{ TopicArn, Subject, Message string }
+	var in struct {
+		TopicArn, Subject, Message string
+		MessageAttributes          map[string]struct{ DataType, StringValue string }
+	}
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
+	attributes := map[string]string{}
+	for name, value := range in.MessageAttributes {
+		if value.DataType != "String" {
+			return nil, wire.Unsupported("sns", "message attributes of the type "+value.DataType)
+		}
+		attributes[name] = value.StringValue
+	}
 	c.Resource = in.TopicArn
-	id, err := s.Publish(ctx, c.Caller, in.TopicArn, in.Subject, in.Message)
+	id, err := s.PublishWith(ctx, c.Caller, in.TopicArn, in.Subject, in.Message, attributes)
 	if err != nil {
 		return nil, err
 	}

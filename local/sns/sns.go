@@ -152,6 +152,11 @@ func (s *Service) subscribe(t *topic, protocol, endpoint string, raw, declared b
 // Publish sends a message to a topic's subscribers as the caller. What a queue refuses is lost, as it is on AWS without a
 // dead-letter queue of the subscription.
 func (s *Service) Publish(ctx context.Context, caller iam.Caller, topicARN, subject, message string) (messageID string, err error) {
+	return s.PublishWith(ctx, caller, topicARN, subject, message, nil)
+}
+
+// PublishWith is Publish with attributes, which subscribers see; filter policies by them are not there.
+func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, subject, message string, attributes map[string]string) (messageID string, err error) {
 	switch {
 	case message == "":
 		return "", wire.Errorf("InvalidParameter", "Invalid parameter: Empty message")
@@ -169,11 +174,19 @@ func (s *Service) Publish(ctx context.Context, caller iam.Caller, topicARN, subj
 	subscriptions := slices.Clone(t.subscriptions)
 	s.mu.Unlock()
 	id := uuid.NewString()
-	notification := map[string]string{
+	notification := map[string]any{
 		"Type": "Notification", "MessageId": id, "TopicArn": topicARN, "Message": message, "Timestamp": s.clock.Now().Format("2006-01-02T15:04:05.000Z"),
 	}
 	if subject != "" {
 		notification["Subject"] = subject
+	}
+	if len(attributes) > 0 {
+		type attribute struct{ Type, Value string }
+		shown := map[string]attribute{}
+		for name, value := range attributes {
+			shown[name] = attribute{"String", value}
+		}
+		notification["MessageAttributes"] = shown
 	}
 	wrapped, err := json.Marshal(notification)
 	if err != nil {

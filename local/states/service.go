@@ -264,7 +264,11 @@ func (s *Service) start(machineARN, name, input string) (Execution, error) {
 	s.executions[arn] = x
 	s.order = append(s.order, x)
 	seen := x.Execution
-	s.work.Go(func() { s.run(ctx, m, x) })
+	turn := s.config.Clock.Ticket("states: " + m.name)
+	s.work.Go(func() {
+		turn()
+		s.run(ctx, m, x)
+	})
 	s.mu.Unlock()
 	return seen, nil
 }
@@ -278,6 +282,15 @@ func (s *Service) Executions() []Execution {
 		all[i] = x.Execution
 	}
 	return all
+}
+
+// Stop aborts a running execution, as a person does, without waiting for its end.
+func (s *Service) Stop(arn, name, cause string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.executions[arn]; x != nil {
+		x.cancel(&asl.Failure{Name: name, Cause: cause})
+	}
 }
 
 // StopAll aborts all running executions without waiting for their ends.

@@ -57,6 +57,8 @@ type Service struct {
 	Protocol Protocol
 	// Version of the API, such as 2010-05-15: without one the Query protocol is refused. TargetPrefix of X-Amz-Target, such as AmazonSSM (JSON).
 	Version, TargetPrefix string
+	// Other is another API under the same signing name, told by its Version: Elastic Load Balancing has two.
+	Other *Service
 	// Flat are the names under which the Query protocol has lists and maps that it writes without an element around them: that
 	// of the parameter (AttributeName.1=…) to the member's (AttributeNames).
 	Flat map[string]string
@@ -144,6 +146,9 @@ func (s *Service) Serve(w http.ResponseWriter, r Request) (*Call, error) {
 		}
 		r.Body = body
 	}
+	if s.Other != nil && format == Query && version(r) == s.Other.Version {
+		return s.Other.Serve(w, r)
+	}
 	c, err := s.call(format, r)
 	if err != nil {
 		return nil, s.fail(w, format, r.RequestID, err)
@@ -165,6 +170,15 @@ func (s *Service) Serve(w http.ResponseWriter, r Request) (*Call, error) {
 		return c, s.fail(w, format, r.RequestID, err)
 	}
 	return c, nil
+}
+
+// version that a request of the Query protocol asks for.
+func version(r Request) string {
+	if version := r.HTTP.URL.Query().Get("Version"); version != "" {
+		return version
+	}
+	form, _ := url.ParseQuery(string(r.Body)) // what is wrong with it is told later
+	return form.Get("Version")
 }
 
 // Fail answers a request with an error before it reached the service, as when its signature is wrong.

@@ -25,6 +25,8 @@ type Watcher struct {
 	pods    map[types.UID]pod
 	healthy map[id]int
 	least   map[id]int
+	// strays are pods of a workload, counted since Forget: they went with their nodes, which no budget prevents.
+	strays  map[id]int
 	err     error
 	changed chan struct{} // closed and replaced at each change
 }
@@ -50,7 +52,7 @@ func (c *Cluster) Watch(ctx context.Context) (*Watcher, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Watcher{
 		cancel: cancel, done: make(chan struct{}), changed: make(chan struct{}),
-		pods: map[types.UID]pod{}, healthy: map[id]int{}, least: map[id]int{},
+		pods: map[types.UID]pod{}, healthy: map[id]int{}, least: map[id]int{}, strays: map[id]int{},
 	}
 	for i := range list.Items {
 		w.see(&list.Items[i], false)
@@ -122,7 +124,7 @@ func (w *Watcher) see(p *corev1.Pod, gone bool) {
 		w.healthy[now.workload]++
 	case before.healthy && !now.healthy:
 		w.healthy[now.workload]--
-		w.least[now.workload] = min(w.least[now.workload], w.healthy[now.workload])
+		w.least[now.workload] = min(w.least[now.workload], w.healthy[now.workload]+w.strays[now.workload])
 	}
 	w.happened()
 }
@@ -137,6 +139,7 @@ func (w *Watcher) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.least)
+	clear(w.strays)
 	for id, healthy := range w.healthy {
 		w.least[id] = healthy
 	}
@@ -147,6 +150,17 @@ func (w *Watcher) Healthy(namespace, name string) (now, least int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.healthy[id{namespace, name}], w.least[id{namespace, name}]
+}
+
+// Lose a node: what becomes of the pods on it lowers no least count from now on.
+func (w *Watcher) Lose(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pods {
+		if p.node == node && p.healthy {
+			w.strays[p.workload]++
+		}
+	}
 }
 
 // On lists the pods of a namespace on a node.

@@ -190,6 +190,51 @@ type Pool struct {
 	Commands []string `json:"commands,omitempty" rule:"secret;format=command"`
 	// Drain says how pods leave a node before it goes. A change of it replaces no node.
 	Drain Drain `json:"drain,omitempty"`
+	// Update says how the pool's nodes are replaced when what they are made of changes. A change of it replaces no node; how
+	// fast nodes go counts from the next time that they are replaced.
+	Update Update `json:"update,omitempty"`
+	// RollAt replaces every node of the pool once, at that time or within five minutes of it, though nothing else changed. A later
+	// time does so again; an earlier one, or none, does nothing.
+	RollAt string `json:"rollAt,omitempty" rule:"format=time"`
+	// Readiness is what a new node must have, beside being Ready, before it counts as one and the next is replaced.
+	Readiness Readiness `json:"readiness,omitempty"`
+}
+
+// Update says how a pool's nodes are replaced. Drover never takes out more of them than it says: the next batch waits until the
+// drains of the last are over and its new nodes are ready.
+type Update struct {
+	// Strategy is who replaces the nodes: CloudFormation's rolling update, for which a batch must have drained and joined within
+	// an hour, or Auto Scaling's instance refresh, which has 36 hours for all of them. Choose that for pools whose drains take
+	// longer than half an hour.
+	Strategy Strategy `json:"strategy,omitempty" rule:"default=RollingUpdate;enum=RollingUpdate,InstanceRefresh"`
+	// MaxUnavailable is how many nodes less than its desired capacity the pool may have meanwhile. Percentages are of the desired
+	// capacity that it has when the update begins, rounded down.
+	MaxUnavailable Amount `json:"maxUnavailable,omitempty" rule:"default=0"`
+	// MaxSurge is how many nodes more than its desired capacity the pool may have meanwhile, also beyond maxSize. Percentages are
+	// rounded up. It cannot be 0 when maxUnavailable is 0, and is 1 when both are rounded to 0.
+	MaxSurge Amount `json:"maxSurge,omitempty" rule:"default=1"`
+	// PauseTime is between a new node being ready and the next batch: at most 30m, or 6h with InstanceRefresh. Default: none.
+	PauseTime string `json:"pauseTime,omitempty" rule:"format=duration"`
+	// Order of the pools: those with a lower number are changed first, those with the same one at the same time. When one
+	// fails, those with higher numbers stay as they are.
+	Order int `json:"order,omitempty" rule:"min=0;max=1000"`
+}
+
+// Strategy is who replaces a pool's nodes.
+type Strategy string
+
+// The values of Strategy.
+const (
+	RollingUpdate   Strategy = "RollingUpdate"
+	InstanceRefresh Strategy = "InstanceRefresh"
+)
+
+// Readiness is what a new node must have beside being Ready.
+type Readiness struct {
+	// Labels that the node must have, with these values: those that something on the node sets when it is done.
+	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
+	// Conditions of the node that must be True, such as example.com/NetworkReady.
+	Conditions []string `json:"conditions,omitempty" rule:"format=condition;unique"`
 }
 
 // Drain says how pods leave a node before it goes. They are evicted as their disruption budgets allow.

@@ -314,6 +314,16 @@ func (d *document) key(path *field.Path, key *yaml.Node, seen map[string]int, su
 // scalar reads a string, number or truth value.
 func (d *document) scalar(path *field.Path, node *yaml.Node, out reflect.Value, rules Rules) {
 	isScalar := node.Kind == yaml.ScalarNode
+	if out.Type() == reflect.TypeFor[Amount]() {
+		// A number in quotes is none.
+		number := isScalar && node.Tag == "!!int"
+		if !number && !(isScalar && isString(node) && strings.HasSuffix(node.Value, "%")) || !amountPattern.MatchString(node.Value) {
+			d.wrongType(path, node, rules, amountMeans)
+			return
+		}
+		out.SetString(node.Value)
+		return
+	}
 	switch out.Kind() {
 	case reflect.String:
 		switch {

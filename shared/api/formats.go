@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -100,6 +101,10 @@ var formats = index(
 	Format{Name: "path", Pattern: `^/[^\x00-\x1f]+$`, MaxLength: 4095, Means: "an absolute path", check: cleanPath},
 	Format{Name: "mode", Pattern: `^[0-7]{3,4}$`, Means: `an octal mode, such as "0644"`},
 	Format{Name: "duration", Pattern: `^([0-9]{1,6}[hms]){1,3}$`, Means: `a duration, such as "90s" or "1h30m"`},
+	Format{Name: "time", Pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})$`,
+		Means: `a time of RFC 3339 in whole seconds, such as "2026-11-20T22:00:00Z"`, check: realTime},
+	// https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/#NodeStatus
+	Format{Name: "condition", Pattern: qualified, MaxLength: 316, Means: `a type of node conditions, such as "example.com/NetworkReady"`, check: goodWhenTrue},
 	Format{Name: "command", Pattern: `^[^\x00]*[^\x00\s][^\x00]*$`, Means: "a command of bash, without NUL characters"},
 	Format{Name: "addon-name", Pattern: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, MaxLength: 100, Means: `the name of an EKS add-on, such as "vpc-cni"`},
 	Format{Name: "addon-version", Pattern: `^v?[0-9][A-Za-z0-9.+-]*$`, MaxLength: 128, Means: `the version of an add-on, such as "v1.21.1-eksbuild.1"`},
@@ -145,7 +150,7 @@ func canonicalCIDR(value string) []string {
 }
 
 // droversRole matches the names that names.Role gives to the functions that have access entries of their own.
-var droversRole = regexp.MustCompile(`:role/drover-[a-z]+(-[a-z]+)+-[0-9]{1,2}-(prepare|join)$`)
+var droversRole = regexp.MustCompile(`:role/drover-[a-z]+(-[a-z]+)+-[0-9]{1,2}-(prepare|join|drain)$`)
 
 func notDroversOwn(arn string) []string {
 	if droversRole.MatchString(arn) {
@@ -198,6 +203,25 @@ func notSetByDrover(flag string) []string {
 		if name == set {
 			return []string{fmt.Sprintf("--%s is set by the node's own configuration", name)}
 		}
+	}
+	return nil
+}
+
+func realTime(value string) []string {
+	if t, err := time.Parse(time.RFC3339, value); err != nil || t.Year() < 2000 {
+		return []string{"must be a time that there is, after the year 2000"}
+	}
+	return nil
+}
+
+// goodWhenTrue refuses the conditions of which True is bad news: a node that waited for them would be a sick one.
+// https://kubernetes.io/docs/reference/node/node-status/#condition
+func goodWhenTrue(condition string) []string {
+	switch condition {
+	case "Ready":
+		return []string{"is waited for anyway"}
+	case "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable":
+		return []string{"is True when something is wrong with a node"}
 	}
 	return nil
 }

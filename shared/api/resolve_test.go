@@ -29,6 +29,7 @@ func TestResolveFillsInDefaults(t *testing.T) {
 			RootVolume: api.RootVolume{SizeGiB: 50, Type: "gp3", Encrypted: &yes},
 			Files:      []api.File{{Path: "/a", Mode: "0644", Content: "b"}},
 			Drain:      api.Drain{Timeout: "1h", OnTimeout: api.OnTimeoutWait, DeleteEmptyDirData: &yes, UnmanagedPods: api.UnmanagedEvict},
+			Update:     api.Update{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1"},
 		}},
 		Addons: []api.Addon{
 			{Name: "vpc-cni", Version: "v1.21.1-eksbuild.1", Configuration: map[string]any{"env": map[string]any{"WARM_IP_TARGET": "2"}}},

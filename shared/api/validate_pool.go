@@ -31,6 +31,8 @@ func validatePool(path *field.Path, p *Pool) (errs field.ErrorList) {
 	errs = append(errs, validateVolume(path.Child("rootVolume"), &p.RootVolume)...)
 	errs = append(errs, validateLabels(path.Child("labels"), p.Labels)...)
 	errs = append(errs, validateDrain(path.Child("drain"), &p.Drain)...)
+	errs = append(errs, validateUpdate(path.Child("update"), &p.Update)...)
+	errs = append(errs, validateReadiness(path.Child("readiness"), p)...)
 	return append(errs, validateFlags(path.Child("kubeletFlags"), p.KubeletFlags)...)
 }
 

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -104,13 +105,41 @@ func TestValidateFinds(t *testing.T) {
 		"gp2 with what it lacks":   {pool("rootVolume: {type: gp2, sizeGiB: 20000, iops: 3000, throughput: 125}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.sizeGiB: Invalid value: 20000: must be less than or equal to 16384 for gp2`, `demo.yaml:17: spec.pools[0].rootVolume.iops: Forbidden: the IOPS of gp2 follow from its size`, `demo.yaml:17: spec.pools[0].rootVolume.throughput: Forbidden: only for gp3`}},
 		"drains that end before they begin, or after the hook": {pool("drain: {timeout: 59s, podGracePeriod: 0s, loadBalancerWait: 61m}"), []string{
 			`demo.yaml:17: spec.pools[0].drain.timeout: Invalid value: "59s": must be between 1m and 47h`, `demo.yaml:17: spec.pools[0].drain.podGracePeriod: Invalid value: "0s": must be between 1s and 47h`, `demo.yaml:17: spec.pools[0].drain.loadBalancerWait: Invalid value: "61m": must be between 0s and 1h`}},
-		"drains longer than a hook": {pool("drain: {timeout: 48h}"), []string{`demo.yaml:17: spec.pools[0].drain.timeout: Invalid value: "48h": must be between 1m and 47h`}},
-		"what is no duration":       {pool("drain: {timeout: \"60\"}"), []string{`demo.yaml:17: spec.pools[0].drain.timeout: Invalid value: "60": must be a duration, such as "90s" or "1h30m"`}},
-		"gp3 beyond its size":       {pool("rootVolume: {iops: 25001, throughput: 2000}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.iops: Invalid value: 25001: must be between 3000 and 25000 for gp3 of 50 GiB`}},
-		"gp3 beyond its IOPS":       {pool("rootVolume: {throughput: 751}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.throughput: Invalid value: 751: must be less than or equal to 750 with 3000 IOPS: a quarter`}},
-		"gp3 with few IOPS":         {pool("rootVolume: {iops: 2999}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.iops: Invalid value: 2999: must be between 3000 and 25000 for gp3 of 50 GiB`}},
-		"io2 without IOPS":          {pool("rootVolume: {type: io2}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.iops: Required value: for io2`}},
-		"io1 beyond its size":       {pool("rootVolume: {type: io1, iops: 2501}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.iops: Invalid value: 2501: must be between 100 and 2500 for io1 of 50 GiB`}},
+		"drains longer than a hook":         {pool("drain: {timeout: 48h}"), []string{`demo.yaml:17: spec.pools[0].drain.timeout: Invalid value: "48h": must be between 1m and 47h`}},
+		"an update that replaces nothing":   {pool("update: {maxSurge: 0}"), []string{`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 0: cannot be 0 when maxUnavailable is 0: no node could be replaced`}},
+		"an update of nothing, in percents": {pool("update: {maxSurge: 0%, maxUnavailable: 0}"), []string{`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 0%: cannot be 0 when maxUnavailable is 0: no node could be replaced`}},
+		"amounts that are none": {pool("update: {maxSurge: \"2\", maxUnavailable: 101%}"), []string{
+			`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: "2": must be a number up to 9999 or a percentage up to 100%, such as 2 or "25%"`,
+			`demo.yaml:17: spec.pools[0].update.maxUnavailable: Invalid value: "101%": must be a number up to 9999 or a percentage up to 100%, such as 2 or "25%"`,
+		}},
+		"amounts that are none either": {pool("update: {maxSurge: 1.5, maxUnavailable: -1}"), []string{
+			`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 1.5: must be a number up to 9999 or a percentage up to 100%, such as 2 or "25%"`,
+			`demo.yaml:17: spec.pools[0].update.maxUnavailable: Invalid value: -1: must be a number up to 9999 or a percentage up to 100%, such as 2 or "25%"`,
+		}},
+		"an order that is none, a strategy misspelt": {pool("update: {order: -1, strategy: Rolling}"), []string{
+			`demo.yaml:17: spec.pools[0].update.order: Invalid value: -1: must be greater than or equal to 0`,
+			`demo.yaml:17: spec.pools[0].update.strategy: Unsupported value: "Rolling": supported values: "RollingUpdate", "InstanceRefresh"`,
+		}},
+		"a pause that CloudFormation does not wait for": {pool("update: {pauseTime: 31m}"), []string{`demo.yaml:17: spec.pools[0].update.pauseTime: Invalid value: "31m": must be at most 30m with the strategy RollingUpdate`}},
+		"a refresh that takes too much at once": {pool("update: {strategy: InstanceRefresh, maxSurge: 60%, maxUnavailable: 41%, pauseTime: 7h}"), []string{
+			`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 60%: maxSurge and maxUnavailable (41%) must not be more than 100% together with the strategy InstanceRefresh`,
+			`demo.yaml:17: spec.pools[0].update.pauseTime: Invalid value: "7h": must be at most 6h with the strategy InstanceRefresh`,
+		}},
+		"times that there are not": {pool("rollAt: 2026-02-30T00:00:00Z"), []string{`demo.yaml:17: spec.pools[0].rollAt: Invalid value: "2026-02-30T00:00:00Z": must be a time that there is, after the year 2000`}},
+		"a date is no time":        {pool("rollAt: 2026-02-28"), []string{`demo.yaml:17: spec.pools[0].rollAt: Invalid value: "2026-02-28": must be a time of RFC 3339 in whole seconds, such as "2026-11-20T22:00:00Z"`}},
+		"a readiness of sick nodes": {pool("readiness: {conditions: [DiskPressure, Ready, a b]}"), []string{
+			`demo.yaml:17: spec.pools[0].readiness.conditions[0]: Invalid value: "DiskPressure": is True when something is wrong with a node`,
+			`demo.yaml:17: spec.pools[0].readiness.conditions[1]: Invalid value: "Ready": is waited for anyway`,
+			`demo.yaml:17: spec.pools[0].readiness.conditions[2]: Invalid value: "a b": must be a type of node conditions, such as "example.com/NetworkReady"`,
+		}},
+		"a readiness that never comes": {pool("labels: {a: b}", "readiness: {labels: {a: c}}"), []string{`demo.yaml:18: spec.pools[0].readiness.labels[a]: Invalid value: "c": no node would ever be ready: the pool's labels say "b"`}},
+		"a readiness that is too long": {pool("readiness: {conditions: [" + manyConditions(60) + "]}"), []string{`demo.yaml:17: spec.pools[0].readiness: Too long: may not be more than 700 bytes`}},
+		"what is no duration":          {pool("drain: {timeout: \"60\"}"), []string{`demo.yaml:17: spec.pools[0].drain.timeout: Invalid value: "60": must be a duration, such as "90s" or "1h30m"`}},
+		"gp3 beyond its size":          {pool("rootVolume: {iops: 25001, throughput: 2000}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.iops: Invalid value: 25001: must be between 3000 and 25000 for gp3 of 50 GiB`}},
+		"gp3 beyond its IOPS":          {pool("rootVolume: {throughput: 751}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.throughput: Invalid value: 751: must be less than or equal to 750 with 3000 IOPS: a quarter`}},
+		"gp3 with few IOPS":            {pool("rootVolume: {iops: 2999}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.iops: Invalid value: 2999: must be between 3000 and 25000 for gp3 of 50 GiB`}},
+		"io2 without IOPS":             {pool("rootVolume: {type: io2}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.iops: Required value: for io2`}},
+		"io1 beyond its size":          {pool("rootVolume: {type: io1, iops: 2501}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.iops: Invalid value: 2501: must be between 100 and 2500 for io1 of 50 GiB`}},
 		"labels a kubelet may not set": {pool("labels: {node-role.kubernetes.io/worker: '', topology.kubernetes.io/zone: a, node-restriction.kubernetes.io/x: a, k8s.io/a: b, drover.run/pool: a, node.kubernetes.io/ok: a, kubelet.kubernetes.io/ok: a, team: a}"), []string{
 			`demo.yaml:17: spec.pools[0].labels[node-role.kubernetes.io/worker]: Forbidden: a kubelet may set labels of kubernetes.io and k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/`,
 			`demo.yaml:17: spec.pools[0].labels[topology.kubernetes.io/zone]: Forbidden: the kubelet sets it`,
@@ -176,6 +205,14 @@ func TestValidateFinds(t *testing.T) {
 	}
 }
 
+func manyConditions(n int) string {
+	var conditions []string
+	for i := range n {
+		conditions = append(conditions, fmt.Sprintf("example.com/%d", i))
+	}
+	return strings.Join(conditions, ", ")
+}
+
 func manyTags(n int) string {
 	var tags []string
 	for i := range n {
@@ -201,6 +238,10 @@ func TestValidateAllows(t *testing.T) {
 		"names of uncertain kinds":     append(pool("architecture: arm64"), "[m7i.large]", "[p6e-gb200.36xlarge]"),
 		"volumes at their limits":      pool("rootVolume: {type: io2, sizeGiB: 65536, iops: 256000}"),
 		"a drain at its limits":        pool("drain: {timeout: 47h, onTimeout: Continue, podGracePeriod: 1s, unmanagedPods: Wait, deleteEmptyDirData: false, loadBalancerWait: 0s}"),
+		"updates at their limits":      pool("update: {strategy: InstanceRefresh, maxSurge: 50%, maxUnavailable: 50%, pauseTime: 6h, order: 1000}"),
+		"updates in numbers":           pool("update: {maxSurge: 0, maxUnavailable: 100%, pauseTime: 30m}"),
+		"times in quotes and in zones": pool(`rollAt: "2026-11-20T22:00:00+01:00"`),
+		"a readiness":                  pool("labels: {a: b}", "readiness: {labels: {a: b, c: ''}, conditions: [example.com/NetworkReady, Warm]}"),
 		"the shortest drain":           pool("drain: {timeout: 1m, onTimeout: Force}"),
 		"gp3 at its limits":            pool("rootVolume: {sizeGiB: 160, iops: 80000, throughput: 2000}"),
 		"labels and taints":            pool("labels: {example.com/team: a_b.c, empty: ''}", "taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoExecute}]"),

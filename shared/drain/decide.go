@@ -47,14 +47,6 @@ type Request struct {
 	Budget Key
 }
 
-// Blocked is a pod that cannot go now.
-type Blocked struct {
-	Pod string `json:"pod"`
-	Why string `json:"why"`
-	// Budgets that are in the way.
-	Budgets []string `json:"budgets,omitempty"`
-}
-
 // Decision says what to do now.
 type Decision struct {
 	// Send these, now, at once.

@@ -10,6 +10,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drover-run/drover/events"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -408,13 +410,13 @@ func TestReports(t *testing.T) {
 	for i := range 70 {
 		many = append(many, pod(fmt.Sprintf("p%02d", i)))
 	}
-	r.Describe(Decide(now, Task{Policy: patient, Started: now}, view(many, budget("web", 0)), 9))
+	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(many, budget("web", 0)), 9))
 	require.Equal(t, 70, r.Left)
-	require.Len(t, r.Pods, MaxNamed)
-	require.Len(t, r.Blocked, MaxNamed)
+	require.Len(t, r.Pods, events.MaxNamed)
+	require.Len(t, r.Blocked, events.MaxNamed)
 	require.Contains(t, r.Summary(), "70 pods are left, 0 of them terminating; blocked: shop/p00: its disruption budget allows no disruption now (shop/web); ")
 	require.Less(t, len(r.Summary()), 1000)
-	r.Describe(Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
+	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
 	require.Equal(t, "no pods are left", r.Summary())
 	require.Nil(t, r.EstimateSeconds)
 	r.Volumes = 2

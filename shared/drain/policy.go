@@ -2,51 +2,32 @@
 // long it may take. It is pure: what it is told of pods, budgets and the time is all that it knows.
 package drain
 
-import "time"
+import (
+	"time"
 
-// Policy is what a pool says about its nodes' drains. Its JSON travels in the pool's terminate hook; times are seconds.
-type Policy struct {
-	// Timeout is counted from the start of the drain; what happens then is OnTimeout. 0 is never.
-	Timeout   Seconds   `json:"timeout"`
-	OnTimeout OnTimeout `json:"onTimeout"`
-	// PodGracePeriod caps the time that pods get to end; 0 is no cap.
-	PodGracePeriod Seconds `json:"podGracePeriod,omitempty"`
-	// DeleteEmptyDirData allows pods to be evicted that have data on the node itself.
-	DeleteEmptyDirData bool `json:"deleteEmptyDirData"`
-	// UnmanagedPods are those that nothing starts again elsewhere.
-	UnmanagedPods Unmanaged `json:"unmanagedPods"`
-	// LoadBalancerWait is between the node's exclusion from load balancers and the first eviction.
-	LoadBalancerWait Seconds `json:"loadBalancerWait,omitempty"`
-}
-
-// Seconds is a duration in whole seconds.
-type Seconds int64
-
-// Duration is the same as Go's standard library has it.
-func (s Seconds) Duration() time.Duration { return time.Duration(s) * time.Second }
-
-// OnTimeout says what happens to pods that are still there when the time is over.
-type OnTimeout string
-
-// The values of OnTimeout.
-const (
-	// Wait goes on as before.
-	Wait OnTimeout = "Wait"
-	// Force deletes the pods, against their budgets, each with its grace period.
-	Force OnTimeout = "Force"
-	// Continue leaves them to end with the node.
-	Continue OnTimeout = "Continue"
+	"github.com/drover-run/drover/events"
 )
 
-// Unmanaged says what happens to pods without a controller.
-type Unmanaged string
+// What a drain is asked for and tells is payload, and so among the events.
+type (
+	Policy  = events.DrainPolicy
+	Report  = events.DrainReport
+	Outcome = events.DrainOutcome
+	Blocked = events.BlockedPod
+)
 
-// The values of Unmanaged.
+// The values of a policy, and the outcomes.
 const (
-	// EvictUnmanaged evicts them like others: nothing starts them again.
-	EvictUnmanaged Unmanaged = "Evict"
-	// WaitForUnmanaged waits until they end by themselves.
-	WaitForUnmanaged Unmanaged = "Wait"
+	Wait             = events.Wait
+	Force            = events.Force
+	Continue         = events.Continue
+	EvictUnmanaged   = events.EvictUnmanaged
+	WaitForUnmanaged = events.WaitForUnmanaged
+
+	Done      = events.DrainDone
+	Remaining = events.DrainRemaining
+	Gone      = events.DrainGone
+	TimedOut  = events.DrainTimedOut
 )
 
 // Task is one drain of one node.

@@ -1,59 +1,17 @@
 package drain
 
-// What a drain, or a part of one, has to tell.
+// What a decision comes to, as a report tells it.
 
 import (
-	"fmt"
-	"strings"
 	"time"
+
+	"github.com/drover-run/drover/events"
 )
-
-// Outcome of a drain.
-type Outcome string
-
-// The outcomes.
-const (
-	// Done: nothing is left that the node must wait for.
-	Done Outcome = "Done"
-	// Remaining: something is; go on.
-	Remaining Outcome = "Remaining"
-	// Gone: there is no such node.
-	Gone Outcome = "Gone"
-	// TimedOut: the time is over, and the policy says that the node goes with what is left.
-	TimedOut Outcome = "TimedOut"
-)
-
-// Report says how far a drain is.
-type Report struct {
-	Outcome Outcome `json:"outcome"`
-	// Message for people.
-	Message string `json:"message,omitempty"`
-	// Left is how many pods must still go; Terminating of them are on their way.
-	Left        int `json:"left"`
-	Terminating int `json:"terminating,omitempty"`
-	// Pods that are left, Blocked ones with their reasons, Stuck ones that are waited for no more, and those that were
-	// Forced: deleted against their budgets. At most MaxNamed of each.
-	Pods    []string  `json:"pods,omitempty"`
-	Blocked []Blocked `json:"blocked,omitempty"`
-	Stuck   []string  `json:"stuck,omitempty"`
-	Forced  []string  `json:"forced,omitempty"`
-	// Volumes that are still attached.
-	Volumes int `json:"volumes,omitempty"`
-	// EstimateSeconds of the time left; absent when there is none.
-	EstimateSeconds *int64 `json:"estimateSeconds,omitempty"`
-	// Evicted is how many evictions were accepted, Requests how many requests were sent for them.
-	Evicted  int `json:"evicted,omitempty"`
-	Requests int `json:"requests,omitempty"`
-}
-
-// MaxNamed bounds the lists of a report: payloads of state machines are limited to 256 KiB.
-// https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
-const MaxNamed = 50
 
 // Describe fills a report with what a decision says.
-func (r *Report) Describe(d Decision) {
+func Describe(r *Report, d Decision) {
 	r.Left, r.Terminating = len(d.Left), len(d.Terminating)
-	r.Pods, r.Stuck, r.Blocked = Names(d.Left), Names(d.Stuck), d.Blocked[:min(len(d.Blocked), MaxNamed)]
+	r.Pods, r.Stuck, r.Blocked = Names(d.Left), Names(d.Stuck), d.Blocked[:min(len(d.Blocked), events.MaxNamed)]
 	r.EstimateSeconds = nil
 	if d.Estimate >= 0 && len(d.Left) > 0 {
 		estimate := int64(d.Estimate / time.Second)
@@ -64,41 +22,8 @@ func (r *Report) Describe(d Decision) {
 // Names of pods, as many as a report holds.
 func Names(pods []Pod) []string {
 	var out []string
-	for _, p := range pods[:min(len(pods), MaxNamed)] {
+	for _, p := range pods[:min(len(pods), events.MaxNamed)] {
 		out = append(out, p.ID())
 	}
 	return out
-}
-
-// Summary is one sentence about what is left, for the node and for the status.
-func (r *Report) Summary() string {
-	if r.Left == 0 {
-		switch {
-		case r.Volumes > 0:
-			return fmt.Sprintf("%d volumes are still attached", r.Volumes)
-		case r.Message != "":
-			return r.Message
-		}
-		return "no pods are left"
-	}
-	text := fmt.Sprintf("%d pods are left, %d of them terminating", r.Left, r.Terminating)
-	var blocked []string
-	for i, b := range r.Blocked {
-		if i == 5 {
-			blocked = append(blocked, "…")
-			break
-		}
-		why := b.Why
-		if len(b.Budgets) > 0 {
-			why += " (" + strings.Join(b.Budgets, ", ") + ")"
-		}
-		blocked = append(blocked, b.Pod+": "+why)
-	}
-	if blocked != nil {
-		text += "; blocked: " + strings.Join(blocked, "; ")
-	}
-	if r.Message != "" {
-		text += "; " + r.Message
-	}
-	return text
 }

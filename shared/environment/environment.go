@@ -18,8 +18,11 @@ const (
 	Account            = "DROVER_ACCOUNT"
 	Partition          = "DROVER_PARTITION"
 	ConvergeARN        = "DROVER_CONVERGE_ARN"
+	JoinARN            = "DROVER_JOIN_ARN"
+	DrainARN           = "DROVER_DRAIN_ARN"
 	TopicARN           = "DROVER_TOPIC_ARN"
 	CloudFormationRole = "DROVER_CLOUDFORMATION_ROLE_ARN"
+	LeftoversRole      = "DROVER_LEFTOVERS_ROLE_ARN"
 )
 
 // Must returns a variable's value. A function without it cannot work: it ends before it takes its first event.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
@@ -29,11 +30,20 @@ func New(client *sfn.Client, converge string) *Executions { return &Executions{c
 // the same execution, whether it still runs or is over, and starts nothing.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 func (e *Executions) Converge(ctx context.Context, cluster, specVersion, after string) error {
+	return e.start(ctx, cluster, names.ConvergeExecution(cluster, specVersion, after))
+}
+
+// ConvergeDue starts converging a cluster because a time has come, once for each time.
+func (e *Executions) ConvergeDue(ctx context.Context, cluster string, at time.Time) error {
+	return e.start(ctx, cluster, names.DueExecution(cluster, at))
+}
+
+func (e *Executions) start(ctx context.Context, cluster, name string) error {
 	input, err := json.Marshal(events.Converge{Cluster: cluster})
 	if err != nil {
 		return err
 	}
-	name, text := names.ConvergeExecution(cluster, specVersion, after), string(input)
+	text := string(input)
 	_, err = e.client.StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &e.converge, Name: &name, Input: &text})
 	var exists *types.ExecutionAlreadyExists
 	if err != nil && !errors.As(err, &exists) {
@@ -52,6 +62,15 @@ func (e *Executions) Running(ctx context.Context, execution string) (bool, error
 		return false, fmt.Errorf("describing execution %s: %w", execution, err)
 	}
 	return out.Status == types.ExecutionStatusRunning || out.Status == types.ExecutionStatusPendingRedrive, nil
+}
+
+// Stop ends an execution that will not end by itself. One that is over is no error.
+func (e *Executions) Stop(ctx context.Context, execution, cause string) error {
+	_, err := e.client.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: &execution, Cause: &cause})
+	if code := fault.Code(err); err == nil || code == "ExecutionDoesNotExist" {
+		return nil
+	}
+	return fmt.Errorf("stopping execution %s: %w", execution, err)
 }
 
 // Succeed resumes a step that waits, with its output. A step that no longer waits is no error: it was resumed by an

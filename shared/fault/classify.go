@@ -13,7 +13,7 @@ var throttles = []string{
 	"Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
 	"TooManyRequestsException", "RequestLimitExceeded", "BandwidthLimitExceeded", "LimitExceededException",
 	"ProvisionedThroughputExceededException", "TransactionInProgressException", "SlowDown", "PriorRequestNotComplete",
-	"EC2ThrottledException",
+	"EC2ThrottledException", "Throttled", // the last is SNS's
 }
 
 // passing are the codes of failures that a later try may not meet.

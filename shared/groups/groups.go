@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
@@ -49,9 +48,11 @@ func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Res
 // Lifecycle states of instances.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 const (
-	PendingWait    = "Pending:Wait"
-	PendingProceed = "Pending:Proceed"
-	InService      = "InService"
+	PendingWait     = "Pending:Wait"
+	PendingProceed  = "Pending:Proceed"
+	InService       = "InService"
+	Terminating     = "Terminating"
+	TerminatingWait = "Terminating:Wait"
 )
 
 // State is the lifecycle state of an instance, "" when it is in no group.
@@ -64,23 +65,6 @@ func (g *Groups) State(ctx context.Context, instance string) (string, error) {
 		return aws.ToString(i.LifecycleState), nil
 	}
 	return "", nil
-}
-
-// Leaving lists the instances of a group that wait at the terminate hook, or are about to: they are being drained.
-func (g *Groups) Leaving(ctx context.Context, group string) ([]string, error) {
-	out, err := g.client.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{group}})
-	if err != nil {
-		return nil, fmt.Errorf("describing group %s: %w", group, err)
-	}
-	var leaving []string
-	for _, g := range out.AutoScalingGroups {
-		for _, i := range g.Instances {
-			if i.LifecycleState == types.LifecycleStateTerminating || i.LifecycleState == types.LifecycleStateTerminatingWait {
-				leaving = append(leaving, aws.ToString(i.InstanceId))
-			}
-		}
-	}
-	return leaving, nil
 }
 
 // inactive says that nothing waits at a hook, or that its group is gone. Auto Scaling has no codes of its own for either.
@@ -118,8 +102,11 @@ func (g *Groups) GroupOf(ctx context.Context, instance string) (string, error) {
 	return "", nil
 }
 
-// TerminateHook is the hook that pools' instances wait at before they end: see the pool's template.
-const TerminateHook = "terminate"
+// The hooks that pools' instances wait at: see the pool's template.
+const (
+	LaunchHook    = "launch"
+	TerminateHook = "terminate"
+)
 
 // Pool reads what a group's terminate hook says of its pool, as deployed. It is empty when there is no such hook or group.
 func (g *Groups) Pool(ctx context.Context, group string) (events.Pool, error) {

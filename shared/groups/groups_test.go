@@ -27,7 +27,8 @@ func TestHooks(t *testing.T) {
 	var hook events.Lifecycle
 	require.NoError(t, json.Unmarshal(a.Events.Held()[0].Detail, &hook))
 	require.Equal(t, "drover-demo-pool-a", hook.AutoScalingGroupName)
-	g, ctx := groups.New(autoscalingapi.NewFromConfig(a.Config())), t.Context()
+	client, ctx := autoscalingapi.NewFromConfig(a.Config()), t.Context()
+	g := groups.New(client)
 
 	state := func(instance string) string {
 		t.Helper()
@@ -51,6 +52,26 @@ func TestHooks(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, pool)
 
+	described, found, err := g.Describe(ctx, hook.AutoScalingGroupName)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Len(t, described.Instances, 1)
+	require.NotEmpty(t, described.Instances[0].Zone)
+	described.Instances[0].Zone = ""
+	require.Equal(t, groups.Group{
+		Name: hook.AutoScalingGroupName, Min: 1, Max: 3, Desired: 1,
+		Instances:       []groups.Instance{{ID: hook.EC2InstanceID, State: groups.PendingWait, TemplateVersion: "1"}},
+		TemplateVersion: "1",
+	}, described)
+	_, err = client.SuspendProcesses(ctx, &autoscalingapi.SuspendProcessesInput{AutoScalingGroupName: &hook.AutoScalingGroupName, ScalingProcesses: []string{"AZRebalance"}})
+	require.NoError(t, err)
+	described, _, err = g.Describe(ctx, hook.AutoScalingGroupName)
+	require.NoError(t, err)
+	require.Equal(t, []string{"AZRebalance"}, described.Suspended)
+	_, found, err = g.Describe(ctx, "no-such-group")
+	require.NoError(t, err)
+	require.False(t, found)
+
 	waited, err := g.Heartbeat(ctx, hook)
 	require.NoError(t, err)
 	require.True(t, waited)
@@ -59,10 +80,15 @@ func TestHooks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, waited, "attempt %d", attempt)
 	}
-	require.NotEqual(t, groups.PendingWait, state(hook.EC2InstanceID))
-	leaving, err := g.Leaving(ctx, hook.AutoScalingGroupName)
+	a.Until("it waits no more", func() bool { return state(hook.EC2InstanceID) != groups.PendingWait })
+	require.Empty(t, described.Leaving())
+	require.Equal(t, []string{"i-2", "i-3"}, groups.Group{Instances: []groups.Instance{
+		{ID: "i-1", State: groups.InService}, {ID: "i-2", State: groups.Terminating}, {ID: "i-3", State: groups.TerminatingWait}, {ID: "i-4", State: groups.PendingWait},
+	}}.Leaving())
+	all, err := g.All(ctx)
 	require.NoError(t, err)
-	require.Empty(t, leaving)
+	require.Len(t, all, 1)
+	require.Equal(t, hook.AutoScalingGroupName, all[0].Name)
 	waited, err = g.Heartbeat(ctx, hook)
 	require.NoError(t, err)
 	require.False(t, waited)

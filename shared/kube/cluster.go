@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,11 +27,13 @@ var ErrNoCluster = errors.New("the EKS cluster is not there")
 type Clusters struct {
 	eks     *eks.Client
 	presign *sts.PresignClient
+	// Reach, when set, is how the API server at an endpoint is reached, in place of the network and its authority.
+	Reach func(endpoint string) http.RoundTripper
 }
 
 // NewClusters returns the clusters of an account.
 func NewClusters(client *eks.Client, identity *sts.Client) *Clusters {
-	return &Clusters{client, sts.NewPresignClient(identity)}
+	return &Clusters{eks: client, presign: sts.NewPresignClient(identity)}
 }
 
 // Cluster is one cluster's API.
@@ -57,21 +60,32 @@ func (c *Clusters) Open(ctx context.Context, cluster string) (*Cluster, error) {
 	if out.Cluster.Status == types.ClusterStatusCreating || out.Cluster.Endpoint == nil {
 		return nil, fmt.Errorf("EKS cluster %s is %s: %w", name, out.Cluster.Status, ErrNoCluster)
 	}
-	ca, err := base64.StdEncoding.DecodeString(aws.ToString(out.Cluster.CertificateAuthority.Data))
-	if err != nil {
-		return nil, fmt.Errorf("reading the certificate authority of EKS cluster %s: %w", name, err)
-	}
-	token, err := Token(ctx, c.presign, name)
+	opened, err := c.connect(ctx, name, *out.Cluster.Endpoint, aws.ToString(out.Cluster.CertificateAuthority.Data))
 	if err != nil {
 		return nil, err
 	}
-	opened, err := Connect(&rest.Config{
-		Host: *out.Cluster.Endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to EKS cluster %s: %w", name, err)
-	}
 	opened.Version = aws.ToString(out.Cluster.Version)
+	return opened, nil
+}
+
+// connect signs in; authority is base64.
+func (c *Clusters) connect(ctx context.Context, eksCluster, endpoint, authority string) (*Cluster, error) {
+	ca, err := base64.StdEncoding.DecodeString(authority)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate authority of EKS cluster %s: %w", eksCluster, err)
+	}
+	token, err := Token(ctx, c.presign, eksCluster)
+	if err != nil {
+		return nil, err
+	}
+	config := &rest.Config{Host: endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	if c.Reach != nil {
+		config.Transport, config.TLSClientConfig = c.Reach(config.Host), rest.TLSClientConfig{}
+	}
+	opened, err := Connect(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to EKS cluster %s: %w", eksCluster, err)
+	}
 	return opened, nil
 }
 

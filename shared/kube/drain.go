@@ -112,7 +112,7 @@ func (d *drainer) run(ctx context.Context) {
 			room = 0
 		}
 		decision := drain.Decide(now, d.task, d.view, room)
-		d.report.Describe(decision)
+		drain.Describe(&d.report, decision)
 		if now.Sub(d.heard) > time.Minute {
 			d.report.Message = ""
 		}

@@ -1,12 +1,13 @@
 package kube
 
 // What a drain writes to the node itself: one patch that cordons it, takes it out of load balancers and holds off the
-// cluster autoscaler; and one that gives back what a drained node that stays should not keep.
+// cluster autoscaler; and one that gives back what a node that stays should not keep. What others did to it stays theirs.
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,12 +24,19 @@ const (
 	// autoscalerHold keeps the cluster autoscaler from choosing the node while it is drained.
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#how-can-i-prevent-cluster-autoscaler-from-scaling-down-a-particular-node
 	autoscalerHold = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// annotationSince says since when the node is drained, annotationHolds that the hold above is drover's own.
+	// annotationSince says since when the node is drained, annotationHolds which of the three are drover's own doing.
 	annotationSince = "drover.run/draining-since"
-	annotationHolds = "drover.run/holds-autoscaler"
+	annotationHolds = "drover.run/drain-holds"
 	// annotationEmpty says since when no pods are left, annotationWaits what the drain waits for.
 	annotationEmpty = "drover.run/pods-gone-since"
 	annotationWaits = "drover.run/drain-waits-for"
+)
+
+// What a drain does to its node, in annotationHolds.
+const (
+	cordoned   = "cordon"
+	excluded   = "load-balancers"
+	autoscaler = "autoscaler"
 )
 
 // held is a node that is cordoned.
@@ -50,28 +58,42 @@ func (c *Cluster) hold(ctx context.Context, name string) (held, error) {
 			return err
 		}
 		h = held{uid: node.UID, waits: node.Annotations[annotationWaits]}
-		_, excluded := node.Labels[corev1.LabelNodeExcludeBalancers]
+		_, isExcluded := node.Labels[corev1.LabelNodeExcludeBalancers]
+		_, isHeld := node.Annotations[autoscalerHold]
 		since, err := time.Parse(time.RFC3339, node.Annotations[annotationSince])
-		_, holds := node.Annotations[autoscalerHold]
-		if node.Spec.Unschedulable && excluded && err == nil && holds {
+		if node.Spec.Unschedulable && isExcluded && isHeld && err == nil {
 			h.since = since
 			return nil
 		}
 		h.since = time.Now()
-		annotations := map[string]any{annotationSince: h.since.UTC().Format(time.RFC3339), annotationEmpty: nil}
-		if !holds {
-			annotations[autoscalerHold], annotations[annotationHolds] = "true", "true"
+		ours := holds(&node)
+		for what, is := range map[string]bool{cordoned: node.Spec.Unschedulable, excluded: isExcluded, autoscaler: isHeld} {
+			if !is && !slices.Contains(ours, what) {
+				ours = append(ours, what)
+			}
 		}
+		slices.Sort(ours)
 		return c.patch(ctx, name, node.UID, map[string]any{
-			"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"}},
-			"spec":     map[string]any{"unschedulable": true},
+			"metadata": map[string]any{
+				"annotations": map[string]any{
+					annotationSince: h.since.UTC().Format(time.RFC3339), annotationEmpty: nil, annotationHolds: strings.Join(ours, ","), autoscalerHold: "true",
+				},
+				"labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"},
+			},
+			"spec": map[string]any{"unschedulable": true},
 		})
 	})
 	return h, err
 }
 
-// Release gives back what only a node that is being drained needs. The node stays cordoned, and may be scaled in.
-func (c *Cluster) Release(ctx context.Context, name string) error {
+// holds lists what a drain did to a node.
+func holds(node *corev1.Node) []string {
+	return strings.FieldsFunc(node.Annotations[annotationHolds], func(r rune) bool { return r == ',' })
+}
+
+// Release gives a node back that stays. One that was drained stays cordoned and out of load balancers, as whoever wanted it empty
+// wants it, and may be scaled in; one whose drain was given up is as it was before.
+func (c *Cluster) Release(ctx context.Context, name string, drained bool) error {
 	return c.patiently(ctx, func(ctx context.Context) error {
 		var node corev1.Node
 		if err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
@@ -83,13 +105,21 @@ func (c *Cluster) Release(ctx context.Context, name string) error {
 				annotations[key] = nil
 			}
 		}
-		if _, ours := node.Annotations[annotationHolds]; ours {
-			annotations[autoscalerHold] = nil
-		}
 		if len(annotations) == 0 {
 			return nil
 		}
-		return c.patch(ctx, name, node.UID, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+		ours, labels, patch := holds(&node), map[string]any{}, map[string]any{}
+		if slices.Contains(ours, autoscaler) {
+			annotations[autoscalerHold] = nil
+		}
+		if !drained && slices.Contains(ours, excluded) {
+			labels[corev1.LabelNodeExcludeBalancers] = nil
+		}
+		if !drained && slices.Contains(ours, cordoned) {
+			patch["spec"] = map[string]any{"unschedulable": nil}
+		}
+		patch["metadata"] = map[string]any{"annotations": annotations, "labels": labels}
+		return c.patch(ctx, name, node.UID, patch)
 	})
 }
 

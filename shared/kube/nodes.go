@@ -28,11 +28,15 @@ type Node struct {
 	Message string
 	// KubeletVersion such as v1.36.3-eks-abc.
 	KubeletVersion string
+	Labels         map[string]string
+	// True are the types of the conditions that are.
+	True []string
 }
 
-// WaitNode watches until the node of an instance is Ready or ctx ends, and returns what it saw last; nil when no such
-// node has registered. It lists again when the server closes the watch.
-func (c *Cluster) WaitNode(ctx context.Context, pool, instance string) (*Node, error) {
+// WaitNode watches until the node of an instance is what is waited for or ctx ends, and returns what it saw last; nil when no
+// such node has registered. It lists again when the server closes the watch. An API that does not answer, or refuses, is
+// *fault.ClusterUnreachable.
+func (c *Cluster) WaitNode(ctx context.Context, pool, instance string, done func(*Node) bool) (*Node, error) {
 	var last *Node
 	for ctx.Err() == nil {
 		list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + pool})
@@ -40,7 +44,7 @@ func (c *Cluster) WaitNode(ctx context.Context, pool, instance string) (*Node, e
 			return last, c.unless(ctx, fmt.Errorf("listing the nodes of pool %s: %w", pool, err))
 		}
 		for i := range list.Items {
-			if last = found(last, &list.Items[i], instance); last != nil && last.Ready {
+			if last = found(last, &list.Items[i], instance); last != nil && done(last) {
 				return last, nil
 			}
 		}
@@ -55,7 +59,7 @@ func (c *Cluster) WaitNode(ctx context.Context, pool, instance string) (*Node, e
 			if !ok {
 				continue
 			}
-			if last = found(last, object, instance); last != nil && last.Ready {
+			if last = found(last, object, instance); last != nil && done(last) {
 				watch.Stop()
 				return last, nil
 			}
@@ -79,8 +83,11 @@ func found(last *Node, object *unstructured.Unstructured, instance string) *Node
 		!strings.HasSuffix(node.Spec.ProviderID, "/"+instance) { // aws:///<zone>/<instance id>
 		return last
 	}
-	n := &Node{Name: node.Name, KubeletVersion: node.Status.NodeInfo.KubeletVersion}
+	n := &Node{Name: node.Name, KubeletVersion: node.Status.NodeInfo.KubeletVersion, Labels: node.Labels}
 	for _, condition := range node.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue {
+			n.True = append(n.True, string(condition.Type))
+		}
 		if condition.Type == corev1.NodeReady {
 			n.Ready, n.Message = condition.Status == corev1.ConditionTrue, condition.Message
 		}

@@ -22,12 +22,16 @@ var (
 const (
 	JoinGroup  = "drover:join"
 	DrainGroup = "drover:drain"
+	SweepGroup = "drover:sweep"
 )
 
 // grants are the rules of each group.
 var grants = map[string][]any{
 	JoinGroup: {
 		rule("", "nodes", "get", "list", "watch"),
+	},
+	SweepGroup: {
+		rule("", "nodes", "get", "list"),
 	},
 	DrainGroup: {
 		rule("", "nodes", "get", "list", "patch"),

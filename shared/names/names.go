@@ -7,7 +7,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 )
+
+// Bus is the event bus that drover's own events go to.
+const Bus = "drover"
 
 // Prefix starts the name of everything drover makes in an account, so that policies can be scoped to it.
 const Prefix = "drover-"
@@ -32,6 +36,15 @@ const (
 	TagChecksum    = "drover:checksum"
 	// TagRelease pins a cluster to a release by content: <release name>@<sha256>.
 	TagRelease = "drover:release"
+	// TagRollAt is when the nodes of a pool were last replaced on demand, in RFC 3339 and UTC. It is on the pool's stack and
+	// instances.
+	TagRollAt = "drover:roll-at"
+	// TagTemplate is the key of the template that a pool's stack was made of, in the state bucket: its parameters can be changed
+	// without anything else.
+	TagTemplate = "drover:template"
+	// TagPace is only there to make a difference, where nothing but parameters change that no resource has: CloudFormation would
+	// find nothing to do.
+	TagPace = "drover:pace"
 	// TagSettled is only there to make a difference, where a stack that was rolled back has no other.
 	TagSettled = "drover:settled"
 )
@@ -56,6 +69,24 @@ func IsStack(name string) bool {
 	}
 	pool, ok := strings.CutPrefix(name, PoolPrefix)
 	return ok && pool != ""
+}
+
+// SplitStack tells the cluster and the stack of a CloudFormation stack name. No two clusters can ask for the same name: see
+// docs/adr/0003.
+func SplitStack(stackName string) (cluster, stack string, ok bool) {
+	rest, ours := strings.CutPrefix(stackName, Prefix)
+	if !ours {
+		return "", "", false
+	}
+	if cluster, pool, ok := strings.Cut(rest, "-"+PoolPrefix); ok {
+		return cluster, PoolPrefix + pool, cluster != "" && pool != ""
+	}
+	for _, stack := range []string{Network, ControlPlane, Addons, NodeAddons} {
+		if cluster, ok := strings.CutSuffix(rest, "-"+stack); ok {
+			return cluster, stack, cluster != ""
+		}
+	}
+	return "", "", false
 }
 
 // Group is the Auto Scaling group of a pool.
@@ -129,6 +160,24 @@ const Waiters = "waiters/"
 // Waiter is the key of the execution waiting for a stack: a stack changes once at a time, so its name is enough.
 func Waiter(stackName string) string { return Waiters + stackName + ".json" }
 
+// Rolls is the key of when pools of a cluster are to be rolled because somebody said so.
+func Rolls(cluster string) string { return "rolls/" + cluster + ".json" }
+
+// Dues is where clusters are listed that something is to be done for later, by time.
+const Dues = "due/"
+
+// Due is the key of something to do for a cluster at a time: in the order of times.
+func Due(at time.Time, cluster string) string {
+	return Dues + at.UTC().Format(time.RFC3339) + "/" + cluster
+}
+
+// ParseDue reads a key that Due made.
+func ParseDue(key string) (at time.Time, cluster string, ok bool) {
+	text, cluster, ok := strings.Cut(strings.TrimPrefix(key, Dues), "/")
+	at, err := time.Parse(time.RFC3339, text)
+	return at, cluster, ok && err == nil && cluster != "" && Due(at, cluster) == key
+}
+
 // SHA256 is the content address in hex.
 func SHA256(body []byte) string {
 	sum := sha256.Sum256(body)
@@ -141,6 +190,11 @@ func ConvergeExecution(cluster, specVersion, after string) string {
 	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion + "\x00" + after))[:16])
 }
 
+// DueExecution names the execution that does what is due for a cluster at a time: as above, twice is once.
+func DueExecution(cluster string, at time.Time) string {
+	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(Due(at, cluster)))[:16])
+}
+
 // Function is the name of one of drover's Lambda functions.
 func Function(step string) string { return Prefix + step }
 
@@ -150,6 +204,18 @@ func Role(region, step string) string { return Prefix + region + "-" + step }
 // RoleARN is the role's ARN.
 func RoleARN(partition, account, region, step string) string {
 	return fmt.Sprintf("arn:%s:iam::%s:role/%s", partition, account, Role(region, step))
+}
+
+// ClusterRoles is the path of the roles and instance profiles that stacks of clusters make. drover's own have none, so that no
+// policy on one kind can mean the other, however clusters are called.
+const ClusterRoles = "/drover/"
+
+// Boundary is the name of a cell's permissions boundary: what the roles of its clusters cannot exceed.
+func Boundary(region string) string { return Prefix + region + "-boundary" }
+
+// BoundaryARN is the boundary's ARN.
+func BoundaryARN(partition, account, region string) string {
+	return fmt.Sprintf("arn:%s:iam::%s:policy/%s", partition, account, Boundary(region))
 }
 
 // DNSSuffix of a partition's services.

@@ -1,44 +1,53 @@
-// Package notify tells who listens: an SNS topic.
+// Package notify tells who listens: people by an SNS topic, their tools by an EventBridge bus.
 package notify
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"io"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
+
+	"github.com/drover-run/drover/shared/metrics"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/notice"
+	"github.com/drover-run/drover/shared/status"
 )
 
-// Topic is an SNS topic.
-type Topic struct {
-	client *sns.Client
-	arn    string
+// Listeners hear what changes in the status of clusters.
+type Listeners struct {
+	topic   *Topic
+	bus     *Bus
+	metrics io.Writer
+	now     func() time.Time
 }
 
-// New returns the topic with that ARN.
-func New(client *sns.Client, arn string) *Topic { return &Topic{client, arn} }
-
-// maxMessage bounds a message, in bytes; SNS takes 256 KiB, people less.
-const maxMessage = 32 << 10
-
-// maxSubject bounds a subject, in characters of ASCII.
-// https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
-const maxSubject = 99
-
-// Publish sends a message. What SNS does not take in a subject is replaced by question marks.
-func (t *Topic) Publish(ctx context.Context, subject, message string) error {
-	subject = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, subject)
-	subject = subject[:min(len(subject), maxSubject)]
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "\n…"
+// New returns those who listen to the topic with that ARN and to drover's bus. Phases are counted in a metric too.
+func New(cfg aws.Config, topicARN string, out io.Writer, now func() time.Time) *Listeners {
+	return &Listeners{
+		topic: NewTopic(sns.NewFromConfig(cfg), topicARN), bus: NewBus(eventbridge.NewFromConfig(cfg), names.Bus), metrics: out, now: now,
 	}
-	if _, err := t.client.Publish(ctx, &sns.PublishInput{TopicArn: &t.arn, Subject: &subject, Message: &message}); err != nil {
-		return fmt.Errorf("publishing to %s: %w", t.arn, err)
+}
+
+// Tell tells of a change before it is written, so that it may be told twice, when writing fails, but never not at all: it is the
+// Tell of a store.State.
+func (l *Listeners) Tell(ctx context.Context, cluster string, before, after *status.Status) error {
+	notices := notice.Between(cluster, before, after)
+	if len(notices) == 0 {
+		return nil
+	}
+	if err := l.bus.Put(ctx, notices); err != nil {
+		return err
+	}
+	for _, n := range notices {
+		if err := l.topic.Publish(ctx, n.Subject, n.Message, n.Attributes); err != nil {
+			return err
+		}
+	}
+	if before.Phase != after.Phase {
+		return metrics.Count(l.metrics, l.now(), "ClusterPhase", "phase", string(after.Phase))
 	}
 	return nil
 }

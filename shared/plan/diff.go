@@ -68,6 +68,7 @@ func part(stack string, c *api.Cluster) map[string]string {
 			}
 		}
 		add("spec.controlPlane.serviceCIDR", c.Spec.ControlPlane.ServiceCIDR)
+		add("spec.network.existing", c.Spec.Network.Existing)
 	}
 	return flat
 }

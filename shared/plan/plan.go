@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -29,6 +30,8 @@ type Deployed struct {
 	Parameters   map[string]string
 	// TerminationProtection as it is now.
 	TerminationProtection bool
+	// Drifted says that CloudFormation's drift detection found differences, when somebody last asked for it.
+	Drifted bool
 }
 
 // Operation on a stack.
@@ -51,8 +54,12 @@ type Change struct {
 	Tags         map[string]string  `json:"tags,omitempty"`
 	Capabilities []string           `json:"capabilities,omitempty"`
 	Protected    bool               `json:"protected,omitempty"`
-	Checksum     string             `json:"checksum,omitempty"`
-	Reasons      []status.Reason    `json:"reasons"`
+	// Pace gives the parameters that depend on the pool's size at the moment of the change.
+	Pace *render.Pace `json:"pace,omitempty"`
+	// Order of a pool: see api.Update.
+	Order    int             `json:"order,omitempty"`
+	Checksum string          `json:"checksum,omitempty"`
+	Reasons  []status.Reason `json:"reasons"`
 }
 
 // Plan is what takes a cluster from deployed to desired.
@@ -94,7 +101,10 @@ func Compute(in Input) Plan {
 		deployed, exists := in.Deployed[stack.Name]
 		change := Change{
 			Stack: stack.Name, StackName: stack.StackName, TemplateKey: stack.TemplateKey, Parameters: stack.Parameters,
-			Tags: tags, Capabilities: stack.Capabilities, Protected: stack.Protected, Checksum: checksum,
+			Tags: tags, Capabilities: stack.Capabilities, Protected: stack.Protected, Pace: stack.Pace, Order: orderOf(in.New, stack.Name), Checksum: checksum,
+		}
+		if stack.Pace != nil {
+			tags[names.TagTemplate] = stack.TemplateKey
 		}
 		tags[names.TagChecksum] = checksum
 		tags[names.TagSpecVersion] = in.SpecVersion
@@ -107,7 +117,7 @@ func Compute(in Input) Plan {
 			change.Reasons = []status.Reason{{Field: "status." + stack.Name, Old: deployed.Status, New: "CREATE_COMPLETE"}}
 		default:
 			change.Operation = Update
-			change.Reasons = in.whyUpdate(stack, deployed, checksum)
+			change.Reasons = in.whyUpdate(stack, deployed, checksum, tags)
 			p.Refused = append(p.Refused, refused(stack.Name, in.Old[stack.Name], in.New)...)
 		}
 		if len(change.Reasons) > 0 {
@@ -115,18 +125,40 @@ func Compute(in Input) Plan {
 		}
 	}
 	p.Changes = append(p.Changes, in.removals(wanted)...)
-	slices.SortStableFunc(p.Changes, func(a, b Change) int { return stage(a.Stack) - stage(b.Stack) })
+	slices.SortStableFunc(p.Changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(stage(a.Stack), stage(b.Stack)), cmp.Compare(a.Order, b.Order))
+	})
 	return p
 }
 
+// orderOf is the order of a pool's stack among those of the other pools; one that the spec no longer has goes with the last.
+func orderOf(c *api.Cluster, stack string) (last int) {
+	for i := range c.Spec.Pools {
+		pool := &c.Spec.Pools[i]
+		if names.PoolStack(pool.Name) == stack {
+			return pool.Update.Order
+		}
+		last = max(last, pool.Update.Order)
+	}
+	return last
+}
+
 // whyUpdate lists the reasons to update a stack; none means that it is what it should be.
-func (in Input) whyUpdate(stack render.Stack, deployed Deployed, checksum string) []status.Reason {
+func (in Input) whyUpdate(stack render.Stack, deployed Deployed, checksum string, wanted map[string]string) []status.Reason {
 	var reasons []status.Reason
 	if old := deployed.Tags[names.TagChecksum]; old != checksum {
 		reasons = Diff(stack.Name, in.Old[stack.Name], in.New)
+		if before, now := deployed.Tags[names.TagRollAt], stack.Tags[names.TagRollAt]; before != now {
+			field := source(stack.Name) + ".rollAt" // the spec's own, or that of somebody who asked by hand
+			reasons = slices.DeleteFunc(reasons, func(r status.Reason) bool { return r.Field == field })
+			reasons = append(reasons, status.Reason{Field: field, Old: before, New: now})
+		}
 		if len(reasons) == 0 {
 			reasons = []status.Reason{{Field: "checksum." + stack.Name, Old: old, New: checksum}}
 		}
+	}
+	if len(reasons) == 0 {
+		reasons = append(reasons, lostTags(stack.Name, deployed, wanted)...)
 	}
 	for _, parameter := range stack.Parameters {
 		if now := deployed.Parameters[parameter.Name]; parameter.AtFirst != "" && now != parameter.Value {
@@ -142,6 +174,15 @@ func (in Input) whyUpdate(stack render.Stack, deployed Deployed, checksum string
 			})
 		}
 	}
+	if stack.Pace != nil {
+		// While nodes are replaced it may have been more than the spec says: then it is put back.
+		want := stack.Pace.Resting(nil)[render.MaxSize]
+		field := source(stack.Name) + ".maxSize"
+		known := slices.ContainsFunc(reasons, func(r status.Reason) bool { return r.Field == field })
+		if now, there := deployed.Parameters[render.MaxSize]; there && now != want && !known {
+			reasons = append(reasons, status.Reason{Field: field, Old: now, New: want})
+		}
+	}
 	if stack.Protected != deployed.TerminationProtection {
 		reasons = append(reasons, status.Reason{
 			Field: "terminationProtection." + stack.Name, Old: text(deployed.TerminationProtection), New: text(stack.Protected),
@@ -149,6 +190,17 @@ func (in Input) whyUpdate(stack render.Stack, deployed Deployed, checksum string
 	}
 	if len(reasons) == 0 && !Settled(deployed.Status) {
 		reasons = []status.Reason{{Field: "status." + stack.Name, Old: deployed.Status, New: "UPDATE_COMPLETE"}}
+	}
+	return reasons
+}
+
+// lostTags lists the tags that somebody took from a stack, or changed, and left the checksum as it was.
+func lostTags(stack string, deployed Deployed, wanted map[string]string) []status.Reason {
+	var reasons []status.Reason
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		if now := deployed.Tags[key]; now != wanted[key] && key != names.TagSpecVersion {
+			reasons = append(reasons, status.Reason{Field: "tags." + stack + "." + key, Old: now, New: wanted[key]})
+		}
 	}
 	return reasons
 }
@@ -162,7 +214,7 @@ func (in Input) removals(wanted map[string]bool) []Change {
 			continue
 		}
 		changes = append(changes, Change{
-			Stack: name, StackName: names.Stack(in.Cluster, name), Operation: Delete,
+			Stack: name, StackName: names.Stack(in.Cluster, name), Operation: Delete, Order: orderOf(in.New, name),
 			Reasons: []status.Reason{{Field: source(name), Old: "present", New: "absent"}},
 		})
 	}
@@ -175,6 +227,7 @@ func Checksum(stack render.Stack, tags map[string]string) string {
 	kept := maps.Clone(tags)
 	delete(kept, names.TagChecksum)
 	delete(kept, names.TagSpecVersion)
+	delete(kept, names.TagTemplate)
 	// A struct of strings, slices and a map, whose keys encoding/json sorts, always marshals, and always to the same bytes.
 	body, _ := json.Marshal(struct {
 		Template   string
@@ -184,6 +237,8 @@ func Checksum(stack render.Stack, tags map[string]string) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
+
+const poolStage = 3
 
 // stage is the place of a stack in the order of changes.
 func stage(stack string) int {
@@ -195,7 +250,7 @@ func stage(stack string) int {
 	case stack == names.Addons:
 		return 2
 	case strings.HasPrefix(stack, names.PoolPrefix):
-		return 3
+		return poolStage
 	default:
 		return 4
 	}
@@ -233,10 +288,19 @@ func (p Plan) Find(stack string) (Change, bool) {
 // Stages are the stacks to change, by stage, as the converge machine maps over them.
 func (p Plan) Stages() events.Stages {
 	lists := [5][]string{{}, {}, {}, {}, {}} // never null in JSON
+	pools, last := [][]string{}, -1
 	for _, change := range p.Changes {
-		lists[stage(change.Stack)] = append(lists[stage(change.Stack)], change.Stack)
+		at := stage(change.Stack)
+		if at != poolStage {
+			lists[at] = append(lists[at], change.Stack)
+			continue
+		}
+		if change.Order != last {
+			pools, last = append(pools, nil), change.Order
+		}
+		pools[len(pools)-1] = append(pools[len(pools)-1], change.Stack)
 	}
-	return events.Stages{Network: lists[0], ControlPlane: lists[1], Addons: lists[2], Pools: lists[3], NodeAddons: lists[4]}
+	return events.Stages{Network: lists[0], ControlPlane: lists[1], Addons: lists[2], Pools: pools, NodeAddons: lists[4]}
 }
 
 func text(b bool) string {

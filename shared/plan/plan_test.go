@@ -49,6 +49,10 @@ func stacks(c *api.Cluster) []render.Stack {
 			Protected: name == names.Network || name == names.ControlPlane,
 		}
 		if name != names.Network {
+			if i := slices.IndexFunc(c.Spec.Pools, func(p api.Pool) bool { return names.PoolStack(p.Name) == name }); i >= 0 {
+				pool := c.Spec.Pools[i]
+				stack.Pace = &render.Pace{MinSize: pool.MinSize, MaxSize: pool.MaxSize, MaxUnavailable: "0", MaxSurge: "1"}
+			}
 			stack.Parameters = []render.Parameter{{Name: "SubnetIds", From: &render.OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}}
 		}
 		all = append(all, stack)
@@ -75,6 +79,9 @@ func deploy(deployed map[string]Deployed, p Plan) map[string]Deployed {
 			d.Outputs["PrivateSubnetIds"] = "subnet-1,subnet-2"
 		} else {
 			d.Parameters["SubnetIds"] = out[names.Network].Outputs["PrivateSubnetIds"]
+		}
+		if change.Pace != nil {
+			maps.Copy(d.Parameters, change.Pace.Resting(nil))
 		}
 		out[change.Stack] = d
 	}
@@ -200,6 +207,17 @@ func TestPlans(t *testing.T) {
 			want:    []string{"Update control-plane", "Update pool-workers", "Update pool-spot"},
 			refused: []string{"spec.controlPlane.serviceCIDR"},
 		},
+		"a greatest size that was raised for a roll is put back": {
+			deployed: func(d map[string]Deployed) { d["pool-spot"].Parameters[render.MaxSize] = "4" },
+			want:     []string{"Update pool-spot"},
+			reasons:  map[string][]status.Reason{"pool-spot": {{Field: "spec.pools[spot].maxSize", Old: "4", New: "3"}}},
+		},
+		"what else says how nodes are replaced is left as it is": {
+			deployed: func(d map[string]Deployed) {
+				d["pool-spot"].Parameters[render.MinInstancesInService] = "2"
+				d["pool-spot"].Parameters[render.MaxBatchSize] = "3"
+			},
+		},
 		"what files hold is not told": {
 			change: func(c *api.Cluster) { c.Spec.Pools[0].Commands = []string{"echo secret"} },
 			want:   []string{"Update pool-workers"},
@@ -251,7 +269,7 @@ func TestCreatingGoesFromTheNetworkToTheNodeAddons(t *testing.T) {
 	}, order(p))
 	stages := p.Stages()
 	require.Equal(t, []string{"network"}, stages.Network)
-	require.Equal(t, []string{"pool-workers", "pool-spot"}, stages.Pools)
+	require.Equal(t, [][]string{{"pool-workers", "pool-spot"}}, stages.Pools)
 	require.Equal(t, "1.36-1@abc", p.Changes[1].Tags[names.TagRelease])
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"testing"
 	"text/template"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -81,7 +82,7 @@ func executions(b *testing.B, in Cluster) []execution {
 		}
 		parts, err := r.userData(pool)
 		require.NoError(b, err)
-		poolParams, err := newPoolParams(in.Resolved, pool, parts)
+		poolParams, err := newPoolParams(in.Resolved, pool, parts, time.Time{})
 		require.NoError(b, err)
 		files = append(files, execution{"user-data.mime.tmpl", params}, execution{"pool.yaml.tmpl", poolParams})
 	}

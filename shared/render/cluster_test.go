@@ -93,11 +93,18 @@ func fullCluster() *api.Cluster {
 						{Path: "/etc/drover/secret", Mode: "0400", Content: "no newline at the end"},
 					},
 					Commands: []string{"sysctl --write vm.max_map_count=262144", "for i in 1 2; do\n  echo \"$i\"\ndone"},
+					Update: api.Update{
+						Strategy: api.InstanceRefresh, MaxUnavailable: "1", MaxSurge: "25%", PauseTime: "2m", Order: 1,
+					},
+					RollAt: "2026-11-20T22:00:00Z",
+					Readiness: api.Readiness{
+						Labels: map[string]string{"example.com/warm": "yes"}, Conditions: []string{"example.com/NetworkReady"},
+					},
 					Drain: api.Drain{
 						Timeout: "2h", OnTimeout: api.OnTimeoutForce, PodGracePeriod: "10m", DeleteEmptyDirData: &on, UnmanagedPods: api.UnmanagedWait, LoadBalancerWait: "90s",
 					},
 				},
-				{Name: "batch", InstanceTypes: []string{"c7i.xlarge"}, MaxSize: 20},
+				{Name: "batch", InstanceTypes: []string{"c7i.xlarge"}, MaxSize: 20, Update: api.Update{PauseTime: "90s"}, Readiness: api.Readiness{Conditions: []string{"Warm"}}},
 			},
 			Addons: []api.Addon{
 				{Name: "vpc-cni", Version: "v1.22.0-eksbuild.1", Configuration: map[string]any{

@@ -50,7 +50,7 @@ func TestTheTerminateHookCarriesThePolicyOfDrains(t *testing.T) {
 				require.NoError(t, json.Unmarshal([]byte(text), &pool))
 				return pool
 			}
-			require.Equal(t, events.Pool{Cluster: "full", Pool: "workers"}, read(hooks[0].NotificationMetadata))
+			require.Nil(t, read(hooks[0].NotificationMetadata).Drain)
 			require.Equal(t, events.Pool{Cluster: "full", Pool: "workers", Drain: &c.want}, read(hooks[1].NotificationMetadata))
 			require.Equal(t, "terminate", hooks[1].LifecycleHookName)
 		})

@@ -14,7 +14,8 @@ import (
 // addonsParams are the parameters of addons.yaml.tmpl.
 type addonsParams struct {
 	Description string
-	Addons      []addon
+	roleParams
+	Addons []addon
 }
 
 type addon struct {
@@ -38,7 +39,7 @@ var podIdentities = map[string]struct{ serviceAccount, policy string }{
 
 // newAddonsParams takes the add-ons that belong to a stack, or nil when there are none.
 func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belongs func(name string) bool) (*addonsParams, error) {
-	p := &addonsParams{Description: description}
+	p := &addonsParams{Description: description, roleParams: cell.roles()}
 	for _, a := range cluster.Spec.Addons {
 		if !belongs(a.Name) {
 			continue

@@ -16,6 +16,7 @@ type controlPlaneParams struct {
 	Description, Name, Version string
 	// Retain keeps what must not vanish.
 	Retain bool
+	roleParams
 	// ClusterPolicy and AdminPolicy are ARNs of AWS's: of an IAM policy and of an EKS access policy.
 	ClusterPolicy, AdminPolicy string
 	// MakeKey makes a key for secrets; otherwise KeyARN is the spec's.
@@ -31,9 +32,9 @@ type controlPlaneParams struct {
 	NodeService       string
 	NodePolicies      []string
 	NodeConfiguration string
-	// PrepareRole, JoinRole and DrainRole are roles of drover's functions.
-	PrepareRole, JoinRole, DrainRole string
-	Access                           []accessEntry
+	// PrepareRole and the others are roles of drover's functions.
+	PrepareRole, JoinRole, DrainRole, SweepRole string
+	Access                                      []accessEntry
 }
 
 // accessEntry lets a principal of the spec's into the cluster. Its id is made of the principal.
@@ -59,6 +60,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		Name:            name,
 		Version:         cluster.Spec.KubernetesVersion,
 		Retain:          protected(cluster),
+		roleParams:      cell.roles(),
 		ClusterPolicy:   cell.managedPolicy("AmazonEKSClusterPolicy"),
 		AdminPolicy:     cell.accessPolicy("AmazonEKSClusterAdminPolicy"),
 		MakeKey:         spec.EncryptionKeyARN == "",
@@ -78,6 +80,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		PrepareRole:       names.RoleARN(cell.Partition, cell.Account, cell.Region, "prepare"),
 		JoinRole:          names.RoleARN(cell.Partition, cell.Account, cell.Region, "join"),
 		DrainRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "drain"),
+		SweepRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "sweep"),
 	}
 	if cell.Partition == "aws-cn" {
 		p.NodeService = "ec2.amazonaws.com.cn"
@@ -97,7 +100,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		// Without the agent the CNI has no other way to its permission.
 		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy(podIdentities["vpc-cni"].policy))
 	}
-	taken := []string{p.PrepareRole, p.JoinRole, p.DrainRole}
+	taken := []string{p.PrepareRole, p.JoinRole, p.DrainRole, p.SweepRole}
 	for i, entry := range spec.Access {
 		if slices.Contains(taken, entry.PrincipalARN) {
 			return nil, fmt.Errorf("spec.controlPlane.access[%d].principalARN: %q has an access entry already", i, entry.PrincipalARN)
@@ -112,6 +115,14 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 	// In the order of their ids, so that their order in the spec means nothing.
 	slices.SortFunc(p.Access, func(a, b accessEntry) int { return strings.Compare(a.ID, b.ID) })
 	return p, nil
+}
+
+// roleParams are what every role of a template has: the path of clusters' roles, and the boundary without which CloudFormation's
+// role may not make it.
+type roleParams struct{ RolePath, Boundary string }
+
+func (c Cell) roles() roleParams {
+	return roleParams{RolePath: names.ClusterRoles, Boundary: names.BoundaryARN(c.Partition, c.Account, c.Region)}
 }
 
 // managedPolicy is the ARN of a policy that AWS manages.

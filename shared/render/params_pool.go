@@ -20,16 +20,19 @@ type poolParams struct {
 	Volume                          api.RootVolume
 	Encrypted                       bool
 	// ResourceTags are those of instances and what comes with them, GroupTags those of the group alone.
-	ResourceTags     []tag
-	GroupTags        []groupTag
-	UserData         []part
-	InstanceTypes    []string
-	MinSize, MaxSize string
+	ResourceTags []tag
+	GroupTags    []groupTag
+	// InstanceTags are those of instances: ResourceTags, and when they were last replaced on demand.
+	InstanceTags  []tag
+	RollAt        string
+	UserData      []part
+	InstanceTypes []string
+	MinSize       string
 	// Signals is how many nodes must have joined before the pool counts as created.
 	Signals int
-	// Rolling is true when the group may have an instance to be replaced.
-	Rolling      bool
-	MinInService int
+	// Refresh has Auto Scaling replace the instances, with WarmUp seconds between; otherwise CloudFormation does.
+	Refresh bool
+	WarmUp  int
 	// Spot is true when some instances are spot instances.
 	Spot                             bool
 	OnDemandBase, OnDemandPercentage int
@@ -45,7 +48,7 @@ type groupTag tag
 // LabelPool is the label by which nodes are known as those of a pool.
 const LabelPool = "drover.run/pool"
 
-func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) (*poolParams, error) {
+func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt time.Time) (*poolParams, error) {
 	group := names.Group(cluster.Metadata.Name, pool.Name)
 	p := &poolParams{
 		Description:        fmt.Sprintf("drover: pool %s of cluster %s", pool.Name, cluster.Metadata.Name),
@@ -56,19 +59,26 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) (*pool
 		UserData:           userData,
 		InstanceTypes:      pool.InstanceTypes,
 		MinSize:            strconv.Itoa(pool.MinSize),
-		MaxSize:            strconv.Itoa(pool.MaxSize),
 		Signals:            pool.MinSize,
-		Rolling:            pool.MaxSize > 0,
+		Refresh:            pool.Update.Strategy == api.InstanceRefresh,
 		OnDemandPercentage: 100,
-		Metadata:           map[string]any{"cluster": cluster.Metadata.Name, "pool": pool.Name},
 	}
 	policy, err := drainPolicy(&pool.Drain)
 	if err != nil {
 		return nil, fmt.Errorf("spec.pools[%s].drain: %w", pool.Name, err)
 	}
 	p.DrainMetadata = map[string]any{"cluster": cluster.Metadata.Name, "pool": pool.Name, "drain": policy}
-	// As many as may be: CloudFormation wants less than the greatest size.
-	p.MinInService = max(0, min(pool.MinSize, pool.MaxSize-1))
+	pause, err := seconds(pool.Update.PauseTime)
+	if err != nil {
+		return nil, fmt.Errorf("spec.pools[%s].update.pauseTime: %w", pool.Name, err)
+	}
+	if p.Refresh {
+		p.WarmUp, pause = int(pause), 0 // Auto Scaling pauses itself
+	}
+	p.Metadata = launchMetadata(cluster, pool, pause)
+	if body, err := appendJSON(nil, p.Metadata); err == nil && len(body) > maxMetadata {
+		return nil, fmt.Errorf("spec.pools[%s].readiness: the launch hook's metadata has %d characters, more than %d", pool.Name, len(body), maxMetadata)
+	}
 	if pool.Spot != nil {
 		p.OnDemandBase, p.OnDemandPercentage = pool.Spot.OnDemandBase, pool.Spot.OnDemandPercentage
 		p.Spot = pool.Spot.OnDemandPercentage < 100
@@ -76,8 +86,66 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part) (*pool
 	tags := stackTags(cluster, names.PoolStack(pool.Name))
 	tags["Name"] = group
 	p.ResourceTags = sorted(tags)
-	p.GroupTags = autoscalerTags(cluster, pool, len(tags))
+	if !rollAt.IsZero() {
+		p.RollAt = rollAt.UTC().Format(time.RFC3339)
+		tags[names.TagRollAt] = p.RollAt
+	}
+	p.InstanceTags = sorted(tags)
+	p.GroupTags = autoscalerTags(cluster, pool, len(p.ResourceTags)+stackTagsAtMost)
 	return p, nil
+}
+
+// stackTagsAtMost are the tags that only a pool's stack has and that reach the group too: spec version, checksum, template, when it
+// was rolled, its pace, and that it settled.
+const stackTagsAtMost = 6
+
+// newPace is how fast the pool's nodes are replaced.
+func newPace(group string, pool *api.Pool) *Pace {
+	u := pool.Update
+	return &Pace{
+		Group: group, Strategy: u.Strategy, MaxUnavailable: u.MaxUnavailable, MaxSurge: u.MaxSurge, MinSize: pool.MinSize, MaxSize: pool.MaxSize,
+	}
+}
+
+// maxMetadata is the greatest length of a hook's metadata, of 1023 characters and with room to grow.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LifecycleHookSpecification.html
+const maxMetadata = 1000
+
+// launchMetadata is what join-node must know of the pool: an events.Pool.
+func launchMetadata(cluster *api.Cluster, pool *api.Pool, pause int64) map[string]any {
+	update := map[string]any{"strategy": string(pool.Update.Strategy)}
+	if pause > 0 {
+		update["pauseSeconds"] = pause
+	}
+	metadata := map[string]any{"cluster": cluster.Metadata.Name, "pool": pool.Name, "update": update}
+	readiness := map[string]any{}
+	if len(pool.Readiness.Labels) > 0 {
+		labels := map[string]any{}
+		for key, value := range pool.Readiness.Labels {
+			labels[key] = value
+		}
+		readiness["labels"] = labels
+	}
+	if len(pool.Readiness.Conditions) > 0 {
+		var conditions []any
+		for _, condition := range pool.Readiness.Conditions {
+			conditions = append(conditions, condition)
+		}
+		readiness["conditions"] = conditions
+	}
+	if len(readiness) > 0 {
+		metadata["readiness"] = readiness
+	}
+	return metadata
+}
+
+// seconds of a duration that may not be stated.
+func seconds(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	duration, err := time.ParseDuration(text)
+	return int64(duration / time.Second), err
 }
 
 // drainPolicy is how a pool's nodes are drained. It is deployed with the pool, in the terminate hook: a drain goes by what the

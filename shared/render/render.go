@@ -21,6 +21,11 @@ func Render(in Cluster) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
+	return renderWith(versions, in)
+}
+
+// renderWith renders with the template versions that there are.
+func renderWith(versions map[string]*template.Template, in Cluster) (*Output, error) {
 	cluster := in.Resolved
 	set, ok := versions[cluster.Spec.TemplateVersion]
 	if !ok {
@@ -93,16 +98,19 @@ func (r *renderer) pools() error {
 		if err != nil {
 			return fmt.Errorf("spec.pools[%s]: %w", pool.Name, err)
 		}
-		params, err := newPoolParams(r.Resolved, pool, userData)
+		params, err := newPoolParams(r.Resolved, pool, userData, r.RollAt[pool.Name])
 		if err != nil {
 			return err
 		}
 		err = r.stack(Stack{Name: names.PoolStack(pool.Name), Parameters: []Parameter{
 			fromControlPlane("ClusterCertificateAuthority"), fromControlPlane("ClusterEndpoint"),
 			fromControlPlane("ClusterSecurityGroupId"), fromControlPlane("NodeInstanceProfileArn"), r.subnets(),
-		}}, "pool.yaml.tmpl", params)
+		}, Pace: newPace(params.GroupName, pool)}, "pool.yaml.tmpl", params)
 		if err != nil {
 			return err
+		}
+		if params.RollAt != "" {
+			r.out.Stacks[len(r.out.Stacks)-1].Tags[names.TagRollAt] = params.RollAt
 		}
 	}
 	return nil

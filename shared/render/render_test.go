@@ -59,7 +59,14 @@ func TestParametersAreOutputsOfEarlierStacks(t *testing.T) {
 	outputs := map[string]map[string]any{}
 	for _, stack := range render(t, resolve(t, fullCluster())).Stacks {
 		declared := section(t, stack, "Parameters")
-		require.Len(t, stack.Parameters, len(declared))
+		paced := map[string]string{}
+		if stack.Pace != nil {
+			paced = stack.Pace.Replacing(1)
+		}
+		require.Len(t, declared, len(stack.Parameters)+len(paced))
+		for name := range paced {
+			require.Contains(t, declared, name)
+		}
 		for _, p := range stack.Parameters {
 			require.Contains(t, declared, p.Name)
 			if p.Value != "" {
@@ -141,29 +148,6 @@ func TestTheCNIHasItsOwnRoleWhereItCan(t *testing.T) {
 			require.Equal(t, []string{"CAPABILITY_IAM"}, stackOf(t, out, names.Addons).Capabilities)
 		})
 	}
-}
-
-func TestRollingUpdatesKeepWhatTheyCan(t *testing.T) {
-	tests := map[string]struct{ least, most, want int }{
-		"all of the least, when there is room": {2, 4, 2},
-		"all but one, when there is none":      {3, 3, 2},
-		"none of a single node":                {1, 1, 0},
-		"none of an empty pool":                {0, 5, 0},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := smallCluster()
-			c.Spec.Pools[0].MinSize, c.Spec.Pools[0].MaxSize = tt.least, tt.most
-			group := at(t, resources(t, stackOf(t, render(t, resolve(t, c)), "pool-workers")), "Group")
-			require.Equal(t, tt.want, at(t, group, "UpdatePolicy", "AutoScalingRollingUpdate", "MinInstancesInService"))
-			require.NotContains(t, at(t, group, "Properties"), "DesiredCapacity")
-		})
-	}
-	t.Run("and a group that may have no instance has no rolling update", func(t *testing.T) {
-		c := smallCluster()
-		c.Spec.Pools[0].MinSize, c.Spec.Pools[0].MaxSize = 0, 0
-		require.NotContains(t, at(t, resources(t, stackOf(t, render(t, resolve(t, c)), "pool-workers")), "Group"), "UpdatePolicy")
-	})
 }
 
 func TestAGroupHasNoMoreTagsThanItMay(t *testing.T) {

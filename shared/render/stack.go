@@ -1,6 +1,10 @@
 package render
 
-import "github.com/drover-run/drover/shared/api"
+import (
+	"time"
+
+	"github.com/drover-run/drover/shared/api"
+)
 
 // Cell is the deployment of drover that renders: what templates must know of it. It names no function and no version
 // of drover, so that deploying another drover renders the same bytes.
@@ -19,6 +23,9 @@ type Cluster struct {
 	Cell Cell
 	// Resolved is the spec with the release's and drover's defaults filled in: see api.Resolve.
 	Resolved *api.Cluster
+	// RollAt is when the nodes of pools are to be replaced, or were last, by pool: see plan.RollAt. No other time belongs here
+	// than one that has come.
+	RollAt map[string]time.Time
 }
 
 // Output is a rendered cluster.
@@ -41,6 +48,8 @@ type Stack struct {
 	TemplateKey string
 	// Parameters of the template, sorted by name.
 	Parameters []Parameter
+	// Pace gives the rest of the parameters, of a pool's stack.
+	Pace *Pace
 	// Tags are drover's and the user's, less spec-version, checksum and release, which planning adds.
 	Tags map[string]string
 	// Protected stacks get termination protection.

@@ -48,7 +48,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 	}
 	result := events.ChangeResult{Stack: w.Stack, Status: stackStatus, Again: w.Again}
 	told := status.Stack{Name: w.Stack, Status: stackStatus}
-	good := plan.Settled(stackStatus) || plan.Absent(stackStatus)
+	good := plan.Settled(stackStatus) || plan.Absent(stackStatus) || stackStatus == w.Wants
 	if !good {
 		failure, err := r.Stacks.WhyFailed(ctx, w.StackName)
 		if err != nil {
@@ -56,7 +56,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 		}
 		told.Resource, told.Reason = failure.Resource, failure.Reason
 		result.Error = fault.Name(&fault.StackFailed{})
-		result.Cause = fmt.Sprintf("stack %s is %s: %s", w.StackName, stackStatus, failure)
+		result.Cause = fmt.Sprintf("stack %s is %s: %s", w.StackName, stackStatus, failure) + advice(w.StackName, stackStatus, failure)
 	}
 	if err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) { s.SetStack(told, r.Now()) }); err != nil {
 		return err

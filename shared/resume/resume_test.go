@@ -62,7 +62,7 @@ func (s *scene) resume(w store.Waiter, stackStatus string) error {
 }
 
 func TestHowAStepIsResumed(t *testing.T) {
-	const cause = "stack drover-demo-pool-a is ROLLBACK_COMPLETE: Group: no capacity"
+	const cause = "stack drover-demo-pool-a is ROLLBACK_COMPLETE: Group: no capacity\nnext: it is deleted and created anew with the next try"
 	tests := map[string]struct {
 		waiter store.Waiter
 		status string
@@ -75,6 +75,7 @@ func TestHowAStepIsResumed(t *testing.T) {
 		"its own operation failed":                            {store.Waiter{ClientRequestToken: "t"}, "ROLLBACK_COMPLETE", []string{"why", "tell", "fail", "forget"}, events.ChangeResult{Error: "StackFailed", Cause: cause}},
 		"its own first half failed: there is no second":       {store.Waiter{ClientRequestToken: "t", Again: true}, "ROLLBACK_COMPLETE", []string{"why", "tell", "fail", "forget"}, events.ChangeResult{Again: true, Error: "StackFailed", Cause: cause}},
 		"somebody else's operation failed: look all the same": {store.Waiter{Again: true}, "ROLLBACK_COMPLETE", []string{"why", "tell", "succeed", "forget"}, events.ChangeResult{Again: true}},
+		"its rollback was continued, as it wanted":            {store.Waiter{ClientRequestToken: "t", Again: true, Wants: "UPDATE_ROLLBACK_COMPLETE"}, "UPDATE_ROLLBACK_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{Again: true}},
 		"nothing is over yet":                                 {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", nil, events.ChangeResult{}},
 	}
 	for name, test := range tests {

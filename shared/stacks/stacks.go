@@ -64,6 +64,9 @@ func deployed(stack types.Stack) plan.Deployed {
 		Tags: map[string]string{}, Outputs: map[string]string{}, Parameters: map[string]string{},
 		TerminationProtection: aws.ToBool(stack.EnableTerminationProtection),
 	}
+	if stack.DriftInformation != nil {
+		d.Drifted = stack.DriftInformation.StackDriftStatus == types.StackDriftStatusDrifted
+	}
 	for _, tag := range stack.Tags {
 		d.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
 	}
@@ -78,12 +81,13 @@ func deployed(stack types.Stack) plan.Deployed {
 }
 
 // Of reads the stacks of a cluster: those expected by name, which is authoritative, and those that carry its tag besides,
-// by the tag index, which lags by seconds; that is soon enough to remove what a spec no longer has.
+// by the tag index, which lags by seconds; that is soon enough to remove what a spec no longer has. A stack in review is one:
+// it must be deleted, too.
 func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map[string]plan.Deployed, error) {
 	found := map[string]plan.Deployed{}
 	read := func(name string) error {
 		stack, err := s.Describe(ctx, names.Stack(cluster, name))
-		if err == nil && !plan.Absent(stack.Status) {
+		if err == nil && (!plan.Absent(stack.Status) || stack.Status == "REVIEW_IN_PROGRESS") {
 			stack.Name = name
 			found[name] = stack
 		}
@@ -117,7 +121,14 @@ func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map
 }
 
 // Failure of a stack: the resource that failed first and AWS's reason.
-type Failure struct{ Resource, Reason string }
+type Failure struct {
+	Resource, Reason string
+	// Stuck are the resources that a rollback or a deletion could not get past, the last time it was tried, each with AWS's reason.
+	Stuck []Stuck
+}
+
+// Stuck is a resource that is in the way.
+type Stuck struct{ Resource, Reason string }
 
 func (f Failure) String() string {
 	if f.Resource == "" {
@@ -127,9 +138,10 @@ func (f Failure) String() string {
 }
 
 // WhyFailed finds what made the last operation of a stack fail: the first failed resource that was not merely cancelled
-// because of another one.
+// because of another one. What the rollback or deletion that came last could not do is told besides.
 func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, error) {
 	var first Failure
+	turned := false // whether the events are older than the last time that the stack was turned back
 	// Events come newest first; the operation began where the stack itself became …_IN_PROGRESS by a user's doing.
 	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
 	for pages.HasMorePages() {
@@ -152,9 +164,15 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, erro
 				if first.Reason == "" {
 					first.Reason = reason
 				}
+				turned = turned || event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress
 			case strings.HasSuffix(string(event.ResourceStatus), "_FAILED") && !strings.HasPrefix(reason, "Resource creation cancelled") &&
 				!strings.HasPrefix(reason, "Resource update cancelled"):
-				first = Failure{id, reason}
+				first.Resource, first.Reason = id, reason
+				known := slices.ContainsFunc(first.Stuck, func(s Stuck) bool { return s.Resource == id })
+				back := event.ResourceStatus == types.ResourceStatusUpdateFailed || event.ResourceStatus == types.ResourceStatusDeleteFailed
+				if back && !turned && !known {
+					first.Stuck = append(first.Stuck, Stuck{id, reason})
+				}
 			}
 		}
 	}
@@ -214,19 +232,52 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 	for _, capability := range change.Capabilities {
 		in.Capabilities = append(in.Capabilities, types.Capability(capability))
 	}
+	return s.prepare(ctx, in)
+}
+
+// PrepareParameters makes the change set of a change of nothing but parameters: the other parameters and the tags stay as they are
+// deployed. templateURL is where the deployed template is found: drover may change stacks from none but its own, and so not from
+// what CloudFormation has.
+func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, token string) (ChangeSet, error) {
+	in := &cloudformation.CreateChangeSetInput{
+		StackName: &change.StackName, ChangeSetName: aws.String(names.Prefix + "parameters-" + change.Checksum[:40]), ChangeSetType: types.ChangeSetTypeUpdate,
+		TemplateURL: &templateURL, RoleARN: &s.roleARN, ClientToken: &token,
+	}
+	tags, pace := maps.Clone(now.Tags), []string{}
+	for _, key := range slices.Sorted(maps.Keys(parameters)) {
+		pace = append(pace, key+"="+parameters[key])
+	}
+	tags[names.TagPace] = strings.Join(pace, " ")
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
+	}
+	for _, key := range slices.Sorted(maps.Keys(now.Parameters)) {
+		parameter := types.Parameter{ParameterKey: aws.String(key)}
+		if value, ok := parameters[key]; ok {
+			parameter.ParameterValue = &value
+		} else {
+			parameter.UsePreviousValue = aws.Bool(true)
+		}
+		in.Parameters = append(in.Parameters, parameter)
+	}
+	return s.prepare(ctx, in)
+}
+
+func (s *Stacks) prepare(ctx context.Context, in *cloudformation.CreateChangeSetInput) (ChangeSet, error) {
+	stackName, name := *in.StackName, *in.ChangeSetName
 	_, err := s.client.CreateChangeSet(ctx, in)
 	var exists *types.AlreadyExistsException
 	if errors.As(err, &exists) {
 		// One left by an earlier try may have been made from other outputs, and a failed one blocks its name.
-		if err := s.deleteChangeSet(ctx, change.StackName, name); err != nil {
+		if err := s.deleteChangeSet(ctx, stackName, name); err != nil {
 			return ChangeSet{}, err
 		}
 		_, err = s.client.CreateChangeSet(ctx, in)
 	}
 	if err != nil {
-		return ChangeSet{}, fmt.Errorf("making a change set for stack %s: %w", change.StackName, err)
+		return ChangeSet{}, fmt.Errorf("making a change set for stack %s: %w", stackName, err)
 	}
-	return s.read(ctx, change.StackName, name)
+	return s.read(ctx, stackName, name)
 }
 
 func (s *Stacks) deleteChangeSet(ctx context.Context, stackName, name string) error {
@@ -309,6 +360,18 @@ func (s *Stacks) Delete(ctx context.Context, stackName, token string) error {
 	return nil
 }
 
+// ContinueRollback tries a rollback that failed again, with every resource.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
+func (s *Stacks) ContinueRollback(ctx context.Context, stackName, token string) error {
+	_, err := s.client.ContinueUpdateRollback(ctx, &cloudformation.ContinueUpdateRollbackInput{
+		StackName: &stackName, ClientRequestToken: &token, RoleARN: &s.roleARN,
+	})
+	if err != nil {
+		return fmt.Errorf("continuing the rollback of stack %s: %w", stackName, err)
+	}
+	return nil
+}
+
 // Protect turns a stack's termination protection on or off.
 func (s *Stacks) Protect(ctx context.Context, stackName string, on bool) error {
 	_, err := s.client.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
@@ -320,12 +383,16 @@ func (s *Stacks) Protect(ctx context.Context, stackName string, on bool) error {
 	return nil
 }
 
-// Signal tells CloudFormation that an instance of a pool's group is what it should be. A stack that waits for no signal
+// Signal tells CloudFormation that an instance of a pool's group is what it should be, or will never be. A stack that waits for no signal
 // is no error: instances also come when nobody changes the stack.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_SignalResource.html
-func (s *Stacks) Signal(ctx context.Context, stackName, resource, instance string) error {
+func (s *Stacks) Signal(ctx context.Context, stackName, resource, instance string, success bool) error {
+	is := types.ResourceSignalStatusSuccess
+	if !success {
+		is = types.ResourceSignalStatusFailure
+	}
 	_, err := s.client.SignalResource(ctx, &cloudformation.SignalResourceInput{
-		StackName: &stackName, LogicalResourceId: &resource, UniqueId: &instance, Status: types.ResourceSignalStatusSuccess,
+		StackName: &stackName, LogicalResourceId: &resource, UniqueId: &instance, Status: is,
 	})
 	// CloudFormation has only words for it.
 	if fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "cannot be signaled") {

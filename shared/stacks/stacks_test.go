@@ -36,11 +36,11 @@ func newWorld(t *testing.T) world {
 	), t}
 }
 
-// groups is a template of log groups, each after the one before.
+// groups is a template of log groups, which CloudFormation's role may make if they are called like those of clusters.
 func groups(prefix string, count, days int) string {
 	body := "Parameters:\n  P: {Type: String, Default: p}\nResources:\n"
 	for i := range count {
-		body += fmt.Sprintf("  %s%d:\n    Type: AWS::Logs::LogGroup\n    Properties: {RetentionInDays: %d}\n", prefix, i, days)
+		body += fmt.Sprintf("  %s%d:\n    Type: AWS::Logs::LogGroup\n    Properties: {LogGroupName: {'Fn::Sub': '/aws/eks/${AWS::StackName}/%[1]s%[2]d'}, RetentionInDays: %[3]d}\n", prefix, i, days)
 	}
 	return body + "Outputs:\n  O: {Value: o}\n"
 }
@@ -265,7 +265,8 @@ func TestTheStacksOfACluster(t *testing.T) {
 
 	found, err := w.Of(ctx, "demo", []string{names.Network, names.ControlPlane, names.Addons})
 	require.NoError(t, err)
-	require.Len(t, found, 2)
+	require.Len(t, found, 3)
+	require.Equal(t, "REVIEW_IN_PROGRESS", found["addons"].Status, "it is there, though nothing is in it")
 	require.Equal(t, "network", found["network"].Name)
 	require.Equal(t, "CREATE_COMPLETE", found["pool-old"].Status)
 }
@@ -273,5 +274,5 @@ func TestTheStacksOfACluster(t *testing.T) {
 func TestSignals(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	w.apply("drover-demo-pool-a", groups("A", 1, 7), "1", nil)
-	require.NoError(t, w.Signal(ctx, "drover-demo-pool-a", "A0", "i-1"), "nobody waits for one")
+	require.NoError(t, w.Signal(ctx, "drover-demo-pool-a", "A0", "i-1", true), "nobody waits for one")
 }

@@ -9,10 +9,20 @@ const (
 	ReasonSpecInvalid = "SpecInvalid"
 	// ReasonSpecAbsent: the spec was deleted, or never uploaded.
 	ReasonSpecAbsent = "SpecAbsent"
+	// ReasonDeletionProtected: the spec was deleted, and deletion protection keeps the cluster.
+	ReasonDeletionProtected = "DeletionProtected"
+	// ReasonDeleting: the cluster is being deleted.
+	ReasonDeleting = "Deleting"
+	// ReasonDeleted: the cluster is gone.
+	ReasonDeleted = "Deleted"
 	// ReasonReleaseUnusable: the release that the spec names is absent or invalid.
 	ReasonReleaseUnusable = "ReleaseUnusable"
 	// ReasonUpToDate: the stacks are what the spec says.
 	ReasonUpToDate = "UpToDate"
+	// ReasonInSync: the audit found nothing.
+	ReasonInSync = "InSync"
+	// ReasonDrifted: the audit found something that is not as it was made.
+	ReasonDrifted = "Drifted"
 	// ReasonConverging: changes are being made.
 	ReasonConverging = "Converging"
 	// ReasonExecutionEnded: the execution that made changes is over and did not report: aborted, or out of time.
@@ -28,5 +38,6 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
+		ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted,
 	}
 }

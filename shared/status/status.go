@@ -36,6 +36,10 @@ const (
 	Stopped Phase = "Stopped"
 	// Failed: the last converge failed.
 	Failed Phase = "Failed"
+	// Deleting: the spec was deleted, and the cluster is being deleted.
+	Deleting Phase = "Deleting"
+	// Deleted: the cluster is gone. The document stays, to say so.
+	Deleted Phase = "Deleted"
 )
 
 // Status of a cluster.
@@ -53,11 +57,21 @@ type Status struct {
 	// Endpoint of the Kubernetes API, once there is one.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Execution that converges, or converged last: a Step Functions ARN.
-	Execution  string      `json:"execution,omitempty"`
+	Execution string `json:"execution,omitempty"`
+	// Fence is the number of the lease under which this was written: a holder with a lower one writes nothing any more.
+	Fence      int64       `json:"fence,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Plan lists the changes that the running converge makes, with their reasons.
 	Plan   []Change `json:"plan,omitempty"`
 	Stacks []Stack  `json:"stacks,omitempty"`
+	// Nodes that keep people waiting, the oldest first.
+	Nodes []Node `json:"nodes,omitempty"`
+	// Deletion is what is known of what Kubernetes made in the account, once a cluster is being deleted.
+	Deletion *Deletion `json:"deletion,omitempty"`
+	// Failures is how many tries of this spec failed, one after the other; RetryAt is when drover tries again by itself, absent when
+	// it does not.
+	Failures int        `json:"failures,omitempty"`
+	RetryAt  *time.Time `json:"retryAt,omitempty"`
 	// UpdatedAt is when this document last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
 }
@@ -68,6 +82,8 @@ const (
 	SpecAccepted = "SpecAccepted"
 	// Converged: the stacks are what the spec says.
 	Converged = "Converged"
+	// InSync: what is there is still what was converged to, as far as the audit looks.
+	InSync = "InSync"
 )
 
 // Condition is one aspect of a cluster.
@@ -104,6 +120,19 @@ type Stack struct {
 	Resource string    `json:"resource,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Since    time.Time `json:"since"`
+}
+
+// Deletion is what became of the resources that Kubernetes made. Each is a kind and an identifier, such as
+// "volume vol-0123456789abcdef0".
+type Deletion struct {
+	// Surveyed is true once the cluster's API said which volumes it wants kept. Without it all volumes are.
+	Surveyed bool `json:"surveyed,omitempty"`
+	// Retain lists the ids of the volumes whose PersistentVolume has the reclaim policy Retain.
+	Retain []string `json:"retain,omitempty"`
+	// Removed, Kept and Remaining as of the last look. Remaining are those that could not be removed yet, each with AWS's reason.
+	Removed   []string `json:"removed,omitempty"`
+	Kept      []string `json:"kept,omitempty"`
+	Remaining []string `json:"remaining,omitempty"`
 }
 
 // New is the status of a cluster nobody has heard of yet.

@@ -89,9 +89,20 @@ func (b *Bucket) get(ctx context.Context, in *s3.GetObjectInput, limit int64) (O
 
 // PutOnce writes a content-addressed object unless it is there already.
 func (b *Bucket) PutOnce(ctx context.Context, key string, body []byte) error {
-	_, err := b.put(ctx, key, body, "")
-	if errors.Is(err, ErrConflict) {
+	const attempts = 4
+	var err error
+	for range attempts {
+		_, err = b.put(ctx, key, body, "")
+		// Only the first says that it is there. A race that S3 did not decide leaves it absent, for all we know.
+		if !errors.Is(err, ErrConflict) || fault.Code(err) == "PreconditionFailed" {
+			break
+		}
+	}
+	switch {
+	case fault.Code(err) == "PreconditionFailed":
 		return nil
+	case errors.Is(err, ErrConflict):
+		return &fault.Transient{Cause: err}
 	}
 	return err
 }
@@ -115,7 +126,7 @@ func (b *Bucket) put(ctx context.Context, key string, body []byte, etag string) 
 		// 404 answers If-Match on an object that was deleted meanwhile; 409 a race with another conditional write.
 		// https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 		case "PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey":
-			return "", fmt.Errorf("writing s3://%s/%s: %w", b.name, key, ErrConflict)
+			return "", fmt.Errorf("writing s3://%s/%s: %w (%w)", b.name, key, ErrConflict, err)
 		}
 		return "", fmt.Errorf("writing s3://%s/%s: %w", b.name, key, err)
 	}
@@ -152,6 +163,8 @@ type Entry struct {
 	Modified time.Time
 	// Size in bytes.
 	Size int64
+	// ETag is what conditional writes compare.
+	ETag string
 }
 
 // List returns the objects with a prefix, in the order of their keys.
@@ -164,7 +177,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]Entry, error) {
 			return nil, fmt.Errorf("listing s3://%s/%s: %w", b.name, prefix, err)
 		}
 		for _, object := range page.Contents {
-			entries = append(entries, Entry{aws.ToString(object.Key), aws.ToTime(object.LastModified), aws.ToInt64(object.Size)})
+			entries = append(entries, Entry{aws.ToString(object.Key), aws.ToTime(object.LastModified), aws.ToInt64(object.Size), aws.ToString(object.ETag)})
 		}
 	}
 	return entries, nil

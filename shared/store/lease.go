@@ -67,19 +67,23 @@ func (s *State) Held(ctx context.Context) ([]string, error) {
 
 // Release gives a cluster's lease up, if the execution holds it. The fence stays, so that numbers never repeat.
 func (s *State) Release(ctx context.Context, cluster, execution string) error {
-	lease, err := s.Lease(ctx, cluster)
-	if err != nil || lease.Execution != execution {
-		return err
+	const attempts = 4
+	var conflict error
+	for range attempts {
+		lease, err := s.Lease(ctx, cluster)
+		if err != nil || lease.Execution != execution { // never held, given up, or taken over by somebody
+			return err
+		}
+		body, err := json.Marshal(Lease{Fence: lease.Fence})
+		if err != nil {
+			return err
+		}
+		if _, err = s.Replace(ctx, names.Lease(cluster), body, lease.etag); !errors.Is(err, ErrConflict) {
+			return err
+		}
+		conflict = err
 	}
-	body, err := json.Marshal(Lease{Fence: lease.Fence})
-	if err != nil {
-		return err
-	}
-	_, err = s.Replace(ctx, names.Lease(cluster), body, lease.etag)
-	if errors.Is(err, ErrConflict) { // somebody took it over: it is no longer ours to give up
-		return nil
-	}
-	return err
+	return &fault.Transient{Cause: conflict}
 }
 
 // CheckLease is asked before a mutating call: a holder that lost its lease gets *fault.LeaseLost.

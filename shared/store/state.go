@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"reflect"
 	"time"
 
@@ -20,10 +22,13 @@ const stateLimit = 4 << 20
 type State struct {
 	*Bucket
 	now func() time.Time
+	// Tell, when set, is called with every change of a status just before it is written. Its error is that of the write, which is
+	// then not done: what was told may be told twice, and what is written was told.
+	Tell func(ctx context.Context, cluster string, before, after *status.Status) error
 }
 
 // NewState returns the state in a bucket.
-func NewState(bucket *Bucket, now func() time.Time) *State { return &State{bucket, now} }
+func NewState(bucket *Bucket, now func() time.Time) *State { return &State{Bucket: bucket, now: now} }
 
 // GetJSON reads a document into v and returns its ETag.
 func (s *State) GetJSON(ctx context.Context, key string, v any) (etag string, err error) {
@@ -45,23 +50,40 @@ func (s *State) Status(ctx context.Context, cluster string) (*status.Cluster, er
 }
 
 // UpdateStatus changes a cluster's status: read, change, write if nobody else wrote meanwhile, else once more. A change
-// that changes nothing writes nothing.
+// that changes nothing writes nothing. Many may do so at once, drains of a whole pool for instance: the pauses between tries are
+// random, so that one wins each time.
 func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
-	const attempts = 8
-	for range attempts {
+	const attempts = 12
+	for attempt := range attempts {
+		if attempt > 0 {
+			select {
+			case <-time.After(upTo(min(time.Second, 20*time.Millisecond<<attempt))):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 		c, old := status.New(cluster), status.New(cluster)
 		etag, err := s.GetJSON(ctx, names.Status(cluster), c)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		if err == nil {
+		known := err == nil
+		if known {
 			// A second decoding is the simplest deep copy to compare with.
 			body, _ := json.Marshal(c)
 			_ = json.Unmarshal(body, old)
 		}
 		change(&c.Status)
-		if err == nil && reflect.DeepEqual(normal(c), normal(old)) {
+		if known && reflect.DeepEqual(normal(c), normal(old)) {
 			return nil
+		}
+		if !known {
+			old.Status = status.Status{} // so that the first phase is a change
+		}
+		if s.Tell != nil {
+			if err := s.Tell(ctx, cluster, &old.Status, &c.Status); err != nil {
+				return fmt.Errorf("telling of the status of %s: %w", cluster, err)
+			}
 		}
 		c.Status.UpdatedAt = s.now().UTC()
 		body, err := json.MarshalIndent(c, "", "  ")
@@ -73,6 +95,12 @@ func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*s
 		}
 	}
 	return &fault.Transient{Cause: fmt.Errorf("writing the status of %s: lost against other writers %d times", cluster, attempts)}
+}
+
+// upTo is a random duration below d. crypto/rand, because that is what tests can give a seed.
+func upTo(d time.Duration) time.Duration {
+	n, _ := rand.Int(rand.Reader, big.NewInt(int64(d))) // never fails
+	return time.Duration(n.Int64())
 }
 
 // normal is a status as it reads from JSON, so that nil and empty compare equal.

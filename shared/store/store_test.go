@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/fault"
@@ -62,6 +62,29 @@ func TestObjects(t *testing.T) {
 		object, err := b.Get(ctx, "once", 10)
 		require.NoError(t, err)
 		require.Equal(t, "first", string(object.Body))
+	})
+	t.Run("a race that S3 does not decide is no proof that it is there", func(t *testing.T) {
+		for name, test := range map[string]struct {
+			races int
+			fails bool
+		}{"once": {1, false}, "always": {100, true}} {
+			races := test.races
+			a.OnCall(func(call endpoint.Call) error {
+				if races--; races >= 0 && call.Action == "PutObject" {
+					return faults.Strike{Kind: faults.Conflict, Code: "409"}.Answer("s3")
+				}
+				return nil
+			})
+			err := b.PutOnce(ctx, "raced-"+name, []byte("x"))
+			a.OnCall(nil)
+			if test.fails {
+				require.Equal(t, "Transient", fault.NameOf(err))
+				continue
+			}
+			require.NoError(t, err)
+			_, err = b.Get(ctx, "raced-"+name, 10)
+			require.NoError(t, err, name)
+		}
 	})
 	t.Run("replacing needs what was read", func(t *testing.T) {
 		first, err := b.Replace(ctx, "cas", []byte("1"), "")
@@ -143,23 +166,16 @@ func TestStatus(t *testing.T) {
 		require.Equal(t, before, after)
 	})
 	t.Run("of writers at the same time none loses", func(t *testing.T) {
-		const writers = 6
+		const writers = 32 // drains of a whole pool
 		var all sync.WaitGroup
 		var failed atomic.Int32
 		for i := range writers {
 			all.Go(func() {
-				for {
-					err := s.UpdateStatus(ctx, "shared", func(s *status.Status) {
-						s.SetStack(status.Stack{Name: fmt.Sprint(i), Status: "CREATE_COMPLETE"}, time.Now())
-					})
-					var passing *fault.Transient
-					if errors.As(err, &passing) {
-						continue // as a machine would
-					}
-					if err != nil {
-						failed.Add(1)
-					}
-					return
+				err := s.UpdateStatus(ctx, "shared", func(s *status.Status) {
+					s.SetStack(status.Stack{Name: fmt.Sprint(i), Status: "CREATE_COMPLETE"}, time.Now())
+				})
+				if err != nil {
+					failed.Add(1)
 				}
 			})
 		}
@@ -280,4 +296,18 @@ func TestWaiters(t *testing.T) {
 	mark := a.Calls.Mark()
 	require.NoError(t, s.DeleteWaiter(ctx, store.Waiter{StackName: "never-written"}))
 	require.Empty(t, a.Calls.Since(mark))
+}
+
+// A step of a holder that lost its lease must not take the stack from the step of the next one, which would then wait for ever.
+func TestAWaiterIsNotReplacedByThatOfAnEarlierHolder(t *testing.T) {
+	a := harness.Start(t)
+	s, ctx := a.State(), t.Context()
+	_, err := s.PutWaiter(ctx, store.Waiter{StackName: "drover-demo-network", TaskToken: "late", Fence: 7})
+	require.NoError(t, err)
+	_, err = s.PutWaiter(ctx, store.Waiter{StackName: "drover-demo-network", TaskToken: "early", Fence: 6})
+	var lost *fault.LeaseLost
+	require.ErrorAs(t, err, &lost)
+	kept, err := s.Waiter(ctx, "drover-demo-network")
+	require.NoError(t, err)
+	require.Equal(t, "late", kept.TaskToken)
 }

@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -19,6 +21,10 @@ type Waiter struct {
 	ClientRequestToken string `json:"clientRequestToken,omitempty"`
 	// Again is passed on: whether the step must look once more when this operation is over.
 	Again bool `json:"again,omitempty"`
+	// Wants is the status that the operation is to end in, when that is not one of a change that succeeded.
+	Wants string `json:"wants,omitempty"`
+	// Fence is the number of the holder whose step waits.
+	Fence int64 `json:"fence"`
 	// TaskToken resumes the step of Execution: when that is over, nobody waits.
 	TaskToken string `json:"taskToken"`
 	Execution string `json:"execution"`
@@ -26,15 +32,29 @@ type Waiter struct {
 	etag string
 }
 
-// PutWaiter registers who waits for a stack; a stack has one operation at a time, and a later step's waiter replaces an
-// earlier one's, whose token is void.
+// PutWaiter registers who waits for a stack. A stack has one operation at a time, and a later holder's waiter replaces an
+// earlier one's, whose token is void; never the other way round: that is *fault.LeaseLost.
 func (s *State) PutWaiter(ctx context.Context, w Waiter) (Waiter, error) {
+	const attempts = 4
 	body, err := json.Marshal(w)
 	if err != nil {
 		return w, fmt.Errorf("writing the waiter of %s: %w", w.StackName, err)
 	}
-	w.etag, err = s.Put(ctx, names.Waiter(w.StackName), body)
-	return w, err
+	var now Waiter // mostly there is none: it is read only if there is one
+	for range attempts {
+		w.etag, err = s.Replace(ctx, names.Waiter(w.StackName), body, now.etag)
+		if !errors.Is(err, ErrConflict) {
+			return w, err
+		}
+		now, err = s.Waiter(ctx, w.StackName)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return w, err
+		}
+		if now.Fence > w.Fence {
+			return w, &fault.LeaseLost{Cause: fmt.Errorf("stack %s is waited for by %s (%d), a later holder of the lease than %d", w.StackName, now.Execution, now.Fence, w.Fence)}
+		}
+	}
+	return w, &fault.Transient{Cause: fmt.Errorf("writing the waiter of %s: lost against other writers %d times", w.StackName, attempts)}
 }
 
 // Waiter reads who waits for a stack; nobody is ErrNotFound.

@@ -1,4 +1,4 @@
-// Package versions is EKS's catalogue of Kubernetes versions. It is asked, never remembered.
+// Package versions is what EKS has: its catalogue of Kubernetes versions, and whether a cluster is there. It is asked, never remembered.
 package versions
 
 import (
@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+
+	"github.com/drover-run/drover/shared/fault"
 )
 
 // Versions of an account and region.
@@ -30,4 +32,17 @@ func (v *Versions) Offered(ctx context.Context) ([]string, error) {
 		}
 	}
 	return offered, nil
+}
+
+// Exists says whether there is an EKS cluster of a name, in whatever state.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
+func (v *Versions) Exists(ctx context.Context, eksCluster string) (bool, error) {
+	_, err := v.client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
+	if fault.Code(err) == "ResourceNotFoundException" {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("describing EKS cluster %s: %w", eksCluster, err)
+	}
+	return true, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 )
 
 // written are the mutating calls that were made since a mark, less those of people.
@@ -66,7 +67,10 @@ func TestBadSpecs(t *testing.T) {
 			require.Equal(t, version, s.SpecVersion)
 			require.Equal(t, bad, s.ObservedVersion)
 			require.Equal(t, before, a.Stacks("demo"))
-			require.Equal(t, []string{"admit s3:PutObject arn:aws:s3:::" + harness.StateBucket + "/status/clusters/demo.json"}, written(a, mark))
+			require.Equal(t, []string{
+				"admit events:PutEvents arn:aws:events:" + harness.Region + ":" + harness.ID + ":event-bus/drover", "admit sns:Publish " + a.Topic(),
+				"admit s3:PutObject arn:aws:s3:::" + harness.StateBucket + "/status/clusters/demo.json",
+			}, written(a, mark), "it is told, then written")
 		})
 	}
 	t.Run("a good one heals the status", func(t *testing.T) {
@@ -138,13 +142,14 @@ func converges(a *harness.Account) []string {
 
 func TestAnOlderEventAfterANewerOneDoesNothingMore(t *testing.T) {
 	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Settle()
 	a.Events.Decide(func(e harness.Event) harness.Fate {
 		if e.DetailType == "Object Created" {
 			return harness.Held
 		}
 		return harness.Delivered
 	})
-	a.Upload("releases/r1.yaml", harness.Release())
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: one}\n"))
 	version := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
 	held := a.Events.Held()
@@ -181,7 +186,8 @@ func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
 	require.Equal(t, "True", a.Status("demo").Condition(status.SpecAccepted).Status)
 }
 
-func TestADeletedSpecLeavesTheClusterAlone(t *testing.T) {
+// What is deployed is protected unless the spec said otherwise: nothing happens but a status that says so, once.
+func TestADeletedSpecLeavesAProtectedClusterAlone(t *testing.T) {
 	a := harness.Start(t)
 	version := a.Cluster("demo", "")
 	before := a.Stacks("demo")
@@ -189,9 +195,39 @@ func TestADeletedSpecLeavesTheClusterAlone(t *testing.T) {
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, "SpecAbsent", s.Condition(status.SpecAccepted).Reason)
-	require.Equal(t, status.Ready, s.Phase)
-	require.Equal(t, version, s.SpecVersion)
+	require.Equal(t, status.Stopped, s.Phase)
+	require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
+	require.Contains(t, s.Message, "deletion protection is on (control-plane, network)")
 	require.Equal(t, before, a.Stacks("demo"))
+
+	executions := len(a.States.Executions())
+	a.Remove("clusters/demo.yaml", "")
+	a.Settle()
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	require.Len(t, a.States.Executions(), executions, "it was told")
+
+	// The spec comes back, and the cluster is adopted again as it is.
+	again := a.Cluster("demo", "")
+	require.NotEqual(t, version, again)
+	require.Equal(t, again, a.Status("demo").SpecVersion)
+	require.Len(t, a.Stacks("demo"), 5)
+}
+
+func TestADeletedSpecOfAClusterThatNobodyKnows(t *testing.T) {
+	a := harness.Start(t)
+	a.Remove("clusters/nobody.yaml", "")
+	a.Settle()
+	require.Empty(t, a.States.Executions())
+	_, err := a.State().Status(t.Context(), "nobody")
+	require.ErrorIs(t, err, store.ErrNotFound)
+
+	a.Upload("clusters/bad.yaml", "what is this")
+	a.Settle()
+	a.Remove("clusters/bad.yaml", "")
+	a.Settle()
+	require.Equal(t, status.Deleted, a.Status("bad").Phase)
+	require.Empty(t, a.States.Executions())
 }
 
 // Deleting the newest version for good is how people take an upload back.
@@ -218,4 +254,15 @@ func TestASpecThatWasTakenBackIsConvergedToTheOneBefore(t *testing.T) {
 	a.Remove("clusters/demo.yaml", third)
 	a.Settle()
 	require.Equal(t, first, a.Status("demo").SpecVersion)
+}
+
+// A spec that nobody can read comes while the cluster is being deleted: it still is.
+func TestABrokenSpecEndsNoDeletion(t *testing.T) {
+	a := harness.Start(t)
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.Message = status.Deleting, "deleting pools" }))
+	a.Upload("clusters/demo.yaml", "nonsense")
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Deleting, s.Phase)
+	require.Equal(t, "False", s.Condition(status.SpecAccepted).Status)
 }

@@ -25,6 +25,7 @@ type Specs interface {
 
 // State tells people: a subset of store.State.
 type State interface {
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
@@ -91,13 +92,13 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 	var large *store.TooLarge
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", h.reject(ctx, cluster, "", status.ReasonSpecAbsent, fmt.Sprintf("%s was deleted; what runs is left as it is", key))
+		return "", h.absent(ctx, cluster)
 	case errors.As(err, &large):
 		return large.Version, h.reject(ctx, cluster, large.Version, status.ReasonSpecInvalid, large.Error())
 	case err != nil:
 		return "", err
 	}
-	_, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
+	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
 	if errs != nil {
 		return object.Version, h.reject(ctx, cluster, object.Version, status.ReasonSpecInvalid, errs.Error())
 	}
@@ -106,14 +107,46 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.ObservedVersion, acted = object.Version, s.SpecVersion
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
-		if s.SpecVersion != object.Version && s.Phase != status.Converging {
+		if s.SpecVersion != object.Version && s.Phase != status.Converging && s.Phase != status.Deleting {
 			s.Phase, s.Message = status.Pending, "the spec was accepted"
+		} else if s.SpecVersion != object.Version {
+			s.Message = "a newer spec was accepted: it counts as soon as the stacks that are changing now are done"
+			if spec.Spec.Paused {
+				s.Message = "spec.paused is true: the stacks that are changing now are finished, and nothing else is begun"
+			}
 		}
 	})
 	if err != nil || acted == object.Version {
 		return object.Version, err
 	}
 	return object.Version, h.Machine.Converge(ctx, cluster, object.Version, acted)
+}
+
+// absent starts to converge a cluster whose spec was deleted: planning decides whether the cluster goes with it. A cluster that
+// nobody has heard of is none.
+func (h *Handler) absent(ctx context.Context, cluster string) error {
+	if _, err := h.State.Status(ctx, cluster); errors.Is(err, store.ErrNotFound) {
+		boundary.Log(ctx).Warn("there is neither a spec nor a cluster: ignored", "cluster", cluster)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	var acted string
+	err := h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		s.ObservedVersion, acted = "", s.SpecVersion
+		s.Set(status.Condition{
+			Type: status.SpecAccepted, Status: "False", Reason: status.ReasonSpecAbsent, Message: names.ClusterSpec(cluster) + " was deleted",
+		}, h.Now())
+		if (s.Phase == status.Stopped || s.Phase == status.Pending) && acted == "" && s.Condition(status.Converged) == nil {
+			// It was never planned, so nothing was ever made.
+			s.Phase, s.Message = status.Deleted, "the spec was deleted before anything was made of it"
+		}
+	})
+	if err != nil || acted == "" {
+		return err
+	}
+	boundary.Log(ctx).Info("the spec was deleted", "cluster", cluster)
+	return h.Machine.Converge(ctx, cluster, "", acted)
 }
 
 // told bounds a message in the status, in bytes.
@@ -129,7 +162,8 @@ func (h *Handler) reject(ctx context.Context, cluster, version, reason, message 
 	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.ObservedVersion = version
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason, Message: message}, h.Now())
-		if s.SpecVersion == "" {
+		// What is under way says itself how it goes; drains ask whether the cluster is being deleted.
+		if s.SpecVersion == "" && s.Phase != status.Converging && s.Phase != status.Deleting {
 			s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
 		}
 	})

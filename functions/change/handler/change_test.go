@@ -78,7 +78,7 @@ func TestAStackThatCannotBeCreated(t *testing.T) {
 	require.Contains(t, network.Resource, "NatAddress")
 	require.Contains(t, network.Reason, errQuota.Message)
 	require.Equal(t, map[string]string{"network": "ROLLBACK_COMPLETE"}, a.Stacks("demo"))
-	require.Contains(t, a.Notices()[0], errQuota.Message)
+	require.Contains(t, a.Verdicts()[0], errQuota.Message)
 	clean(t, a, "demo")
 
 	// The next spec starts over from there.
@@ -137,27 +137,6 @@ func TestAFailedUpdateThatIsTakenBack(t *testing.T) {
 	a.Settle()
 	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
 	require.Equal(t, s, a.Status("demo"))
-}
-
-// CloudFormation cannot go on with such a stack, nor can drover: a person must say which resources to leave alone.
-func TestARollbackThatFailed(t *testing.T) {
-	a := harness.Start(t)
-	a.Cluster("demo", "")
-	failing(a, "update", "AWS::EKS::Addon", "addons", errQuota) // the change, and what takes it back
-	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"))
-	a.Settle()
-	a.OnResource(nil)
-	a.Converge("demo")
-	a.Settle()
-	require.Contains(t, a.Status("demo").Message, "is UPDATE_ROLLBACK_FAILED")
-	require.Contains(t, a.Status("demo").Message, "its rollback must be continued")
-	clean(t, a, "demo")
-	_, err := a.CloudFormation.ContinueUpdateRollback(t.Context(), a.Admin(), &cloudformation.ContinueUpdateRollbackInput{StackName: "drover-demo-addons"})
-	require.NoError(t, err)
-	a.Settle()
-	a.Converge("demo")
-	a.Settle()
-	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
 // The spec that made the network cannot be read any more, so planning cannot know what differs: the change set does.
@@ -222,6 +201,9 @@ func TestAFailedCreationThatCannotBeRemoved(t *testing.T) {
 	a.Settle()
 	require.Contains(t, a.Status("demo").Message, "is DELETE_FAILED")
 	require.Contains(t, a.Status("demo").Message, "somebody else's interface is in it")
+	require.Contains(t, a.Status("demo").Message, "left over: ")
+	require.Contains(t, a.Status("demo").Message, "next: remove what holds them")
+	require.NotNil(t, a.Status("demo").RetryAt, "it is tried again, and not for ever: see report")
 	a.OnResource(nil)
 	a.Converge("demo")
 	a.Settle()

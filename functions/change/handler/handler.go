@@ -5,13 +5,16 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
@@ -19,6 +22,11 @@ import (
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
 )
+
+// Specs is what people wrote: a subset of store.Bucket.
+type Specs interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+}
 
 // State is what the function keeps: a subset of store.State.
 type State interface {
@@ -32,15 +40,24 @@ type State interface {
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
 	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (stacks.ChangeSet, error)
+	PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, token string) (stacks.ChangeSet, error)
 	Execute(ctx context.Context, change plan.Change, set stacks.ChangeSet, token string) error
+	ContinueRollback(ctx context.Context, stackName, token string) error
 	Delete(ctx context.Context, stackName, token string) error
 	Protect(ctx context.Context, stackName string, on bool) error
 }
 
+// Groups is Auto Scaling: a subset of groups.Groups.
+type Groups interface {
+	Describe(ctx context.Context, name string) (groups.Group, bool, error)
+}
+
 // Handler changes stacks.
 type Handler struct {
+	Specs  Specs
 	State  State
 	Stacks Stacks
+	Groups Groups
 	Resume *resume.Resumer
 	// TemplateBase is the URL of the state bucket, as CloudFormation reads it.
 	TemplateBase string
@@ -57,6 +74,9 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 		return struct{}{}, fmt.Errorf("plan %s has no change of stack %s", in.PlanKey, in.Stack)
 	}
 	if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
+		return struct{}{}, err
+	}
+	if err := h.superseded(ctx, in.Cluster, p.SpecVersion); err != nil {
 		return struct{}{}, err
 	}
 	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
@@ -104,7 +124,7 @@ func (s *step) run(ctx context.Context) error {
 		// An earlier try's operation or somebody else's: wait for it, whichever it is, and look again.
 		return s.wait(ctx)
 	case s.change.Operation == plan.Delete:
-		if plan.Absent(now.Status) {
+		if plan.Absent(now.Status) && now.Status != "REVIEW_IN_PROGRESS" {
 			return s.done(ctx, now.Status)
 		}
 		return s.delete(ctx, now, false)
@@ -115,8 +135,7 @@ func (s *step) run(ctx context.Context) error {
 	case plan.Broken(now.Status):
 		return s.delete(ctx, now, true)
 	case now.Status == "UPDATE_ROLLBACK_FAILED":
-		return &fault.StackFailed{Cause: fmt.Errorf("stack %s is %s: %s: its rollback must be continued before it can change",
-			s.change.StackName, now.Status, now.StatusReason)}
+		return s.rollBack(ctx)
 	}
 	parameters, err := s.parameters(ctx)
 	if err != nil {
@@ -124,6 +143,9 @@ func (s *step) run(ctx context.Context) error {
 	}
 	if plan.Settled(now.Status) && s.is(now, parameters) {
 		return s.done(ctx, now.Status)
+	}
+	if pace := s.change.Pace; pace != nil {
+		maps.Copy(parameters, pace.Resting(now.Parameters))
 	}
 	return s.execute(ctx, now, parameters)
 }
@@ -135,7 +157,15 @@ func (s *step) is(now plan.Deployed, parameters map[string]string) bool {
 			return false
 		}
 	}
-	return now.Tags[names.TagChecksum] == s.change.Checksum && now.TerminationProtection == s.change.Protected
+	if pace := s.change.Pace; pace != nil && now.Parameters[render.MaxSize] != pace.Resting(nil)[render.MaxSize] {
+		return false
+	}
+	for key, value := range s.change.Tags {
+		if key != names.TagSpecVersion && now.Tags[key] != value {
+			return false
+		}
+	}
+	return now.TerminationProtection == s.change.Protected
 }
 
 // parameters reads the outputs of the other stacks that this one takes.
@@ -166,25 +196,34 @@ func (s *step) parameters(ctx context.Context) (map[string]string, error) {
 
 // execute makes the change set, reads it, and executes it.
 func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[string]string) error {
-	address, err := url.JoinPath(s.TemplateBase, s.change.TemplateKey)
-	if err != nil {
-		return err
-	}
-	creating, token, more := plan.Absent(now.Status), s.token, false
+	creating, token, more := plan.Absent(now.Status), s.tokenOf(parameters), false
 	switch {
 	case creating:
 		more = atFirst(s.change.Parameters, parameters)
 	case s.change.Operation == plan.Create: // the second change of a stack that was just created
 		token = "then-" + token
 	}
-	set, err := s.Stacks.Prepare(ctx, s.change, creating, address, parameters, token)
+	set, err := s.prepare(ctx, now, parameters, token)
 	if err != nil {
 		return err
+	}
+	// A rollback leaves another version of the launch template, which any update may bring to the nodes.
+	if s.change.Pace != nil && !creating && (replaces(set.Changes) || !plan.Settled(now.Status)) {
+		var first bool
+		if set, first, err = s.pace(ctx, now, parameters, set); err != nil || first {
+			return err
+		}
+		token = s.tokenOf(parameters)
 	}
 	if err := Guard(s.change.StackName, set.Changes); err != nil {
 		return err
 	}
-	if now.TerminationProtection != s.change.Protected {
+	switch {
+	case now.TerminationProtection == s.change.Protected:
+	case now.TerminationProtection && !set.Empty:
+		// It goes off when the stack is what it should be without it: until then, its resources would stay behind when it is deleted.
+		more = true
+	default:
 		if err := s.Stacks.Protect(ctx, s.change.StackName, s.change.Protected); err != nil {
 			return err
 		}
@@ -193,7 +232,7 @@ func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[st
 		// A failed update was rolled back to just what is wanted. Only an update that succeeds shows it, and a tag is one.
 		s.change.Tags[names.TagSettled] = s.token
 		token = "settle-" + token
-		if set, err = s.Stacks.Prepare(ctx, s.change, false, address, parameters, token); err != nil {
+		if set, err = s.prepare(ctx, now, parameters, token); err != nil {
 			return err
 		}
 	}
@@ -204,6 +243,22 @@ func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[st
 		return err
 	}
 	return s.Stacks.Execute(ctx, s.change, set, token)
+}
+
+// tokenOf is the token of the change with certain parameters. A change that is only one of parameters would otherwise be taken for
+// the one before it, when the same execution makes both.
+func (s *step) tokenOf(parameters map[string]string) string {
+	body, _ := json.Marshal(parameters) // strings, in the order of their keys
+	return s.token + "-" + names.SHA256(body)[:12]
+}
+
+// prepare makes a change set of the change.
+func (s *step) prepare(ctx context.Context, now plan.Deployed, parameters map[string]string, token string) (stacks.ChangeSet, error) {
+	address, err := url.JoinPath(s.TemplateBase, s.change.TemplateKey)
+	if err != nil {
+		return stacks.ChangeSet{}, err
+	}
+	return s.Stacks.Prepare(ctx, s.change, plan.Absent(now.Status), address, parameters, token)
 }
 
 // atFirst gives the parameters of a stack that is created their first values, and says whether there are any: then the stack
@@ -228,11 +283,22 @@ func (s *step) delete(ctx context.Context, now plan.Deployed, again bool) error 
 			return err
 		}
 	}
-	token := "delete-" + s.token
+	// Another for each try: the event of one that failed must not answer for the next.
+	token := "delete-" + names.SHA256([]byte(s.in.TaskToken))[:40]
 	if err := s.register(ctx, token, again); err != nil {
 		return err
 	}
 	return s.Stacks.Delete(ctx, s.change.StackName, token)
+}
+
+// rollBack continues a rollback that failed: nothing else can be done with such a stack. When it fails again the step has failed.
+func (s *step) rollBack(ctx context.Context) error {
+	w := s.waiter("rollback-"+s.token, true)
+	w.Wants = "UPDATE_ROLLBACK_COMPLETE"
+	if err := s.put(ctx, w); err != nil {
+		return err
+	}
+	return s.Stacks.ContinueRollback(ctx, s.change.StackName, w.ClientRequestToken)
 }
 
 // wait waits for whatever operation is under way, and looks again when it is over. If it ended before anybody waited, its event
@@ -255,17 +321,23 @@ func (s *step) done(ctx context.Context, status string) error {
 
 func (s *step) waiter(token string, again bool) store.Waiter {
 	return store.Waiter{
-		Cluster: s.in.Cluster, Stack: s.change.Stack, StackName: s.change.StackName,
-		ClientRequestToken: token, Again: again, TaskToken: s.in.TaskToken, Execution: s.in.Execution,
+		Cluster: s.in.Cluster, Stack: s.change.Stack, StackName: s.change.StackName, ClientRequestToken: token, Again: again,
+		TaskToken: s.in.TaskToken, Execution: s.in.Execution, Fence: s.in.Fence,
 	}
 }
 
-// register says who waits for the stack, before anything happens that could be waited for. A holder that lost its lease on the way
+func (s *step) register(ctx context.Context, token string, again bool) error {
+	return s.put(ctx, s.waiter(token, again))
+}
+
+// put says who waits for the stack, before anything happens that could be waited for. A holder that lost its lease on the way
 // here neither takes the stack from the new one's step nor changes it.
-func (s *step) register(ctx context.Context, token string, again bool) (err error) {
+func (s *step) put(ctx context.Context, w store.Waiter) (err error) {
 	if err := s.State.CheckLease(ctx, s.in.Cluster, s.in.Execution, s.in.Fence); err != nil {
 		return err
 	}
-	s.waiting, err = s.State.PutWaiter(ctx, s.waiter(token, again))
+	if w, err = s.State.PutWaiter(ctx, w); err == nil {
+		s.waiting = w
+	}
 	return err
 }

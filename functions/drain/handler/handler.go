@@ -3,6 +3,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,8 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/metrics"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 )
 
 // Clusters opens clusters: a subset of kube.Clusters.
@@ -34,14 +37,21 @@ type Groups interface {
 	Complete(ctx context.Context, hook events.Lifecycle, result groups.Result) (bool, error)
 }
 
+// State is where people read of drains that take time: a subset of store.State.
+type State interface {
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+}
+
 // Handler drains nodes.
 type Handler struct {
 	Clusters Clusters
 	Groups   Groups
-	// Slice is how long one call works.
-	Slice   time.Duration
-	Now     func() time.Time
-	Metrics io.Writer
+	State    State
+	// Slice is how long one call works, Late how long it waits for an instance to become a node that is none yet.
+	Slice, Late time.Duration
+	Now         func() time.Time
+	Metrics     io.Writer
 }
 
 // Unstated is the policy of pools that were deployed before policies were: the defaults of a spec.
@@ -60,56 +70,96 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	if in.Lifecycle != nil && !in.Release {
 		// First of all: however long the rest takes, the instance does not end meanwhile. A hook that nobody waits at any more
 		// belongs to an event that came late or twice.
-		if waits, err := h.Groups.Heartbeat(ctx, *in.Lifecycle); err != nil || !waits {
-			return ended(drain.Gone, "the instance does not wait at the hook"), err
+		waits, err := h.Groups.Heartbeat(ctx, *in.Lifecycle)
+		if err != nil { // the hook has time, and the pods had better leave meanwhile
+			boundary.Log(ctx).Warn("no heartbeat", "instance", in.EC2InstanceID, "error", err.Error())
+		} else if !waits {
+			result := ended(drain.Gone, "the instance does not wait at the hook")
+			if pool, err := said(in.Lifecycle); err == nil {
+				h.tell(ctx, node{pool: pool, instance: in.EC2InstanceID}, result)
+			}
+			return result, nil
 		}
 	}
 	n, result, err := h.find(ctx, in)
 	var unreachable *fault.ClusterUnreachable
 	switch {
 	case errors.As(err, &unreachable):
-		// A cluster that does not answer keeps its nodes.
+		// A cluster that cannot be asked keeps its nodes, for however long.
 		result = ended(drain.Remaining, err.Error())
-		result.Cluster, result.Pool = n.pool.Cluster, n.pool.Pool
-		result.WaitSeconds = h.wait(in, result.Report)
-		return result, nil
+		return h.remains(ctx, in, n, result), nil
 	case err != nil:
 		return events.DrainResult{}, err
 	case result.Outcome != "":
 		return h.end(ctx, in, n, result)
 	case in.Release:
-		return ended(drain.Done, ""), n.cluster.Release(ctx, n.name)
-	}
-	policy := Unstated
-	if n.pool.Drain != nil {
-		policy = *n.pool.Drain
+		result = ended(drain.Done, "the node is as it was before")
+		if err := n.cluster.Release(ctx, n.name, false); err != nil {
+			return h.remains(ctx, in, n, ended(drain.Remaining, err.Error())), nil
+		}
+		h.tell(ctx, n, result)
+		return result, nil
 	}
 	slice, cancel := context.WithTimeout(ctx, h.Slice)
 	defer cancel()
-	result.Report = n.cluster.Drain(slice, n.name, drain.Task{Policy: policy, Started: in.Started})
-	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
-	h.forced(ctx, result)
+	result.DrainReport = n.cluster.Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, n.pool), Started: in.Started})
+	h.forced(ctx, n, result)
 	if result.Outcome == drain.Remaining {
-		result.WaitSeconds = h.wait(in, result.Report)
-		boundary.Log(ctx).Info("not yet", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", result.Summary())
-		return result, nil
+		return h.remains(ctx, in, n, result), nil
 	}
 	return h.end(ctx, in, n, result)
 }
 
+// farewell is how long a drain may take while the whole cluster is deleted: there is nowhere to go for the pods of the last nodes, and
+// what their budgets protect goes all the same.
+const farewell = 5 * 60 // seconds
+
+// policy of a pool. While its whole cluster is deleted nothing is worth waiting for for long.
+func (h *Handler) policy(ctx context.Context, pool events.Pool) drain.Policy {
+	policy := Unstated
+	if pool.Drain != nil {
+		policy = *pool.Drain
+	}
+	cluster, err := h.State.Status(ctx, pool.Cluster)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		boundary.Log(ctx).Error("reading the status", "cluster", pool.Cluster, "error", err.Error())
+	}
+	if err == nil && cluster.Status.Phase == status.Deleting {
+		if policy.OnTimeout == drain.Wait {
+			policy.OnTimeout = drain.Continue
+		}
+		policy.Timeout = min(cmp.Or(policy.Timeout, farewell), farewell)
+	}
+	return policy
+}
+
+// remains is the result of a slice that leaves something to do.
+func (h *Handler) remains(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) events.DrainResult {
+	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
+	result.WaitSeconds = h.wait(in, result.DrainReport)
+	boundary.Log(ctx).Info("not yet", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", result.Summary())
+	h.tell(ctx, n, result)
+	return result
+}
+
 // end of a drain: the hook is completed, or the node that stays is given back.
 func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) (events.DrainResult, error) {
+	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
 	boundary.Log(ctx).Info("ended", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance,
 		"outcome", result.Outcome, "message", result.Summary(), "pods", result.Pods, "stuck", result.Stuck)
+	if result.Outcome == events.DrainRefused {
+		return result, nil
+	}
+	h.tell(ctx, n, result)
 	switch {
-	case in.Release || result.Outcome == events.DrainRefused:
+	case in.Release:
 	case in.Lifecycle != nil:
 		_, err := h.Groups.Complete(ctx, *in.Lifecycle, groups.Continue)
 		return result, err
 	case n.name != "" && result.Outcome != drain.Gone:
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
-		return result, n.cluster.Release(ctx, n.name)
+		return result, n.cluster.Release(ctx, n.name, true)
 	}
 	return result, nil
 }
@@ -122,12 +172,10 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 	case in.Lifecycle != nil:
 		n.instance = in.EC2InstanceID
 		// As it is deployed now: who changes the policy of a drain that hangs wants it to be heard. The event has it as it was,
-		// for a group that is gone already.
+		// for a group that is gone already, or that nobody can ask about.
 		n.pool, err = h.Groups.Pool(ctx, in.AutoScalingGroupName)
-		if err == nil && n.pool.Cluster == "" {
-			if json.Unmarshal([]byte(in.NotificationMetadata), &n.pool) != nil || n.pool.Cluster == "" {
-				err = fmt.Errorf("hook %s of %s does not say which pool it is of: %q", in.LifecycleHookName, in.AutoScalingGroupName, in.NotificationMetadata)
-			}
+		if err != nil || n.pool.Cluster == "" {
+			n.pool, err = said(in.Lifecycle)
 		}
 	case in.InstanceID != "":
 		n.instance = in.InstanceID
@@ -139,7 +187,8 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 		n.instance = in.Instance
 		n.pool, err = h.poolOf(ctx, n.instance)
 	case in.Cluster != "" && in.Node != "":
-		if n.cluster, err = h.Clusters.Open(ctx, in.Cluster); err == nil {
+		n.pool.Cluster = in.Cluster
+		if n.cluster, err = h.open(ctx, in.Cluster); err == nil {
 			n.instance, err = n.cluster.InstanceOf(ctx, in.Node)
 		}
 		if err == nil && n.instance == "" {
@@ -155,18 +204,53 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 		return n, ended(events.DrainRefused, n.instance+" is in no pool of cluster "+in.Cluster), nil
 	}
 	if err == nil && n.cluster == nil {
-		n.cluster, err = h.Clusters.Open(ctx, n.pool.Cluster)
+		n.cluster, err = h.open(ctx, n.pool.Cluster)
 	}
 	if errors.Is(err, kube.ErrNoCluster) {
 		return n, ended(drain.Gone, err.Error()), nil
 	}
 	if err == nil {
-		n.name, err = n.cluster.NodeOf(ctx, n.pool.Pool, n.instance)
+		n.name, err = h.nodeOf(ctx, n)
 	}
 	if err == nil && n.name == "" {
 		return n, ended(drain.Gone, n.instance+" is no node: it never joined, or is gone"), nil
 	}
 	return n, events.DrainResult{}, err
+}
+
+// open a cluster. One that cannot be opened for whatever reason, but is there, is not reached.
+func (h *Handler) open(ctx context.Context, cluster string) (*kube.Cluster, error) {
+	opened, err := h.Clusters.Open(ctx, cluster)
+	if err != nil && !errors.Is(err, kube.ErrNoCluster) {
+		return nil, &fault.ClusterUnreachable{Cause: err}
+	}
+	return opened, err
+}
+
+// nodeOf an instance, "" when there is none. One that is late gets a moment: pods that come to it at the last minute would end
+// without a word.
+func (h *Handler) nodeOf(ctx context.Context, n node) (string, error) {
+	const pause = 2 * time.Second
+	for waited := time.Duration(0); ; waited += pause {
+		name, err := n.cluster.NodeOf(ctx, n.pool.Pool, n.instance)
+		if err != nil || name != "" || waited >= h.Late {
+			return name, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// said is what the event says of its pool.
+func said(hook *events.Lifecycle) (events.Pool, error) {
+	var pool events.Pool
+	if json.Unmarshal([]byte(hook.NotificationMetadata), &pool) != nil || pool.Cluster == "" {
+		return pool, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", hook.LifecycleHookName, hook.AutoScalingGroupName, hook.NotificationMetadata)
+	}
+	return pool, nil
 }
 
 // poolOf is the pool of an instance, empty when it is none of drover's.
@@ -194,15 +278,15 @@ func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
 }
 
 // forced pods are told to whoever reads logs and metrics, beside the result.
-func (h *Handler) forced(ctx context.Context, result events.DrainResult) {
+func (h *Handler) forced(ctx context.Context, n node, result events.DrainResult) {
 	for _, pod := range result.Forced {
-		boundary.Log(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", result.Cluster, "node", result.Node, "pod", pod)
-		if err := metrics.Count(h.Metrics, h.Now(), "PodsForced", "cluster", result.Cluster); err != nil {
+		boundary.Log(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", n.pool.Cluster, "node", n.name, "pod", pod)
+		if err := metrics.Count(h.Metrics, h.Now(), "PodsForced", "cluster", n.pool.Cluster); err != nil {
 			boundary.Log(ctx).Error("writing a metric", "error", err.Error())
 		}
 	}
 }
 
 func ended(outcome drain.Outcome, message string) events.DrainResult {
-	return events.DrainResult{Report: drain.Report{Outcome: outcome, Message: message}}
+	return events.DrainResult{DrainReport: drain.Report{Outcome: outcome, Message: message}}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -24,10 +23,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/inprocess"
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 )
 
 // world is a cluster with a node and a pod that does not go away, and Auto Scaling around it.
@@ -39,7 +40,8 @@ type world struct {
 	// opened clusters, and why they cannot be.
 	opened  []string
 	openErr error
-	api     *httptest.Server
+	// down says that the API server does not answer.
+	down func() bool
 
 	// groups by instance, pools by group, hooks that are open by instance, and those that were completed.
 	groups    map[string]string
@@ -47,10 +49,15 @@ type world struct {
 	open      map[string]bool
 	completed []string
 	beats     int
+	beatErr   error
+	poolErr   error
+	// status of the cluster, nil when it has none, and how often it was written.
+	status *status.Cluster
+	wrote  int
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{
+func newWorld() *world {
+	return &world{
 		node: &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", Labels: map[string]string{kube.PoolLabel: "workers"}},
 			Spec:       corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-1"},
@@ -59,11 +66,8 @@ func newWorld(t *testing.T) *world {
 		pools: map[string]events.Pool{"drover-demo-pool-workers": {Cluster: "demo", Pool: "workers", Drain: &drain.Policy{
 			Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
 		}}},
-		open: map[string]bool{"i-1": true},
+		open: map[string]bool{"i-1": true}, status: status.New("demo"), down: func() bool { return false },
 	}
-	w.api = httptest.NewServer(http.HandlerFunc(w.serve))
-	t.Cleanup(w.api.Close)
-	return w
 }
 
 // waiting adds a pod that nothing evicts: it is unmanaged, and the policy waits for those.
@@ -78,6 +82,10 @@ func (w *world) waiting() {
 
 // serve what draining asks of an API server.
 func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
+	if w.down() {
+		http.Error(rw, "away", http.StatusServiceUnavailable)
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var answer runtime.Object
@@ -95,7 +103,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 			Metadata struct {
 				Labels, Annotations map[string]*string
 			}
-			Spec struct{ Unschedulable *bool }
+			Spec map[string]*bool
 		}
 		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
 			http.Error(rw, err.Error(), http.StatusBadRequest)
@@ -103,8 +111,8 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		}
 		w.node.Annotations = merged(w.node.Annotations, patch.Metadata.Annotations)
 		w.node.Labels = merged(w.node.Labels, patch.Metadata.Labels)
-		if patch.Spec.Unschedulable != nil {
-			w.node.Spec.Unschedulable = *patch.Spec.Unschedulable
+		if value, ok := patch.Spec["unschedulable"]; ok {
+			w.node.Spec.Unschedulable = value != nil && *value
 		}
 		answer = w.node
 	case r.URL.Path == "/api/v1/nodes":
@@ -162,7 +170,7 @@ func (w *world) Open(_ context.Context, cluster string) (*kube.Cluster, error) {
 	if w.openErr != nil {
 		return nil, w.openErr
 	}
-	return kube.Connect(&rest.Config{Host: w.api.URL})
+	return kube.Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(http.HandlerFunc(w.serve))})
 }
 
 // Groups.
@@ -172,12 +180,12 @@ func (w *world) GroupOf(_ context.Context, instance string) (string, error) {
 }
 
 func (w *world) Pool(_ context.Context, group string) (events.Pool, error) {
-	return w.pools[group], nil
+	return w.pools[group], w.poolErr
 }
 
 func (w *world) Heartbeat(_ context.Context, hook events.Lifecycle) (bool, error) {
 	w.beats++
-	return w.open[hook.EC2InstanceID], nil
+	return w.open[hook.EC2InstanceID], w.beatErr
 }
 
 func (w *world) Complete(_ context.Context, hook events.Lifecycle, result groups.Result) (bool, error) {
@@ -187,10 +195,28 @@ func (w *world) Complete(_ context.Context, hook events.Lifecycle, result groups
 	return was, nil
 }
 
+// State.
+
+func (w *world) Status(context.Context, string) (*status.Cluster, error) {
+	if w.status == nil {
+		return nil, store.ErrNotFound
+	}
+	return w.status, nil
+}
+
+func (w *world) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	before, _ := json.Marshal(w.status)
+	change(&w.status.Status)
+	if after, _ := json.Marshal(w.status); string(after) != string(before) { // as the store does
+		w.wrote++
+	}
+	return nil
+}
+
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func (w *world) handler(now time.Time) *Handler {
-	return &Handler{Clusters: w, Groups: w, Slice: 400 * time.Millisecond, Now: func() time.Time { return now }, Metrics: io.Discard}
+	return &Handler{Clusters: w, Groups: w, State: w, Slice: 400 * time.Millisecond, Now: func() time.Time { return now }, Metrics: io.Discard}
 }
 
 // sample reads a request of events/samples.
@@ -242,7 +268,16 @@ func TestDrain(t *testing.T) {
 			sample: "drain-request-hook", world: func(w *world) { w.openErr = fmt.Errorf("demo: %w", kube.ErrNoCluster) }, outcome: drain.Gone, completed: true,
 		},
 		"a cluster that does not answer keeps its nodes": {
-			sample: "drain-request-hook", world: func(w *world) { w.api.Close() }, outcome: drain.Remaining, message: "listing nodes",
+			sample: "drain-request-hook", world: func(w *world) { w.down = func() bool { return true } }, outcome: drain.Remaining, message: "listing nodes",
+		},
+		"one that cannot be opened, too": {
+			sample: "drain-request-hook", world: func(w *world) { w.openErr = errors.New("AccessDenied: eks:DescribeCluster") }, outcome: drain.Remaining, message: "AccessDenied",
+		},
+		"a hook that cannot be kept open is no reason to wait": {
+			sample: "drain-request-hook", world: func(w *world) { w.beatErr = errors.New("throttled") }, outcome: drain.Done, completed: true, touched: true, held: true,
+		},
+		"nor is a pool that cannot be asked about": {
+			sample: "drain-request-hook", world: func(w *world) { w.poolErr, w.pools = errors.New("throttled"), nil }, outcome: drain.Done, completed: true, touched: true, held: true,
 		},
 		"the event says what a group that is gone was": {
 			sample: "drain-request-hook", world: func(w *world) { clear(w.pools) }, outcome: drain.Done, completed: true, touched: true, held: true,
@@ -274,12 +309,12 @@ func TestDrain(t *testing.T) {
 		"a node is given back": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Release = true }, world: func(w *world) {
 				w.node.Spec.Unschedulable = true
-				w.node.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "drover.run/holds-autoscaler": "true"}
-			}, outcome: drain.Done, touched: true,
+				w.node.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "drover.run/drain-holds": "autoscaler,cordon,load-balancers"}
+			}, outcome: drain.Done, message: "as it was before",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newWorld()
 			if c.world != nil {
 				c.world(w)
 			}
@@ -300,7 +335,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld()
 	w.waiting()
 	in := sample(t, "drain-request-hook", nil)
 	got, err := w.handler(start).Handle(t.Context(), in)
@@ -321,17 +356,10 @@ func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
 
 func TestErrorsThatMachinesSee(t *testing.T) {
 	t.Run("a hook that says nothing of its pool", func(t *testing.T) {
-		w := newWorld(t)
+		w := newWorld()
 		clear(w.pools)
 		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) { in.NotificationMetadata = "?" }))
 		require.ErrorContains(t, err, `does not say which pool it is of: "?"`)
-	})
-	t.Run("EKS is throttled", func(t *testing.T) {
-		w := newWorld(t)
-		w.openErr = &fault.Throttled{Cause: errors.New("slow down")}
-		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
-		require.Equal(t, "Throttled", fault.NameOf(err))
-		require.Empty(t, w.completed)
 	})
 }
 

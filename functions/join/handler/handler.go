@@ -1,5 +1,6 @@
-// Package handler lets an instance into service once it is a node that is Ready, and has it replaced if it will not
-// become one.
+// Package handler lets an instance into service once it is a node that can be used, and has it replaced if it will not become
+// one. While the pool is rolled it holds the next batch back: by the instance's signal to CloudFormation, or by its launch hook
+// when an instance refresh does the rolling.
 package handler
 
 import (
@@ -7,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/drover-run/drover/events"
@@ -17,6 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
 )
 
 // Clusters opens clusters: a subset of kube.Clusters.
@@ -27,13 +28,21 @@ type Clusters interface {
 // Groups is Auto Scaling: a subset of groups.Groups.
 type Groups interface {
 	State(ctx context.Context, instance string) (string, error)
-	Leaving(ctx context.Context, group string) ([]string, error)
+	Describe(ctx context.Context, group string) (groups.Group, bool, error)
+	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
 	Complete(ctx context.Context, hook events.Lifecycle, result groups.Result) (bool, error)
 }
 
 // Stacks tells CloudFormation: a subset of stacks.Stacks.
 type Stacks interface {
-	Signal(ctx context.Context, stackName, resource, instance string) error
+	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
+	Signal(ctx context.Context, stackName, resource, instance string, success bool) error
+}
+
+// State is where people read of what does not join: a subset of store.State.
+type State interface {
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
 // Handler joins nodes.
@@ -41,20 +50,37 @@ type Handler struct {
 	Clusters Clusters
 	Groups   Groups
 	Stacks   Stacks
-	// Watch is how long one call watches; Limit is how long an instance may take, less than the hook's own time.
+	State    State
+	// Watch is how long one call watches; Limit is how long an instance may take to become a node.
 	Watch, Limit time.Duration
-	// SignalLimit is how long after that its signal may wait for the pool's drains: nobody waits for it longer.
-	SignalLimit time.Duration
-	Now         func() time.Time
+	// SignalLimit is how long after that its signal may wait for the pool's drains: nobody waits for it longer. HoldLimit is
+	// how long an instance waits at its hook, for drains or for a cluster that cannot be asked: less than the hook's most.
+	SignalLimit, HoldLimit time.Duration
+	Now                    func() time.Time
+}
+
+// work is one call.
+type work struct {
+	*Handler
+	in   events.JoinRequest
+	pool events.Pool
+	// elapsed since the execution started.
+	elapsed time.Duration
+	result  events.JoinResult
 }
 
 // Handle watches for a while and says what became of the instance. What it does next it reads from the instance's lifecycle
 // state, so it may be cut off anywhere and called again.
 func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
-	var pool events.Pool
-	if err := json.Unmarshal([]byte(in.NotificationMetadata), &pool); err != nil || pool.Cluster == "" || pool.Pool == "" {
+	w := &work{Handler: h, in: in, elapsed: h.Now().Sub(in.Started)}
+	if err := json.Unmarshal([]byte(in.NotificationMetadata), &w.pool); err != nil || w.pool.Cluster == "" || w.pool.Pool == "" {
 		return events.JoinResult{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q",
 			in.LifecycleHookName, in.AutoScalingGroupName, in.NotificationMetadata)
+	}
+	if in.GivenUp != "" {
+		w.result.Message = in.GivenUp
+		w.failed(ctx)
+		return events.JoinResult{Outcome: events.JoinAbandoned, Message: in.GivenUp}, nil
 	}
 	state, err := h.Groups.State(ctx, in.EC2InstanceID)
 	if err != nil {
@@ -64,141 +90,107 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	defer cancel()
 	switch state {
 	case groups.PendingWait:
-		result, err := h.join(ctx, watching, in, pool)
-		if err != nil || result.Outcome != events.JoinReady {
-			return result, err
-		}
-		return h.signal(ctx, watching, in, pool, result)
+		err = w.join(ctx, watching)
 	case groups.PendingProceed, groups.InService:
-		return h.signal(ctx, watching, in, pool, events.JoinResult{Message: "the instance is in service"})
+		w.result.Message = "the instance is in service"
+		err = w.signal(ctx, watching)
+	default:
+		w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}
 	}
-	boundary.Log(ctx).Info("the instance waits no more", "instance", in.EC2InstanceID, "state", state)
-	return events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}, nil
+	boundary.Log(ctx).Info("looked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome", w.result.Outcome, "message", w.result.Message)
+	return w.result, err
 }
 
 // join watches the instance become a node, and completes the hook.
-func (h *Handler) join(ctx, watching context.Context, in events.JoinRequest, pool events.Pool) (events.JoinResult, error) {
-	left := h.Limit - h.Now().Sub(in.Started)
-	cluster, err := h.Clusters.Open(ctx, pool.Cluster)
+func (w *work) join(ctx, watching context.Context) error {
+	// First of all: the hook stays open for as long as this goes on.
+	if waits, err := w.Groups.Heartbeat(ctx, w.in.Lifecycle); err != nil {
+		boundary.Log(ctx).Warn("no heartbeat", "instance", w.in.EC2InstanceID, "error", err.Error())
+	} else if !waits {
+		w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}
+		return nil
+	}
+	cluster, err := w.Clusters.Open(ctx, w.pool.Cluster)
 	if errors.Is(err, kube.ErrNoCluster) {
-		return h.end(ctx, in, groups.Abandon, events.JoinResult{Outcome: events.JoinAbandoned, Message: err.Error()})
+		w.result.Message = err.Error()
+		return w.complete(ctx, groups.Abandon, events.JoinAbandoned)
 	}
 	if err != nil {
-		return events.JoinResult{}, err
+		return w.blind(ctx, err)
 	}
-	watching, cancel := context.WithTimeout(watching, max(0, left))
-	defer cancel()
-	node, err := cluster.WaitNode(watching, pool.Pool, in.EC2InstanceID)
-	var unreachable *fault.ClusterUnreachable
-	if err != nil && !errors.As(err, &unreachable) {
-		return events.JoinResult{}, err
+	left := w.Limit - w.elapsed
+	if left > 0 { // else the cluster could not be asked before, and its nodes get one more look
+		var cancel context.CancelFunc
+		watching, cancel = context.WithTimeout(watching, left)
+		defer cancel()
 	}
-	result := events.JoinResult{Outcome: events.JoinWaiting, Message: what(node, err)}
+	node, err := cluster.WaitNode(watching, w.pool.Pool, w.in.EC2InstanceID, func(n *kube.Node) bool { return missing(n, w.pool.Readiness) == "" })
 	if node != nil {
-		result.Node = node.Name
+		w.result.Node = node.Name
 	}
-	switch {
-	case node != nil && node.Ready:
-		if wrong := skew(node.KubeletVersion, cluster.Version); wrong != "" {
-			result.Outcome, result.Message = events.JoinAbandoned, wrong
-			return h.end(ctx, in, groups.Abandon, result)
-		}
-		result.Outcome = events.JoinReady
-		return h.end(ctx, in, groups.Continue, result)
-	case left <= h.Watch:
-		result.Outcome = events.JoinAbandoned
-		return h.end(ctx, in, groups.Abandon, result)
-	}
-	boundary.Log(ctx).Info("not yet", "instance", in.EC2InstanceID, "node", result.Node, "message", result.Message)
-	return result, nil
-}
-
-// Pauses between two looks at the pool's drains.
-const (
-	firstPause = 250 * time.Millisecond
-	lastPause  = 5 * time.Second
-)
-
-// signal tells CloudFormation of a new node once no other of the pool is being drained: the next batch of a rolling update
-// goes by it, and CloudFormation itself does not wait for terminate hooks.
-func (h *Handler) signal(ctx, watching context.Context, in events.JoinRequest, pool events.Pool, result events.JoinResult) (events.JoinResult, error) {
-	result.Outcome = events.JoinReady
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		leaving, err := h.Groups.Leaving(ctx, in.AutoScalingGroupName)
-		if err != nil {
-			return result, err
-		}
-		if len(leaving) == 0 {
-			return result, h.Stacks.Signal(ctx, names.Stack(pool.Cluster, names.PoolStack(pool.Pool)), names.GroupResource, in.EC2InstanceID)
-		}
-		waits := fmt.Sprintf("its signal waits until %s are drained", strings.Join(leaving, ", "))
-		if h.Now().Sub(in.Started) > h.Limit+h.SignalLimit {
-			boundary.Log(ctx).Warn("not signalled", "instance", in.EC2InstanceID, "message", waits)
-			result.Message += "; not signalled: " + waits
-			return result, nil
-		}
-		select {
-		case <-time.After(pause):
-		case <-watching.Done():
-			result.Outcome = events.JoinWaiting
-			result.Message += "; " + waits
-			return result, ctx.Err()
-		}
-	}
-}
-
-// end completes the hook.
-func (h *Handler) end(ctx context.Context, in events.JoinRequest, with groups.Result, result events.JoinResult) (events.JoinResult, error) {
-	waited, err := h.Groups.Complete(ctx, in.Lifecycle, with)
-	if err == nil && !waited && result.Outcome != events.JoinReady {
-		result.Outcome = events.JoinGone
-	}
-	boundary.Log(ctx).Info("completed the hook", "instance", in.EC2InstanceID, "node", result.Node,
-		"result", with, "outcome", result.Outcome, "message", result.Message)
-	return result, err
-}
-
-// what was seen of a node, for people.
-func what(node *kube.Node, err error) string {
-	switch {
-	case err != nil:
-		return err.Error()
-	case node == nil:
-		return "the instance has not registered as a node: read its console output"
-	case !node.Ready:
-		return fmt.Sprintf("node %s is not Ready: %s", node.Name, node.Message)
-	}
-	return fmt.Sprintf("node %s is Ready (%s)", node.Name, node.KubeletVersion)
-}
-
-// oldest is how many minors a kubelet may be behind its API server.
-// https://kubernetes.io/releases/version-skew-policy/#kubelet
-const oldest = 3
-
-// skew says what is wrong with a kubelet's version beside the control plane's, or nothing.
-func skew(kubelet, controlPlane string) string {
-	node, err := minor(strings.TrimPrefix(kubelet, "v"))
-	server, err2 := minor(controlPlane)
-	if err := errors.Join(err, err2); err != nil {
-		return err.Error()
-	}
-	switch {
-	case node > server:
-		return fmt.Sprintf("the kubelet is %s, newer than the control plane (%s): use an image for %s or older", kubelet, controlPlane, controlPlane)
-	case node < server-oldest:
-		return fmt.Sprintf("the kubelet is %s, more than %d minors behind the control plane (%s): use a newer image", kubelet, oldest, controlPlane)
-	}
-	return ""
-}
-
-func minor(version string) (int, error) {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return 0, fmt.Errorf("%q is no Kubernetes version", version)
-	}
-	n, err := strconv.Atoi(parts[1])
 	if err != nil {
-		return 0, fmt.Errorf("%q is no Kubernetes version", version)
+		return w.blind(ctx, err)
 	}
-	return n, nil
+	switch lacks := missing(node, w.pool.Readiness); {
+	case lacks != "" && left <= w.Watch:
+		w.result.Message = lacks
+		return w.giveUp(ctx)
+	case lacks != "":
+		w.result.Outcome, w.result.Message = events.JoinWaiting, lacks
+		return nil
+	}
+	if wrong := skew(node.KubeletVersion, cluster.Version); wrong != "" {
+		w.result.Message = wrong
+		return w.giveUp(ctx)
+	}
+	w.result.Message = fmt.Sprintf("node %s is Ready (%s)", node.Name, node.KubeletVersion)
+	w.forget(ctx)
+	if w.refreshed() {
+		// The node takes pods already; the refresh goes on when its instance is in service.
+		if free, err := w.free(ctx, watching); err != nil || !free && w.elapsed < w.HoldLimit {
+			return err
+		}
+	}
+	if err := w.complete(ctx, groups.Continue, events.JoinReady); err != nil {
+		return err
+	}
+	return w.signal(ctx, watching)
 }
+
+// blind is what to do while the cluster cannot be asked: it keeps its instances, and says so when that lasts, or when it will
+// not pass by itself.
+func (w *work) blind(ctx context.Context, err error) error {
+	w.result.Message = "the cluster cannot be asked: " + err.Error()
+	if w.elapsed >= w.HoldLimit {
+		return w.giveUp(ctx)
+	}
+	if w.elapsed >= w.Limit || fault.NameOf(err) == fault.Name(&fault.Internal{}) {
+		w.tell(ctx, status.NodeUnreachable)
+	}
+	w.wait(leastBlindWait)
+	return nil
+}
+
+// giveUp an instance: it is replaced.
+func (w *work) giveUp(ctx context.Context) error {
+	w.failed(ctx)
+	return w.complete(ctx, groups.Abandon, events.JoinAbandoned)
+}
+
+// complete the hook.
+func (w *work) complete(ctx context.Context, with groups.Result, outcome events.JoinOutcome) error {
+	waited, err := w.Groups.Complete(ctx, w.in.Lifecycle, with)
+	w.result.Outcome = outcome
+	if err == nil && !waited && outcome != events.JoinReady {
+		w.result.Outcome = events.JoinGone
+	}
+	return err
+}
+
+// refreshed says whether the pool is rolled by instance refreshes.
+func (w *work) refreshed() bool {
+	return w.pool.Update != nil && w.pool.Update.Strategy == events.InstanceRefresh
+}
+
+// stack of the pool.
+func (w *work) stack() string { return names.Stack(w.pool.Cluster, names.PoolStack(w.pool.Pool)) }

@@ -34,6 +34,10 @@ type Specs interface {
 type State interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 	PutOnce(ctx context.Context, key string, body []byte) error
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	Rolls(ctx context.Context, cluster string) (map[string]time.Time, error)
+	AddRolls(ctx context.Context, cluster string, pools []string, at time.Time) error
+	AddDue(ctx context.Context, cluster string, at time.Time) error
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
 	Acquire(ctx context.Context, cluster string, seen store.Lease, execution string) (store.Lease, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
@@ -79,7 +83,11 @@ func (h *Handler) Handle(ctx context.Context, in events.PlanRequest) (events.Pla
 	for range attempts {
 		result, err := h.try(ctx, in)
 		var stopped *stop
+		var refused *refused
 		switch {
+		case errors.As(err, &refused):
+			result.Outcome, result.Message = events.OutcomeRefused, refused.message
+			return result, nil
 		case errors.As(err, &stopped):
 			boundary.Log(ctx).Info("stopped", "cluster", in.Cluster, "reason", stopped.reason, "message", stopped.message)
 			result.Outcome, result.Reason, result.Message = events.OutcomeStopped, stopped.reason, stopped.message
@@ -97,6 +105,7 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 	if err != nil {
 		return result, err
 	}
+	result.Seen = lease.Fence
 	if lease.Execution != "" && lease.Execution != in.Execution {
 		running, err := h.Executions.Running(ctx, lease.Execution)
 		if err != nil {
@@ -105,13 +114,21 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 		if running {
 			boundary.Log(ctx).Info("busy", "cluster", in.Cluster, "holder", lease.Execution)
 			result.Outcome = events.OutcomeBusy
-			return result, nil
+			return result, h.askLater(ctx, in)
 		}
 	}
-	w, err := h.read(ctx, in.Cluster)
+	w, err := h.read(ctx, in.Cluster, in)
+	if errors.Is(err, errAbsent) {
+		return h.delete(ctx, in, lease, result)
+	}
 	result.SpecVersion = w.version
 	if err != nil {
 		return result, err
+	}
+	for _, at := range w.later {
+		if err := h.State.AddDue(ctx, in.Cluster, at); err != nil {
+			return result, err
+		}
 	}
 	p, err := h.compute(ctx, w)
 	if err != nil {
@@ -119,28 +136,31 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 	}
 	if len(p.Changes) == 0 {
 		result.Outcome = events.OutcomeUnchanged
-		return result, h.tell(ctx, in, w, p)
+		return result, h.tell(ctx, in, w, p, lease.Fence)
 	}
 	if lease, err = h.State.Acquire(ctx, in.Cluster, lease, in.Execution); err != nil {
 		return result, err
 	}
-	result.Fence, result.Outcome, result.Stages = lease.Fence, events.OutcomeChanges, p.Stages()
+	result.Fence, result.Seen, result.Outcome, result.Stages = lease.Fence, lease.Fence, events.OutcomeChanges, p.Stages()
 	if result.PlanKey, err = h.keep(ctx, w, p); err != nil {
 		return result, err
 	}
-	return result, h.tell(ctx, in, w, p)
+	return result, h.tell(ctx, in, w, p, lease.Fence)
 }
 
 // Preview plans without a lease and without telling anybody: it only reads. It returns the plan, or the reason why there is
 // none, as Handle would put it into the status.
 func (h *Handler) Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error) {
-	w, err := h.read(ctx, cluster)
+	w, err := h.read(ctx, cluster, events.PlanRequest{})
 	if err == nil {
 		p, err = h.compute(ctx, w)
 	}
 	var stopped *stop
-	if errors.As(err, &stopped) {
+	switch {
+	case errors.As(err, &stopped):
 		return p, stopped.reason, stopped.message, nil
+	case errors.Is(err, errAbsent):
+		return p, status.ReasonSpecAbsent, "there is no spec " + names.ClusterSpec(cluster), nil
 	}
 	return p, "", "", err
 }
@@ -154,30 +174,45 @@ type work struct {
 	release  []byte
 	rendered *render.Output
 	deployed map[string]plan.Deployed
+	// later are the times at which the spec wants pools rolled and that are still to come.
+	later []time.Time
 }
 
-// read reads spec, stacks and release, and renders.
-func (h *Handler) read(ctx context.Context, cluster string) (work, error) {
-	w := work{cluster: cluster}
-	key := names.ClusterSpec(cluster)
+// spec reads the spec. Its bytes are for the places of errors that are found later.
+func (h *Handler) spec(ctx context.Context, w *work) (*api.Cluster, []byte, error) {
+	key := names.ClusterSpec(w.cluster)
 	object, err := h.Specs.Get(ctx, key, api.MaxFile)
 	var large *store.TooLarge
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return w, &stop{status.ReasonSpecAbsent, fmt.Sprintf("there is no spec %s: upload one; what runs is left as it is", key)}
+		return nil, nil, errAbsent
 	case errors.As(err, &large):
 		w.version = large.Version
-		return w, &stop{status.ReasonSpecInvalid, err.Error()}
+		return nil, nil, &stop{status.ReasonSpecInvalid, err.Error()}
 	case err != nil:
-		return w, err
+		return nil, nil, err
 	}
 	w.version = object.Version
-	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
+	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()})
 	if errs != nil {
-		return w, &stop{status.ReasonSpecInvalid, errs.Error()}
+		return nil, nil, &stop{status.ReasonSpecInvalid, errs.Error()}
 	}
 	if spec.Spec.Paused {
-		return w, &stop{status.ReasonPaused, "spec.paused is true: drover starts nothing on this cluster"}
+		return nil, nil, &stop{status.ReasonPaused, "spec.paused is true: drover starts nothing on this cluster"}
+	}
+	return spec, object.Body, nil
+}
+
+// read reads spec, stacks and release, and renders.
+func (h *Handler) read(ctx context.Context, cluster string, in events.PlanRequest) (work, error) {
+	w := work{cluster: cluster}
+	key := names.ClusterSpec(cluster)
+	spec, body, err := h.spec(ctx, &w)
+	if err != nil {
+		return w, err
+	}
+	if err := h.ask(ctx, in, spec); err != nil {
+		return w, err
 	}
 	if w.deployed, err = h.Stacks.Of(ctx, cluster, expected(spec)); err != nil {
 		return w, err
@@ -187,6 +222,7 @@ func (h *Handler) read(ctx context.Context, cluster string) (work, error) {
 		return w, err
 	}
 	options := api.Options{Name: cluster, TemplateVersions: templates.Versions()}
+	var errs api.Errors
 	if w.resolved, errs = api.Resolve(spec, release); errs == nil {
 		errs = api.Validate(w.resolved, options)
 	}
@@ -196,9 +232,15 @@ func (h *Handler) read(ctx context.Context, cluster string) (work, error) {
 		}
 	}
 	if errs != nil {
-		return w, &stop{status.ReasonSpecInvalid, errs.In(key, object.Body).Error()}
+		return w, &stop{status.ReasonSpecInvalid, errs.In(key, body).Error()}
 	}
-	if w.rendered, err = render.Render(render.Cluster{Cell: h.Cell, Resolved: w.resolved}); err != nil {
+	asked, err := h.State.Rolls(ctx, cluster)
+	if err != nil {
+		return w, err
+	}
+	var rollAt map[string]time.Time
+	rollAt, w.later = plan.RollAt(w.resolved, w.deployed, asked, h.Now())
+	if w.rendered, err = render.Render(render.Cluster{Cell: h.Cell, Resolved: w.resolved, RollAt: rollAt}); err != nil {
 		return w, &stop{status.ReasonSpecInvalid, err.Error()}
 	}
 	return w, nil
@@ -340,10 +382,19 @@ func (h *Handler) keep(ctx context.Context, w work, p plan.Plan) (string, error)
 	return names.Plan(body), nil
 }
 
-// tell writes what is known into the status: the stacks as they are, what will change, and why.
-func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p plan.Plan) error {
-	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-		s.SpecVersion = w.version
+// tell writes what is known into the status: the stacks as they are, what will change, and why. What a later holder of the lease
+// wrote stays: then all that was read here is out of date, which is store.ErrConflict.
+func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p plan.Plan, fence int64) error {
+	late := false
+	err := h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		if late = s.Fence > fence; late {
+			return
+		}
+		s.Fence = fence
+		if s.SpecVersion != w.version {
+			s.Failures, s.RetryAt = 0, nil
+		}
+		s.SpecVersion, s.Deletion = w.version, nil
 		s.Release, s.KubernetesVersion = w.resolved.Spec.Release.Name, w.resolved.Spec.KubernetesVersion
 		s.TemplateVersion = w.resolved.Spec.TemplateVersion
 		s.Endpoint = w.deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
@@ -359,10 +410,14 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 			s.Plan = append(s.Plan, status.Change{Stack: change.Stack, Operation: string(change.Operation), Reasons: change.Reasons})
 		}
 		if len(p.Changes) > 0 {
-			s.Phase, s.Execution = status.Converging, in.Execution
+			s.Phase, s.Execution, s.RetryAt = status.Converging, in.Execution, nil
 			s.Message = fmt.Sprintf("changing %d of %d stacks", len(p.Changes), len(w.rendered.Stacks))
 			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
 			s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonConverging, Message: s.Message}, h.Now())
 		}
 	})
+	if err == nil && late {
+		return store.ErrConflict
+	}
+	return err
 }

@@ -36,7 +36,7 @@ func TestAnUnchangedClusterCostsNoMutatingCall(t *testing.T) {
 	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
 	require.Empty(t, written(a, mark))
 	require.Equal(t, before, a.Status("demo"))
-	require.Len(t, a.Notices(), 1, "nothing new was told")
+	require.Len(t, a.Verdicts(), 1, "nothing new was told")
 }
 
 func TestOfTwoExecutionsAtTheSameMomentOneWorksAndTheOtherLeaves(t *testing.T) {

@@ -1,4 +1,5 @@
-// Package handler gives drover's own functions what they need in a cluster, before there are nodes to look at.
+// Package handler speaks to a cluster's API as its administrator: it gives drover's own functions what they need there, before there are
+// nodes to look at, and asks which volumes are to be kept, before the API goes.
 package handler
 
 import (
@@ -10,6 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/status"
 )
 
 // Clusters opens clusters: a subset of kube.Clusters.
@@ -17,9 +19,15 @@ type Clusters interface {
 	Open(ctx context.Context, cluster string) (*kube.Cluster, error)
 }
 
+// State is where the answer goes: a subset of store.State.
+type State interface {
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+}
+
 // Handler prepares clusters.
 type Handler struct {
 	Clusters Clusters
+	State    State
 	// Patience is how long a new access entry may take to be known to the cluster; Pause is between two tries.
 	Patience, Pause time.Duration
 }
@@ -31,6 +39,9 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 	if err != nil {
 		return done, err
 	}
+	if in.Survey {
+		return done, h.survey(ctx, in.Cluster, cluster)
+	}
 	ctx, cancel := context.WithTimeout(ctx, h.Patience)
 	defer cancel()
 	for {
@@ -41,7 +52,30 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 		select {
 		case <-time.After(h.Pause):
 		case <-ctx.Done():
+		}
+		// Both may come at the same moment: then the patience is over.
+		if ctx.Err() != nil {
 			return done, &fault.ClusterUnreachable{Cause: fmt.Errorf("preparing %s for %s: %w", in.Cluster, h.Patience, err)}
 		}
 	}
+}
+
+// survey writes into the status which volumes a cluster that is being deleted wants kept. It can be repeated.
+func (h *Handler) survey(ctx context.Context, name string, cluster *kube.Cluster) error {
+	retain, err := cluster.RetainedVolumes(ctx)
+	if err != nil {
+		return err
+	}
+	boundary.Log(ctx).Info("asked which volumes are to be kept", "cluster", name, "volumes", retain)
+	return h.State.UpdateStatus(ctx, name, func(s *status.Status) {
+		if s.Phase != status.Deleting {
+			return
+		}
+		var d status.Deletion
+		if s.Deletion != nil {
+			d = *s.Deletion
+		}
+		d.Surveyed, d.Retain = true, retain
+		s.Deletion = &d
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/metrics"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -29,24 +27,17 @@ type Specs interface {
 
 // State is what drover keeps: a subset of store.State.
 type State interface {
-	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	// UpdateStatus tells who listens before it writes.
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
 	Release(ctx context.Context, cluster, execution string) error
 }
 
-// Topic tells who listens: notify.Topic.
-type Topic interface {
-	Publish(ctx context.Context, subject, message string) error
-}
-
 // Handler reports.
 type Handler struct {
-	Specs   Specs
-	State   State
-	Topic   Topic
-	Metrics io.Writer
-	Now     func() time.Time
+	Specs Specs
+	State State
+	Now   func() time.Time
 }
 
 // verdict is what a round came to.
@@ -56,6 +47,8 @@ type verdict struct {
 	condition status.Condition
 	// spec is true when only the newest spec is no good: a cluster that runs as its last good one says is Ready all the same.
 	spec bool
+	// again is true when the same may succeed later without anybody's doing.
+	again bool
 	// version of the spec that was judged and not converged to; empty when planning has told it already.
 	version string
 }
@@ -74,8 +67,12 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 		}
 	}
 	v := judge(in)
-	if err := h.tell(ctx, in.Cluster, v); err != nil {
+	told, err := h.tell(ctx, in, &v)
+	if err != nil {
 		return events.ReportResult{}, err
+	}
+	if !told {
+		boundary.Log(ctx).Warn("the status is another execution's by now", "cluster", in.Cluster)
 	}
 	if err := h.State.Release(ctx, in.Cluster, in.Execution); err != nil {
 		return events.ReportResult{}, err
@@ -104,7 +101,7 @@ func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, err
 func judge(in events.ReportRequest) verdict {
 	if failures := failures(in); len(failures) > 0 {
 		message := strings.Join(failures, "\n")
-		return verdict{phase: status.Failed, message: message, condition: status.Condition{
+		return verdict{phase: status.Failed, message: message, again: passing(in), condition: status.Condition{
 			Type: status.Converged, Status: "False", Reason: reason(in), Message: message,
 		}}
 	}
@@ -116,6 +113,11 @@ func judge(in events.ReportRequest) verdict {
 			v.condition.Type, v.spec = status.SpecAccepted, true
 		}
 		return v
+	}
+	if in.Plan.Outcome == events.OutcomeDeletes || in.Plan.Outcome == events.OutcomeGone {
+		return verdict{phase: status.Deleted, message: "the cluster is gone", condition: status.Condition{
+			Type: status.Converged, Status: "False", Reason: status.ReasonDeleted,
+		}}
 	}
 	return verdict{phase: status.Ready, message: "the cluster is what its spec says", condition: status.Condition{
 		Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate,
@@ -173,36 +175,65 @@ func cause(name, text string) string {
 	return name + ": " + text
 }
 
-// tell publishes a verdict that is new, then writes it. In this order a notification may come twice, never not at all.
-func (h *Handler) tell(ctx context.Context, cluster string, v verdict) error {
-	before, err := h.State.Status(ctx, cluster)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	apply := func(s *status.Status) { v.apply(s, h.Now()) }
-	after := before.Status
-	after.Conditions = slices.Clone(after.Conditions)
-	apply(&after)
-	if after.Phase != before.Status.Phase || after.Message != before.Status.Message {
-		if err := h.Topic.Publish(ctx, fmt.Sprintf("drover: %.60s is %s", cluster, after.Phase), after.Message); err != nil {
-			return err
+// tell writes a verdict into the status, which tells who listens. It returns false when the status was written by a later holder of
+// the lease: that one gives the verdict.
+func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict) (told bool, err error) {
+	given := *v
+	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		*v = given // another try may have named the instances of another status
+		if told = !late(in, s); told {
+			v.name(in, s)
+			v.apply(s, h.Now())
 		}
-		if err := metrics.Count(h.Metrics, h.Now(), "ClusterPhase", "phase", string(after.Phase)); err != nil {
-			return err
+	})
+	return told, err
+}
+
+// late says whether a status is that of a later holder of the lease. An execution that could not even plan does not know which it
+// would have been: it leaves what another one converges.
+func late(in events.ReportRequest, s *status.Status) bool {
+	if in.Plan == nil {
+		return (s.Phase == status.Converging || s.Phase == status.Deleting) && s.Execution != in.Execution
+	}
+	return s.Fence > in.Plan.Seen
+}
+
+// name the instances for which a pool could not be changed: AWS's own reason tells only of signals that did not come.
+func (v *verdict) name(in events.ReportRequest, s *status.Status) {
+	const most = 3
+	var lines []string
+	for _, result := range in.Results {
+		pool, is := strings.CutPrefix(result.Stack, names.PoolPrefix)
+		if !is || result.Error == "" {
+			continue
+		}
+		nodes := s.NotJoined(pool, in.Execution)
+		for _, n := range nodes[:min(len(nodes), most)] {
+			lines = append(lines, fmt.Sprintf("pool %s: instance %s did not join: %s", pool, n.Instance, n.Message))
 		}
 	}
-	return h.State.UpdateStatus(ctx, cluster, apply)
+	if len(lines) > 0 {
+		v.message = strings.Join(append([]string{v.message}, lines...), "\n")
+		v.condition.Message = v.message
+	}
 }
 
 // apply writes a verdict into a status.
-func (v verdict) apply(s *status.Status, now time.Time) {
+func (v *verdict) apply(s *status.Status, now time.Time) {
 	s.Phase, s.Message = v.phase, v.message
+	v.retry(s, now)
 	if v.version != "" {
 		s.SpecVersion = v.version
 	}
+	if v.phase == status.Deleted && s.Deletion != nil {
+		s.Message = gone(s.Deletion)
+	}
 	switch converged := s.Condition(status.Converged); {
+	case v.phase == status.Deleted:
+		s.Plan, s.Stacks, s.Nodes, v.condition.Message = nil, nil, nil, s.Message
 	case v.phase == status.Ready:
 		s.Plan = nil
+		s.Joined()
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, now)
 	case v.spec && converged != nil && converged.Status == "True":
 		s.Phase, s.Message = status.Ready, "the cluster is what its last good spec says; the newest is not used: "+v.message
@@ -210,6 +241,15 @@ func (v verdict) apply(s *status.Status, now time.Time) {
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: v.condition.Reason, Message: v.message}, now)
 	}
 	s.Set(v.condition, now)
+}
+
+// gone says what became of what Kubernetes made.
+func gone(d *status.Deletion) string {
+	message := fmt.Sprintf("the cluster is gone, with %d things that Kubernetes made in the account", len(d.Removed))
+	if len(d.Kept) > 0 {
+		message += "; kept: " + strings.Join(d.Kept, ", ")
+	}
+	return message
 }
 
 // version of the spec that is there now; empty when there is none.

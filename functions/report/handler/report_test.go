@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/wire"
@@ -158,10 +159,55 @@ func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
 	a.Converge("demo")
 	a.Settle()
 	require.Equal(t, []string{
+		"drover: demo is Pending\nthe spec was accepted",
+		"drover: demo is Converging\nchanging 5 of 5 stacks",
 		"drover: demo is Ready\nthe cluster is what its spec says",
+		"drover: demo is Pending\nthe spec was accepted",
 		"drover: demo is Stopped\nspec.paused is true: drover starts nothing on this cluster",
 	}, a.Notices())
+	require.Len(t, a.Told(), 5, "tools hear the same")
+	for _, e := range a.Told() {
+		require.Equal(t, events.Source, e.Source)
+		require.Equal(t, events.ClusterStatusChange, e.DetailType)
+	}
+	var last events.StatusChange
+	require.NoError(t, json.Unmarshal(a.Told()[4].Detail, &last))
+	require.Equal(t, events.StatusChange{
+		Cluster: "demo", Phase: "Stopped", PreviousPhase: "Pending", Reason: "Paused", Message: "spec.paused is true: drover starts nothing on this cluster",
+		SpecVersion: a.Status("demo").SpecVersion, Release: last.Release, KubernetesVersion: last.KubernetesVersion, Execution: last.Execution,
+	}, last)
 	require.Contains(t, a.Log(), `"phase":"Stopped"`, "a metric")
+}
+
+// What cannot be told is not written either: the next try tells it.
+func TestWhatCannotBeToldIsToldLater(t *testing.T) {
+	for _, action := range []string{"PutEvents", "Publish"} {
+		a := harness.Start(t)
+		a.Upload("releases/r1.yaml", harness.Release())
+		var mu sync.Mutex
+		refused := 0
+		a.OnCall(func(call endpoint.Call) error {
+			if harness.CalledBy(call) != "report" || call.Action != action {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if refused++; refused > 4 {
+				return nil
+			}
+			return faults.Throttled(call.Service)
+		})
+		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+		a.Settle()
+		require.Equal(t, 5, refused, action)
+		require.Equal(t, status.Ready, a.Status("demo").Phase)
+		require.Contains(t, a.Notices(), "drover: demo is Ready\nthe cluster is what its spec says")
+		if action == "PutEvents" {
+			require.Equal(t, []string{"Ready: the cluster is what its spec says"}, a.Verdicts())
+		} else {
+			require.Greater(t, len(a.Verdicts()), 1, "more than once, but never not at all")
+		}
+	}
 }
 
 // Whatever a person types as the name of a cluster ends in a status.

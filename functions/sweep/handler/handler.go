@@ -1,6 +1,6 @@
 // Package handler finds what events missed: stacks that came to rest while the event about it was lost, specs that nobody was
-// told of, and executions that ended without a word. It is the safety net under the events, and costs four listings when
-// there is nothing to find.
+// told of, executions that ended without a word, and instances that nobody works on. It is the safety net under the events, and
+// costs nine listings when there is nothing to find.
 package handler
 
 import (
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -29,18 +30,25 @@ type State interface {
 	DeleteWaiter(ctx context.Context, w store.Waiter) error
 	Held(ctx context.Context) ([]string, error)
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	Release(ctx context.Context, cluster, execution string) error
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+	Dues(ctx context.Context, now time.Time) ([]store.Due, error)
+	Done(ctx context.Context, due store.Due) error
 }
 
-// Executions tells whether a holder of a lease still runs: a subset of executions.Executions.
+// Executions tells whether a holder of a lease still runs, starts others and stops what is stuck: a subset of
+// executions.Executions.
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
+	Converge(ctx context.Context, cluster, specVersion, after string) error
+	Stop(ctx context.Context, execution, cause string) error
 }
 
 // Stacks is what is deployed: a subset of stacks.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
+	All(ctx context.Context) (map[string]plan.Deployed, error)
 	Began(ctx context.Context, stackName, token string) (bool, error)
 }
 
@@ -54,8 +62,9 @@ type Admitter interface {
 	Admit(ctx context.Context, cluster string) error
 }
 
-// Handler sweeps.
+// Handler sweeps, and audits.
 type Handler struct {
+	Auditor
 	Specs  Specs
 	State  State
 	Stacks Stacks
@@ -63,14 +72,21 @@ type Handler struct {
 	Admit  Admitter
 	// Executions of the converge machine.
 	Executions Executions
+	Start      Starter
+	Groups     Groups
+	// JoinNode and DrainNode are the machines.
+	JoinNode, DrainNode Machine
 	// Patience is how old a spec must be before it counts as missed: until then its event is on its way.
 	Patience time.Duration
 	Now      func() time.Time
 }
 
-// Handle sweeps once. What fails for one cluster holds up no other; the first failure is returned at the end.
-func (h *Handler) Handle(ctx context.Context, _ struct{}) (struct{}, error) {
-	return struct{}{}, errors.Join(h.waiters(ctx), h.missed(ctx), h.ended(ctx))
+// Handle sweeps or audits once. What fails for one cluster holds up no other; what failed is returned at the end.
+func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error) {
+	if in.Audit {
+		return struct{}{}, h.audit(ctx)
+	}
+	return struct{}{}, errors.Join(h.waiters(ctx), h.missed(ctx), h.ended(ctx), h.lifecycle(ctx), h.due(ctx))
 }
 
 // waiters resumes the steps whose stacks are at rest.
@@ -135,8 +151,10 @@ func (h *Handler) missed(ctx context.Context) error {
 		told[entry.Key] = entry.Modified
 	}
 	var failed []error
+	there := map[string]bool{}
 	for _, spec := range specs {
 		cluster, ok := names.ClusterOfKey(spec.Key)
+		there[names.Status(cluster)] = true
 		if !ok || h.Now().Sub(spec.Modified) < h.Patience || told[names.Status(cluster)].After(spec.Modified) {
 			continue
 		}
@@ -145,7 +163,29 @@ func (h *Handler) missed(ctx context.Context) error {
 			failed = append(failed, err)
 		}
 	}
+	for _, entry := range statuses {
+		if there[entry.Key] {
+			continue
+		}
+		if err := h.deleted(ctx, strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Statuses), ".json")); err != nil {
+			failed = append(failed, err)
+		}
+	}
 	return errors.Join(failed...)
+}
+
+// deleted has a cluster's spec admitted that is gone, unless its status says that it was heard: one small read for each cluster that
+// was deleted.
+func (h *Handler) deleted(ctx context.Context, cluster string) error {
+	c, err := h.State.Status(ctx, cluster)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil || c.Status.ObservedVersion == "" && c.Status.SpecVersion == "" {
+		return err
+	}
+	boundary.Log(ctx).Warn("the event of the deletion of this spec was lost", "cluster", cluster)
+	return h.Admit.Admit(ctx, cluster)
 }
 
 // ended tells of the executions that hold a lease and are over: they were aborted or ran out of time, and never reported. The
@@ -175,7 +215,7 @@ func (h *Handler) holder(ctx context.Context, cluster string) error {
 	boundary.Log(ctx).Warn("an execution ended without a report", "cluster", cluster, "execution", lease.Execution)
 	message := fmt.Sprintf("execution %s is over and did not say how it ended: start drover-converge to go on", lease.Execution)
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		if s.Phase != status.Converging || s.Execution != lease.Execution {
+		if s.Phase != status.Converging && s.Phase != status.Deleting || s.Execution != lease.Execution {
 			return
 		}
 		s.Phase, s.Message = status.Failed, message

@@ -36,6 +36,17 @@ func failNetwork(step string, r resource.Request) error {
 	return nil
 }
 
+// failUpdateOf fails the next change of a resource of a kind, once.
+func failUpdateOf(kind string) func(step string, r resource.Request) error {
+	var once sync.Once
+	return func(step string, r resource.Request) (err error) {
+		if step == "update" && r.Type == kind {
+			once.Do(func() { err = &wire.Error{Code: "InvalidParameterException", Message: "no such version", Status: 400} })
+		}
+		return err
+	}
+}
+
 // waiting waits until an execution waits for a stack that is at rest, whose event was lost.
 func waiting(t *testing.T, a *harness.Account, stack string) {
 	a.Until("an execution waits for "+stack, func() bool {
@@ -180,7 +191,7 @@ func TestASweepThatFindsNothingChangesNothing(t *testing.T) {
 		require.False(t, call.Mutating, call.Action)
 		calls = append(calls, call.Action)
 	}
-	require.Equal(t, 4, strings.Count(strings.Join(calls, " "), "ListBucket"))
+	require.Equal(t, 5, strings.Count(strings.Join(calls, " "), "ListBucket"))
 }
 
 func TestWhatFailsForOneClusterHoldsUpNoOther(t *testing.T) {

@@ -317,7 +317,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		require.NoError(t, err)
 		bounded, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
-		seen, err := join.WaitNode(bounded, "workers", node.InstanceID)
+		seen, err := join.WaitNode(bounded, "workers", node.InstanceID, func(n *kube.Node) bool { return n.Ready })
 		require.NoError(t, err)
 		require.True(t, seen != nil && seen.Ready, "%+v", seen)
 		require.Eventually(t, func() bool { return len(read(node.Name).Spec.Taints) == 1 }, 10*time.Second, 50*time.Millisecond, "it loses its not-ready taint and keeps its own")

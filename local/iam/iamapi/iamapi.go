@@ -54,6 +54,7 @@ func (a *API) assumeRole(_ context.Context, c *wire.Call) (any, error) {
 		RoleArn, RoleSessionName string
 		DurationSeconds          *int
 		ExternalID               string `json:"ExternalId"`
+		Policy                   string
 	}
 	if err := c.Decode(&in); err != nil {
 		return nil, err
@@ -73,7 +74,17 @@ func (a *API) assumeRole(_ context.Context, c *wire.Call) (any, error) {
 	if in.ExternalID != "" {
 		context["sts:ExternalId"] = in.ExternalID
 	}
-	caller, credentials, err := a.identities.AssumeRole(c.Caller, in.RoleArn, in.RoleSessionName, duration, context)
+	var policy *iam.Policy
+	if in.Policy != "" {
+		if len(in.Policy) > 2048 {
+			return nil, wire.Errorf("ValidationError", "1 validation error detected: Value at 'policy' failed to satisfy constraint: Member must have length less than or equal to 2048")
+		}
+		var err error
+		if policy, err = iam.ParsePolicy(in.Policy, false); err != nil {
+			return nil, err
+		}
+	}
+	caller, credentials, err := a.identities.AssumeRole(c.Caller, in.RoleArn, in.RoleSessionName, duration, context, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +133,20 @@ type role struct {
 	AssumeRolePolicyDocument string
 	Description              string `xml:",omitempty"`
 	MaxSessionDuration       int
+	PermissionsBoundary      *boundary      `xml:",omitempty"`
 	Tags                     []resource.Tag `xml:",omitempty"`
 }
 
+type boundary struct{ PermissionsBoundaryType, PermissionsBoundaryArn string }
+
 func (a *API) role(r iam.Role) role {
+	var bounded *boundary
+	if r.Boundary != "" {
+		bounded = &boundary{"Policy", r.Boundary}
+	}
 	return role{
-		Path: r.Path, RoleName: r.Name, RoleID: r.ID, ARN: a.identities.RoleARN(r), CreateDate: r.Created,
+		PermissionsBoundary: bounded,
+		Path:                r.Path, RoleName: r.Name, RoleID: r.ID, ARN: a.identities.RoleARN(r), CreateDate: r.Created,
 		AssumeRolePolicyDocument: url.QueryEscape(r.TrustDocument), Description: r.Description,
 		MaxSessionDuration: int(r.MaxSession.Seconds()), Tags: tagging.List(r.Tags),
 	}

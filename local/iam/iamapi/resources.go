@@ -6,6 +6,7 @@ package iamapi
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -48,6 +49,7 @@ func (roles) Schema() resource.Schema {
 		Properties: map[string]resource.UpdateBehaviour{
 			"RoleName": resource.Replaces, "Path": resource.Replaces, "AssumeRolePolicyDocument": resource.InPlace, "Description": resource.InPlace,
 			"ManagedPolicyArns": resource.InPlace, "MaxSessionDuration": resource.InPlace, "Policies": resource.InPlace, "Tags": resource.InPlace,
+			"PermissionsBoundary": resource.InPlace,
 		},
 		Required:   []string{"AssumeRolePolicyDocument"},
 		Attributes: []string{"Arn", "RoleId"},
@@ -56,6 +58,7 @@ func (roles) Schema() resource.Schema {
 
 type roleProperties struct {
 	RoleName, Path, Description string
+	PermissionsBoundary         string
 	AssumeRolePolicyDocument    any
 	ManagedPolicyArns           []string
 	MaxSessionDuration          int
@@ -79,6 +82,7 @@ func (p roles) wanted(r resource.Request, properties map[string]any) (iam.Role, 
 	role := iam.Role{
 		Name: in.RoleName, Path: in.Path, Description: in.Description, TrustDocument: trust, Tags: tagging.Merge(r.Tags, in.Tags),
 		MaxSession: time.Duration(in.MaxSessionDuration) * time.Second, Attached: in.ManagedPolicyArns, Inline: map[string]string{},
+		Boundary: in.PermissionsBoundary,
 	}
 	if role.MaxSession == 0 {
 		role.MaxSession = time.Hour
@@ -110,7 +114,11 @@ func (p roles) Create(_ context.Context, r resource.Request) (resource.Result, e
 	if err != nil {
 		return resource.Result{}, err
 	}
-	if err := authorize(r, p.identities.RoleARN(want), "CreateRole", "TagRole"); err != nil {
+	arn := p.identities.RoleARN(want)
+	if err := r.Caller.Authorize("iam:CreateRole", arn, bounded(want)); err != nil {
+		return resource.Result{}, err
+	}
+	if err := authorize(r, arn, "TagRole"); err != nil {
 		return resource.Result{}, err
 	}
 	made, err := p.identities.CreateRole(want)
@@ -123,14 +131,51 @@ func (p roles) Create(_ context.Context, r resource.Request) (resource.Result, e
 	return p.result(made), nil
 }
 
+// bounded is the condition key of actions that are allowed by a role's permissions boundary.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_iam-condition-keys.html#ck_PermissionsBoundary
+func bounded(role iam.Role) map[string]string {
+	if role.Boundary == "" {
+		return nil
+	}
+	return map[string]string{"iam:PermissionsBoundary": role.Boundary}
+}
+
+// setBoundary brings a role's permissions boundary to what is wanted.
+func (p roles) setBoundary(r resource.Request, want iam.Role) error {
+	now, err := p.identities.Role(want.Name)
+	if err != nil || now.Boundary == want.Boundary {
+		return err
+	}
+	action, key := "iam:PutRolePermissionsBoundary", bounded(want)
+	if want.Boundary == "" {
+		action, key = "iam:DeleteRolePermissionsBoundary", bounded(now)
+	}
+	if err := r.Caller.Authorize(action, p.identities.RoleARN(want), key); err != nil {
+		return err
+	}
+	return p.identities.SetBoundary(want.Name, want.Boundary)
+}
+
 // setPolicies brings a role's policies from have to want; those that neither knows belong to others.
 func (p roles) setPolicies(r resource.Request, have, want iam.Role) error {
 	arn := p.identities.RoleARN(want)
+	now, err := p.identities.Role(want.Name)
+	if err != nil {
+		return err
+	}
+	may := func(action, policyARN string) error {
+		context := map[string]string{}
+		maps.Copy(context, bounded(now))
+		if policyARN != "" {
+			context["iam:PolicyARN"] = policyARN
+		}
+		return r.Caller.Authorize("iam:"+action, arn, context)
+	}
 	for name, document := range want.Inline {
 		if have.Inline[name] == document {
 			continue
 		}
-		if err := authorize(r, arn, "PutRolePolicy"); err != nil {
+		if err := may("PutRolePolicy", ""); err != nil {
 			return err
 		}
 		if err := p.identities.PutRolePolicy(want.Name, name, document); err != nil {
@@ -141,7 +186,7 @@ func (p roles) setPolicies(r resource.Request, have, want iam.Role) error {
 		if _, ok := want.Inline[name]; ok {
 			continue
 		}
-		if err := authorize(r, arn, "DeleteRolePolicy"); err != nil {
+		if err := may("DeleteRolePolicy", ""); err != nil {
 			return err
 		}
 		if err := p.identities.DeleteRolePolicy(want.Name, name); err != nil && !gone(err) {
@@ -152,7 +197,7 @@ func (p roles) setPolicies(r resource.Request, have, want iam.Role) error {
 		if slices.Contains(have.Attached, policy) {
 			continue
 		}
-		if err := r.Caller.Authorize("iam:AttachRolePolicy", arn, map[string]string{"iam:PolicyARN": policy}); err != nil {
+		if err := may("AttachRolePolicy", policy); err != nil {
 			return err
 		}
 		if err := p.identities.AttachRolePolicy(want.Name, policy); err != nil {
@@ -163,7 +208,7 @@ func (p roles) setPolicies(r resource.Request, have, want iam.Role) error {
 		if slices.Contains(want.Attached, policy) {
 			continue
 		}
-		if err := r.Caller.Authorize("iam:DetachRolePolicy", arn, map[string]string{"iam:PolicyARN": policy}); err != nil {
+		if err := may("DetachRolePolicy", policy); err != nil {
 			return err
 		}
 		if err := p.identities.DetachRolePolicy(want.Name, policy); err != nil && !gone(err) {
@@ -188,6 +233,9 @@ func (p roles) Update(_ context.Context, r resource.Request) (resource.Result, e
 	if err := p.identities.ChangeRole(want.Name, func(role *iam.Role) {
 		role.TrustDocument, role.Description, role.MaxSession, role.Tags = want.TrustDocument, want.Description, want.MaxSession, want.Tags
 	}); err != nil {
+		return resource.Result{}, err
+	}
+	if err := p.setBoundary(r, want); err != nil {
 		return resource.Result{}, err
 	}
 	if err := p.setPolicies(r, old, want); err != nil {

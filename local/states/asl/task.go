@@ -104,7 +104,9 @@ func (v *visit) taskEvent(name string, kind, more map[string]any) error {
 // work calls the task and, when it waits for a token, goes on until the token is answered.
 func (v *visit) work(ctx context.Context, t Task, w *waiter, heartbeat time.Duration, kind map[string]any) (json.RawMessage, error) {
 	called := make(chan answer, 1)
+	turn := v.host.Clock.Ticket("states: task " + v.name)
 	go func() {
+		turn()
 		output, err := v.host.Task(ctx, t)
 		called <- answer{output, err}
 	}()
@@ -119,8 +121,10 @@ func (v *visit) work(ctx context.Context, t Task, w *waiter, heartbeat time.Dura
 		silence = timer.C
 	}
 	for {
+		turn := v.host.Clock.Ticket("states: waiting in " + v.name)
 		select {
 		case a := <-called:
+			turn()
 			if a.err == nil && !json.Valid(a.output) {
 				a.err = &Failure{Name: errRuntime, Cause: fmt.Sprintf("The task '%s' returned no JSON.", v.name)}
 			}
@@ -131,14 +135,17 @@ func (v *visit) work(ctx context.Context, t Task, w *waiter, heartbeat time.Dura
 				return nil, err
 			}
 		case a := <-w.answers:
+			turn()
 			return a.output, a.err
 		case <-w.beats:
 			if timer != nil {
 				timer.Reset(heartbeat)
 			}
 		case <-silence:
+			turn()
 			return nil, &Failure{Name: errHeartbeat}
 		case <-ctx.Done():
+			turn()
 			return nil, ctx.Err()
 		}
 	}

@@ -257,8 +257,10 @@ func (v *visit) each(ctx context.Context, n, limit int, do func(context.Context,
 		if ctx.Err() != nil {
 			break
 		}
+		turn := v.host.Clock.Ticket(fmt.Sprintf("states: %s %d of %s", v.kind, i, v.name))
 		group.Go(func() {
 			defer func() { <-places }()
+			turn()
 			output, err := do(ctx, i)
 			if err != nil {
 				once.Do(func() { first = err; cancel(errSibling) })

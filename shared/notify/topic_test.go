@@ -21,14 +21,14 @@ func TestNotices(t *testing.T) {
 		"cut in a character's half": {"s", "x" + strings.Repeat("ü", 20<<10), "s", "x" + strings.Repeat("ü", 16<<10-1) + "\n…"},
 	}
 	a := harness.Start(t)
-	topic := notify.New(snsapi.NewFromConfig(a.Config()), a.Topic())
+	topic := notify.NewTopic(snsapi.NewFromConfig(a.Config()), a.Topic())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			require.NoError(t, topic.Publish(t.Context(), test.subject, test.message))
+			require.NoError(t, topic.Publish(t.Context(), test.subject, test.message, map[string]string{"phase": "Ready"}))
 			notices := a.Notices()
 			require.Equal(t, test.wantSubject+"\n"+test.wantMessage, notices[len(notices)-1])
 			require.True(t, utf8.ValidString(notices[len(notices)-1]))
 		})
 	}
-	require.ErrorContains(t, notify.New(snsapi.NewFromConfig(a.Config()), a.Topic()+"x").Publish(t.Context(), "s", "m"), a.Topic()+"x")
+	require.ErrorContains(t, notify.NewTopic(snsapi.NewFromConfig(a.Config()), a.Topic()+"x").Publish(t.Context(), "s", "m", nil), a.Topic()+"x")
 }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/store"
+)
+
+func deleteCommand() *cobra.Command {
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "delete CLUSTER",
+		Short: "Delete a cluster: its spec, and with it all that runs",
+		Long: `Delete a cluster: its spec, and with it its nodes, its control plane, what Kubernetes made in the account, and its network.
+
+Only a cluster whose spec says deletionProtection: false, and has converged, can be deleted. Volumes whose PersistentVolume
+says Retain are kept. Uploading the spec again while it is being deleted keeps what is left and makes anew what is gone.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, name := cmd.Context(), args[0]
+			c, err := openCell(ctx)
+			if err != nil {
+				return err
+			}
+			key := names.ClusterSpec(name)
+			before, err := readStatus(ctx, c, name)
+			if err != nil {
+				return err
+			}
+			object, err := c.specs.Get(ctx, key, api.MaxFile)
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				return fmt.Errorf("%s was deleted before: the cluster is %s: %s", key, before.Status.Phase, before.Status.Message)
+			case err != nil:
+				return err
+			}
+			spec, errs := api.ReadCluster(key, object.Body, options(key))
+			if errs == nil && (spec.Spec.DeletionProtection == nil || *spec.Spec.DeletionProtection) {
+				return fmt.Errorf("%s is protected: set spec.deletionProtection to false, drover apply it and wait until it is Ready, then delete it", name)
+			}
+			if err := c.specs.DeleteIf(ctx, key, object.ETag); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "deleted s3://%s/%s\n", c.specs.Name(), key)
+			if watch {
+				return watchStatus(ctx, cmd.OutOrStdout(), c, name, upload{before: cmp.Or(before.Status.ObservedVersion, "none")})
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "follow it: drover status %s --watch\n", name)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until the cluster is gone")
+	return cmd
+}

@@ -1,0 +1,384 @@
+package main
+
+// What a change of a field does: found out by changing it in the example that has every field, rendering both, and planning
+// the change, never by a list. A new field is in the table as soon as it is in the example.
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/templates"
+)
+
+// changes say what a change does, by the field's path as the reference has it.
+type changes map[string]string
+
+// baselines are the examples that fields are changed in: the first that has a field is taken.
+var baselines = []string{"everything", "existing-network", "demo", "minimal"}
+
+// untried are the fields of which there is no other value to try.
+var untried = changes{
+	"apiVersion":                "there is one",
+	"kind":                      "there is one",
+	"spec.release.name":         "each default that differs between the releases does what its field does",
+	"spec.pools[].architecture": "**rolls**: pool, with the image and the instance types that go with it",
+	"spec.templateVersion":      "each stack that the other templates render differently is updated; pools are **rolled** when nodes would be launched differently",
+}
+
+// effect of a change, on stacks by what they are: all pools are "pool".
+type effect struct {
+	refused                        []string // what to do instead
+	made, deleted, rolled, changed map[string]bool
+}
+
+// readChanges tries every field of a cluster.
+func readChanges(examples string) (changes, error) {
+	var bases []*base
+	for _, name := range baselines {
+		b, err := readBase(examples, name)
+		if err != nil {
+			return nil, err
+		}
+		bases = append(bases, b)
+	}
+	out := maps.Clone(untried)
+	for path, field := range fieldsOf(reflect.TypeFor[api.Cluster](), "") {
+		for _, b := range bases {
+			said, forbidden, err := b.try(path, field)
+			if err != nil {
+				return nil, err
+			}
+			if said == "" {
+				if out[path] == "" && forbidden != "" {
+					out[path] = forbidden
+				}
+				continue
+			}
+			if untried[path] != "" {
+				return nil, fmt.Errorf("%s can be tried: %s", path, said)
+			}
+			out[path] = said
+			break
+		}
+	}
+	return out, nil
+}
+
+// base is an example, as it reads and as it renders.
+type base struct {
+	document []byte
+	release  *api.Release
+	before   *api.Cluster
+	stacks   map[string]render.Stack
+}
+
+func readBase(examples, name string) (*base, error) {
+	document, err := os.ReadFile(filepath.Join(examples, "clusters", name+".yaml"))
+	if err != nil {
+		return nil, err
+	}
+	b := &base{document: document, stacks: map[string]render.Stack{}}
+	var named struct {
+		Spec struct{ Release struct{ Name string } }
+	}
+	if err := yaml.Unmarshal(document, &named); err != nil {
+		return nil, err
+	}
+	body, err := os.ReadFile(filepath.Join(examples, "releases", named.Spec.Release.Name+".yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var errs api.Errors
+	if b.release, errs = api.ReadRelease(named.Spec.Release.Name, body, api.Options{TemplateVersions: templates.Versions()}); errs != nil {
+		return nil, errs.Err()
+	}
+	var out *render.Output
+	if b.before, out, err = b.render(document); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, stack := range out.Stacks {
+		b.stacks[stack.Name] = stack
+	}
+	return b, nil
+}
+
+// forbidden is what validation says of a value that no cluster may have: field and reason.
+var forbidden = regexp.MustCompile(`: (spec\.\S+): Forbidden: (.+)`)
+
+// render reads, resolves and renders a spec; an error is what a person would be told.
+func (b *base) render(document []byte) (*api.Cluster, *render.Output, error) {
+	cluster, errs := api.ReadCluster("spec", document, api.Options{TemplateVersions: templates.Versions()})
+	if errs != nil {
+		return nil, nil, errs.Err()
+	}
+	resolved, errs := api.Resolve(cluster, b.release)
+	if errs == nil {
+		errs = api.Validate(resolved, api.Options{TemplateVersions: templates.Versions()})
+	}
+	if errs != nil {
+		return nil, nil, errs.Err()
+	}
+	// All times have come.
+	rollAt, _ := plan.RollAt(resolved, nil, nil, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+	out, err := render.Render(render.Cluster{
+		Cell:     render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: names.StateBucket("111122223333", "us-east-1")},
+		Resolved: resolved, RollAt: rollAt,
+	})
+	return resolved, out, err
+}
+
+// try changes one field in every way that is known; nothing is said when the example has no such field, or no other value of it is
+// valid: then forbidden may tell why.
+func (b *base) try(path string, field reflect.StructField) (text, forbidden string, err error) {
+	var said []string
+	for _, how := range ways(path, field) {
+		e, did, err := b.change(path, how, true)
+		if err == nil && !did {
+			e, did, err = b.change(path, how, false)
+		}
+		if err != nil {
+			return "", "", fmt.Errorf("%s: %w", path, err)
+		}
+		if !did && len(e.refused) > 0 {
+			forbidden = e.String()
+		}
+		if text := e.String(); did && !slices.Contains(said, how.name+text) {
+			said = append(said, how.name+text)
+		}
+	}
+	return sentence(said), forbidden, nil
+}
+
+// change makes the first change of a way that is valid and changes something; did is false if there is none.
+func (b *base) change(path string, how way, strict bool) (e effect, did bool, err error) {
+	var original any
+	if err := yaml.Unmarshal(b.document, &original); err != nil {
+		return e, false, err
+	}
+	for n := 0; ; n++ {
+		var document any
+		_ = yaml.Unmarshal(b.document, &document) // as above
+		tried, more := edit(document, strings.Split(path, "."), strict, func(v any) (any, bool) { return how.other(v, n) })
+		if !more {
+			return e, false, nil
+		}
+		if reflect.DeepEqual(tried, original) {
+			continue
+		}
+		body, err := yaml.Marshal(tried)
+		if err != nil {
+			return e, false, err
+		}
+		after, out, err := b.render(body)
+		if why := forbidden.FindStringSubmatch(fmt.Sprint(err)); err != nil && why != nil && digits.ReplaceAllString(why[1], "") == path {
+			e.refused = []string{why[2]} // unless something else is valid
+		}
+		if err != nil || reflect.DeepEqual(after, b.before) {
+			continue // not valid, or the same
+		}
+		e, err = b.effect(after, out)
+		return e, true, err
+	}
+}
+
+// effect compares what is rendered, and asks the plan. A stack that differs and is not planned to change, or of which the plan cannot
+// say which field it is, is an error: then a checksum or the differences of specs forget the field.
+func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
+	e := effect{made: map[string]bool{}, deleted: map[string]bool{}, rolled: map[string]bool{}, changed: map[string]bool{}}
+	if after.Metadata.Name != b.before.Metadata.Name {
+		e.refused = append(e.refused, "another name is another cluster, in another file")
+		return e, nil
+	}
+	p := plan.Compute(b.input(after, out))
+	for _, reason := range p.Refused {
+		_, instead, _ := strings.Cut(strings.TrimSuffix(reason.New, ")"), "(")
+		if !slices.Contains(e.refused, instead) {
+			e.refused = append(e.refused, instead)
+		}
+	}
+	now := map[string]render.Stack{}
+	for _, stack := range out.Stacks {
+		now[stack.Name] = stack
+	}
+	desired, differs := map[string]bool{}, map[string]bool{}
+	for _, stack := range out.Stacks {
+		desired[stack.Name] = true
+		old, there := b.stacks[stack.Name]
+		differs[stack.Name] = !reflect.DeepEqual(unhurried(old), unhurried(stack))
+		switch {
+		case !there:
+			e.made[kindOf(stack.Name)] = true
+		case !reflect.DeepEqual(launched(old, b.stacks), launched(stack, now)):
+			e.rolled[kindOf(stack.Name)] = true
+		case differs[stack.Name]:
+			e.changed[kindOf(stack.Name)] = true
+		}
+	}
+	for name := range b.stacks {
+		if !desired[name] {
+			e.deleted[kindOf(name)], differs[name] = true, true
+		}
+	}
+	for _, change := range p.Changes {
+		if !differs[change.Stack] {
+			return e, fmt.Errorf("stack %s is planned to change and does not differ: %v", change.Stack, change.Reasons)
+		}
+		delete(differs, change.Stack)
+		for _, reason := range change.Reasons {
+			if strings.HasPrefix(reason.Field, "checksum.") {
+				return e, fmt.Errorf("the plan cannot say why stack %s changes: plan.Diff forgets the field", change.Stack)
+			}
+		}
+	}
+	for name, is := range differs {
+		if is {
+			return e, fmt.Errorf("stack %s differs and is not planned to change: plan.Checksum forgets the field", name)
+		}
+	}
+	return e, nil
+}
+
+// input of a plan from one spec to the other, with everything deployed.
+func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
+	in := plan.Input{Cluster: after.Metadata.Name, New: after, Old: map[string]*api.Cluster{}, Desired: out.Stacks, Deployed: map[string]plan.Deployed{}}
+	for name, stack := range b.stacks {
+		tags := maps.Clone(stack.Tags)
+		if name == names.ControlPlane {
+			tags[names.TagRelease] = in.Release
+		}
+		if stack.Pace != nil {
+			tags[names.TagTemplate] = stack.TemplateKey
+		}
+		tags[names.TagChecksum] = plan.Checksum(stack, tags)
+		deployed := plan.Deployed{Status: "CREATE_COMPLETE", Tags: tags, Parameters: map[string]string{}, TerminationProtection: stack.Protected}
+		for _, parameter := range stack.Parameters {
+			deployed.Parameters[parameter.Name] = parameter.Value
+		}
+		if stack.Pace != nil {
+			maps.Copy(deployed.Parameters, stack.Pace.Resting(nil))
+		}
+		in.Old[name], in.Deployed[name] = b.before, deployed
+	}
+	return in
+}
+
+// unhurried is a stack without what only says how fast its nodes are replaced, the next time that they are.
+func unhurried(stack render.Stack) render.Stack {
+	if stack.Pace != nil {
+		stack.Pace = &render.Pace{MaxSize: stack.Pace.MaxSize}
+	}
+	return stack
+}
+
+func kindOf(stack string) string {
+	if strings.HasPrefix(stack, names.PoolPrefix) {
+		return "pool"
+	}
+	return stack
+}
+
+// outputs and resources of a template.
+type template struct {
+	Outputs   map[string]any
+	Resources map[string]struct {
+		Type       string
+		Properties map[string]any
+	}
+}
+
+func read(stack render.Stack) (t template) {
+	_ = yaml.Unmarshal(stack.Template, &t) // templates are YAML: their own tests see to it
+	return t
+}
+
+// launched is what of a stack's template decides about its nodes, with the values of its parameters, those that are outputs of other
+// stacks too. Nodes that would be launched otherwise are replaced.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+func launched(stack render.Stack, all map[string]render.Stack) map[string]any {
+	t, values := read(stack), map[string]any{}
+	for _, p := range stack.Parameters {
+		values[p.Name] = p.Value
+		if p.From != nil {
+			values[p.Name] = read(all[p.From.Stack]).Outputs[p.From.Output]
+		}
+	}
+	what := map[string]any{}
+	for id, r := range t.Resources {
+		switch r.Type {
+		case "AWS::EC2::LaunchTemplate":
+			what[id] = filled(r.Properties["LaunchTemplateData"], values)
+		case "AWS::AutoScaling::AutoScalingGroup":
+			what[id] = filled(r.Properties["VPCZoneIdentifier"], values)
+		}
+	}
+	return what
+}
+
+// filled has the values of parameters in place of references to them.
+func filled(v any, values map[string]any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if name, ok := v["Ref"].(string); ok {
+			return values[name]
+		}
+		out := map[string]any{}
+		for key, value := range v {
+			out[key] = filled(value, values)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = filled(v[i], values)
+		}
+		return out
+	}
+	return v
+}
+
+// String says it in words; no effect is what only drover reads.
+func (e effect) String() string {
+	if len(e.refused) > 0 {
+		return "**refused**: " + strings.Join(e.refused, "; ")
+	}
+	var parts []string
+	add := func(what string, stacks map[string]bool) {
+		if len(stacks) > 0 {
+			parts = append(parts, what+strings.Join(slices.Sorted(maps.Keys(stacks)), ", "))
+		}
+	}
+	add("makes: ", e.made)
+	add("deletes, drained first: ", e.deleted)
+	add("**rolls**: ", e.rolled)
+	add("in place: ", e.changed)
+	if len(parts) == 0 {
+		return "read by drover only"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// sentence joins what the ways of changing a field do; ways that do the same are told once.
+func sentence(said []string) string {
+	same := map[string]bool{}
+	for _, s := range said {
+		_, text, _ := strings.Cut(s, "\x00")
+		same[text] = true
+	}
+	if len(same) == 1 {
+		return slices.Collect(maps.Keys(same))[0]
+	}
+	return strings.ReplaceAll(strings.Join(said, ". "), "\x00", ": ")
+}

@@ -1,0 +1,91 @@
+package events
+
+// What a drain, or a part of one, has to tell.
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DrainOutcome says how a drain, or a part of one, ended.
+type DrainOutcome string
+
+// The outcomes.
+const (
+	// DrainDone: nothing is left that the node must wait for.
+	DrainDone DrainOutcome = "Done"
+	// DrainRemaining: something is; go on.
+	DrainRemaining DrainOutcome = "Remaining"
+	// DrainGone: there is no such node.
+	DrainGone DrainOutcome = "Gone"
+	// DrainTimedOut: the time is over, and the policy says that the node goes with what is left.
+	DrainTimedOut DrainOutcome = "TimedOut"
+)
+
+// DrainReport says how far a drain is.
+type DrainReport struct {
+	Outcome DrainOutcome `json:"outcome"`
+	// Message for people.
+	Message string `json:"message,omitempty"`
+	// Left is how many pods must still go; Terminating of them are on their way.
+	Left        int `json:"left"`
+	Terminating int `json:"terminating,omitempty"`
+	// Pods that are left, Blocked ones with their reasons, Stuck ones that are waited for no more, and those that were
+	// Forced: deleted against their budgets. At most MaxNamed of each.
+	Pods    []string     `json:"pods,omitempty"`
+	Blocked []BlockedPod `json:"blocked,omitempty"`
+	Stuck   []string     `json:"stuck,omitempty"`
+	Forced  []string     `json:"forced,omitempty"`
+	// Volumes that are still attached.
+	Volumes int `json:"volumes,omitempty"`
+	// EstimateSeconds of the time left; absent when there is none.
+	EstimateSeconds *int64 `json:"estimateSeconds,omitempty"`
+	// Evicted is how many evictions were accepted, Requests how many requests were sent for them.
+	Evicted  int `json:"evicted,omitempty"`
+	Requests int `json:"requests,omitempty"`
+}
+
+// MaxNamed bounds the lists of a report: payloads of state machines are limited to 256 KiB.
+// https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
+const MaxNamed = 50
+
+// BlockedPod is a pod that cannot go now.
+type BlockedPod struct {
+	Pod string `json:"pod"`
+	Why string `json:"why"`
+	// Budgets that are in the way.
+	Budgets []string `json:"budgets,omitempty"`
+}
+
+// Summary is one sentence about what is left, for the node and for the status.
+func (r *DrainReport) Summary() string {
+	if r.Left == 0 {
+		switch {
+		case r.Volumes > 0:
+			return fmt.Sprintf("%d volumes are still attached", r.Volumes)
+		case r.Message != "":
+			return r.Message
+		}
+		return "no pods are left"
+	}
+	text := fmt.Sprintf("%d pods are left, %d of them terminating", r.Left, r.Terminating)
+	var blocked []string
+	for i, b := range r.Blocked {
+		if i == 5 {
+			blocked = append(blocked, "…")
+			break
+		}
+		why := b.Why
+		if len(b.Budgets) > 0 {
+			why += " (" + strings.Join(b.Budgets, ", ") + ")"
+		}
+		blocked = append(blocked, b.Pod+": "+why)
+	}
+	if blocked != nil {
+		text += "; blocked: " + strings.Join(blocked, "; ")
+	}
+	if r.Message != "" {
+		text += "; " + r.Message
+	}
+	return text
+}

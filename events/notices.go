@@ -1,0 +1,53 @@
+package events
+
+// What drover tells those who listen, on its own event bus: docs/notifications.md is for them. Fields are only ever added.
+
+// Source of drover's events, and their detail-types.
+const (
+	Source = "drover"
+	// ClusterStatusChange: a cluster came to another phase, or its verdict has another reason.
+	ClusterStatusChange = "Cluster Status Change"
+	// ClusterSpecRejected: the newest upload of a spec cannot be used; the cluster stays what its last good one says.
+	ClusterSpecRejected = "Cluster Spec Rejected"
+	// ClusterNodeChange: a node keeps people waiting: its drain is blocked, or it did not join.
+	ClusterNodeChange = "Cluster Node Change"
+)
+
+// StatusChange is the detail of ClusterStatusChange.
+type StatusChange struct {
+	Cluster string `json:"cluster"`
+	// Phase is one of status.Phase; PreviousPhase is empty for a cluster that was not known.
+	Phase         string `json:"phase"`
+	PreviousPhase string `json:"previousPhase,omitempty"`
+	// Reason of the condition Converged: one word, which docs/runbook.md explains.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// SpecVersion is the S3 version of the spec that the phase is the verdict on.
+	SpecVersion       string `json:"specVersion,omitempty"`
+	Release           string `json:"release,omitempty"`
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Execution that converges, or converged last: a Step Functions ARN.
+	Execution string `json:"execution,omitempty"`
+}
+
+// SpecRejected is the detail of ClusterSpecRejected.
+type SpecRejected struct {
+	Cluster string `json:"cluster"`
+	// SpecVersion is the S3 version that cannot be used; empty when the spec was deleted.
+	SpecVersion string `json:"specVersion,omitempty"`
+	Reason      string `json:"reason"`
+	Message     string `json:"message"`
+}
+
+// NodeChange is the detail of ClusterNodeChange.
+type NodeChange struct {
+	Cluster  string `json:"cluster"`
+	Pool     string `json:"pool,omitempty"`
+	Node     string `json:"node,omitempty"`
+	Instance string `json:"instance"`
+	// State is one of status.NodeState.
+	State   string `json:"state"`
+	Message string `json:"message,omitempty"`
+	// Blocked are pods that cannot leave now, with what is in their way; not all when there are many.
+	Blocked []BlockedPod `json:"blocked,omitempty"`
+}

@@ -1,0 +1,94 @@
+package handler
+
+// A pool's nodes are replaced at a pace that depends on how many there are just then. The pace goes first, by itself: when nodes
+// are replaced and that fails, CloudFormation goes back to what was before, and by the pace that was before.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stacks"
+)
+
+// replaces says whether a change set may replace a pool's nodes: it changes what they are made of, or where they are.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+func replaces(changes []types.ResourceChange) bool {
+	return slices.ContainsFunc(changes, func(change types.ResourceChange) bool {
+		switch aws.ToString(change.ResourceType) {
+		case "AWS::EC2::LaunchTemplate":
+			return true
+		case "AWS::AutoScaling::AutoScalingGroup":
+			return slices.ContainsFunc(change.Details, func(detail types.ResourceChangeDetail) bool {
+				return detail.Target != nil && slices.Contains([]string{"MixedInstancesPolicy", "VPCZoneIdentifier"}, aws.ToString(detail.Target.Name))
+			})
+		}
+		return false
+	})
+}
+
+// pace gives a change that replaces nodes the parameters for as many as the pool has now. When they are not deployed, nothing else
+// is changed but they, and the step looks again after that: first is true. Otherwise it returns the change set to execute.
+func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[string]string, set stacks.ChangeSet) (_ stacks.ChangeSet, first bool, err error) {
+	pace := s.change.Pace
+	group, _, err := s.Groups.Describe(ctx, pace.Group)
+	if err != nil {
+		return set, false, err
+	}
+	want := pace.Replacing(group.Desired)
+	if !plan.Settled(now.Status) {
+		want = pace.Again(group.Desired, now.Parameters)
+	}
+	boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
+	if s.adjustable(now) && !within(now.Parameters, want) {
+		began, err := s.first(ctx, now, want, fmt.Sprintf("pace-%d-", group.Desired)+s.token)
+		if err != nil || began {
+			return set, began, err
+		}
+	}
+	if within(parameters, want) {
+		return set, false, nil // made with them already
+	}
+	maps.Copy(parameters, want)
+	set, err = s.prepare(ctx, now, parameters, s.tokenOf(parameters))
+	return set, false, err
+}
+
+// first changes the parameters and nothing else; after that the step looks again. It says whether there was anything to change.
+func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]string, token string) (bool, error) {
+	address, err := url.JoinPath(s.TemplateBase, now.Tags[names.TagTemplate])
+	if err != nil {
+		return false, err
+	}
+	set, err := s.Stacks.PrepareParameters(ctx, s.change, now, address, want, token)
+	if err != nil || set.Empty {
+		return false, err
+	}
+	if err := s.register(ctx, token, true); err != nil {
+		return false, err
+	}
+	return true, s.Stacks.Execute(ctx, s.change, set, token)
+}
+
+// adjustable says whether the deployed stack's parameters can be changed alone: its template has them, and can be found.
+func (s *step) adjustable(now plan.Deployed) bool {
+	return s.change.Pace.Deployed(now.Parameters) && now.Tags[names.TagTemplate] != ""
+}
+
+// within says whether values has all of part.
+func within(values, part map[string]string) bool {
+	for key, value := range part {
+		if values[key] != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,252 @@
+package handler_test
+
+// Pools whose nodes are replaced: at the pace of what they have at that moment, and back to what the spec says.
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// pooled is a spec whose pool is of these fields, in YAML's flow style.
+func pooled(fields string) string {
+	return strings.Replace(harness.Spec("demo", ""), "minSize: 1, maxSize: 3}", fields+"}", 1)
+}
+
+// put uploads a spec and waits until the cluster is Ready.
+func put(t *testing.T, a *harness.Account, spec string) {
+	t.Helper()
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", spec)
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+}
+
+// said are the reasons that CloudFormation gave in the events of a pool's group, oldest first.
+func said(t *testing.T, a *harness.Account) (sentences []string) {
+	t.Helper()
+	events, err := a.CloudFormation.DescribeStackEvents(t.Context(), a.Admin(), &cloudformation.StackPageInput{StackName: "drover-demo-pool-a"})
+	require.NoError(t, err)
+	for _, event := range events.StackEvents {
+		if event.LogicalResourceId == names.GroupResource && event.ResourceStatusReason != "" {
+			sentences = append(sentences, event.ResourceStatusReason)
+		}
+	}
+	slices.Reverse(sentences)
+	return sentences
+}
+
+func updates(t *testing.T, a *harness.Account) (n int) {
+	for _, is := range statuses(t, a, "drover-demo-pool-a") {
+		if is == "UPDATE_IN_PROGRESS" {
+			n++
+		}
+	}
+	return n
+}
+
+func ids(group groups.Group) (list []string) {
+	for _, i := range group.Instances {
+		list = append(list, i.ID)
+	}
+	return list
+}
+
+// larger is a change that replaces nodes.
+const larger = ", rootVolume: {sizeGiB: 60}"
+
+func TestRollsGoByWhatThePoolHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool string
+		// desired is what an autoscaler made of it.
+		desired int
+		// updates of the stack, and what CloudFormation says of the one that replaces nodes.
+		updates int
+		says    []string
+	}{
+		"as it was created": {
+			pool: "minSize: 2, maxSize: 5", desired: 2, updates: 1,
+			says: []string{"in batches of 1, while keeping at least 2 instance(s)", "MinSize and DesiredCapacity to 3."},
+		},
+		"an autoscaler raised it": {
+			pool: "minSize: 1, maxSize: 5", desired: 3, updates: 2,
+			says: []string{"in batches of 1, while keeping at least 3 instance(s)", "MinSize and DesiredCapacity to 4."},
+		},
+		"at its greatest size": {
+			pool: "minSize: 1, maxSize: 3", desired: 3, updates: 3,
+			says: []string{"in batches of 1, while keeping at least 3 instance(s)", "MinSize and DesiredCapacity to 4."},
+		},
+		"two at once at its greatest size": {
+			pool: "minSize: 3, maxSize: 3, update: {maxSurge: 50%}", desired: 3, updates: 3,
+			says: []string{"in batches of 2, while keeping at least 3 instance(s)", "MinSize and DesiredCapacity to 5."},
+		},
+		"less instead of more": {
+			pool: "minSize: 3, maxSize: 3, update: {maxUnavailable: 1, maxSurge: 0}", desired: 3, updates: 1,
+			says: []string{"in batches of 1, while keeping at least 2 instance(s)"},
+		},
+		"a single node that may have no other": {
+			pool: "minSize: 1, maxSize: 1", desired: 1, updates: 3,
+			says: []string{"in batches of 1, while keeping at least 1 instance(s)", "MinSize and DesiredCapacity to 2."},
+		},
+		"no node at all":   {pool: "minSize: 0, maxSize: 2", desired: 0, updates: 1},
+		"none at first":    {pool: "minSize: 0, maxSize: 2", desired: 2, updates: 3, says: []string{"while keeping at least 2 instance(s)", "DesiredCapacity to 3."}},
+		"by a refresh":     {pool: "minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", desired: 3, updates: 2, says: []string{"Replacing 3 instance(s)."}},
+		"a refresh of one": {pool: "minSize: 1, maxSize: 1, update: {strategy: InstanceRefresh, maxUnavailable: 1}", desired: 1, updates: 1, says: []string{"Replacing 1 instance(s)."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			put(t, a, pooled(c.pool))
+			a.Scale("demo", "a", c.desired)
+			before, spec := a.Group("demo", "a"), pooled(c.pool+larger)
+			put(t, a, spec)
+			after := a.Group("demo", "a")
+			require.Equal(t, c.desired, after.Desired)
+			require.Equal(t, []int{before.Min, before.Max}, []int{after.Min, after.Max}, "as the spec says, when it is over")
+			require.Len(t, after.Instances, c.desired)
+			for _, i := range after.Instances {
+				require.Equal(t, "2", i.TemplateVersion)
+				require.Equal(t, groups.InService, i.State)
+				require.NotContains(t, ids(before), i.ID)
+			}
+			require.Empty(t, after.Suspended)
+			require.Equal(t, c.updates, updates(t, a), statuses(t, a, "drover-demo-pool-a"))
+			for _, sentence := range c.says {
+				require.Contains(t, strings.Join(said(t, a), "\n"), sentence)
+			}
+			clean(t, a, "demo")
+			// What replaces no node needs no pace.
+			put(t, a, strings.Replace(spec, larger, larger+", drain: {timeout: 3h}", 1))
+			require.Equal(t, c.updates+1, updates(t, a))
+			require.ElementsMatch(t, ids(after), ids(a.Group("demo", "a")))
+			// And nothing is left to do.
+			mark := a.Calls.Mark()
+			a.Converge("demo")
+			a.Settle()
+			for _, call := range a.Calls.Since(mark) {
+				require.False(t, call.Mutating && harness.CalledBy(call) != "admin", "%s %s", call.Service, call.Action)
+			}
+		})
+	}
+}
+
+// The size of a pool changes with what its nodes are made of.
+func TestARollThatChangesTheSizeToo(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after string
+		least, most   int
+		nodes         int
+	}{
+		"a greater least size":  {"minSize: 1, maxSize: 5", "minSize: 3, maxSize: 5", 3, 5, 3},
+		"a lesser greatest one": {"minSize: 1, maxSize: 5", "minSize: 1, maxSize: 2", 1, 2, 2},
+		"another strategy":      {"minSize: 1, maxSize: 3", "minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", 1, 3, 2},
+		"and back":              {"minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", "minSize: 1, maxSize: 3", 1, 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			put(t, a, pooled(c.before))
+			a.Scale("demo", "a", 2)
+			put(t, a, pooled(c.after+larger))
+			after := a.Group("demo", "a")
+			require.Equal(t, []int{c.least, c.most, c.nodes}, []int{after.Min, after.Max, after.Desired})
+			for _, i := range after.Instances {
+				require.Equal(t, "2", i.TemplateVersion)
+			}
+			clean(t, a, "demo")
+		})
+	}
+}
+
+// Nodes that cannot be replaced: CloudFormation goes back, by the pace that was deployed before anything else, and then the pool is as
+// large as its spec says.
+func TestARollThatIsRolledBack(t *testing.T) {
+	a := harness.Start(t)
+	put(t, a, pooled("minSize: 3, maxSize: 3"))
+	before := a.Group("demo", "a")
+	// The launch template is changed, and then the group cannot be.
+	groupUpdates := 0
+	a.OnResource(func(step string, r resource.Request) error {
+		if step == "update" && r.LogicalID == names.GroupResource {
+			if groupUpdates++; groupUpdates == 2 { // the first is that of the pace
+				return errQuota
+			}
+		}
+		return nil
+	})
+	a.Upload("clusters/demo.yaml", pooled("minSize: 3, maxSize: 3"+larger))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Failed, s.Phase)
+	require.Contains(t, s.Message, "drover-demo-pool-a is UPDATE_ROLLBACK")
+	require.Contains(t, s.Message, errQuota.Message)
+	require.ElementsMatch(t, ids(before), ids(a.Group("demo", "a")), "going back to what is there replaces nothing")
+	deployed := a.Stack("demo", "pool-a").Parameters
+	require.Equal(t, []string{"3", "1"}, []string{deployed[render.MinInstancesInService], deployed[render.MaxBatchSize]}, "what a rollback goes by")
+	clean(t, a, "demo")
+
+	// It is tried again when somebody asks for it.
+	a.OnResource(nil)
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	after := a.Group("demo", "a")
+	require.Equal(t, []int{3, 3, 3}, []int{after.Min, after.Max, after.Desired})
+	require.NotContains(t, strings.Join(said(t, a), "\n"), "keeping at least 2", "never less than desired")
+}
+
+// The change is taken back instead: whatever the rollback left of it goes, never with less nodes than desired.
+func TestARollThatIsTakenBack(t *testing.T) {
+	// Which update of a resource fails: the pace is the first of the group's.
+	for kind, which := range map[string]int{"AWS::EC2::LaunchTemplate": 1, "AWS::AutoScaling::AutoScalingGroup": 2} {
+		t.Run(kind, func(t *testing.T) {
+			a := harness.Start(t)
+			put(t, a, pooled("minSize: 3, maxSize: 3"))
+			seen := 0
+			a.OnResource(func(step string, r resource.Request) error {
+				if step == "update" && r.Type == kind {
+					if seen++; seen == which {
+						return errQuota
+					}
+				}
+				return nil
+			})
+			a.Upload("clusters/demo.yaml", pooled("minSize: 3, maxSize: 3"+larger))
+			a.Settle()
+			require.Equal(t, status.Failed, a.Status("demo").Phase)
+			require.Contains(t, a.Status("demo").Message, errQuota.Message)
+			clean(t, a, "demo")
+			put(t, a, pooled("minSize: 3, maxSize: 3"))
+			after := a.Group("demo", "a")
+			require.Equal(t, []int{3, 3, 3}, []int{after.Min, after.Max, after.Desired})
+			require.NotContains(t, strings.Join(said(t, a), "\n"), "keeping at least 2")
+			clean(t, a, "demo")
+		})
+	}
+}
+
+func TestPoolsOfAHigherOrderStayWhenALowerOneFails(t *testing.T) {
+	a := harness.Start(t)
+	two := func(more string) string {
+		return strings.Replace(pooled("minSize: 1, maxSize: 3"+more), "  pools:\n",
+			"  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, update: {order: 1}"+more+"}\n", 1)
+	}
+	put(t, a, two(""))
+	failing(a, "update", "AWS::EC2::LaunchTemplate", "pool-a", errQuota)
+	a.Upload("clusters/demo.yaml", two(larger))
+	a.Settle()
+	require.Equal(t, status.Failed, a.Status("demo").Phase)
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-b"])
+	// With what was in the way gone they follow.
+	a.OnResource(nil)
+	put(t, a, two(larger))
+	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["pool-b"])
+}

@@ -1,0 +1,124 @@
+package handler_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// meanwhile runs something once, while CloudFormation is at work on a stack.
+func meanwhile(a *harness.Account, stack string, do func()) {
+	var once sync.Once
+	a.OnResource(func(_ string, r resource.Request) error {
+		if strings.HasSuffix(r.StackName, "demo-"+stack) {
+			once.Do(do)
+		}
+		return nil
+	})
+}
+
+// made are the stacks whose changes were executed since a mark, in order.
+func made(a *harness.Account, mark int) (list []string) {
+	for _, call := range a.Calls.Since(mark) {
+		if call.Action == "ExecuteChangeSet" {
+			list = append(list, strings.TrimPrefix(call.Resource, names.Stack("demo", "")))
+		}
+	}
+	return list
+}
+
+func TestANewerSpecSupersedesBetweenTwoStacks(t *testing.T) {
+	for _, during := range []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"} {
+		t.Run(during, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Upload("releases/r1.yaml", harness.Release())
+			var second string
+			meanwhile(a, during, func() { second = a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n")) })
+			first := a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, status.Ready, s.Phase, s.Message)
+			require.Equal(t, second, s.SpecVersion)
+			order := []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"}
+			after := false
+			for _, stack := range order {
+				tags := tagsOf(a, names.Stack("demo", stack))
+				require.Equal(t, "b", tags["team"], stack)
+				if updated := strings.Contains(a.Stacks("demo")[stack], "UPDATE"); after {
+					// What had not begun was made once, for the newer spec. The control plane is changed once more by itself.
+					require.Equal(t, stack == "control-plane", updated, stack)
+				}
+				after = after || stack == during
+			}
+			require.NotEqual(t, first, second)
+			require.Len(t, a.Verdicts(), 1, "the older spec has no verdict: %v", a.Verdicts())
+			clean(t, a, "demo")
+		})
+	}
+}
+
+func TestPoolsThatHaveNotBegunAreSuperseded(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	mark := a.Calls.Mark()
+	meanwhile(a, "addons", func() { a.Upload("clusters/demo.yaml", harness.Spec("demo", "")) })
+	// Nothing after the pools is to be changed: the round ends at their stage.
+	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", otherVersion), "maxSize: 3", "maxSize: 4", 1))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, []string{"addons", "addons"}, made(a, mark), "there and back; the pool was never touched")
+	clean(t, a, "demo")
+}
+
+func TestPausedInTheMiddle(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	meanwhile(a, "control-plane", func() { a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n")) })
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Stopped, s.Phase, s.Message)
+	require.Equal(t, status.ReasonPaused, s.Condition(status.Converged).Reason)
+	require.Equal(t, map[string]string{"network": "CREATE_COMPLETE", "control-plane": "CREATE_COMPLETE"}, a.Stacks("demo"))
+	clean(t, a, "demo")
+	// By hand, too, nothing happens.
+	mark := a.Calls.Mark()
+	a.Converge("demo")
+	a.Settle()
+	require.Empty(t, made(a, mark))
+	// And on again.
+	a.Cluster("demo", "")
+	clean(t, a, "demo")
+}
+
+func TestABadSpecSupersedesNothing(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	meanwhile(a, "network", func() { a.Upload("clusters/demo.yaml", "kind: Cluster") })
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	a.Until("all stacks are there", func() bool { return a.Idle() && len(a.Stacks("demo")) == 5 })
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, "False", s.Condition(status.SpecAccepted).Status)
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["addons-on-nodes"])
+	clean(t, a, "demo")
+}
+
+func TestASpecThatIsDeletedInTheMiddle(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	meanwhile(a, "network", func() { a.Remove("clusters/demo.yaml", "") })
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	a.Settle()
+	require.Equal(t, status.ReasonSpecAbsent, a.Status("demo").Condition(status.SpecAccepted).Reason)
+	require.NotContains(t, a.Stacks("demo"), "control-plane")
+	clean(t, a, "demo")
+}

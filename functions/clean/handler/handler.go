@@ -1,0 +1,150 @@
+// Package handler removes what Kubernetes made in the account for a cluster that is being deleted: load balancers, target groups,
+// network interfaces, security groups, volumes. It is called when nothing is left that could make them again, and as often as it takes.
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/leftovers"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// Specs is what people wrote: a subset of store.Bucket.
+type Specs interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+}
+
+// State is what drover keeps: a subset of store.State.
+type State interface {
+	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+}
+
+// Clusters tells whether a cluster is there: a subset of versions.Versions.
+type Clusters interface {
+	Exists(ctx context.Context, eksCluster string) (bool, error)
+}
+
+// Leftovers is what Kubernetes made: leftovers.Leftovers.
+type Leftovers interface {
+	Find(ctx context.Context, cluster string) ([]leftovers.Resource, error)
+	Remove(ctx context.Context, cluster string, r leftovers.Resource) (leftovers.Outcome, string, error)
+}
+
+// Handler removes leftovers.
+type Handler struct {
+	Specs     Specs
+	State     State
+	Clusters  Clusters
+	Leftovers Leftovers
+}
+
+// told bounds how many names a message has; the status has them all.
+const told = 10
+
+// Handle looks once, removes what can be removed, and says whether there is more.
+func (h *Handler) Handle(ctx context.Context, in events.CleanRequest) (events.CleanResult, error) {
+	if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
+		return events.CleanResult{}, err
+	}
+	if back, err := h.wanted(ctx, in.Cluster); err != nil || back {
+		return events.CleanResult{Outcome: events.CleanSuperseded}, err
+	}
+	if alive, err := h.Clusters.Exists(ctx, names.EKSCluster(in.Cluster)); err != nil {
+		return events.CleanResult{}, err
+	} else if alive {
+		return events.CleanResult{}, &fault.LeftoversRemain{Cause: fmt.Errorf(
+			"EKS cluster %s is there although its stack is gone: delete it, or what it made would be made again", names.EKSCluster(in.Cluster))}
+	}
+	found, err := h.Leftovers.Find(ctx, in.Cluster)
+	if err != nil {
+		return events.CleanResult{}, err
+	}
+	seen, err := h.remove(ctx, in, found)
+	telling := h.tell(ctx, in, seen)
+	if err = errors.Join(err, telling); err != nil {
+		return events.CleanResult{}, err
+	}
+	if len(seen.Remaining) == 0 {
+		return events.CleanResult{Outcome: events.CleanDone}, nil
+	}
+	message := strings.Join(seen.Remaining[:min(told, len(seen.Remaining))], "\n")
+	if more := len(seen.Remaining) - told; more > 0 {
+		message += fmt.Sprintf("\nand %d more", more)
+	}
+	return events.CleanResult{Outcome: events.CleanWaiting, Message: message}, nil
+}
+
+// wanted says whether the spec is back, good or bad: planning decides what that means.
+func (h *Handler) wanted(ctx context.Context, cluster string) (bool, error) {
+	_, err := h.Specs.Get(ctx, names.ClusterSpec(cluster), api.MaxFile)
+	var large *store.TooLarge
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	case errors.As(err, &large):
+		return true, nil
+	}
+	return err == nil, err
+}
+
+// remove tries each resource once. It stops at the first failure of AWS itself, having said what went before.
+func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []leftovers.Resource) (seen status.Deletion, err error) {
+	before, err := h.State.Status(ctx, in.Cluster)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return seen, err
+	}
+	var survey status.Deletion
+	if before.Status.Deletion != nil {
+		survey = *before.Status.Deletion
+	}
+	for _, r := range found {
+		if r.Volume() && (!survey.Surveyed || slices.Contains(survey.Retain, r.ID)) {
+			seen.Kept = append(seen.Kept, r.String())
+			continue
+		}
+		if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
+			return seen, err
+		}
+		outcome, why, err := h.Leftovers.Remove(ctx, in.Cluster, r)
+		if err != nil {
+			return seen, err
+		}
+		boundary.Log(ctx).Info("removing what Kubernetes made", "cluster", in.Cluster, "resource", r.String(), "outcome", outcome, "why", why)
+		switch outcome {
+		case leftovers.Removed:
+			seen.Removed = append(seen.Removed, r.String())
+		case leftovers.Remains:
+			seen.Remaining = append(seen.Remaining, r.String()+": "+why)
+		}
+	}
+	return seen, nil
+}
+
+// tell writes what was seen into the status, unless a later holder of the lease has it by now.
+func (h *Handler) tell(ctx context.Context, in events.CleanRequest, seen status.Deletion) error {
+	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		if s.Fence > in.Fence || s.Deletion == nil && len(seen.Removed)+len(seen.Kept)+len(seen.Remaining) == 0 {
+			return
+		}
+		var d status.Deletion
+		if s.Deletion != nil {
+			d = *s.Deletion
+		}
+		d.Removed = slices.Concat(d.Removed, seen.Removed)
+		slices.Sort(d.Removed)
+		d.Removed, d.Kept, d.Remaining = slices.Compact(d.Removed), seen.Kept, seen.Remaining
+		s.Deletion = &d
+	})
+}

@@ -1,0 +1,248 @@
+package handler
+
+// Bad days by the machine's own arithmetic: the synthesized drain-node machine, in virtual time, with the function and a hook
+// that runs out of time as Auto Scaling's does.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // two days of virtual time have a lot to say
+	m.Run()
+}
+
+// Of the terminate hook, as in the pool's template, and of Auto Scaling.
+const (
+	hookTimeout = 1800 * time.Second
+	hookCap     = 48 * time.Hour
+)
+
+// hook is Auto Scaling's side of a drain: a world whose hook ends by itself.
+type hook struct {
+	*world
+	t       *testing.T
+	start   time.Time
+	last    time.Time
+	gone    time.Duration // when the instance ended, and how
+	how     string
+	crashes int
+}
+
+func (h *hook) expire() {
+	if h.how == "" && (time.Since(h.last) >= hookTimeout || time.Since(h.start) >= hookCap) {
+		h.gone, h.how = time.Since(h.start), "the hook ran out of time"
+		h.open["i-1"] = false
+	}
+}
+
+func (h *hook) Heartbeat(ctx context.Context, l events.Lifecycle) (bool, error) {
+	h.expire()
+	if h.open["i-1"] {
+		require.LessOrEqual(h.t, time.Since(h.last), hookTimeout/2, "each heartbeat is within half of the hook's timeout")
+		h.last = time.Now()
+	}
+	return h.world.Heartbeat(ctx, l)
+}
+
+func (h *hook) Complete(ctx context.Context, l events.Lifecycle, result groups.Result) (bool, error) {
+	h.expire()
+	if h.how == "" {
+		h.gone, h.how = time.Since(h.start), string(result)
+	}
+	return h.world.Complete(ctx, l, result)
+}
+
+// machine runs drain-node on the instance.
+func (h *hook) machine(input string) asl.Outcome {
+	definition, err := os.ReadFile("../../../infra/testdata/machines/drain-node.asl.json")
+	require.NoError(h.t, err)
+	parsed, err := asl.Parse(definition)
+	require.NoError(h.t, err)
+	h.start, h.last = time.Now(), time.Now()
+	handler := &Handler{Clusters: h, Groups: h, State: h, Slice: 50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: discard{}}
+	return parsed.Run(h.t.Context(), asl.Execution{Name: "test", MachineName: "drover-drain-node", Input: json.RawMessage(input), Start: h.start}, asl.Host{
+		Tokens: &asl.Tokens{}, Random: func() float64 { return 0.5 }, Record: func(asl.Event) {},
+		Task: func(ctx context.Context, task asl.Task) (json.RawMessage, error) {
+			if task.Resource.Action == "completeLifecycleAction" {
+				_, err := h.Complete(ctx, events.Lifecycle{EC2InstanceID: "i-1"}, groups.Continue)
+				return json.RawMessage(`{}`), err
+			}
+			var arguments struct{ Payload events.DrainRequest }
+			if err := json.Unmarshal(task.Arguments, &arguments); err != nil {
+				return nil, err
+			}
+			if h.crashes > 0 && !arguments.Payload.Release {
+				h.crashes--
+				return nil, &asl.Failure{Name: "Runtime.ExitError", Cause: "signal: killed"}
+			}
+			result, err := handler.Handle(ctx, arguments.Payload)
+			if err != nil {
+				return nil, &asl.Failure{Name: "Internal", Cause: err.Error()}
+			}
+			return json.Marshal(map[string]any{"StatusCode": 200, "Payload": result})
+		},
+	})
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+const terminating = `{"AutoScalingGroupName":"drover-demo-pool-workers","LifecycleHookName":"terminate","EC2InstanceId":"i-1","NotificationMetadata":"{\"cluster\":\"demo\",\"pool\":\"workers\"}"}`
+
+func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
+	for name, c := range map[string]struct {
+		world func(*hook)
+		// gone is when the instance ended, at the earliest; how says by what.
+		gone time.Duration
+		how  string
+	}{
+		"the API server is away for ten minutes": {func(h *hook) {
+			h.down = func() bool { return time.Since(h.start) < 10*time.Minute }
+		}, 10 * time.Minute, "CONTINUE"},
+		"for five hours": {func(h *hook) {
+			h.down = func() bool { return time.Since(h.start) < 5*time.Hour }
+		}, 5 * time.Hour, "CONTINUE"},
+		"for longer than Auto Scaling waits": {func(h *hook) {
+			h.down = func() bool { return true }
+		}, hookCap, "the hook ran out of time"},
+		"time and again": {func(h *hook) {
+			h.down = func() bool { return time.Since(h.start) < 3*time.Hour && int(time.Since(h.start).Minutes())%20 > 1 }
+			h.waiting()
+			h.podsUntil(3 * time.Hour)
+		}, 3 * time.Hour, "CONTINUE"},
+		"EKS does not say where the cluster is, for hours": {func(h *hook) {
+			h.openErr = errors.New("ServiceUnavailable")
+			time.AfterFunc(7*time.Hour, func() { h.openErr = nil })
+		}, 7 * time.Hour, "CONTINUE"},
+		"the function is killed again and again": {func(h *hook) { h.crashes = 20 }, 5 * time.Minute, "CONTINUE"},
+		"a pod never leaves, and the policy waits": {func(h *hook) {
+			h.waiting()
+		}, hookCap, "the hook ran out of time"},
+		"a pod leaves after a day": {func(h *hook) {
+			h.waiting()
+			h.podsUntil(24 * time.Hour)
+		}, 24 * time.Hour, "CONTINUE"},
+		"the instance is gone meanwhile": {func(h *hook) {
+			h.waiting()
+			time.AfterFunc(time.Hour, func() { h.open["i-1"], h.how, h.gone = false, "somebody ended it", time.Since(h.start) })
+		}, time.Hour, "somebody ended it"},
+		"the node is gone meanwhile": {func(h *hook) {
+			h.waiting()
+			time.AfterFunc(time.Hour, func() { h.node = nil })
+		}, time.Hour, "CONTINUE"},
+		"the node joins late": {func(h *hook) {
+			late := h.node
+			h.node = nil
+			h.waiting()
+			time.AfterFunc(5*time.Second, func() { h.node = late })
+			h.podsUntil(time.Hour)
+		}, time.Hour, "CONTINUE"},
+		"it never joined": {func(h *hook) { h.node = nil }, 0, "CONTINUE"},
+		"the whole cluster is deleted: five minutes at most": {func(h *hook) {
+			h.waiting()
+			h.status.Status.Phase = status.Deleting
+		}, 5 * time.Minute, "CONTINUE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hook{world: newWorld(), t: t, start: time.Now()}
+				c.world(h)
+				got := h.machine(terminating)
+				h.expire()
+				require.Equal(t, asl.Succeeded, got.Status, "%s: %s", got.Error, got.Cause)
+				require.Equal(t, c.how, h.how)
+				require.GreaterOrEqual(t, h.gone, c.gone)
+				if c.how == "CONTINUE" {
+					require.LessOrEqual(t, h.gone, c.gone+c.gone/20+3*time.Minute, "a drain ends at most 5 %% late")
+				}
+				require.Empty(t, h.status.Status.Nodes, "nobody waits any more")
+			})
+		})
+	}
+}
+
+// podsUntil has the pods leave by themselves after a while.
+func (h *hook) podsUntil(after time.Duration) {
+	time.AfterFunc(after, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.pods = []corev1.Pod{}
+	})
+}
+
+func TestADrainByHandThatFailsForGoodLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hook{world: newWorld(), t: t}
+		h.waiting()
+		held := false
+		time.AfterFunc(3*time.Minute, func() { held, h.crashes = h.node.Spec.Unschedulable, 1<<10 })
+		require.Equal(t, asl.Failed, h.machine(`{"cluster":"demo","node":"n1"}`).Status)
+		require.True(t, held)
+		require.False(t, h.node.Spec.Unschedulable)
+		require.Empty(t, h.node.Annotations)
+		require.Equal(t, map[string]string{kube.PoolLabel: "workers"}, h.node.Labels)
+		require.Empty(t, h.status.Status.Nodes)
+	})
+}
+
+// What is told while a drain waits, and that it is written when there is something new alone.
+func TestADrainThatTakesTimeIsInTheStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hook{world: newWorld(), t: t}
+		h.waiting()
+		h.podsUntil(3 * time.Hour)
+		var then []status.Node
+		time.AfterFunc(2*time.Hour, func() { then = append(then, h.status.Status.Nodes...) })
+		require.Equal(t, asl.Succeeded, h.machine(terminating).Status)
+		require.Len(t, then, 1)
+		require.Equal(t, status.Node{
+			Name: "n1", Instance: "i-1", Pool: "workers", State: status.NodeBlocked, Since: then[0].Since,
+			Message: "1 pods are left, 0 of them terminating; blocked: shop/alone: nothing would start it again, and unmanagedPods is Wait",
+			Blocked: []events.BlockedPod{{Pod: "shop/alone", Why: "nothing would start it again, and unmanagedPods is Wait"}},
+		}, then[0])
+		require.WithinDuration(t, h.start, then[0].Since, time.Minute)
+		require.Equal(t, 2, h.wrote, "once when it begins to wait, once when it is over")
+	})
+	t.Run("a drain of one slice is nobody's concern", func(t *testing.T) {
+		w := newWorld()
+		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+		require.NoError(t, err)
+		require.Equal(t, drain.Done, got.Outcome)
+		require.Zero(t, w.wrote)
+	})
+	t.Run("a cluster that has no status gets none", func(t *testing.T) {
+		w := newWorld()
+		w.waiting()
+		w.status = nil
+		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+		require.NoError(t, err)
+		require.Equal(t, drain.Remaining, got.Outcome)
+	})
+	t.Run("a cluster that cannot be asked", func(t *testing.T) {
+		w := newWorld()
+		w.openErr = errors.New("AccessDenied: eks:DescribeCluster")
+		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+		require.NoError(t, err)
+		require.Equal(t, status.NodeUnreachable, w.status.Status.Nodes[0].State)
+		require.Contains(t, w.status.Status.Nodes[0].Message, "AccessDenied")
+	})
+}

@@ -1,0 +1,50 @@
+package handler
+
+// What people are told of a drain that takes longer than a slice. A drain goes on when the status cannot be written.
+
+import (
+	"context"
+	"errors"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// tell what a slice came to: what remains, or that nothing does. Only what is new is written, and a node is no reason to make a
+// status anew.
+func (h *Handler) tell(ctx context.Context, n node, result events.DrainResult) {
+	if n.instance == "" { // somebody named a node of a cluster that cannot be asked
+		return
+	}
+	cluster, err := h.State.Status(ctx, n.pool.Cluster)
+	if err == nil {
+		change := func(s *status.Status) { s.Drained(n.instance) }
+		if result.Outcome == drain.Remaining {
+			change = func(s *status.Status) { s.SetNode(described(n, result), h.Now()) }
+		} else if !cluster.Status.Drains(n.instance) {
+			return
+		}
+		err = h.State.UpdateStatus(ctx, n.pool.Cluster, change)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		boundary.Log(ctx).Error("writing the status", "cluster", n.pool.Cluster, "instance", n.instance, "error", err.Error())
+	}
+}
+
+// described is a node as the status has it.
+func described(n node, result events.DrainResult) status.Node {
+	node := status.Node{
+		Name: n.name, Instance: n.instance, Pool: n.pool.Pool, State: status.NodeDraining, Message: result.Summary(),
+		Blocked: result.Blocked, EstimateSeconds: result.EstimateSeconds,
+	}
+	switch {
+	case result.Left == 0 && result.Volumes == 0:
+		node.State = status.NodeUnreachable
+	case len(result.Blocked) > 0 && result.Evicted == 0 && result.Terminating == 0:
+		node.State = status.NodeBlocked
+	}
+	return node
+}

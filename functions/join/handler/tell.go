@@ -1,0 +1,66 @@
+package handler
+
+// What people are told of an instance that does not join. Joining goes on when the status cannot be written.
+
+import (
+	"context"
+	"errors"
+
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// tell the status of an instance that keeps people waiting.
+func (w *work) tell(ctx context.Context, state status.NodeState) {
+	w.update(ctx, func(s *status.Status) {
+		s.SetNode(status.Node{Name: w.result.Node, Instance: w.in.EC2InstanceID, Pool: w.pool.Pool, State: state, Message: w.result.Message}, w.Now())
+	})
+}
+
+// forget what was told.
+func (w *work) forget(ctx context.Context) {
+	w.update(ctx, func(s *status.Status) { s.RemoveNode(w.in.EC2InstanceID) })
+}
+
+// update the status of a cluster that has one: a node is no reason to make one anew.
+func (w *work) update(ctx context.Context, change func(*status.Status)) {
+	_, err := w.State.Status(ctx, w.pool.Cluster)
+	if err == nil {
+		err = w.State.UpdateStatus(ctx, w.pool.Cluster, change)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		boundary.Log(ctx).Error("writing the status", "cluster", w.pool.Cluster, "instance", w.in.EC2InstanceID, "error", err.Error())
+	}
+}
+
+// enough instances of a pool that did not join have an update fail: one may have had bad luck, and is replaced.
+const enough = 2
+
+// failed tells of an instance that did not join, and CloudFormation too when it is not the first of an update: it rolls back at
+// once, instead of waiting for an hour for a signal that no instance will send.
+func (w *work) failed(ctx context.Context) {
+	w.tell(ctx, status.NodeNotJoined)
+	err := func() error {
+		cluster, err := w.State.Status(ctx, w.pool.Cluster)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if s := cluster.Status; s.Phase != status.Converging || len(s.NotJoined(w.pool.Pool, s.Execution)) < enough {
+			return nil
+		}
+		deployed, err := w.Stacks.Describe(ctx, w.stack())
+		// A rollback goes by signals, too, and must not be failed by instances of what it rolls back.
+		if err != nil || deployed.Status != "UPDATE_IN_PROGRESS" && deployed.Status != "CREATE_IN_PROGRESS" {
+			return err
+		}
+		return w.Stacks.Signal(ctx, w.stack(), names.GroupResource, w.in.EC2InstanceID, false)
+	}()
+	if err != nil {
+		boundary.Log(ctx).Error("failing the update", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
+	}
+}

@@ -1,0 +1,119 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// errAbsent says that a cluster has no spec: it was deleted, or there never was one.
+var errAbsent = errors.New("there is no spec")
+
+// delete plans the next step of deleting a cluster whose spec was deleted, unless it is protected. It goes by the stacks alone: what
+// the spec said is not needed to remove them.
+func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store.Lease, result events.PlanResult) (events.PlanResult, error) {
+	key := names.ClusterSpec(in.Cluster)
+	before, err := h.State.Status(ctx, in.Cluster)
+	if errors.Is(err, store.ErrNotFound) {
+		return result, &stop{status.ReasonSpecAbsent, fmt.Sprintf("there is no spec %s, and never was: upload one", key)}
+	}
+	if err != nil {
+		return result, err
+	}
+	deployed, err := h.Stacks.Of(ctx, in.Cluster, known(before.Status))
+	if err != nil {
+		return result, err
+	}
+	if protected := plan.Protected(deployed); len(protected) > 0 {
+		err := h.tellDeletion(ctx, in, deployed, lease.Fence, func(*status.Status) {})
+		if err != nil {
+			return result, err
+		}
+		return result, &stop{status.ReasonDeletionProtected, fmt.Sprintf("%s was deleted, but deletion protection is on (%s): nothing is deleted. "+
+			"Upload the spec again to keep the cluster; to delete it, upload it with deletionProtection: false, wait until it is Ready, then delete the spec",
+			key, strings.Join(protected, ", "))}
+	}
+	if len(deployed) == 0 && before.Status.Phase == status.Deleted {
+		result.Outcome = events.OutcomeGone
+		return result, nil
+	}
+	if lease, err = h.State.Acquire(ctx, in.Cluster, lease, in.Execution); err != nil {
+		return result, err
+	}
+	p, next := plan.NextDeletion(in.Cluster, deployed)
+	boundary.Log(ctx).Info("deleting", "cluster", in.Cluster, "stacks", next.Stacks, "leftovers", next.Leftovers)
+	result.Outcome, result.Deletion, result.Fence, result.Seen = events.OutcomeDeletes, &next, lease.Fence, lease.Fence
+	body, err := json.Marshal(p)
+	if err != nil {
+		return result, err
+	}
+	result.PlanKey = names.Plan(body)
+	if err := h.State.PutOnce(ctx, result.PlanKey, body); err != nil {
+		return result, err
+	}
+	return result, h.tellDeletion(ctx, in, deployed, lease.Fence, func(s *status.Status) {
+		s.Phase, s.Execution, s.Message = status.Deleting, in.Execution, progress(deployed, next)
+		for _, change := range p.Changes {
+			s.Plan = append(s.Plan, status.Change{Stack: change.Stack, Operation: string(change.Operation), Reasons: change.Reasons})
+		}
+		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonDeleting, Message: s.Message}, h.Now())
+	})
+}
+
+// known lists the stacks that a cluster may have, less those that only the tag index knows: what its status has seen, or was about to see.
+func known(s status.Status) []string {
+	stacks := []string{names.Network, names.ControlPlane, names.Addons, names.NodeAddons}
+	for _, stack := range s.Stacks {
+		stacks = append(stacks, stack.Name)
+	}
+	for _, change := range s.Plan {
+		stacks = append(stacks, change.Stack)
+	}
+	slices.Sort(stacks)
+	return slices.Compact(stacks)
+}
+
+// progress says what goes and how much is left.
+func progress(deployed map[string]plan.Deployed, next events.Deletion) string {
+	var now []string
+	if next.Leftovers {
+		now = append(now, "what Kubernetes made in the account")
+	}
+	now = append(now, next.Stacks...)
+	return fmt.Sprintf("the spec was deleted, and so is the cluster: %d stacks are left; now %s", len(deployed), strings.Join(now, ", "))
+}
+
+// tellDeletion writes what is known of a cluster without a spec into the status. See tell for what a later holder wrote.
+func (h *Handler) tellDeletion(
+	ctx context.Context, in events.PlanRequest, deployed map[string]plan.Deployed, fence int64, more func(*status.Status),
+) error {
+	late := false
+	err := h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		if late = s.Fence > fence; late {
+			return
+		}
+		s.Fence, s.SpecVersion, s.Plan = fence, "", nil
+		s.Endpoint = deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
+		var seen []status.Stack
+		for _, name := range slices.Sorted(maps.Keys(deployed)) {
+			seen = append(seen, status.Stack{Name: name, Status: deployed[name].Status})
+		}
+		s.Observe(seen, h.Now())
+		more(s)
+	})
+	if err == nil && late {
+		return store.ErrConflict
+	}
+	return err
+}

@@ -1,0 +1,29 @@
+package handler
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+)
+
+// PreviewOver is Preview with stacks that were read before, by name: one listing of all stacks serves the plans of all clusters.
+func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[string]plan.Deployed) (p plan.Plan, reason, message string, err error) {
+	over := *h
+	over.Stacks = listed(deployed)
+	return over.Preview(ctx, cluster)
+}
+
+// listed are stacks that were read before.
+type listed map[string]plan.Deployed
+
+// Of returns what stacks.Stacks.Of would: what is expected, and what carries the cluster's tag besides.
+func (l listed) Of(_ context.Context, cluster string, expected []string) (map[string]plan.Deployed, error) {
+	found := maps.Clone(l)
+	maps.DeleteFunc(found, func(name string, stack plan.Deployed) bool {
+		return plan.Absent(stack.Status) || stack.Tags[names.TagCluster] != cluster && !slices.Contains(expected, name)
+	})
+	return found, nil
+}

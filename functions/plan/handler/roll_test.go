@@ -1,0 +1,164 @@
+package handler_test
+
+// Rolls that nothing but a time or a person asks for.
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func dues(t *testing.T, a *harness.Account) []string {
+	entries, err := a.State().List(t.Context(), names.Dues)
+	require.NoError(t, err)
+	var keys []string
+	for _, entry := range entries {
+		keys = append(keys, entry.Key)
+	}
+	return keys
+}
+
+// version of the launch template that a pool's only node has.
+func version(t *testing.T, a *harness.Account) string {
+	group := a.Group("demo", "a")
+	require.Len(t, group.Instances, 1)
+	return group.Instances[0].TemplateVersion
+}
+
+func TestARollByHand(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	before := a.Group("demo", "a").Instances[0].ID
+	x := a.Converge("demo", "a")
+	a.Settle()
+	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
+	require.NotEqual(t, before, a.Group("demo", "a").Instances[0].ID)
+	require.Equal(t, "2", version(t, a))
+	require.Equal(t, a.Execution(x).Started.UTC().Format(time.RFC3339), a.Stack("demo", "pool-a").Tags[names.TagRollAt])
+	require.Equal(t, status.Ready, a.Status("demo").Phase)
+
+	mark := a.Calls.Mark()
+	a.Converge("demo")
+	a.Settle()
+	require.Empty(t, written(a, mark), "once")
+	require.Equal(t, "2", version(t, a))
+}
+
+func TestARollOfAnUnknownPoolFails(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	before, mark := a.Status("demo"), a.Calls.Mark()
+	x := a.Converge("demo", "b", "a", "c")
+	a.Settle()
+	require.Equal(t, "FAILED", a.Execution(x).Status)
+	require.Equal(t, "RollRefused", a.Execution(x).Error)
+	require.Equal(t, "nothing was rolled: cluster demo has no pool b, c, but a", a.Execution(x).Cause)
+	require.Equal(t, before, a.Status("demo"))
+	require.Empty(t, written(a, mark))
+	require.Equal(t, "1", version(t, a))
+}
+
+// Somebody asks while another execution has planned already: the sweep sees to it, not before that is over.
+func TestARollOfABusyClusterIsNotLost(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == "aws.cloudformation" {
+			return harness.Held
+		}
+		return harness.Delivered
+	})
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {a: b}\n"))
+	a.Until("a stack's event is held", func() bool { return len(a.Events.Held()) > 0 })
+	refused := a.Converge("demo", "b")
+	x := a.Converge("demo", "a")
+	a.Until("the executions are over", func() bool { return a.Execution(x).Status != "RUNNING" && a.Execution(refused).Status != "RUNNING" })
+	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
+	require.Equal(t, "RollRefused", a.Execution(refused).Error)
+	require.Len(t, dues(t, a), 1)
+	require.True(t, strings.HasSuffix(dues(t, a)[0], "/demo"), dues(t, a)[0])
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == "aws.s3" {
+			return harness.Delivered
+		}
+		return harness.Delivered
+	})
+	for _, e := range a.Events.Held() {
+		a.Events.Deliver(e)
+	}
+	a.Settle()
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	require.Empty(t, dues(t, a))
+	require.Equal(t, a.Execution(x).Started.UTC().Format(time.RFC3339), a.Stack("demo", "pool-a").Tags[names.TagRollAt])
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+}
+
+func TestARollAtATime(t *testing.T) {
+	a := harness.Start(t)
+	now := time.Now()
+	a.Functions.Plan.Now = func() time.Time { return now }
+	a.Functions.Sweep.Now = func() time.Time { return now }
+	at := now.Add(8 * time.Hour).UTC().Truncate(time.Second)
+	with := func(more string) string {
+		return strings.Replace(harness.Spec("demo", ""), "maxSize: 3}", "maxSize: 3"+more+"}", 1)
+	}
+	upload := func(spec string) {
+		a.Upload("releases/r1.yaml", harness.Release())
+		a.Upload("clusters/demo.yaml", spec)
+		a.Settle()
+		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	}
+	later := with(fmt.Sprintf(", rollAt: %s", at.Format(time.RFC3339)))
+	upload(later)
+	require.Equal(t, []string{"due/" + at.Format(time.RFC3339) + "/demo"}, dues(t, a))
+	mark := a.Calls.Mark()
+	a.Converge("demo")
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	require.Empty(t, written(a, mark), "it is known, and not yet time")
+	require.Equal(t, "1", version(t, a))
+
+	now = at.Add(time.Minute)
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	require.Empty(t, dues(t, a))
+	require.Equal(t, "2", version(t, a))
+	require.Contains(t, fmt.Sprint(a.Stack("demo", "pool-a").Tags), at.Format(time.RFC3339))
+
+	for _, spec := range []string{later, with(""), with(", rollAt: 2026-01-01T00:00:00Z")} {
+		upload(spec)
+		require.Equal(t, "2", version(t, a), "taking the time back rolls nothing")
+	}
+	upload(with(fmt.Sprintf(", rollAt: %s", now.UTC().Format(time.RFC3339))))
+	require.Equal(t, "3", version(t, a), "a later one does")
+}
+
+// A pool that comes to be after its time is not rolled then.
+func TestANewPoolIsNotRolled(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "maxSize: 3}", "maxSize: 3, rollAt: 2026-01-01T00:00:00Z}", 1))
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase)
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
+	require.Equal(t, "1", version(t, a))
+}
+
+func TestAPausedClusterRollsNothing(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))
+	a.Settle()
+	a.Converge("demo", "a")
+	a.Settle()
+	require.Equal(t, status.ReasonPaused, a.Status("demo").Condition(status.Converged).Reason)
+	require.Equal(t, "1", version(t, a))
+}

@@ -1,0 +1,205 @@
+package handler
+
+// The audit looks at every cluster, a few times an hour, for what no event tells: tries that are due again, work that stands still,
+// a release that came at last, and what is no longer as it was made. Stacks and groups are listed once for all clusters; of each
+// cluster are read its status, its spec with what it refers to, and its nodes.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// Planner plans a cluster over stacks that were listed: plan's handler.
+type Planner interface {
+	PreviewOver(ctx context.Context, cluster string, deployed map[string]plan.Deployed) (p plan.Plan, reason, message string, err error)
+}
+
+// Nodes tells how a cluster's nodes are: a subset of kube.Clusters.
+type Nodes interface {
+	Health(ctx context.Context, cluster, endpoint, authority string) ([]kube.Health, error)
+}
+
+// Auditor is what the audit needs beside what the sweep does.
+type Auditor struct {
+	Planner Planner
+	Nodes   Nodes
+	// Parallel is how many clusters are looked at at the same time.
+	Parallel int
+}
+
+const (
+	// period of the audit: see its schedule in infra.
+	period = 15 * time.Minute
+	// maxStarts bounds the executions that one audit starts: after an outage of AWS all clusters are due at once.
+	maxStarts = 50
+	// idle is how long a cluster may be Pending, and converging without a sign of it, before somebody looks.
+	idle, silent = 10 * time.Minute, time.Hour
+)
+
+// round is one audit.
+type round struct {
+	*Handler
+	now    time.Time
+	specs  map[string]bool                     // clusters that have one
+	stacks map[string]map[string]plan.Deployed // by cluster and stack
+	groups map[string]groups.Group
+	starts atomic.Int32
+}
+
+func (h *Handler) audit(ctx context.Context) error {
+	specs, err := h.Specs.List(ctx, names.ClusterSpecs)
+	if err != nil {
+		return err
+	}
+	r := &round{Handler: h, now: h.Now(), specs: map[string]bool{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]groups.Group{}}
+	stacks, err := h.Stacks.All(ctx)
+	if err != nil {
+		return err
+	}
+	for stackName, deployed := range stacks {
+		cluster, stack, _ := names.SplitStack(stackName)
+		if r.stacks[cluster] == nil {
+			r.stacks[cluster] = map[string]plan.Deployed{}
+		}
+		r.stacks[cluster][stack] = deployed
+	}
+	// Groups before nodes: what is in service has had a node by the time that nodes are listed.
+	all, err := h.Groups.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, group := range all {
+		r.groups[group.Name] = group
+	}
+	// Those without a spec may be on their way out.
+	clusters := slices.Collect(maps.Keys(r.stacks))
+	for _, spec := range specs {
+		if cluster, ok := names.ClusterOfKey(spec.Key); ok {
+			clusters = append(clusters, cluster)
+			r.specs[cluster] = true
+		}
+	}
+	slices.Sort(clusters)
+	clusters = slices.Compact(clusters)
+	return each(max(1, h.Parallel), clusters, func(cluster string) error {
+		if err := r.look(ctx, cluster); err != nil {
+			return fmt.Errorf("auditing %s: %w", cluster, err)
+		}
+		return nil
+	})
+}
+
+// each does something for all of a list, n at a time, and returns all that failed.
+func each(n int, list []string, do func(string) error) error {
+	failed := make([]error, len(list))
+	var next atomic.Int32
+	work := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(list) {
+				return
+			}
+			failed[i] = do(list[i])
+		}
+	}
+	if n == 1 {
+		work()
+		return errors.Join(failed...)
+	}
+	var all sync.WaitGroup
+	for range min(n, len(list)) {
+		all.Go(work)
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// look at one cluster.
+func (r *round) look(ctx context.Context, cluster string) error {
+	document, err := r.State.Status(ctx, cluster)
+	if errors.Is(err, store.ErrNotFound) { // the sweep admits it
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s := &document.Status
+	since := r.now.Sub(s.UpdatedAt)
+	accepted := s.Condition(status.SpecAccepted)
+	if !r.specs[cluster] && (accepted == nil || accepted.Reason != status.ReasonSpecAbsent) {
+		boundary.Log(ctx).Warn("the event of this spec's deletion was lost", "cluster", cluster)
+		return r.Admit.Admit(ctx, cluster)
+	}
+	switch {
+	case s.Phase == status.Pending && since >= idle:
+		return r.start(ctx, cluster, s, "its execution was never seen")
+	case s.Phase == status.Converging && since >= silent:
+		return r.stuck(ctx, cluster, s)
+	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):
+		return r.start(ctx, cluster, s, "it is time to try again")
+	case accepted != nil && accepted.Reason == status.ReasonReleaseUnusable:
+		if _, reason, _, err := r.Planner.PreviewOver(ctx, cluster, r.stacks[cluster]); err != nil || reason == status.ReasonReleaseUnusable {
+			return err
+		}
+		return r.start(ctx, cluster, s, "its release came")
+	case s.Phase == status.Ready:
+		return r.compare(ctx, cluster, s)
+	}
+	return nil
+}
+
+// start converges a cluster. What is over the bound is found by the next audit.
+func (r *round) start(ctx context.Context, cluster string, s *status.Status, why string) error {
+	if r.starts.Add(1) > maxStarts {
+		return nil
+	}
+	boundary.Log(ctx).Warn("converging again", "cluster", cluster, "why", why)
+	// The minute makes the name: the same audit that is run twice starts one execution.
+	return r.Executions.Converge(ctx, cluster, s.SpecVersion, why+" "+r.now.UTC().Truncate(time.Minute).Format(time.RFC3339))
+}
+
+// stuck ends an execution that waits for nothing, which nobody would resume, and starts another. One whose waiter is there is the
+// sweep's: it resumes it.
+func (r *round) stuck(ctx context.Context, cluster string, s *status.Status) error {
+	lease, err := r.State.Lease(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if lease.Execution != "" {
+		running, err := r.Executions.Running(ctx, lease.Execution)
+		if err != nil || !running { // the sweep tells of it
+			return err
+		}
+		for _, change := range s.Plan {
+			w, err := r.State.Waiter(ctx, names.Stack(cluster, change.Stack))
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			if err == nil && w.Execution == lease.Execution {
+				return nil
+			}
+		}
+		boundary.Log(ctx).Warn("an execution waits for nothing", "cluster", cluster, "execution", lease.Execution)
+		if err := r.Executions.Stop(ctx, lease.Execution, "nothing is known that would resume it: drover's audit starts another"); err != nil {
+			return err
+		}
+		if err := r.State.Release(ctx, cluster, lease.Execution); err != nil {
+			return err
+		}
+	}
+	return r.start(ctx, cluster, s, "its execution stood still")
+}

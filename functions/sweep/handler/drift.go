@@ -1,0 +1,239 @@
+package handler
+
+// What is no longer as it was made: of the stacks what planning says, of the nodes what Auto Scaling and Kubernetes say.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// maxFindings bounds what is told of one cluster.
+const maxFindings = 20
+
+// compare a cluster that is Ready with its spec, and mend or tell what differs. While anybody changes its stacks nothing is as it
+// will be.
+func (r *round) compare(ctx context.Context, cluster string, s *status.Status) error {
+	stacks := r.stacks[cluster]
+	for _, stack := range stacks {
+		if plan.InProgress(stack.Status) {
+			return nil
+		}
+	}
+	p, reason, message, err := r.Planner.PreviewOver(ctx, cluster, stacks)
+	if err != nil {
+		return err
+	}
+	if reason != "" && reason != status.ReasonChangeRefused {
+		return nil // it is not judged by this spec, or not at all
+	}
+	findings, repairable := drifted(p, stacks)
+	if reason == status.ReasonChangeRefused {
+		findings, repairable = append(findings, message), false
+	}
+	findings = append(findings, outdated(cluster, stacks, r.groups)...)
+	unwell, err := r.replace(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	findings = append(findings, unwell...)
+	condition := s.Condition(status.InSync)
+	since := r.now
+	if condition != nil && condition.Status == "False" {
+		since = condition.LastTransitionTime
+	}
+	if err := r.tell(ctx, cluster, condition, findings); err != nil {
+		return err
+	}
+	if repairable && due(since, r.now) {
+		return r.start(ctx, cluster, s, "its stacks are not what they were")
+	}
+	return nil
+}
+
+// tell says in the status what was found. A cluster in which nothing was ever found has no such condition.
+func (r *round) tell(ctx context.Context, cluster string, before *status.Condition, findings []string) error {
+	if len(findings) == 0 && (before == nil || before.Status == "True") {
+		return nil
+	}
+	now := status.Condition{Type: status.InSync, Status: "True", Reason: status.ReasonInSync}
+	if len(findings) > 0 {
+		if more := len(findings) - maxFindings; more > 0 {
+			findings = append(findings[:maxFindings], fmt.Sprintf("and %d more", more))
+		}
+		now.Status, now.Reason, now.Message = "False", status.ReasonDrifted, strings.Join(findings, "\n")
+		boundary.Log(ctx).Warn("a cluster is not what it was", "cluster", cluster, "findings", findings)
+	}
+	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.Set(now, r.now) })
+}
+
+// due says whether an audit repairs what was first found at since: then, and after 15 minutes, 30, one hour and so on, so that what
+// repairing does not mend is not repaired all the time.
+func due(since, now time.Time) bool {
+	n := uint64(max(0, now.Sub(since)+period/2) / period) // audits since then
+	return bits.OnesCount64(n) <= 1
+}
+
+// drifted tells what planning found of stacks that were what they should be, and whether converging mends it all. It does not where
+// only drover's own rendering explains a difference: a new drover changes no cluster, only people do.
+func drifted(p plan.Plan, stacks map[string]plan.Deployed) (findings []string, repairable bool) {
+	repairable = len(p.Changes) > 0
+	for _, change := range p.Changes {
+		for _, reason := range change.Reasons {
+			line := fmt.Sprintf("stack %s: %s is %q instead of %q", change.Stack, reason.Field, reason.Old, reason.New)
+			switch {
+			case change.Operation == plan.Create && reason.Old == "absent":
+				line = fmt.Sprintf("stack %s is missing", change.Stack)
+			case change.Operation == plan.Delete:
+				line = fmt.Sprintf("stack %s is not in the spec", change.Stack)
+			case !mends(change.Stack, reason):
+				repairable = false
+				line = fmt.Sprintf("stack %s differs from what its spec makes now (%s): drover or a person changed since it was made; start drover-converge to change it",
+					change.Stack, reason.Field)
+			}
+			findings = append(findings, line)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(stacks)) {
+		stack := stacks[name]
+		_, planned := p.Find(name)
+		switch {
+		case !planned && stack.Tags[names.TagCluster] == "":
+			findings = append(findings, fmt.Sprintf("stack %s (%s) is in no spec and is not tagged as drover's: delete it if nobody needs it", name, stack.Status))
+		case stack.Drifted:
+			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found resources of stack %s changed by hand: aws cloudformation describe-stack-resource-drifts", name))
+		}
+	}
+	return findings, repairable
+}
+
+// mends says whether converging a cluster to the spec that it was converged to before takes a reason away.
+func mends(stack string, reason status.Reason) bool {
+	switch {
+	case reason.Field == "checksum."+stack: // nobody but people takes the tag away
+		return reason.Old == ""
+	case strings.HasPrefix(reason.Field, "tags."), strings.HasPrefix(reason.Field, "status."), strings.HasPrefix(reason.Field, "terminationProtection."),
+		strings.Contains(reason.Field, ".outputs."), strings.Contains(reason.Field, ".parameters."):
+		return true
+	}
+	return false
+}
+
+// outdated tells of instances that were launched from an older version of their pool's launch template though the pool is at rest.
+func outdated(cluster string, stacks map[string]plan.Deployed, all map[string]groups.Group) (findings []string) {
+	for _, name := range slices.Sorted(maps.Keys(stacks)) {
+		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
+		group := all[names.Group(cluster, pool)]
+		if !ok || !plan.Settled(stacks[name].Status) || group.TemplateVersion == "" {
+			continue
+		}
+		var old []string
+		for _, i := range group.Instances {
+			if i.State == groups.InService && i.TemplateVersion != group.TemplateVersion {
+				old = append(old, i.ID)
+			}
+		}
+		if len(old) > 0 {
+			findings = append(findings, fmt.Sprintf("pool %s: instances of an older launch template: %s: roll the pool", pool, strings.Join(old, ", ")))
+		}
+	}
+	return findings
+}
+
+// replace has Auto Scaling replace nodes that are not Ready for long, by way of their drain.
+func (r *round) replace(ctx context.Context, cluster string) ([]string, error) {
+	control := r.stacks[cluster][names.ControlPlane]
+	endpoint, authority := control.Outputs["ClusterEndpoint"], control.Outputs["ClusterCertificateAuthority"]
+	if endpoint == "" {
+		return nil, nil
+	}
+	nodes, err := r.Nodes.Health(ctx, cluster, endpoint, authority)
+	if err != nil {
+		boundary.Log(ctx).Warn("nodes cannot be looked at", "cluster", cluster, "error", err.Error())
+		return []string{"the nodes could not be looked at: " + err.Error()}, nil
+	}
+	pools := map[string]groups.Group{}
+	for name, stack := range r.stacks[cluster] {
+		if pool, ok := strings.CutPrefix(name, names.PoolPrefix); ok && plan.Settled(stack.Status) {
+			if group, there := r.groups[names.Group(cluster, pool)]; there {
+				pools[pool] = group
+			}
+		}
+	}
+	instances, findings := unwell(nodes, pools, r.now)
+	for _, instance := range instances {
+		boundary.Log(ctx).Warn("replacing a node that is not Ready", "cluster", cluster, "instance", instance)
+		if err := r.Groups.Unhealthy(ctx, instance); err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+func describe(n kube.Health) string {
+	if n.Name == "" {
+		return fmt.Sprintf("instance %s of pool %s is in service without a node", n.Instance, n.Pool)
+	}
+	return fmt.Sprintf("node %s (%s) of pool %s is not Ready since %s: %s", n.Name, n.Instance, n.Pool, n.Since.UTC().Format(time.RFC3339), n.Message)
+}
+
+// patience is how long a node may not be Ready before it is replaced: most nodes that come back do so within minutes.
+const patience = 20 * time.Minute
+
+// unwell chooses the instances to replace: of each pool that is at rest the one whose node is not Ready for the longest time, or is not
+// there at all. None where more than one and more than a third of the cluster's nodes are not Ready: then something else is wrong, and
+// new nodes would fare no better. None that a person cordoned: somebody is at it.
+func unwell(nodes []kube.Health, pools map[string]groups.Group, now time.Time) (instances, findings []string) {
+	known := map[string]kube.Health{}
+	for _, n := range nodes {
+		known[n.Instance] = n
+	}
+	total, sick := 0, 0
+	chosen := map[string]kube.Health{}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		moving := false
+		for _, i := range pools[pool].Instances {
+			if i.State != groups.InService {
+				moving = true // one at a time
+				continue
+			}
+			total++
+			n, there := known[i.ID]
+			if !there {
+				n = kube.Health{Instance: i.ID, Pool: pool}
+			}
+			if n.Ready {
+				continue
+			}
+			sick++
+			if there && (now.Sub(n.Since) < patience || n.Cordoned) {
+				continue
+			}
+			findings = append(findings, describe(n))
+			if first, ok := chosen[pool]; !ok || n.Since.Before(first.Since) {
+				chosen[pool] = n
+			}
+		}
+		if moving {
+			delete(chosen, pool)
+		}
+	}
+	if sick > 1 && sick*3 > total {
+		return nil, append(findings, fmt.Sprintf("%d of %d nodes are not Ready: none is replaced while that many are", sick, total))
+	}
+	for _, pool := range slices.Sorted(maps.Keys(chosen)) {
+		instances = append(instances, chosen[pool].Instance)
+	}
+	return instances, findings
+}

@@ -1,0 +1,136 @@
+package handler
+
+// Instances that nobody works on, and what work on them that was cut off left behind: hooks whose event was lost or whose
+// execution was stopped, nodes that stay cordoned, groups whose processes nobody resumed.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+)
+
+// Groups is Auto Scaling: a subset of groups.Groups.
+type Groups interface {
+	All(ctx context.Context) ([]groups.Group, error)
+	Hook(ctx context.Context, group, hook string) (events.Lifecycle, bool, error)
+	Resume(ctx context.Context, group string, processes []string) error
+	Unhealthy(ctx context.Context, instance string) error
+}
+
+// Machine is one that works on instances: a subset of executions.Machine.
+type Machine interface {
+	Start(ctx context.Context, name string, input any) error
+	Running(ctx context.Context) ([]string, error)
+	Broken(ctx context.Context, since time.Time) ([]string, error)
+	Input(ctx context.Context, execution string, into any) error
+}
+
+// lifecycle looks after instances: one listing of the groups, and three of drains that were cut off, when there is nothing to find.
+func (h *Handler) lifecycle(ctx context.Context) error {
+	all, err := h.Groups.All(ctx)
+	if err != nil {
+		return err
+	}
+	joining, leaving := map[string]string{}, map[string]string{}
+	var failed []error
+	for _, group := range all {
+		for _, i := range group.Instances {
+			switch i.State {
+			case groups.PendingWait:
+				joining[i.ID] = group.Name
+			case groups.TerminatingWait:
+				leaving[i.ID] = group.Name
+			}
+		}
+		failed = append(failed, h.suspended(ctx, group))
+	}
+	return errors.Join(append(failed,
+		h.waiting(ctx, h.JoinNode, groups.LaunchHook, joining), h.waiting(ctx, h.DrainNode, groups.TerminateHook, leaving), h.cutOff(ctx))...)
+}
+
+// waiting starts an execution for each instance, by its group, that waits at a hook and has none. One whose event is still on its
+// way gets two: they do no harm to each other.
+func (h *Handler) waiting(ctx context.Context, machine Machine, hookName string, instances map[string]string) error {
+	if len(instances) == 0 {
+		return nil
+	}
+	running, err := machine.Running(ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range running {
+		if len(instances) == 0 {
+			return nil
+		}
+		var hook events.Lifecycle
+		if err := machine.Input(ctx, x, &hook); err != nil {
+			return err
+		}
+		delete(instances, hook.EC2InstanceID)
+	}
+	var failed []error
+	for instance, group := range instances {
+		hook, found, err := h.Groups.Hook(ctx, group, hookName)
+		if err == nil && found {
+			boundary.Log(ctx).Warn("nobody works on this instance", "instance", instance, "group", group, "hook", hookName)
+			hook.EC2InstanceID = instance
+			err = machine.Start(ctx, "", hook)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// lately is how far back drains that were cut off are looked for; each is looked after once, by the name of what it starts.
+const (
+	lately  = time.Hour
+	release = "release-"
+)
+
+// cutOff gives back the nodes of drains that were stopped, or failed, and that stay: by hand, or for a spot warning. Those at a hook
+// go, and are drained again as long as they wait.
+func (h *Handler) cutOff(ctx context.Context) error {
+	broken, err := h.DrainNode.Broken(ctx, h.Now().Add(-lately))
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, x := range broken {
+		if name := x[strings.LastIndex(x, ":")+1:]; strings.HasPrefix(name, release) {
+			continue
+		}
+		var in events.DrainRequest
+		err := h.DrainNode.Input(ctx, x, &in)
+		if err == nil && in.Lifecycle == nil && (in.InstanceID != "" || in.Node != "" || in.Instance != "") {
+			in.Release = true
+			err = h.DrainNode.Start(ctx, release+names.SHA256([]byte(x))[:32], in)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// suspends are the processes that a rolling update suspends: see the pool's template.
+var suspends = []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"}
+
+// suspended resumes a group's processes that an update left suspended: all of them, while nobody changes its stack. Fewer are
+// somebody's own wish.
+func (h *Handler) suspended(ctx context.Context, group groups.Group) error {
+	if slices.ContainsFunc(suspends, func(p string) bool { return !slices.Contains(group.Suspended, p) }) {
+		return nil
+	}
+	stack, err := h.Stacks.Describe(ctx, group.Name) // a pool's stack and its group have one name
+	if err != nil || plan.InProgress(stack.Status) {
+		return err
+	}
+	boundary.Log(ctx).Warn("an update left processes suspended", "group", group.Name)
+	return h.Groups.Resume(ctx, group.Name, suspends)
+}

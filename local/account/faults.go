@@ -1,0 +1,200 @@
+package account
+
+// Faults on demand: the engine of local/faults is told of every moment of the account at which something may go wrong, and what it
+// decides is done, to real processes where there are some.
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/local/clock"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/eventbridge"
+	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// strikes does what the engine decides.
+type strikes struct {
+	*faults.Engine
+	account *Account
+	log     *slog.Logger
+	ctx     context.Context
+	work    sync.WaitGroup
+
+	mu sync.Mutex
+	// calls counts those of each environment's present invocation.
+	calls map[string]invocation // by access key
+	down  map[string]bool       // clusters whose API server is down
+}
+
+type invocation struct {
+	id    string
+	calls int
+}
+
+// beat is how often instances and API servers may be struck, in real time.
+const beat = time.Second
+
+// newStrikes makes an engine without rules; calm ends what it does, and lets what is down come back or go.
+func newStrikes(a *Account, o Options) (s *strikes, calm func()) {
+	s = &strikes{Engine: faults.New(o.FaultSeed), account: a, log: o.Log, calls: map[string]invocation{}, down: map[string]bool{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.ctx = ctx
+	return s, func() { cancel(); s.work.Wait() }
+}
+
+// now is when faults happen.
+func (s *strikes) now() time.Time { return s.account.clock.Now() }
+
+// wait waits in real time: drover's own timers run in it too.
+func (s *strikes) wait(ctx context.Context, d time.Duration) error {
+	return (&clock.Clock{}).Timer(ctx, d)
+}
+
+// call is the endpoint's Intercept.
+func (s *strikes) call(r *http.Request, call endpoint.Call) error {
+	key := ""
+	if signature, err := iam.ParseSignature(r); err == nil {
+		key = signature.AccessKeyID
+	}
+	m := faults.Moment{What: faults.Call, Service: call.Service, Action: call.Action, Caller: caller(call.Caller, s.account.region)}.About(call.Resource)
+	m.Conditional = call.Service == "s3" && mutates(r.Method) && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "")
+	m.Number = s.number(key)
+	strike := s.Decide(s.now(), m)
+	if strike.Kind == "" {
+		return nil
+	}
+	if err := s.wait(r.Context(), strike.Delay); err != nil {
+		return err
+	}
+	answer := strike.Answer(call.Service)
+	if strike.Kind == faults.CrashBefore {
+		s.account.Lambda.Kill(key)
+	}
+	if !strike.Done() {
+		return answer
+	}
+	return &endpoint.Lost{After: func(err error) error {
+		switch {
+		case strike.Kind == faults.CrashAfter:
+			s.account.Lambda.Kill(key)
+		case err != nil: // of the call itself: then there is nothing for a retry to find
+			return err
+		}
+		return answer
+	}}
+}
+
+func mutates(method string) bool { return method != http.MethodGet && method != http.MethodHead }
+
+// number of a call within the invocation that makes it; 0 when no function does.
+func (s *strikes) number(key string) int {
+	function, id := s.account.Lambda.Running(key)
+	if function == "" || id == "" {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.calls[key]
+	if i.id != id {
+		i = invocation{id: id}
+	}
+	i.calls++
+	s.calls[key] = i
+	return i.calls
+}
+
+// caller is the function or machine by whose role a call is made, or the last part of who else it is.
+func caller(arn, region string) string {
+	parts := strings.Split(arn, "/")
+	if len(parts) == 3 {
+		return strings.TrimPrefix(parts[1], names.Role(region, ""))
+	}
+	return parts[len(parts)-1]
+}
+
+// deliver is the bus's Intercept; next is asked what to do with what is not struck.
+func (s *strikes) deliver(next func(rule string, e eventbridge.Event, deliver func())) func(string, eventbridge.Event, func()) {
+	if next == nil {
+		next = func(_ string, _ eventbridge.Event, deliver func()) { deliver() }
+	}
+	return func(rule string, e eventbridge.Event, deliver func()) {
+		strike := s.Decide(s.now(), faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: rule}.In(e.Detail))
+		switch strike.Kind {
+		case faults.Drop:
+			return
+		case faults.Reorder:
+			if s.wait(s.ctx, strike.Delay) != nil {
+				return
+			}
+		case faults.Duplicate:
+			next(rule, e, deliver)
+		}
+		next(rule, e, deliver)
+	}
+}
+
+// step sees what executions do; next is told too.
+func (s *strikes) step(next func(states.Execution, asl.Event)) func(states.Execution, asl.Event) {
+	return func(x states.Execution, e asl.Event) {
+		if next != nil {
+			next(x, e)
+		}
+		if !strings.HasSuffix(e.Type, "StateEntered") {
+			return
+		}
+		m := faults.Moment{What: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State}.In([]byte(x.Input))
+		if s.Decide(s.now(), m).Kind == faults.Kill {
+			go s.account.States.Stop(x.ARN, "Fault", "killed by a fault rule of the local account") // the execution waits for this function
+		}
+	}
+}
+
+// live strikes instances and API servers until the account ends.
+func (s *strikes) live() {
+	for s.wait(s.ctx, beat) == nil {
+		s.beat()
+	}
+}
+
+func (s *strikes) beat() {
+	for _, i := range s.account.EC2.Living() {
+		m := faults.Moment{What: faults.Instances}.About(i.Tags["aws:autoscaling:groupName"])
+		if m.Pool != "" && s.Decide(s.now(), m).Kind == faults.InstanceLost {
+			_ = s.account.EC2.Terminate(i.ID, "Server.InternalError") // it may have ended since
+		}
+	}
+	for _, name := range s.account.EKS.Running() {
+		s.mu.Lock()
+		down := s.down[name]
+		s.mu.Unlock()
+		if down {
+			continue
+		}
+		strike := s.Decide(s.now(), faults.Moment{What: faults.Cluster, Cluster: strings.TrimPrefix(name, names.Prefix)})
+		if strike.Kind != faults.APIServerDown {
+			continue
+		}
+		s.mark(name, true)
+		s.work.Go(func() {
+			defer s.mark(name, false)
+			if err := s.account.EKS.Interrupt(s.ctx, name, strike.Delay); err != nil && s.ctx.Err() == nil {
+				s.log.Warn("an API server could not be interrupted", "cluster", name, "error", err)
+			}
+		})
+	}
+}
+
+func (s *strikes) mark(cluster string, down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down[cluster] = down
+}

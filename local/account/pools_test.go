@@ -1,0 +1,156 @@
+package account
+
+// What a stranger to drover sees of a pool while its nodes are replaced: the states of its group's instances, each of them, and
+// what is left when it is over.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-run/drover/local/autoscaling"
+	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// observer of a group.
+type observer struct {
+	mu     sync.Mutex
+	served map[string]bool // instances that were in service once
+	lost   map[string]bool // instances that went without anybody's asking
+	// out is how many that were in service waited for their drains at once at most, least how many were in service at least, and
+	// when are the states of these moments.
+	out, least         int
+	outWhen, leastWhen string
+	suspended          bool
+	stop               func()
+}
+
+func observe(t *testing.T, cluster, pool string) *observer {
+	t.Helper()
+	o := &observer{served: map[string]bool{}, lost: map[string]bool{}, least: 1000}
+	o.stop = cloud.AutoScaling.Watch(names.Group(cluster, pool), o.see)
+	t.Cleanup(o.stop)
+	for id, of := range instancesOf(t, cluster) {
+		if of == pool {
+			o.served[id] = true
+		}
+	}
+	return o
+}
+
+func (o *observer) see(v autoscaling.View) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out, serving := 0, 0
+	var states []string
+	for _, i := range v.Instances {
+		states = append(states, fmt.Sprintf("%s:%s(%d)", i.ID[len(i.ID)-4:], i.State, i.TemplateVersion))
+		switch {
+		case i.State == "InService":
+			o.served[i.ID] = true
+			serving++
+		case o.lost[i.ID]: // was not taken out by a roll
+		case o.served[i.ID] && (i.State == "Terminating" || i.State == "Terminating:Wait"):
+			out++
+		}
+	}
+	for id := range o.lost {
+		// Its place is empty until Auto Scaling has noticed, and filled the place.
+		if !slices.ContainsFunc(v.Instances, func(i autoscaling.InstanceView) bool { return i.ID == id && i.State == "InService" }) {
+			serving++
+		}
+	}
+	o.suspended = o.suspended || len(v.Suspended) > 0
+	when := fmt.Sprintf("desired %d: %s", v.Desired, strings.Join(states, " "))
+	if out > o.out {
+		o.out, o.outWhen = out, when
+	}
+	if serving < o.least {
+		o.least, o.leastWhen = serving, when
+	}
+}
+
+// lose tells the observer of an instance that fails: no policy can keep it in service.
+func (o *observer) lose(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lost[id] = true
+}
+
+// kept fails the test if more than unavailable were away from those desired, or more than batch were drained at once.
+func (o *observer) kept(t *testing.T, desired, unavailable, batch int) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	require.LessOrEqual(t, o.out, batch, "more nodes out than the pool's update allows: %s", o.outWhen)
+	require.GreaterOrEqual(t, o.least, desired-unavailable, "fewer nodes in service than the pool's update allows: %s", o.leastWhen)
+}
+
+// connect to a cluster as its administrator, for workloads.
+func connect(t *testing.T, cluster string) *workload.Cluster {
+	t.Helper()
+	_, kubeconfig, err := cloud.EKS.Administrator(names.EKSCluster(cluster))
+	require.NoError(t, err)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	config.QPS = -1
+	c, err := workload.Connect(config)
+	require.NoError(t, err)
+	return c
+}
+
+// atRest waits until the pool has so many nodes, all in service and Ready, and holds it against what must be so when nothing is
+// under way: nobody is cordoned, held off an autoscaler or suspended, nothing waits at a hook.
+func (w *world) atRest(t *testing.T, cluster, pool string, size int) {
+	t.Helper()
+	w.atRestWithin(t, cluster, pool, size, size)
+}
+
+// atRestWithin is atRest with from least to most nodes.
+func (w *world) atRestWithin(t *testing.T, cluster, pool string, least, most int) {
+	t.Helper()
+	group := names.Group(cluster, pool)
+	var wrong []string
+	w.until(t, func() bool {
+		wrong = nil
+		view, ok := cloud.AutoScaling.View(group)
+		size := len(view.Instances)
+		if !ok || size != view.Desired || size < least || size > most || len(view.Suspended) > 0 {
+			wrong = append(wrong, fmt.Sprintf("group: %+v", view))
+		}
+		for _, i := range view.Instances {
+			if i.State != "InService" {
+				wrong = append(wrong, i.ID+" is "+i.State)
+			}
+		}
+		nodes := 0
+		for _, n := range nodesOf(t, cluster) {
+			if n.Labels[kube.PoolLabel] != pool {
+				continue
+			}
+			nodes++
+			for _, c := range n.Status.Conditions {
+				if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+					wrong = append(wrong, n.Name+" is not Ready")
+				}
+			}
+			_, held := n.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
+			_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
+			if n.Spec.Unschedulable || held || excluded || len(n.Spec.Taints) > 0 {
+				wrong = append(wrong, fmt.Sprintf("%s is left cordoned: %v held %v excluded %v %v", n.Name, n.Spec.Unschedulable, held, excluded, n.Spec.Taints))
+			}
+		}
+		if nodes != size {
+			wrong = append(wrong, fmt.Sprintf("%d nodes of %d", nodes, size))
+		}
+		return len(wrong) == 0
+	}, func() string { return strings.Join(wrong, "\n") + "\n" + w.executions(cluster) })
+}

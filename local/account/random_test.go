@@ -1,0 +1,277 @@
+package account
+
+// Random rolls: pools of any size and policy under any workloads, while events come twice, late or never, nodes fail and spot
+// instances are taken back, and some of the new nodes never join. What must hold then holds always: no budget is broken, no more
+// nodes are out than the pool's update allows, every hook ends, nobody is left cordoned, everything is Ready at the end.
+//
+// A failure names its seed: go test ./local/account -run TestRandomRolls -rolls 17 does the same again; -rolls 100-200 tries more.
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/drover-run/drover/local/ec2"
+	"github.com/drover-run/drover/local/eventbridge"
+	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// rollSeeds are chosen so that together they meet both strategies, a failed image, a lost node, a spot instance and many lost events.
+var rollSeeds = flag.String("rolls", "1,2,4,5,11", "seeds of random rolls: 3,8 or 1-50")
+
+func seedsOf(t *testing.T, text string) (seeds []uint64) {
+	for _, part := range strings.Split(text, ",") {
+		from, to, ok := strings.Cut(part, "-")
+		if !ok {
+			to = from
+		}
+		first, err := strconv.ParseUint(from, 10, 64)
+		require.NoError(t, err)
+		last, err := strconv.ParseUint(to, 10, 64)
+		require.NoError(t, err)
+		for seed := first; seed <= last; seed++ {
+			seeds = append(seeds, seed)
+		}
+	}
+	return seeds
+}
+
+// accident that befalls a node in the middle of a roll.
+type accident string
+
+const (
+	noAccident accident = "none"
+	nodeFails  accident = "a node fails"
+	spotTaken  accident = "a spot instance is taken back"
+)
+
+// randomRoll is what a seed says.
+type randomRoll struct {
+	Size               int
+	Update             object
+	Unavailable, Batch int
+	Surge              int // what a rolling update that fails leaves
+	Waits, Fails       bool
+	Accident           accident
+	After              time.Duration // the accident, after the upload
+	Workloads          []workload.Workload
+	Late, Twice, Lost  float64
+}
+
+func newRandomRoll(r *rand.Rand) randomRoll {
+	roll := randomRoll{
+		Size: 2 + r.IntN(3), Waits: r.IntN(2) == 0, Fails: r.IntN(4) == 0, Late: r.Float64() / 2, Twice: r.Float64() / 2,
+		Accident: []accident{noAccident, nodeFails, spotTaken}[r.IntN(3)], After: time.Duration(r.IntN(3000)) * time.Millisecond,
+	}
+	half := (roll.Size + 1) / 2
+	paces := []struct {
+		unavailable, surge string
+		u, s               int
+	}{{"0", "1", 0, 1}, {"0", "2", 0, 2}, {"1", "0", 1, 0}, {"1", "1", 1, 1}, {"50%", "0", roll.Size / 2, 0}, {"0", "50%", 0, half}}
+	pace := paces[r.IntN(len(paces))]
+	roll.Update = object{"maxUnavailable": amount(pace.unavailable), "maxSurge": amount(pace.surge)}
+	if r.IntN(2) == 0 {
+		roll.Update["strategy"] = "InstanceRefresh"
+	}
+	roll.Unavailable, roll.Batch, roll.Surge = pace.u, max(1, pace.u+pace.s), pace.s
+	for i := range 1 + r.IntN(3) {
+		w := workload.Workload{
+			Namespace: "random", Name: fmt.Sprintf("w%d", i), Kind: []workload.Kind{workload.Deployment, workload.StatefulSet}[r.IntN(2)], Replicas: 2 + r.IntN(5),
+			ReadyAfter: time.Duration(r.IntN(300)) * time.Millisecond, EndsAfter: time.Duration(400+r.IntN(400)) * time.Millisecond, Grace: time.Second, EmptyDir: r.IntN(3) == 0,
+		}
+		switch r.IntN(4) {
+		case 0:
+			w.MaxUnavailable = "1"
+		case 1:
+			w.MaxUnavailable = "34%"
+		case 2:
+			w.MinAvailable = strconv.Itoa(w.Replicas - 1)
+		}
+		roll.Workloads = append(roll.Workloads, w)
+	}
+	roll.Lost = r.Float64() / 4
+	return roll
+}
+
+// amount is a number or a percentage, as YAML has it.
+func amount(text string) any {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	return text
+}
+
+func TestRandomRolls(t *testing.T) {
+	const name = "random"
+	workers := object{"name": "workers", "instanceTypes": []string{"m7i.large"}, "minSize": 2, "maxSize": 2}
+	spec := specOf(name, workers)
+	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
+	t.Cleanup(func() { cloud.AutoScaling.WaitForTerminateHooks(false) })
+	cluster := connect(t, name)
+	for _, seed := range seedsOf(t, *rollSeeds) {
+		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			randomly(t, name, spec, workers, cluster, r, newRandomRoll(r))
+		})
+		if !ok {
+			return // what it left behind would fail the next
+		}
+	}
+}
+
+func randomly(t *testing.T, name string, spec, workers object, cluster *workload.Cluster, r *rand.Rand, roll randomRoll) {
+	t.Logf("%+v", roll)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	workers["minSize"], workers["maxSize"], workers["update"] = roll.Size, roll.Size, roll.Update
+	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
+	cloud.atRest(t, name, "workers", roll.Size)
+	cloud.AutoScaling.WaitForTerminateHooks(roll.Waits)
+	require.NoError(t, cluster.Deploy(ctx, roll.Workloads...))
+	pods, err := cluster.Watch(ctx)
+	require.NoError(t, err)
+	defer pods.Close()
+	require.NoError(t, pods.Wait(ctx, "the workloads", func() bool { return pods.Settled(roll.Workloads...) }))
+	require.NoError(t, cluster.Budgeted(ctx, roll.Workloads...))
+	pods.Forget()
+
+	var deliveries sync.WaitGroup
+	lost := astray(t, r.Uint64(), roll, &deliveries)
+	stopSweeping := sweeping(t)
+	defer stopSweeping()
+	seen, started := observe(t, name, "workers"), time.Now()
+	workers["labels"] = object{"example.com/roll": fmt.Sprint(started.UnixNano())}
+	if roll.Fails {
+		workers["imageID"] = ec2.ImageID("1.37", "x86_64")
+	}
+	version := cloud.upload(t, name, text(t, spec))
+	befall(t, ctx, name, roll, r, seen, pods)
+	s := cloud.rest(t, name, version)
+	deliveries.Wait()
+	most := roll.Size
+	if roll.Fails { // CloudFormation leaves the desired capacity as it had raised it
+		most += roll.Surge
+	}
+	cloud.atRestWithin(t, name, "workers", roll.Size, most)
+	cloud.settle(t)
+	stopSweeping()
+	cloud.calmDeliveries()
+	seen.stop()
+	t.Logf("in %.1f s: %s; at most %d out, at least %d in service; %d events lost", time.Since(started).Seconds(), s.Phase, seen.out, seen.least, lost.Load())
+
+	if roll.Fails {
+		require.Equal(t, status.Failed, s.Phase, s.Message)
+		require.NotEmpty(t, s.Nodes)
+	} else {
+		require.Equal(t, status.Ready, s.Phase, s.Message)
+	}
+	seen.kept(t, roll.Size, roll.Unavailable, roll.Batch)
+	require.NoError(t, pods.Wait(ctx, "all pods to be back", func() bool { return pods.Settled(roll.Workloads...) }))
+	keptBudgets(t, pods, roll.Workloads)
+	for _, n := range nodesOf(t, name) {
+		require.Equal(t, !roll.Fails, n.Labels["example.com/roll"] == fmt.Sprint(started.UnixNano()), n.Name)
+	}
+	for _, x := range cloud.since("drover-drain-node", started) {
+		require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
+	}
+	require.NoError(t, cluster.Remove(ctx, roll.Workloads...))
+	if roll.Fails {
+		delete(workers, "imageID")
+		cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
+		cloud.atRest(t, name, "workers", roll.Size)
+	}
+}
+
+// sweeping has the sweep look for what events missed, every other second instead of every five minutes, until stop is called.
+func sweeping(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	work.Go(func() {
+		for cloud.clock.Timer(ctx, 2*time.Second) == nil {
+			if err := cloud.Scheduler.Fire(t.Context(), "drover", "drover-sweep"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		work.Wait()
+	}
+}
+
+// astray has events about instances come late, twice, or, if they are of lifecycle hooks, not at all; lost counts those.
+func astray(t *testing.T, seed uint64, roll randomRoll, deliveries *sync.WaitGroup) (lost *atomic.Int64) {
+	var mu sync.Mutex
+	lost = &atomic.Int64{}
+	r := rand.New(rand.NewPCG(seed, 1))
+	cloud.deliveries(t, func(_ string, e eventbridge.Event, deliver func()) {
+		if e.Source != "aws.autoscaling" && e.Source != "aws.ec2" {
+			deliver()
+			return
+		}
+		mu.Lock()
+		times, late := 1, time.Duration(0)
+		if r.Float64() < roll.Twice {
+			times++
+		}
+		if r.Float64() < roll.Late {
+			late = time.Duration(r.IntN(1500)) * time.Millisecond
+		}
+		if r.Float64() < roll.Lost && strings.HasSuffix(e.DetailType, "Lifecycle Action") {
+			times = 0
+			lost.Add(1)
+		}
+		mu.Unlock()
+		deliveries.Go(func() {
+			for range times {
+				_ = cloud.clock.Timer(t.Context(), late)
+				deliver()
+			}
+		})
+	})
+	return lost
+}
+
+// befall one of the pool's nodes what the seed says.
+func befall(t *testing.T, ctx context.Context, name string, roll randomRoll, r *rand.Rand, seen *observer, pods *workload.Watcher) {
+	require.NoError(t, cloud.clock.Timer(ctx, roll.After))
+	// One in service: an instance that ends before it has joined is given the 14 minutes that every instance has.
+	serving := instancesOf(t, name)
+	nodes := slices.DeleteFunc(nodesOf(t, name), func(n corev1.Node) bool { return serving[instanceOf(n)] == "" })
+	node := nodes[r.IntN(len(nodes))]
+	id := instanceOf(node)
+	switch roll.Accident {
+	case noAccident:
+		return
+	case spotTaken:
+		before := time.Now()
+		cloud.Events.Emit(ctx, "aws.ec2", "EC2 Spot Instance Interruption Warning", []string{"arn:aws:ec2:us-east-1a:instance/" + id},
+			map[string]any{"instance-id": id, "instance-action": "terminate"})
+		// Two minutes in life: here for as long as the drain takes.
+		cloud.until(t, func() bool {
+			for _, x := range cloud.since("drover-drain-node", before) {
+				if strings.Contains(x.Input, `"instance-id":"`+id+`"`) && x.Status != "RUNNING" {
+					return true
+				}
+			}
+			return false
+		}, func() string { return cloud.executions("") })
+	}
+	seen.lose(id)
+	pods.Lose(node.Name)
+	if err := cloud.EC2.Terminate(id, "Server.InternalError"); err != nil {
+		require.ErrorContains(t, err, "does not exist")
+	}
+}

@@ -1,0 +1,132 @@
+package account
+
+// Pools that roll, under both kinds of CloudFormation and by both strategies, with workloads on them.
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/ec2"
+	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+var rolled = []workload.Workload{
+	{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 9, MaxUnavailable: "2", ReadyAfter: 200 * time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: time.Second},
+	{Namespace: "shop", Name: "cart", Kind: workload.Deployment, Replicas: 4, MinAvailable: "75%", ReadyAfter: 100 * time.Millisecond, Grace: time.Second, EmptyDir: true},
+	{Namespace: "shop", Name: "db", Kind: workload.StatefulSet, Replicas: 2, MaxUnavailable: "1", ReadyAfter: 200 * time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: time.Second},
+	{Namespace: "shop", Name: "agent", Kind: workload.DaemonSet},
+}
+
+// keptBudgets fails the test if a workload ever had fewer healthy replicas than its budget keeps.
+func keptBudgets(t *testing.T, pods *workload.Watcher, workloads []workload.Workload) {
+	t.Helper()
+	for _, w := range workloads {
+		keep, err := w.MustKeep()
+		require.NoError(t, err)
+		_, least := pods.Healthy(w.Namespace, w.Name)
+		require.GreaterOrEqual(t, least, keep, "the budget of %s is broken", w.Name)
+	}
+}
+
+func TestPoolsRoll(t *testing.T) {
+	const name, size = "rolling", 4
+	workers := object{"name": "workers", "instanceTypes": []string{"m7i.large"}, "minSize": size, "maxSize": size}
+	spec := specOf(name, workers)
+	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+	defer cancel()
+	cluster := connect(t, name)
+	require.NoError(t, cluster.Deploy(ctx, rolled...))
+	pods, err := cluster.Watch(ctx)
+	require.NoError(t, err)
+	defer pods.Close()
+	settled := func(t *testing.T) {
+		require.NoError(t, pods.Wait(ctx, "all pods to run", func() bool { return pods.Settled(rolled...) }))
+		require.NoError(t, cluster.Budgeted(ctx, rolled...))
+		pods.Forget()
+	}
+	cloud.atRest(t, name, "workers", size)
+	t.Cleanup(func() { cloud.AutoScaling.WaitForTerminateHooks(false) })
+
+	for kind, waits := range map[string]bool{"CloudFormation goes on while nodes drain": false, "CloudFormation waits for drains": true} {
+		for how, test := range map[string]struct {
+			update             object
+			unavailable, batch int
+		}{
+			"surge 2":                        {object{"maxSurge": 2}, 0, 2},
+			"a quarter out":                  {object{"maxUnavailable": "25%", "maxSurge": 0}, 1, 1},
+			"instance refresh, one out":      {object{"strategy": "InstanceRefresh", "maxUnavailable": 1, "maxSurge": 0}, 1, 1},
+			"instance refresh, surge of 50%": {object{"strategy": "InstanceRefresh", "maxSurge": "50%"}, 0, 2},
+		} {
+			t.Run(kind+", "+how, func(t *testing.T) {
+				settled(t)
+				cloud.AutoScaling.WaitForTerminateHooks(waits)
+				seen, started := observe(t, name, "workers"), time.Now()
+				before := instancesOf(t, name)
+				workers["update"], workers["labels"] = test.update, object{"example.com/roll": fmt.Sprint(started.Unix())}
+				cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
+				cloud.atRest(t, name, "workers", size)
+				took := time.Since(started)
+				seen.stop()
+				seen.kept(t, size, test.unavailable, test.batch)
+				require.NoError(t, pods.Wait(ctx, "all pods to be back", func() bool { return pods.Settled(rolled...) }))
+				keptBudgets(t, pods, rolled)
+				for id := range instancesOf(t, name) {
+					require.NotContains(t, before, id)
+				}
+				for _, n := range nodesOf(t, name) {
+					require.Equal(t, fmt.Sprint(started.Unix()), n.Labels["example.com/roll"])
+				}
+				for _, machine := range []string{"drover-join-node", "drover-drain-node"} {
+					list := cloud.since(machine, started)
+					require.Len(t, list, size)
+					for _, x := range list {
+						require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
+					}
+				}
+				t.Logf("rolled in %.1f s: at most %d out, at least %d in service", took.Seconds(), seen.out, seen.least)
+			})
+		}
+	}
+
+	// The node of an image that is too new registers, and is refused: so is its replacement, and the update is rolled back. The desired
+	// capacity stays as CloudFormation had raised it; a second try that fails raises it no further.
+	t.Run("a roll whose nodes never join is rolled back", func(t *testing.T) {
+		settled(t)
+		cloud.AutoScaling.WaitForTerminateHooks(false)
+		before := instancesOf(t, name)
+		workers["update"], workers["imageID"] = object{"maxSurge": 1}, ec2.ImageID("1.37", "x86_64")
+		for _, try := range []string{"first", "second"} {
+			seen := observe(t, name, "workers")
+			workers["labels"] = object{"example.com/roll": try}
+			s := cloud.rest(t, name, cloud.upload(t, name, text(t, spec)))
+			require.Equal(t, status.Failed, s.Phase)
+			require.NotEmpty(t, s.Nodes, s.Message)
+			for _, n := range s.Nodes {
+				require.Equal(t, status.NodeNotJoined, n.State)
+				require.Contains(t, n.Message, "newer than the control plane")
+			}
+			require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", string(stackOf(t, name, names.PoolStack("workers")).StackStatus))
+			cloud.atRest(t, name, "workers", size+1)
+			seen.stop()
+			seen.kept(t, size, 0, 1)
+			if try == "first" { // the second has a node too many to begin with, and ends one to make room
+				require.Subset(t, instancesOf(t, name), before, "the nodes that were there are there")
+			}
+			for _, n := range nodesOf(t, name) {
+				require.Contains(t, n.Status.NodeInfo.KubeletVersion, "v1.36.")
+			}
+		}
+		delete(workers, "imageID")
+		cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
+		cloud.atRest(t, name, "workers", size)
+		require.NoError(t, pods.Wait(ctx, "all pods", func() bool { return pods.Settled(rolled...) }))
+		keptBudgets(t, pods, rolled)
+	})
+}

@@ -1,0 +1,358 @@
+package apiserver
+
+// What the cluster does by itself: the controllers' pods, the scheduler's places, the kubelets' readiness and ends, the
+// disruption controller's sums. All of it holds after every change.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// App is a Deployment with a disruption budget, without the objects that lead to its pods.
+type App struct {
+	Name     string
+	Replicas int
+	// MaxUnavailable of its budget; below 0 it has none.
+	MaxUnavailable int
+	// Start is how long a pod takes until it is ready, Stop until it has ended; Grace is what it asks for.
+	Start, Stop, Grace time.Duration
+}
+
+// Removal of a pod that was not finished.
+type Removal struct {
+	Pod, App, Node string
+	// Instance that the node is, or was.
+	Instance string
+	// How: evicted, deleted by somebody, or lost with its node.
+	How string
+	At  time.Time
+	// Healthy pods of its app without it, and how many its budget wants; 0 without a budget.
+	Healthy, Desired int
+}
+
+type world struct {
+	server *Server
+	apps   map[string]App
+	made   int
+	// dirty says that something changed since all held true, busy that somebody is at it.
+	dirty, busy bool
+	onRemoval   func(Removal)
+	// instances by the names of their nodes, those that are gone too.
+	instances map[string]string
+}
+
+// networkAnnotation tells that a node's network plugin runs, as for KWOK: see local/kubernetes/stages.yaml.
+const networkAnnotation = "local.drover.run/network"
+
+// readyWork is between a node's network and its readiness.
+const readyWork = 3 * time.Second
+
+// Run has an app run, or run as it is now.
+func (s *Server) Run(a App) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.world.apps[a.Name] = a
+	if _, err := s.find(budgets, "default", a.Name); err != nil && a.MaxUnavailable >= 0 {
+		_, _ = s.create(budgets, object{ // it is not there
+			"metadata": object{"name": a.Name, "namespace": "default", "generation": int64(1)},
+			"spec":     object{"maxUnavailable": int64(a.MaxUnavailable), "selector": object{"matchLabels": object{"app": a.Name}}},
+		})
+	}
+	s.world.hold()
+}
+
+// OnRemoval has f hear of every pod that goes unfinished. It must not call the server.
+func (s *Server) OnRemoval(f func(Removal)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.world.onRemoval = f
+}
+
+// Pod as those who look on see it.
+type Pod struct {
+	Name, App, Node    string
+	Ready, Terminating bool
+}
+
+// Pods that there are, by name.
+func (s *Server) Pods() (all []Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.list(pods, "", matcher{}) {
+		all = append(all, Pod{nameOf(p), labelsOf(p)["app"], text(p, "spec", "nodeName"), ready(p), terminating(p)})
+	}
+	return all
+}
+
+// Node as those who look on see it.
+type Node struct {
+	Name, ProviderID, KubeletVersion string
+	Ready, Cordoned                  bool
+}
+
+// Nodes that there are, by name.
+func (s *Server) Nodes() (all []Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.list(nodes, "", matcher{}) {
+		cordoned, _, _ := unstructured.NestedBool(n, "spec", "unschedulable")
+		all = append(all, Node{nameOf(n), text(n, "spec", "providerID"), text(n, "status", "nodeInfo", "kubeletVersion"), ready(n), cordoned})
+	}
+	return all
+}
+
+// complete an object with what its controller writes at once.
+func (w *world) complete(k kind, o object) {
+	if k.resource == "deployments" { // its pods are not played
+		replicas, _, _ := unstructured.NestedInt64(o, "spec", "replicas")
+		o["status"] = object{"availableReplicas": replicas, "updatedReplicas": replicas}
+	}
+}
+
+// follow a change.
+func (w *world) follow(k kind, o object, typ string) {
+	if k == nodes {
+		provider := text(o, "spec", "providerID")
+		w.instances[nameOf(o)] = provider[strings.LastIndex(provider, "/")+1:]
+	}
+	if k == nodes && typ != "DELETED" && !ready(o) && annotation(o, networkAnnotation) == "ready" {
+		w.becomeReady(o)
+	}
+	w.hold()
+}
+
+func annotation(o object, name string) string {
+	v, _, _ := unstructured.NestedString(o, "metadata", "annotations", name)
+	return v
+}
+
+// becomeReady in a while.
+func (w *world) becomeReady(o object) {
+	uid := meta(o)["uid"]
+	w.later(readyWork, func() {
+		if n, err := w.server.find(nodes, "", nameOf(o)); err == nil && meta(n)["uid"] == uid && !ready(n) {
+			w.server.settle(nodes, "MODIFIED", withReady(n, true))
+		}
+	})
+}
+
+// later does something with the lock held.
+func (w *world) later(d time.Duration, do func()) {
+	s := w.server
+	turn := s.clock.Ticket("kubernetes: later")
+	go func() {
+		turn()
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			select {
+			case <-s.closed:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		if s.clock.Work(ctx, d) != nil {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		do()
+	}()
+}
+
+// hold true what must hold, until nothing changes any more.
+func (w *world) hold() {
+	w.dirty = true
+	if w.busy {
+		return
+	}
+	w.busy = true
+	for w.dirty {
+		w.dirty = false
+		w.collect()
+		w.replicate()
+		w.schedule()
+		w.sum()
+	}
+	w.busy = false
+}
+
+// collect the pods of nodes that are gone.
+func (w *world) collect() {
+	s := w.server
+	for _, p := range s.list(pods, "", matcher{}) {
+		node := text(p, "spec", "nodeName")
+		if node == "" {
+			continue
+		}
+		if _, err := s.find(nodes, "", node); err != nil {
+			if !terminating(p) {
+				w.removed(p, "lost with its node")
+			}
+			s.remove(pods, p)
+		}
+	}
+}
+
+func (w *world) of(app string) (all []object) {
+	for _, p := range w.server.list(pods, "default", matcher{}) {
+		if labelsOf(p)["app"] == app {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// replicate apps.
+func (w *world) replicate() {
+	for _, name := range slices.Sorted(maps.Keys(w.apps)) {
+		a := w.apps[name]
+		alive := slices.DeleteFunc(w.of(name), terminating)
+		for range a.Replicas - len(alive) {
+			w.made++
+			_, _ = w.server.create(pods, object{ // a new name
+				"metadata": object{
+					"name": fmt.Sprintf("%s-%d", name, w.made), "namespace": "default", "labels": object{"app": name},
+					"ownerReferences": []any{object{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "of-" + name, "controller": true}},
+				},
+				"spec":   object{"terminationGracePeriodSeconds": int64(a.Grace / time.Second), "containers": []any{object{"name": "main", "image": "app"}}},
+				"status": object{"phase": "Pending"},
+			})
+		}
+		for i := a.Replicas; i < len(alive); i++ {
+			_ = w.server.delete(pods, alive[i], &metav1.DeleteOptions{}) // without preconditions it cannot fail
+		}
+	}
+}
+
+// schedule pods that have no node to the one with the fewest.
+func (w *world) schedule() {
+	s := w.server
+	count := map[string]int{}
+	for _, p := range s.list(pods, "", matcher{}) {
+		count[text(p, "spec", "nodeName")]++
+	}
+	for _, p := range s.list(pods, "", matcher{}) {
+		if text(p, "spec", "nodeName") != "" || terminating(p) {
+			continue
+		}
+		best := ""
+		for _, n := range s.list(nodes, "", matcher{}) {
+			cordoned, _, _ := unstructured.NestedBool(n, "spec", "unschedulable")
+			if ready(n) && !cordoned && (best == "" || count[nameOf(n)] < count[best]) {
+				best = nameOf(n)
+			}
+		}
+		if best == "" {
+			continue
+		}
+		count[best]++
+		next := runtime.DeepCopyJSON(p)
+		next["spec"].(object)["nodeName"] = best
+		next["status"] = object{"phase": "Running"}
+		s.settle(pods, "MODIFIED", withReady(next, false))
+		uid := meta(p)["uid"]
+		w.later(w.apps[labelsOf(p)["app"]].Start, func() {
+			if now, err := s.find(pods, "default", nameOf(p)); err == nil && meta(now)["uid"] == uid && !terminating(now) {
+				s.settle(pods, "MODIFIED", withReady(now, true))
+			}
+		})
+	}
+}
+
+// sum up the budgets, as the disruption controller does.
+func (w *world) sum() {
+	s := w.server
+	for _, b := range s.list(budgets, "", matcher{}) {
+		selector, _, _ := unstructured.NestedStringMap(b, "spec", "selector", "matchLabels")
+		disrupted, _, _ := unstructured.NestedMap(b, "status", "disruptedPods")
+		still, expected, healthy := object{}, 0, 0
+		for _, p := range s.list(pods, text(b, "metadata", "namespace"), matcher{labels: labels.SelectorFromSet(selector)}) {
+			if terminating(p) {
+				continue
+			}
+			expected++
+			if at, ok := disrupted[nameOf(p)]; ok {
+				still[nameOf(p)] = at
+			} else if ready(p) {
+				healthy++
+			}
+		}
+		if a, ok := w.apps[nameOf(b)]; ok {
+			expected = a.Replicas
+		}
+		unavailable, _, _ := unstructured.NestedInt64(b, "spec", "maxUnavailable")
+		desired := max(0, expected-int(unavailable))
+		generation, _, _ := unstructured.NestedInt64(b, "metadata", "generation")
+		status := object{
+			"observedGeneration": generation, "expectedPods": int64(expected), "currentHealthy": int64(healthy), "desiredHealthy": int64(desired),
+			"disruptionsAllowed": int64(max(0, healthy-desired)),
+		}
+		if len(still) > 0 {
+			status["disruptedPods"] = still
+		}
+		if was, _ := b["status"].(object); was == nil || !same(was, status) {
+			next := runtime.DeepCopyJSON(b)
+			next["status"] = status
+			s.settle(budgets, "MODIFIED", next)
+		}
+	}
+}
+
+func (w *world) removed(p object, how string) {
+	if w.onRemoval == nil || text(p, "status", "phase") == "Succeeded" || text(p, "status", "phase") == "Failed" {
+		return
+	}
+	r := Removal{Pod: nameOf(p), App: labelsOf(p)["app"], Node: text(p, "spec", "nodeName"), How: how, At: w.server.clock.Now()}
+	r.Instance = w.instances[r.Node]
+	for _, other := range w.of(r.App) {
+		if ready(other) && !terminating(other) && nameOf(other) != r.Pod {
+			r.Healthy++
+		}
+	}
+	if a := w.apps[r.App]; a.MaxUnavailable >= 0 {
+		r.Desired = a.Replicas - a.MaxUnavailable
+	}
+	w.onRemoval(r)
+}
+
+func terminating(p object) bool { return text(p, "metadata", "deletionTimestamp") != "" }
+
+func ready(o object) bool {
+	conditions, _, _ := unstructured.NestedSlice(o, "status", "conditions")
+	for _, c := range conditions {
+		if m, ok := c.(object); ok && m["type"] == "Ready" {
+			return m["status"] == "True"
+		}
+	}
+	return false
+}
+
+// withReady is a copy with its Ready condition set.
+func withReady(o object, is bool) object {
+	next := runtime.DeepCopyJSON(o)
+	status, _ := next["status"].(object)
+	if status == nil {
+		status = object{}
+		next["status"] = status
+	}
+	condition := object{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[is]}
+	kept := []any{condition}
+	old, _ := status["conditions"].([]any)
+	for _, c := range old {
+		if m, ok := c.(object); !ok || m["type"] != "Ready" {
+			kept = append(kept, c)
+		}
+	}
+	status["conditions"] = kept
+	return next
+}

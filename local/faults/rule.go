@@ -1,0 +1,259 @@
+package faults
+
+// A rule: what goes wrong, where and how often.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind of fault.
+type Kind string
+
+// The kinds, each with the moments that it can befall.
+const (
+	// Of calls to AWS.
+	Throttle Kind = "throttle" // refused as called too often
+	Error    Kind = "error"    // refused with Rule.Code
+	Latency  Kind = "latency"  // answered Rule.Duration later
+	Conflict Kind = "conflict" // a conditional write to S3 conflicts: Rule.Code 409 or 412
+	// CrashBefore and CrashAfter kill the function that calls, at the Rule.Call-th call of its invocation: before the call
+	// is done, or when it is done and nobody has heard of it.
+	CrashBefore Kind = "crash-before"
+	CrashAfter  Kind = "crash-after"
+	// Of deliveries of events.
+	Drop      Kind = "drop"
+	Duplicate Kind = "duplicate"
+	Reorder   Kind = "reorder" // delivered Rule.Duration later, after those that follow
+	// Of executions: stopped as by hand.
+	Kill Kind = "kill"
+	// Of clusters: the API server refuses all connections for Rule.Duration.
+	APIServerDown Kind = "api-server-down"
+	// Of instances: terminated behind the back of Auto Scaling.
+	InstanceLost Kind = "instance-lost"
+)
+
+// What a moment is.
+type What string
+
+// The moments.
+const (
+	Call      What = "call"      // a call is about to be done
+	Delivery  What = "delivery"  // an event is about to be delivered to a rule's target
+	Step      What = "step"      // an execution has come to a state
+	Cluster   What = "cluster"   // a beat in the life of a cluster with an API server
+	Instances What = "instances" // a beat in the life of an instance
+)
+
+// kind says what there is to know of each kind.
+type kind struct {
+	name Kind
+	what What
+	// value of the kind itself, as in latency=2s: "duration", "code", "number", "conflict" or nothing; def is used without one.
+	value, def string
+	needed     bool
+}
+
+var kinds = []kind{
+	{name: Throttle, what: Call},
+	{name: Error, what: Call, value: "code", def: "InternalFailure"},
+	{name: Latency, what: Call, value: "duration", needed: true},
+	{name: Conflict, what: Call, value: "conflict", def: "409"},
+	{name: CrashBefore, what: Call, value: "number"},
+	{name: CrashAfter, what: Call, value: "number"},
+	{name: Drop, what: Delivery},
+	{name: Duplicate, what: Delivery},
+	{name: Reorder, what: Delivery, value: "duration", def: "2s"},
+	{name: Kill, what: Step},
+	{name: APIServerDown, what: Cluster, value: "duration", def: "30s"},
+	{name: InstanceLost, what: Instances},
+}
+
+// Kinds are all of them.
+func Kinds() (all []Kind) {
+	for _, k := range kinds {
+		all = append(all, k.name)
+	}
+	return all
+}
+
+func kindOf(name Kind) (kind, bool) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+	if i < 0 {
+		return kind{}, false
+	}
+	return kinds[i], true
+}
+
+// Rule of what goes wrong. Matches are without regard to case; * stands for anything; what is empty matches all.
+type Rule struct {
+	Kind Kind
+	// Code of an Error or a Conflict; Status is the HTTP status of an Error, 500 when it is 0.
+	Code   string
+	Status int
+	// Duration of Latency, Reorder and APIServerDown.
+	Duration time.Duration
+	// Call is which call of an invocation crashes, from 1; 0 is any.
+	Call int
+
+	// Service (signing name), Action (S3's as IAM names them) and Caller (a function such as change) of calls.
+	Service, Action, Caller string
+	// Stack, without or with drover-<cluster>- before it, and Cluster.
+	Stack, Cluster string
+	// Event is the detail-type of a delivery, Target the name of the bus's rule that delivers it.
+	Event, Target string
+	// Machine and State of steps, Machine without drover- before it.
+	Machine, State string
+	// Pool of instances.
+	Pool string
+
+	// Probability that a matching moment is struck; 0 is certainty.
+	Probability float64
+	// Nth strikes only the n-th matching moment, from 1; 0 is every one.
+	Nth int
+	// Count is how often at most the rule strikes, Every the least time between two strikes; 0 is no bound.
+	Count int
+	Every time.Duration
+	// After is when the rule begins, reckoned from when it was added; For is how long it holds; 0 is at once and for ever.
+	After, For time.Duration
+}
+
+// Moment at which something may go wrong. What is not known or does not apply is empty.
+type Moment struct {
+	What                                                                         What
+	Service, Action, Caller, Stack, Cluster, Event, Target, Machine, State, Pool string
+	// Number of a call within its function's invocation, from 1; 0 when no function calls.
+	Number int
+	// Conditional is true for writes to S3 with If-Match or If-None-Match.
+	Conditional bool
+}
+
+// Strike is what goes wrong at a moment. The zero Strike is nothing.
+type Strike struct {
+	// Kind is empty when nothing goes wrong but Delay, Latency when nothing else does.
+	Kind Kind
+	// Rule is the id of the rule that struck.
+	Rule   int
+	Code   string
+	Status int
+	// Delay is how much later a call is answered (the sum of all Latency rules), how long a reordered event is held, or how
+	// long an API server is down.
+	Delay time.Duration
+}
+
+// fields are the matches by their words, with the moments that have them.
+var fields = []struct {
+	word   string
+	of     []What
+	rule   func(*Rule) *string
+	moment func(Moment) string
+}{
+	{"service", []What{Call}, func(r *Rule) *string { return &r.Service }, func(m Moment) string { return m.Service }},
+	{"action", []What{Call}, func(r *Rule) *string { return &r.Action }, func(m Moment) string { return m.Action }},
+	{"caller", []What{Call}, func(r *Rule) *string { return &r.Caller }, func(m Moment) string { return m.Caller }},
+	{"stack", []What{Call, Delivery}, func(r *Rule) *string { return &r.Stack }, func(m Moment) string { return m.Stack }},
+	{"cluster", []What{Call, Delivery, Step, Cluster, Instances}, func(r *Rule) *string { return &r.Cluster }, func(m Moment) string { return m.Cluster }},
+	{"event", []What{Delivery}, func(r *Rule) *string { return &r.Event }, func(m Moment) string { return m.Event }},
+	{"rule", []What{Delivery}, func(r *Rule) *string { return &r.Target }, func(m Moment) string { return m.Target }},
+	{"machine", []What{Step}, func(r *Rule) *string { return &r.Machine }, func(m Moment) string { return m.Machine }},
+	{"state", []What{Step}, func(r *Rule) *string { return &r.State }, func(m Moment) string { return m.State }},
+	{"pool", []What{Instances}, func(r *Rule) *string { return &r.Pool }, func(m Moment) string { return m.Pool }},
+}
+
+// matches says whether a rule is about a moment, chances and counts aside.
+func (r Rule) matches(m Moment) bool {
+	k, ok := kindOf(r.Kind)
+	if !ok || k.what != m.What || r.Kind == Conflict && !m.Conditional {
+		return false
+	}
+	if crash := r.Kind == CrashBefore || r.Kind == CrashAfter; crash && (m.Number == 0 || r.Call != 0 && r.Call != m.Number) {
+		return false
+	}
+	for _, f := range fields {
+		want, got := *f.rule(&r), f.moment(m)
+		if like(want, got) || f.word == "stack" && m.Cluster != "" && like("drover-"+m.Cluster+"-"+want, got) {
+			continue
+		}
+		return false
+	}
+	return true
+}
+
+// like matches a text with a pattern in which * stands for anything; an empty pattern matches all.
+func like(pattern, text string) bool {
+	if pattern == "" {
+		return true
+	}
+	parts := strings.Split(strings.ToLower(pattern), "*")
+	text = strings.ToLower(text)
+	if len(parts) == 1 {
+		return text == parts[0]
+	}
+	text, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, ok := strings.Cut(text, part)
+		if !ok {
+			return false
+		}
+		text = after
+	}
+	return strings.HasSuffix(text, parts[len(parts)-1])
+}
+
+// check refuses what no moment could match or what says nothing.
+func (r Rule) check() error {
+	k, ok := kindOf(r.Kind)
+	if !ok {
+		return fmt.Errorf("%q is no kind of fault: one of %s", r.Kind, join(Kinds()))
+	}
+	for _, f := range fields {
+		if *f.rule(&r) != "" && !slices.Contains(f.of, k.what) {
+			return fmt.Errorf("%s befalls a %s, which has no %s: it has %s", r.Kind, k.what, f.word, strings.Join(wordsOf(k.what), ", "))
+		}
+	}
+	switch {
+	case r.Duration < 0 || r.After < 0 || r.For < 0 || r.Every < 0:
+		return fmt.Errorf("%s: a duration is negative", r.Kind)
+	case r.Duration != 0 && k.value != "duration":
+		return fmt.Errorf("%s takes no duration", r.Kind)
+	case r.Duration == 0 && k.value == "duration":
+		return fmt.Errorf("%s needs a duration: %s=2s", r.Kind, r.Kind)
+	case r.Code != "" && k.value != "code" && k.value != "conflict", r.Status != 0 && k.value != "code":
+		return fmt.Errorf("%s takes no code and no status", r.Kind)
+	case r.Code == "" && k.value == "code":
+		return fmt.Errorf("%s needs a code: %s=InternalFailure", r.Kind, r.Kind)
+	case r.Status != 0 && (r.Status < 400 || r.Status > 599):
+		return fmt.Errorf("status %d is no error: from 400 to 599", r.Status)
+	case k.value == "conflict" && r.Code != "409" && r.Code != "412":
+		return fmt.Errorf("conflict=%s: 409 (nothing is written) or 412 (it is written, and a retry finds it there)", r.Code)
+	case r.Call != 0 && k.value != "number":
+		return fmt.Errorf("%s is not told by the number of a call", r.Kind)
+	case r.Call < 0 || r.Nth < 0 || r.Count < 0:
+		return fmt.Errorf("%s: a number is negative: they count from 1", r.Kind)
+	case !(r.Probability >= 0 && r.Probability <= 1):
+		return fmt.Errorf("p=%v is no probability: from 0 to 1", r.Probability)
+	}
+	return nil
+}
+
+func wordsOf(w What) (words []string) {
+	for _, f := range fields {
+		if slices.Contains(f.of, w) {
+			words = append(words, f.word)
+		}
+	}
+	return words
+}
+
+func join(all []Kind) string {
+	var names []string
+	for _, k := range all {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}

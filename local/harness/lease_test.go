@@ -1,0 +1,189 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// thief starts an execution that runs as long as the test: who takes the lease over.
+func (a *Account) thief() string {
+	machine := a.make("AWS::StepFunctions::StateMachine", map[string]any{
+		"StateMachineName": names.Prefix + "thief", "RoleArn": role("converge"),
+		"DefinitionString": `{"QueryLanguage": "JSONata", "StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 90000000, "End": true}}}`,
+	})
+	// Functions ask about executions of converge alone.
+	for _, step := range []string{"plan", "sweep"} {
+		require.NoError(a.t, a.identities.PutRolePolicy(names.Role(Region, step), "thief", `{"Version": "2012-10-17", "Statement":
+			[{"Effect": "Allow", "Action": "states:DescribeExecution", "Resource": "*"}]}`))
+	}
+	arn, err := a.States.Start(context.Background(), a.Admin(), machine, "thief", `{}`)
+	require.NoError(a.t, err)
+	a.Until("the thief waits", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.last[arn] == "WaitStateEntered" })
+	a.mu.Lock()
+	a.last[arn] = "TaskSubmitted" // for Still: nothing happens by itself
+	a.mu.Unlock()
+	return arn
+}
+
+// steal takes the lease as plan does, and tells.
+func (a *Account) steal(cluster, thief string) int64 {
+	seen, err := a.State().Lease(context.Background(), cluster)
+	require.NoError(a.t, err)
+	taken, err := a.State().Acquire(context.Background(), cluster, seen, thief)
+	require.NoError(a.t, err)
+	require.NoError(a.t, a.State().UpdateStatus(context.Background(), cluster, func(s *status.Status) {
+		s.Phase, s.Execution, s.Fence, s.Message = status.Converging, thief, taken.Fence, "the thief's"
+	}))
+	for _, stack := range []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"} {
+		_, err := a.State().PutWaiter(context.Background(), store.Waiter{
+			Cluster: cluster, Stack: stack, StackName: names.Stack(cluster, stack), ClientRequestToken: "thief", TaskToken: "thief's", Execution: thief, Fence: taken.Fence,
+		})
+		require.NoError(a.t, err)
+	}
+	return taken.Fence
+}
+
+// onStacks are the calls that change a stack. Making or deleting a change set changes none.
+var onStacks = []string{"ExecuteChangeSet", "DeleteStack", "UpdateTerminationProtection", "ContinueUpdateRollback", "UpdateStack", "CreateStack"}
+
+// The lease is taken over just before each call that each function makes, in turn, while a cluster is changed. Whatever the old holder
+// still does changes nothing: no stack, none of the new holder's waiters, not its status, not its lease. One call may be on its
+// way to AWS already: that is the one that the lease was taken over just before.
+func TestALateStepOfALostHolderChangesNothing(t *testing.T) {
+	for _, function := range []string{"plan", "change", "report"} {
+		for number := 1; ; number++ {
+			stolen := false
+			t.Run(fmt.Sprintf("%s, before call %d", function, number), func(t *testing.T) {
+				a := Start(t)
+				a.Cluster("demo", "")
+				thief := a.thief()
+				var mu sync.Mutex
+				var fence int64
+				mark, counting := 0, false
+				a.Functions.Kill(func(c Call) Death {
+					if c.Function != function || c.Number != number {
+						return Lives
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					// Before the lease is held there is none to lose.
+					if lease, err := a.State().Lease(t.Context(), "demo"); err != nil || stolen || lease.Execution == "" {
+						return Lives
+					}
+					stolen = true
+					fence = a.steal("demo", thief)
+					mark, counting = a.Calls.Mark(), true
+					return Lives
+				})
+				a.Upload("clusters/demo.yaml", Spec("demo", "  tags: {team: b}\n"))
+				a.Until("it stands still", func() bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return stolen && a.Still() || a.Idle() && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool {
+						return x.Status == "RUNNING" && x.ARN != thief
+					})
+				})
+				a.Functions.Kill(nil)
+				if !counting {
+					return
+				}
+				var late []string
+				for _, call := range a.Calls.Since(mark) {
+					if CalledBy(call) != "admin" && slices.Contains(onStacks, call.Action) {
+						late = append(late, call.Action)
+					}
+				}
+				require.LessOrEqual(t, len(late), 1, "%v", late)
+				lease, err := a.State().Lease(t.Context(), "demo")
+				require.NoError(t, err)
+				require.Equal(t, fence, lease.Fence)
+				require.Equal(t, thief, lease.Execution)
+				s := a.Status("demo")
+				require.Equal(t, "the thief's", s.Message)
+				require.Equal(t, status.Converging, s.Phase)
+				for stack := range a.Stacks("demo") {
+					w, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
+					require.NoError(t, err, stack)
+					require.Equal(t, thief, w.Execution, stack)
+				}
+
+				// When that one is over, too, the next finds things in order and finishes.
+				a.States.StopAll("Aborted", "the thief")
+				for stack := range a.Stacks("demo") {
+					w, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
+					require.NoError(t, err)
+					require.NoError(t, a.State().DeleteWaiter(t.Context(), w))
+				}
+				a.Converge("demo")
+				a.Settle()
+				require.NoError(t, a.SweepNow()) // an unchanged cluster takes no lease, so the thief's may be there still
+				a.finished("demo")
+			})
+			if t.Failed() || !stolen && number > 3 {
+				require.Greater(t, number, 3)
+				break
+			}
+		}
+	}
+}
+
+func TestTwoExecutionsAtTheSameMoment(t *testing.T) {
+	a := Start(t)
+	a.Cluster("demo", "")
+	// Both have read the lease before either takes it.
+	var both sync.WaitGroup
+	both.Add(2)
+	var mu sync.Mutex
+	read := 0
+	a.OnCall(func(call endpoint.Call) error {
+		if CalledBy(call) != "plan" || call.Action != "PutObject" || !strings.HasSuffix(call.Resource, names.Lease("demo")) {
+			return nil
+		}
+		mu.Lock()
+		read++
+		first := read <= 2
+		mu.Unlock()
+		if first {
+			both.Done()
+			both.Wait()
+		}
+		return nil
+	})
+	a.Events.Decide(func(e Event) Fate {
+		if e.Source == "aws.s3" {
+			return Lost
+		}
+		return Delivered
+	})
+	a.Upload("clusters/demo.yaml", Spec("demo", "  tags: {team: b}\n"))
+	mark := a.Calls.Mark()
+	one, other := a.Converge("demo"), a.Converge("demo")
+	a.Settle()
+	a.finished("demo")
+	require.Equal(t, 2, min(read, 2), "both went for it")
+	for _, x := range []string{one, other} {
+		require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
+	}
+	changed := map[string]int{}
+	for _, call := range a.Calls.Since(mark) {
+		if call.Action == "ExecuteChangeSet" {
+			changed[call.Resource]++
+		}
+	}
+	for stack, n := range changed {
+		require.Equal(t, 1, n, stack)
+	}
+	require.NotEmpty(t, changed)
+}

@@ -1,0 +1,62 @@
+package harness
+
+// The nodes that the sweep sees: one for each instance in service, as a test would have them.
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Nodes are the nodes of all clusters.
+type Nodes struct {
+	account *Account
+
+	mu     sync.Mutex
+	decide func(cluster string, nodes []kube.Health) ([]kube.Health, error)
+}
+
+// Decide has decide say how a cluster's nodes are; nil: all are Ready.
+func (n *Nodes) Decide(decide func(cluster string, nodes []kube.Health) ([]kube.Health, error)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.decide = decide
+}
+
+// Health is kube.Clusters'.
+func (n *Nodes) Health(ctx context.Context, cluster, _, _ string) ([]kube.Health, error) {
+	all, err := n.account.Groups().All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []kube.Health
+	for _, group := range all {
+		pool, ours := strings.CutPrefix(group.Name, names.Group(cluster, ""))
+		if !ours {
+			continue
+		}
+		for _, i := range group.Instances {
+			if i.State == groups.InService {
+				nodes = append(nodes, kube.Health{Name: "node-of-" + i.ID, Instance: i.ID, Pool: pool, Ready: true})
+			}
+		}
+	}
+	n.mu.Lock()
+	decide := n.decide
+	n.mu.Unlock()
+	if decide == nil {
+		return nodes, nil
+	}
+	return decide(cluster, nodes)
+}
+
+// Groups are the account's Auto Scaling groups, as the person at the console sees them.
+func (a *Account) Groups() *groups.Groups {
+	return groups.New(autoscalingapi.NewFromConfig(a.Config()))
+}

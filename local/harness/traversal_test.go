@@ -1,0 +1,80 @@
+package harness
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Whatever a key of the specs bucket looks like, all that comes of it is a status of its own name: no execution, and nothing of
+// another cluster's.
+func TestKeysThatWouldLeaveTheirCluster(t *testing.T) {
+	bubble(t, func(a *Account) {
+		t := a.t
+		event := func(key string) Event {
+			detail, err := json.Marshal(map[string]any{
+				"bucket": map[string]any{"name": SpecsBucket}, "object": map[string]any{"key": key, "version-id": "1", "sequencer": "ff"},
+			})
+			require.NoError(t, err)
+			return Event{ID: "forged", Source: "aws.s3", DetailType: "Object Created", Account: ID, Region: Region, Detail: detail}
+		}
+		for _, name := range []string{
+			"../releases/r1", "../../status/clusters/demo", "a/../demo", "a/b", "/demo", "demo/", "..", ".", "%2e%2e%2fdemo", "a%2fdemo", "..%5cdemo", `..\demo`,
+			"demo.yaml", "demo\x00", "demo\n", "demo ", " demo", "Demo", "ｄｅｍｏ", "d\u0435mo", "demo\u202e", "demo-pool", "a-pool-b", "-demo", "demo?versionId=1", "demo#x", "*", "${AWS::AccountId}",
+			strings.Repeat("x", 900),
+		} {
+			a.Events.Deliver(event(names.ClusterSpecs + name + ".yaml"))
+			a.Events.Deliver(event(names.ClusterSpecs + url.PathEscape(name) + ".yaml"))
+		}
+		require.Empty(t, a.States.Executions())
+		require.Empty(t, a.CloudFormation.Stacks())
+		entries, err := a.State().List(t.Context(), "")
+		require.NoError(t, err)
+		for _, entry := range entries {
+			name, ok := strings.CutPrefix(entry.Key, names.Statuses)
+			require.True(t, ok, entry.Key)
+			require.NotContains(t, name, "/")
+			require.NotEqual(t, "demo.json", name)
+		}
+	})
+}
+
+// A spec says whose it is, and its key too: they must agree, whoever uploads it.
+func TestASpecUnderAnotherClustersKey(t *testing.T) {
+	a := Start(t)
+	a.Upload(names.ReleaseSpec("r1"), Release())
+	a.Upload(names.ClusterSpec("mine"), Spec("demo", ""))
+	a.Settle()
+	require.Empty(t, a.CloudFormation.Stacks())
+	require.Empty(t, a.States.Executions())
+	require.Contains(t, a.Status("mine").Condition("SpecAccepted").Message, "demo")
+	require.Empty(t, a.Status("demo").ObservedVersion)
+}
+
+// Events of stacks with forged names and tokens resume nobody, and write nothing.
+func TestForgedEventsOfStacks(t *testing.T) {
+	bubble(t, func(a *Account) {
+		t := a.t
+		for _, id := range []string{
+			"", "x", "arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-", "arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-../../status/clusters/demo/1",
+			"arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-demo-network/1", "arn:aws:cloudformation:eu-central-1:999999999999:stack/drover-demo-network/1",
+			"arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-%2e%2e%2fx/1",
+		} {
+			detail, err := json.Marshal(map[string]any{
+				"stack-id": id, "status-details": map[string]any{"status": "CREATE_COMPLETE"}, "client-request-token": "../x",
+			})
+			require.NoError(t, err)
+			_, _ = a.Functions.Call("stackevent", Event{
+				ID: "forged", Source: "aws.cloudformation", DetailType: "CloudFormation Stack Status Change", Account: ID, Region: Region, Detail: detail,
+			})
+		}
+		entries, err := a.State().List(t.Context(), "")
+		require.NoError(t, err)
+		require.Empty(t, entries)
+	})
+}

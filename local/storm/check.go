@@ -1,0 +1,360 @@
+package storm
+
+// The invariants of DESIGN.md §4, at the moments at which they could be broken. Each check is named by its number there.
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/apiserver"
+	"github.com/drover-run/drover/local/autoscaling"
+	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// known is what checks remember. Some of it comes from callbacks of services that hold their locks, so it has one of its own.
+type known struct {
+	sync.Mutex
+	// touched are the stacks of each cluster that a change of its spec was about since it was last Ready; all is all of them.
+	touched map[string]map[string]bool
+	// standing are the clusters whose control plane was made; deleting those whose spec is gone and that may go.
+	standing map[string]bool
+	// going are the stacks that are being deleted with their clusters.
+	going map[string]bool
+	// rolls are the groups whose stacks are being updated: how many instances must stay in service.
+	rolls map[string]int
+	// inService is how many instances a group has, going how many are on their way out.
+	views map[string]autoscaling.View
+	// drains is since when instances are drained, by node's provider id.
+	drains map[string]time.Time
+	// joined are the instances whose launch hooks join completed.
+	joined map[string]bool
+	// lost instances were taken by a fault.
+	lost map[string]bool
+	// struck is when an instance was lost last, full when a group last had all its instances in service again.
+	struck, full time.Time
+	whole        map[string]bool
+	// watched groups.
+	watched map[string]bool
+	said    []Violation
+}
+
+func newKnown() *known {
+	return &known{
+		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, views: map[string]autoscaling.View{},
+		drains: map[string]time.Time{}, lost: map[string]bool{}, joined: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, watched: map[string]bool{},
+	}
+}
+
+// check counts a check and notes a violation unless it holds. It may be called with any lock held.
+func (w *world) check(invariant int, holds bool, format string, arguments ...any) {
+	w.known.Lock()
+	defer w.known.Unlock()
+	w.out.Checks[invariant]++
+	if !holds {
+		w.known.said = append(w.known.said, Violation{invariant, fmt.Sprintf(format, arguments...)})
+	}
+}
+
+// after every turn.
+func (w *world) after(string) bool {
+	if w.turns.count > maxTurns {
+		w.violate(0, "it does not come to rest: %d turns", w.turns.count)
+	}
+	w.known.Lock()
+	said := w.known.said
+	w.known.said = nil
+	w.known.Unlock()
+	for _, v := range said {
+		w.violate(v.Invariant, "%s", v.What)
+	}
+	return !w.over()
+}
+
+const all = "all stacks"
+
+// touch notes what a new spec is about.
+func (w *world) touch(cluster string, before, now *wish) {
+	// A spec that cannot be read leaves what came before it undone.
+	if before != nil && !before.broken && !before.paused && w.unsettled(cluster) == "" {
+		w.known.touched[cluster] = map[string]bool{}
+	}
+	touched := w.known.touched[cluster]
+	if touched == nil {
+		touched = map[string]bool{}
+		w.known.touched[cluster] = touched
+	}
+	if before == nil || now == nil || before.team != now.team || before.minor != now.minor {
+		touched[all] = true
+		return
+	}
+	for _, p := range now.pools {
+		if was := before.pool(p.name); was == nil || *was != p {
+			touched[names.PoolStack(p.name)] = true
+		}
+	}
+	for _, p := range before.pools {
+		if now.pool(p.name) == nil {
+			touched[names.PoolStack(p.name)] = true
+		}
+	}
+}
+
+// seeFunctionCall sees the calls of functions before they are answered.
+func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
+	if harness.CalledBy(call) == "join" && call.Action == "CompleteLifecycleAction" {
+		var in events.JoinRequest
+		if json.Unmarshal(asked, &in) == nil {
+			w.known.Lock()
+			w.known.joined[in.EC2InstanceID] = true
+			w.known.Unlock()
+		}
+	}
+	if harness.CalledBy(call) != "change" || call.Service != "cloudformation" || !call.Mutating && !mutating(call.Action) {
+		return
+	}
+	var in events.ChangeRequest
+	if json.Unmarshal(asked, &in) != nil || in.Stack == "" {
+		return
+	}
+	if pool, ok := strings.CutPrefix(in.Stack, names.PoolPrefix); ok {
+		touched := w.known.touched[in.Cluster]
+		w.check(5, touched[all] || touched[in.Stack], "%s of pool %s of %s: no change was about it", call.Action, pool, in.Cluster)
+	}
+}
+
+func mutating(action string) bool {
+	return slices.Contains([]string{"CreateChangeSet", "ExecuteChangeSet", "DeleteStack", "ContinueUpdateRollback", "CancelUpdateStack"}, action)
+}
+
+// seeCall sees every call before it is answered.
+func (w *world) seeCall(call endpoint.Call) error {
+	w.turns.note("%s: %s %s", harness.CalledBy(call), call.Service, call.Action)
+	return nil
+}
+
+// seeAnswer sees every call when it was answered.
+func (w *world) seeAnswer(call endpoint.Call) {
+	if call.Caller == "" || harness.CalledBy(call) == "admin" {
+		return
+	}
+	// Each service has its own word for it.
+	denied := strings.Contains(call.ErrorCode, "AccessDenied") || call.ErrorCode == "AuthorizationError" || call.ErrorCode == "UnauthorizedOperation"
+	w.check(12, !denied, "%s may not %s %s: %s", harness.CalledBy(call), call.Service, call.Action, call.Error)
+}
+
+// clusterOf a stack's name, and the stack.
+func clusterOf(stackName string) (cluster, stack string) {
+	rest, ours := strings.CutPrefix(stackName, names.Prefix)
+	if !ours {
+		return "", ""
+	}
+	cluster, stack, _ = strings.Cut(rest, "-")
+	return cluster, stack
+}
+
+// seeResource sees resources before CloudFormation makes, changes or deletes them; what it returns is their failure.
+func (w *world) seeResource(step string, r resource.Request) error {
+	cluster, stack := clusterOf(r.StackName)
+	if cluster == "" {
+		return nil
+	}
+	switch {
+	case r.Type == "AWS::EKS::Cluster" && step == "update":
+		was, _ := r.Old["Version"].(string)
+		next, _ := r.Properties["Version"].(string)
+		w.check(6, minorOf(next)-minorOf(was) <= 1, "the control plane of %s goes from %s to %s", cluster, was, next)
+	case r.Type == "AWS::AutoScaling::AutoScalingGroup":
+		w.seeGroup(step, cluster, stack, r)
+	}
+	if step == "delete" && (stack == names.ControlPlane || stack == names.Network) && !w.known.going[r.StackName] {
+		w.known.Lock()
+		w.known.going[r.StackName] = w.wishes[cluster] == nil && !w.protected[cluster] // a new spec does not stop it any more
+		w.known.Unlock()
+		w.check(3, w.wishes[cluster] == nil || !w.known.standing[cluster], "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
+		if w.known.standing[cluster] {
+			w.check(11, w.wishes[cluster] == nil && !w.protected[cluster], "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)
+		}
+	}
+	return w.failResource(step, r)
+}
+
+func minorOf(version string) int {
+	_, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	n, _ := strconv.Atoi(minor)
+	return n
+}
+
+// seeStackEvent follows what the control planes' stacks went through.
+func (w *world) seeStack(stackName, is string) {
+	cluster, stack := clusterOf(stackName)
+	w.known.Lock()
+	defer w.known.Unlock()
+	if is == "DELETE_COMPLETE" {
+		delete(w.known.going, stackName)
+	}
+	switch {
+	case stack == names.ControlPlane && (is == "CREATE_COMPLETE" || is == "UPDATE_COMPLETE"):
+		w.known.standing[cluster] = true
+	case stack == names.ControlPlane && is == "DELETE_COMPLETE":
+		delete(w.known.standing, cluster)
+	case strings.HasPrefix(stack, names.PoolPrefix) && !strings.HasSuffix(is, "_IN_PROGRESS"):
+		delete(w.known.rolls, stackName)
+	}
+}
+
+// seeGroup follows a pool's group.
+func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
+	group := names.Stack(cluster, stack)
+	w.known.Lock()
+	known := w.known.watched[group]
+	w.known.watched[group] = true
+	if most, err := strconv.Atoi(fmt.Sprint(r.Properties["MaxSize"])); step == "update" && err == nil {
+		v := w.known.views[group]
+		w.known.rolls[group] = min(w.known.inService(v), v.Desired, most, allowed(r.UpdatePolicy))
+	}
+	w.known.Unlock()
+	if !known {
+		w.AutoScaling.Watch(group, func(v autoscaling.View) { w.seeView(group, v) })
+	}
+}
+
+// allowed is how many instances an update policy keeps in service.
+func allowed(policy map[string]any) int {
+	rolling, _ := policy["AutoScalingRollingUpdate"].(map[string]any)
+	n, _ := strconv.Atoi(fmt.Sprint(rolling["MinInstancesInService"]))
+	return n
+}
+
+// inService are the instances whose nodes take pods: they are in service, or their launch hook is completed.
+func (k *known) inService(v autoscaling.View) (n int) {
+	for _, i := range v.Instances {
+		if i.State == "InService" || strings.HasPrefix(i.State, "Pending") && k.joined[i.ID] {
+			n++
+		}
+	}
+	return n
+}
+
+// seeView sees every state of a group.
+func (w *world) seeView(group string, v autoscaling.View) {
+	w.known.Lock()
+	was := w.known.views[group]
+	w.known.views[group] = v
+	least, rolling := w.known.rolls[group]
+	lost := 0
+	for id := range w.known.lost {
+		for _, i := range was.Instances {
+			if i.ID == id {
+				lost++
+			}
+		}
+	}
+	for _, i := range v.Instances {
+		if _, ok := w.known.drains[i.ID]; !ok && i.State == "Terminating:Wait" {
+			w.known.drains[i.ID] = time.Now()
+		}
+	}
+	serving, served := w.known.inService(v), w.known.inService(was)
+	if is := v.Desired > 0 && serving >= v.Desired; is != w.known.whole[group] {
+		if w.known.whole[group] = is; is {
+			w.known.full = time.Now()
+		}
+	}
+	w.known.Unlock()
+	if !rolling || serving == served {
+		return
+	}
+	w.check(8, serving+lost >= min(least, v.Desired), "%s has %d of %d instances in service during its update: %+v, before %+v", group, serving, least, v, was)
+	going := 0
+	for _, i := range v.Instances {
+		if i.State == "Terminating" || i.State == "Terminating:Wait" {
+			going++
+		}
+	}
+	w.check(8, going <= 1+lost || serving >= served, "%d instances of %s are going at once", going, group)
+}
+
+// seeCluster gives a new cluster its apps, and watches its pods.
+func (w *world) seeCluster(name string, api *apiserver.Server) {
+	for _, a := range w.plot.apps[strings.TrimPrefix(name, names.Prefix)] {
+		api.Run(a)
+	}
+	cluster := strings.TrimPrefix(name, names.Prefix)
+	api.OnRemoval(func(r apiserver.Removal) { w.seeRemoval(cluster, r) })
+}
+
+// seeRemoval judges the end of a pod.
+func (w *world) seeRemoval(cluster string, r apiserver.Removal) {
+	switch r.How {
+	case "evicted":
+		w.check(7, r.Healthy >= r.Desired, "%s of %s was evicted, which leaves %d of %d", r.Pod, cluster, r.Healthy, r.Desired)
+	case "deleted":
+		w.check(7, w.due(cluster, r, "Force"), "%s of %s was deleted from %s before its drain's time was over", r.Pod, cluster, r.Node)
+	default:
+		w.check(7, r.Healthy >= r.Desired || w.excused(cluster, r), "%s of %s went with %s, which leaves %d of %d", r.Pod, cluster, r.Node, r.Healthy, r.Desired)
+	}
+}
+
+// farewell is how long drains may take while their cluster is deleted, whatever their pool says.
+const farewell = 5 * time.Minute
+
+// due says whether a drain of the node has lasted longer than some policy of the cluster allows.
+func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool {
+	w.known.Lock()
+	since, ok := w.known.drains[r.Instance]
+	w.known.Unlock()
+	if !ok {
+		return false
+	}
+	since = since.Add(-time.Second) // drains reckon in seconds
+	if w.deleted[cluster] && r.At.Sub(since) >= farewell {
+		return true
+	}
+	return slices.ContainsFunc(w.policies[cluster], func(p wishedPool) bool { return p.onTimeout == onTimeout && r.At.Sub(since) >= p.timeout })
+}
+
+// excused says whether a node may have gone with pods on it.
+func (w *world) excused(cluster string, r apiserver.Removal) bool {
+	w.known.Lock()
+	lost := w.known.lost[r.Instance]
+	w.known.Unlock()
+	if w.deleted[cluster] && w.due(cluster, r, "Wait") { // Wait counts as Continue while a cluster is deleted, and that is not undone
+		return true
+	}
+	return lost || w.wishes[cluster] == nil || w.due(cluster, r, "Continue") || w.due(cluster, r, "Force")
+}
+
+// nodesNow are checked at times: no kubelet is newer than its control plane.
+func (w *world) nodesNow() {
+	for cluster := range w.wishes {
+		name := names.EKSCluster(cluster)
+		api := w.API(name)
+		if api == nil {
+			continue
+		}
+		out, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: name})
+		if err != nil {
+			continue
+		}
+		for _, n := range api.Nodes() {
+			w.check(6, minorOf(n.KubeletVersion) <= minorOf(out.Cluster.Version), "node %s of %s is %s, newer than its control plane, %s", n.Name, cluster, n.KubeletVersion, out.Cluster.Version)
+		}
+	}
+}
+
+// readable says that a status tells people what is.
+func readable(s *status.Status) bool {
+	return s.Phase != "" && s.Phase != status.Converging && (s.Phase == status.Ready || s.Message != "")
+}

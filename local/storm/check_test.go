@@ -1,0 +1,220 @@
+package storm
+
+// A storm that cannot fail is worth nothing: each check sees what it is there for, when somebody does it.
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/apiserver"
+	stacks "github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// quiet is a cluster of three nodes that is created and whose nodes are replaced once; nothing goes wrong.
+func quiet() plot {
+	first := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 3, max: 4, timeout: time.Hour, onTimeout: "Wait"}}}
+	second := first
+	second.pools = []wishedPool{first.pools[0]}
+	second.pools[0].motd = 1
+	return plot{
+		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: 30 * time.Minute, cluster: "c0", what: "replace", spec: &second}},
+		last: map[string]*wish{"c0": &second},
+		apps: map[string][]apiserver.App{"c0": {{Name: "web", Replicas: 6, MaxUnavailable: 1, Start: time.Minute, Stop: 10 * time.Second, Grace: 30 * time.Second}}},
+	}
+}
+
+// instead of a function, or before it.
+func instead(w *world, step string, do func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error)) {
+	w.Functions.Around(step, func(cfg aws.Config, next awslambda.Handler) awslambda.Handler {
+		return handler(func(ctx context.Context, payload []byte) ([]byte, error) { return do(ctx, cfg, payload, next) })
+	})
+}
+
+type handler func(context.Context, []byte) ([]byte, error)
+
+func (h handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return h(ctx, payload) }
+
+func TestEveryCheckCanFail(t *testing.T) {
+	tests := map[string]struct {
+		invariant int
+		change    func(*plot)
+		says      string
+	}{
+		"nobody hears of a spec": {0, func(p *plot) {
+			p.twist = func(w *world) {
+				for _, step := range []string{"admit", "sweep"} {
+					instead(w, step, func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+				}
+			}
+		}, "not converged"},
+		"a template is written twice": {1, func(p *plot) {
+			p.ending = func(w *world) {
+				list, err := w.State().List(context.Background(), "templates/")
+				require.NoError(w.t, err)
+				_, err = w.State().Put(context.Background(), list[0].Key, []byte("other"))
+				require.NoError(w.t, err)
+			}
+		}, "is not what its address says"},
+		"a plan that writes though nothing changes": {2, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "plan", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					_, err := environment.S3(cfg).PutObject(ctx, putObject("status/clusters/other.json"))
+					require.NoError(w.t, err)
+					return next.Invoke(ctx, payload)
+				})
+			}
+		}, "nothing has changed, and plan called PutObject"},
+		"a control plane is deleted": {3, func(p *plot) {
+			p.ending = func(w *world) { w.deleteStack("drover-c0-control-plane") }
+		}, "is deleted, and nobody asked for it"},
+		"a protected cluster is deleted with its spec": {11, func(p *plot) {
+			p.acts[1].spec.protected = true
+			p.ending = func(w *world) {
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+				w.deleteStack("drover-c0-control-plane")
+			}
+		}, "and it is protected"},
+		"a lease that nobody gives up": {4, func(p *plot) {
+			p.ending = func(w *world) {
+				_, err := w.State().Put(context.Background(), names.Lease("c0"), []byte(`{"execution": "arn:gone", "fence": 9}`))
+				require.NoError(w.t, err)
+			}
+		}, "the lease is still held"},
+		"a pool changes that nobody changed": {5, func(p *plot) {
+			p.ending = func(w *world) {
+				other := *w.wishes["c0"]
+				other.pools = []wishedPool{{name: "a", min: 2, max: 3, motd: 7, timeout: time.Hour, onTimeout: "Wait"}}
+				w.touch("c0", w.wishes["c0"], w.wishes["c0"])
+				w.versions["c0"] = w.Upload(names.ClusterSpec("c0"), other.yaml())
+				w.wait(time.Since(w.began) + time.Hour)
+			}
+		}, "no change was about it"},
+		"a node that is newer than its control plane": {6, func(p *plot) {
+			p.ending = func(w *world) {
+				client, _, err := w.EKS.Administrator(names.EKSCluster("c0"))
+				require.NoError(w.t, err)
+				addNode(w.t, client, "v1.99.0")
+			}
+		}, "newer than its control plane"},
+		"pods are deleted instead of evicted": {7, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "drain", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					client, _, err := w.EKS.Administrator(names.EKSCluster("c0"))
+					require.NoError(w.t, err)
+					deletePods(w.t, client, w.API(names.EKSCluster("c0")))
+					return next.Invoke(ctx, payload)
+				})
+			}
+		}, "before its drain's time was over"},
+		"nodes go with their pods": {7, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "drain", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
+					var in events.DrainRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					_, err := groups.New(autoscaling.NewFromConfig(cfg)).Complete(ctx, *in.Lifecycle, groups.Continue)
+					return []byte(`{"outcome": "Done"}`), err
+				})
+			}
+		}, "went with"},
+		"nodes are signalled before others have gone": {8, func(p *plot) {
+			p.apps["c0"][0].Start = 20 * time.Minute // drains are slow
+			p.twist = func(w *world) {
+				instead(w, "join", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
+					var in events.JoinRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					_, err := cloudformation.NewFromConfig(cfg).SignalResource(ctx, &cloudformation.SignalResourceInput{
+						StackName: &in.AutoScalingGroupName, LogicalResourceId: aws.String(names.GroupResource), UniqueId: &in.EC2InstanceID, Status: "SUCCESS",
+					})
+					if err == nil {
+						_, err = groups.New(autoscaling.NewFromConfig(cfg)).Complete(ctx, in.Lifecycle, groups.Continue)
+					}
+					return []byte(`{"outcome": "Ready"}`), err
+				})
+			}
+		}, "in service during its update"},
+		"a waiter is left behind": {9, func(p *plot) {
+			p.ending = func(w *world) {
+				_, err := w.State().Put(context.Background(), names.Waiter("drover-c0-network"), []byte("{}"))
+				require.NoError(w.t, err)
+			}
+		}, "waiters are left"},
+		"a function may not do what it does": {12, func(p *plot) {
+			p.identities = func(written *iam.Written) { forbid(written, "eks:DescribeClusterVersions") }
+		}, "plan may not eks DescribeClusterVersions"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := quiet()
+			test.change(&p)
+			o := run(t, 1, p, false)
+			require.NotEmpty(t, o.Violations, strings.Join(o.Story, "\n"))
+			require.Equal(t, test.invariant, o.Violations[0].Invariant, o.Violations)
+			require.Contains(t, o.Violations[0].What, test.says)
+		})
+	}
+	t.Run("and a quiet world breaks none", func(t *testing.T) {
+		o := run(t, 1, quiet(), false)
+		require.Empty(t, o.Violations, strings.Join(o.Story, "\n"))
+		for _, invariant := range []int{1, 2, 4, 5, 6, 7, 8, 9, 12} {
+			require.NotZero(t, o.Checks[invariant], invariant)
+		}
+	})
+}
+
+func (w *world) deleteStack(name string) {
+	_, err := w.CloudFormation.UpdateTerminationProtection(context.Background(), w.Admin(), &stacks.UpdateTerminationProtectionInput{StackName: name})
+	require.NoError(w.t, err)
+	_, err = w.CloudFormation.DeleteStack(context.Background(), w.Admin(), &stacks.DeleteStackInput{StackName: name})
+	require.NoError(w.t, err)
+	w.wait(time.Since(w.began) + 30*time.Minute)
+}
+
+func putObject(key string) *s3.PutObjectInput {
+	return &s3.PutObjectInput{Bucket: aws.String(harness.StateBucket), Key: &key, Body: strings.NewReader("x")}
+}
+
+func addNode(t *testing.T, client dynamic.Interface, kubelet string) {
+	_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "newer"}, "status": map[string]any{"nodeInfo": map[string]any{"kubeletVersion": kubelet}},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func deletePods(t *testing.T, client dynamic.Interface, api *apiserver.Server) {
+	for _, pod := range api.Pods() {
+		err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("default").Delete(context.Background(), pod.Name, metav1.DeleteOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// forbid an action to all.
+func forbid(written *iam.Written, action string) {
+	for name, document := range written.Policies {
+		written.Policies[name] = json.RawMessage(strings.ReplaceAll(string(document), action, "eks:Nothing"))
+	}
+	for _, role := range written.Roles {
+		for name, document := range role.Inline {
+			role.Inline[name] = json.RawMessage(strings.ReplaceAll(string(document), action, "eks:Nothing"))
+		}
+	}
+}

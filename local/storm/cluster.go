@@ -1,0 +1,81 @@
+package storm
+
+// What people want of a cluster, as they would write it.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/local/apiserver"
+	"github.com/drover-run/drover/local/harness"
+)
+
+// wish is a spec in the making.
+type wish struct {
+	name      string
+	minor     int
+	team      int // a tag's value: changed in place everywhere
+	paused    bool
+	broken    bool // unreadable
+	protected bool
+	pools     []wishedPool
+}
+
+type wishedPool struct {
+	name     string
+	min, max int
+	motd     int // a file's content: a change replaces the nodes
+	// the drain policy
+	timeout   time.Duration
+	onTimeout string
+}
+
+// absent wishes are specs that are deleted.
+func (w wish) yaml() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `apiVersion: drover.run/v1alpha1
+kind: Cluster
+metadata: {name: %s}
+spec:
+  release: {name: r%d}
+  deletionProtection: %t
+  paused: %t
+  tags: {team: t%d}
+  network:
+    cidr: 10.0.0.0/16
+    zones: [%[6]sa, %[6]sb]
+    natGateways: Single
+  pools:
+`, w.name, w.minor, w.protected, w.paused, w.team, harness.Region)
+	for _, p := range w.pools {
+		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
+			p.name, p.min, p.max, p.timeout, p.onTimeout, p.motd)
+	}
+	if w.broken {
+		b.WriteString("  colour: red\n")
+	}
+	return b.String()
+}
+
+func (w *wish) pool(name string) *wishedPool {
+	for i := range w.pools {
+		if w.pools[i].name == name {
+			return &w.pools[i]
+		}
+	}
+	return nil
+}
+
+// apps that run in a cluster. Budgets let them go one by one, but for one kind that never does.
+func apps(r *rand.Rand) (all []apiserver.App) {
+	for i := range 1 + r.IntN(3) {
+		a := apiserver.App{
+			Name: fmt.Sprintf("app%d", i), Replicas: 1 + r.IntN(3), MaxUnavailable: []int{-1, 1, 1, 1, 2}[r.IntN(5)],
+			Start: time.Duration(1+r.IntN(60)) * time.Second, Stop: time.Duration(1+r.IntN(40)) * time.Second, Grace: 30 * time.Second,
+		}
+		all = append(all, a)
+	}
+	return all
+}

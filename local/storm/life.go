@@ -1,0 +1,126 @@
+package storm
+
+// What people do to a cluster, at random.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// act is one thing that somebody does.
+type act struct {
+	at      time.Duration
+	cluster string
+	what    string
+	// spec to be uploaded; nil when nothing is.
+	spec *wish
+	// remove deletes the spec; converge starts an execution by hand.
+	remove, converge bool
+}
+
+// firstMinor is the oldest Kubernetes minor of a life, lastMinor the newest.
+const firstMinor, lastMinor = 34, 36
+
+// lives are the acts of several clusters in the order of time, ending with what each is to be in the end.
+func lives(r *rand.Rand, clusters int) (acts []act, last map[string]*wish) {
+	last = map[string]*wish{}
+	for i := range clusters {
+		name := fmt.Sprintf("c%d", i)
+		mine, end := life(r, name)
+		acts = append(acts, mine...)
+		last[name] = end
+	}
+	slices.SortStableFunc(acts, func(a, b act) int { return int(a.at - b.at) })
+	return acts, last
+}
+
+// pauses between two acts of a life: most changes come when the last one is done, some while it is under way, some at once.
+func pause(r *rand.Rand) time.Duration {
+	switch r.IntN(4) {
+	case 0:
+		return time.Duration(r.IntN(20)) * time.Second
+	case 1:
+		return time.Duration(1+r.IntN(10)) * time.Minute
+	}
+	return time.Duration(10+r.IntN(40)) * time.Minute
+}
+
+// somePool with a drain policy that it keeps.
+func somePool(r *rand.Rand, name string, least, most int) wishedPool {
+	return wishedPool{name: name, min: least, max: most, timeout: time.Duration(10+10*r.IntN(6)) * time.Minute, onTimeout: pick(r, "Wait", "Wait", "Force", "Continue")}
+}
+
+func life(r *rand.Rand, name string) (acts []act, end *wish) {
+	w := wish{name: name, minor: firstMinor + r.IntN(2), pools: []wishedPool{somePool(r, "a", 1+r.IntN(2), 3)}, protected: r.IntN(2) == 0}
+	if r.IntN(2) == 0 {
+		w.pools = append(w.pools, somePool(r, "b", r.IntN(2), 2))
+	}
+	at := time.Duration(r.IntN(120)) * time.Second
+	upload := func(what string) {
+		spec := w
+		spec.pools = slices.Clone(w.pools)
+		acts = append(acts, act{at: at, cluster: name, what: what, spec: &spec})
+	}
+	upgraded := false
+	upload("create")
+	for range 1 + r.IntN(4) {
+		at += pause(r)
+		p := &w.pools[r.IntN(len(w.pools))]
+		switch r.IntN(11) {
+		case 0:
+			w.team++
+			upload("tags")
+		case 1:
+			p.motd++
+			upload("replace the nodes of " + p.name)
+		case 2:
+			p.min = r.IntN(3)
+			p.max = max(p.max, p.min, 1)
+			upload("resize " + p.name)
+		case 3:
+			if w.pool("c") == nil {
+				w.pools = append(w.pools, somePool(r, "c", 1, 2))
+				upload("add pool c")
+			}
+		case 4:
+			if len(w.pools) > 1 {
+				gone := w.pools[len(w.pools)-1].name
+				w.pools = w.pools[:len(w.pools)-1]
+				upload("remove pool " + gone)
+			}
+		case 5:
+			if w.minor < lastMinor && !upgraded { // one minor at a time, and who knows when
+				upgraded = true
+				w.minor++
+				upload("upgrade")
+			}
+		case 6:
+			w.broken = true
+			upload("break the spec")
+			at += pause(r)
+			w.broken = false
+			upload("mend the spec")
+		case 7:
+			w.paused = true
+			upload("pause")
+			at += pause(r)
+			w.team++
+			upload("change while paused")
+			at += pause(r)
+			w.paused = false
+			upload("go on")
+		case 9, 10:
+			acts = append(acts, act{at: at, cluster: name, what: "delete", remove: true})
+			if r.IntN(2) == 0 {
+				return acts, nil
+			}
+			at += pause(r)
+			upload("create anew")
+		case 8:
+			acts = append(acts, act{at: at, cluster: name, what: "converge by hand", converge: true})
+		}
+	}
+	return acts, &w
+}

@@ -1,0 +1,102 @@
+package storm
+
+// How long each kind of fault holds a change up: a pool's only node is replaced, half an hour into a cluster's life, while that
+// goes wrong and nothing else. docs/reliability.md has the table.
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/apiserver"
+	"github.com/drover-run/drover/shared/status"
+)
+
+const changed = 30 * time.Minute
+
+// replaced is a cluster of one pool whose node is replaced at changed.
+func replaced(weather ...string) plot {
+	first := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 1, max: 3, timeout: time.Hour, onTimeout: "Wait"}}}
+	second := first
+	second.pools = []wishedPool{first.pools[0]}
+	second.pools[0].motd = 1
+	return plot{
+		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: changed, cluster: "c0", what: "replace", spec: &second}},
+		last: map[string]*wish{"c0": &second}, weather: weather, calm: time.Hour,
+		apps: map[string][]apiserver.App{"c0": {{Name: "web", Replicas: 3, MaxUnavailable: 1, Start: 20 * time.Second, Stop: 5 * time.Second, Grace: 30 * time.Second}}},
+	}
+}
+
+func TestRecovery(t *testing.T) {
+	tests := []struct {
+		fault   string
+		weather string // begins half a minute before the change
+		failure *failure
+		// byHand says that drover leaves it to people, as the runbook says; lost that an instance is lost a quarter of an hour later.
+		byHand, lost bool
+		within       time.Duration
+	}{
+		{fault: "none", within: 10 * time.Minute},
+		{fault: "every event is lost for 10 minutes", weather: "drop for=10m", within: 40 * time.Minute},
+		{fault: "every event comes twice for 10 minutes", weather: "duplicate for=10m", within: 10 * time.Minute},
+		{fault: "every event is 5 minutes late for 10 minutes", weather: "reorder=5m for=10m", within: 30 * time.Minute},
+		{fault: "every call is throttled for 5 minutes", weather: "throttle for=5m", within: 40 * time.Minute},
+		{fault: "every call fails with 500 for 5 minutes", weather: "error for=5m", within: 40 * time.Minute},
+		{fault: "every call takes 3 seconds longer for 10 minutes", weather: "latency=3s for=10m", within: 20 * time.Minute},
+		{fault: "every conditional write meets a race (409) for 2 minutes", weather: "conflict=409 for=2m", within: 20 * time.Minute},
+		{fault: "the answers to all conditional writes are lost for 2 minutes", weather: "conflict=412 for=2m", within: 20 * time.Minute},
+		{fault: "plan dies before its third call", weather: "crash-before=3 caller=plan count=1", within: 15 * time.Minute},
+		{fault: "change dies after its third call", weather: "crash-after=3 caller=change count=1", within: 15 * time.Minute},
+		{fault: "every function dies at any call, one time in ten, for 10 minutes", weather: "crash-after p=0.1 for=10m", within: time.Hour},
+		{fault: "join-node is stopped", weather: "kill machine=join-node count=1", within: 40 * time.Minute},
+		{fault: "drain-node is stopped", weather: "kill machine=drain-node count=1", within: 40 * time.Minute},
+		{fault: "the API server is down for 10 minutes", weather: "api-server-down=10m count=1", within: 40 * time.Minute},
+		{fault: "the new launch template fails", failure: &failure{"update", "AWS::EC2::LaunchTemplate", 1}, byHand: true},
+		{fault: "the group's update fails", failure: &failure{"update", "AWS::AutoScaling::AutoScalingGroup", 1}, byHand: true},
+		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: 15 * time.Minute},
+	}
+	var table strings.Builder
+	for _, test := range tests {
+		t.Run(test.fault, func(t *testing.T) {
+			var p plot
+			if p = replaced(); test.weather != "" {
+				after := changed - 30*time.Second
+				if test.lost {
+					after = changed + 15*time.Minute
+				}
+				p = replaced(test.weather + " after=" + after.String())
+			}
+			if test.failure != nil {
+				p.failures = []failure{*test.failure}
+			}
+			var took time.Duration
+			struck := 0
+			p.ending = func(w *world) {
+				c := w.Status("c0").Condition(status.Converged)
+				require.NotNil(t, c)
+				if took = c.LastTransitionTime.Sub(w.began) - changed; test.lost {
+					took = w.known.full.Sub(w.known.struck)
+				}
+				for _, n := range w.engine.Struck() {
+					struck += n
+				}
+				struck += w.out.Failures
+			}
+			o := run(t, 1, p, false)
+			require.Empty(t, o.Violations, story(o))
+			require.Equal(t, test.fault == "none", struck == 0, "it struck")
+			if test.byHand {
+				require.Equal(t, 1, o.Acts["nudge"])
+				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
+				return
+			}
+			require.Zero(t, o.Acts["nudge"], "nobody had to do anything")
+			require.LessOrEqual(t, took, test.within)
+			fmt.Fprintf(&table, "| %s | %s |\n", test.fault, took.Round(time.Second))
+		})
+	}
+	t.Log("\n" + table.String())
+}

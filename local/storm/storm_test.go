@@ -1,0 +1,202 @@
+package storm
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	seedFlag = flag.Uint64("seed", 0, "live the world of this seed alone, and tell its story")
+	tracing  = flag.Bool("trace", false, "print every turn")
+	fixed    = flag.Int("seeds", 20, "how many worlds TestLives lives")
+	replays  = flag.Int("replays", 3, "how many worlds TestASeedReplays lives twice")
+	stormFor = flag.Duration("storm", 0, "how long TestStorm lives worlds; 0 skips it")
+	from     = flag.Uint64("from", 0, "the seed that TestStorm begins with; 0 is any")
+	worker   = flag.Int("worker", 0, "TestStorm lives every n-th world from -from on, and prints their outcomes (how it calls itself)")
+)
+
+// story of a world that went wrong.
+func story(o *Outcome) string {
+	log := strings.Split(strings.TrimSpace(o.Log), "\n")
+	return fmt.Sprintf("seed %d: %v\n%s\nthe last of the log:\n%s\nreplay: go test ./local/storm -run TestLives -seed %d", o.Seed, o.Violations,
+		strings.Join(o.Story, "\n"), strings.Join(log[max(0, len(log)-25):], "\n"), o.Seed)
+}
+
+// A fixed set of worlds.
+func TestLives(t *testing.T) {
+	first, last := uint64(1), uint64(*fixed)
+	if *seedFlag != 0 {
+		first, last = *seedFlag, *seedFlag
+	}
+	for seed := first; seed <= last; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			o := Run(t, seed, *tracing)
+			for _, line := range o.Trace {
+				fmt.Println(line)
+			}
+			switch {
+			case len(o.Violations) > 0:
+				t.Error(story(o))
+			case *seedFlag != 0:
+				fmt.Println(strings.Join(o.Story, "\n"))
+			}
+		})
+	}
+}
+
+// The same seed is the same world, turn by turn.
+func TestASeedReplays(t *testing.T) {
+	for seed := uint64(1); seed <= uint64(*replays); seed++ {
+		var first *Outcome
+		for range 2 {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				o := Run(t, seed, true)
+				if first == nil {
+					first = o
+					return
+				}
+				for i, line := range first.Trace {
+					if i >= len(o.Trace) || o.Trace[i] != line {
+						t.Fatalf("turn %d differs:\n%s\n\n%s", i, strings.Join(first.Trace[max(0, i-10):min(i+5, len(first.Trace))], "\n"),
+							strings.Join(o.Trace[min(len(o.Trace), max(0, i-1)):min(i+5, len(o.Trace))], "\n"))
+					}
+				}
+				require.Equal(t, first.Sum, o.Sum)
+				require.Equal(t, first.Story, o.Story)
+			})
+		}
+	}
+}
+
+// TestStorm lives worlds for a given time, in one process per core: what is drawn at random belongs to one world at a time.
+func TestStorm(t *testing.T) {
+	if *stormFor == 0 {
+		t.Skip("see make storm")
+	}
+	if *worker > 0 {
+		work(t)
+		return
+	}
+	first := *from
+	if first == 0 {
+		first = uint64(time.Now().UnixNano()) % 1e12
+	}
+	workers := runtime.NumCPU()
+	outcomes := make(chan *Outcome)
+	for i := range workers {
+		go func() {
+			defer func() { outcomes <- nil }()
+			c := exec.Command(os.Args[0], "-test.run=^TestStorm$", "-test.timeout=0", "-storm", stormFor.String(), // #nosec G204 -- itself
+				"-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
+			c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
+			c.Stderr = os.Stderr
+			out, err := c.StdoutPipe()
+			if err == nil {
+				err = c.Start()
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			lines := bufio.NewScanner(out)
+			lines.Buffer(nil, 64<<20)
+			for lines.Scan() {
+				if text, ok := strings.CutPrefix(lines.Text(), outcomePrefix); ok {
+					o := &Outcome{}
+					if err := json.Unmarshal([]byte(text), o); err != nil {
+						t.Error(err)
+						continue
+					}
+					outcomes <- o
+				} else if text := lines.Text(); text != "PASS" {
+					fmt.Println(text)
+				}
+			}
+			if err := c.Wait(); err != nil {
+				t.Error("a worker ended: ", err)
+			}
+		}()
+	}
+	total := Total{}
+	for began := time.Now(); workers > 0; {
+		o := <-outcomes
+		if o == nil {
+			workers--
+			continue
+		}
+		total.add(o)
+		if len(o.Violations) > 0 {
+			t.Error(story(o))
+		}
+		total.Took = time.Since(began)
+	}
+	fmt.Println(total)
+}
+
+const outcomePrefix = "outcome: "
+
+func work(t *testing.T) {
+	for seed, began := *from, time.Now(); time.Since(began) < *stormFor; seed += uint64(*worker) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			body, err := json.Marshal(Run(t, seed, false))
+			require.NoError(t, err)
+			fmt.Println(outcomePrefix + string(body))
+		})
+	}
+}
+
+// Total of many worlds.
+type Total struct {
+	Worlds, Lives, Turns, Violations int
+	Faults, Checks, Acts             map[string]int
+	Took, Virtual                    time.Duration
+}
+
+func (t *Total) add(o *Outcome) {
+	t.Worlds++
+	t.Lives += o.Lives
+	t.Turns += o.Turns
+	t.Violations += len(o.Violations)
+	t.Virtual += o.Virtual
+	if t.Faults == nil {
+		t.Faults, t.Checks, t.Acts = map[string]int{}, map[string]int{}, map[string]int{}
+	}
+	for k, n := range o.Faults {
+		t.Faults[string(k)] += n
+	}
+	for k, n := range o.Checks {
+		t.Checks[fmt.Sprint(k)] += n
+	}
+	for k, n := range o.Acts {
+		t.Acts[k] += n
+	}
+}
+
+func (t Total) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d lives in %d worlds in %s (%.0f lives a minute), %s of their time, %d turns; violations: %d\n", t.Lives, t.Worlds,
+		t.Took.Round(time.Second), float64(t.Lives)/t.Took.Minutes(), t.Virtual.Round(time.Minute), t.Turns, t.Violations)
+	for _, part := range []struct {
+		what string
+		of   map[string]int
+	}{{"acts of people", t.Acts}, {"faults", t.Faults}, {"checks by invariant", t.Checks}} {
+		fmt.Fprintf(&b, "%s:", part.what)
+		for _, k := range slices.Sorted(maps.Keys(part.of)) {
+			fmt.Fprintf(&b, " %s %d,", k, part.of[k])
+		}
+		b.WriteString("\n")
+	}
+	return strings.ReplaceAll(b.String(), ",\n", "\n")
+}

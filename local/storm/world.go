@@ -1,0 +1,345 @@
+package storm
+
+// A world: an account, the lives in it, what goes wrong, and whether it all ends well.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-run/drover/local/apiserver"
+	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Violation of an invariant.
+type Violation struct {
+	// Invariant of DESIGN.md §4 by its number; 0 is that all converges once nothing goes wrong any more.
+	Invariant int
+	What      string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("invariant %d: %s", v.Invariant, v.What) }
+
+// Outcome of a world.
+type Outcome struct {
+	Seed  uint64
+	Lives int
+	// Turns and Sum say what happened: equal seeds have equal ones.
+	Turns int
+	Sum   uint64
+	// Faults that struck, by kind; Checks of invariants, by number; Acts of people, by what.
+	Faults map[faults.Kind]int
+	Checks map[int]int
+	Acts   map[string]int
+	// Failures of resources.
+	Failures int
+	// Virtual is how long the world lasted for those in it.
+	Virtual time.Duration
+	// Settled is when all was as wished.
+	Settled    time.Duration
+	Violations []Violation
+	// Story is what people did and what went wrong, for whoever reads about a violation; Trace all turns.
+	Story []string
+	Trace []string
+	Log   string
+}
+
+// world is one on its way.
+type world struct {
+	*harness.Account
+	t      *testing.T
+	turns  *turns
+	engine *faults.Engine
+	out    *Outcome
+	began  time.Time
+	// wishes are what people want now, by cluster; nil for clusters without spec.
+	wishes   map[string]*wish
+	versions map[string]string
+	// protected are the clusters whose newest spec is, or was when it was deleted, under deletion protection.
+	protected map[string]bool
+	// deleted are the clusters whose spec was deleted, at some time.
+	deleted map[string]bool
+	// policies are every pool that the specs of a cluster ever had.
+	policies map[string][]wishedPool
+	// known is what checks remember.
+	known *known
+	plot  plot
+	// fine says that nothing goes wrong any more; resources counts what CloudFormation did, by step and type.
+	fine      bool
+	resources map[string]int
+}
+
+func (w *world) now() time.Time { return time.Now().UTC() }
+
+// clusters that there are, or were.
+func (w *world) clusters() []string { return slices.Sorted(maps.Keys(w.plot.last)) }
+
+// plot of a world.
+type plot struct {
+	// acts in the order of time, and what each cluster is to be in the end.
+	acts []act
+	last map[string]*wish
+	// weather are rules for local/faults; calm is how long it holds on after the last act.
+	weather []string
+	calm    time.Duration
+	// apps of each cluster.
+	apps     map[string][]apiserver.App
+	failures []failure
+	// hooks is whether updates wait for terminate hooks.
+	hooks bool
+	// twist is done at the beginning, ending when all has settled: what nobody should do.
+	twist, ending func(*world)
+	identities    func(*iam.Written)
+}
+
+// plotOf a seed.
+func plotOf(seed uint64) plot {
+	r := rand.New(rand.NewPCG(seed, 2)) // #nosec G404 -- a world, no secret
+	p := plot{apps: map[string][]apiserver.App{}}
+	p.acts, p.last = lives(r, 1+r.IntN(3))
+	p.weather = weather(r)
+	for _, cluster := range slices.Sorted(maps.Keys(p.last)) {
+		p.apps[cluster] = apps(r)
+	}
+	p.failures = failures(r)
+	p.hooks = r.IntN(2) == 0
+	p.calm = time.Duration(r.IntN(30)) * time.Minute
+	return p
+}
+
+const (
+	// sweepEvery is the schedule of drover's stack.
+	sweepEvery = 5 * time.Minute
+	// auditEvery is how many sweeps pass from one audit to the next.
+	auditEvery = 3
+	// calm is how long everything may take to converge once nothing goes wrong any more: longer than Auto Scaling lets a drain
+	// take that waits for ever.
+	calm = 60 * time.Hour
+	// afterwards is how long a settled world is watched on.
+	afterwards = 7 * time.Minute
+	// maxTurns is more than any world takes that comes to rest.
+	maxTurns = 400_000
+)
+
+// Run lives the world of a seed.
+func Run(t *testing.T, seed uint64, trace bool) *Outcome { return run(t, seed, plotOf(seed), trace) }
+
+func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
+	out := &Outcome{Seed: seed, Checks: map[int]int{}, Acts: map[string]int{}}
+	cryptotest.SetGlobalRandom(t, seed)
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, out: out, began: time.Now(), engine: faults.New(seed), wishes: map[string]*wish{}, versions: map[string]string{}, known: newKnown(),
+			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{}}
+		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
+		w.turns.tracing = trace
+		w.turns.after = w.after
+		w.Account = harness.StartWith(t, harness.Options{Bubble: true, Turns: w.turns.ticket, Faults: w.engine, OnCluster: w.seeCluster, OnFunctionCall: w.seeFunctionCall, Identities: p.identities})
+		defer w.Close()
+		w.OnCall(w.seeCall)
+		w.OnResource(w.seeResource)
+		w.OnAnswer(w.seeAnswer)
+		w.OnStack(w.seeStack)
+		stop, done := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		end := func() { once.Do(func() { close(stop) }) }
+		defer end() // also when people fail
+		go func() {
+			defer close(done)
+			w.turns.run(stop)
+		}()
+		sweeping := make(chan struct{})
+		go w.sweep(stop, sweeping)
+		beating := make(chan struct{})
+		go w.beats(stop, beating)
+		w.live()
+		out.Virtual = time.Since(w.began)
+		end()
+		<-done
+		<-sweeping
+		<-beating
+		out.Turns, out.Sum, out.Trace = w.turns.count, w.turns.sum, w.turns.trace
+		out.Faults = w.engine.Struck()
+		if len(out.Violations) > 0 {
+			out.Log = w.Log()
+		}
+	})
+	return out
+}
+
+// violate notes a violation. The world ends after this turn.
+func (w *world) violate(invariant int, format string, arguments ...any) {
+	w.out.Violations = append(w.out.Violations, Violation{invariant, fmt.Sprintf(format, arguments...)})
+	w.tell("VIOLATION %v", w.out.Violations[len(w.out.Violations)-1])
+}
+
+// tell the story.
+func (w *world) tell(format string, arguments ...any) {
+	w.out.Story = append(w.out.Story, fmt.Sprintf("%s "+format, append([]any{time.Since(w.began)}, arguments...)...))
+	w.turns.note(format, arguments...)
+}
+
+func (w *world) over() bool { return len(w.out.Violations) > 0 }
+
+// wait until a time since the beginning.
+func (w *world) wait(until time.Duration) {
+	time.Sleep(until - time.Since(w.began))
+	w.turns.take("people")
+}
+
+func (w *world) sweep(stop, done chan struct{}) {
+	defer close(done)
+	sweeps := 0
+	for {
+		select {
+		case <-time.After(sweepEvery):
+			w.turns.take("sweep")
+			w.nodesNow()
+			_ = w.SweepNow() // the next one comes anyway
+			if sweeps++; sweeps%auditEvery == 0 {
+				_ = w.AuditNow()
+			}
+		case <-stop:
+			return
+		}
+	}
+}
+
+// live through all acts, then wait until all is well.
+func (w *world) live() {
+	for minor := firstMinor; minor <= lastMinor; minor++ {
+		w.Upload(names.ReleaseSpec(fmt.Sprintf("r%d", minor)), harness.ReleaseOf(fmt.Sprintf("1.%d", minor), fmt.Sprintf("r%d", minor)))
+	}
+	w.out.Lives = len(w.plot.last)
+	w.AutoScaling.WaitForTerminateHooks(w.plot.hooks)
+	if w.plot.twist != nil {
+		w.plot.twist(w)
+	}
+	for _, rule := range w.plot.weather {
+		parsed, err := faults.Parse(rule)
+		if err == nil {
+			_, err = w.engine.Add(time.Now(), parsed)
+		}
+		if err != nil {
+			w.t.Fatalf("%s: %v", rule, err)
+		}
+		w.tell("weather: %s", rule)
+	}
+	for _, a := range w.plot.acts {
+		if w.wait(a.at); w.over() {
+			return
+		}
+		w.do(a)
+	}
+	w.wait(time.Since(w.began) + w.plot.calm)
+	w.tell("the weather is fine")
+	w.engine.Clear()
+	w.fine = true
+	w.settle(w.clusters())
+}
+
+func (w *world) do(a act) {
+	w.out.Acts[strings.SplitN(a.what, " ", 2)[0]]++
+	w.tell("%s: %s", a.cluster, a.what)
+	switch {
+	case a.remove:
+		w.touch(a.cluster, w.wishes[a.cluster], nil)
+		w.Remove(names.ClusterSpec(a.cluster), "")
+		w.wishes[a.cluster] = nil
+		w.deleted[a.cluster] = true
+	case a.converge:
+		w.Converge(a.cluster)
+	default:
+		w.touch(a.cluster, w.wishes[a.cluster], a.spec)
+		w.wishes[a.cluster], w.protected[a.cluster] = a.spec, a.spec.protected
+		w.policies[a.cluster] = append(w.policies[a.cluster], a.spec.pools...)
+		w.versions[a.cluster] = w.Upload(names.ClusterSpec(a.cluster), a.spec.yaml())
+	}
+}
+
+// settle waits until all clusters are what is wished, as people see it in the status. Those that failed because an execution
+// was stopped are started once more, as the runbook says.
+func (w *world) settle(clusters []string) {
+	began := time.Since(w.began)
+	nudged := map[string]int{}
+	for {
+		waits := ""
+		for _, cluster := range clusters {
+			if text := w.unsettled(cluster); text != "" {
+				waits = cluster + ": " + text
+				s := w.Status(cluster)
+				if s.Phase == status.Failed && !w.converging(cluster) && nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience {
+					nudged[cluster]++
+					w.tell("%s: by hand: %s", cluster, s.Message)
+					w.out.Acts["nudge"]++
+					w.Converge(cluster)
+				}
+				break
+			}
+		}
+		if waits == "" && !w.running() && w.Idle() {
+			break
+		}
+		if time.Since(w.began) > began+calm {
+			w.violate(0, "not converged %s after the last fault: %s", calm, waits)
+			return
+		}
+		pace := time.Minute
+		if time.Since(w.began) > began+2*time.Hour {
+			pace = 10 * time.Minute
+		}
+		if w.wait(time.Since(w.began) + pace); w.over() {
+			return
+		}
+	}
+	w.tell("settled")
+	w.out.Settled = time.Since(w.began)
+	if w.wait(time.Since(w.began) + afterwards); w.over() { // instances end, events come late
+		return
+	}
+	if w.plot.ending != nil {
+		w.plot.ending(w)
+	}
+	w.final(clusters)
+}
+
+// patience of people with a cluster that failed, before they do what the runbook says.
+const patience = 3 * time.Hour
+
+// converging says whether an execution works on a cluster, or waits for something of it.
+func (w *world) converging(cluster string) bool {
+	lease, err := w.State().Lease(context.Background(), cluster)
+	return err == nil && slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.ARN == lease.Execution && x.Status == "RUNNING" })
+}
+
+func (w *world) running() bool {
+	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+}
+
+// unsettled says what of a cluster is not as wished; empty when all is.
+func (w *world) unsettled(cluster string) string {
+	s, want := w.Status(cluster), w.wishes[cluster]
+	switch {
+	case want == nil && len(w.Stacks(cluster)) == 0 && (s.UpdatedAt.IsZero() || s.Phase == status.Deleted || s.Phase == status.Stopped):
+		return ""
+	case want == nil && w.protected[cluster] && s.Phase == status.Stopped:
+		return ""
+	case want == nil:
+		return fmt.Sprintf("deleted, and it is %s: %s %v", s.Phase, s.Message, w.Stacks(cluster))
+	case s.Phase == status.Ready && s.SpecVersion == w.versions[cluster]:
+		return ""
+	}
+	return fmt.Sprintf("%s: %s (of %s, newest is %s)", s.Phase, s.Message, s.SpecVersion, w.versions[cluster])
+}

@@ -1,0 +1,70 @@
+package api
+
+// Amounts: numbers of nodes, or percentages of them.
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Amount is a whole number such as 2, or a percentage such as 25%.
+type Amount string
+
+// AmountPattern is what an amount is as text. Files have numbers as numbers.
+const AmountPattern = `^(0|[1-9][0-9]{0,3}|([0-9]|[1-9][0-9]|100)%)$`
+
+var amountPattern = regexp.MustCompile(AmountPattern)
+
+const amountMeans = `must be a number up to 9999 or a percentage up to 100%, such as 2 or "25%"`
+
+// Percent of an amount that is a percentage.
+func (a Amount) Percent() (percent int, is bool) {
+	text, is := strings.CutSuffix(string(a), "%")
+	if !is {
+		return 0, false
+	}
+	percent, _ = strconv.Atoi(text)
+	return percent, true
+}
+
+// Of is the amount of a whole: percentages of it are rounded up or down.
+func (a Amount) Of(whole int, up bool) int {
+	percent, is := a.Percent()
+	switch {
+	case !is:
+		n, _ := strconv.Atoi(string(a))
+		return n
+	case up:
+		return (whole*percent + 99) / 100
+	}
+	return whole * percent / 100
+}
+
+// None says that the amount is nothing, whatever of.
+func (a Amount) None() bool { return a == "0" || a == "0%" }
+
+// MarshalJSON writes what files have: a number, or a percentage in quotes.
+func (a Amount) MarshalJSON() ([]byte, error) {
+	if _, percentage := a.Percent(); percentage || a == "" {
+		return json.Marshal(string(a))
+	}
+	return []byte(a), nil
+}
+
+// UnmarshalJSON reads either.
+func (a *Amount) UnmarshalJSON(body []byte) error {
+	text := string(body)
+	if strings.HasPrefix(text, `"`) {
+		if err := json.Unmarshal(body, &text); err != nil {
+			return err
+		}
+	}
+	if text != "" && !amountPattern.MatchString(text) {
+		return fmt.Errorf("%s %s", body, amountMeans)
+	}
+	*a = Amount(text)
+	return nil
+}

@@ -1,0 +1,117 @@
+package groups
+
+// Groups as they are at this moment: their sizes, which others than the stacks change too, and their instances.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Group is an Auto Scaling group.
+type Group struct {
+	Name string
+	// Min and Max bound Desired, which an autoscaler may have changed since the stack was.
+	Min, Max, Desired int
+	Instances         []Instance
+	// TemplateVersion is the version of the launch template that the group launches now.
+	TemplateVersion string
+	// Suspended names the processes that are suspended, such as AZRebalance.
+	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
+	Suspended []string
+}
+
+// Instance of a group.
+type Instance struct {
+	ID string
+	// State is the lifecycle state, such as InService.
+	State string
+	// TemplateVersion is the number of the launch template's version that it was launched with; "" when that is gone.
+	TemplateVersion string
+	// Zone is the availability zone.
+	Zone string
+}
+
+// Leaving lists the instances that wait at the terminate hook, or are about to: they are being drained.
+func (g Group) Leaving() []string {
+	var ids []string
+	for _, i := range g.Instances {
+		if i.State == Terminating || i.State == TerminatingWait {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// Describe a group; false when there is none.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
+func (g *Groups) Describe(ctx context.Context, name string) (Group, bool, error) {
+	out, err := g.client.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
+	if err != nil {
+		return Group{}, false, fmt.Errorf("describing group %s: %w", name, err)
+	}
+	for _, group := range out.AutoScalingGroups {
+		return read(group), true, nil
+	}
+	return Group{}, false, nil
+}
+
+// All lists the groups of drover's pools, a hundred a call.
+func (g *Groups) All(ctx context.Context) ([]Group, error) {
+	var all []Group
+	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.client, &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: aws.Int32(100)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describing groups: %w", err)
+		}
+		for _, group := range page.AutoScalingGroups {
+			if strings.HasPrefix(aws.ToString(group.AutoScalingGroupName), names.Prefix) {
+				all = append(all, read(group))
+			}
+		}
+	}
+	return all, nil
+}
+
+// Unhealthy has Auto Scaling replace an instance, by way of its terminate hook. One that is gone, or going, is no error.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetInstanceHealth.html
+func (g *Groups) Unhealthy(ctx context.Context, instance string) error {
+	_, err := g.client.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{InstanceId: &instance, HealthStatus: aws.String("Unhealthy")})
+	if err != nil && fault.Code(err) != "ValidationError" {
+		return fmt.Errorf("marking instance %s as unhealthy: %w", instance, err)
+	}
+	return nil
+}
+
+func read(in types.AutoScalingGroup) Group {
+	group := Group{
+		Name: aws.ToString(in.AutoScalingGroupName), Min: int(aws.ToInt32(in.MinSize)), Max: int(aws.ToInt32(in.MaxSize)),
+		Desired: int(aws.ToInt32(in.DesiredCapacity)),
+	}
+	template := in.LaunchTemplate
+	if in.MixedInstancesPolicy != nil && in.MixedInstancesPolicy.LaunchTemplate != nil {
+		template = in.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification
+	}
+	if template != nil {
+		group.TemplateVersion = aws.ToString(template.Version)
+	}
+	for _, i := range in.Instances {
+		instance := Instance{ID: aws.ToString(i.InstanceId), State: string(i.LifecycleState), Zone: aws.ToString(i.AvailabilityZone)}
+		if i.LaunchTemplate != nil {
+			instance.TemplateVersion = aws.ToString(i.LaunchTemplate.Version)
+		}
+		group.Instances = append(group.Instances, instance)
+	}
+	for _, p := range in.SuspendedProcesses {
+		group.Suspended = append(group.Suspended, aws.ToString(p.ProcessName))
+	}
+	return group
+}

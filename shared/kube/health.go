@@ -1,0 +1,68 @@
+package kube
+
+// How all nodes of a cluster are, for finding those that do not come back.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Health of a node.
+type Health struct {
+	Name, Instance, Pool string
+	Ready                bool
+	// Since is when Ready last changed, Message the condition's.
+	Since   time.Time
+	Message string
+	// Cordoned says that no pod is to be started on it.
+	Cordoned bool
+}
+
+// Health lists the nodes of drover's pools in a cluster, over the endpoint and authority (base64) that its stack tells: one call, to
+// its own API. One that does not answer is *fault.ClusterUnreachable.
+func (c *Clusters) Health(ctx context.Context, cluster, endpoint, authority string) ([]Health, error) {
+	opened, err := c.connect(ctx, names.EKSCluster(cluster), endpoint, authority)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return opened.Health(ctx)
+}
+
+// Health lists the nodes of drover's pools.
+func (c *Cluster) Health(ctx context.Context) ([]Health, error) {
+	// Version 0 is answered from the API server's memory.
+	list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel, ResourceVersion: "0"})
+	if err != nil {
+		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing nodes: %w", err)}
+	}
+	var all []Health
+	for i := range list.Items {
+		var node corev1.Node
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &node); err != nil {
+			return nil, fmt.Errorf("reading node %s: %w", list.Items[i].GetName(), err)
+		}
+		h := Health{
+			Name: node.Name, Instance: node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], // aws:///<zone>/<instance id>
+			Pool: node.Labels[PoolLabel], Cordoned: node.Spec.Unschedulable,
+			Since: node.CreationTimestamp.Time, Message: "it has no Ready condition",
+		}
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady {
+				h.Ready, h.Since, h.Message = condition.Status == corev1.ConditionTrue, condition.LastTransitionTime.Time, condition.Message
+			}
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}

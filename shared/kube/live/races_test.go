@@ -1,0 +1,153 @@
+package live
+
+// What happens between two looks, made to happen each time: the proxy does it before it passes a request on.
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-run/drover/shared/drain"
+)
+
+// before has do happen before the n-th request that matches is passed on.
+func before(n int32, match func(*http.Request) bool, do func()) func(http.ResponseWriter, *http.Request) bool {
+	var seen atomic.Int32
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		if match(r) && seen.Add(1) == n {
+			do()
+		}
+		return false
+	}
+}
+
+func eviction(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/eviction") }
+
+func listOfPods(r *http.Request) bool {
+	return r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("watch") == ""
+}
+
+func TestAnotherPodOfTheNameIsNotEvicted(t *testing.T) {
+	w := newWorld(t)
+	from, to := w.node("a"), w.node("b")
+	w.bare("db-0", from, "")
+	p := w.through(t)
+	p.behave(before(1, eviction, func() {
+		grace := int64(0)
+		require.NoError(t, w.api.Resource(pods).Namespace(w.name).Delete(context.Background(), "db-0", metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+		w.bare("db-0", to, "")
+	}))
+	report := w.drain(from, policy(), 30*time.Second)
+	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+	require.Zero(t, report.Evicted, "the API server refused by the UID")
+	other := w.podsOn(to)
+	require.Len(t, other, 1)
+	require.Nil(t, other[0].DeletionTimestamp)
+}
+
+// The API server answers 500 when it finds a second budget that the drain has not seen yet.
+func TestASecondBudgetThatComesMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	from := w.node("a")
+	w.deploy("web", 2, "a", "")
+	w.budget("one", "{maxUnavailable: 1, selector: {matchLabels: {app: web}}}", 1)
+	w.node("b")
+	p := w.through(t)
+	p.behave(before(1, eviction, func() {
+		w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: two}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
+	}))
+	report := w.drain(from, policy(), 5*time.Second)
+	require.Equal(t, drain.Remaining, report.Outcome)
+	require.Zero(t, report.Evicted)
+	require.Len(t, report.Blocked, 2)
+	for _, b := range report.Blocked {
+		require.Equal(t, []string{w.name + "/one", w.name + "/two"}, b.Budgets)
+	}
+	require.NoError(t, w.api.Resource(budgets).Namespace(w.name).Delete(context.Background(), "two", metav1.DeleteOptions{}))
+	require.Equal(t, drain.Done, w.drain(from, policy(), 30*time.Second).Outcome)
+}
+
+// A pod that was bound just before the cordon shows after the first list that was empty.
+func TestAPodThatComesBetweenTwoEmptyLists(t *testing.T) {
+	w := newWorld(t)
+	from := w.node("a")
+	p := w.through(t)
+	p.behave(before(3, listOfPods, func() { w.bare("late", from, "") })) // the watch's list, the first look, the second
+	report := w.drain(from, policy(), 30*time.Second)
+	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+	require.Equal(t, 1, report.Evicted)
+	require.Empty(t, w.podsOn(from))
+}
+
+// The pods of a node that is NotReady are not Ready: while enough others are, the budget lets them go although it is used up.
+func TestPodsThatAreNotReadyLeave(t *testing.T) {
+	w := newWorld(t)
+	from := w.node("a")
+	for _, name := range []string{"a", "b", "c"} {
+		node := from
+		if name != "a" {
+			node = w.node("to" + name)
+		}
+		w.bare(name, node, "")
+		require.NoError(t, w.patch(pods, w.name, name, `{"metadata":{"labels":{"app":"web"}}}`))
+	}
+	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}}")
+	_, err := w.api.Resource(pods).Namespace(w.name).Patch(context.Background(), "a", "application/strategic-merge-patch+json",
+		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	w.eventually(func() bool {
+		b, err := w.api.Resource(budgets).Namespace(w.name).Get(context.Background(), "web", metav1.GetOptions{})
+		require.NoError(t, err)
+		s, _ := b.Object["status"].(map[string]any)
+		return s["currentHealthy"] == int64(2) && s["disruptionsAllowed"] == int64(0)
+	}, "the budget is not used up")
+	report := w.drain(from, policy(), 30*time.Second)
+	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+	require.Equal(t, 1, report.Evicted)
+}
+
+// A drain that was given up leaves the node as it was: its own doings go, others' stay.
+func TestADrainThatWasGivenUpLeavesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		before   string // a patch
+		cordoned bool
+		labelled bool
+		held     bool
+	}{
+		"all was the drain's own doing": {`{}`, false, false, false},
+		"somebody had cordoned it":      {`{"spec":{"unschedulable":true}}`, true, false, false},
+		"somebody had taken it out of load balancers, and held the autoscaler": {
+			`{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"},"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`, false, true, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			node := w.node("a")
+			w.heldPod("stays", node)
+			require.NoError(t, w.patch(nodes, "", node, c.before))
+			for range 2 { // the second slice finds what the first did
+				require.Equal(t, drain.Remaining, w.drain(node, policy(), time.Second).Outcome)
+			}
+			require.True(t, w.readNode(node).Spec.Unschedulable)
+			for range 2 {
+				require.NoError(t, w.cluster.Release(context.Background(), node, false))
+			}
+			n := w.readNode(node)
+			require.Equal(t, c.cordoned, n.Spec.Unschedulable)
+			_, labelled := n.Labels[corev1.LabelNodeExcludeBalancers]
+			require.Equal(t, c.labelled, labelled)
+			_, held := n.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
+			require.Equal(t, c.held, held)
+			for key := range n.Annotations {
+				require.False(t, strings.HasPrefix(key, "drover.run/"), key)
+			}
+		})
+	}
+}

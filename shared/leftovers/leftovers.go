@@ -1,0 +1,233 @@
+// Package leftovers is what Kubernetes made in the account for a cluster: it is found by tag, and removed with credentials that can
+// remove nothing without that tag.
+package leftovers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Resource that Kubernetes made.
+type Resource struct {
+	// Kind in words, such as "load balancer".
+	Kind string
+	// ID as its API takes it: a name, an id or an ARN.
+	ID string
+
+	remove removal
+}
+
+func (r Resource) String() string { return r.Kind + " " + r.ID }
+
+// Volume says whether it is an EBS volume: those hold data.
+func (r Resource) Volume() bool { return r.Kind == volume }
+
+const volume = "volume"
+
+// removal is how a kind of resource is removed.
+type removal struct {
+	kind             string
+	api              *api
+	action, argument string
+	// resource of an ARN starts with this; what follows is the id, or the whole ARN is.
+	prefix string
+	arn    bool
+}
+
+// removals in the order in which they can succeed: load balancers hold target groups and network interfaces, those hold security groups.
+var removals = []removal{
+	{kind: "load balancer", api: elbv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/app/", arn: true},
+	{kind: "load balancer", api: elbv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/net/", arn: true},
+	{kind: "load balancer", api: elbv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/gwy/", arn: true},
+	{kind: "classic load balancer", api: elb, action: "DeleteLoadBalancer", argument: "LoadBalancerName", prefix: "loadbalancer/"},
+	{kind: "target group", api: elbv2, action: "DeleteTargetGroup", argument: "TargetGroupArn", prefix: "targetgroup/", arn: true},
+	{kind: "network interface", api: ec2, action: "DeleteNetworkInterface", argument: "NetworkInterfaceId", prefix: "network-interface/"},
+	{kind: "security group", api: ec2, action: "DeleteSecurityGroup", argument: "GroupId", prefix: "security-group/"},
+	{kind: volume, api: ec2, action: "DeleteVolume", argument: "VolumeId", prefix: "volume/"},
+}
+
+// types are the resource types that are looked for, as the tagging API calls them.
+var types = []string{
+	"elasticloadbalancing:loadbalancer", "elasticloadbalancing:targetgroup", "ec2:network-interface", "ec2:security-group", "ec2:volume",
+}
+
+// owned are the tags by which integrations of Kubernetes mark what they make for a cluster:
+// the cloud controller and the EBS driver, https://kubernetes-sigs.github.io/aws-load-balancer-controller (deploy/configurations, "cluster-name"),
+// and the CNI, https://github.com/aws/amazon-vpc-cni-k8s#cluster_name.
+func owned(cluster string) [][2]string {
+	return [][2]string{
+		{names.OwnershipTag(cluster), "owned"},
+		{"elbv2.k8s.aws/cluster", names.EKSCluster(cluster)},
+		{"cluster.k8s.amazonaws.com/name", names.EKSCluster(cluster)},
+	}
+}
+
+// Leftovers of the clusters of an account.
+type Leftovers struct {
+	config aws.Config
+	tags   *resourcegroupstaggingapi.Client
+	sts    *sts.Client
+	// roleARN is the role that may remove; it is assumed for one cluster at a time.
+	roleARN string
+
+	mu       sync.Mutex
+	sessions map[string]aws.Credentials
+}
+
+// New returns the leftovers of an account. The role is assumed with a session policy that allows what has a cluster's tag only.
+func New(config aws.Config, roleARN string) *Leftovers {
+	return &Leftovers{
+		config: config, tags: resourcegroupstaggingapi.NewFromConfig(config), sts: sts.NewFromConfig(config), roleARN: roleARN,
+		sessions: map[string]aws.Credentials{},
+	}
+}
+
+// Find lists what Kubernetes made for a cluster, in the order in which it can be removed. What has the cluster's tag because it is of
+// one of its stacks is none: CloudFormation removes it. The index of tags lags by minutes: some of it may be gone.
+// https://docs.aws.amazon.com/resourcegroupstagging/latest/APIReference/API_GetResources.html
+func (l *Leftovers) Find(ctx context.Context, cluster string) ([]Resource, error) {
+	found := map[string]Resource{}
+	for _, tag := range owned(cluster) {
+		pages := resourcegroupstaggingapi.NewGetResourcesPaginator(l.tags, &resourcegroupstaggingapi.GetResourcesInput{
+			ResourceTypeFilters: types, TagFilters: []tagging.TagFilter{{Key: &tag[0], Values: []string{tag[1]}}},
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("finding what Kubernetes made for %s by tag %s: %w", cluster, tag[0], err)
+			}
+			for _, mapping := range page.ResourceTagMappingList {
+				if r, ok := parse(aws.ToString(mapping.ResourceARN)); ok && !slices.ContainsFunc(mapping.Tags, ofStack) {
+					found[r.ID] = r
+				}
+			}
+		}
+	}
+	var list []Resource
+	for _, r := range found {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b Resource) int {
+		if by := slices.Index(removals, a.remove) - slices.Index(removals, b.remove); by != 0 {
+			return by
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return list, nil
+}
+
+// ofStack says whether a tag is one that resources of stacks have, and what their launch templates make.
+func ofStack(tag tagging.Tag) bool {
+	key := aws.ToString(tag.Key)
+	return strings.HasPrefix(key, "aws:cloudformation:") || key == names.TagCluster
+}
+
+// parse reads an ARN; a kind that is not asked for is none.
+func parse(arn string) (Resource, bool) {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) < 6 {
+		return Resource{}, false
+	}
+	for _, r := range removals {
+		if id, ok := strings.CutPrefix(parts[5], r.prefix); ok && r.api.service == parts[2] {
+			if r.arn {
+				id = arn
+			}
+			return Resource{r.kind, id, r}, true
+		}
+	}
+	return Resource{}, false
+}
+
+// Outcome of a removal.
+type Outcome int
+
+// The outcomes of removals.
+const (
+	// Removed: it is gone, or on its way out.
+	Removed Outcome = iota
+	// Absent: it was gone.
+	Absent
+	// Remains: it is in use, or protected, or not ours by its tags now.
+	Remains
+)
+
+// Codes of the APIs, by what they mean to a removal. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+// https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_DeleteLoadBalancer.html
+var codes = map[string]Outcome{
+	"InvalidVolume.NotFound": Absent, "InvalidGroup.NotFound": Absent, "InvalidNetworkInterfaceID.NotFound": Absent,
+	"LoadBalancerNotFound": Absent, "TargetGroupNotFound": Absent,
+	"DependencyViolation": Remains, "ResourceInUse": Remains, "VolumeInUse": Remains, "InvalidNetworkInterface.InUse": Remains,
+	"IncorrectState": Remains, "OperationNotPermitted": Remains, "CannotDelete": Remains,
+	// A network interface that is attached.
+	"InvalidParameterValue": Remains,
+	// What the index still lists may be gone, and what is gone has no tag that would allow it.
+	"UnauthorizedOperation": Remains, "AccessDenied": Remains,
+}
+
+// Remove removes one resource. why is AWS's reason when it remains.
+func (l *Leftovers) Remove(ctx context.Context, cluster string, r Resource) (outcome Outcome, why string, err error) {
+	session, err := l.session(ctx, cluster)
+	if err != nil {
+		return Remains, "", err
+	}
+	err = r.remove.api.call(ctx, l.config, session, r.remove.action, map[string]string{r.remove.argument: r.ID})
+	if err == nil {
+		return Removed, "", nil
+	}
+	outcome, known := codes[fault.Code(err)]
+	if !known {
+		return Remains, "", fmt.Errorf("removing %s: %w", r, err)
+	}
+	return outcome, err.Error(), nil
+}
+
+// early is how long before their end credentials are no longer used.
+const early = 5 * time.Minute
+
+// session is the role's credentials for one cluster. A tag's key holds the cluster's name, so that no policy of a role could name it
+// beforehand: the policy of the session does.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_session
+func (l *Leftovers) session(ctx context.Context, cluster string) (aws.Credentials, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if session := l.sessions[cluster]; session.HasKeys() && time.Until(session.Expires) > early {
+		return session, nil
+	}
+	var statements []any
+	for _, tag := range owned(cluster) {
+		statements = append(statements, map[string]any{
+			"Effect": "Allow", "Action": []string{"ec2:Delete*", "elasticloadbalancing:Delete*"}, "Resource": "*",
+			"Condition": map[string]any{"StringEquals": map[string]string{"aws:ResourceTag/" + tag[0]: tag[1]}},
+		})
+	}
+	policy, err := json.Marshal(map[string]any{"Version": "2012-10-17", "Statement": statements})
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	out, err := l.sts.AssumeRole(ctx, &sts.AssumeRoleInput{
+		RoleArn: &l.roleARN, RoleSessionName: aws.String(fmt.Sprintf("%.64s", names.EKSCluster(cluster))), Policy: aws.String(string(policy)),
+	})
+	if err != nil {
+		return aws.Credentials{}, fmt.Errorf("signing in to remove what Kubernetes made for %s: %w", cluster, err)
+	}
+	session := aws.Credentials{
+		AccessKeyID: aws.ToString(out.Credentials.AccessKeyId), SecretAccessKey: aws.ToString(out.Credentials.SecretAccessKey),
+		SessionToken: aws.ToString(out.Credentials.SessionToken), CanExpire: true, Expires: aws.ToTime(out.Credentials.Expiration),
+	}
+	l.sessions[cluster] = session
+	return session, nil
+}

@@ -1,0 +1,32 @@
+package notice
+
+// Nodes that keep people waiting.
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// nodes tells of the nodes that came to a state which somebody may have to do something about. That a drain is under way is none.
+func nodes(cluster string, before, after *status.Status) (told []Notice) {
+	for _, n := range after.Nodes {
+		same := func(o status.Node) bool { return o.Instance == n.Instance && o.State == n.State }
+		if n.State == status.NodeDraining || slices.ContainsFunc(before.Nodes, same) {
+			continue
+		}
+		name := or(n.Name, n.Instance)
+		told = append(told, Notice{
+			DetailType: events.ClusterNodeChange,
+			Detail: events.NodeChange{
+				Cluster: cluster, Pool: n.Pool, Node: n.Name, Instance: n.Instance, State: string(n.State), Message: n.Message, Blocked: n.Blocked,
+			},
+			Subject:    fmt.Sprintf("drover: a node of %.50s is %s", cluster, n.State),
+			Message:    fmt.Sprintf("%s of pool %s: %s", name, n.Pool, or(n.Message, string(n.State))),
+			Attributes: map[string]string{"cluster": cluster, "state": string(n.State), "urgency": Problem},
+		})
+	}
+	return told
+}

@@ -1,0 +1,92 @@
+package notice
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/status"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func TestWhatIsTold(t *testing.T) {
+	accepted := func(value, reason, message string) func(*status.Status) {
+		return func(s *status.Status) {
+			s.Set(status.Condition{Type: status.SpecAccepted, Status: value, Reason: reason, Message: message}, now)
+		}
+	}
+	is := func(phase status.Phase, message string) func(*status.Status) {
+		return func(s *status.Status) { s.Phase, s.Message = phase, message }
+	}
+	node := func(instance string, state status.NodeState, message string) func(*status.Status) {
+		return func(s *status.Status) {
+			s.SetNode(status.Node{Name: "ip-10-0-0-1", Instance: instance, Pool: "workers", State: state, Message: message}, now)
+		}
+	}
+	tests := map[string]struct {
+		before, after []func(*status.Status)
+		want          []string
+	}{
+		"nothing":                           {want: nil},
+		"a cluster that is new":             {after: []func(*status.Status){is(status.Pending, "the spec was accepted")}, want: []string{"drover: demo is Pending: the spec was accepted"}},
+		"work that begins":                  {[]func(*status.Status){is(status.Pending, "a")}, []func(*status.Status){is(status.Converging, "changing 5 of 5 stacks")}, []string{"drover: demo is Converging: changing 5 of 5 stacks"}},
+		"progress is no news":               {[]func(*status.Status){is(status.Converging, "changing 5")}, []func(*status.Status){is(status.Converging, "changing 4")}, nil},
+		"a verdict":                         {[]func(*status.Status){is(status.Converging, "a")}, []func(*status.Status){is(status.Ready, "")}, []string{"drover: demo is Ready: Ready"}},
+		"a verdict for another reason":      {[]func(*status.Status){is(status.Failed, "no capacity")}, []func(*status.Status){is(status.Failed, "quota")}, []string{"drover: demo is Failed: quota"}},
+		"a verdict that is the same":        {[]func(*status.Status){is(status.Failed, "quota")}, []func(*status.Status){is(status.Failed, "quota"), accepted("True", "Valid", "")}, nil},
+		"a spec that is rejected":           {[]func(*status.Status){is(status.Ready, "")}, []func(*status.Status){is(status.Ready, ""), accepted("False", "SpecInvalid", "line 3")}, []string{"drover: the spec of demo is not used: line 3"}},
+		"and again, for the same reason":    {[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, nil},
+		"and again, for another reason":     {[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("False", "SpecInvalid", "line 4")}, []string{"drover: the spec of demo is not used: line 4"}},
+		"a spec that is good":               {[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("True", "Valid", "")}, nil},
+		"the first spec is bad":             {nil, []func(*status.Status){is(status.Stopped, "there is no spec"), accepted("False", "SpecAbsent", "")}, []string{"drover: the spec of demo is not used: SpecAbsent", "drover: demo is Stopped: there is no spec"}},
+		"a drain is no news":                {nil, []func(*status.Status){node("i-1", status.NodeDraining, "3 pods left")}, nil},
+		"a drain that is blocked":           {[]func(*status.Status){node("i-1", status.NodeDraining, "")}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, []string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: a budget"}},
+		"and still is, a minute later":      {[]func(*status.Status){node("i-1", status.NodeBlocked, "a budget, 9 min")}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget, 8 min")}, nil},
+		"an instance that did not join":     {nil, []func(*status.Status){node("i-2", status.NodeNotJoined, "")}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: NotJoined"}},
+		"a node that is fine again":         {[]func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, nil, nil},
+		"another node that is blocked also": {[]func(*status.Status){node("i-1", status.NodeBlocked, "b")}, []func(*status.Status){node("i-1", status.NodeBlocked, "b"), node("i-2", status.NodeBlocked, "c")}, []string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: c"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var before, after status.Status
+			for _, f := range test.before {
+				f(&before)
+			}
+			for _, f := range test.after {
+				f(&after)
+			}
+			var got []string
+			for _, n := range Between("demo", &before, &after) {
+				got = append(got, n.Subject+": "+n.Message)
+				require.Equal(t, "demo", n.Attributes["cluster"])
+				require.Len(t, n.Attributes, 3, "its phase or state, and how urgent it is")
+			}
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestDetails(t *testing.T) {
+	before, after := status.Status{Phase: status.Converging}, status.Status{
+		Phase: status.Failed, Message: "no capacity", SpecVersion: "v1", ObservedVersion: "v2", Release: "1.36-1", KubernetesVersion: "1.36", Execution: "arn",
+	}
+	after.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed"}, now)
+	after.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: "SpecInvalid", Message: "line 3"}, now)
+	blocked := []events.BlockedPod{{Pod: "shop/web-1", Why: "a budget", Budgets: []string{"web"}}}
+	after.SetNode(status.Node{Name: "n", Instance: "i", Pool: "p", State: status.NodeBlocked, Message: "m", Blocked: blocked}, now)
+	var got []any
+	for _, n := range Between("demo", &before, &after) {
+		got = append(got, n.DetailType, n.Detail)
+	}
+	require.Equal(t, []any{
+		events.ClusterSpecRejected, events.SpecRejected{Cluster: "demo", SpecVersion: "v2", Reason: "SpecInvalid", Message: "line 3"},
+		events.ClusterStatusChange, events.StatusChange{
+			Cluster: "demo", Phase: "Failed", PreviousPhase: "Converging", Reason: "StackFailed", Message: "no capacity", SpecVersion: "v1",
+			Release: "1.36-1", KubernetesVersion: "1.36", Execution: "arn",
+		},
+		events.ClusterNodeChange, events.NodeChange{Cluster: "demo", Pool: "p", Node: "n", Instance: "i", State: "Blocked", Message: "m", Blocked: blocked},
+	}, got)
+}

@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Deletion of a cluster goes by what is deployed, one step a plan: pools, whose nodes are drained as they go; the add-ons that
+// ran on them; the add-ons of nodes; the control plane; the network. What Kubernetes made in the account goes when nothing
+// is left that could make it again, and before the network, which it stands in: docs/adr has the reasons.
+
+// Protected lists the stacks that deletion protection keeps, by name. It goes by what is deployed: termination protection goes off
+// only after the stack was changed to what may be deleted.
+func Protected(deployed map[string]Deployed) []string {
+	var protected []string
+	for _, name := range slices.Sorted(maps.Keys(deployed)) {
+		if deployed[name].TerminationProtection || deployed[name].Parameters["DeletionProtection"] == "true" {
+			protected = append(protected, name)
+		}
+	}
+	return protected
+}
+
+// NextDeletion is the next step of deleting a cluster of which these stacks are deployed, and its plan.
+func NextDeletion(cluster string, deployed map[string]Deployed) (Plan, events.Deletion) {
+	p, step := Plan{Cluster: cluster}, events.Deletion{Stacks: []string{}}
+	next := -1
+	for name := range deployed {
+		next = max(next, leaving(name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(deployed)) {
+		if leaving(name) != next {
+			continue
+		}
+		step.Stacks = append(step.Stacks, name)
+		step.Survey = step.Survey || name == names.ControlPlane
+		p.Changes = append(p.Changes, Change{
+			Stack: name, StackName: names.Stack(cluster, name), Operation: Delete,
+			Reasons: []status.Reason{{Field: "spec", Old: "present", New: "absent"}},
+		})
+	}
+	step.Leftovers = next <= leaving(names.Network)
+	return p, step
+}
+
+// leaving is the place of a stack in the order of deletion: what has the highest goes first. Pools go before the add-ons on them: a
+// drained node's volumes are detached by one.
+func leaving(stack string) int {
+	if strings.HasPrefix(stack, names.PoolPrefix) {
+		return 5
+	}
+	return stage(stack)
+}

@@ -1,0 +1,119 @@
+package render
+
+// How fast a pool's group replaces its nodes: parameters of its stack, because the group's desired capacity, of which they are
+// made, is an autoscaler's to change and is known only when the stack changes.
+
+import (
+	"strconv"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+// Pace is what a pool's spec says of replacing nodes. Its parameters are beside the stack's others and outside of its checksum:
+// they say how a change goes, not what the stack should be.
+type Pace struct {
+	// Group is the Auto Scaling group.
+	Group          string       `json:"group"`
+	Strategy       api.Strategy `json:"strategy"`
+	MaxUnavailable api.Amount   `json:"maxUnavailable"`
+	MaxSurge       api.Amount   `json:"maxSurge"`
+	MinSize        int          `json:"minSize"`
+	MaxSize        int          `json:"maxSize"`
+}
+
+// Parameters of a pool's template. CloudFormation's rolling update takes the first two, an instance refresh the next two.
+const (
+	MaxBatchSize          = "MaxBatchSize"
+	MinInstancesInService = "MinInstancesInService"
+	MaxHealthyPercentage  = "MaxHealthyPercentage"
+	MinHealthyPercentage  = "MinHealthyPercentage"
+	// MaxSize is the group's greatest size: the spec's, but while nodes are replaced as much as that takes.
+	MaxSize = "MaxSize"
+)
+
+// bounds are how many nodes less and more than desired there may be.
+func (p *Pace) bounds(desired int) (unavailable, surge int) {
+	unavailable, surge = p.MaxUnavailable.Of(desired, false), p.MaxSurge.Of(desired, true)
+	if unavailable == 0 && surge == 0 {
+		surge = 1 // of a percentage of few nodes may be left nothing
+	}
+	return min(unavailable, desired), surge
+}
+
+// Replacing are the parameters for replacing the nodes of a group with that desired capacity.
+//
+// A rolling update first grows the group by a batch when it could not keep the instances in service that it must: to
+// MinInstancesInService and MaxBatchSize together, if MaxSize lets it.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+func (p *Pace) Replacing(desired int) map[string]string {
+	desired = max(desired, p.MinSize) // what the group will have as soon as it changes
+	if p.Strategy == api.InstanceRefresh {
+		least, most := p.percentages(max(desired, 1))
+		return texts(map[string]int{MinHealthyPercentage: least, MaxHealthyPercentage: most, MaxSize: p.MaxSize})
+	}
+	unavailable, surge := p.bounds(desired)
+	return texts(map[string]int{
+		MinInstancesInService: desired - unavailable, MaxBatchSize: max(1, unavailable+surge), MaxSize: max(p.MaxSize, desired+surge),
+	})
+}
+
+// Again is Replacing after a try that was rolled back, which leaves the group as large as it had made it. That counts for no more than
+// the spec lets a pool have, or the group would grow with every try; and its room stays as it is deployed.
+// https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
+func (p *Pace) Again(desired int, deployed map[string]string) map[string]string {
+	values := p.Replacing(min(desired, p.MaxSize))
+	most, _ := strconv.Atoi(values[MaxSize])
+	if now, err := strconv.Atoi(deployed[MaxSize]); err == nil {
+		values[MaxSize] = strconv.Itoa(max(most, now))
+	}
+	return values
+}
+
+// percentages of the desired capacity between which an instance refresh keeps the group: at most 100 apart, rounded so that
+// neither lets more nodes go, or come, than the spec says. Auto Scaling rounds the instances of the lower one up.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
+func (p *Pace) percentages(desired int) (least, most int) {
+	unavailable, surge := p.bounds(desired)
+	stay := desired - unavailable
+	least = stay * 100 / desired
+	if (desired*least+99)/100 < stay {
+		least++
+	}
+	most = min(200, (desired+surge)*100/desired)
+	return max(least, most-100), most
+}
+
+// Resting are the parameters for changes that replace no node, and of a stack at rest: as they are deployed, as far as they are
+// and may be beside the spec's greatest size.
+func (p *Pace) Resting(deployed map[string]string) map[string]string {
+	values := p.Replacing(p.MinSize)
+	for name := range values {
+		if now, ok := deployed[name]; ok {
+			values[name] = now
+		}
+	}
+	values[MaxSize] = strconv.Itoa(p.MaxSize)
+	// CloudFormation wants less than the greatest size.
+	if least, err := strconv.Atoi(values[MinInstancesInService]); err == nil {
+		values[MinInstancesInService] = strconv.Itoa(min(least, p.MaxSize-1))
+	}
+	return values
+}
+
+// Deployed says whether a stack's template has the parameters: it may be one of another strategy.
+func (p *Pace) Deployed(parameters map[string]string) bool {
+	for name := range p.Replacing(p.MinSize) {
+		if _, ok := parameters[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func texts(numbers map[string]int) map[string]string {
+	values := make(map[string]string, len(numbers))
+	for name, n := range numbers {
+		values[name] = strconv.Itoa(n)
+	}
+	return values
+}

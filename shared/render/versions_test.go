@@ -1,0 +1,119 @@
+package render_test
+
+// A second template version, as it will come one day: v1 with a longer way to the metadata service and another description of the
+// network. Clusters of v1 do not notice until they ask for it.
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/templates"
+)
+
+// twoVersions are v1 as it is shipped, and a v2 made from it.
+func twoVersions(t *testing.T) fs.FS {
+	t.Helper()
+	const hops, title = "HttpPutResponseHopLimit: 1", "Description: "
+	edited := map[string]int{}
+	files := fstest.MapFS{}
+	require.NoError(t, fs.WalkDir(templates.FS(), "v1", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := fs.ReadFile(templates.FS(), path)
+		if err != nil {
+			return err
+		}
+		files[path] = &fstest.MapFile{Data: body}
+		if strings.HasSuffix(path, "/network.yaml.tmpl") {
+			edited[title] = bytes.Count(body, []byte(title))
+			body = append([]byte("# The second version.\n"), body...)
+		}
+		edited[hops] += bytes.Count(body, []byte(hops))
+		files["v2"+strings.TrimPrefix(path, "v1")] = &fstest.MapFile{Data: bytes.ReplaceAll(body, []byte(hops), []byte("HttpPutResponseHopLimit: 2"))}
+		return nil
+	}))
+	require.Positive(t, edited[title])
+	require.Positive(t, edited[hops], "v2 would be v1")
+	return files
+}
+
+// resolved is an example that states no template version, with one.
+func resolved(t *testing.T, version string) render.Cluster {
+	t.Helper()
+	options := api.Options{TemplateVersions: []string{"v1", "v2"}}
+	body, err := os.ReadFile("../../examples/clusters/demo.yaml")
+	require.NoError(t, err)
+	cluster, errs := api.ReadCluster("demo.yaml", body, options)
+	require.Empty(t, errs)
+	body, err = os.ReadFile("../../examples/releases/" + cluster.Spec.Release.Name + ".yaml")
+	require.NoError(t, err)
+	release, errs := api.ReadRelease("release.yaml", body, options)
+	require.Empty(t, errs)
+	cluster.Spec.TemplateVersion = version
+	out, errs := api.Resolve(cluster, release)
+	require.Empty(t, errs)
+	return render.Cluster{
+		Cell: render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: names.StateBucket("111122223333", "us-east-1")}, Resolved: out,
+	}
+}
+
+func TestAClusterKeepsItsTemplateVersionUntilItAsksForAnother(t *testing.T) {
+	files := twoVersions(t)
+	shipped, err := render.Render(resolved(t, ""))
+	require.NoError(t, err)
+	for name, version := range map[string]string{"that its release gives": "", "that its spec states": "v1"} {
+		stays, err := render.RenderFrom(files, resolved(t, version), "v1", "v2")
+		require.NoError(t, err)
+		require.Equal(t, shipped, stays, "byte for byte, with the version %s", name)
+	}
+
+	before, after := resolved(t, "v1"), resolved(t, "v2")
+	moved, err := render.RenderFrom(files, after, "v1", "v2")
+	require.NoError(t, err)
+	in := plan.Input{Cluster: "demo", New: after.Resolved, Old: map[string]*api.Cluster{}, Desired: moved.Stacks, Deployed: map[string]plan.Deployed{}}
+	for _, stack := range shipped.Stacks {
+		tags := map[string]string{names.TagRelease: ""}
+		if stack.Name != names.ControlPlane {
+			tags = map[string]string{}
+		}
+		for key, value := range stack.Tags {
+			tags[key] = value
+		}
+		parameters := map[string]string{}
+		for _, p := range stack.Parameters {
+			parameters[p.Name] = p.Value
+		}
+		in.Old[stack.Name] = before.Resolved
+		tags[names.TagChecksum] = plan.Checksum(stack, tags)
+		in.Deployed[stack.Name] = plan.Deployed{
+			Status: "CREATE_COMPLETE", Tags: tags, Parameters: parameters, TerminationProtection: stack.Protected,
+		}
+	}
+	p := plan.Compute(in)
+	require.Empty(t, p.Refused)
+	changed := map[string]bool{}
+	for _, change := range p.Changes {
+		changed[change.Stack] = true
+		require.Equal(t, plan.Update, change.Operation)
+		require.Equal(t, []status.Reason{{Field: "spec.templateVersion", Old: "v1", New: "v2"}}, change.Reasons, change.Stack)
+	}
+	for _, stack := range shipped.Stacks {
+		want := stack.Name == names.Network || strings.HasPrefix(stack.Name, names.PoolPrefix)
+		require.Equal(t, want, changed[stack.Name], stack.Name)
+	}
+
+	_, err = render.Render(after)
+	require.ErrorContains(t, err, `"v2" is not one of v1`, "it is not shipped")
+}

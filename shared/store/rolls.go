@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Rolls are the times for which somebody asked by hand that a cluster's pools be rolled, by pool.
+func (s *State) Rolls(ctx context.Context, cluster string) (map[string]time.Time, error) {
+	rolls, _, err := s.rolls(ctx, cluster)
+	return rolls, err
+}
+
+func (s *State) rolls(ctx context.Context, cluster string) (map[string]time.Time, string, error) {
+	rolls := map[string]time.Time{}
+	etag, err := s.GetJSON(ctx, names.Rolls(cluster), &rolls)
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return rolls, etag, err
+}
+
+// AddRolls asks for a roll of pools at a time. One that is asked for already, or a later one, writes nothing.
+func (s *State) AddRolls(ctx context.Context, cluster string, pools []string, at time.Time) error {
+	const attempts = 8
+	for range attempts {
+		rolls, etag, err := s.rolls(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(pools, func(pool string) bool { return rolls[pool].Before(at) }) {
+			return nil
+		}
+		for _, pool := range pools {
+			if rolls[pool].Before(at) {
+				rolls[pool] = at.UTC()
+			}
+		}
+		body, err := json.Marshal(rolls)
+		if err != nil {
+			return err
+		}
+		if _, err = s.Replace(ctx, names.Rolls(cluster), body, etag); err == nil || !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return &fault.Transient{Cause: fmt.Errorf("asking for a roll of %s: lost against other writers %d times", cluster, attempts)}
+}
+
+// AddDue has the sweep look after a cluster at a time. It writes nothing when that is known already.
+func (s *State) AddDue(ctx context.Context, cluster string, at time.Time) error {
+	key := names.Due(at, cluster)
+	if _, err := s.Get(ctx, key, stateLimit); !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return s.PutOnce(ctx, key, []byte("{}"))
+}
+
+// Due is something to do for a cluster at a time.
+type Due struct {
+	Cluster string
+	At      time.Time
+
+	key, etag string
+}
+
+// Dues lists what is due, oldest first.
+func (s *State) Dues(ctx context.Context, now time.Time) ([]Due, error) {
+	entries, err := s.List(ctx, names.Dues)
+	if err != nil {
+		return nil, err
+	}
+	var due []Due
+	for _, entry := range entries {
+		at, cluster, ok := names.ParseDue(entry.Key)
+		if ok && !at.After(now) {
+			due = append(due, Due{Cluster: cluster, At: at, key: entry.Key, etag: entry.ETag})
+		}
+	}
+	return due, nil
+}
+
+// Done forgets what was due.
+func (s *State) Done(ctx context.Context, due Due) error { return s.DeleteIf(ctx, due.key, due.etag) }
