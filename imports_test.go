@@ -20,7 +20,7 @@ const module = "github.com/drover-run/drover/"
 
 // pure packages decide; they neither ask nor tell the world, so the same input gives the same answer.
 var pure = []string{
-	"events", "templates", "shared/api", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/render", "shared/plan",
+	"events", "templates", "shared/api", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/render", "shared/plan", "shared/upgrade",
 }
 
 // adapters speak to one outside system each.

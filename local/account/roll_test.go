@@ -54,19 +54,23 @@ func TestPoolsRoll(t *testing.T) {
 	cloud.atRest(t, name, "workers", size)
 	t.Cleanup(func() { cloud.AutoScaling.WaitForTerminateHooks(false) })
 
-	for kind, waits := range map[string]bool{"CloudFormation goes on while nodes drain": false, "CloudFormation waits for drains": true} {
-		for how, test := range map[string]struct {
+	for _, kind := range []struct {
+		what  string
+		waits bool
+	}{{"CloudFormation goes on while nodes drain", false}, {"CloudFormation waits for drains", true}} {
+		for _, test := range []struct {
+			how                string
 			update             object
 			unavailable, batch int
 		}{
-			"surge 2":                        {object{"maxSurge": 2}, 0, 2},
-			"a quarter out":                  {object{"maxUnavailable": "25%", "maxSurge": 0}, 1, 1},
-			"instance refresh, one out":      {object{"strategy": "InstanceRefresh", "maxUnavailable": 1, "maxSurge": 0}, 1, 1},
-			"instance refresh, surge of 50%": {object{"strategy": "InstanceRefresh", "maxSurge": "50%"}, 0, 2},
+			{"surge 2", object{"maxSurge": 2}, 0, 2},
+			{"a quarter out", object{"maxUnavailable": "25%", "maxSurge": 0}, 1, 1},
+			{"instance refresh, one out", object{"strategy": "InstanceRefresh", "maxUnavailable": 1, "maxSurge": 0}, 1, 1},
+			{"instance refresh, surge of 50%", object{"strategy": "InstanceRefresh", "maxSurge": "50%"}, 0, 2},
 		} {
-			t.Run(kind+", "+how, func(t *testing.T) {
+			t.Run(kind.what+", "+test.how, func(t *testing.T) {
 				settled(t)
-				cloud.AutoScaling.WaitForTerminateHooks(waits)
+				cloud.AutoScaling.WaitForTerminateHooks(kind.waits)
 				seen, started := observe(t, name, "workers"), time.Now()
 				before := instancesOf(t, name)
 				workers["update"], workers["labels"] = test.update, object{"example.com/roll": fmt.Sprint(started.Unix())}

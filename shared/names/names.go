@@ -163,6 +163,9 @@ func Waiter(stackName string) string { return Waiters + stackName + ".json" }
 // Rolls is the key of when pools of a cluster are to be rolled because somebody said so.
 func Rolls(cluster string) string { return "rolls/" + cluster + ".json" }
 
+// Upgrade is the key of the record of a cluster's upgrade.
+func Upgrade(cluster string) string { return "upgrades/" + cluster + ".json" }
+
 // Dues is where clusters are listed that something is to be done for later, by time.
 const Dues = "due/"
 

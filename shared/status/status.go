@@ -30,6 +30,8 @@ const (
 	Pending Phase = "Pending"
 	// Converging: changes are being made.
 	Converging Phase = "Converging"
+	// Upgrading: an upgrade is under way; Upgrade says how far it is.
+	Upgrading Phase = "Upgrading"
 	// Ready: the cluster is what its spec says.
 	Ready Phase = "Ready"
 	// Stopped: drover will do nothing until a person acts: the spec is invalid, absent or paused, or asks for what is refused.
@@ -66,6 +68,9 @@ type Status struct {
 	Stacks []Stack  `json:"stacks,omitempty"`
 	// Nodes that keep people waiting, the oldest first.
 	Nodes []Node `json:"nodes,omitempty"`
+	// Upgrade is the cluster's last or next one, and Upgrades are the last ten that ended, the latest first.
+	Upgrade  *Upgrade  `json:"upgrade,omitempty"`
+	Upgrades []Upgrade `json:"upgrades,omitempty"`
 	// Deletion is what is known of what Kubernetes made in the account, once a cluster is being deleted.
 	Deletion *Deletion `json:"deletion,omitempty"`
 	// Failures is how many tries of this spec failed, one after the other; RetryAt is when drover tries again by itself, absent when

@@ -1,0 +1,74 @@
+package events
+
+// Origins and kinds of steps are those of shared/upgrade, as words.
+
+// Upgrade is the input of the upgrade machine. By hand a cluster and a release are enough, or a cluster and rollback; whoever
+// starts it for a spec, a channel or a time gives origin and key, too.
+type Upgrade struct {
+	Cluster string `json:"cluster"`
+	// Release to upgrade to, and KubernetesVersion if it is another than the release's.
+	Release           string `json:"release,omitempty"`
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Rollback goes back to what was before the last upgrade, instead.
+	Rollback bool   `json:"rollback,omitempty"`
+	Origin   string `json:"origin,omitempty"`
+	Key      string `json:"key,omitempty"`
+}
+
+// UpgradeAction is what the upgrade function is asked for.
+type UpgradeAction string
+
+// The actions of the upgrade function, in the order in which the machine asks.
+const (
+	// UpgradeCheck claims the upgrade, plans its steps and runs every check. It changes nothing but the record and the status.
+	UpgradeCheck UpgradeAction = "Check"
+	// UpgradeBegin switches alarms off, and opens the first step.
+	UpgradeBegin UpgradeAction = "Begin"
+	// UpgradeNext looks at what a step came to, and opens the next.
+	UpgradeNext UpgradeAction = "Next"
+	// UpgradeFinish runs the checks of the end, switches alarms on again and tells.
+	UpgradeFinish UpgradeAction = "Finish"
+	// UpgradeStop does the same for an upgrade that failed: what is done stays.
+	UpgradeStop UpgradeAction = "Stop"
+)
+
+// UpgradeRequest asks the upgrade function for one action.
+type UpgradeRequest struct {
+	Upgrade
+	Action    UpgradeAction `json:"action"`
+	Execution string        `json:"execution"`
+	// Error and Cause are of what failed, for Stop.
+	Error string `json:"error,omitempty"`
+	Cause string `json:"cause,omitempty"`
+}
+
+// UpgradeOutcome is how the machine goes on.
+type UpgradeOutcome string
+
+// The outcomes.
+const (
+	// UpgradeGo: go on; after Check to Begin, after Begin and Next to the step named by Kind.
+	UpgradeGo UpgradeOutcome = "Go"
+	// UpgradeDone: all steps are made; after Finish: it is over.
+	UpgradeDone UpgradeOutcome = "Done"
+	// UpgradeNothing: the cluster is what it was to be already, or this asking was answered before.
+	UpgradeNothing UpgradeOutcome = "Nothing"
+	// UpgradeBusy: something else is under way on the cluster: try again in five minutes.
+	UpgradeBusy UpgradeOutcome = "Busy"
+	// UpgradeBlocked: checks failed, and nothing was changed. The status names them.
+	UpgradeBlocked UpgradeOutcome = "Blocked"
+	// UpgradeStopped: it ends here; Message says why and what is next.
+	UpgradeStopped UpgradeOutcome = "Stopped"
+)
+
+// UpgradeResult is the answer of the upgrade function.
+type UpgradeResult struct {
+	Outcome UpgradeOutcome `json:"outcome"`
+	Message string         `json:"message,omitempty"`
+	// Kind of the step that is open.
+	Kind string `json:"kind,omitempty"`
+	// Number of the upgrade, for the names of the executions that it starts.
+	Number int64 `json:"number,omitempty"`
+	// Step is the index of the open one.
+	Step int `json:"step"`
+}

@@ -1,0 +1,46 @@
+package status
+
+import "time"
+
+// Upgrade is what people see of a cluster's upgrade: the one that is scheduled, under way, or was last.
+type Upgrade struct {
+	// Phase in one word: Scheduled, Delayed, Missed, then those of upgrade.State.
+	Phase string `json:"phase"`
+	// From and To are releases; Versions are the control plane's.
+	From        string `json:"from,omitempty"`
+	FromVersion string `json:"fromVersion,omitempty"`
+	To          string `json:"to"`
+	ToVersion   string `json:"toVersion,omitempty"`
+	// Origin is who asked: Spec, Channel, At, Hand or Rollback.
+	Origin string `json:"origin"`
+	// At is when it is to begin, when it is scheduled.
+	At *time.Time `json:"at,omitempty"`
+	// Started and Ended are when.
+	Started *time.Time `json:"started,omitempty"`
+	Ended   *time.Time `json:"ended,omitempty"`
+	// Execution of the upgrade machine.
+	Execution string        `json:"execution,omitempty"`
+	Steps     []UpgradeStep `json:"steps,omitempty"`
+	// Checks are those that did not pass, before or after; those that only warn, too.
+	Checks []Check `json:"checks,omitempty"`
+	// Message says what it waits for, why it stopped, and what is next.
+	Message string `json:"message,omitempty"`
+}
+
+// UpgradeStep is one step, with its times as far as it came.
+type UpgradeStep struct {
+	Name    string     `json:"name"`
+	Started *time.Time `json:"started,omitempty"`
+	Ended   *time.Time `json:"ended,omitempty"`
+}
+
+// Check is one of the named checks before and after an upgrade that found something.
+type Check struct {
+	// Name is one CamelCase word; docs/runbook.md explains each.
+	Name string `json:"name"`
+	// Blocks says that the upgrade does not begin, or is not done, before this is mended.
+	Blocks bool `json:"blocks,omitempty"`
+	// Message says what was found, and Next what to do.
+	Message string `json:"message"`
+	Next    string `json:"next,omitempty"`
+}
