@@ -282,6 +282,9 @@ type included struct {
 	Included bool `json:"included"`
 }
 
+// notRedriven is the reason that DescribeExecution gives.
+const notRedriven = "the local account does not redrive executions"
+
 func (s *Service) describeExecution(_ context.Context, c *wire.Call) (any, error) {
 	var in struct{ ExecutionArn, IncludedData string }
 	if err := c.Decode(&in); err != nil {
@@ -311,7 +314,7 @@ func (s *Service) describeExecution(_ context.Context, c *wire.Call) (any, error
 		RedriveReason string    `json:"redriveStatusReason"`
 	}{
 		x.ARN, x.MachineARN, x.Name, x.Status, x.Started, x.Stopped, x.Input, included{true}, x.Output, included{true}, x.Error, x.Cause,
-		0, "NOT_REDRIVABLE", "the local account does not redrive executions",
+		0, "NOT_REDRIVABLE", notRedriven,
 	}, nil
 }
 

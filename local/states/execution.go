@@ -29,6 +29,7 @@ func checkInput(input string) error {
 
 func (s *Service) run(ctx context.Context, m *machine, x *execution) {
 	defer x.cancel(nil)
+	defer close(x.over)
 	s.announce(x.Execution)
 	s.metric(x.MachineARN, "ExecutionsStarted", 1, "Count")
 	outcome := m.parsed.Run(ctx, asl.Execution{

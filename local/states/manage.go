@@ -68,6 +68,9 @@ func (s *Service) create(caller iam.Caller, sp spec) (*machine, error) {
 	if err := s.checkRole(caller, sp.role); err != nil {
 		return nil, err
 	}
+	if err := s.checkManagedRule(parsed, sp.role); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.machines[arn]; m != nil {
@@ -106,6 +109,9 @@ func (s *Service) update(caller iam.Caller, arn string, change func(*spec)) (*ma
 		if err := s.checkRole(caller, sp.role); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.checkManagedRule(parsed, sp.role); err != nil {
+		return nil, err
 	}
 	m := &machine{
 		name: old.name, arn: arn, role: sp.role, definition: sp.definition, revision: uuid.NewString(), parsed: parsed,

@@ -179,6 +179,7 @@ type Execution struct {
 type execution struct {
 	Execution
 	cancel context.CancelCauseFunc
+	over   chan struct{} // closed when the execution is over and its end is told
 	events []asl.Event
 
 	// caller is the machine's role, taken anew well before its credentials end.
@@ -259,7 +260,7 @@ func (s *Service) start(machineARN, name, input string) (Execution, error) {
 		Execution: Execution{
 			ARN: arn, Name: name, MachineARN: m.arn, MachineName: m.name, Status: "RUNNING", Input: input, Started: s.config.Clock.Now(),
 		},
-		cancel: cancel, role: m.role, session: strings.ReplaceAll(uuid.NewString(), "-", ""),
+		cancel: cancel, over: make(chan struct{}), role: m.role, session: strings.ReplaceAll(uuid.NewString(), "-", ""),
 	}
 	s.executions[arn] = x
 	s.order = append(s.order, x)

@@ -422,6 +422,9 @@ func TestRefusals(t *testing.T) {
 		"a task that is not there": {create(func(in *sfn.CreateStateMachineInput) {
 			in.Definition = aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task","Resource":"arn:aws:states:::sns:publish","End":true}}}`)
 		}), "UnsupportedByLocalAccount"},
+		"a job of another service": {create(func(in *sfn.CreateStateMachineInput) {
+			in.Definition = aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task","Resource":"arn:aws:states:::ecs:runTask.sync:2","End":true}}}`)
+		}), "UnsupportedByLocalAccount"},
 		"a role for somebody else": {create(func(in *sfn.CreateStateMachineInput) { in.RoleArn = aws.String(w.identities.RoleARN(stranger)) }), "AccessDeniedException"},
 		"another definition": {create(func(in *sfn.CreateStateMachineInput) {
 			in.Name = aws.String("m")

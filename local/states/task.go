@@ -13,8 +13,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/google/uuid"
-
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/lambda"
 	"github.com/drover-run/drover/local/states/asl"
@@ -26,6 +24,8 @@ func (s *Service) supported(m *asl.Machine) error {
 	for _, r := range m.Resources() {
 		switch {
 		case r.Service == "lambda" && r.Action == "invoke":
+		case r.Job && r.ARN != startAndWait:
+			return wire.Unsupported("states", "the task "+r.ARN)
 		case r.Service == "states" && r.Action == "startExecution" && !r.Token:
 		case strings.HasPrefix(r.Service, "aws-sdk:"):
 		default:
@@ -49,8 +49,11 @@ func (s *Service) task(ctx context.Context, x *execution, t asl.Task) (json.RawM
 	switch {
 	case t.Resource.Service == "lambda":
 		return s.invoke(ctx, caller, t.Arguments)
+	case t.Resource.Job:
+		return s.runExecution(ctx, x, caller, t)
 	case t.Resource.Service == "states":
-		return s.startExecution(ctx, caller, t.Arguments)
+		_, started, err := s.startExecution(caller, t.Arguments)
+		return started, err
 	}
 	return s.call(ctx, caller, strings.TrimPrefix(t.Resource.Service, "aws-sdk:"), t.Resource.Action, t.Arguments)
 }
@@ -69,10 +72,15 @@ func arguments(raw json.RawMessage, into any) error {
 func metadata(requestID string, result map[string]any) json.RawMessage {
 	result["SdkHttpMetadata"] = map[string]any{"HttpStatusCode": 200}
 	result["SdkResponseMetadata"] = map[string]any{"RequestId": requestID}
+	return encode(result)
+}
+
+// encode writes JSON values with sorted keys.
+func encode(values map[string]any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(result) // JSON values
+	_ = e.Encode(values) // JSON values
 	return bytes.TrimSpace(b.Bytes())
 }
 
@@ -118,25 +126,6 @@ func (s *Service) invoke(ctx context.Context, caller iam.Caller, raw json.RawMes
 		payload = string(r.Payload)
 	}
 	return metadata(r.RequestID, map[string]any{"ExecutedVersion": "$LATEST", "StatusCode": 200, "Payload": payload}), nil
-}
-
-// startExecution is arn:aws:states:::states:startExecution, which does not wait.
-// https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html
-func (s *Service) startExecution(ctx context.Context, caller iam.Caller, raw json.RawMessage) (json.RawMessage, error) {
-	var in struct {
-		StateMachineArn, Name string
-		Input                 json.RawMessage
-	}
-	if err := arguments(raw, &in); err != nil {
-		return nil, err
-	}
-	input := string(in.Input)
-	_ = json.Unmarshal(in.Input, &input) // a string is JSON text, anything else is the input itself
-	arn, err := s.Start(ctx, caller, in.StateMachineArn, in.Name, input)
-	if err != nil {
-		return nil, serviceFailure("StepFunctions", "AWSStepFunctions", err)
-	}
-	return metadata(uuid.NewString(), map[string]any{"ExecutionArn": arn, "StartDate": s.config.Clock.Now().UnixMilli()}), nil
 }
 
 // sdkNames are the prefixes of error names; other services get theirs from the name in the resource.

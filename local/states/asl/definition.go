@@ -89,6 +89,8 @@ type Resource struct {
 	Service, Action string
 	// Token is true when the task waits until its token is answered (.waitForTaskToken).
 	Token bool
+	// Job is true when the task waits for what it started and has the job's output as JSON (.sync:2).
+	Job bool
 }
 
 // InvalidDefinition lists what is wrong with a definition, each with the place of it.

@@ -103,12 +103,14 @@ func TestResources(t *testing.T) {
 	m, err := Parse([]byte(machineOf(`
 		"A":{` + lambdaTask + `,"Next":"B"},
 		"B":{"Type":"Task","Resource":"arn:aws:states:::aws-sdk:autoscaling:completeLifecycleAction","Next":"C"},
-		"C":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"D","States":{"D":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","End":true}}}}`)))
+		"C":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"D","States":{"D":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","Next":"E"},
+			"E":{"Type":"Task","Resource":"arn:aws:states:::states:startExecution.sync:2","End":true}}}}`)))
 	require.NoError(t, err)
 	require.Equal(t, []Resource{
-		{"arn:aws:states:::aws-sdk:autoscaling:completeLifecycleAction", "aws-sdk:autoscaling", "completeLifecycleAction", false},
-		{"arn:aws:states:::lambda:invoke", "lambda", "invoke", false},
-		{"arn:aws:states:::lambda:invoke.waitForTaskToken", "lambda", "invoke", true},
+		{ARN: "arn:aws:states:::aws-sdk:autoscaling:completeLifecycleAction", Service: "aws-sdk:autoscaling", Action: "completeLifecycleAction"},
+		{ARN: "arn:aws:states:::lambda:invoke", Service: "lambda", Action: "invoke"},
+		{ARN: "arn:aws:states:::lambda:invoke.waitForTaskToken", Service: "lambda", Action: "invoke", Token: true},
+		{ARN: "arn:aws:states:::states:startExecution.sync:2", Service: "states", Action: "startExecution", Job: true},
 	}, m.Resources())
 }
 

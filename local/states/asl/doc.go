@@ -6,9 +6,9 @@
 // https://docs.aws.amazon.com/step-functions/latest/dg/concepts-amazon-states-language.html and their sub-pages.
 //
 // There: Task, Choice, Pass, Wait, Succeed, Fail, Parallel, Map (inline), Assign and its scopes, Output, Arguments,
-// Items, ItemSelector, MaxConcurrency, Retry, Catch, timeouts, heartbeats, task tokens, payload and history limits.
+// Items, ItemSelector, MaxConcurrency, Retry, Catch, timeouts, heartbeats, task tokens, jobs (.sync:2), payload and history limits.
 //
 // Not there, and an error that names it: JSONPath machines and states, distributed Map and its fields (ItemReader,
 // ItemBatcher, ResultWriter, ToleratedFailureCount, ToleratedFailurePercentage), Map over an object, Credentials,
-// Express semantics, .sync tasks, activities.
+// Express semantics, .sync without :2, activities.
 package asl

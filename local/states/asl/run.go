@@ -34,6 +34,9 @@ type Task struct {
 	Arguments json.RawMessage
 	// Token of a task that waits for one.
 	Token string
+	// Submitted records that the job of a .sync:2 task is started, and what starting it answered. The task goes on until the job
+	// is over.
+	Submitted func(answer json.RawMessage)
 }
 
 // Host is what a machine needs from outside.

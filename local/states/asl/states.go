@@ -87,8 +87,8 @@ func (p *parser) transition(s *state, o object, at string) {
 	}
 }
 
-// resource takes an optimized or SDK integration apart. A function's own ARN, an activity and .sync are other kinds of
-// task, which drover does not use.
+// resource takes an optimized or SDK integration apart. A function's own ARN, an activity and .sync without :2 are other kinds
+// of task, which drover does not use.
 func (p *parser) resource(o object, at string) Resource {
 	var r Resource
 	p.decode(o, at, "Resource", &r.ARN)
@@ -106,10 +106,10 @@ func (p *parser) resource(o object, at string) Resource {
 		r.Service, r.Action = "aws-sdk:"+service, action
 	}
 	if action, pattern, ok := strings.Cut(r.Action, "."); ok {
-		if pattern != "waitForTaskToken" {
+		r.Action, r.Token, r.Job = action, pattern == "waitForTaskToken", pattern == "sync:2"
+		if !r.Token && !r.Job {
 			p.fail(at+"/Resource", "Resource %q: .%s is not supported by the local account", r.ARN, pattern)
 		}
-		r.Action, r.Token = action, true
 	}
 	return r
 }

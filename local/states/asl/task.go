@@ -57,7 +57,7 @@ func (v *visit) task(ctx context.Context) (json.RawMessage, error) {
 	}
 	working, cancel := context.WithTimeoutCause(ctx, time.Duration(timeout)*time.Second, errTaskTimeout)
 	defer cancel()
-	result, err := v.work(working, Task{v.resource, arguments, token}, w, time.Duration(heartbeat)*time.Second, kind)
+	result, err := v.work(working, Task{Resource: v.resource, Arguments: arguments, Token: token}, w, time.Duration(heartbeat)*time.Second, kind)
 	if err == nil {
 		err = v.limit("result", result)
 	}
@@ -81,8 +81,11 @@ func (v *visit) task(ctx context.Context) (json.RawMessage, error) {
 }
 
 func (r Resource) action() string {
-	if r.Token {
+	switch {
+	case r.Token:
 		return r.Action + ".waitForTaskToken"
+	case r.Job:
+		return r.Action + ".sync:2"
 	}
 	return r.Action
 }
@@ -103,7 +106,13 @@ func (v *visit) taskEvent(name string, kind, more map[string]any) error {
 
 // work calls the task and, when it waits for a token, goes on until the token is answered.
 func (v *visit) work(ctx context.Context, t Task, w *waiter, heartbeat time.Duration, kind map[string]any) (json.RawMessage, error) {
-	called := make(chan answer, 1)
+	called, submitted := make(chan answer, 1), make(chan json.RawMessage)
+	t.Submitted = func(output json.RawMessage) {
+		select {
+		case submitted <- output:
+		case <-ctx.Done():
+		}
+	}
 	turn := v.host.Clock.Ticket("states: task " + v.name)
 	go func() {
 		turn()
@@ -132,6 +141,11 @@ func (v *visit) work(ctx context.Context, t Task, w *waiter, heartbeat time.Dura
 				return a.output, a.err
 			}
 			if err := v.taskEvent("TaskSubmitted", kind, map[string]any{"output": text(a.output)}); err != nil {
+				return nil, err
+			}
+		case output := <-submitted:
+			turn()
+			if err := v.taskEvent("TaskSubmitted", kind, map[string]any{"output": text(output)}); err != nil {
 				return nil, err
 			}
 		case a := <-w.answers:
