@@ -27,6 +27,8 @@ type Record struct {
 	Steps []Step `json:"steps"`
 	Step  int    `json:"step"`
 	State State  `json:"state"`
+	// Answered are the keys that were answered last, by origin, this one's among them: each fires once.
+	Answered map[Origin]string `json:"answered,omitempty"`
 	// Alarms whose actions this upgrade switched off: they are switched on again on every path.
 	Alarms []string `json:"alarms,omitempty"`
 	// Started is when the first check began, Ended when it came to State.
@@ -92,6 +94,8 @@ type Step struct {
 	// Addons are versions by name that count during this step, whatever spec and release say. Those not named are the old release's
 	// before the step of kind Addons, and the new one's from it on.
 	Addons map[string]string `json:"addons,omitempty"`
+	// NodesBack says that the nodes have the new release's images during this step already: in a rollback they go first.
+	NodesBack bool `json:"nodesBack,omitempty"`
 	// Started and Ended are when, as far as it came.
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`

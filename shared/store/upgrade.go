@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// Upgrade reads the record of a cluster's upgrade and its ETag. A cluster that was never upgraded has none: nil, and an empty ETag.
+func (s *State) Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error) {
+	record := &upgrade.Record{}
+	etag, err := s.GetJSON(ctx, names.Upgrade(cluster), record)
+	if errors.Is(err, ErrNotFound) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return record, etag, nil
+}
+
+// PutUpgrade writes the record of a cluster's upgrade if it still has that ETag, or, with an empty one, only if there is none. What
+// somebody else wrote meanwhile is ErrConflict. It returns the new ETag.
+func (s *State) PutUpgrade(ctx context.Context, cluster string, record *upgrade.Record, etag string) (string, error) {
+	body, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("writing the record of the upgrade of %s: %w", cluster, err)
+	}
+	return s.Replace(ctx, names.Upgrade(cluster), body, etag)
+}

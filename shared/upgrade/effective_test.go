@@ -1,0 +1,96 @@
+package upgrade
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+func release(name, kubernetes, image, proxy string) *api.Release {
+	r := &api.Release{Metadata: api.Metadata{Name: name}}
+	r.Spec = api.ReleaseSpec{
+		KubernetesVersion: kubernetes, Images: map[api.Architecture]string{api.AMD64: image}, TemplateVersion: "v1",
+		Addons: []api.Addon{{Name: "kube-proxy", Version: proxy}},
+	}
+	return r
+}
+
+// spec is a cluster with two pools, the second of which states its image, and an add-on that it states.
+func spec(name string) *api.Cluster {
+	c := &api.Cluster{Metadata: api.Metadata{Name: "demo"}}
+	c.Spec.Release.Name = name
+	c.Spec.Pools = []api.Pool{{Name: "a", Architecture: api.AMD64}, {Name: "b", Architecture: api.AMD64, ImageID: "ami-own"}}
+	c.Spec.Addons = []api.Addon{{Name: "own", Version: "v1"}}
+	return c
+}
+
+// what is a resolved cluster in one line.
+func what(c *api.Cluster) string {
+	return fmt.Sprintf("%s %s a=%s b=%s %s own=%s", c.Spec.Release.Name, c.Spec.KubernetesVersion, c.Spec.Pools[0].ImageID, c.Spec.Pools[1].ImageID,
+		c.Spec.Addons[0].Version, c.Spec.Addons[1].Version)
+}
+
+func TestEffective(t *testing.T) {
+	old, next := release("r1", "1.36", "ami-old", "v1.36"), release("r2", "1.37", "ami-new", "v1.37")
+	for name, test := range map[string]struct {
+		step Step
+		next *api.Release
+		want string
+	}{
+		"without a step the old release counts": {Step{KubernetesVersion: "1.36"}, nil, "r1 1.36 a=ami-old b=ami-own v1.36 own=v1"},
+		"add-ons that go first": {
+			Step{Kind: StepAddonsFirst, KubernetesVersion: "1.36", Addons: map[string]string{"kube-proxy": "v1.36.9", "own": "v2"}}, next,
+			"r1 1.36 a=ami-old b=ami-own v1.36.9 own=v2",
+		},
+		"the control plane": {Step{Kind: StepControlPlane, KubernetesVersion: "1.37"}, next, "r1 1.37 a=ami-old b=ami-own v1.36 own=v1"},
+		"the add-ons":       {Step{Kind: StepAddons, KubernetesVersion: "1.37"}, next, "r1 1.37 a=ami-old b=ami-own v1.37 own=v1"},
+		"the nodes":         {Step{Kind: StepNodes, KubernetesVersion: "1.37"}, next, "r2 1.37 a=ami-new b=ami-own v1.37 own=v1"},
+		"the nodes back":    {Step{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, next, "r1 1.37 a=ami-new b=ami-own v1.36 own=v1"},
+		"the control plane back": {
+			Step{Kind: StepControlPlane, KubernetesVersion: "1.36", NodesBack: true}, next, "r1 1.36 a=ami-new b=ami-own v1.36 own=v1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := spec("r2")
+			in.Spec.KubernetesVersion = "1.37"
+			resolved, errs := Effective(in, old, test.next, test.step)
+			require.Nil(t, errs)
+			require.Equal(t, test.want, what(resolved))
+			require.Equal(t, "r2", in.Spec.Release.Name, "the spec itself stays")
+			require.Equal(t, "v1.36", old.Spec.Addons[0].Version)
+		})
+	}
+}
+
+func TestKeep(t *testing.T) {
+	old := release("r1", "1.36", "ami-old", "v1.36")
+	images, addons := map[string]string{"a": "ami-a", "b": "ami-b", "gone": "ami-c"}, map[string]string{"kube-proxy": "v1.35", "own": "v0"}
+	for name, test := range map[string]struct {
+		keep Keep
+		step Step
+		want string
+	}{
+		"nothing":                    {Keep{}, Step{}, "a=ami-old b=ami-own v1.36 own=v1"},
+		"images":                     {Keep{Images: true, Stated: true}, Step{}, "a=ami-a b=ami-b v1.36 own=v1"},
+		"add-ons":                    {Keep{Addons: true, Stated: true}, Step{}, "a=ami-old b=ami-own v1.35 own=v0"},
+		"but what is stated":         {Keep{Images: true, Addons: true}, Step{}, "a=ami-a b=ami-own v1.35 own=v1"},
+		"but what the step forces":   {Keep{Addons: true, Stated: true}, Step{Addons: map[string]string{"own": "v7"}}, "a=ami-old b=ami-own v1.35 own=v7"},
+		"before the nodes' step":     {Step{Kind: StepAddons}.keep(), Step{Kind: StepAddons}, "a=ami-a b=ami-b v1.36 own=v1"},
+		"at the nodes' step nothing": {Step{Kind: StepNodes}.keep(), Step{Kind: StepNodes}, "a=ami-old b=ami-own v1.36 own=v1"},
+		"at that of the way back":    {Step{Kind: StepNodesBack}.keep(), Step{Kind: StepNodesBack}, "a=ami-old b=ami-own v1.35 own=v0"},
+		"before the add-ons' step":   {Step{Kind: StepControlPlane}.keep(), Step{Kind: StepControlPlane}, "a=ami-a b=ami-b v1.35 own=v0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, step := spec("r1"), test.step
+			step.KubernetesVersion = "1.36"
+			resolved, errs := Effective(in, old, nil, step)
+			require.Nil(t, errs)
+			test.keep.Apply(in, resolved, step, images, addons)
+			require.Equal(t, "r1 1.36 "+test.want, what(resolved))
+			require.Len(t, images, 3, "what was given stays")
+		})
+	}
+}

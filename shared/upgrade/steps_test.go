@@ -1,0 +1,115 @@
+package upgrade
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+// at is a resolved cluster of a Kubernetes version with add-ons, each "name version".
+func at(kubernetes string, addons ...string) *api.Cluster {
+	c := &api.Cluster{}
+	c.Spec.KubernetesVersion = kubernetes
+	for _, addon := range addons {
+		name, version, _ := strings.Cut(addon, " ")
+		c.Spec.Addons = append(c.Spec.Addons, api.Addon{Name: name, Version: version})
+	}
+	return c
+}
+
+// told is a step in one line.
+func told(steps []Step) (lines []string) {
+	for _, s := range steps {
+		line := fmt.Sprintf("%s %s", s.Kind, s.KubernetesVersion)
+		if len(s.Addons) > 0 {
+			line += fmt.Sprint(" ", s.Addons)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+var catalogue = Compat{
+	"coredns": {
+		{"v4", []string{"1.36", "1.37"}}, {"v3", []string{"1.35", "1.36"}}, {"v2", []string{"1.34", "1.35"}}, {"v1", []string{"1.33", "1.34"}},
+	},
+	"cni": {{"v9", []string{"1.33", "1.34", "1.35", "1.36", "1.37"}}},
+}
+
+func TestSteps(t *testing.T) {
+	tests := map[string]struct {
+		from, to *api.Cluster
+		want     []string
+	}{
+		"the same Kubernetes version moves add-ons and nodes": {
+			at("1.36", "cni v9"), at("1.36", "cni v9"), []string{"Addons 1.36", "Nodes 1.36"},
+		},
+		"one minor version": {
+			at("1.36", "coredns v4", "cni v9"), at("1.37", "coredns v4", "cni v9"),
+			[]string{"ControlPlane 1.37", "Addons 1.37", "Nodes 1.37"},
+		},
+		"two are made one by one": {
+			at("1.34"), at("1.36"), []string{"ControlPlane 1.35", "ControlPlane 1.36", "Addons 1.36", "Nodes 1.36"},
+		},
+		"an add-on that does not run on the next version goes first": {
+			at("1.35", "coredns v2"), at("1.36", "coredns v3"),
+			[]string{"AddonsFirst 1.35 map[coredns:v3]", "ControlPlane 1.36 map[coredns:v3]", "Addons 1.36", "Nodes 1.36"},
+		},
+		"by a version in between where the last one does not run yet": {
+			at("1.34", "coredns v1"), at("1.37", "coredns v4"),
+			[]string{
+				"AddonsFirst 1.34 map[coredns:v2]", "ControlPlane 1.35 map[coredns:v2]", "AddonsFirst 1.35 map[coredns:v3]",
+				"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37", "Nodes 1.37",
+			},
+		},
+		"one that EKS does not know is left where it is": {
+			at("1.35", "own v1"), at("1.36", "own v2"), []string{"ControlPlane 1.36", "Addons 1.36", "Nodes 1.36"},
+		},
+		"kube-proxy lags behind as far as it may": {
+			at("1.33", "kube-proxy v1.33.1-eksbuild.1"), at("1.36", "kube-proxy v1.36.0-eksbuild.1"),
+			[]string{"ControlPlane 1.34", "ControlPlane 1.35", "ControlPlane 1.36", "Addons 1.36", "Nodes 1.36"},
+		},
+		"and is never newer": {
+			at("1.35", "kube-proxy v1.32.1-eksbuild.1"), at("1.36", "kube-proxy v1.36.0-eksbuild.1"),
+			[]string{"ControlPlane 1.36", "Addons 1.36", "Nodes 1.36"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			steps, err := Steps(test.from, test.to, catalogue)
+			require.NoError(t, err)
+			require.Equal(t, test.want, told(steps))
+		})
+	}
+}
+
+func TestThereAreNoStepsFor(t *testing.T) {
+	for name, test := range map[string]struct{ from, to, err string }{
+		"a downgrade":              {"1.37", "1.36", "not downgraded"},
+		"more than nodes can skip": {"1.33", "1.37", "upgrade to 1.36 first"},
+		"what is no version":       {"1.36", "2.0", "not two minor versions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Steps(at(test.from), at(test.to), nil)
+			require.ErrorContains(t, err, test.err)
+		})
+	}
+}
+
+func TestStepsBack(t *testing.T) {
+	steps, err := StepsBack(at("1.37", "kube-proxy v1.37.0-eksbuild.1"), at("1.36", "kube-proxy v1.36.0-eksbuild.1"), nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"NodesBack 1.37", "AddonsFirst 1.37 map[kube-proxy:v1.36.0-eksbuild.1]", "ControlPlane 1.36 map[kube-proxy:v1.36.0-eksbuild.1]",
+		"Addons 1.36", "Nodes 1.36",
+	}, told(steps))
+	for _, step := range steps {
+		require.True(t, step.NodesBack, step.Kind)
+	}
+	_, err = StepsBack(at("1.37"), at("1.35"), nil)
+	require.ErrorContains(t, err, "by one minor version")
+}
