@@ -20,16 +20,16 @@ const module = "github.com/drover-run/drover/"
 
 // pure packages decide; they neither ask nor tell the world, so the same input gives the same answer.
 var pure = []string{
-	"events", "templates", "shared/api", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/render", "shared/plan", "shared/upgrade",
+	"events", "templates", "shared/api", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/render", "shared/plan", "shared/upgrade", "shared/preflight",
 }
 
 // adapters speak to one outside system each.
 var adapters = []string{
-	"shared/store", "shared/stacks", "shared/kube", "shared/groups", "shared/executions", "shared/notify", "shared/versions", "shared/leftovers",
+	"shared/store", "shared/stacks", "shared/kube", "shared/groups", "shared/executions", "shared/notify", "shared/versions", "shared/leftovers", "shared/alarms", "shared/capacity", "shared/quotas",
 }
 
 // glue puts the others together for functions.
-var glue = []string{"shared/boundary", "shared/environment", "shared/metrics", "shared/resume"}
+var glue = []string{"shared/boundary", "shared/environment", "shared/metrics", "shared/resume", "shared/gather"}
 
 // source is one Go file.
 type source struct {

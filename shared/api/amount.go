@@ -46,6 +46,15 @@ func (a Amount) Of(whole int, up bool) int {
 // None says that the amount is nothing, whatever of.
 func (a Amount) None() bool { return a == "0" || a == "0%" }
 
+// Bounds are how many nodes less and more than desired a pool may have while its nodes are replaced.
+func (u Update) Bounds(desired int) (unavailable, surge int) {
+	unavailable, surge = u.MaxUnavailable.Of(desired, false), u.MaxSurge.Of(desired, true)
+	if unavailable == 0 && surge == 0 {
+		surge = 1 // of a percentage of few nodes may be left nothing
+	}
+	return min(unavailable, desired), surge
+}
+
 // MarshalJSON writes what files have: a number, or a percentage in quotes.
 func (a Amount) MarshalJSON() ([]byte, error) {
 	if _, percentage := a.Percent(); percentage || a == "" {

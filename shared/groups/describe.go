@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -26,6 +27,8 @@ type Group struct {
 	// Suspended names the processes that are suspended, such as AZRebalance.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
 	Suspended []string
+	// Subnets by id, in which it launches.
+	Subnets []string
 }
 
 // Instance of a group.
@@ -61,6 +64,27 @@ func (g *Groups) Describe(ctx context.Context, name string) (Group, bool, error)
 		return read(group), true, nil
 	}
 	return Group{}, false, nil
+}
+
+// LaunchFailure is why and when the newest of a group's tries to launch instances failed; "" when it did not, or there was none.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html (sorted by start, newest first)
+func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at time.Time, err error) {
+	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: aws.Int32(20)})
+	if err != nil {
+		return "", at, fmt.Errorf("describing the activities of group %s: %w", name, err)
+	}
+	for _, activity := range out.Activities {
+		if !strings.HasPrefix(aws.ToString(activity.Description), "Launching ") {
+			continue
+		}
+		switch activity.StatusCode {
+		case types.ScalingActivityStatusCodeFailed, types.ScalingActivityStatusCodeCancelled:
+			return aws.ToString(activity.StatusMessage), aws.ToTime(activity.EndTime), nil
+		case types.ScalingActivityStatusCodeSuccessful:
+			return "", at, nil
+		}
+	}
+	return "", at, nil
 }
 
 // All lists the groups of drover's pools, a hundred a call.
@@ -109,6 +133,9 @@ func read(in types.AutoScalingGroup) Group {
 			instance.TemplateVersion = aws.ToString(i.LaunchTemplate.Version)
 		}
 		group.Instances = append(group.Instances, instance)
+	}
+	if subnets := aws.ToString(in.VPCZoneIdentifier); subnets != "" {
+		group.Subnets = strings.Split(subnets, ",")
 	}
 	for _, p := range in.SuspendedProcesses {
 		group.Suspended = append(group.Suspended, aws.ToString(p.ProcessName))

@@ -3,6 +3,7 @@ package groups_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/stretchr/testify/require"
@@ -57,7 +58,8 @@ func TestHooks(t *testing.T) {
 	require.True(t, found)
 	require.Len(t, described.Instances, 1)
 	require.NotEmpty(t, described.Instances[0].Zone)
-	described.Instances[0].Zone = ""
+	require.Len(t, described.Subnets, 2)
+	described.Instances[0].Zone, described.Subnets = "", nil
 	require.Equal(t, groups.Group{
 		Name: hook.AutoScalingGroupName, Min: 1, Max: 3, Desired: 1,
 		Instances:       []groups.Instance{{ID: hook.EC2InstanceID, State: groups.PendingWait, TemplateVersion: "1"}},
@@ -98,4 +100,47 @@ func TestHooks(t *testing.T) {
 	waited, err = g.Complete(ctx, gone, groups.Continue)
 	require.NoError(t, err, "nothing waits in a group that is gone")
 	require.False(t, waited)
+}
+
+// What a group could not start, it is told of until it starts the next.
+func TestLaunchFailure(t *testing.T) {
+	a := harness.Start(t)
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == "aws.autoscaling" {
+			return harness.Held
+		}
+		return harness.Delivered
+	})
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: false\n"))
+	a.Until("an instance waits", func() bool { return len(a.Events.Held()) > 0 })
+	g, ctx := groups.New(autoscalingapi.NewFromConfig(a.Config())), t.Context()
+	waiting := func() (hook events.Lifecycle) {
+		held := a.Events.Held()
+		require.NoError(t, json.Unmarshal(held[len(held)-1].Detail, &hook))
+		return hook
+	}
+	first := waiting()
+	why, _, err := g.LaunchFailure(ctx, first.AutoScalingGroupName)
+	require.NoError(t, err)
+	require.Empty(t, why, "it is under way")
+
+	_, err = g.Complete(ctx, first, groups.Abandon)
+	require.NoError(t, err)
+	a.Until("it is told", func() bool {
+		var at time.Time
+		why, at, err = g.LaunchFailure(ctx, first.AutoScalingGroupName)
+		require.NoError(t, err)
+		return why != "" && !at.IsZero()
+	})
+	a.Until("another waits", func() bool {
+		return waiting().LifecycleTransition == first.LifecycleTransition && waiting().EC2InstanceID != first.EC2InstanceID
+	})
+	_, err = g.Complete(ctx, waiting(), groups.Continue)
+	require.NoError(t, err)
+	a.Until("it is told no more", func() bool {
+		why, _, err = g.LaunchFailure(ctx, first.AutoScalingGroupName)
+		require.NoError(t, err)
+		return why == ""
+	})
 }

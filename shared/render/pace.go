@@ -33,11 +33,7 @@ const (
 
 // bounds are how many nodes less and more than desired there may be.
 func (p *Pace) bounds(desired int) (unavailable, surge int) {
-	unavailable, surge = p.MaxUnavailable.Of(desired, false), p.MaxSurge.Of(desired, true)
-	if unavailable == 0 && surge == 0 {
-		surge = 1 // of a percentage of few nodes may be left nothing
-	}
-	return min(unavailable, desired), surge
+	return api.Update{MaxUnavailable: p.MaxUnavailable, MaxSurge: p.MaxSurge}.Bounds(desired)
 }
 
 // Replacing are the parameters for replacing the nodes of a group with that desired capacity.

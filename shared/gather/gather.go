@@ -1,0 +1,212 @@
+// Package gather asks everything that the checks of an upgrade need to know. It only reads.
+package gather
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// Kubernetes surveys a cluster by its own API: a subset of kube.Clusters.
+type Kubernetes interface {
+	Survey(ctx context.Context, cluster string) (preflight.Survey, error)
+}
+
+// EKS is asked about the cluster and its catalogue: a subset of versions.Versions.
+type EKS interface {
+	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
+	Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error)
+	Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) ([]preflight.Insight, error)
+	Catalogue(ctx context.Context) ([]preflight.Version, error)
+	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
+}
+
+// Groups are the Auto Scaling groups of pools: a subset of groups.Groups.
+type Groups interface {
+	Describe(ctx context.Context, name string) (groups.Group, bool, error)
+	LaunchFailure(ctx context.Context, name string) (why string, at time.Time, err error)
+}
+
+// Alarms are CloudWatch's: a subset of alarms.Alarms.
+type Alarms interface {
+	Describe(ctx context.Context, names []string) ([]preflight.Alarm, error)
+}
+
+// Capacity is what EC2 has: a subset of capacity.Capacity.
+type Capacity interface {
+	Subnets(ctx context.Context, ids []string) (map[string]preflight.Subnet, error)
+	Images(ctx context.Context, ids []string) (map[string]preflight.Image, error)
+	InstanceTypes(ctx context.Context, names []string) (map[string]preflight.InstanceType, error)
+	// Running counts the vCPUs of the account's instances in the region, by the code of the quota that they count to.
+	Running(ctx context.Context) (map[string]int, error)
+}
+
+// Quotas are the account's: a subset of quotas.Quotas.
+type Quotas interface {
+	// Limit of a quota of EC2; false when it has none that is known.
+	Limit(ctx context.Context, code string) (preflight.Quota, bool, error)
+}
+
+// Gatherer of facts.
+type Gatherer struct {
+	Kubernetes Kubernetes
+	EKS        EKS
+	Groups     Groups
+	Alarms     Alarms
+	Capacity   Capacity
+	Quotas     Quotas
+	Now        func() time.Time
+}
+
+// Before gathers what preflight.Before needs. A cluster's API that does not answer is one of the facts; AWS that does not is an error.
+func (g *Gatherer) Before(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error) {
+	f, err := g.After(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	if f.Insights, err = g.EKS.Insights(ctx, names.EKSCluster(plan.Cluster), plan.Rollback, plan.Versions()); err != nil {
+		return nil, err
+	}
+	if f.Catalogue, err = g.EKS.Catalogue(ctx); err != nil {
+		return nil, err
+	}
+	var addons []string
+	for _, a := range f.Addons {
+		addons = append(addons, a.Name)
+	}
+	for _, a := range plan.After.Spec.Addons {
+		addons = append(addons, a.Name)
+	}
+	if f.Compat, err = g.EKS.Compat(ctx, unique(addons)); err != nil {
+		return nil, err
+	}
+	if err := g.room(ctx, plan, f); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// After gathers what preflight.After needs, which is less.
+func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error) {
+	f := &preflight.Facts{Taken: g.Now()}
+	eksCluster := names.EKSCluster(plan.Cluster)
+	var err error
+	if f.ControlPlane, err = g.EKS.ControlPlane(ctx, eksCluster); err != nil {
+		return nil, err
+	}
+	if f.Addons, err = g.EKS.Addons(ctx, eksCluster); err != nil {
+		return nil, err
+	}
+	if f.Alarms, err = g.Alarms.Describe(ctx, plan.Alarms); err != nil {
+		return nil, err
+	}
+	if f.Groups, err = g.groups(ctx, plan); err != nil {
+		return nil, err
+	}
+	var images []string
+	for _, pool := range plan.After.Spec.Pools {
+		images = append(images, pool.ImageID)
+	}
+	if f.Images, err = g.Capacity.Images(ctx, unique(images)); err != nil {
+		return nil, err
+	}
+	f.Survey, err = g.Kubernetes.Survey(ctx, plan.Cluster)
+	var unreachable *fault.ClusterUnreachable
+	if errors.As(err, &unreachable) {
+		f.Survey, f.Unreachable = preflight.Survey{}, err.Error()
+		return f, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking at cluster %s: %w", plan.Cluster, err)
+	}
+	return f, nil
+}
+
+// groups of the pools that the cluster has and is to have.
+func (g *Gatherer) groups(ctx context.Context, plan *preflight.Plan) (map[string]preflight.Group, error) {
+	found := map[string]preflight.Group{}
+	for _, pool := range plan.After.Spec.Pools {
+		name := names.Group(plan.Cluster, pool.Name)
+		group, there, err := g.Groups.Describe(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			continue
+		}
+		failure, at, err := g.Groups.LaunchFailure(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out := preflight.Group{Name: name, Desired: group.Desired, Suspended: group.Suspended, Subnets: group.Subnets, Failure: failure, FailedAt: at}
+		for _, instance := range group.Instances {
+			switch {
+			case instance.State != groups.InService:
+			case instance.TemplateVersion != group.TemplateVersion:
+				out.Outdated = append(out.Outdated, instance.ID)
+			default:
+				out.InService++
+			}
+		}
+		found[pool.Name] = out
+	}
+	return found, nil
+}
+
+// room is where new nodes and the control plane's new interfaces find their place.
+func (g *Gatherer) room(ctx context.Context, plan *preflight.Plan, f *preflight.Facts) error {
+	subnets := slices.Clone(f.ControlPlane.Subnets)
+	for _, group := range f.Groups {
+		subnets = append(subnets, group.Subnets...)
+	}
+	var types []string
+	for _, pool := range plan.After.Spec.Pools {
+		types = append(types, pool.InstanceTypes...)
+	}
+	var err error
+	if f.Subnets, err = g.Capacity.Subnets(ctx, unique(subnets)); err != nil {
+		return err
+	}
+	if f.InstanceTypes, err = g.Capacity.InstanceTypes(ctx, unique(types)); err != nil {
+		return err
+	}
+	return g.quotas(ctx, plan, f)
+}
+
+// quotas that new nodes would count to.
+func (g *Gatherer) quotas(ctx context.Context, plan *preflight.Plan, f *preflight.Facts) error {
+	f.Quotas = map[string]preflight.Quota{}
+	needed := preflight.QuotasNeeded(f, plan)
+	if len(needed) == 0 {
+		return nil
+	}
+	running, err := g.Capacity.Running(ctx)
+	if err != nil {
+		return err
+	}
+	for code := range needed {
+		quota, known, err := g.Quotas.Limit(ctx, code)
+		if err != nil {
+			return err
+		}
+		if known {
+			quota.Used = running[code]
+			f.Quotas[code] = quota
+		}
+	}
+	return nil
+}
+
+// unique and sorted, without what is empty.
+func unique(all []string) []string {
+	all = slices.Compact(slices.Sorted(slices.Values(all)))
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}

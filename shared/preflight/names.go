@@ -1,0 +1,30 @@
+package preflight
+
+// The names of the checks. docs/runbook.md explains each.
+
+// Names of checks.
+const (
+	ControlPlaneHealthy = "ControlPlaneHealthy"
+	NodesReady          = "NodesReady"
+	NodesCordoned       = "NodesCordoned"
+	SystemPods          = "SystemPods"
+	WorkloadPods        = "WorkloadPods"
+	BudgetsAllow        = "BudgetsAllow"
+	DeprecatedAPIs      = "DeprecatedAPIs"
+	Insights            = "Insights"
+	KubeletSkew         = "KubeletSkew"
+	Webhooks            = "Webhooks"
+	FreeAddresses       = "FreeAddresses"
+	InstanceQuota       = "InstanceQuota"
+	SurgeCapacity       = "SurgeCapacity"
+	AddonsHealthy       = "AddonsHealthy"
+	AddonsCompatible    = "AddonsCompatible"
+	VersionOffered      = "VersionOffered"
+	UpgradeFrom         = "UpgradeFrom"
+	SupportDates        = "SupportDates"
+	Images              = "Images"
+	AlarmsQuiet         = "AlarmsQuiet"
+	VersionsReached     = "VersionsReached"
+	NodesReplaced       = "NodesReplaced"
+	WorkloadsReady      = "WorkloadsReady"
+)

@@ -1,0 +1,147 @@
+package preflight
+
+// Whether nodes can be emptied, and their pods be started elsewhere.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// nodesCordoned: a person who cordons a node wants it to be left alone, or to look at it. Replacing it would take it from them.
+func nodesCordoned(r *report, f *Facts, p *Plan) {
+	var ours, others []string
+	for _, n := range f.Survey.Nodes {
+		switch {
+		case !n.Cordoned || n.Leaving:
+		case n.Pool != "" && p.replaces():
+			ours = append(ours, n.Name)
+		default:
+			others = append(others, n.Name)
+		}
+	}
+	if len(ours) > 0 {
+		r.block("Ask who did it. Then `kubectl uncordon` them, or delete their instances.", "cordoned by hand, and the upgrade would replace %s: %s", count(len(ours), "node"), list(ours))
+	}
+	if len(others) > 0 {
+		r.warn("The upgrade does not touch them. `kubectl uncordon` what should take pods.", "cordoned by hand: %s", list(others))
+	}
+}
+
+// workloadPods: pods that did not run before are not the upgrade's doing; it is better to know that before.
+func workloadPods(r *report, f *Facts, _ *Plan) {
+	var bad []string
+	for _, p := range f.Survey.Pods {
+		if p.Namespace != system && p.State != NotReady && f.Taken.Sub(p.Since) >= settling {
+			bad = append(bad, fmt.Sprintf("%s/%s is %s since %s", p.Namespace, p.Name, p.State, p.Since.UTC().Format(time.RFC3339)))
+		}
+	}
+	if len(bad) > 0 {
+		r.warn("The upgrade goes on beside them. Pending pods want more room than there is; crash-looping ones see `kubectl logs --previous`.",
+			"%s not running: %s", count(len(bad), "pod"), list(bad))
+	}
+}
+
+// NotReady is the state of a pod that runs and is not Ready.
+const NotReady = "NotReady"
+
+// budgetsAllow finds what a drain would wait for in vain. Where a pool's drain goes on after its timeout (Force, Continue) that costs time
+// and is told; where it waits, the upgrade would stop there.
+func budgetsAllow(r *report, f *Facts, p *Plan) {
+	if !p.replaces() {
+		return
+	}
+	b := &budgetFindings{}
+	for i := range f.Survey.Budgets {
+		b.look(&f.Survey.Budgets[i], f, p)
+	}
+	for _, o := range f.Survey.Overlaps {
+		b.add(waits(p, o.Pool), fmt.Sprintf("pod %s/%s is under %s: the eviction API refuses it", o.Namespace, o.Pod, list(o.Budgets)))
+	}
+	const next = "Change the budget, or its workload, so that one pod can go: more replicas, a smaller minAvailable, one budget a pod. Or let the pool's drain.onTimeout be Force."
+	if len(b.blocking) > 0 {
+		r.block(next, "%s", list(b.blocking))
+	}
+	if len(b.forced) > 0 {
+		r.warn(next, "pods will be taken against their budgets when drain.timeout is over: %s", list(b.forced))
+	}
+	if len(b.passing) > 0 {
+		r.warn("Nothing, if it passes: drains wait for it.", "%s", list(b.passing))
+	}
+	if len(b.idle) > 0 {
+		r.warn("Correct the selector, or delete the budget: it protects nothing.", "budgets that select no pod: %s", list(b.idle))
+	}
+}
+
+// budgetFindings by what they mean.
+type budgetFindings struct{ blocking, forced, passing, idle []string }
+
+func (b *budgetFindings) add(waits bool, said string) {
+	if waits {
+		b.blocking = append(b.blocking, said)
+	} else {
+		b.forced = append(b.forced, said)
+	}
+}
+
+func (b *budgetFindings) look(budget *Budget, f *Facts, p *Plan) {
+	name := budget.Namespace + "/" + budget.Name
+	if budget.Expected == 0 && len(budget.Covered) == 0 && !budget.Stale && budget.Failed == "" {
+		b.idle = append(b.idle, name)
+		return
+	}
+	if len(budget.Covered) == 0 || budget.Allowed > 0 {
+		return
+	}
+	// The strictest of the pools that its pods are on counts.
+	wait := slices.ContainsFunc(sortedKeys(budget.Covered), func(pool string) bool { return waits(p, pool) })
+	switch {
+	case budget.Failed != "":
+		b.add(wait, fmt.Sprintf("%s (%s) allows nothing: %s", name, budget.Rule, budget.Failed))
+	case budget.Stale || budget.Expected == 0:
+		b.passing = append(b.passing, fmt.Sprintf("%s (%s) was just changed", name, budget.Rule))
+	case budget.Desired >= budget.Expected:
+		b.add(wait, fmt.Sprintf("%s (%s) can never allow a disruption: it wants %d of %d pods", name, budget.Rule, budget.Desired, budget.Expected))
+	case budget.Unhealthy > 0 && f.Taken.Sub(budget.Since) >= settling:
+		b.add(wait, fmt.Sprintf("%s (%s) allows nothing while only %d of %d pods are healthy, since %s",
+			name, budget.Rule, budget.Healthy, budget.Expected, budget.Since.UTC().Format(time.RFC3339)))
+	default:
+		b.passing = append(b.passing, fmt.Sprintf("%s (%s) allows nothing at the moment: %d of %d pods are healthy", name, budget.Rule, budget.Healthy, budget.Expected))
+	}
+}
+
+// waits says whether the drain of a pool's nodes waits for ever.
+func waits(p *Plan, pool string) bool {
+	of := p.pool(pool)
+	return of == nil || of.Drain.OnTimeout == "" || of.Drain.OnTimeout == api.OnTimeoutWait
+}
+
+// webhooks: one that must answer and cannot refuses whatever it is asked about. The API server asks it for every new pod, every eviction, every node
+// that registers.
+// https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy
+func webhooks(r *report, f *Facts, _ *Plan) {
+	var dead, alone []string
+	for _, w := range f.Survey.Webhooks {
+		if w.Service == "" || len(w.Matches) == 0 {
+			continue
+		}
+		said := fmt.Sprintf("%s of %s (service %s, asked about %s)", w.Name, w.Configuration, w.Service, list(w.Matches))
+		switch w.Endpoints {
+		case 0:
+			dead = append(dead, said)
+		case 1:
+			alone = append(alone, said)
+		}
+	}
+	if len(dead) > 0 {
+		r.block("Start what answers it, or delete the configuration, or set its failurePolicy to Ignore.", "webhooks that must answer and have no ready endpoint: %s", list(dead))
+	}
+	if len(alone) > 0 {
+		r.warn("Give it a second replica and a budget: while its only pod moves, pods can be neither started nor evicted.", "webhooks with one ready endpoint: %s", list(alone))
+	}
+}

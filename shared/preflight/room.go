@@ -1,0 +1,283 @@
+package preflight
+
+// Room for what an upgrade adds for a while: nodes beyond the desired ones, and the control plane's second network interfaces.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+// surge is how many nodes of a pool may be added at once.
+func (f *Facts) surge(pool *api.Pool) int {
+	desired := max(f.Groups[pool.Name].Desired, pool.MinSize)
+	if desired == 0 {
+		return 0
+	}
+	_, surge := pool.Update.Bounds(desired)
+	return surge
+}
+
+// together lists the pools whose nodes are replaced at the same time: those of one update.order.
+func together(p *Plan) [][]api.Pool {
+	by := map[int][]api.Pool{}
+	var orders []int
+	for _, pool := range p.After.Spec.Pools {
+		if len(by[pool.Update.Order]) == 0 {
+			orders = append(orders, pool.Update.Order)
+		}
+		by[pool.Update.Order] = append(by[pool.Update.Order], pool)
+	}
+	slices.Sort(orders)
+	var all [][]api.Pool
+	for _, order := range orders {
+		all = append(all, by[order])
+	}
+	return all
+}
+
+// controlPlaneAddresses is how many free addresses EKS may need for an update of a control plane, in the subnets that the cluster was made with.
+// https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html (Considerations)
+const controlPlaneAddresses = 5
+
+// freeAddresses: without an address for its new interfaces EKS cannot update a control plane, and without one for itself no instance starts.
+// With fewer than an interface of it takes, a node starts and may have none for its pods.
+func freeAddresses(r *report, f *Facts, p *Plan) {
+	const next = "Free addresses in these subnets: remove unused interfaces and load balancers, or give the cluster more subnets."
+	if moves := p.Versions(); len(moves) > 0 {
+		if free, where := f.free(f.ControlPlane.Subnets); free < controlPlaneAddresses {
+			r.block(next, "EKS may need %d free addresses to update the control plane, and its subnets have %d: %s", controlPlaneAddresses, free, where)
+		}
+	}
+	if p.After == nil || !p.replaces() {
+		return
+	}
+	var none, few []string
+	for _, pools := range together(p) {
+		for _, pool := range pools {
+			group, there := f.Groups[pool.Name]
+			nodes := f.surge(&pool)
+			if !there || nodes == 0 {
+				continue
+			}
+			each := 1
+			for _, name := range pool.InstanceTypes {
+				each = max(each, f.InstanceTypes[name].Addresses)
+			}
+			free, where := f.free(group.Subnets)
+			switch {
+			case free < nodes:
+				none = append(none, fmt.Sprintf("pool %s starts %s more and its subnets have %d addresses free: %s", pool.Name, count(nodes, "node"), free, where))
+			case free < nodes*each:
+				few = append(few, fmt.Sprintf("pool %s starts %s more, which may take %d addresses with those for pods, and its subnets have %d free: %s",
+					pool.Name, count(nodes, "node"), nodes*each, free, where))
+			}
+		}
+	}
+	if len(none) > 0 {
+		r.block(next, "%s", list(none))
+	}
+	if len(few) > 0 {
+		r.warn(next, "%s", list(few))
+	}
+}
+
+// free addresses of subnets, and where. A subnet that is not there any more has none.
+func (f *Facts) free(ids []string) (sum int, where string) {
+	var each []string
+	for _, id := range ids {
+		sum += f.Subnets[id].Free
+		each = append(each, fmt.Sprintf("%s %d", id, f.Subnets[id].Free))
+	}
+	return sum, list(each)
+}
+
+// Quotas of EC2 on the vCPUs of running instances, by what instance types begin with. The first of each is for on-demand instances, the second
+// for spot.
+// https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
+var quotaCodes = []struct {
+	families       []string
+	onDemand, spot string
+}{
+	{[]string{"dl"}, "L-6E869C2A", "L-85EED4F7"},
+	{[]string{"hpc"}, "L-F7808C92", ""},
+	{[]string{"inf"}, "L-1945791B", "L-B5D1601B"},
+	{[]string{"trn"}, "L-2C3B7624", "L-6B0D517C"},
+	{[]string{"u-", "u7"}, "L-43DA4232", ""},
+	{[]string{"f"}, "L-74FC7D96", "L-88CF9481"},
+	{[]string{"g", "vt"}, "L-DB2E81BA", "L-3819A6DF"},
+	{[]string{"p"}, "L-417A185B", "L-7212CCBC"},
+	{[]string{"x"}, "L-7295265B", "L-E3A00192"},
+	{[]string{"a", "c", "d", "h", "i", "m", "r", "t", "z"}, "L-1216C47A", "L-34B43A08"},
+}
+
+// QuotaCode is the quota that instances of a type count to; "" when drover knows none.
+func QuotaCode(instanceType string, spot bool) string {
+	for _, q := range quotaCodes {
+		if slices.ContainsFunc(q.families, func(family string) bool { return strings.HasPrefix(instanceType, family) }) {
+			if spot {
+				return q.spot
+			}
+			return q.onDemand
+		}
+	}
+	return ""
+}
+
+// QuotasNeeded are the vCPUs that the upgrade adds at most at once, by quota. A pool with several instance types counts with its largest; one that mixes
+// spot in counts for both.
+func QuotasNeeded(f *Facts, p *Plan) map[string]int {
+	most := map[string]int{}
+	if p.After == nil || !p.replaces() {
+		return most
+	}
+	for _, pools := range together(p) {
+		needed := map[string]int{}
+		for _, pool := range pools {
+			if nodes := f.surge(&pool); nodes > 0 {
+				for code, vCPUs := range f.largest(&pool) {
+					needed[code] += nodes * vCPUs
+				}
+			}
+		}
+		for code, vCPUs := range needed {
+			most[code] = max(most[code], vCPUs)
+		}
+	}
+	return most
+}
+
+// largest of a pool's instance types, in vCPUs by quota.
+func (f *Facts) largest(pool *api.Pool) map[string]int {
+	onDemand := pool.Spot == nil || pool.Spot.OnDemandBase > 0 || pool.Spot.OnDemandPercentage > 0
+	spot := pool.Spot != nil && pool.Spot.OnDemandPercentage < 100
+	out := map[string]int{}
+	for _, name := range pool.InstanceTypes {
+		for _, is := range []struct{ counts, spot bool }{{onDemand, false}, {spot, true}} {
+			if code := QuotaCode(name, is.spot); is.counts && code != "" {
+				out[code] = max(out[code], f.InstanceTypes[name].VCPUs)
+			}
+		}
+	}
+	return out
+}
+
+// instanceQuota: EC2 starts no instance beyond the account's quota, and a pool that cannot have its new node keeps its old one.
+func instanceQuota(r *report, f *Facts, p *Plan) {
+	needed := QuotasNeeded(f, p)
+	var short, unknown []string
+	for _, code := range sortedKeys(needed) {
+		quota, known := f.Quotas[code]
+		switch {
+		case !known:
+			unknown = append(unknown, code)
+		case quota.Used+needed[code] > quota.Limit:
+			short = append(short, fmt.Sprintf("%s (%s): %d of %d vCPUs are used, and the new nodes need up to %d", quota.Name, code, quota.Used, quota.Limit, needed[code]))
+		}
+	}
+	if len(short) > 0 {
+		r.block("Ask for more: `aws service-quotas request-service-quota-increase --service-code ec2 --quota-code …`, or set maxSurge to 0 and maxUnavailable to 1.", "%s", list(short))
+	}
+	if len(unknown) > 0 {
+		r.warn("Look at the instance quotas of EC2 yourself.", "Service Quotas does not tell: %s", list(unknown))
+	}
+}
+
+// recent is how long a failed launch is told of in a group that has what it wants.
+const recent = time.Hour
+
+// stalling are the processes without which a group replaces nothing. Updates suspend others meanwhile.
+var stalling = []string{"Launch", "Terminate"}
+
+// surgeCapacity: a group that cannot start instances now will not start new ones either; and where no node is added, the pods of one that goes need
+// a place on the others.
+func surgeCapacity(r *report, f *Facts, p *Plan) {
+	if p.After == nil || !p.replaces() {
+		return
+	}
+	var stuck, failed, doubtful, tight []string
+	for _, pool := range p.After.Spec.Pools {
+		group, there := f.Groups[pool.Name]
+		if !there {
+			continue
+		}
+		if off := suspended(group); len(off) > 0 {
+			stuck = append(stuck, fmt.Sprintf("pool %s: %s", pool.Name, list(off)))
+		}
+		said := fmt.Sprintf("pool %s at %s: %s", pool.Name, group.FailedAt.UTC().Format(time.RFC3339), group.Failure)
+		switch {
+		case group.Failure == "":
+		case group.InService+len(group.Outdated) < group.Desired:
+			failed = append(failed, said)
+		case f.Taken.Sub(group.FailedAt) < recent:
+			doubtful = append(doubtful, said)
+		}
+		if said := f.crowded(&pool); said != "" {
+			tight = append(tight, said)
+		}
+	}
+	const next = "Mend what Auto Scaling names, or give the pool other instance types or zones."
+	if len(stuck) > 0 {
+		r.block("Resume them: `aws autoscaling resume-processes --auto-scaling-group-name …`.", "processes of Auto Scaling are suspended: %s", list(stuck))
+	}
+	if len(failed) > 0 {
+		r.block(next, "groups have fewer instances than they want, and could not start the last: %s", list(failed))
+	}
+	if len(doubtful) > 0 {
+		r.warn(next, "the last instance could not be started: %s", list(doubtful))
+	}
+	if len(tight) > 0 {
+		r.warn("Set the pool's maxSurge to 1, or raise its size: otherwise pods wait for the new node.", "%s", list(tight))
+	}
+}
+
+// suspended are the processes of a group that it would need.
+func suspended(g Group) []string {
+	var off []string
+	for _, process := range g.Suspended {
+		if slices.Contains(stalling, process) {
+			off = append(off, process)
+		}
+	}
+	return off
+}
+
+// crowded says that the pods of the nodes that go at once find no place on the pool's others; "" when they do, or when nodes are added first.
+func (f *Facts) crowded(pool *api.Pool) string {
+	if f.surge(pool) > 0 {
+		return ""
+	}
+	var nodes []Node
+	var free Resources
+	for _, n := range f.Survey.Nodes {
+		if n.Pool == pool.Name && n.Ready && !n.Cordoned {
+			nodes = append(nodes, n)
+			free = free.plus(n.Allocatable).minus(n.Requested)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b Node) int { return int(min(1, max(-1, b.Requested.MilliCPU-a.Requested.MilliCPU))) })
+	var leaving Resources
+	for _, n := range nodes[:min(len(nodes), pool.Update.MaxUnavailable.Of(len(nodes), false))] {
+		leaving = leaving.plus(n.Requested)
+		free = free.minus(n.Allocatable).plus(n.Requested)
+	}
+	if leaving.MilliCPU <= free.MilliCPU && leaving.Memory <= free.Memory && leaving.Pods <= free.Pods {
+		return ""
+	}
+	return fmt.Sprintf("pool %s adds no node while it replaces one: the pods of the fullest ask for %s, and the others have %s free", pool.Name, leaving, free)
+}
+
+func (a Resources) plus(b Resources) Resources {
+	return Resources{a.MilliCPU + b.MilliCPU, a.Memory + b.Memory, a.Pods + b.Pods}
+}
+
+func (a Resources) minus(b Resources) Resources {
+	return Resources{a.MilliCPU - b.MilliCPU, a.Memory - b.Memory, a.Pods - b.Pods}
+}
+
+func (a Resources) String() string {
+	return fmt.Sprintf("%.1f CPUs, %.1f GiB and %s", float64(a.MilliCPU)/1000, float64(a.Memory)/(1<<30), count(int(a.Pods), "pod"))
+}

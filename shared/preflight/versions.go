@@ -1,0 +1,351 @@
+package preflight
+
+// Whether the versions on the way go together, and are there to be had.
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// minor of a version such as 1.36, v1.36.3-eks-abc or v1.36.0-eksbuild.2; -1 when it is none.
+func minor(version string) int { return upgrade.Minor(strings.TrimPrefix(version, "v")) }
+
+// deprecatedAPIs: clients that use what the next version does not serve fail with it. EKS finds them in the audit log of the last 30 days.
+// https://docs.aws.amazon.com/eks/latest/userguide/cluster-insights.html
+func deprecatedAPIs(r *report, f *Facts, p *Plan) {
+	target := minor(p.To.KubernetesVersion)
+	var gone, going []string
+	for _, insight := range f.Insights {
+		for _, d := range insight.Deprecations {
+			said := fmt.Sprintf("%s, gone in %s", d.API, d.Gone)
+			if len(d.Clients) > 0 {
+				said += ", used by " + list(d.Clients)
+			}
+			if d.ReplacedWith != "" {
+				said += ", replaced with " + d.ReplacedWith
+			}
+			// Without a version that drover can read, EKS's verdict counts.
+			if last := minor(d.Gone); last > target || last < 0 && insight.Status != "ERROR" {
+				going = append(going, said)
+			} else {
+				gone = append(gone, said)
+			}
+		}
+	}
+	if len(gone) > 0 {
+		r.block("Update the clients and manifests that use them. EKS remembers a use for 30 days: `aws eks start-insights-refresh` looks again.",
+			"APIs in use that Kubernetes %s does not serve: %s", p.To.KubernetesVersion, list(gone))
+	}
+	if len(going) > 0 {
+		r.warn("Update what uses them before a later upgrade.", "APIs in use that go later: %s", list(going))
+	}
+}
+
+// insights are EKS's other findings. What it calls an error stops the upgrade: EKS itself refuses one then, unless forced.
+// https://docs.aws.amazon.com/eks/latest/userguide/view-cluster-insights.html
+func insights(r *report, f *Facts, p *Plan) {
+	target := minor(p.To.KubernetesVersion)
+	var errors, warnings []string
+	next := map[string]string{}
+	for _, i := range f.Insights {
+		if len(i.Deprecations) > 0 || minor(i.KubernetesVersion) > target && !p.Rollback {
+			continue
+		}
+		said := fmt.Sprintf("%s: %s", i.Name, i.Reason)
+		if len(i.Resources) > 0 {
+			said += " (" + list(i.Resources) + ")"
+		}
+		if i.Status == "ERROR" {
+			errors = append(errors, said)
+		} else {
+			warnings = append(warnings, said)
+		}
+		if next[i.Status] == "" {
+			next[i.Status] = i.Recommendation
+		}
+	}
+	if len(errors) > 0 {
+		r.block(orElse(next["ERROR"], "See the cluster's insights in the EKS console."), "%s", list(errors))
+	}
+	if len(warnings) > 0 {
+		r.warn(orElse(orElse(next["WARNING"], next["UNKNOWN"]), "See the cluster's insights in the EKS console."), "%s", list(warnings))
+	}
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// kubeletSkew walks the steps: at none may a kubelet or kube-proxy be too old or too new for the control plane.
+// https://kubernetes.io/releases/version-skew-policy/
+func kubeletSkew(r *report, f *Facts, p *Plan) {
+	kubelets, proxies := f.kubelets(), map[string]string{}
+	for _, version := range f.Survey.KubeProxies {
+		proxies["kube-proxy "+version] = version
+	}
+	found := skewed(kubelets, f.ControlPlane.Version, "kubelet of ")
+	found = append(found, skewed(proxies, f.ControlPlane.Version, "")...)
+	for _, step := range p.Steps {
+		switch step.Kind {
+		case upgrade.StepNodes, upgrade.StepNodesBack:
+			for _, n := range f.Survey.Nodes {
+				if n.Pool != "" {
+					delete(kubelets, n.Name) // the new ones have the release's, which Images checks
+				}
+			}
+		case upgrade.StepAddons, upgrade.StepAddonsFirst:
+			if version := addonAt(f, p, step, kubeProxy); version != "" {
+				proxies = map[string]string{"kube-proxy " + version: version}
+			}
+		}
+		found = append(found, skewed(kubelets, step.KubernetesVersion, "kubelet of ")...)
+		found = append(found, skewed(proxies, step.KubernetesVersion, "")...)
+	}
+	if found = distinct(found); len(found) > 0 {
+		r.block("Bring them to a version between, first: roll their pools, or replace nodes that are not drover's by hand.", "%s", list(found))
+	}
+}
+
+const kubeProxy = "kube-proxy"
+
+// kubelets by node.
+func (f *Facts) kubelets() map[string]string {
+	all := map[string]string{}
+	for _, n := range f.Survey.Nodes {
+		all[n.Name] = n.Kubelet
+	}
+	return all
+}
+
+// skewed lists what cannot work with a control plane.
+func skewed(versions map[string]string, controlPlane, what string) []string {
+	var found []string
+	for _, name := range sortedKeys(versions) {
+		switch apart := minor(controlPlane) - minor(versions[name]); {
+		case minor(versions[name]) < 0:
+		case apart < 0:
+			found = append(found, fmt.Sprintf("%s%s (%s) is newer than the control plane at %s", what, name, versions[name], controlPlane))
+		case apart > upgrade.Skew:
+			found = append(found, fmt.Sprintf("%s%s (%s) is more than %d minors older than the control plane at %s", what, name, versions[name], upgrade.Skew, controlPlane))
+		}
+	}
+	return found
+}
+
+func distinct(all []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(s string) bool {
+		was := seen[s]
+		seen[s] = true
+		return was
+	})
+}
+
+// addonAt is the version of an add-on during a step, "" when the cluster has none or it is EKS's to say.
+func addonAt(f *Facts, p *Plan, step upgrade.Step, name string) string {
+	if version := step.Addons[name]; version != "" {
+		return version
+	}
+	if step.Kind == upgrade.StepAddons || step.Kind == upgrade.StepNodes {
+		return wanted(p.After, name)
+	}
+	for _, a := range f.Addons {
+		if a.Name == name {
+			return a.Version
+		}
+	}
+	return ""
+}
+
+// wanted is the version of an add-on that a cluster is to have.
+func wanted(cluster *api.Cluster, name string) string {
+	if cluster != nil {
+		for _, a := range cluster.Spec.Addons {
+			if a.Name == name {
+				return a.Version
+			}
+		}
+	}
+	return ""
+}
+
+// addonsCompatible asks EKS's catalogue about each add-on: at the end every one must have a version that EKS offers for that Kubernetes, or it refuses
+// the update. On the way one may be behind, where no version goes with both: it is told.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
+func addonsCompatible(r *report, f *Facts, p *Plan) {
+	var refused, behind, foreign []string
+	ours := map[string]bool{}
+	if p.After != nil {
+		for _, a := range p.After.Spec.Addons {
+			ours[a.Name] = true
+			if said := f.misfit(a.Name, a.Version, p.To.KubernetesVersion); said != "" {
+				refused = append(refused, said)
+			}
+		}
+	}
+	for _, a := range f.Addons {
+		if !ours[a.Name] {
+			if said := f.misfit(a.Name, a.Version, p.To.KubernetesVersion); said != "" {
+				foreign = append(foreign, said)
+			}
+			continue
+		}
+		for _, step := range p.Steps {
+			if step.Kind != upgrade.StepControlPlane {
+				continue
+			}
+			if version := addonAt(f, p, step, a.Name); !f.Compat.Fits(a.Name, version, step.KubernetesVersion) {
+				behind = append(behind, fmt.Sprintf("%s is at %s while the control plane is at %s", a.Name, version, step.KubernetesVersion))
+			}
+		}
+	}
+	if len(refused) > 0 {
+		r.block("Name versions that fit in the release or the spec: `aws eks describe-addon-versions --kubernetes-version … --addon-name …`.", "%s", list(refused))
+	}
+	if len(behind) > 0 {
+		r.warn("Nothing: they are moved as soon as the control plane is. No version that EKS offers goes with both.", "not tested together: %s", list(behind))
+	}
+	if len(foreign) > 0 {
+		r.warn("They are not in the spec: whoever installed them updates them.", "%s", list(foreign))
+	}
+}
+
+// misfit says why an add-on's version does not go with a Kubernetes version; "" when it does. A version that is not stated is EKS's to choose.
+func (f *Facts) misfit(name, version, kubernetes string) string {
+	var offered []string
+	for _, v := range f.Compat[name] {
+		if slices.Contains(v.Kubernetes, kubernetes) {
+			offered = append(offered, v.Version)
+		}
+	}
+	switch {
+	case len(offered) == 0:
+		return fmt.Sprintf("EKS has no add-on %s for Kubernetes %s", name, kubernetes)
+	case version == "" || slices.Contains(offered, version):
+		return ""
+	}
+	return fmt.Sprintf("%s %s is not among those that EKS offers for Kubernetes %s: %s", name, version, kubernetes, list(offered))
+}
+
+// versionOffered: EKS must offer each version on the way.
+func versionOffered(r *report, f *Facts, p *Plan) {
+	var missing, offered []string
+	for _, v := range f.Catalogue {
+		if v.Status != "UNSUPPORTED" {
+			offered = append(offered, v.Version)
+		}
+	}
+	for _, version := range p.Versions() {
+		if !slices.Contains(offered, version) {
+			missing = append(missing, version)
+		}
+	}
+	slices.SortFunc(offered, func(a, b string) int { return minor(a) - minor(b) })
+	if len(missing) > 0 {
+		r.block("Choose a release of a version that EKS offers here.", "EKS does not offer Kubernetes %s in this region; it offers %s", list(missing), strings.Join(offered, ", "))
+	}
+}
+
+// upgradeFrom: a release says from which versions it was tried.
+func upgradeFrom(r *report, _ *Facts, p *Plan) {
+	if p.Rollback {
+		return
+	}
+	oldest := minor(p.UpgradeFrom)
+	if oldest < 0 {
+		oldest = minor(p.To.KubernetesVersion) - 1
+	}
+	if from := minor(p.From.KubernetesVersion); from < oldest {
+		r.block(fmt.Sprintf("Upgrade to a release of Kubernetes 1.%d first.", from+1),
+			"release %s may be reached from Kubernetes 1.%d on, and the cluster has %s", p.To.Release, oldest, p.From.KubernetesVersion)
+	}
+}
+
+// soon is how near an end of support is told.
+const soon = 60 * 24 * time.Hour
+
+// supportDates tells when the target's support ends. Nothing breaks on that day: extended support costs more, and without it EKS upgrades the
+// control plane by itself.
+// https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+func supportDates(r *report, f *Facts, p *Plan) {
+	for _, v := range f.Catalogue {
+		if v.Version != p.To.KubernetesVersion {
+			continue
+		}
+		next := "Plan the next upgrade before that day."
+		if p.After != nil && p.After.Spec.ControlPlane.SupportType == api.SupportStandard {
+			next += " With supportType Standard, EKS upgrades the control plane by itself then."
+		}
+		switch end := v.EndOfStandard; {
+		case v.Status == "EXTENDED_SUPPORT":
+			r.warn("Choose a release of a newer version: extended support costs six times as much, and ends "+day(v.EndOfExtended)+".",
+				"Kubernetes %s is in extended support since %s", v.Version, day(end))
+		case !end.IsZero() && end.Sub(f.Taken) < soon:
+			r.warn(next, "standard support of Kubernetes %s ends %s", v.Version, day(end))
+		}
+	}
+}
+
+func day(t time.Time) string {
+	if t.IsZero() {
+		return "on a day that EKS does not say"
+	}
+	return t.UTC().Format(time.DateOnly)
+}
+
+// eksImage is the name of the AMIs of EKS, which says the Kubernetes version:
+// amazon-eks-node-al2023-x86_64-standard-1.36-v20261101, or amazon-eks-node-1.30-v20241106 of Amazon Linux 2.
+var eksImage = regexp.MustCompile(`^amazon-eks-(?:arm64-|gpu-)?node-(?:.*-)?(1\.[0-9]+)-v[0-9]+`)
+
+// architectures as EC2 calls them.
+var architectures = map[api.Architecture]string{api.AMD64: "x86_64", api.ARM64: "arm64"}
+
+// images: every image that new nodes start from must be there, of the pool's architecture, and not newer than the control plane.
+func images(r *report, f *Facts, p *Plan) {
+	if p.After == nil || !p.replaces() {
+		return
+	}
+	var unusable, doubtful []string
+	for _, pool := range p.After.Spec.Pools {
+		image, there := f.Images[pool.ImageID]
+		if !there {
+			unusable = append(unusable, fmt.Sprintf("%s of pool %s is not there, or not shared with this account", pool.ImageID, pool.Name))
+			continue
+		}
+		said := fmt.Sprintf("%s (%s) of pool %s", image.ID, image.Name, pool.Name)
+		version := ""
+		if name := eksImage.FindStringSubmatch(image.Name); name != nil {
+			version = name[1]
+		}
+		apart := minor(p.To.KubernetesVersion) - minor(version)
+		switch {
+		case image.State != "available":
+			unusable = append(unusable, said+" is "+image.State)
+		case image.Architecture != architectures[pool.Architecture]:
+			unusable = append(unusable, fmt.Sprintf("%s is for %s, and the pool is %s", said, image.Architecture, pool.Architecture))
+		case version != "" && apart < 0:
+			unusable = append(unusable, fmt.Sprintf("%s has a kubelet newer than Kubernetes %s", said, p.To.KubernetesVersion))
+		case version != "" && apart > upgrade.Skew:
+			unusable = append(unusable, fmt.Sprintf("%s has a kubelet too old for Kubernetes %s", said, p.To.KubernetesVersion))
+		case version != "" && apart > 0:
+			doubtful = append(doubtful, fmt.Sprintf("%s has a kubelet older than Kubernetes %s", said, p.To.KubernetesVersion))
+		case !image.Deprecated.IsZero() && image.Deprecated.Before(f.Taken):
+			doubtful = append(doubtful, fmt.Sprintf("%s is deprecated since %s", said, day(image.Deprecated)))
+		}
+	}
+	if len(unusable) > 0 {
+		r.block("Name an image that fits in the release or the pool's imageID.", "%s", list(unusable))
+	}
+	if len(doubtful) > 0 {
+		r.warn("Name a newer image in the release or the pool's imageID.", "%s", list(doubtful))
+	}
+}
