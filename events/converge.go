@@ -60,6 +60,22 @@ type PlanResult struct {
 	Stages Stages `json:"stages"`
 	// Deletion is what is to be removed next, when Outcome is Deletes.
 	Deletion *Deletion `json:"deletion,omitempty"`
+	// Upgrade is what an upgrade has to do with this plan; nil when nothing.
+	Upgrade *PlannedUpgrade `json:"upgrade,omitempty"`
+}
+
+// PlannedUpgrade says why a cluster that was converged is not all that its spec says, or begins to be.
+type PlannedUpgrade struct {
+	// State is that of the upgrade: Scheduled, or one of upgrade.State.
+	State string `json:"state"`
+	// Spec says that it is the spec that asks for it: then the cluster is not Ready before it is made.
+	Spec bool `json:"spec,omitempty"`
+	// Message for people.
+	Message string `json:"message"`
+	// Start is the input of the upgrade machine when the upgrade is to begin as soon as the cluster is converged, and Name that of the
+	// execution: the same as long as nothing came of it.
+	Start *Upgrade `json:"start,omitempty"`
+	Name  string   `json:"name,omitempty"`
 }
 
 // Deletion is one step of removing a cluster. The plan after it says the next.

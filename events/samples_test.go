@@ -33,6 +33,7 @@ var samples = map[string]struct {
 	"converge.json":                 {new(Converge), nil},
 	"plan-request.json":             {new(PlanRequest), nil},
 	"plan-result.json":              {new(PlanResult), nil},
+	"plan-result-upgrade.json":      {new(PlanResult), nil},
 	"change-request.json":           {new(ChangeRequest), nil},
 	"change-result.json":            {new(ChangeResult), nil},
 	"sweep.json":                    {new(Sweep), nil},

@@ -198,6 +198,13 @@ func DueExecution(cluster string, at time.Time) string {
 	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(Due(at, cluster)))[:16])
 }
 
+// UpgradeStart names the execution that makes the upgrade of a cluster that was asked for by a key, after so many others: while
+// nothing came of it, twice within an hour is once.
+func UpgradeStart(cluster, key string, after int64, now time.Time) string {
+	hour := now.UTC().Truncate(time.Hour).Format(time.RFC3339)
+	return fmt.Sprintf("%.60s-%s", cluster, SHA256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s", cluster, key, after, hour))[:16])
+}
+
 // Function is the name of one of drover's Lambda functions.
 func Function(step string) string { return Prefix + step }
 

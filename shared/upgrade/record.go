@@ -17,9 +17,10 @@ type Record struct {
 	// Origin is who asked; Key tells one asking from another, so that each fires once: see Start.
 	Origin Origin `json:"origin"`
 	Key    string `json:"key"`
-	// Over is the release that the spec named when this one was asked for by another way than the spec. Until the spec names another,
-	// Target counts instead of it.
-	Over string `json:"over,omitempty"`
+	// Over is what the spec named (see Named) when this one was asked for by another way than the spec. Until the spec names something
+	// else, Target counts instead of it. Before is the Over that counted when this one was asked for: it still does if this is blocked.
+	Over   string `json:"over,omitempty"`
+	Before string `json:"before,omitempty"`
 	// From is what the cluster was, and Target what it is to be.
 	From   Target `json:"from"`
 	Target Target `json:"target"`
