@@ -91,3 +91,6 @@ func addonID(name string) string {
 	}
 	return id.String()
 }
+
+// AddonOutput is the output of the stack of an add-on that says its version.
+func AddonOutput(name string) string { return addonID(name) + "Version" }
