@@ -20,7 +20,8 @@ const module = "github.com/drover-run/drover/"
 
 // pure packages decide; they neither ask nor tell the world, so the same input gives the same answer.
 var pure = []string{
-	"events", "templates", "shared/api", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/render", "shared/plan", "shared/upgrade", "shared/preflight",
+	"events", "templates", "shared/api", "shared/calendar", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/render", "shared/plan",
+	"shared/upgrade", "shared/preflight",
 }
 
 // adapters speak to one outside system each.

@@ -27,7 +27,7 @@ import (
 type changes map[string]string
 
 // baselines are the examples that fields are changed in: the first that has a field is taken.
-var baselines = []string{"everything", "existing-network", "demo", "minimal"}
+var baselines = []string{"everything", "existing-network", "scheduled", "demo", "minimal"}
 
 // untried are the fields of which there is no other value to try.
 var untried = changes{

@@ -15,8 +15,9 @@ import (
 
 // kinds that people write, by the name of their files.
 var kinds = map[string]reflect.Type{
-	"cluster": reflect.TypeFor[api.Cluster](),
-	"release": reflect.TypeFor[api.Release](),
+	"cluster":  reflect.TypeFor[api.Cluster](),
+	"release":  reflect.TypeFor[api.Release](),
+	"channels": reflect.TypeFor[api.Channels](),
 }
 
 // generate returns the files of the reference by name.

@@ -14,8 +14,12 @@ func markdownOf(kind reflect.Type, docs comments, done changes) []byte {
 	var b bytes.Buffer
 	name := strings.ToLower(kind.Name())
 	fmt.Fprintf(&b, "<!-- Generated from shared/api by go run ./cmd/reference. -->\n\n# %s\n\n%s\n\n", kind.Name(), docs[kind.Name()])
-	fmt.Fprintf(&b, "A file `%ss/<name>.yaml` in the specs bucket, at most %d MiB of YAML without anchors, aliases, tags and unknown fields.\n", name, api.MaxFile>>20)
-	fmt.Fprintf(&b, "Examples: [examples/%ss](../../examples/%ss). For editors, the same as [JSON Schema](%s.schema.json):\nstart the file with `# yaml-language-server: $schema=<path or URL of the schema>`.\n", name, name, name)
+	folder, file := name+"s", "<name>"
+	if name == api.ChannelsName {
+		folder, file = "releases", name
+	}
+	fmt.Fprintf(&b, "A file `%s/%s.yaml` in the specs bucket, at most %d MiB of YAML without anchors, aliases, tags and unknown fields.\n", folder, file, api.MaxFile>>20)
+	fmt.Fprintf(&b, "Examples: [examples/%s](../../examples/%s). For editors, the same as [JSON Schema](%s.schema.json):\nstart the file with `# yaml-language-server: $schema=<path or URL of the schema>`.\n", folder, folder, name)
 	if done != nil {
 		b.WriteString(aboutChanges)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ func TestWriteWritesWhatIsGenerated(t *testing.T) {
 	require.NoError(t, write(source, examples, dir))
 	files, err := generate(source, examples)
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 6)
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
@@ -109,14 +110,12 @@ func anyOf(list []string, is func(string) bool) bool {
 // The examples together show every field, everything.yaml nearly alone.
 func TestExamplesShowEveryField(t *testing.T) {
 	for name, kind := range kinds {
-		paths, err := filepath.Glob(filepath.Join(examples, name+"s", "*.yaml"))
-		require.NoError(t, err)
 		shown := map[string]bool{}
-		for _, path := range paths {
+		for _, path := range paths(t, name) {
 			fieldsIn(readYAML(t, path), "", shown)
 		}
 		eachField(kind, "", func(_ reflect.Type, _ reflect.StructField, path string) {
-			if kind.Name() == api.KindRelease && strings.HasPrefix(path, "metadata.") && path != "metadata.name" {
+			if kind.Name() != api.KindCluster && strings.HasPrefix(path, "metadata.") && path != "metadata.name" {
 				return // shown for clusters
 			}
 			if kind.Name() == api.KindRelease && path == "spec.addons[].configuration" {
@@ -153,6 +152,17 @@ func TestExamplesAreGood(t *testing.T) {
 		require.NoError(t, errs.Err())
 		releases[options.Name] = release
 	})
+	eachExample(t, "channels", func(t *testing.T, path string, data []byte, schema *jsonschema.Schema) {
+		require.NoError(t, schema.Validate(readYAML(t, path)))
+		channels, errs := api.ReadChannels(path, data, api.Options{Name: "channels"})
+		require.NoError(t, errs.Err())
+		for field, release := range channels.Spec.Releases() {
+			require.Contains(t, releases, release, field)
+		}
+		for version, release := range channels.Spec.Nodes {
+			require.Equal(t, version, releases[release].Spec.KubernetesVersion)
+		}
+	})
 	eachExample(t, "cluster", func(t *testing.T, path string, data []byte, schema *jsonschema.Schema) {
 		require.NoError(t, schema.Validate(readYAML(t, path)))
 		options := templates
@@ -168,10 +178,7 @@ func TestExamplesAreGood(t *testing.T) {
 }
 
 func eachExample(t *testing.T, kind string, check func(*testing.T, string, []byte, *jsonschema.Schema)) {
-	paths, err := filepath.Glob(filepath.Join(examples, kind+"s", "*.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
-	for _, path := range paths {
+	for _, path := range paths(t, kind) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -181,24 +188,41 @@ func eachExample(t *testing.T, kind string, check func(*testing.T, string, []byt
 	}
 }
 
+// paths of the examples of a kind. That of channels is beside the releases.
+func paths(t *testing.T, kind string) []string {
+	t.Helper()
+	channels := filepath.Join(examples, "releases", "channels.yaml")
+	if kind == "channels" {
+		return []string{channels}
+	}
+	paths, err := filepath.Glob(filepath.Join(examples, kind+"s", "*.yaml"))
+	require.NoError(t, err)
+	paths = slices.DeleteFunc(paths, func(path string) bool { return path == channels })
+	require.NotEmpty(t, paths)
+	return paths
+}
+
 // Whatever the schema refuses, an editor marks: each of these must be marked, and be refused by drover too.
 func TestSchemaRefusesWhatDroverRefuses(t *testing.T) {
 	cases := map[string][2]string{
-		"an unknown field":            {"  tags:", "  tag:"},
-		"a missing field":             {"      minSize: 2\n      maxSize: 4\n", "      minSize: 2\n"},
-		"a number for a string":       {`"1.36-1"`, "1.36"},
-		"a string for a number":       {"maxSize: 4", "maxSize: four"},
-		"a number out of bounds":      {"maxSize: 4", "maxSize: 0"},
-		"a value that is not offered": {"natGateways: Single", "natGateways: One"},
-		"a malformed range":           {"10.0.0.0/16", "10.0.0.0"},
-		"a list with too little":      {"[us-east-1a, us-east-1b, us-east-1c]", "[us-east-1a]"},
-		"a list with something twice": {"us-east-1b", "us-east-1a"},
-		"no network":                  {"    cidr: 10.0.0.0/16\n", ""},
-		"two networks":                {"    cidr:", "    existing: {vpcID: vpc-12345678, subnets: [subnet-12345678, subnet-12345679]}\n    cidr:"},
-		"a cluster's name too long":   {"  name: demo\n", "  name: " + strings.Repeat("d", 51) + "\n"},
-		"a malformed label":           {`interruptible: "true"`, `interruptible: "not so"`},
-		"a malformed tag":             {"team:", `"team#":`},
-		"an empty command":            {"      files:", "      commands: [\"\"]\n      files:"},
+		"an unknown field":                      {"  tags:", "  tag:"},
+		"a missing field":                       {"      minSize: 2\n      maxSize: 4\n", "      minSize: 2\n"},
+		"a number for a string":                 {`"1.36-1"`, "1.36"},
+		"a string for a number":                 {"maxSize: 4", "maxSize: four"},
+		"a number out of bounds":                {"maxSize: 4", "maxSize: 0"},
+		"a value that is not offered":           {"natGateways: Single", "natGateways: One"},
+		"a malformed range":                     {"10.0.0.0/16", "10.0.0.0"},
+		"a list with too little":                {"[us-east-1a, us-east-1b, us-east-1c]", "[us-east-1a]"},
+		"a list with something twice":           {"us-east-1b", "us-east-1a"},
+		"no network":                            {"    cidr: 10.0.0.0/16\n", ""},
+		"two networks":                          {"    cidr:", "    existing: {vpcID: vpc-12345678, subnets: [subnet-12345678, subnet-12345679]}\n    cidr:"},
+		"a cluster's name too long":             {"  name: demo\n", "  name: " + strings.Repeat("d", 51) + "\n"},
+		"a malformed label":                     {`interruptible: "true"`, `interruptible: "not so"`},
+		"a malformed tag":                       {"team:", `"team#":`},
+		"a window that opens in two ways":       {"  tags:", "  upgrade: {window: {cron: \"0 1 * * ? *\", start: \"22:00\", duration: 4h}}\n  tags:"},
+		"a window that opens in no way":         {"  tags:", "  upgrade: {window: {duration: 4h}}\n  tags:"},
+		"a window that opens at no time of day": {"  tags:", "  upgrade: {window: {start: \"24:00\", duration: 4h}}\n  tags:"},
+		"an empty command":                      {"      files:", "      commands: [\"\"]\n      files:"},
 	}
 	demo, err := os.ReadFile(filepath.Join(examples, "clusters", "demo.yaml"))
 	require.NoError(t, err)
@@ -283,6 +307,8 @@ func TestTheReferenceSaysWhatAChangeOfEachFieldDoes(t *testing.T) {
 		"spec.pools[].maxSize":               "in place: pool",
 		"spec.pools[].drain.timeout":         "in place: pool",
 		"spec.paused":                        "read by drover only",
+		"spec.upgrade.channel":               "read by drover only",
+		"spec.upgrade.at.release":            "read by drover only",
 		"spec.kubernetesVersion":             "in place: control-plane",
 	} {
 		require.Contains(t, done[path], want, path)

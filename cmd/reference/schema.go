@@ -49,6 +49,11 @@ var between = map[reflect.Type]object{
 		{"then", object{{"properties", object{{"cidr", false}, {"secondaryCIDRs", false}, {"zones", false}, {"natGateways", false}}}}},
 		{"else", object{{"required", []string{"cidr", "zones"}}}},
 	},
+	reflect.TypeFor[api.Window](): {
+		{"if", object{{"required", []string{"cron"}}}},
+		{"then", object{{"properties", object{{"days", false}, {"start", false}}}}},
+		{"else", object{{"required", []string{"start"}}}},
+	},
 }
 
 // schemaOf returns the JSON Schema of a kind.

@@ -78,7 +78,7 @@ func longer(v any, n int, enum []string) (any, bool) {
 	var tries []any
 	switch last := last.(type) {
 	case map[string]any:
-		for _, key := range []string{"name", "key", "path", "principalARN"} {
+		for _, key := range []string{"name", "key", "path", "principalARN", "until"} {
 			for _, other := range others(last[key], reflect.TypeFor[string](), nil) {
 				more := maps.Clone(last)
 				more[key] = other
@@ -94,8 +94,8 @@ func longer(v any, n int, enum []string) (any, bool) {
 	return append(slices.Clone(list), tries[n]), true
 }
 
-// disks are types of them, which a rule knows and no enumeration lists.
-var disks = []any{"gp3", "gp2", "io1"}
+// words are values that a rule knows and no enumeration lists: types of disks, time zones.
+var words = []any{"gp3", "gp2", "io1", "America/New_York"}
 
 var digits = regexp.MustCompile(`\d+`)
 
@@ -127,7 +127,7 @@ func others(v any, t reflect.Type, enum []string) (all []any) {
 		case reflect.Map:
 			return []any{map[string]any{"example": "x"}}
 		}
-		return append([]any{"x", "10m", "50%", "2030-01-01T00:00:00Z", "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"}, disks...)
+		return append([]any{"x", "10m", "50%", "2030-01-01T00:00:00Z", "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"}, words...)
 	case string:
 		all = append(all, v+"x")
 		for _, at := range digits.FindAllStringIndex(v, -1) {
@@ -141,7 +141,7 @@ func others(v any, t reflect.Type, enum []string) (all []any) {
 		if v != "" {
 			all = append(all, v[:len(v)-1]+string(v[len(v)-1]+1))
 		}
-		return append(all, disks...)
+		return append(all, words...)
 	}
 	return nil
 }

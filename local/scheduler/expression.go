@@ -11,16 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // the time zones, wherever this runs
 
-	"github.com/hashicorp/cronexpr"
+	"github.com/drover-run/drover/shared/calendar"
 )
 
 // expression is a rate, cron or at expression in its time zone.
 type expression struct {
 	every time.Duration  // of rate
 	at    time.Time      // of at
-	cron  string         // of cron, as cronexpr has it
+	cron  calendar.Cron  // of cron
 	zone  *time.Location // of cron
 }
 
@@ -30,12 +29,9 @@ var units = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "
 
 // parseExpression reads an expression. An empty zone is UTC. Errors say what is wrong with it.
 func parseExpression(text, zone string) (expression, error) {
-	if zone == "Local" {
-		return expression{}, fmt.Errorf("unknown time zone %s", zone)
-	}
-	location, err := time.LoadLocation(zone)
+	location, err := calendar.Zone(zone)
 	if err != nil {
-		return expression{}, fmt.Errorf("unknown time zone %s", zone)
+		return expression{}, err
 	}
 	kind, rest, _ := strings.Cut(text, "(")
 	inner, closed := strings.CutSuffix(rest, ")")
@@ -47,14 +43,14 @@ func parseExpression(text, zone string) (expression, error) {
 		every, err := parseRate(inner)
 		return expression{every: every}, err
 	case "cron":
-		fields, err := parseCron(inner)
+		fields, err := calendar.ParseCron(inner)
 		return expression{cron: fields, zone: location}, err
 	case "at":
 		wall, err := time.Parse("2006-01-02T15:04:05", inner)
 		if err != nil {
 			return expression{}, errors.New("at needs a time as yyyy-mm-ddThh:mm:ss")
 		}
-		at, exists := instant(wall, location)
+		at, exists := calendar.Instant(wall, location)
 		if !exists {
 			return expression{}, fmt.Errorf("there is no such time in %s: clocks are put forward over it", location)
 		}
@@ -94,35 +90,5 @@ func (e expression) next(after, start time.Time) time.Time {
 		}
 		return start.Add((after.Sub(start)/e.every + 1) * e.every)
 	}
-	// Clocks on the wall are what cron speaks of. A time that is skipped in spring does not come, one that comes twice in
-	// autumn counts the first time: so the walls' times are counted through as if there were no zone, then looked up in it.
-	wall := wallOf(after.In(e.zone))
-	cron := cronexpr.MustParse(e.cron) // not kept: it changes as it is asked
-	for {
-		wall = cron.Next(wall)
-		if wall.IsZero() {
-			return time.Time{}
-		}
-		if t, exists := instant(wall, e.zone); exists && t.After(after) {
-			return t
-		}
-	}
-}
-
-// wallOf gives what a clock on the wall shows, as a time in UTC.
-func wallOf(t time.Time) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
-}
-
-// instant is when the clocks of a zone first show a time, if they do. The zone's offset a day before or a day after is in
-// force then: there is one change at most between.
-func instant(wall time.Time, zone *time.Location) (first time.Time, exists bool) {
-	for _, around := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
-		_, offset := wall.Add(around).In(zone).Zone()
-		t := wall.Add(-time.Duration(offset) * time.Second)
-		if wallOf(t.In(zone)).Equal(wall) && (!exists || t.Before(first)) {
-			first, exists = t, true
-		}
-	}
-	return first, exists
+	return e.cron.Next(after, e.zone)
 }

@@ -6,8 +6,9 @@ const GroupVersion = "drover.run/v1alpha1"
 
 // Kinds.
 const (
-	KindCluster = "Cluster"
-	KindRelease = "Release"
+	KindCluster  = "Cluster"
+	KindRelease  = "Release"
+	KindChannels = "Channels"
 )
 
 // Metadata identifies an object, Kubernetes style.
@@ -50,6 +51,8 @@ type ClusterSpec struct {
 	// Tags are set on every stack and resource of the cluster, beside drover's own: Name and those that start with aws:,
 	// drover:, kubernetes.io/cluster/, kubernetes.io/role/ and k8s.io/cluster-autoscaler/ are reserved.
 	Tags map[string]string `json:"tags,omitempty" rule:"keys=tag-key;format=tag-value;maxItems=40"`
+	// Upgrade says what starts upgrades beside a new spec, and when they may start.
+	Upgrade Upgrade `json:"upgrade,omitempty"`
 	// TemplateVersion is the set of templates that renders the cluster. Default: the release's.
 	TemplateVersion string `json:"templateVersion,omitempty" rule:"format=template-version"`
 	// Paused stops new work on the cluster; what is under way ends.
@@ -61,7 +64,7 @@ type ClusterSpec struct {
 // ReleaseRef names a release.
 type ReleaseRef struct {
 	// Name of the release: the object releases/<name>.yaml in the specs bucket.
-	Name string `json:"name" rule:"format=name"`
+	Name string `json:"name" rule:"format=release-name"`
 }
 
 // Network is the VPC of a cluster: made by drover, or an existing one.

@@ -48,6 +48,15 @@ func DecodeRelease(file string, data []byte) (*Release, Errors) {
 	return d.object.(*Release), nil
 }
 
+// DecodeChannels reads channels strictly, as DecodeCluster does a cluster's spec.
+func DecodeChannels(file string, data []byte) (*Channels, Errors) {
+	d := decode(file, data, KindChannels)
+	if len(d.errs) > 0 {
+		return nil, d.errors()
+	}
+	return d.object.(*Channels), nil
+}
+
 // KindOf returns what a file says of its kind, or "" when it says nothing or cannot be read.
 func KindOf(data []byte) string {
 	if len(data) > MaxFile || !utf8.Valid(data) {
@@ -83,6 +92,8 @@ func decode(file string, data []byte, kind string) *document {
 	switch kind {
 	case KindRelease:
 		d.object = &Release{}
+	case KindChannels:
+		d.object = &Channels{}
 	default:
 		d.object = &Cluster{}
 	}

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"github.com/drover-run/drover/shared/calendar"
 )
 
 // Format is the shape of a string.
@@ -61,6 +63,9 @@ const ipv4Range = `an IPv4 range, such as "10.0.0.0/16"`
 var formats = index(
 	Format{Name: "name", Pattern: `^` + label + `(\.` + label + `)*$`, MaxLength: 63,
 		Means: "lower case letters, digits, '-' and '.', starting and ending with a letter or digit", check: content.IsDNS1123Subdomain},
+	Format{Name: "release-name", Pattern: `^` + label + `(\.` + label + `)*$`, MaxLength: 63,
+		Means: "lower case letters, digits, '-' and '.', starting and ending with a letter or digit", check: noChannels},
+	Format{Name: "channels-name", Pattern: `^` + ChannelsName + `$`, Means: ChannelsName + ": there is one such object"},
 	Format{Name: "cluster-name", Pattern: `^` + label + `$`, MaxLength: MaxClusterName,
 		Means: "lower case letters, digits and '-', starting and ending with a letter or digit", check: unambiguousCluster},
 	Format{Name: "pool-name", Pattern: `^` + label + `$`, MaxLength: MaxPoolName,
@@ -103,6 +108,14 @@ var formats = index(
 	Format{Name: "duration", Pattern: `^([0-9]{1,6}[hms]){1,3}$`, Means: `a duration, such as "90s" or "1h30m"`},
 	Format{Name: "time", Pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})$`,
 		Means: `a time of RFC 3339 in whole seconds, such as "2026-11-20T22:00:00Z"`, check: realTime},
+	Format{Name: "time-of-day", Pattern: `^([01][0-9]|2[0-3]):[0-5][0-9]$`, Means: `a time of day in hours and minutes, such as "22:00"`},
+	Format{Name: "time-zone", Pattern: `^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z][A-Za-z0-9_+-]*)*$`, MaxLength: 64,
+		Means: `the name of a time zone, such as "Europe/Berlin"`, check: knownZone},
+	Format{Name: "cron", Pattern: `^[^\x00-\x1f()]+$`, MaxLength: 250,
+		Means: `the six fields of AWS's cron, without "cron()", such as "0 22 ? * MON-FRI *"`, check: cronOfAWS},
+	Format{Name: "line", Pattern: `^[^\x00-\x1f\x7f]+$`, MaxLength: 200, Means: "a line of text"},
+	// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+	Format{Name: "alarm-name", Pattern: `^[^\x00-\x1f\x7f]+$`, MaxLength: 255, Means: "the name of a CloudWatch alarm"},
 	// https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/#NodeStatus
 	Format{Name: "condition", Pattern: qualified, MaxLength: 316, Means: `a type of node conditions, such as "example.com/NetworkReady"`, check: goodWhenTrue},
 	Format{Name: "command", Pattern: `^[^\x00]*[^\x00\s][^\x00]*$`, Means: "a command of bash, without NUL characters"},
@@ -134,6 +147,27 @@ func formatNamed(name string) *Format {
 func unambiguousCluster(name string) []string {
 	if strings.HasSuffix(name, "-node") || strings.HasSuffix(name, "-pool") || strings.Contains(name, "-pool-") {
 		return []string{`must not end in "-node" or "-pool" nor contain "-pool-": its stacks could have the names of another cluster's`}
+	}
+	return nil
+}
+
+func noChannels(name string) []string {
+	if name == ChannelsName {
+		return []string{"is no release: releases/" + ChannelsName + ".yaml says which release each channel is at"}
+	}
+	return nil
+}
+
+func knownZone(name string) []string {
+	if _, err := calendar.Zone(name); err != nil {
+		return []string{"must be a time zone of the IANA database, such as \"Europe/Berlin\""}
+	}
+	return nil
+}
+
+func cronOfAWS(text string) []string {
+	if _, err := calendar.ParseCron(text); err != nil {
+		return []string{err.Error()}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"unicode/utf8"
 
@@ -34,11 +35,12 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cluster, clusterErrs := api.ReadCluster("f.yaml", data, api.Options{Name: "demo"})
 		release, releaseErrs := api.ReadRelease("f.yaml", data, api.Options{})
+		channels, channelsErrs := api.ReadChannels("f.yaml", data, api.Options{})
 		lastLine := 1 // as YAML 1.1 counts
 		for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
 			lastLine += bytes.Count(data, []byte(end))
 		}
-		for _, e := range append(clusterErrs, releaseErrs...) {
+		for _, e := range slices.Concat(clusterErrs, releaseErrs, channelsErrs) {
 			require.NotContains(t, e.Error(), "\n")
 			require.Positive(t, e.Line)
 			require.LessOrEqual(t, e.Line, lastLine, e.Error())
@@ -59,6 +61,14 @@ func FuzzDecode(f *testing.F) {
 			require.Empty(t, cmp.Diff(string(encoded), string(encode(t, again))))
 		} else {
 			require.Nil(t, release)
+		}
+		if decoded, errs := api.DecodeChannels("f.yaml", data); errs.Err() == nil {
+			encoded := encode(t, decoded)
+			again, errs := api.DecodeChannels("again.yaml", encoded)
+			require.NoError(t, errs.Err(), "%s", encoded)
+			require.Empty(t, cmp.Diff(string(encoded), string(encode(t, again))))
+		} else {
+			require.Nil(t, channels)
 		}
 	})
 }

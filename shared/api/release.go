@@ -7,7 +7,7 @@ type Release struct {
 	// Kind is Release.
 	Kind string `json:"kind" rule:"enum=Release"`
 	// Metadata names the release.
-	Metadata Metadata `json:"metadata" rule:"name=name"`
+	Metadata Metadata `json:"metadata" rule:"name=release-name"`
 	// Spec is what the release sets.
 	Spec ReleaseSpec `json:"spec"`
 }
@@ -16,6 +16,9 @@ type Release struct {
 type ReleaseSpec struct {
 	// KubernetesVersion is the minor version of the control plane, such as "1.36".
 	KubernetesVersion string `json:"kubernetesVersion" rule:"format=kubernetes-version"`
+	// UpgradeFrom is the oldest Kubernetes version from which a cluster may be upgraded to this release: its own, or up to three minor
+	// versions older; nodes skip those between, as the control plane cannot. Default: one older than its own.
+	UpgradeFrom string `json:"upgradeFrom,omitempty" rule:"format=kubernetes-version"`
 	// Images are the node AMIs by architecture.
 	Images map[Architecture]string `json:"images" rule:"keys=architecture;format=ami-id;minItems=1"`
 	// Addons with their versions; every cluster of the release has them.

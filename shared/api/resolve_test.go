@@ -36,6 +36,7 @@ func TestResolveFillsInDefaults(t *testing.T) {
 			{Name: "coredns", Version: "v1.13.2-eksbuild.1"},
 		},
 		Tags:               map[string]string{},
+		Upgrade:            api.Upgrade{Channel: api.ChannelNone},
 		TemplateVersion:    "v1",
 		DeletionProtection: &yes,
 	}

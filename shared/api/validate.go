@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -19,6 +20,8 @@ type Options struct {
 	Name string
 	// TemplateVersions that this drover has. Empty when it is not to be checked.
 	TemplateVersions []string
+	// Now is when it is judged: a window that does not open any more is wrong. The zero time when that is not to be checked.
+	Now time.Time
 }
 
 // Validate returns what is wrong with a cluster's spec, as it was written or resolved.
@@ -31,7 +34,11 @@ func ValidateRelease(r *Release, o Options) Errors { return fromFields(validateR
 // The cluster is nil when there are errors.
 func ReadCluster(file string, data []byte, o Options) (*Cluster, Errors) {
 	d := decode(file, data, KindCluster)
-	if errs := d.withValidation(func() field.ErrorList { return validateCluster(d.object.(*Cluster), o) }); len(errs) > 0 {
+	validate := func() field.ErrorList {
+		c := d.object.(*Cluster)
+		return append(validateCluster(c, o), validateChannel(c)...)
+	}
+	if errs := d.withValidation(validate); len(errs) > 0 {
 		return nil, errs
 	}
 	return d.object.(*Cluster), nil
@@ -44,6 +51,18 @@ func ReadRelease(file string, data []byte, o Options) (*Release, Errors) {
 		return nil, errs
 	}
 	return d.object.(*Release), nil
+}
+
+// ValidateChannels returns what is wrong with channels.
+func ValidateChannels(c *Channels, o Options) Errors { return fromFields(validateChannels(c, o)) }
+
+// ReadChannels decodes and validates channels, as ReadCluster does a cluster's spec.
+func ReadChannels(file string, data []byte, o Options) (*Channels, Errors) {
+	d := decode(file, data, KindChannels)
+	if errs := d.withValidation(func() field.ErrorList { return validateChannels(d.object.(*Channels), o) }); len(errs) > 0 {
+		return nil, errs
+	}
+	return d.object.(*Channels), nil
 }
 
 // withValidation adds what validation finds to what decoding found. What could not be read is not judged.
@@ -79,6 +98,7 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 	for i := range full.Spec.Pools {
 		errs = append(errs, validatePool(spec.Child("pools").Index(i), &full.Spec.Pools[i])...)
 	}
+	errs = append(errs, validateUpgrade(spec.Child("upgrade"), &full.Spec, o.Now)...)
 	errs = append(errs, validateTags(spec.Child("tags"), c.Spec.Tags)...)
 	return errs
 }
@@ -93,7 +113,11 @@ func validateRelease(r *Release, o Options) field.ErrorList {
 			errs = append(errs, field.Required(spec.Child("addons").Index(i).Child("version"), "a release states the versions of its add-ons"))
 		}
 	}
-	return errs
+	return append(errs, validateUpgradeFrom(spec.Child("upgradeFrom"), r)...)
+}
+
+func validateChannels(c *Channels, o Options) field.ErrorList {
+	return append(validateFields(nil, reflect.ValueOf(c).Elem(), Rules{}, nil), validateMetadata(c.Metadata, o)...)
 }
 
 func validateMetadata(m Metadata, o Options) field.ErrorList {

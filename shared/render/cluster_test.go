@@ -117,6 +117,13 @@ func fullCluster() *api.Cluster {
 			Tags:               map[string]string{"team": "platform", "cost-center": "4711"},
 			TemplateVersion:    "v1",
 			DeletionProtection: &on,
+			Upgrade: api.Upgrade{
+				Channel:   api.ChannelNodes,
+				Window:    &api.Window{Cron: "0 1 ? * MON *", Days: []string{"Mon"}, Start: "01:00", Duration: "4h", TimeZone: "Europe/Berlin"},
+				NotBefore: "2026-12-01T00:00:00Z", Alarms: []string{"errors"},
+				Exclusions: []api.Exclusion{{From: "2026-12-18T00:00:00Z", Until: "2027-01-04T00:00:00Z", Reason: "holidays"}},
+				At:         &api.UpgradeAt{Time: "2027-01-12T05:00:00Z", Release: "1.37-1"},
+			},
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package scheduler
+package calendar
 
 // The six fields of AWS's cron: checked and put into the words of cronexpr, which numbers the days of the week from 0.
 // https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#cron-based
@@ -9,9 +9,65 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/cronexpr"
 )
+
+// Cron is a cron expression of AWS's: of times that clocks on the wall show.
+type Cron struct{ parsed cronexpr.Expression }
+
+// ParseCron reads the six fields: minutes, hours, day of month, month, day of week (1 is Sunday) and year. Errors say what AWS would
+// not take.
+func ParseCron(text string) (Cron, error) {
+	fields := strings.Fields(strings.ToUpper(text))
+	if len(fields) != len(cronFields) {
+		return Cron{}, fmt.Errorf("cron needs six fields: minutes, hours, day of month, month, day of week and year; it has %d", len(fields))
+	}
+	if (fields[dayOfMonth] == "?") == (fields[dayOfWeek] == "?") {
+		return Cron{}, errors.New("exactly one of day of month and day of week must be ?")
+	}
+	for i, f := range cronFields {
+		if fields[i] == "?" && (i == dayOfMonth || i == dayOfWeek) {
+			continue
+		}
+		if strings.Contains(fields[i], "#") && strings.Contains(fields[i], ",") {
+			return Cron{}, errors.New("day of week can have one # only, and no list with it")
+		}
+		entries := strings.Split(fields[i], ",")
+		for j, entry := range entries {
+			translated, err := f.translate(entry)
+			if err != nil {
+				return Cron{}, err
+			}
+			entries[j] = translated
+		}
+		fields[i] = strings.Join(entries, ",")
+	}
+	parsed, err := cronexpr.Parse(strings.Join(fields, " "))
+	if err != nil {
+		return Cron{}, err
+	}
+	return Cron{*parsed}, nil
+}
+
+// Next is the first time after a given one that the clocks of a zone show a time of the expression; the zero time if there is none.
+// A time that is skipped when clocks are put forward does not come, one that comes twice when they are put back counts the first time.
+// https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#daylist-savings-time
+func (c Cron) Next(after time.Time, zone *time.Location) time.Time {
+	// The walls' times are counted through as if there were no zone, then looked up in it. The expression is copied: it changes as
+	// it is asked.
+	expression, wall := c.parsed, wallOf(after.In(zone))
+	for {
+		wall = expression.Next(wall)
+		if wall.IsZero() {
+			return time.Time{}
+		}
+		if t, exists := Instant(wall, zone); exists && t.After(after) {
+			return t
+		}
+	}
+}
 
 type cronField struct {
 	name     string
@@ -34,39 +90,6 @@ var cronFields = []cronField{
 }
 
 const dayOfMonth, dayOfWeek = 2, 4
-
-// parseCron returns the fields as cronexpr reads them.
-func parseCron(text string) (string, error) {
-	fields := strings.Fields(strings.ToUpper(text))
-	if len(fields) != len(cronFields) {
-		return "", fmt.Errorf("cron needs six fields: minutes, hours, day of month, month, day of week and year; it has %d", len(fields))
-	}
-	if (fields[dayOfMonth] == "?") == (fields[dayOfWeek] == "?") {
-		return "", errors.New("exactly one of day of month and day of week must be ?")
-	}
-	for i, f := range cronFields {
-		if fields[i] == "?" && (i == dayOfMonth || i == dayOfWeek) {
-			continue
-		}
-		if strings.Contains(fields[i], "#") && strings.Contains(fields[i], ",") {
-			return "", errors.New("day of week can have one # only, and no list with it")
-		}
-		entries := strings.Split(fields[i], ",")
-		for j, entry := range entries {
-			translated, err := f.translate(entry)
-			if err != nil {
-				return "", err
-			}
-			entries[j] = translated
-		}
-		fields[i] = strings.Join(entries, ",")
-	}
-	translated := strings.Join(fields, " ")
-	if _, err := cronexpr.Parse(translated); err != nil {
-		return "", err
-	}
-	return translated, nil
-}
 
 // translate one entry of a list: *, a value or a range, each with or without an interval.
 func (f cronField) translate(entry string) (string, error) {
@@ -100,7 +123,7 @@ func (f cronField) translate(entry string) (string, error) {
 	case !ok:
 		return "", wrong
 	case to < from:
-		return "", fmt.Errorf("the range %s of %s goes backwards, which the local account does not support", span, f.name)
+		return "", fmt.Errorf("the range %s of %s goes backwards: write it as a list of two", span, f.name)
 	case to == from: // which cronexpr takes for a whole week when it is 0-0; an interval starts only at it
 		return strconv.Itoa(from), nil
 	}

@@ -1,0 +1,175 @@
+// What must hold of when clusters are upgraded, and of what a release says of it.
+package api
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drover-run/drover/shared/calendar"
+)
+
+// maxUpgradeFrom is how many minor versions a control plane may be ahead of its kubelets: nodes that skip more could not be there
+// while it moves.
+// https://kubernetes.io/releases/version-skew-policy/#kubelet
+const maxUpgradeFrom = 3
+
+func validateUpgradeFrom(path *field.Path, r *Release) (errs field.ErrorList) {
+	from, own := r.Spec.UpgradeFrom, minor(r.Spec.KubernetesVersion)
+	if from == "" || own < 0 || minor(from) < 0 {
+		return nil
+	}
+	if minor(from) > own || minor(from) < own-maxUpgradeFrom {
+		errs = append(errs, field.Invalid(path, from, fmt.Sprintf("must be between 1.%d and the release's own %s: nodes may be %d minor versions older than their control plane",
+			max(0, own-maxUpgradeFrom), r.Spec.KubernetesVersion, maxUpgradeFrom)))
+	}
+	return errs
+}
+
+// validateChannel is for specs as they were written: resolved ones all state a version.
+func validateChannel(c *Cluster) field.ErrorList {
+	channel := c.Spec.Upgrade.Channel
+	if c.Spec.KubernetesVersion == "" || (channel != ChannelStable && channel != ChannelRapid) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "upgrade", "channel"),
+		fmt.Sprintf("the channel %s has the Kubernetes version of its release: remove spec.kubernetesVersion", channel))}
+}
+
+func validateUpgrade(path *field.Path, spec *ClusterSpec, now time.Time) (errs field.ErrorList) {
+	u := &spec.Upgrade
+	if u.Window != nil {
+		errs = append(errs, validateWindow(path.Child("window"), u.Window)...)
+	}
+	for i, e := range u.Exclusions {
+		from, until := timeOf(e.From), timeOf(e.Until)
+		if !from.IsZero() && !until.IsZero() && !from.Before(until) {
+			errs = append(errs, field.Invalid(path.Child("exclusions").Index(i).Child("until"), e.Until, "must be after from"))
+		}
+	}
+	errs = append(errs, validateAt(path.Child("at"), u)...)
+	if len(errs) == 0 && u.Window != nil {
+		errs = append(errs, validateOpens(path.Child("window"), u, now)...)
+	}
+	return errs
+}
+
+// The shortest window leaves time for what is under way on the cluster; in the longest, every day of the week has its turn.
+const minWindow, maxWindow = 30 * time.Minute, 7 * 24 * time.Hour
+
+func validateWindow(path *field.Path, w *Window) (errs field.ErrorList) {
+	switch {
+	case w.Cron != "" && w.Start != "":
+		errs = append(errs, field.Forbidden(path.Child("start"), "a window opens by cron, or by start and days: remove one"))
+	case w.Cron != "" && len(w.Days) > 0:
+		errs = append(errs, field.Forbidden(path.Child("days"), "the days are in cron"))
+	case w.Cron == "" && w.Start == "":
+		errs = append(errs, field.Required(path.Child("start"), "a window opens by cron, or by start and days"))
+	}
+	if d, err := time.ParseDuration(w.Duration); err == nil && (d < minWindow || d > maxWindow) {
+		errs = append(errs, field.Invalid(path.Child("duration"), w.Duration, fmt.Sprintf("must be between %s and %s", short(minWindow), short(maxWindow))))
+	}
+	return errs
+}
+
+// validateAt refuses a time at which the rest of the fields forbid to start.
+func validateAt(path *field.Path, u *Upgrade) (errs field.ErrorList) {
+	if u.At == nil || timeOf(u.At.Time).IsZero() {
+		return nil
+	}
+	limits, at := u.limits(), timeOf(u.At.Time)
+	if at.Before(limits.NotBefore) {
+		errs = append(errs, field.Invalid(path.Child("time"), u.At.Time, "is before notBefore"))
+	}
+	for i, span := range limits.Excluded {
+		if !at.Before(span.From) && at.Before(span.Until) {
+			errs = append(errs, field.Invalid(path.Child("time"), u.At.Time, fmt.Sprintf("is within exclusions[%d]", i)))
+		}
+	}
+	return errs
+}
+
+// validateOpens refuses a window that never opens, or has opened for the last time.
+func validateOpens(path *field.Path, u *Upgrade, now time.Time) field.ErrorList {
+	window, err := u.Window.calendar()
+	if err != nil {
+		return nil // a field's format says so
+	}
+	at, value := path.Child("cron"), u.Window.Cron
+	if value == "" {
+		at, value = path.Child("start"), u.Window.Start
+	}
+	beginning := time.Unix(0, 0)
+	if now.IsZero() {
+		now = beginning
+	}
+	if open, next := window.Open(u.limits(), now); open || !next.IsZero() {
+		return nil
+	}
+	when := "the window never opens"
+	if _, ever := window.Open(calendar.Limits{}, beginning); !ever.IsZero() {
+		when = "the window does not open any more"
+	}
+	return field.ErrorList{field.Invalid(at, value, when)}
+}
+
+// Open says whether upgrades may start now, as the window, the exclusions and notBefore have it, and when the window opens next: for
+// one that is open, after now. next is the zero time if it never does. Without a window, upgrades may start whenever neither of the
+// others forbids it.
+func (u *Upgrade) Open(now time.Time) (open bool, next time.Time) {
+	var window calendar.Window
+	if u.Window != nil {
+		var err error
+		if window, err = u.Window.calendar(); err != nil {
+			return false, time.Time{} // nothing that was validated
+		}
+	}
+	return window.Open(u.limits(), now)
+}
+
+func (u *Upgrade) limits() (l calendar.Limits) {
+	l.NotBefore = timeOf(u.NotBefore)
+	for _, e := range u.Exclusions {
+		l.Excluded = append(l.Excluded, calendar.Span{From: timeOf(e.From), Until: timeOf(e.Until)})
+	}
+	return l
+}
+
+// calendar is the window as calendars have it. What is wrong with a field is an error.
+func (w *Window) calendar() (calendar.Window, error) {
+	zone, err := calendar.Zone(w.TimeZone)
+	if err != nil {
+		return calendar.Window{}, err
+	}
+	duration, err := time.ParseDuration(w.Duration)
+	if err != nil {
+		return calendar.Window{}, err
+	}
+	if w.Cron != "" {
+		cron, err := calendar.ParseCron(w.Cron)
+		return calendar.OfCron(cron, zone, duration), err
+	}
+	start, err := time.Parse("15:04", w.Start)
+	if err != nil {
+		return calendar.Window{}, err
+	}
+	var days []time.Weekday
+	for day := time.Sunday; day <= time.Saturday; day++ {
+		if slices.Contains(w.Days, day.String()[:3]) {
+			days = append(days, day)
+		}
+	}
+	sinceMidnight := time.Duration(start.Hour())*time.Hour + time.Duration(start.Minute())*time.Minute
+	return calendar.Weekly(days, sinceMidnight, zone, duration), nil
+}
+
+// timeOf reads a time of a spec; the zero time is none, or none that is right.
+func timeOf(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
