@@ -30,7 +30,7 @@ var adapters = []string{
 }
 
 // glue puts the others together for functions.
-var glue = []string{"shared/boundary", "shared/environment", "shared/metrics", "shared/resume", "shared/gather"}
+var glue = []string{"shared/boundary", "shared/environment", "shared/metrics", "shared/resume", "shared/gather", "shared/query"}
 
 // source is one Go file.
 type source struct {

@@ -60,5 +60,5 @@ func (b *Budget) Covers(p Pod) bool {
 	return b.Key.namespace() == p.Namespace && b.selector.Matches(p.Labels)
 }
 
-// counts says whether the pod's eviction needs a disruption of the budget.
-func (b *Budget) counts(p Pod) bool { return p.Ready || !b.unready }
+// Counts says whether the pod's eviction needs a disruption of the budget.
+func (b *Budget) Counts(p Pod) bool { return p.Ready || !b.unready }

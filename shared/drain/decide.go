@@ -238,7 +238,7 @@ func (d *decider) request(p Pod) (*Request, *Blocked) {
 		}
 		slices.Sort(names)
 		return blocked(whyBudgets, names...)
-	case !over[0].counts(p):
+	case !over[0].Counts(p):
 		return request, nil
 	}
 	key := over[0].Key

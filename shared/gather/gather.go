@@ -72,7 +72,7 @@ func (g *Gatherer) Before(ctx context.Context, plan *preflight.Plan) (*preflight
 	if err != nil {
 		return nil, err
 	}
-	if f.Insights, err = g.EKS.Insights(ctx, names.EKSCluster(plan.Cluster), plan.Rollback, plan.Versions()); err != nil {
+	if f.Insights, err = g.insights(ctx, plan); err != nil {
 		return nil, err
 	}
 	if f.Catalogue, err = g.EKS.Catalogue(ctx); err != nil {
@@ -92,6 +92,18 @@ func (g *Gatherer) Before(ctx context.Context, plan *preflight.Plan) (*preflight
 		return nil, err
 	}
 	return f, nil
+}
+
+// insights for the versions that the control plane goes to. Those of a rollback are of no version.
+func (g *Gatherer) insights(ctx context.Context, plan *preflight.Plan) ([]preflight.Insight, error) {
+	versions := plan.Versions()
+	switch {
+	case len(versions) == 0:
+		return nil, nil // it stays where it is
+	case plan.Rollback:
+		versions = nil
+	}
+	return g.EKS.Insights(ctx, names.EKSCluster(plan.Cluster), plan.Rollback, versions)
 }
 
 // After gathers what preflight.After needs, which is less.

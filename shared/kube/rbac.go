@@ -23,6 +23,8 @@ const (
 	JoinGroup  = "drover:join"
 	DrainGroup = "drover:drain"
 	SweepGroup = "drover:sweep"
+	// UpgradeGroup looks over a cluster before and after an upgrade, and changes nothing: see Survey.
+	UpgradeGroup = "drover:upgrade"
 )
 
 // grants are the rules of each group.
@@ -32,6 +34,18 @@ var grants = map[string][]any{
 	},
 	SweepGroup: {
 		rule("", "nodes", "get", "list"),
+	},
+	UpgradeGroup: {
+		rule("", "nodes", "list"),
+		rule("", "pods", "list"),
+		rule("", "namespaces", "list"),
+		rule("apps", "deployments", "list"),
+		rule("apps", "statefulsets", "list"),
+		rule("apps", "daemonsets", "list"),
+		rule("policy", "poddisruptionbudgets", "list"),
+		rule("discovery.k8s.io", "endpointslices", "list"),
+		rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "list"),
+		rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "list"),
 	},
 	DrainGroup: {
 		rule("", "nodes", "get", "list", "patch"),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/query"
 )
 
 // Resource that Kubernetes made.
@@ -40,7 +41,7 @@ const volume = "volume"
 // removal is how a kind of resource is removed.
 type removal struct {
 	kind             string
-	api              *api
+	api              *query.API
 	action, argument string
 	// resource of an ARN starts with this; what follows is the id, or the whole ARN is.
 	prefix string
@@ -49,14 +50,14 @@ type removal struct {
 
 // removals in the order in which they can succeed: load balancers hold target groups and network interfaces, those hold security groups.
 var removals = []removal{
-	{kind: "load balancer", api: elbv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/app/", arn: true},
-	{kind: "load balancer", api: elbv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/net/", arn: true},
-	{kind: "load balancer", api: elbv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/gwy/", arn: true},
-	{kind: "classic load balancer", api: elb, action: "DeleteLoadBalancer", argument: "LoadBalancerName", prefix: "loadbalancer/"},
-	{kind: "target group", api: elbv2, action: "DeleteTargetGroup", argument: "TargetGroupArn", prefix: "targetgroup/", arn: true},
-	{kind: "network interface", api: ec2, action: "DeleteNetworkInterface", argument: "NetworkInterfaceId", prefix: "network-interface/"},
-	{kind: "security group", api: ec2, action: "DeleteSecurityGroup", argument: "GroupId", prefix: "security-group/"},
-	{kind: volume, api: ec2, action: "DeleteVolume", argument: "VolumeId", prefix: "volume/"},
+	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/app/", arn: true},
+	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/net/", arn: true},
+	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/gwy/", arn: true},
+	{kind: "classic load balancer", api: query.ELB, action: "DeleteLoadBalancer", argument: "LoadBalancerName", prefix: "loadbalancer/"},
+	{kind: "target group", api: query.ELBv2, action: "DeleteTargetGroup", argument: "TargetGroupArn", prefix: "targetgroup/", arn: true},
+	{kind: "network interface", api: query.EC2, action: "DeleteNetworkInterface", argument: "NetworkInterfaceId", prefix: "network-interface/"},
+	{kind: "security group", api: query.EC2, action: "DeleteSecurityGroup", argument: "GroupId", prefix: "security-group/"},
+	{kind: volume, api: query.EC2, action: "DeleteVolume", argument: "VolumeId", prefix: "volume/"},
 }
 
 // types are the resource types that are looked for, as the tagging API calls them.
@@ -142,7 +143,7 @@ func parse(arn string) (Resource, bool) {
 		return Resource{}, false
 	}
 	for _, r := range removals {
-		if id, ok := strings.CutPrefix(parts[5], r.prefix); ok && r.api.service == parts[2] {
+		if id, ok := strings.CutPrefix(parts[5], r.prefix); ok && r.api.Service == parts[2] {
 			if r.arn {
 				id = arn
 			}
@@ -184,7 +185,7 @@ func (l *Leftovers) Remove(ctx context.Context, cluster string, r Resource) (out
 	if err != nil {
 		return Remains, "", err
 	}
-	err = r.remove.api.call(ctx, l.config, session, r.remove.action, map[string]string{r.remove.argument: r.ID})
+	err = r.remove.api.Call(ctx, l.config, session, r.remove.action, map[string]string{r.remove.argument: r.ID}, nil)
 	if err == nil {
 		return Removed, "", nil
 	}

@@ -38,8 +38,6 @@ type Node struct {
 	Cordoned, Leaving bool
 	// Kubelet version such as v1.36.3-eks-abc.
 	Kubelet string
-	// Pods on it that have an address of their own.
-	Pods int
 	// Requested and allocatable resources: CPU in thousandths of a core, memory in bytes.
 	Requested, Allocatable Resources
 }
@@ -105,6 +103,6 @@ type Webhook struct {
 	Service string
 	// Endpoints that are ready.
 	Endpoints int
-	// Matches of what an upgrade writes: pods, evictions, nodes, leases.
+	// Matches are what it is asked about of what an upgrade has written, in words, such as "evictions".
 	Matches []string
 }

@@ -1,0 +1,73 @@
+// Package alarms is CloudWatch: the alarms that a cluster's spec names, and whether they may wake people.
+package alarms
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+// Alarms of an account and region.
+type Alarms struct{ client *cloudwatch.Client }
+
+// New returns the alarms of an account.
+func New(client *cloudwatch.Client) *Alarms { return &Alarms{client} }
+
+// namesAtMost is how many alarms one call may name.
+const namesAtMost = 100
+
+// Describe lists the alarms of these names that exist, metric and composite ones.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
+func (a *Alarms) Describe(ctx context.Context, names []string) ([]preflight.Alarm, error) {
+	var found []preflight.Alarm
+	for some := range slices.Chunk(names, namesAtMost) {
+		out, err := a.client.DescribeAlarms(ctx, &cloudwatch.DescribeAlarmsInput{
+			AlarmNames: some, AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm, types.AlarmTypeCompositeAlarm}, MaxRecords: aws.Int32(namesAtMost),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("describing alarms: %w", err)
+		}
+		for _, m := range out.MetricAlarms {
+			found = append(found, preflight.Alarm{
+				Name: aws.ToString(m.AlarmName), State: string(m.StateValue), Reason: aws.ToString(m.StateReason),
+				Since: aws.ToTime(m.StateTransitionedTimestamp), Actions: aws.ToBool(m.ActionsEnabled),
+			})
+		}
+		for _, c := range out.CompositeAlarms {
+			found = append(found, preflight.Alarm{
+				Name: aws.ToString(c.AlarmName), State: string(c.StateValue), Reason: aws.ToString(c.StateReason),
+				Since: aws.ToTime(c.StateTransitionedTimestamp), Actions: aws.ToBool(c.ActionsEnabled),
+			})
+		}
+	}
+	return found, nil
+}
+
+// Silence switches the actions of alarms off: they change their state, and wake nobody. It does so for all or, with an error, perhaps for some; again is
+// no error.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DisableAlarmActions.html
+func (a *Alarms) Silence(ctx context.Context, names []string) error {
+	for some := range slices.Chunk(names, namesAtMost) {
+		if _, err := a.client.DisableAlarmActions(ctx, &cloudwatch.DisableAlarmActionsInput{AlarmNames: some}); err != nil {
+			return fmt.Errorf("switching the actions of alarms off: %w", err)
+		}
+	}
+	return nil
+}
+
+// Sound switches the actions of alarms on again. Those that are gone are no error.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_EnableAlarmActions.html
+func (a *Alarms) Sound(ctx context.Context, names []string) error {
+	for some := range slices.Chunk(names, namesAtMost) {
+		if _, err := a.client.EnableAlarmActions(ctx, &cloudwatch.EnableAlarmActionsInput{AlarmNames: some}); err != nil {
+			return fmt.Errorf("switching the actions of alarms on: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package kube
+
+// A look over a whole cluster, for the checks before and after an upgrade: it only lists, a page at a time, and keeps what stands out. Its memory is that of
+// one page and of what is wrong, however many pods there are.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+// Survey a cluster. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
+func (c *Clusters) Survey(ctx context.Context, cluster string) (preflight.Survey, error) {
+	opened, err := c.Open(ctx, cluster)
+	if err != nil {
+		return preflight.Survey{}, err
+	}
+	return opened.Survey(ctx)
+}
+
+// Survey the cluster. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
+func (c *Cluster) Survey(ctx context.Context) (preflight.Survey, error) {
+	s := &surveyor{cluster: c, nodes: map[string]*preflight.Node{}}
+	// What nodes and pods are held against comes before them.
+	for _, look := range []func(context.Context) error{s.readiness, s.allBudgets, s.allHooks, s.allNodes, s.allPods, s.allEndpoints, s.allWorkloads} {
+		if err := look(ctx); err != nil {
+			return preflight.Survey{}, &fault.ClusterUnreachable{Cause: err}
+		}
+	}
+	return s.result(), nil
+}
+
+// surveyor holds what was seen so far.
+type surveyor struct {
+	cluster *Cluster
+	found   preflight.Survey
+	// nodes by name; order is theirs as listed.
+	nodes   map[string]*preflight.Node
+	order   []string
+	budgets map[string][]*watchedBudget // by namespace
+	hooks   []*watchedHook
+	// namespaces by name, with their labels, as far as a webhook selects by them.
+	namespaces map[string]labels.Set
+	proxies    map[string]bool
+}
+
+func (s *surveyor) result() preflight.Survey {
+	for _, name := range s.order {
+		s.found.Nodes = append(s.found.Nodes, *s.nodes[name])
+	}
+	s.found.Budgets, s.found.Webhooks = s.budgetsFound(), s.hooksFound()
+	s.found.KubeProxies = sortedKeys(s.proxies)
+	return s.found
+}
+
+// pageSize is how many objects a call lists.
+const pageSize = 500
+
+// eachPage lists a kind page by page. A page is let go of when handled.
+func eachPage[T any, L any, PL interface {
+	*L
+	runtime.Object
+	metav1.ListInterface
+}](ctx context.Context, client rest.Interface, resource string, items func(PL) []T, handle func(*T)) error {
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		list := PL(new(L))
+		err := func() error {
+			ctx, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			return client.Get().Resource(resource).VersionedParams(&options, parameters).Do(ctx).Into(list)
+		}()
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", resource, err)
+		}
+		all := items(list)
+		for i := range all {
+			handle(&all[i])
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// eachObject does the same for kinds of which a few fields are read: T has them, with their JSON names. Their types would make every function larger
+// that speaks to a cluster.
+func eachObject[T any](ctx context.Context, c *Cluster, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions, handle func(*T)) error {
+	options.Limit = pageSize
+	for {
+		page, cancel := context.WithTimeout(ctx, callTimeout)
+		list, err := c.api.Resource(resource).Namespace(namespace).List(page, options)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", resource.Resource, err)
+		}
+		for i := range list.Items {
+			var object T
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &object); err != nil {
+				return fmt.Errorf("reading %s %s: %w", resource.Resource, list.Items[i].GetName(), err)
+			}
+			handle(&object)
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// readiness is what the API server says of itself. Everybody who is signed in may ask, unless somebody took that away.
+// https://kubernetes.io/docs/reference/using-api/health-checks/
+func (s *surveyor) readiness(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	code := 0
+	answer := s.cluster.typed.core.Get().AbsPath("/readyz").Param("verbose", "true").MaxRetries(0).Do(ctx).StatusCode(&code)
+	body, err := answer.Raw()
+	switch {
+	case err == nil, code == http.StatusForbidden, code == http.StatusUnauthorized:
+		return nil
+	case code == 0:
+		return fmt.Errorf("asking for /readyz: %w", err)
+	}
+	for line := range strings.Lines(string(body)) {
+		if failed, is := strings.CutPrefix(line, "[-]"); is {
+			name, _, _ := strings.Cut(failed, " ")
+			s.found.Unhealthy = append(s.found.Unhealthy, name)
+		}
+	}
+	if len(s.found.Unhealthy) == 0 {
+		s.found.Unhealthy = []string{fmt.Sprintf("HTTP %d", code)}
+	}
+	return nil
+}
+
+// Marks of those who take nodes away by themselves: nobody cordoned these by hand.
+// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/utils/taints/taints.go, https://karpenter.sh/docs/concepts/disruption/
+var leavingTaints = []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
+
+func (s *surveyor) allNodes(ctx context.Context) error {
+	return eachPage(ctx, s.cluster.typed.core, "nodes", func(l *corev1.NodeList) []corev1.Node { return l.Items }, func(in *corev1.Node) {
+		n := &preflight.Node{
+			Name: in.Name, Pool: in.Labels[PoolLabel], Created: in.CreationTimestamp.Time, Since: in.CreationTimestamp.Time, Message: "it has no Ready condition",
+			Cordoned: in.Spec.Unschedulable, Leaving: in.Annotations[annotationSince] != "" || !in.DeletionTimestamp.IsZero(), Kubelet: in.Status.NodeInfo.KubeletVersion,
+			Allocatable: preflight.Resources{
+				MilliCPU: in.Status.Allocatable.Cpu().MilliValue(), Memory: in.Status.Allocatable.Memory().Value(), Pods: in.Status.Allocatable.Pods().Value(),
+			},
+		}
+		for _, c := range in.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				n.Ready, n.Since, n.Message = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time, c.Message
+			}
+		}
+		for _, taint := range in.Spec.Taints {
+			for _, mark := range leavingTaints {
+				n.Leaving = n.Leaving || taint.Key == mark
+			}
+		}
+		s.seeNode(in)
+		s.nodes[n.Name] = n
+		s.order = append(s.order, n.Name)
+	})
+}
+
+func (s *surveyor) allPods(ctx context.Context) error {
+	s.proxies = map[string]bool{}
+	return eachPage(ctx, s.cluster.typed.core, "pods", func(l *corev1.PodList) []corev1.Pod { return l.Items }, func(p *corev1.Pod) {
+		node := s.nodes[p.Spec.NodeName]
+		s.load(node, p)
+		s.standOut(p)
+		s.cover(node, p)
+		s.seePod(p)
+	})
+}
+
+func (s *surveyor) allBudgets(ctx context.Context) error {
+	s.budgets = map[string][]*watchedBudget{}
+	return eachPage(ctx, s.cluster.typed.policy, "poddisruptionbudgets", func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget { return l.Items },
+		func(b *policyv1.PodDisruptionBudget) {
+			s.budgets[b.Namespace] = append(s.budgets[b.Namespace], newWatchedBudget(b))
+		})
+}
+
+// controller is what is read of a workload that keeps pods running.
+type controller struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Replicas *int64 `json:"replicas"`
+	} `json:"spec"`
+	Status struct {
+		ReadyReplicas          int64 `json:"readyReplicas"`
+		DesiredNumberScheduled int64 `json:"desiredNumberScheduled"`
+		NumberReady            int64 `json:"numberReady"`
+	} `json:"status"`
+}
+
+func (s *surveyor) allWorkloads(ctx context.Context) error {
+	var errs []error
+	for _, k := range []struct{ kind, resource string }{{"Deployment", "deployments"}, {"StatefulSet", "statefulsets"}, {"DaemonSet", "daemonsets"}} {
+		resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: k.resource}
+		errs = append(errs, eachObject(ctx, s.cluster, resource, "", metav1.ListOptions{}, func(c *controller) {
+			w := preflight.Workload{Kind: k.kind, Namespace: c.Metadata.Namespace, Name: c.Metadata.Name}
+			w.Desired, w.Ready = 1, int(c.Status.ReadyReplicas) // 1 is what Kubernetes takes for none stated
+			if c.Spec.Replicas != nil {
+				w.Desired = int(*c.Spec.Replicas)
+			}
+			if k.kind == "DaemonSet" {
+				w.Desired, w.Ready = int(c.Status.DesiredNumberScheduled), int(c.Status.NumberReady)
+			}
+			s.found.Workloads = append(s.found.Workloads, w)
+		}))
+	}
+	return errors.Join(errs...)
+}

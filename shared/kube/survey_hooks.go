@@ -1,0 +1,235 @@
+package kube
+
+// Admission webhooks that refuse what they are asked about when they cannot answer, as far as an upgrade's nodes and pods are asked about.
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+// hookConfiguration is what is read of a ValidatingWebhookConfiguration or a MutatingWebhookConfiguration.
+type hookConfiguration struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Webhooks []hook            `json:"webhooks"`
+}
+
+type hook struct {
+	Name          string `json:"name"`
+	FailurePolicy string `json:"failurePolicy"`
+	ClientConfig  struct {
+		Service *struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"service"`
+	} `json:"clientConfig"`
+	Rules             []hookRule            `json:"rules"`
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
+	ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
+}
+
+type hookRule struct {
+	APIGroups  []string `json:"apiGroups"`
+	Resources  []string `json:"resources"`
+	Operations []string `json:"operations"`
+	Scope      string   `json:"scope"`
+}
+
+// write is something that an upgrade has written: by kubelets that join and leave, by controllers that start pods elsewhere, by drover that evicts them.
+type write struct {
+	words                      string
+	group, resource, operation string
+	// of is what it is about: "pod" or "node".
+	of string
+}
+
+var writes = []write{
+	{"new pods", "", "pods", "CREATE", "pod"},
+	{"evictions", "", "pods/eviction", "CREATE", "pod"},
+	{"deletions of pods", "", "pods", "DELETE", "pod"},
+	{"the binding of pods", "", "pods/binding", "CREATE", "pod"},
+	{"the status of pods", "", "pods/status", "UPDATE", "pod"},
+	{"new nodes", "", "nodes", "CREATE", "node"},
+	{"nodes", "", "nodes", "UPDATE", "node"},
+	{"the status of nodes", "", "nodes/status", "UPDATE", "node"},
+	{"leases of nodes", "coordination.k8s.io", "leases", "UPDATE", "lease"},
+}
+
+// asks says whether a rule has the webhook asked about a write.
+// https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-rules
+func (r hookRule) asks(w write) bool {
+	if r.Scope == "Cluster" && w.of != "node" || r.Scope == "Namespaced" && w.of == "node" {
+		return false
+	}
+	return slices.ContainsFunc(r.APIGroups, func(g string) bool { return g == "*" || g == w.group }) &&
+		slices.ContainsFunc(r.Operations, func(o string) bool { return o == "*" || o == w.operation }) &&
+		slices.ContainsFunc(r.Resources, func(resource string) bool { return covers(resource, w.resource) })
+}
+
+// covers says whether a rule's resource, such as "*", "*/*", "pods/*" or "*/status", covers a resource or subresource. "*" covers no subresources.
+func covers(rule, resource string) bool {
+	ruled, ruledSub, ruledHasSub := strings.Cut(rule, "/")
+	name, sub, hasSub := strings.Cut(resource, "/")
+	switch {
+	case rule == "*/*":
+		return true
+	case ruled != "*" && ruled != name:
+		return false
+	case ruledSub == "*":
+		return true
+	}
+	return ruledHasSub == hasSub && ruledSub == sub
+}
+
+// watchedHook is a webhook with what it is asked about of what was seen.
+type watchedHook struct {
+	found              preflight.Webhook
+	namespace, service string
+	// asked about these, if its selectors let it: namespaces selects by the labels of namespaces, objects by those of what is written.
+	asked               []write
+	namespaces, objects labels.Selector
+	matches             map[string]bool
+}
+
+// allHooks reads the webhooks with failurePolicy Fail that are asked about something of what an upgrade has written, by a service of the cluster. What is outside
+// cannot be looked at from here, and EKS's own run beside the API server. Conditions in CEL are taken to hold.
+func (s *surveyor) allHooks(ctx context.Context) error {
+	for _, k := range []struct{ kind, resource string }{
+		{"ValidatingWebhookConfiguration", "validatingwebhookconfigurations"}, {"MutatingWebhookConfiguration", "mutatingwebhookconfigurations"},
+	} {
+		resource := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: k.resource}
+		if err := eachObject(ctx, s.cluster, resource, "", metav1.ListOptions{}, func(c *hookConfiguration) {
+			for _, h := range c.Webhooks {
+				if watched := newWatchedHook(k.kind+" "+c.Metadata.Name, h); watched != nil {
+					s.hooks = append(s.hooks, watched)
+				}
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return s.allNamespaces(ctx)
+}
+
+// newWatchedHook is nil for one that cannot stand in the way.
+func newWatchedHook(configuration string, h hook) *watchedHook {
+	if h.ClientConfig.Service == nil || h.FailurePolicy == "Ignore" {
+		return nil
+	}
+	w := &watchedHook{
+		namespace: h.ClientConfig.Service.Namespace, service: h.ClientConfig.Service.Name, matches: map[string]bool{},
+		namespaces: selector(h.NamespaceSelector), objects: selector(h.ObjectSelector),
+	}
+	w.found = preflight.Webhook{Configuration: configuration, Name: h.Name, Service: w.namespace + "/" + w.service}
+	for _, write := range writes {
+		if slices.ContainsFunc(h.Rules, func(r hookRule) bool { return r.asks(write) }) {
+			w.asked = append(w.asked, write)
+		}
+	}
+	if len(w.asked) == 0 {
+		return nil
+	}
+	return w
+}
+
+// selector of labels: without one, everything is selected. One that cannot be read selects everything too, to be safe.
+func selector(s *metav1.LabelSelector) labels.Selector {
+	if s == nil {
+		return labels.Everything()
+	}
+	read, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return labels.Everything()
+	}
+	return read
+}
+
+// allNamespaces reads the labels of namespaces, if any webhook selects by them.
+func (s *surveyor) allNamespaces(ctx context.Context) error {
+	s.namespaces = map[string]labels.Set{}
+	if !slices.ContainsFunc(s.hooks, func(h *watchedHook) bool { return !h.namespaces.Empty() }) {
+		return nil
+	}
+	return eachPage(ctx, s.cluster.typed.core, "namespaces", func(l *corev1.NamespaceList) []corev1.Namespace { return l.Items }, func(n *corev1.Namespace) {
+		s.namespaces[n.Name] = n.Labels
+	})
+}
+
+// seeNode notes what the webhooks are asked about a node, and its lease.
+func (s *surveyor) seeNode(n *corev1.Node) {
+	for _, h := range s.hooks {
+		for _, w := range h.asked {
+			switch {
+			case w.of == "node" && h.objects.Matches(labels.Set(n.Labels)):
+				h.matches[w.words] = true
+			case w.of == "lease" && h.objects.Matches(labels.Set{}) && h.namespaces.Matches(s.namespaces[corev1.NamespaceNodeLease]):
+				h.matches[w.words] = true
+			}
+		}
+	}
+}
+
+// seePod notes what the webhooks are asked about a pod.
+func (s *surveyor) seePod(p *corev1.Pod) {
+	for _, h := range s.hooks {
+		if !h.objects.Matches(labels.Set(p.Labels)) || !h.namespaces.Matches(s.namespaces[p.Namespace]) {
+			continue
+		}
+		for _, w := range h.asked {
+			if w.of == "pod" {
+				h.matches[w.words] = true
+			}
+		}
+	}
+}
+
+// endpointSlice is what is read of one.
+type endpointSlice struct {
+	Endpoints []struct {
+		Addresses  []string `json:"addresses"`
+		Conditions struct {
+			Ready *bool `json:"ready"`
+		} `json:"conditions"`
+	} `json:"endpoints"`
+}
+
+// allEndpoints counts the ready endpoints behind the webhooks that are asked about something.
+// https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
+func (s *surveyor) allEndpoints(ctx context.Context) error {
+	resource := schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	for _, h := range s.hooks {
+		if len(h.matches) == 0 {
+			continue
+		}
+		ready := map[string]bool{} // an address is in two slices while it moves
+		options := metav1.ListOptions{LabelSelector: labels.Set{"kubernetes.io/service-name": h.service}.String()}
+		if err := eachObject(ctx, s.cluster, resource, h.namespace, options, func(slice *endpointSlice) {
+			for _, e := range slice.Endpoints {
+				if len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+					ready[e.Addresses[0]] = true
+				}
+			}
+		}); err != nil {
+			return err
+		}
+		h.found.Endpoints = len(ready)
+	}
+	return nil
+}
+
+func (s *surveyor) hooksFound() []preflight.Webhook {
+	var found []preflight.Webhook
+	for _, h := range s.hooks {
+		if h.found.Matches = sortedKeys(h.matches); len(h.matches) > 0 {
+			found = append(found, h.found)
+		}
+	}
+	return found
+}
