@@ -1,0 +1,311 @@
+package upgrade
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+// kubernetes are the releases that there are: r36-1 is of 1.36.
+func kubernetes(release string) (string, error) {
+	var minor, n int
+	if _, err := fmt.Sscanf(release, "r%d-%d", &minor, &n); err != nil {
+		return "", errors.New("there is no release " + release)
+	}
+	return fmt.Sprintf("1.%d", minor), nil
+}
+
+func target(release string) Target {
+	version, _ := kubernetes(release)
+	return Target{release, "sha-" + release, version}
+}
+
+// nightly is open from 22:00 to 02:00 in Berlin.
+func nightly(s *api.Cluster) {
+	s.Spec.Upgrade.Window = &api.Window{Start: "22:00", Duration: "4h", TimeZone: "Europe/Berlin"}
+}
+
+func stable(release string) func(*Situation) {
+	return func(in *Situation) {
+		in.Spec.Spec.Upgrade.Channel, in.Channels = api.ChannelStable, &api.ChannelsSpec{Stable: release, Nodes: map[string]string{"1.36": "r36-9"}}
+	}
+}
+
+func atTime(t time.Time, release string) func(*Situation) {
+	return func(in *Situation) {
+		in.Spec.Spec.Upgrade.At = &api.UpgradeAt{Time: t.Format(time.RFC3339), Release: release}
+	}
+}
+
+func names(release string) func(*Situation) {
+	return func(in *Situation) { in.Spec.Spec.Release.Name = release }
+}
+
+func opens(in *Situation) { nightly(in.Spec) }
+
+func at22(in *Situation) { in.Now = time.Date(2026, 11, 22, 21, 30, 0, 0, time.UTC) } // 22:30 in Berlin
+
+func excluded(in *Situation) {
+	in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: "2026-11-20T00:00:00Z", Until: "2026-11-30T00:00:00Z", Reason: "the sale"}}
+}
+
+func last(change func(*Record)) func(*Situation) {
+	return func(in *Situation) {
+		r := &Record{Number: 4, From: target("r36-1"), Target: target("r37-1"), State: Done, Steps: []Step{
+			{Kind: StepControlPlane, KubernetesVersion: "1.37"}, {Kind: StepAddons, KubernetesVersion: "1.37"}, {Kind: StepNodes, KubernetesVersion: "1.37"},
+		}}
+		r.Step = len(r.Steps)
+		change(r)
+		if r.Answered == nil {
+			r.Answered = map[Origin]string{r.Origin: r.Key}
+		}
+		in.Record = r
+	}
+}
+
+func answeredBy(origin Origin, key string, state State) func(*Situation) {
+	return last(func(r *Record) { r.Origin, r.Key, r.State, r.Ended = origin, key, state, noon.Add(-time.Hour) })
+}
+
+func deployed(release, version string) func(*Situation) {
+	return func(in *Situation) { in.Deployed = target(release); in.Deployed.KubernetesVersion = version }
+}
+
+func TestDecide(t *testing.T) {
+	window := time.Date(2026, 11, 22, 21, 0, 0, 0, time.UTC) // 22:00 in Berlin
+	all := Keep{Images: true, Addons: true, Stated: true}
+	tests := map[string]struct {
+		given []func(*Situation)
+		// counts is the release, the Kubernetes version and the step that count.
+		counts string
+		keep   Keep
+		start  string
+		wait   string
+		at     time.Time
+	}{
+		"nothing is asked for": {counts: "r36-1 1.36 "},
+		"a new cluster is created at what its spec says": {
+			given: []func(*Situation){deployed("", ""), names("r37-1"), stable("r37-2"), opens}, counts: "r37-1  ",
+		},
+		"one that is being made stays at its release": {
+			given: []func(*Situation){deployed("r36-1", ""), names("r37-1")}, counts: "r36-1  ",
+		},
+		"another release in the spec": {
+			given: []func(*Situation){names("r37-1")}, counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
+		},
+		"another release of the same version": {
+			given: []func(*Situation){names("r36-2")}, counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r36-2",
+		},
+		"another version in the spec": {
+			given: []func(*Situation){func(in *Situation) { in.Spec.Spec.KubernetesVersion = "1.37" }}, counts: "r36-1 1.36 ", keep: all,
+			start: "Spec spec v5 r36-1 1.37",
+		},
+		"an older one starts nothing": {
+			given: []func(*Situation){names("r35-1")}, counts: "r36-1 1.36 ", keep: all,
+		},
+		"a spec waits for the window": {
+			given: []func(*Situation){names("r37-1"), opens}, counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the window", at: window,
+		},
+		"until it is open": {
+			given: []func(*Situation){names("r37-1"), opens, at22}, counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
+		},
+		"for an exclusion, too": {
+			given: []func(*Situation){names("r37-1"), excluded}, counts: "r36-1 1.36 ", keep: all,
+			wait: "Spec r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
+		},
+		"what was answered is not started again": {
+			given: []func(*Situation){names("r37-1"), answeredBy(OriginSpec, "spec v5", Blocked)}, counts: "r36-1 1.36 ", keep: all,
+		},
+		"the next upload is": {
+			given: []func(*Situation){names("r37-1"), answeredBy(OriginSpec, "spec v4", Blocked)}, counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
+		},
+		"a channel that moved": {given: []func(*Situation){stable("r37-1")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r37-1 r37-1"},
+		"a channel waits for the window": {
+			given: []func(*Situation){stable("r37-1"), opens}, counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: it waits for the window", at: window,
+		},
+		"a channel that is behind": {given: []func(*Situation){stable("r35-1")}, counts: "r36-1 1.36 "},
+		"a channel at another release of the same version": {
+			given: []func(*Situation){stable("r36-0")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r36-0 r36-0",
+		},
+		"a channel at a release that there is not": {
+			given: []func(*Situation){stable("lost")}, counts: "r36-1 1.36 ", wait: "Channel lost : there is no release lost",
+		},
+		"the channel Nodes": {
+			given:  []func(*Situation){stable("r37-1"), func(in *Situation) { in.Spec.Spec.Upgrade.Channel = api.ChannelNodes }},
+			counts: "r36-1 1.36 ", start: "Channel channel Nodes r36-9 r36-9",
+		},
+		"what stopped is not started again by a channel": {
+			given: []func(*Situation){stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Stopped)}, counts: "r36-1 1.36 ",
+		},
+		"what was blocked is, a day later": {
+			given:  []func(*Situation){stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Blocked)},
+			counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: checks found", at: noon.Add(23 * time.Hour),
+		},
+		"or in the next window": {
+			given:  []func(*Situation){opens, stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Blocked)},
+			counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: checks found", at: window,
+		},
+		"when that has come": {
+			given:  []func(*Situation){opens, stable("r37-1"), answeredBy(OriginChannel, "channel Stable r37-1", Blocked), at22},
+			counts: "r36-1 1.36 ", start: "Channel channel Stable r37-1 r37-1",
+		},
+		"a rollback is not undone by the channel": {
+			given: []func(*Situation){stable("r37-1"), last(func(r *Record) {
+				r.Origin, r.Key, r.Over, r.From, r.Target = OriginRollback, "rollback", "r36-1", target("r37-1"), target("r36-1")
+				r.Answered = map[Origin]string{OriginChannel: "channel Stable r37-1", OriginRollback: "rollback"}
+			})}, counts: "r36-1 1.36 ",
+		},
+		"a time that is to come": {
+			given: []func(*Situation){atTime(noon.Add(time.Hour), "r37-1"), opens}, counts: "r36-1 1.36 ",
+			wait: "At r37-1 1.37: it waits for the time", at: noon.Add(time.Hour),
+		},
+		"a time that came, whatever the window": {
+			given: []func(*Situation){atTime(noon.Add(-5*time.Minute), "r37-1"), opens}, counts: "r36-1 1.36 ",
+			start: "At at 2026-11-22T11:55:00Z r37-1 r37-1",
+		},
+		"a time that is over": {
+			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-1")}, counts: "r36-1 1.36 ",
+			wait: "At r37-1 1.37: missed it did not begin", at: noon.Add(-2 * time.Hour),
+		},
+		"a time that was answered": {
+			given: []func(*Situation){atTime(noon, "r37-1"), answeredBy(OriginAt, "at 2026-11-22T12:00:00Z r37-1", Blocked)}, counts: "r36-1 1.36 ",
+		},
+		"a time for an older release": {
+			given: []func(*Situation){atTime(noon, "r35-1")}, counts: "r36-1 1.36 ", wait: "At r35-1 1.35: release r35-1 has Kubernetes 1.35",
+		},
+		"the spec comes before the time, and that before the channel": {
+			given:  []func(*Situation){names("r37-1"), atTime(noon, "r37-2"), stable("r37-3")},
+			counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
+		},
+		"what was asked for by hand counts": {
+			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) { r.Origin, r.Over = OriginHand, "r36-1" })}, counts: "r37-1 1.37 ",
+		},
+		"until the spec names another": {
+			given:  []func(*Situation){deployed("r37-1", "1.37"), names("r37-2"), last(func(r *Record) { r.Origin, r.Over = OriginHand, "r36-1" })},
+			counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-2",
+		},
+		"while it is checked nothing changes": {
+			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.State, r.Step = OriginSpec, Checking, 0 })},
+			counts: "r36-1 1.36 ", keep: all,
+		},
+		"the open step counts": {
+			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.State, r.Step = OriginSpec, Running, 0 })},
+			counts: "r36-1 1.37 ControlPlane to r37-1", keep: all,
+		},
+		"whatever the spec says by now, and the last one at the end": {
+			given:  []func(*Situation){names("r38-1"), deployed("r37-1", "1.37"), last(func(r *Record) { r.Origin, r.State = OriginSpec, Running })},
+			counts: "r36-1 1.37 Nodes to r37-1",
+		},
+		"another channel's release is looked at when that is over": {
+			given:  []func(*Situation){stable("r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(30 * time.Minute),
+		},
+		"what stopped stays where it is": {
+			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
+				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v5", Stopped, 1
+			})}, counts: "r36-1 1.37 ", keep: all,
+		},
+		"also among the nodes": {
+			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
+				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v5", Stopped, 2
+			})}, counts: "r37-1 1.37 ", keep: all,
+		},
+		"and goes on with the next upload": {
+			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
+				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v4", Stopped, 2
+			})}, counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-1",
+		},
+		"one that the spec did not ask for leaves to the spec what it states": {
+			given:  []func(*Situation){deployed("r36-1", "1.37"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Stopped, 1 })},
+			counts: "r36-1 1.37 ", keep: Keep{Images: true, Addons: true},
+		},
+		"one that was blocked leaves what counted before": {
+			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
+				r.Origin, r.Over, r.Before, r.State, r.Step = OriginHand, "r36-1", "r36-1", Blocked, 0
+				r.From, r.Target = target("r37-1"), target("r37-2")
+			})}, counts: "r37-1 1.37 ",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := Situation{Spec: spec("r36-1"), SpecVersion: "v5", Deployed: target("r36-1"), Now: noon, KubernetesVersion: kubernetes}
+			for _, given := range test.given {
+				given(&in)
+			}
+			d, err := Decide(in)
+			require.NoError(t, err)
+			counts := fmt.Sprintf("%s %s %s", d.Old.Release, d.Step.KubernetesVersion, d.Step.Kind)
+			if d.Next != nil {
+				counts += " to " + d.Next.Release
+			}
+			require.Equal(t, test.counts, counts)
+			require.Equal(t, test.keep, d.Keep)
+			start := ""
+			if d.Start != nil {
+				start = fmt.Sprintf("%s %s %s", d.Start.Origin, d.Start.Key, d.Start.Release)
+				if d.Start.KubernetesVersion != "" {
+					start += " " + d.Start.KubernetesVersion
+				}
+			}
+			require.Equal(t, test.start, start)
+			if test.wait == "" {
+				require.Nil(t, d.Wait)
+				require.Equal(t, test.at, d.Look)
+				return
+			}
+			require.NotNil(t, d.Wait)
+			missed := ""
+			if d.Wait.Missed {
+				missed = "missed "
+			}
+			require.Contains(t, fmt.Sprintf("%s %s %s: %s%s", d.Wait.Origin, d.Wait.To.Release, d.Wait.To.KubernetesVersion, missed, d.Wait.Message), test.wait)
+			require.Equal(t, test.at, d.Wait.At)
+			if !d.Wait.Missed {
+				require.Equal(t, test.at, d.Look)
+			} else {
+				require.Zero(t, d.Look)
+			}
+		})
+	}
+}
+
+func TestAReleaseThatTheSpecNamesMustBeThere(t *testing.T) {
+	_, err := Decide(Situation{Spec: spec("lost"), Deployed: target("r36-1"), Now: noon, KubernetesVersion: kubernetes})
+	require.ErrorContains(t, err, "there is no release lost")
+}
+
+// On the days that clocks change, the window opens at the hour that clocks show.
+func TestWindowsOnTheDaysThatClocksChange(t *testing.T) {
+	for day, want := range map[string]string{
+		"2027-03-27": "2027-03-27T21:00:00Z", // winter
+		"2027-03-28": "2027-03-28T20:00:00Z", // clocks were put forward that morning
+		"2026-10-24": "2026-10-24T20:00:00Z", // summer
+		"2026-10-25": "2026-10-25T21:00:00Z", // clocks were put back that morning
+	} {
+		now, err := time.Parse(time.DateOnly, day)
+		require.NoError(t, err)
+		in := Situation{Spec: spec("r36-1"), Deployed: target("r36-1"), Now: now.Add(12 * time.Hour), KubernetesVersion: kubernetes}
+		opens(&in)
+		stable("r37-1")(&in)
+		d, err := Decide(in)
+		require.NoError(t, err)
+		require.Nil(t, d.Start)
+		require.Equal(t, want, d.Look.Format(time.RFC3339))
+		in.Now = d.Look.Add(-time.Second)
+		d, _ = Decide(in)
+		require.Nil(t, d.Start, "not a second earlier")
+		for _, open := range []time.Duration{time.Second, 4*time.Hour - time.Second} {
+			in.Now = in.Now.Add(open)
+			d, _ = Decide(in)
+			require.NotNil(t, d.Start, "open for four hours that pass")
+		}
+		in.Now = in.Now.Add(time.Second)
+		d, _ = Decide(in)
+		require.Nil(t, d.Start)
+	}
+}

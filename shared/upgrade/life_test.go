@@ -1,0 +1,211 @@
+package upgrade
+
+// Lives of a cluster: specs, channels and times come and go at random, upgrades are blocked, stop, and end. Whatever happens, what must
+// hold does.
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+)
+
+// life of a cluster, in steps of minutes.
+type life struct {
+	*testing.T
+	*rand.Rand
+	in Situation
+	// image of the pool, and add-ons, as they are deployed.
+	image   string
+	addons  map[string]string
+	uploads int
+	started map[string]int // by key, since another of its origin
+	latest  map[Origin]string
+}
+
+// catalogued is a release as the specs bucket has it: its image and kube-proxy are of its Kubernetes version.
+func catalogued(name string) *api.Release {
+	version, _ := kubernetes(name)
+	return release(name, version, "ami-"+version, "v"+version+".0")
+}
+
+func FuzzLives(f *testing.F) {
+	for seed := range uint64(200) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		l := &life{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), started: map[string]int{}, latest: map[Origin]string{}}
+		l.in = Situation{Spec: spec("r36-1"), SpecVersion: "v0", Deployed: target("r36-1"), Now: noon, KubernetesVersion: kubernetes}
+		l.in.Spec.Spec.Pools, l.in.Spec.Spec.Addons = l.in.Spec.Spec.Pools[:1], nil
+		l.in.Channels = &api.ChannelsSpec{}
+		l.image, l.addons = "ami-1.36", map[string]string{"kube-proxy": "v1.36.0"}
+		for range 300 {
+			l.in.Now = l.in.Now.Add(time.Duration(1+l.IntN(90)) * time.Minute)
+			l.people()
+			l.converge()
+			l.machine()
+		}
+	})
+}
+
+func (l *life) name() string { return fmt.Sprintf("r%d-%d", 35+l.IntN(5), l.IntN(3)) }
+
+// people do something now and then.
+func (l *life) people() {
+	s := *l.in.Spec
+	switch l.IntN(24) {
+	case 0:
+		s.Spec.Release.Name = l.name()
+	case 1:
+		s.Spec.Upgrade.At = &api.UpgradeAt{Time: l.in.Now.Add(time.Duration(l.IntN(300)-30) * time.Minute).Format(time.RFC3339), Release: l.name()}
+	case 2:
+		s.Spec.Upgrade.Channel = []api.Channel{api.ChannelStable, api.ChannelRapid, api.ChannelNodes, api.ChannelNone}[l.IntN(4)]
+	case 3:
+		if s.Spec.Upgrade.Window == nil {
+			nightly(&s)
+		} else {
+			s.Spec.Upgrade.Window = nil
+		}
+	case 4:
+		s.Spec.KubernetesVersion = []string{"", "", "1.36", "1.37", "1.38"}[l.IntN(5)]
+	case 5:
+		channels := api.ChannelsSpec{Stable: l.name(), Rapid: l.name(), Nodes: map[string]string{"1.36": "r36-2", "1.37": "r37-2"}}
+		l.in.Channels = &channels
+		return
+	default:
+		return
+	}
+	l.uploads++
+	l.in.Spec, l.in.SpecVersion = &s, fmt.Sprint("v", l.uploads)
+}
+
+// converge once, as planning decides.
+func (l *life) converge() {
+	d, err := Decide(l.in)
+	require.NoError(l, err)
+	if d.Wants != nil && Minor(d.Wants.KubernetesVersion) < Minor(l.in.Deployed.KubernetesVersion) {
+		return // the spec is refused
+	}
+	var next *api.Release
+	pin := d.Old
+	if d.Next != nil {
+		next = catalogued(d.Next.Release)
+		if d.Step.Kind == StepNodes {
+			pin = *d.Next
+		}
+	}
+	resolved, errs := Effective(l.in.Spec, catalogued(d.Old.Release), next, d.Step)
+	require.Nil(l, errs)
+	d.Keep.Apply(l.in.Spec, resolved, d.Step, map[string]string{"a": l.image}, l.addons)
+
+	was, is := Minor(l.in.Deployed.KubernetesVersion), Minor(resolved.Spec.KubernetesVersion)
+	require.Contains(l, []int{was, was + 1}, is, "the control plane moves one minor version at a time, and never back")
+	nodes, proxy := Minor(resolved.Spec.Pools[0].ImageID[4:]), Minor(resolved.Spec.Addons[0].Version[1:])
+	for what, minor := range map[string]int{"kubelets": nodes, "kube-proxy": proxy} {
+		require.LessOrEqual(l, minor, was, "%s are never newer than the control plane, also while it moves", what)
+		require.GreaterOrEqual(l, minor, is-Skew, "%s are never too old", what)
+	}
+	if l.IntN(6) > 0 || !l.in.Record.underWay() { // or the converge fails at once
+		l.in.Deployed = Target{pin.Release, pin.SHA256, resolved.Spec.KubernetesVersion}
+		l.image, l.addons = resolved.Spec.Pools[0].ImageID, addonVersions(resolved)
+	}
+	if d.Wait != nil {
+		require.Nil(l, d.Start)
+	}
+	if !d.Look.IsZero() {
+		require.True(l, d.Look.After(l.in.Now))
+	}
+	if d.Start != nil {
+		l.start(d)
+	}
+}
+
+// start what was decided.
+func (l *life) start(d Decision) {
+	require.False(l, l.in.Record.underWay(), "one at a time")
+	s := d.Start
+	if s.Origin != OriginAt {
+		open, _ := l.in.Spec.Spec.Upgrade.Open(l.in.Now)
+		require.True(l, open, "never outside a window")
+	} else {
+		at, err := time.Parse(time.RFC3339, l.in.Spec.Spec.Upgrade.At.Time)
+		require.NoError(l, err)
+		require.False(l, l.in.Now.Before(at))
+		require.Less(l, l.in.Now.Sub(at), Late)
+	}
+	if l.latest[s.Origin] != s.Key && s.Origin == OriginChannel {
+		delete(l.started, s.Key) // another came between
+	}
+	blocked := l.in.Record != nil && l.in.Record.State == Blocked && l.in.Record.Key == s.Key && s.Origin == OriginChannel
+	require.True(l, l.started[s.Key] == 0 || blocked, "%s: each key fires once", s.Key)
+	l.started[s.Key]++
+	l.latest[s.Origin] = s.Key
+
+	to := target(s.Release)
+	if to.Release == l.in.Deployed.Release {
+		to = l.in.Deployed
+	}
+	to.KubernetesVersion, _ = kubernetes(s.Release)
+	if s.KubernetesVersion != "" {
+		to.KubernetesVersion = s.KubernetesVersion
+	}
+	l.in.Record = Begin(l.in.Record, *s, l.in.Spec, l.in.Deployed, to, "x", l.in.Now)
+	if len(l.in.Record.Steps) > 0 {
+		return
+	}
+	image, _ := kubernetes(s.Release)
+	if Minor(image) > Minor(to.KubernetesVersion) {
+		l.end(Blocked) // the nodes would be newer: a check says so
+		return
+	}
+	from, to2 := at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0")
+	steps, err := Steps(from, to2, nil)
+	if err != nil || Minor(to.KubernetesVersion)-Minor(l.image[4:]) > Skew {
+		l.end(Blocked)
+		return
+	}
+	l.in.Record.Steps = steps
+}
+
+func (l *life) end(state State) {
+	l.in.Record.State, l.in.Record.Ended = state, l.in.Now
+}
+
+// machine leads the upgrade that is under way on by one.
+func (l *life) machine() {
+	r := l.in.Record
+	if !r.underWay() {
+		return
+	}
+	again := *r
+	again.Answered = maps.Clone(r.Answered)
+	l.in.Record = &again
+	switch {
+	case r.State == Checking && l.IntN(4) == 0 && r.Step == 0:
+		l.end(Blocked)
+	case r.State == Checking:
+		again.State = Running
+	case l.IntN(8) == 0 || r.Superseded(l.in.Spec) != "":
+		l.end(Stopped)
+	case r.Step == len(r.Steps):
+		l.end(Done)
+	case l.proved(r.open()):
+		again.Step++
+	}
+}
+
+// proved says whether a step was made.
+func (l *life) proved(s Step) bool {
+	switch s.Kind {
+	case StepControlPlane:
+		return l.in.Deployed.KubernetesVersion == s.KubernetesVersion
+	case StepNodes:
+		return l.in.Deployed.Release == l.in.Record.Target.Release
+	}
+	return true
+}
