@@ -84,6 +84,11 @@ var functionGrants = map[string][]grant{
 			actions: []string{"tag:GetResources", "eks:DescribeClusterVersions"},
 			on:      []string{"*"},
 		},
+		{
+			why:     "Whether a pool has a node that add-ons can run on; describing knows no resources.",
+			actions: []string{"autoscaling:DescribeAutoScalingGroups"},
+			on:      []string{"*"},
+		},
 	},
 	"change": {
 		specs(get, "clusters/"),
@@ -165,7 +170,7 @@ var functionGrants = map[string][]grant{
 	},
 	"join": {
 		describeEKS,
-		state(getPut, "status/"),
+		state(getPut, "status/", "due/"),
 		listState,
 		{actions: []string{"cloudformation:SignalResource", "cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
 		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},

@@ -117,6 +117,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on state/rolls/*", "s3:PutObject on state/rolls/*", "s3:GetObject on state/due/*", "s3:PutObject on state/due/*",
 			"states:DescribeExecution on execution:drover-converge:*",
 			"cloudformation:DescribeStacks on stack/drover-*", "tag:GetResources on *", "eks:DescribeClusterVersions on *",
+			"autoscaling:DescribeAutoScalingGroups on *",
 		},
 		"change": {
 			"autoscaling:DescribeAutoScalingGroups on *",
@@ -154,6 +155,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"autoscaling:DescribeAutoScalingInstances on *", "autoscaling:DescribeAutoScalingGroups on *",
 			"cloudformation:SignalResource on stack/drover-*", "cloudformation:DescribeStacks on stack/drover-*",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
+			"s3:GetObject on state/due/*", "s3:PutObject on state/due/*",
 		},
 		"drain": {
 			"eks:DescribeCluster on cluster/drover-*",

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
@@ -17,6 +18,7 @@ import (
 	"github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stacks"
@@ -69,6 +71,7 @@ func (c *cell) planner(specs handler.Specs) *handler.Handler {
 		Specs: specs, State: c.state, Cell: c.render, Now: time.Now,
 		Stacks:     stacks.New(cloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
 		Executions: executions.New(sfn.NewFromConfig(c.cfg), ""),
+		Groups:     groups.New(autoscaling.NewFromConfig(c.cfg)),
 		Versions:   versions.New(eks.NewFromConfig(c.cfg)),
 	}
 }

@@ -56,6 +56,9 @@ func (o overlay) Get(ctx context.Context, key string, limit int64) (store.Object
 }
 
 func printPlan(w io.Writer, p plan.Plan) {
+	if p.AddonsWait {
+		defer fmt.Fprintf(w, "\n%s waits for the first node: no pool has one, and none has a minSize above 0\n", names.Stack(p.Cluster, names.NodeAddons))
+	}
 	if len(p.Changes) == 0 {
 		fmt.Fprintf(w, "%s: no changes\n", p.Cluster)
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
@@ -15,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stacks"
@@ -32,6 +34,7 @@ func main() {
 		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: told,
 		Stacks:     stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Executions: executions.New(sfn.NewFromConfig(cfg), ""),
+		Groups:     groups.New(autoscaling.NewFromConfig(cfg)),
 		Versions:   versions.New(eks.NewFromConfig(cfg)),
 		Cell: render.Cell{
 			Partition: environment.Must(environment.Partition), Region: cfg.Region,

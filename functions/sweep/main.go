@@ -36,11 +36,12 @@ func main() {
 	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	cloud := stacks.New(cloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)
+	pools := groups.New(autoscaling.NewFromConfig(cfg))
 	machine := executions.New(steps, environment.Must(environment.ConvergeARN))
 	h := &handler.Handler{
 		Auditor: handler.Auditor{
 			Planner: &plan.Handler{
-				Specs: specs, State: state, Versions: versions.New(eks.NewFromConfig(cfg)), Now: time.Now,
+				Specs: specs, State: state, Groups: pools, Versions: versions.New(eks.NewFromConfig(cfg)), Now: time.Now,
 				Cell: render.Cell{
 					Partition: environment.Must(environment.Partition), Region: cfg.Region,
 					Account: environment.Must(environment.Account), StateBucket: state.Name(),
@@ -51,7 +52,7 @@ func main() {
 		},
 		Specs: specs, State: state, Stacks: cloud,
 		Resume:     &resume.Resumer{Steps: machine, Stacks: cloud, State: state, Now: time.Now},
-		Executions: machine, Start: machine, Groups: groups.New(autoscaling.NewFromConfig(cfg)),
+		Executions: machine, Start: machine, Groups: pools,
 		JoinNode:  executions.NewMachine(steps, environment.Must(environment.JoinARN)),
 		DrainNode: executions.NewMachine(steps, environment.Must(environment.DrainARN)),
 		Admit:     &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},

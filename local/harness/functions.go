@@ -112,7 +112,8 @@ func (f *Functions) deploy(c cell) {
 	cfg = f.config("plan")
 	f.Plan = &plan.Handler{
 		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)),
-		Cell: render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Now: now,
+		Groups: groups.New(autoscalingapi.NewFromConfig(cfg)),
+		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Now: now,
 	}
 	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
 	cfg = f.config("change")
@@ -130,7 +131,8 @@ func (f *Functions) deploy(c cell) {
 	f.Sweep = &sweep.Handler{
 		Auditor: sweep.Auditor{
 			Planner: &plan.Handler{
-				Specs: specs(cfg), State: state(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
+				Specs: specs(cfg), State: state(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)),
+				Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
 			},
 			Nodes: f.account.Nodes,
 		},

@@ -333,6 +333,20 @@ var lives = map[string]func(*life){
 		time.Sleep(3 * time.Hour)
 		l.sweep()
 	},
+	"a pool that gets its first node when somebody scales it": func(l *life) {
+		l.Upload(names.ReleaseSpec("r1"), Release())
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1", "minSize: 0", 1))
+		l.settle()
+		l.phase(status.Ready)
+		require.NotContains(l.t, l.Stacks("demo"), names.NodeAddons)
+		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+			AutoScalingGroupName: aws.String("drover-demo-pool-a"), DesiredCapacity: aws.Int32(1),
+		})
+		require.NoError(l.t, err)
+		l.sweep()
+		require.Contains(l.t, l.Stacks("demo"), names.NodeAddons)
+		l.phase(status.Ready)
+	},
 	"a release that comes late": func(l *life) {
 		l.Upload(names.ClusterSpec("demo"), Spec("demo", ""))
 		l.settle()

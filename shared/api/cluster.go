@@ -166,7 +166,8 @@ type Pool struct {
 	InstanceTypes []string `json:"instanceTypes" rule:"format=instance-type;unique;minItems=1;maxItems=40"`
 	// Architecture of the nodes.
 	Architecture Architecture `json:"architecture,omitempty" rule:"default=amd64;enum=amd64,arm64"`
-	// MinSize is the least number of nodes, at most maxSize.
+	// MinSize is the least number of nodes, at most maxSize. While it is 0 in all pools and no pool has a node, add-ons that need
+	// one (CoreDNS, the EBS driver) wait for the first.
 	MinSize int `json:"minSize" rule:"min=0"`
 	// MaxSize is the greatest number of nodes.
 	MaxSize int `json:"maxSize" rule:"min=1"`

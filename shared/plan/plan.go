@@ -68,6 +68,8 @@ type Plan struct {
 	SpecVersion string `json:"specVersion"`
 	// Changes in order.
 	Changes []Change `json:"changes"`
+	// AddonsWait says that the add-ons that need nodes are left as they are until there is one.
+	AddonsWait bool `json:"-"`
 	// Refused are the replacements that the plan would need and drover does not do. If there is one, nothing is changed.
 	Refused []status.Reason `json:"-"`
 }

@@ -23,6 +23,8 @@ const (
 	ReasonInSync = "InSync"
 	// ReasonDrifted: the audit found something that is not as it was made.
 	ReasonDrifted = "Drifted"
+	// ReasonNoNodes: no pool has a node that add-ons could run on. ReasonHasNodes: one has by now.
+	ReasonNoNodes, ReasonHasNodes = "NoNodes", "HasNodes"
 	// ReasonConverging: changes are being made.
 	ReasonConverging = "Converging"
 	// ReasonExecutionEnded: the execution that made changes is over and did not report: aborted, or out of time.
@@ -38,6 +40,6 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
-		ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted,
+		ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 	}
 }

@@ -89,6 +89,8 @@ const (
 	Converged = "Converged"
 	// InSync: what is there is still what was converged to, as far as the audit looks.
 	InSync = "InSync"
+	// AddonsDeployed: the add-ons that need nodes are deployed, or being so. Only clusters have it that had no node for them once.
+	AddonsDeployed = "AddonsDeployed"
 )
 
 // Condition is one aspect of a cluster.

@@ -43,6 +43,7 @@ type Stacks interface {
 type State interface {
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+	AddDue(ctx context.Context, cluster string, at time.Time) error
 }
 
 // Handler joins nodes.
@@ -66,6 +67,8 @@ type work struct {
 	pool events.Pool
 	// elapsed since the execution started.
 	elapsed time.Duration
+	// awaited says that the cluster's add-ons wait for a first node.
+	awaited bool
 	result  events.JoinResult
 }
 
@@ -154,6 +157,7 @@ func (w *work) join(ctx, watching context.Context) error {
 	if err := w.complete(ctx, groups.Continue, events.JoinReady); err != nil {
 		return err
 	}
+	w.wake(ctx)
 	return w.signal(ctx, watching)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-run/drover/local/inprocess"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -49,6 +50,8 @@ type world struct {
 	signals  []signal
 	stack    string
 	status   *status.Cluster
+	// due has what the sweep is asked to look after.
+	due []string
 }
 
 // signal to CloudFormation, and when.
@@ -190,6 +193,11 @@ func (s state) Status(context.Context, string) (*status.Cluster, error) {
 
 func (s state) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
 	change(&s.w.status.Status)
+	return nil
+}
+
+func (s state) AddDue(_ context.Context, cluster string, at time.Time) error {
+	s.w.due = append(s.w.due, names.Due(at, cluster))
 	return nil
 }
 
@@ -359,6 +367,38 @@ func TestJoin(t *testing.T) {
 }
 
 // While a cluster cannot be asked, people read it: at once when it will not pass by itself, else when it lasts.
+func TestTheFirstNodeWakesAClusterWhoseAddonsWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		addons string // the condition's status
+		world  func(*world)
+		asks   bool
+	}{
+		"they wait":                          {"False", func(*world) {}, true},
+		"they wait, and it does not join":    {"False", func(w *world) { w.registers = never }, false},
+		"they are deployed":                  {"True", func(*world) {}, false},
+		"they were never missed":             {"", func(*world) {}, false},
+		"nobody knows the cluster's status":  {"", func(w *world) { w.status = nil }, false},
+		"they wait, and the node comes late": {"False", func(w *world) { w.registers, w.ready = 5*time.Minute, 6*time.Minute }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(42 * time.Second) // into a minute
+				w := newWorld(t)
+				if c.addons != "" {
+					w.status.Status.Set(status.Condition{Type: status.AddonsDeployed, Status: c.addons}, time.Now())
+				}
+				c.world(w)
+				w.run(`{"cluster":"demo","pool":"workers"}`)
+				var want []string
+				if c.asks {
+					want = []string{names.Due(w.start.Truncate(time.Minute), "demo")}
+				}
+				require.Equal(t, want, w.due)
+			})
+		})
+	}
+}
+
 func TestAClusterThatCannotBeAskedIsInTheStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		world func(*world)

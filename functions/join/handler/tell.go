@@ -5,6 +5,7 @@ package handler
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/names"
@@ -21,7 +22,22 @@ func (w *work) tell(ctx context.Context, state status.NodeState) {
 
 // forget what was told.
 func (w *work) forget(ctx context.Context) {
-	w.update(ctx, func(s *status.Status) { s.RemoveNode(w.in.EC2InstanceID) })
+	w.update(ctx, func(s *status.Status) {
+		addons := s.Condition(status.AddonsDeployed)
+		w.awaited = addons != nil && addons.Status == "False"
+		s.RemoveNode(w.in.EC2InstanceID)
+	})
+}
+
+// wake has the sweep converge a cluster whose add-ons waited for its first node. Nodes that came in the same minute ask for it once. If
+// it is not written, the audit finds them.
+func (w *work) wake(ctx context.Context) {
+	if !w.awaited {
+		return
+	}
+	if err := w.State.AddDue(ctx, w.pool.Cluster, w.in.Started.Truncate(time.Minute)); err != nil {
+		boundary.Log(ctx).Error("asking for the cluster's add-ons", "cluster", w.pool.Cluster, "error", err.Error())
+	}
 }
 
 // update the status of a cluster that has one: a node is no reason to make one anew.

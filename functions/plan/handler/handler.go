@@ -16,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
@@ -53,6 +54,11 @@ type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 }
 
+// Groups tells whether a pool has nodes: a subset of groups.Groups.
+type Groups interface {
+	Describe(ctx context.Context, group string) (groups.Group, bool, error)
+}
+
 // Versions tells what EKS offers: versions.Versions.
 type Versions interface {
 	Offered(ctx context.Context) ([]string, error)
@@ -64,6 +70,7 @@ type Handler struct {
 	State      State
 	Stacks     Stacks
 	Executions Executions
+	Groups     Groups
 	Versions   Versions
 	Cell       render.Cell
 	Now        func() time.Time
@@ -302,8 +309,35 @@ func (h *Handler) versions(ctx context.Context, w work) (api.Errors, error) {
 	return api.ValidateVersions(w.resolved, offered, current), nil
 }
 
-// compute compares. What was deployed last is read only when something differs, to say what and why.
+// compute compares. Whether there are nodes is asked only when there may be none.
 func (h *Handler) compute(ctx context.Context, w work) (plan.Plan, error) {
+	p, err := h.differences(ctx, w)
+	if err != nil || !p.NeedsNode(w.resolved) {
+		return p, err
+	}
+	there, err := h.hasNode(ctx, w)
+	if err != nil || there {
+		return p, err
+	}
+	return p.WithoutNodes(), nil
+}
+
+// hasNode says whether a pool has an instance in service.
+func (h *Handler) hasNode(ctx context.Context, w work) (bool, error) {
+	for _, pool := range w.resolved.Spec.Pools {
+		group, _, err := h.Groups.Describe(ctx, names.Group(w.cluster, pool.Name))
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(group.Instances, func(i groups.Instance) bool { return i.State == groups.InService }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// differences are all there are. What was deployed last is read only when something differs, to say what and why.
+func (h *Handler) differences(ctx context.Context, w work) (plan.Plan, error) {
 	in := plan.Input{
 		Cluster: w.cluster, SpecVersion: w.version, Release: w.pin, New: w.resolved,
 		Desired: w.rendered.Stacks, Deployed: w.deployed,
@@ -409,6 +443,7 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 		for _, change := range p.Changes {
 			s.Plan = append(s.Plan, status.Change{Stack: change.Stack, Operation: string(change.Operation), Reasons: change.Reasons})
 		}
+		tellAddons(s, p.AddonsWait, h.Now())
 		if len(p.Changes) > 0 {
 			s.Phase, s.Execution, s.RetryAt = status.Converging, in.Execution, nil
 			s.Message = fmt.Sprintf("changing %d of %d stacks", len(p.Changes), len(w.rendered.Stacks))
@@ -420,4 +455,18 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 		return store.ErrConflict
 	}
 	return err
+}
+
+// tellAddons says in the status that the add-ons that need nodes wait for one, and when they do no more. A cluster whose add-ons never
+// waited has no such condition.
+func tellAddons(s *status.Status, wait bool, now time.Time) {
+	switch {
+	case wait:
+		s.Set(status.Condition{
+			Type: status.AddonsDeployed, Status: "False", Reason: status.ReasonNoNodes,
+			Message: "stack " + names.NodeAddons + " waits for the first node: no pool has one, and none has a minSize above 0",
+		}, now)
+	case s.Condition(status.AddonsDeployed) != nil:
+		s.Set(status.Condition{Type: status.AddonsDeployed, Status: "True", Reason: status.ReasonHasNodes}, now)
+	}
 }

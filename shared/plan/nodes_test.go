@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+)
+
+func TestWhichPlansNeedANode(t *testing.T) {
+	some, none := &api.Cluster{}, &api.Cluster{}
+	some.Spec.Pools = []api.Pool{{Name: "a"}, {Name: "b", MinSize: 1}}
+	none.Spec.Pools = []api.Pool{{Name: "a"}}
+	changes := func(operation Operation) Plan {
+		return Plan{Changes: []Change{{Stack: names.PoolStack("a"), Operation: Update}, {Stack: names.NodeAddons, Operation: operation}}}
+	}
+	for name, c := range map[string]struct {
+		plan Plan
+		spec *api.Cluster
+		want bool
+	}{
+		"it makes the add-ons":                    {changes(Create), none, true},
+		"it changes the add-ons":                  {changes(Update), none, true},
+		"it makes them in a cluster without pool": {changes(Create), &api.Cluster{}, true},
+		"but a pool is sure to have nodes":        {changes(Create), some, false},
+		"it only takes them away":                 {changes(Delete), none, false},
+		"it does not touch them":                  {Plan{Changes: []Change{{Stack: names.Addons, Operation: Create}}}, none, false},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.plan.NeedsNode(c.spec)) })
+	}
+	before := changes(Update)
+	after := before.WithoutNodes()
+	require.Len(t, before.Changes, 2, "the plan it was made of is as it was")
+	require.Len(t, after.Changes, 1)
+	require.True(t, after.AddonsWait)
+	_, still := after.Find(names.NodeAddons)
+	require.False(t, still)
+}
