@@ -27,13 +27,13 @@ type Stacks struct {
 	tags   *resourcegroupstaggingapi.Client
 	// roleARN is the service role that CloudFormation acts as.
 	roleARN string
-	// Pause before a change set that is not made yet is looked at again, the first time; it doubles.
+	// Pause before a change set is looked at the first time: it takes seconds to be made. The next ones are twice as long each.
 	Pause time.Duration
 }
 
 // New returns the stacks of an account. tags is needed by Of only, roleARN by changes only.
 func New(client *cloudformation.Client, tags *resourcegroupstaggingapi.Client, roleARN string) *Stacks {
-	return &Stacks{client: client, tags: tags, roleARN: roleARN, Pause: 250 * time.Millisecond}
+	return &Stacks{client: client, tags: tags, roleARN: roleARN, Pause: 500 * time.Millisecond}
 }
 
 // Describe reads one stack by its full name; an absent one has an empty status.
@@ -297,14 +297,23 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, e
 	ctx, cancel := context.WithTimeout(ctx, changeSetPatience)
 	defer cancel()
 	var next *string
+	status := types.ChangeSetStatusCreatePending
 	for pause := s.Pause; ; {
+		if next == nil {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return set, &fault.Transient{Cause: fmt.Errorf("change set %s of stack %s is still %s after %s", name, stackName, status, changeSetPatience)}
+			}
+			pause = min(2*pause, 4*time.Second)
+		}
 		out, err := s.client.DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{
 			StackName: &stackName, ChangeSetName: &name, NextToken: next,
 		})
 		if err != nil {
 			return set, fmt.Errorf("reading change set %s of stack %s: %w", name, stackName, err)
 		}
-		switch out.Status {
+		switch status = out.Status; status {
 		case types.ChangeSetStatusCreateComplete:
 			for _, change := range out.Changes {
 				if change.ResourceChange != nil {
@@ -320,13 +329,6 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, e
 				return set, s.deleteChangeSet(ctx, stackName, name)
 			}
 			return set, &fault.ChangeRefused{Cause: fmt.Errorf("CloudFormation refused the change of stack %s: %s", stackName, aws.ToString(out.StatusReason))}
-		default:
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-				return set, &fault.Transient{Cause: fmt.Errorf("change set %s of stack %s is still %s after %s", name, stackName, out.Status, changeSetPatience)}
-			}
-			pause = min(2*pause, 4*time.Second)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -31,9 +32,11 @@ type world struct {
 func newWorld(t *testing.T) world {
 	a := harness.Start(t)
 	cfg := a.Config()
-	return world{a, stacks.New(
+	s := stacks.New(
 		cloudformationapi.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), names.RoleARN("aws", harness.ID, harness.Region, "cloudformation"),
-	), t}
+	)
+	s.Pause = time.Millisecond
+	return world{a, s, t}
 }
 
 // groups is a template of log groups, which CloudFormation's role may make if they are called like those of clusters.
