@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/drover-run/drover/local/cloudformation/template"
 	"github.com/drover-run/drover/local/iam"
@@ -33,6 +34,32 @@ const (
 	maxTagValue = 256
 )
 
+// templates that were parsed, by body: the same ones come again and again. Nothing changes a parsed template.
+var templates = struct {
+	sync.Mutex
+	parsed map[string]*template.Template
+}{parsed: map[string]*template.Template{}}
+
+// maxTemplates are kept.
+const maxTemplates = 200
+
+func parse(body string) (*template.Template, error) {
+	templates.Lock()
+	defer templates.Unlock()
+	if t, ok := templates.parsed[body]; ok {
+		return t, nil
+	}
+	t, err := template.Parse([]byte(body))
+	if err != nil {
+		return nil, err
+	}
+	if len(templates.parsed) >= maxTemplates {
+		clear(templates.parsed)
+	}
+	templates.parsed[body] = t
+	return t, nil
+}
+
 // revise makes the revision of a stack that a request asks for. previous is what the stack is now; nil for a new one.
 // s.mu is not held.
 func (s *Service) revise(ctx context.Context, caller iam.Caller, st *stack, previous *revision, in submission) (*revision, error) {
@@ -47,7 +74,7 @@ func (s *Service) revise(ctx context.Context, caller iam.Caller, st *stack, prev
 		if r.body, err = s.readTemplate(ctx, caller, in.TemplateBody, in.TemplateURL); err != nil {
 			return nil, err
 		}
-		if r.template, err = template.Parse([]byte(r.body)); err != nil {
+		if r.template, err = parse(r.body); err != nil {
 			return nil, templateError(err)
 		}
 	}

@@ -94,7 +94,7 @@ type Account struct {
 	resources  map[string]resource.Provider
 
 	mu         sync.Mutex
-	changed    chan struct{} // closed and replaced whenever anything happens
+	changed    chan struct{} // closed whenever anything happens; nil when nobody waits for it
 	logs       bytes.Buffer
 	notices    []string
 	toldEvents []eventbridge.Event
@@ -113,7 +113,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	t.Helper()
 	t.Cleanup(func() { a.Close() })
 	ending, end := context.WithCancel(context.Background())
-	a = &Account{ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, changed: make(chan struct{}), clusters: map[string]*cluster{}, resources: map[string]resource.Provider{}, last: map[string]string{}}
+	a = &Account{ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, clusters: map[string]*cluster{}, resources: map[string]resource.Provider{}, last: map[string]string{}}
 	a.Calls.Notify = func(call endpoint.Call) { a.answered(call); a.happened() }
 	time := &clock.Clock{Speed: speed, Turns: o.Turns}
 	if o.Bubble {
@@ -219,8 +219,10 @@ func (a *Account) Close() {
 func (a *Account) happened() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	close(a.changed)
-	a.changed = make(chan struct{})
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
 }
 
 func (a *Account) told(bus string, e eventbridge.Event) {

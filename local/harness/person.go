@@ -232,6 +232,9 @@ func (a *Account) Until(what string, done func() bool) {
 	deadline := time.After(bound)
 	for {
 		a.mu.Lock()
+		if a.changed == nil {
+			a.changed = make(chan struct{})
+		}
 		changed := a.changed
 		a.mu.Unlock()
 		if done() {

@@ -91,11 +91,9 @@ func (c Caller) PassRole(roleARN, servicePrincipal string) error {
 // the role's policies give nor a resource's policy that names the role. One that names the session, or everyone, is not limited.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html#access_policies_boundaries-eval-logic
 func (c Caller) decide(action, resource string, context map[string]string, policy *Policy) (identity, onResource Decision) {
-	r := &request{action: action, resource: resource, context: foldKeys(c.fullContext(context))}
+	r := newRequest(action, resource, nil, func() map[string]string { return c.fullContext(context) })
 	if policy != nil {
-		withPrincipal := *r
-		withPrincipal.principal = &c.principal
-		onResource = policy.evaluate(&withPrincipal)
+		onResource = policy.evaluate(r.as(&c.principal))
 	}
 	switch {
 	case c.admin:
@@ -117,9 +115,7 @@ func (c Caller) decide(action, resource string, context map[string]string, polic
 			case NoMatch:
 				identity = NoMatch
 				if onResource == Allowed {
-					session := *r
-					session.principal = &Principal{ARN: c.principal.ARN, Account: c.principal.Account}
-					onResource = policy.evaluate(&session)
+					onResource = policy.evaluate(r.as(&Principal{ARN: c.principal.ARN, Account: c.principal.Account}))
 				}
 			}
 		}

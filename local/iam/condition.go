@@ -48,7 +48,7 @@ var operators = map[string]operator{
 // holds evaluates the condition. A missing key fails positive operators and satisfies negated ones, IfExists ones and
 // ForAllValues; it fails ForAnyValue, negated or not.
 func (c Condition) holds(r *request, variables bool) bool {
-	values := r.context[strings.ToLower(c.Key)]
+	values := r.context.values(c.key)
 	if c.Operator == "Null" {
 		for _, want := range c.Values {
 			if strings.EqualFold(want, strconv.FormatBool(len(values) == 0)) {

@@ -5,6 +5,7 @@ package iam
 
 import (
 	"strings"
+	"unicode/utf8"
 )
 
 // Principal is who makes a request, as Principal elements name it.
@@ -39,7 +40,7 @@ func EvaluateResourcePolicy(policy *Policy, principal Principal, action, resourc
 	if policy == nil {
 		return NoMatch
 	}
-	return policy.evaluate(&request{action: action, resource: resource, principal: &principal, context: foldKeys(context)})
+	return policy.evaluate(newRequest(action, resource, &principal, func() map[string]string { return context }))
 }
 
 // Values joins the values of a condition key that has several, such as aws:TagKeys.
@@ -47,17 +48,37 @@ func Values(values ...string) string { return strings.Join(values, "\n") }
 
 // request is what policies are asked about. principal is nil for identity policies, where it always matches.
 type request struct {
-	action, resource string
+	action, resource string // the action in lower case
 	principal        *Principal
-	context          map[string][]string // keys in lower case
+	context          *conditionKeys
 }
 
-func foldKeys(context map[string]string) map[string][]string {
-	folded := make(map[string][]string, len(context))
-	for k, v := range context {
-		folded[strings.ToLower(k)] = strings.Split(v, "\n")
+func newRequest(action, resource string, principal *Principal, context func() map[string]string) *request {
+	return &request{strings.ToLower(action), resource, principal, &conditionKeys{context: context}}
+}
+
+// as is the request by another principal.
+func (r request) as(principal *Principal) *request {
+	r.principal = principal
+	return &r
+}
+
+// conditionKeys of a request are gathered when the first statement asks for one: most have neither condition nor variable.
+type conditionKeys struct {
+	context func() map[string]string
+	folded  map[string][]string // keys in lower case
+}
+
+// values of a key, which is in lower case.
+func (k *conditionKeys) values(key string) []string {
+	if k.folded == nil {
+		context := k.context()
+		k.folded = make(map[string][]string, len(context))
+		for name, value := range context {
+			k.folded[strings.ToLower(name)] = strings.Split(value, "\n")
+		}
 	}
-	return folded
+	return k.folded[key]
 }
 
 func (p *Policy) evaluate(r *request) Decision {
@@ -92,7 +113,7 @@ func (s *Service) tell(role string, p *Policy, r *request) {
 }
 
 func (s *Statement) matches(r *request) bool {
-	if len(s.Actions) > 0 && !anyGlob(s.Actions, r.action) || len(s.NotActions) > 0 && anyGlob(s.NotActions, r.action) {
+	if len(s.actions) > 0 && !anyGlob(s.actions, r.action) || len(s.notActions) > 0 && anyGlob(s.notActions, r.action) {
 		return false
 	}
 	if len(s.Resources) > 0 && !s.anyResource(s.Resources, r) || len(s.NotResources) > 0 && s.anyResource(s.NotResources, r) {
@@ -106,10 +127,10 @@ func (s *Statement) matches(r *request) bool {
 	return true
 }
 
-// anyGlob matches actions, which ignore case.
+// anyGlob matches actions, which ignore case: both are in lower case.
 func anyGlob(patterns []string, action string) bool {
 	for _, p := range patterns {
-		if glob(strings.ToLower(p), strings.ToLower(action)) {
+		if glob(p, action) {
 			return true
 		}
 	}
@@ -179,7 +200,7 @@ var unliterals = strings.NewReplacer(string(literalStar), "*", string(literalQue
 // expand replaces policy variables: ${key}, ${key, 'default'}, and ${*}, ${?}, ${$} for the characters themselves. It
 // is false when a variable has no value: the pattern then matches nothing.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
-func expand(pattern string, context map[string][]string) (string, bool) {
+func expand(pattern string, context *conditionKeys) (string, bool) {
 	if !strings.Contains(pattern, "${") {
 		return pattern, true
 	}
@@ -208,7 +229,7 @@ func expand(pattern string, context map[string][]string) (string, bool) {
 			continue
 		}
 		name, fallback, hasFallback := strings.Cut(name, ",")
-		values := context[strings.ToLower(strings.TrimSpace(name))]
+		values := context.values(strings.ToLower(strings.TrimSpace(name)))
 		switch {
 		case len(values) == 1:
 			out.WriteString(literals.Replace(values[0]))
@@ -224,28 +245,27 @@ func expand(pattern string, context map[string][]string) (string, bool) {
 
 // glob matches * (any characters) and ? (one character).
 func glob(pattern, s string) bool {
-	p, t := []rune(pattern), []rune(s)
-	star, mark := -1, 0
+	star, mark := -1, 0 // where the last * stands, and how far it reaches
 	i, j := 0, 0
-	for j < len(t) {
+	for j < len(s) {
+		p, wide := utf8.DecodeRuneInString(pattern[i:])
+		t, width := utf8.DecodeRuneInString(s[j:])
 		switch {
-		case i < len(p) && p[i] == '*':
+		case wide > 0 && p == '*':
 			star, mark = i, j
 			i++
-		case i < len(p) && (p[i] == '?' || same(p[i], t[j])):
-			i++
-			j++
+		case wide > 0 && (p == '?' || same(p, t)):
+			i += wide
+			j += width
 		case star >= 0:
-			mark++
+			_, width = utf8.DecodeRuneInString(s[mark:])
+			mark += width
 			i, j = star+1, mark
 		default:
 			return false
 		}
 	}
-	for i < len(p) && p[i] == '*' {
-		i++
-	}
-	return i == len(p)
+	return strings.Trim(pattern[i:], "*") == ""
 }
 
 func same(p, t rune) bool {

@@ -119,7 +119,7 @@ func TestEvaluation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, err := ParsePolicy(test.policy, false)
 			require.NoError(t, err)
-			require.Equal(t, test.want, p.evaluate(&request{action: test.action, resource: test.resource, context: foldKeys(test.context)}))
+			require.Equal(t, test.want, p.evaluate(newRequest(test.action, test.resource, nil, func() map[string]string { return test.context })))
 		})
 	}
 }

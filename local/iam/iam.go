@@ -27,6 +27,8 @@ type Service struct {
 	profiles  map[string]*InstanceProfile
 	providers map[string]*OIDCProvider // by ARN
 	sessions  map[string]session       // by access key id
+
+	signingKeys map[signingScope][]byte
 }
 
 // New makes the identities of an account, at first only the person at its console.

@@ -25,7 +25,8 @@ type Statement struct {
 	Resources, NotResources   []string
 	Principals, NotPrincipals *PrincipalSet
 	Conditions                []Condition
-	variables                 bool // version 2012-10-17: ${…} are variables, not text
+	variables                 bool     // version 2012-10-17: ${…} are variables, not text
+	actions, notActions       []string // in lower case: they match whatever the case
 }
 
 // PrincipalSet is a Principal element.
@@ -44,6 +45,7 @@ type Condition struct {
 	IfExists, ForAllValues, ForAnyValue bool
 	Key                                 string
 	Values                              []string
+	key                                 string // in lower case
 }
 
 // ParsePolicy reads a policy document. resourceBased says whether its statements must have a Principal (resource and
@@ -114,7 +116,7 @@ type rawStatement struct {
 func (rs rawStatement) statement(resourceBased bool) (Statement, error) {
 	s := Statement{
 		SID: rs.SID, Actions: rs.Action, NotActions: rs.NotAction, Resources: rs.Resource, NotResources: rs.NotResource,
-		Principals: (*PrincipalSet)(rs.Principal), NotPrincipals: (*PrincipalSet)(rs.NotPrincipal),
+		Principals: (*PrincipalSet)(rs.Principal), NotPrincipals: (*PrincipalSet)(rs.NotPrincipal), actions: lower(rs.Action), notActions: lower(rs.NotAction),
 	}
 	switch rs.Effect {
 	case "Allow":
@@ -143,7 +145,7 @@ func (rs rawStatement) statement(resourceBased bool) (Statement, error) {
 	}
 	for operator, keys := range rs.Condition {
 		for key, values := range keys {
-			c := Condition{Operator: operator, Key: key}
+			c := Condition{Operator: operator, Key: key, key: strings.ToLower(key)}
 			c.Operator, c.IfExists = strings.CutSuffix(c.Operator, "IfExists")
 			if rest, ok := strings.CutPrefix(c.Operator, "ForAllValues:"); ok {
 				c.Operator, c.ForAllValues = rest, true
@@ -160,6 +162,14 @@ func (rs rawStatement) statement(resourceBased bool) (Statement, error) {
 		}
 	}
 	return s, nil
+}
+
+func lower(list []string) []string {
+	folded := make([]string, len(list))
+	for i, s := range list {
+		folded[i] = strings.ToLower(s)
+	}
+	return folded
 }
 
 // oneOrMore is a JSON value or a list of them.

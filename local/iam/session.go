@@ -5,8 +5,6 @@ package iam
 import (
 	"crypto/rand"
 	"fmt"
-	"math/big"
-	"strings"
 	"time"
 )
 
@@ -145,14 +143,17 @@ const (
 	alnum = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 )
 
+// randomText of at most 64 different characters.
 func randomText(alphabet string, n int) string {
-	var b strings.Builder
-	for range n {
-		i, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet))))
-		if err != nil {
-			panic(err) // crypto/rand never fails on supported systems
+	text, random := make([]byte, 0, n), make([]byte, n)
+	for len(text) < n {
+		_, _ = rand.Read(random) // never fails
+		for _, b := range random {
+			// What is no index is drawn again, so that each character is as likely as any other.
+			if i := int(b & 63); i < len(alphabet) && len(text) < n {
+				text = append(text, alphabet[i])
+			}
 		}
-		b.WriteByte(alphabet[i.Int64()])
 	}
-	return b.String()
+	return string(text)
 }

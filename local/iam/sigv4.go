@@ -143,16 +143,39 @@ func (s *Service) Verify(r *http.Request, sig *Signature, payloadHash string) (C
 	hash := sha256.Sum256([]byte(canonical))
 	scope := strings.Join([]string{sig.Date, sig.Region, sig.Service, "aws4_request"}, "/")
 	text := strings.Join([]string{signingAlgorithm, sig.Time.Format(signingTime), scope, hex.EncodeToString(hash[:])}, "\n")
-	key := []byte("AWS4" + secret)
-	for _, part := range []string{sig.Date, sig.Region, sig.Service, "aws4_request", text} {
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(part))
-		key = mac.Sum(nil)
-	}
-	if !hmac.Equal([]byte(hex.EncodeToString(key)), []byte(sig.Signature)) {
+	if !hmac.Equal([]byte(hex.EncodeToString(authenticate(s.signingKey(secret, sig), text))), []byte(sig.Signature)) {
 		return Caller{}, errorf(403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
 	}
 	return caller, nil
+}
+
+// signingKey of a secret on a day, in a region and for a service. The last ones are kept: calls come in great numbers.
+func (s *Service) signingKey(secret string, sig *Signature) []byte {
+	of := signingScope{secret, sig.Date, sig.Region, sig.Service}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key, ok := s.signingKeys[of]; ok {
+		return key
+	}
+	key := []byte("AWS4" + secret)
+	for _, part := range []string{sig.Date, sig.Region, sig.Service, "aws4_request"} {
+		key = authenticate(key, part)
+	}
+	if s.signingKeys == nil || len(s.signingKeys) >= maxSigningKeys {
+		s.signingKeys = map[signingScope][]byte{}
+	}
+	s.signingKeys[of] = key
+	return key
+}
+
+const maxSigningKeys = 1000
+
+type signingScope struct{ secret, date, region, service string }
+
+func authenticate(key []byte, text string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
 }
 
 func canonicalRequest(r *http.Request, sig *Signature, payloadHash string) string {
@@ -172,15 +195,26 @@ func canonicalRequest(r *http.Request, sig *Signature, payloadHash string) strin
 		case "content-length":
 			value = strconv.FormatInt(r.ContentLength, 10)
 		default:
-			values := slices.Clone(r.Header.Values(name))
-			for i, v := range values {
-				values[i] = strings.Join(strings.Fields(v), " ")
-			}
-			value = strings.Join(values, ",")
+			value = canonicalHeader(r.Header.Values(name))
 		}
-		headers.WriteString(name + ":" + value + "\n")
+		headers.WriteString(name)
+		headers.WriteByte(':')
+		headers.WriteString(value)
+		headers.WriteByte('\n')
 	}
 	return strings.Join([]string{r.Method, path, canonicalQuery(r.URL.Query()), headers.String(), strings.Join(sig.SignedHeaders, ";"), payloadHash}, "\n")
+}
+
+// canonicalHeader joins a header's values, with single spaces.
+func canonicalHeader(values []string) string {
+	if len(values) == 1 && strings.IndexByte(values[0], ' ') < 0 && strings.TrimSpace(values[0]) == values[0] {
+		return values[0]
+	}
+	values = slices.Clone(values)
+	for i, v := range values {
+		values[i] = strings.Join(strings.Fields(v), " ")
+	}
+	return strings.Join(values, ",")
 }
 
 func canonicalQuery(query url.Values) string {

@@ -8,6 +8,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -233,35 +234,59 @@ func (s *Service) permitDeletes(r *http.Request, caller iam.Caller, q request, c
 // proxy has the gateway answer. Absent keys are 403 to those who may not list the bucket.
 func (s *Service) proxy(w http.ResponseWriter, r *http.Request, caller iam.Caller, q request, requestID string) error {
 	var sent error
+	look := func(response *http.Response) error {
+		if response.StatusCode < 300 {
+			s.afterwards(q, r.Method)
+			return nil
+		}
+		if response.StatusCode < 400 {
+			return nil
+		}
+		e := readError(response)
+		if response.StatusCode == http.StatusNotFound && slices.Contains([]string{"GetObject", "GetObjectAttributes"}, q.action) && e.Code != "NoSuchBucket" {
+			if denied := s.authorize(caller, "ListBucket", q.bucket, "", nil); denied != nil {
+				return denied
+			}
+		}
+		sent = e
+		return nil
+	}
+	fail := func(w http.ResponseWriter, r *http.Request, err error) {
+		sent = err
+		s.Fail(w, r, requestID, err)
+	}
+	if s.gateway == nil {
+		forward(w, r, s.transport, look, fail)
+		return sent
+	}
 	p := httputil.ReverseProxy{
 		Transport: s.transport,
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.Out.URL.Scheme, pr.Out.URL.Host, pr.Out.Host = "http", "gateway", pr.In.Host
 		},
-		ModifyResponse: func(response *http.Response) error {
-			if response.StatusCode < 300 {
-				s.afterwards(q, r.Method)
-				return nil
-			}
-			if response.StatusCode < 400 {
-				return nil
-			}
-			e := readError(response)
-			if response.StatusCode == http.StatusNotFound && slices.Contains([]string{"GetObject", "GetObjectAttributes"}, q.action) && e.Code != "NoSuchBucket" {
-				if denied := s.authorize(caller, "ListBucket", q.bucket, "", nil); denied != nil {
-					return denied
-				}
-			}
-			sent = e
-			return nil
-		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			sent = err
-			s.Fail(w, r, requestID, err)
-		},
+		ModifyResponse: look,
+		ErrorHandler:   fail,
 	}
 	p.ServeHTTP(w, r)
 	return sent
+}
+
+// forward is the part of httputil.ReverseProxy that what is in the same process needs: nothing is copied that no network takes.
+func forward(
+	w http.ResponseWriter, r *http.Request, to http.RoundTripper, look func(*http.Response) error, fail func(http.ResponseWriter, *http.Request, error),
+) {
+	response, err := to.RoundTrip(r)
+	if err == nil {
+		defer func() { _ = response.Body.Close() }()
+		err = look(response)
+	}
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	maps.Copy(w.Header(), response.Header)
+	w.WriteHeader(response.StatusCode)
+	_, _ = io.Copy(w, response.Body) // whoever asked may be gone
 }
 
 // afterwards keeps the configuration in step with buckets that come and go by the API.

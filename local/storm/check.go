@@ -139,7 +139,7 @@ func mutating(action string) bool {
 
 // seeCall sees every call before it is answered.
 func (w *world) seeCall(call endpoint.Call) error {
-	w.turns.note("%s: %s %s", harness.CalledBy(call), call.Service, call.Action)
+	w.turns.note(harness.CalledBy(call)+":", call.Service, call.Action)
 	return nil
 }
 

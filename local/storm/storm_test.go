@@ -100,7 +100,7 @@ func TestStorm(t *testing.T) {
 			defer func() { outcomes <- nil }()
 			c := exec.Command(os.Args[0], "-test.run=^TestStorm$", "-test.timeout=0", "-storm", stormFor.String(), // #nosec G204 -- itself
 				"-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
-			c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
+			c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=800", "GOMEMLIMIT=2GiB")
 			c.Stderr = os.Stderr
 			out, err := c.StdoutPipe()
 			if err == nil {
@@ -148,6 +148,7 @@ func TestStorm(t *testing.T) {
 const outcomePrefix = "outcome: "
 
 func work(t *testing.T) {
+	runtime.MemProfileRate = 0 // nobody asks for one, and it costs
 	for seed, began := *from, time.Now(); time.Since(began) < *stormFor; seed += uint64(*worker) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			body, err := json.Marshal(Run(t, seed, false))

@@ -4,10 +4,12 @@ package storm
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -111,12 +113,9 @@ func (t *turns) next() *asker {
 	a := t.asking[i]
 	t.asking = slices.Delete(t.asking, i, i+1)
 	t.count++
-	line := fmt.Sprintf("%s %s (%d of %d)", time.Since(t.began), a.what, i, len(t.asking)+1)
-	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d %s", t.sum, line)
-	t.sum = h.Sum64()
+	t.sign(a.what, i, len(t.asking)+1)
 	if t.tracing {
-		t.trace = append(t.trace, line)
+		t.trace = append(t.trace, fmt.Sprintf("%s %s (%d of %d)", time.Since(t.began), a.what, i, len(t.asking)+1))
 	}
 	return a
 }
@@ -133,14 +132,26 @@ func (t *turns) release() {
 }
 
 // note something in the trace, so that replays differ when it does.
-func (t *turns) note(format string, arguments ...any) {
+func (t *turns) note(words ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	line := fmt.Sprintf("%s     "+format, append([]any{time.Since(t.began)}, arguments...)...)
-	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d %s", t.sum, line)
-	t.sum = h.Sum64()
-	if t.tracing {
-		t.trace = append(t.trace, line)
+	for _, word := range words {
+		t.sign(word)
 	}
+	if t.tracing {
+		t.trace = append(t.trace, fmt.Sprintf("%s     %s", time.Since(t.began), strings.Join(words, " ")))
+	}
+}
+
+// sign what happened now: sum is that of all that was signed.
+func (t *turns) sign(what string, numbers ...int) {
+	h := fnv.New64a()
+	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 48), t.sum)
+	b = binary.LittleEndian.AppendUint64(b, uint64(time.Since(t.began)))
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	_, _ = h.Write(b)
+	_, _ = h.Write([]byte(what))
+	t.sum = h.Sum64()
 }

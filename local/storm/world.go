@@ -187,8 +187,9 @@ func (w *world) violate(invariant int, format string, arguments ...any) {
 
 // tell the story.
 func (w *world) tell(format string, arguments ...any) {
-	w.out.Story = append(w.out.Story, fmt.Sprintf("%s "+format, append([]any{time.Since(w.began)}, arguments...)...))
-	w.turns.note(format, arguments...)
+	text := fmt.Sprintf(format, arguments...)
+	w.out.Story = append(w.out.Story, time.Since(w.began).String()+" "+text)
+	w.turns.note(text)
 }
 
 func (w *world) over() bool { return len(w.out.Violations) > 0 }

@@ -165,8 +165,7 @@ func (b binder) bindStruct(params map[string]any, into any) error {
 }
 
 func (b binder) fields(path string, params map[string]any, v reflect.Value) error {
-	fields := map[string]reflect.Value{}
-	collectFields(v, fields)
+	fields := fieldsByName(v.Type())
 	names := make([]string, 0, len(params))
 	for name := range params {
 		names = append(names, name)
@@ -177,32 +176,11 @@ func (b binder) fields(path string, params map[string]any, v reflect.Value) erro
 		if !ok {
 			return Unsupported(b.service, "the parameter "+path+name)
 		}
-		if err := b.bind(path+name, params[name], f); err != nil {
+		if err := b.bind(path+name, params[name], v.FieldByIndex(f.index)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func collectFields(v reflect.Value, into map[string]reflect.Value) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous && f.Type.Kind() == reflect.Struct {
-			collectFields(v.Field(i), into)
-			continue
-		}
-		if !f.IsExported() {
-			continue
-		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" {
-			continue
-		}
-		if name == "" {
-			name = f.Name
-		}
-		into[strings.ToLower(name)] = v.Field(i)
-	}
 }
 
 func (b binder) bind(path string, param any, v reflect.Value) error {

@@ -173,46 +173,31 @@ func (s *Service) sendError(w http.ResponseWriter, format Protocol, requestID st
 	_, _ = w.Write(body)
 }
 
-// member is a field of a result.
+// member is a field of a result. named says that a tag gives its name.
 type member struct {
-	name  string
-	flat  bool
-	value reflect.Value
+	name        string
+	flat, named bool
+	value       reflect.Value
 }
 
 // membersOf lists what of a struct is sent: nil pointers, nil maps and zero times are not, nor zero values of fields
 // with omitempty. tag is the struct tag that names members.
 func membersOf(v reflect.Value, tag string) []member {
-	var list []member
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous && f.Type.Kind() == reflect.Struct && f.Type != timeType {
-			list = append(list, membersOf(v.Field(i), tag)...)
-			continue
-		}
-		if !f.IsExported() {
-			continue
-		}
-		options := strings.Split(f.Tag.Get(tag), ",")
-		name := options[0]
-		if name == "-" {
-			continue
-		}
-		if name == "" {
-			name = f.Name
-		}
-		value := v.Field(i)
-		omit := slices.Contains(options, "omitempty") && value.IsZero()
+	fields := fieldsOf(v.Type(), tag)
+	list := make([]member, 0, len(fields))
+	for _, f := range fields {
+		value := v.FieldByIndex(f.index)
+		omit := f.omitEmpty && value.IsZero()
 		switch value.Kind() {
 		case reflect.Pointer, reflect.Map, reflect.Interface:
 			omit = omit || value.IsNil()
 		case reflect.Slice:
-			omit = omit || value.Len() == 0 && slices.Contains(options, "omitempty")
+			omit = omit || value.Len() == 0 && f.omitEmpty
 		case reflect.Struct:
 			omit = omit || value.Type() == timeType && value.Interface().(time.Time).IsZero()
 		}
 		if !omit {
-			list = append(list, member{name, slices.Contains(options, "flat"), value})
+			list = append(list, member{f.name, f.flat, f.named, value})
 		}
 	}
 	return list
@@ -351,11 +336,35 @@ type xmlEncoder struct {
 func (x *xmlEncoder) raw(s string) { x.WriteString(s) }
 
 func (x *xmlEncoder) element(name, text string) {
-	x.raw("<" + name + ">")
-	if err := xml.EscapeText(&x.Buffer, []byte(text)); err != nil && x.err == nil {
+	x.open(name)
+	if plain(text) {
+		x.raw(text)
+	} else if err := xml.EscapeText(&x.Buffer, []byte(text)); err != nil && x.err == nil {
 		x.err = err
 	}
-	x.raw("</" + name + ">")
+	x.end(name)
+}
+
+func (x *xmlEncoder) open(name string) {
+	x.raw("<")
+	x.raw(name)
+	x.raw(">")
+}
+
+func (x *xmlEncoder) end(name string) {
+	x.raw("</")
+	x.raw(name)
+	x.raw(">")
+}
+
+// plain text stands for itself in XML.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '&' || c == '<' || c == '>' || c == '"' || c == '\'' {
+			return false
+		}
+	}
+	return true
 }
 
 func (x *xmlEncoder) members(result any) {
@@ -376,7 +385,7 @@ func (x *xmlEncoder) members(result any) {
 func (x *xmlEncoder) structMembers(v reflect.Value) {
 	for _, f := range membersOf(v, "xml") {
 		name := f.name
-		if x.ec2 && v.Type().NumField() > 0 && hasField(v.Type(), name) {
+		if x.ec2 && !f.named {
 			name = lowerFirst(name)
 		}
 		switch {
@@ -391,12 +400,6 @@ func (x *xmlEncoder) structMembers(v reflect.Value) {
 		}
 		x.value(name, f.value)
 	}
-}
-
-// hasField reports whether a member's name is a Go field's: not given by a tag.
-func hasField(t reflect.Type, name string) bool {
-	f, ok := t.FieldByName(name)
-	return ok && strings.Split(f.Tag.Get("xml"), ",")[0] == ""
 }
 
 func lowerFirst(s string) string {
@@ -430,9 +433,9 @@ func (x *xmlEncoder) value(name string, v reflect.Value) {
 			x.element(name, strconv.FormatFloat(f, 'g', -1, 64))
 		}
 	case reflect.Struct:
-		x.raw("<" + name + ">")
+		x.open(name)
 		x.structMembers(v)
-		x.raw("</" + name + ">")
+		x.end(name)
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			x.element(name, base64.StdEncoding.EncodeToString(v.Bytes()))
@@ -442,15 +445,15 @@ func (x *xmlEncoder) value(name string, v reflect.Value) {
 		if x.ec2 {
 			item = "item"
 		}
-		x.raw("<" + name + ">")
+		x.open(name)
 		for i := range v.Len() {
 			x.value(item, v.Index(i))
 		}
-		x.raw("</" + name + ">")
+		x.end(name)
 	case reflect.Map:
-		x.raw("<" + name + ">")
+		x.open(name)
 		x.entries("entry", "key", "value", v)
-		x.raw("</" + name + ">")
+		x.end(name)
 	default:
 		if x.err == nil {
 			x.err = fmt.Errorf("a result has the type %s, which no protocol has", v.Type())
@@ -463,9 +466,9 @@ func (x *xmlEncoder) entries(name, key, value string, v reflect.Value) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	for _, k := range keys {
-		x.raw("<" + name + ">")
+		x.open(name)
 		x.element(key, k.String())
 		x.value(value, v.MapIndex(k))
-		x.raw("</" + name + ">")
+		x.end(name)
 	}
 }

@@ -1,6 +1,7 @@
 package asl
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -11,6 +12,9 @@ import (
 func machineOf(states string) string {
 	return `{"QueryLanguage":"JSONata","StartAt":"A","States":{` + states + `}}`
 }
+
+// noInput is a $states without members.
+func noInput() json.RawMessage { return json.RawMessage(`{}`) }
 
 const lambdaTask = `"Type":"Task","Resource":"arn:aws:states:::lambda:invoke"`
 
@@ -131,7 +135,7 @@ func TestFunctionsOfStepFunctions(t *testing.T) {
 		`$parse('{"b": {"c": 2}}').b.c`:          `2`,
 	} {
 		t.Run(source, func(t *testing.T) {
-			got, err := evaluate(t, &query{states: []byte(`{}`)}, source)
+			got, err := evaluate(t, &query{states: noInput}, source)
 			require.NoError(t, err)
 			require.Equal(t, want, string(got))
 		})
@@ -140,7 +144,27 @@ func TestFunctionsOfStepFunctions(t *testing.T) {
 		`$partition([1], 0)`, `$range(1, 2000, 1)`, `$range(1, 2, 0)`, `$hash("a", "CRC")`, `$hash(1, "MD5")`, `$parse("{")`, `$random("x")`,
 		`$flatten([[1]])`, `$values({"a":1})`, `($e := $states; $lookup({"f": 1}, "f")) ~> $eval`,
 	} {
-		_, err := evaluate(t, &query{states: []byte(`{}`)}, source)
+		_, err := evaluate(t, &query{states: noInput}, source)
 		require.Error(t, err, source)
+	}
+}
+
+// A query's expressions share what they read, and nothing that they assign.
+func TestExpressionsOfOneQuery(t *testing.T) {
+	q := &query{states: func() json.RawMessage { return json.RawMessage(`{"input":[3,1,2]}`) }, variables: map[string]json.RawMessage{"v": json.RawMessage(`{"n":1}`), "vv": json.RawMessage(`2`)}}
+	for _, c := range [][2]string{
+		{`$sort($states.input)`, `[1,2,3]`},
+		{`$states.input`, `[3,1,2]`},
+		{`$append($states.input, 4)`, `[3,1,2,4]`},
+		{`$append($states.input, 5)`, `[3,1,2,5]`},
+		{`($v := 5; $x := 6; $v + $x)`, `11`},
+		{`$v.n + $vv`, `3`},
+		{`$v ~> |$|{"n":7}|`, `{"n":7}`},
+		{`$v`, `{"n":1}`},
+		{`$exists($x)`, `false`},
+	} {
+		got, err := evaluate(t, q, c[0])
+		require.NoError(t, err, c[0])
+		require.Equal(t, c[1], string(got), c[0])
 	}
 }

@@ -92,11 +92,15 @@ func isWord(s string, i int) bool {
 	return c == '$' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// query evaluates the expressions of one phase of one state.
+// query evaluates the expressions of one phase of one state. It is for one goroutine.
 type query struct {
 	ctx       context.Context
-	states    json.RawMessage // $states
+	states    func() json.RawMessage // $states
 	variables map[string]json.RawMessage
+	// evaluate in the environment of all expressions of the query, which is made for the first; what they assign is their own.
+	evaluate func(*expression) (any, error)
+	bound    environment
+	names    map[string]bool // what is bound, by name
 }
 
 // environment is what gnata's environments offer; their type has no name outside of gnata.
@@ -106,11 +110,15 @@ type environment interface {
 
 // value evaluates the expression of t. The error is a *Failure called States.QueryEvaluationError.
 func (q *query) value(t *template) (json.RawMessage, error) {
-	env := baseEnvironment.Clone()
-	if err := q.bind(env); err != nil {
+	if q.evaluate == nil {
+		env := baseEnvironment.Clone()
+		q.evaluate = func(x *expression) (any, error) { return x.compiled.EvalWithCustomFuncs(q.ctx, nil, env) }
+		q.bound, q.names = env, map[string]bool{}
+	}
+	if err := q.bind(t.expr.source); err != nil {
 		return nil, queryFailure(t, "%v", err)
 	}
-	v, err := t.expr.compiled.EvalWithCustomFuncs(q.ctx, nil, env)
+	v, err := q.evaluate(t.expr)
 	if err != nil {
 		return nil, queryFailure(t, "threw an error during evaluation. %v", err)
 	}
@@ -124,17 +132,22 @@ func (q *query) value(t *template) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-func (q *query) bind(env environment) error {
-	bind := func(name string, raw json.RawMessage) error {
-		v, err := gnata.DecodeJSON(raw)
+// bind what an expression may name, once: decoding it costs more than evaluating does.
+func (q *query) bind(source string) error {
+	bind := func(name string, raw func() json.RawMessage) error {
+		if q.names[name] || !strings.Contains(source, "$"+name) {
+			return nil
+		}
+		v, err := gnata.DecodeJSON(raw())
 		if err != nil {
 			return fmt.Errorf("decoding $%s: %w", name, err)
 		}
-		env.Bind(name, v)
+		q.bound.Bind(name, v)
+		q.names[name] = true
 		return nil
 	}
 	for name, raw := range q.variables {
-		if err := bind(name, raw); err != nil {
+		if err := bind(name, func() json.RawMessage { return raw }); err != nil {
 			return err
 		}
 	}

@@ -316,12 +316,14 @@ func (v *visit) query(ctx context.Context, result, errorOutput json.RawMessage) 
 	if v.token != "" {
 		c.Task = &struct{ Token string }{v.token}
 	}
-	return &query{ctx: ctx, variables: v.variables, states: encode(struct {
-		Input       json.RawMessage `json:"input"`
-		Result      json.RawMessage `json:"result,omitempty"`
-		ErrorOutput json.RawMessage `json:"errorOutput,omitempty"`
-		Context     any             `json:"context"`
-	}{v.input, result, errorOutput, c})}
+	return &query{ctx: ctx, variables: v.variables, states: func() json.RawMessage {
+		return encode(struct {
+			Input       json.RawMessage `json:"input"`
+			Result      json.RawMessage `json:"result,omitempty"`
+			ErrorOutput json.RawMessage `json:"errorOutput,omitempty"`
+			Context     any             `json:"context"`
+		}{v.input, result, errorOutput, c})
+	}}
 }
 
 // stamp is a time as the context object has it.
