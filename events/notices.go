@@ -11,6 +11,8 @@ const (
 	ClusterSpecRejected = "Cluster Spec Rejected"
 	// ClusterNodeChange: a node keeps people waiting: its drain is blocked, or it did not join.
 	ClusterNodeChange = "Cluster Node Change"
+	// ReleaseVerdict: a release or the channels were looked at, and what was found is new.
+	ReleaseVerdict = "Release Verdict"
 )
 
 // StatusChange is the detail of ClusterStatusChange.
@@ -50,4 +52,17 @@ type NodeChange struct {
 	Message string `json:"message,omitempty"`
 	// Blocked are pods that cannot leave now, with what is in their way; not all when there are many.
 	Blocked []BlockedPod `json:"blocked,omitempty"`
+}
+
+// Verdict is the detail of ReleaseVerdict.
+type Verdict struct {
+	// Release by name; "channels" are the channels.
+	Release string `json:"release"`
+	// Version is the S3 version that was looked at; empty when the object was deleted.
+	Version string `json:"version,omitempty"`
+	// Usable says that nothing was found that keeps clusters from using it.
+	Usable  bool   `json:"usable"`
+	Message string `json:"message,omitempty"`
+	// Checks that found something, by name: docs/runbook.md explains each.
+	Checks []string `json:"checks,omitempty"`
 }

@@ -57,6 +57,15 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 		RetryAttempts:   jsii.Number(deliveryAttempts),
 	}))
 
+	newRule(scope, "ReleaseChanged", "A release or the channels were uploaded or deleted", &awsevents.EventPattern{
+		Source:     jsii.Strings("aws.s3"),
+		DetailType: jsii.Strings("Object Created", "Object Deleted"),
+		Detail: &map[string]any{
+			"bucket": map[string]any{"name": []any{sub(specsBucket)}},
+			"object": map[string]any{"key": []any{map[string]any{"prefix": names.ReleaseSpecs}}},
+		},
+	}, toFunction(f["publish"], n))
+
 	newRule(scope, "StackDone", "A cluster's stack came to rest", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.cloudformation"),
 		DetailType: jsii.Strings("CloudFormation Stack Status Change"),

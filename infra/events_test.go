@@ -41,8 +41,8 @@ func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
 		"a spec is uploaded":                          {objectCreated, nil, []string{"drover-spec-changed"}},
 		"a spec is uploaded in parts":                 {objectCreated, []string{`"PutObject"`, `"CompleteMultipartUpload"`}, []string{"drover-spec-changed"}},
 		"a spec is deleted":                           {objectDeleted, nil, []string{"drover-spec-changed"}},
-		"a release is uploaded":                       {objectCreated, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-uploaded"}},
-		"a release is deleted":                        {objectDeleted, []string{"clusters/demo", "releases/r1"}, nil},
+		"a release is uploaded":                       {objectCreated, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-changed", "drover-release-uploaded"}},
+		"a release is deleted":                        {objectDeleted, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-changed"}},
 		"a key only contains the prefix":              {objectCreated, []string{"clusters/demo", "old/clusters/demo"}, nil},
 		"an object of another bucket":                 {objectCreated, []string{"drover-specs-", "other-specs-"}, nil},
 		"drover writes its own state":                 {objectCreated, []string{"drover-specs-", "drover-state-"}, nil},
@@ -138,7 +138,7 @@ func TestNoEventIsLost(t *testing.T) {
 	for _, c := range synthesized.ofType("AWS::Lambda::EventInvokeConfig") {
 		configured[c["FunctionName"].(string)] = c
 	}
-	require.ElementsMatch(t, []string{"drover-admit", "drover-stackevent", "drover-sweep"}, slices.Collect(maps.Keys(configured)), "functions that events invoke")
+	require.ElementsMatch(t, []string{"drover-admit", "drover-publish", "drover-stackevent", "drover-sweep"}, slices.Collect(maps.Keys(configured)), "functions that events invoke")
 	for name, c := range configured {
 		require.Equal(t, map[string]any{"OnFailure": map[string]any{"Destination": queue}}, c["DestinationConfig"], name)
 		require.Positive(t, c["MaximumEventAgeInSeconds"], name)

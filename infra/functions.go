@@ -43,6 +43,10 @@ var functionTable = []function{
 		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN},
 	},
 	{
+		step: "publish", description: "Looks at an uploaded release: whether its images, add-ons and Kubernetes version are there",
+		tells: true, timeout: 60, memory: 256, async: true,
+	},
+	{
 		step: "plan", description: "Renders a cluster and compares it with its stacks: the ordered changes, each with its reasons",
 		tells: true, timeout: 120, memory: 512,
 	},

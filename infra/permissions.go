@@ -62,6 +62,17 @@ var functionGrants = map[string][]grant{
 		listState,
 		startConverge,
 	},
+	"publish": {
+		specs(get, "releases/"),
+		listSpecs,
+		state(getPut, "status/"),
+		listState,
+		{
+			why:     "EKS's catalogues and images by id belong to nobody's resources.",
+			actions: []string{"eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "ec2:DescribeImages"},
+			on:      []string{"*"},
+		},
+	},
 	"plan": {
 		specs(get, "clusters/", "releases/"),
 		{

@@ -106,6 +106,11 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
 			"states:StartExecution on stateMachine:drover-converge", failed,
 		},
+		"publish": {
+			"s3:GetObject on specs/releases/*", "s3:ListBucket on specs",
+			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
+			"eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *", "ec2:DescribeImages on *", failed,
+		},
 		"plan": {
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*", "s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*",

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -73,4 +74,8 @@ func TestTheRunbookHasEveryAlarm(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
+}
+
+func TestTheRunbookHasEveryCheckOfReleases(t *testing.T) {
+	require.ElementsMatch(t, preflight.PublishedNames(), runbookTable(t, "Releases"))
 }

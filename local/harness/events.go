@@ -189,8 +189,11 @@ func (b *Bus) target(e Event) string {
 		if json.Unmarshal(e.Detail, &detail) == nil && detail.Bucket.Name == SpecsBucket && strings.HasPrefix(detail.Object.Key, names.ClusterSpecs) {
 			return "admit"
 		}
-		if e.DetailType == "Object Created" && detail.Bucket.Name == SpecsBucket && strings.HasPrefix(detail.Object.Key, names.ReleaseSpecs) {
-			return "sweep"
+		if detail.Bucket.Name == SpecsBucket && strings.HasPrefix(detail.Object.Key, names.ReleaseSpecs) {
+			if e.DetailType == "Object Created" {
+				return "sweep" // and publish: see Deliver
+			}
+			return "publish"
 		}
 	case "CloudFormation Stack Status Change":
 		var detail events.StackStatus
@@ -223,10 +226,15 @@ func (b *Bus) Deliver(e Event) {
 		_, _ = b.account.States.Start(context.Background(), starter, b.account.machineARN(step), e.ID, string(e.Detail)) // twice is once
 		return
 	}
-	var payload any = e
 	if step == "sweep" {
-		payload = events.Sweep{Audit: true}
+		b.invoke(step, events.Sweep{Audit: true})
+		step = "publish"
 	}
+	b.invoke(step, e)
+}
+
+// invoke a function as EventBridge does.
+func (b *Bus) invoke(step string, payload any) {
 	for attempt := range asyncAttempts {
 		// A minute after the first failure, two after the second.
 		if b.account.clock.Work(b.account.ending, time.Duration(attempt)*time.Minute) != nil {

@@ -35,12 +35,14 @@ import (
 	join "github.com/drover-run/drover/functions/join/handler"
 	plan "github.com/drover-run/drover/functions/plan/handler"
 	prepare "github.com/drover-run/drover/functions/prepare/handler"
+	publish "github.com/drover-run/drover/functions/publish/handler"
 	report "github.com/drover-run/drover/functions/report/handler"
 	stackevent "github.com/drover-run/drover/functions/stackevent/handler"
 	sweep "github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/lambda"
 	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/capacity"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/groups"
@@ -89,7 +91,8 @@ func (f *Functions) deploy(c cell) {
 	}
 	told := func(cfg aws.Config) *store.State {
 		s := state(cfg)
-		s.Tell = notify.New(cfg, c.topic, logs, now).Tell
+		listeners := notify.New(cfg, c.topic, logs, now)
+		s.Tell, s.TellRelease = listeners.Tell, listeners.TellRelease
 		return s
 	}
 	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(environment.S3(cfg), SpecsBucket) }
@@ -109,6 +112,10 @@ func (f *Functions) deploy(c cell) {
 
 	cfg := f.config("admit")
 	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now}).Handle)
+	cfg = f.config("publish")
+	f.handlers["publish"] = wrap(logs, "publish", (&publish.Handler{
+		Specs: specs(cfg), State: told(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)), Images: capacity.New(cfg), Now: now,
+	}).Handle)
 	cfg = f.config("plan")
 	f.Plan = &plan.Handler{
 		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)),

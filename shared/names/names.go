@@ -128,6 +128,16 @@ func ClusterOfKey(key string) (string, bool) {
 	return name, ok && name != "" && !strings.Contains(name, "/")
 }
 
+// ReleaseOfKey returns the release that a key of the specs bucket is: what ReleaseSpec makes of it. The channels are one such key.
+func ReleaseOfKey(key string) (string, bool) {
+	name, ok := strings.CutPrefix(key, ReleaseSpecs)
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutSuffix(name, ".yaml")
+	return name, ok && name != "" && !strings.Contains(name, "/")
+}
+
 // Keys in the state bucket.
 
 // Statuses is where the statuses of clusters are kept.
@@ -135,6 +145,9 @@ const Statuses = "status/clusters/"
 
 // Status is the key of a cluster's status.
 func Status(cluster string) string { return Statuses + cluster + ".json" }
+
+// ReleaseStatus is the key of what was found out about a release, or about the channels.
+func ReleaseStatus(release string) string { return "status/releases/" + release + ".json" }
 
 // Template is the content address of a rendered template.
 func Template(body []byte) string { return "templates/" + SHA256(body) + ".yaml" }

@@ -35,6 +35,19 @@ func TestKeysOfSpecs(t *testing.T) {
 	}
 }
 
+func TestKeysOfReleases(t *testing.T) {
+	for key, want := range map[string]string{"releases/1.36-1.yaml": "1.36-1", "releases/channels.yaml": "channels"} {
+		release, ok := ReleaseOfKey(key)
+		require.True(t, ok)
+		require.Equal(t, want, release)
+		require.Equal(t, key, ReleaseSpec(release))
+	}
+	for _, key := range []string{"releases/", "releases/.yaml", "releases/a/b.yaml", "releases/a.yml", "clusters/a.yaml", "x/releases/a.yaml"} {
+		_, ok := ReleaseOfKey(key)
+		require.False(t, ok, key)
+	}
+}
+
 func TestStackOfARN(t *testing.T) {
 	require.Equal(t, "drover-demo-network", StackOfARN("arn:aws:cloudformation:us-east-1:111122223333:stack/drover-demo-network/uuid"))
 	require.Equal(t, "drover-demo-network", StackOfARN("arn:aws:cloudformation:us-east-1:111122223333:stack/drover-demo-network"))

@@ -38,6 +38,25 @@ func (l *Listeners) Tell(ctx context.Context, cluster string, before, after *sta
 	if len(notices) == 0 {
 		return nil
 	}
+	if err := l.send(ctx, notices); err != nil {
+		return err
+	}
+	if before.Phase != after.Phase {
+		return metrics.Count(l.metrics, l.now(), "ClusterPhase", "phase", string(after.Phase))
+	}
+	return nil
+}
+
+// TellRelease tells of a verdict on a release before it is written, as Tell does: it is the TellRelease of a store.State.
+func (l *Listeners) TellRelease(ctx context.Context, release string, before, after *status.ReleaseStatus) error {
+	notices := notice.OfRelease(release, before, after)
+	if len(notices) == 0 {
+		return nil
+	}
+	return l.send(ctx, notices)
+}
+
+func (l *Listeners) send(ctx context.Context, notices []notice.Notice) error {
 	if err := l.bus.Put(ctx, notices); err != nil {
 		return err
 	}
@@ -45,9 +64,6 @@ func (l *Listeners) Tell(ctx context.Context, cluster string, before, after *sta
 		if err := l.topic.Publish(ctx, n.Subject, n.Message, n.Attributes); err != nil {
 			return err
 		}
-	}
-	if before.Phase != after.Phase {
-		return metrics.Count(l.metrics, l.now(), "ClusterPhase", "phase", string(after.Phase))
 	}
 	return nil
 }

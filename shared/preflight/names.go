@@ -27,4 +27,6 @@ const (
 	VersionsReached     = "VersionsReached"
 	NodesReplaced       = "NodesReplaced"
 	WorkloadsReady      = "WorkloadsReady"
+	FileValid           = "FileValid"
+	ReleasesThere       = "ReleasesThere"
 )

@@ -316,12 +316,16 @@ func images(r *report, f *Facts, p *Plan) {
 	}
 	var unusable, doubtful []string
 	for _, pool := range p.After.Spec.Pools {
+		whose := " of pool " + pool.Name
+		if pool.Name == "" { // a release's
+			whose = fmt.Sprintf(" for %s", pool.Architecture)
+		}
 		image, there := f.Images[pool.ImageID]
 		if !there {
-			unusable = append(unusable, fmt.Sprintf("%s of pool %s is not there, or not shared with this account", pool.ImageID, pool.Name))
+			unusable = append(unusable, fmt.Sprintf("%s%s is not there, or not shared with this account", pool.ImageID, whose))
 			continue
 		}
-		said := fmt.Sprintf("%s (%s) of pool %s", image.ID, image.Name, pool.Name)
+		said := fmt.Sprintf("%s (%s)%s", image.ID, image.Name, whose)
 		version := ""
 		if name := eksImage.FindStringSubmatch(image.Name); name != nil {
 			version = name[1]
@@ -331,7 +335,7 @@ func images(r *report, f *Facts, p *Plan) {
 		case image.State != "available":
 			unusable = append(unusable, said+" is "+image.State)
 		case image.Architecture != architectures[pool.Architecture]:
-			unusable = append(unusable, fmt.Sprintf("%s is for %s, and the pool is %s", said, image.Architecture, pool.Architecture))
+			unusable = append(unusable, fmt.Sprintf("%s is of %s, not of %s", said, image.Architecture, pool.Architecture))
 		case version != "" && apart < 0:
 			unusable = append(unusable, fmt.Sprintf("%s has a kubelet newer than Kubernetes %s", said, p.To.KubernetesVersion))
 		case version != "" && apart > upgrade.Skew:

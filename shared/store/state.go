@@ -25,6 +25,8 @@ type State struct {
 	// Tell, when set, is called with every change of a status just before it is written. Its error is that of the write, which is
 	// then not done: what was told may be told twice, and what is written was told.
 	Tell func(ctx context.Context, cluster string, before, after *status.Status) error
+	// TellRelease is the same for verdicts on releases.
+	TellRelease func(ctx context.Context, release string, before, after *status.ReleaseStatus) error
 }
 
 // NewState returns the state in a bucket.

@@ -1,0 +1,33 @@
+// The publish function looks at uploaded releases: whether everything that they name is there.
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+
+	"github.com/drover-run/drover/functions/publish/handler"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/capacity"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/versions"
+)
+
+func main() {
+	cfg := environment.AWS()
+	s3 := environment.S3(cfg)
+	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
+	state.TellRelease = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).TellRelease
+	h := &handler.Handler{
+		Specs:    store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
+		State:    state,
+		Versions: versions.New(eks.NewFromConfig(cfg)),
+		Images:   capacity.New(cfg),
+		Now:      time.Now,
+	}
+	lambda.Start(boundary.Wrap("publish", h.Handle))
+}

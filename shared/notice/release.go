@@ -1,0 +1,43 @@
+package notice
+
+// Verdicts on releases.
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// OfRelease are the notices of a verdict on a release: none when nothing but the time of the upload is new, or when it was deleted, which
+// whoever did so knows.
+func OfRelease(release string, before, after *status.ReleaseStatus) []Notice {
+	if after.Version == "" {
+		return nil
+	}
+	if before.Version != "" && before.SHA256 == after.SHA256 && before.Usable == after.Usable && reflect.DeepEqual(before.Checks, after.Checks) {
+		return nil
+	}
+	n := Notice{
+		DetailType: events.ReleaseVerdict,
+		Subject:    fmt.Sprintf("drover: release %.63s can be used", release), Message: or(after.Message, "nothing is wrong with it"),
+		Attributes: map[string]string{"release": release, "state": "Usable", "urgency": Result},
+	}
+	if !after.Usable {
+		n.Subject = fmt.Sprintf("drover: release %.63s cannot be used", release)
+		n.Attributes["state"], n.Attributes["urgency"] = "Unusable", Problem
+	}
+	detail := events.Verdict{Release: release, Version: after.Version, Usable: after.Usable, Message: after.Message}
+	var lines []string
+	for _, c := range after.Checks {
+		detail.Checks = append(detail.Checks, c.Name)
+		lines = append(lines, fmt.Sprintf("%s: %s\n%s", c.Name, c.Message, c.Next))
+	}
+	if len(lines) > 0 {
+		n.Message = strings.Join(lines, "\n\n")
+	}
+	n.Detail = detail
+	return []Notice{n}
+}

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Verdict reads what was found out about a release; one that nobody looked at is ErrNotFound.
+func (s *State) Verdict(ctx context.Context, name string) (*status.Release, error) {
+	r := status.NewRelease(name)
+	_, err := s.GetJSON(ctx, names.ReleaseStatus(name), r)
+	return r, err
+}
+
+// SetVerdict writes a verdict on a release, unless it is known, or tells of something that nobody ever looked at that it is not there. ErrConflict says that somebody else wrote one meanwhile.
+func (s *State) SetVerdict(ctx context.Context, name string, verdict status.ReleaseStatus) error {
+	r, old := status.NewRelease(name), status.NewRelease(name)
+	etag, err := s.GetJSON(ctx, names.ReleaseStatus(name), old)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	known := err == nil
+	verdict.UpdatedAt = old.Status.UpdatedAt
+	if !known && verdict.Version == "" || known && reflect.DeepEqual(verdict, old.Status) {
+		return nil
+	}
+	if s.TellRelease != nil {
+		if err := s.TellRelease(ctx, name, &old.Status, &verdict); err != nil {
+			return fmt.Errorf("telling of release %s: %w", name, err)
+		}
+	}
+	verdict.UpdatedAt = s.now().UTC()
+	r.Status = verdict
+	body, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the status of release %s: %w", name, err)
+	}
+	_, err = s.Replace(ctx, names.ReleaseStatus(name), body, etag)
+	return err
+}
