@@ -64,7 +64,7 @@ func systemPods(r *report, f *Facts, _ *Plan) {
 	bad := map[string][]string{}
 	for _, p := range f.Survey.Pods {
 		if p.Namespace == system && f.Taken.Sub(p.Since) >= settling && !away[p.Node] {
-			bad[p.Workload] = append(bad[p.Workload], fmt.Sprintf("%s is %s since %s", p.Name, p.State, p.Since.UTC().Format(time.RFC3339)))
+			bad[p.Workload] = append(bad[p.Workload], fmt.Sprintf("%s is %s", p.Name, p.State))
 		}
 	}
 	const next = "See `kubectl -n kube-system describe pod`, and mend what keeps them."
@@ -86,7 +86,7 @@ func systemPods(r *report, f *Facts, _ *Plan) {
 		r.block(next, "%s of kube-system: %s", count(len(blocking), "pod"), list(blocking))
 	}
 	if len(warning) > 0 {
-		r.warn(next, "%s of kube-system, less than a tenth of its DaemonSet: %s", count(len(warning), "pod"), list(warning))
+		r.warn(next, "%s of kube-system, at most a tenth of their DaemonSets: %s", count(len(warning), "pod"), list(warning))
 	}
 }
 

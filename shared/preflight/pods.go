@@ -38,7 +38,7 @@ func workloadPods(r *report, f *Facts, _ *Plan) {
 	var bad []string
 	for _, p := range f.Survey.Pods {
 		if p.Namespace != system && p.State != NotReady && f.Taken.Sub(p.Since) >= settling {
-			bad = append(bad, fmt.Sprintf("%s/%s is %s since %s", p.Namespace, p.Name, p.State, p.Since.UTC().Format(time.RFC3339)))
+			bad = append(bad, fmt.Sprintf("%s/%s is %s", p.Namespace, p.Name, p.State))
 		}
 	}
 	if len(bad) > 0 {

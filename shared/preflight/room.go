@@ -95,32 +95,40 @@ func (f *Facts) free(ids []string) (sum int, where string) {
 	return sum, list(each)
 }
 
-// Quotas of EC2 on the vCPUs of running instances, by what instance types begin with. The first of each is for on-demand instances, the second
-// for spot.
+// quotaCodes of EC2 on the vCPUs of running instances, by the letters that instance types begin with. The first is for on-demand instances, the second for
+// spot.
 // https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 var quotaCodes = []struct {
 	families       []string
 	onDemand, spot string
 }{
+	{[]string{"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}, "L-1216C47A", "L-34B43A08"},
 	{[]string{"dl"}, "L-6E869C2A", "L-85EED4F7"},
+	{[]string{"f"}, "L-74FC7D96", "L-88CF9481"},
+	{[]string{"g", "gr", "vt"}, "L-DB2E81BA", "L-3819A6DF"},
 	{[]string{"hpc"}, "L-F7808C92", ""},
 	{[]string{"inf"}, "L-1945791B", "L-B5D1601B"},
-	{[]string{"trn"}, "L-2C3B7624", "L-6B0D517C"},
-	{[]string{"u-", "u7"}, "L-43DA4232", ""},
-	{[]string{"f"}, "L-74FC7D96", "L-88CF9481"},
-	{[]string{"g", "vt"}, "L-DB2E81BA", "L-3819A6DF"},
 	{[]string{"p"}, "L-417A185B", "L-7212CCBC"},
+	{[]string{"trn"}, "L-2C3B7624", "L-6B0D517C"},
+	{[]string{"u"}, "L-43DA4232", ""},
 	{[]string{"x"}, "L-7295265B", "L-E3A00192"},
-	{[]string{"a", "c", "d", "h", "i", "m", "r", "t", "z"}, "L-1216C47A", "L-34B43A08"},
 }
+
+// p5Spot is the quota that the spot instances of P5 have of their own.
+const p5Spot = "L-C4BD4855"
 
 // QuotaCode is the quota that instances of a type count to; "" when drover knows none.
 func QuotaCode(instanceType string, spot bool) string {
+	if spot && strings.HasPrefix(instanceType, "p5") {
+		return p5Spot
+	}
+	family := instanceType[:max(0, strings.IndexAny(instanceType, "-0123456789"))]
 	for _, q := range quotaCodes {
-		if slices.ContainsFunc(q.families, func(family string) bool { return strings.HasPrefix(instanceType, family) }) {
-			if spot {
-				return q.spot
-			}
+		switch {
+		case !slices.Contains(q.families, family):
+		case spot:
+			return q.spot
+		default:
 			return q.onDemand
 		}
 	}

@@ -47,7 +47,7 @@ func deprecatedAPIs(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// insights are EKS's other findings. What it calls an error stops the upgrade: EKS itself refuses one then, unless forced.
+// insights are EKS's other findings. What it calls an error stops the upgrade: EKS may refuse the update then, unless it is forced.
 // https://docs.aws.amazon.com/eks/latest/userguide/view-cluster-insights.html
 func insights(r *report, f *Facts, p *Plan) {
 	target := minor(p.To.KubernetesVersion)
