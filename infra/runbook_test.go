@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,16 @@ func TestTheRunbookHasEveryStateOfNodes(t *testing.T) {
 	for i, state := range status.NodeStates() {
 		require.Equal(t, string(state), got[i])
 	}
+}
+
+func TestTheRunbookHasEveryCheck(t *testing.T) {
+	want := preflight.BeforeNames()
+	for _, name := range preflight.AfterNames() {
+		if !slices.Contains(want, name) {
+			want = append(want, name)
+		}
+	}
+	require.Equal(t, want, runbookTable(t, "Checks of upgrades"))
 }
 
 func TestTheRunbookHasEveryAlarm(t *testing.T) {

@@ -80,6 +80,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, apierrors.NewBadRequest(err.Error()))
 		return
 	}
+	if r.URL.Path == "/readyz" {
+		s.readyz(w)
+		return
+	}
 	t, err := locate(r.URL.Path)
 	if err != nil {
 		fail(w, err)
@@ -112,6 +116,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusCreated
 	}
 	send(w, status, o)
+}
+
+// readyz answers like an API server whose own checks all pass.
+func (s *Server) readyz(w http.ResponseWriter) {
+	s.mu.Lock()
+	down := s.down()
+	s.mu.Unlock()
+	if down {
+		fail(w, errDown)
+		return
+	}
+	_, _ = io.WriteString(w, "ok")
 }
 
 var errDown = apierrors.NewServiceUnavailable("the API server is down")

@@ -58,6 +58,10 @@ var kinds = []kind{
 	{"rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", false},
 	{"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", true},
 	{"", "v1", "persistentvolumes", "PersistentVolume", false},
+	{"apps", "v1", "statefulsets", "StatefulSet", true},
+	{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true},
+	{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false},
+	{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false},
 }
 
 var (

@@ -114,7 +114,7 @@ func (s *Server) Nodes() (all []Node) {
 func (w *world) complete(k kind, o object) {
 	if k.resource == "deployments" { // its pods are not played
 		replicas, _, _ := unstructured.NestedInt64(o, "spec", "replicas")
-		o["status"] = object{"availableReplicas": replicas, "updatedReplicas": replicas}
+		o["status"] = object{"availableReplicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas}
 	}
 }
 

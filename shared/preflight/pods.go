@@ -103,8 +103,10 @@ func (b *budgetFindings) look(budget *Budget, f *Facts, p *Plan) {
 	switch {
 	case budget.Failed != "":
 		b.add(wait, fmt.Sprintf("%s (%s) allows nothing: %s", name, budget.Rule, budget.Failed))
-	case budget.Stale || budget.Expected == 0:
+	case budget.Stale:
 		b.passing = append(b.passing, fmt.Sprintf("%s (%s) was just changed", name, budget.Rule))
+	case budget.Expected == 0:
+		b.add(wait, fmt.Sprintf("%s (%s) counts none of its pods, as nothing that can be scaled made them, and refuses all", name, budget.Rule))
 	case budget.Desired >= budget.Expected:
 		b.add(wait, fmt.Sprintf("%s (%s) can never allow a disruption: it wants %d of %d pods", name, budget.Rule, budget.Desired, budget.Expected))
 	case budget.Unhealthy > 0 && f.Taken.Sub(budget.Since) >= settling:

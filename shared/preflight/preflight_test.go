@@ -252,8 +252,8 @@ func TestBefore(t *testing.T) {
 		"a budget that was changed a moment ago": {
 			func(w *world) { b := never; b.Stale = true; w.budget(b) }, warns("BudgetsAllow", "was just changed"),
 		},
-		"a budget whose pods the controller has not counted yet": {
-			func(w *world) { b := never; b.Expected, b.Desired = 0, 0; w.budget(b) }, warns("BudgetsAllow", "was just changed"),
+		"a budget of pods that nothing keeps running": {
+			func(w *world) { b := never; b.Expected, b.Desired = 0, 0; w.budget(b) }, blocks("BudgetsAllow", "counts none of its pods"),
 		},
 		"a budget that the controller cannot work out": {
 			func(w *world) { b := short; b.Failed = "found no controllers for pod"; w.budget(b) }, blocks("BudgetsAllow", "found no controllers for pod"),

@@ -65,9 +65,12 @@ type Pod struct {
 // Workload that keeps pods running.
 type Workload struct {
 	// Kind is Deployment, StatefulSet or DaemonSet.
-	Kind, Namespace, Name string
-	// Desired and ready pods.
-	Desired, Ready int
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Desired and Ready pods.
+	Desired int `json:"desired"`
+	Ready   int `json:"ready"`
 }
 
 // Budget is a PodDisruptionBudget that covers pods which a drain would have to evict.

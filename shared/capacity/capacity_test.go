@@ -1,0 +1,77 @@
+package capacity_test
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/ec2"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/capacity"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+// What EC2 says of a cluster that runs.
+func TestCapacity(t *testing.T) {
+	a := harness.Start(t)
+	c, ctx := capacity.New(a.Config()), t.Context()
+	running, err := c.Running(ctx)
+	require.NoError(t, err)
+	require.Empty(t, running)
+
+	a.Cluster("demo", "")
+	group, _, err := groups.New(autoscalingapi.NewFromConfig(a.Config())).Describe(ctx, "drover-demo-pool-a")
+	require.NoError(t, err)
+
+	subnets, err := c.Subnets(ctx, append(group.Subnets, "subnet-00000000000000000"))
+	require.NoError(t, err)
+	require.Len(t, subnets, len(group.Subnets), "one is not there")
+	free := 0
+	for id, s := range subnets {
+		require.Equal(t, id, s.ID)
+		require.NotEmpty(t, s.Zone)
+		free += s.Free
+	}
+	require.Positive(t, free)
+
+	known := ec2.EKSImages()[0]
+	images, err := c.Images(ctx, []string{known.ID, "ami-00000000000000000"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]preflight.Image{known.ID: {ID: known.ID, Name: known.Name, Architecture: known.Architecture, State: "available"}}, images)
+
+	types, err := c.InstanceTypes(ctx, []string{"m7i.large", "no.such"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]preflight.InstanceType{"m7i.large": {Name: "m7i.large", VCPUs: 2, Addresses: 10}}, types)
+
+	running, err = c.Running(ctx)
+	require.NoError(t, err)
+	vCPUs := 0
+	for _, n := range running {
+		vCPUs += n
+	}
+	require.Equal(t, 2*len(group.Instances), vCPUs, "%v", running)
+
+	for _, ask := range []func() error{
+		func() error { _, err := c.Subnets(ctx, nil); return err },
+		func() error { _, err := c.Images(ctx, nil); return err },
+		func() error { _, err := c.InstanceTypes(ctx, nil); return err },
+	} {
+		require.NoError(t, ask(), "nothing is asked about nothing")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	a := harness.Start(t)
+	config := a.Config()
+	config.Credentials = nil
+	_, err := capacity.New(config).Running(t.Context())
+	require.ErrorContains(t, err, "credentials")
+	config.Credentials = credentials.NewStaticCredentialsProvider("AKIAIOSFODNN7EXAMPLE", "wrong", "")
+	_, err = capacity.New(config).Running(t.Context())
+	require.NotEmpty(t, fault.Code(err), "%v", err)
+	require.ErrorContains(t, err, "describing instances: DescribeInstances: ")
+}
