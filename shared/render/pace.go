@@ -96,9 +96,22 @@ func (p *Pace) Resting(deployed map[string]string) map[string]string {
 	return values
 }
 
-// Deployed says whether a stack's template has the parameters: it may be one of another strategy.
-func (p *Pace) Deployed(parameters map[string]string) bool {
-	for name := range p.Replacing(p.MinSize) {
+// Deployed is the pace by the strategy of a deployed template, which may be another than the spec's is now: a rollback goes by it.
+// It is nil when the template has the parameters of neither.
+func (p *Pace) Deployed(parameters map[string]string) *Pace {
+	for _, strategy := range []api.Strategy{api.RollingUpdate, api.InstanceRefresh} {
+		deployed := *p
+		deployed.Strategy = strategy
+		if within(parameters, deployed.Replacing(p.MinSize)) {
+			return &deployed
+		}
+	}
+	return nil
+}
+
+// within says whether parameters has all that part has, whatever their values.
+func within(parameters, part map[string]string) bool {
+	for name := range part {
 		if _, ok := parameters[name]; !ok {
 			return false
 		}

@@ -103,11 +103,13 @@ func TestRestingKeepsWhatIsDeployed(t *testing.T) {
 	p := &Pace{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
 	deployed := map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "9", "SubnetIds": "subnet-1"}
 	require.Equal(t, map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "5"}, p.Resting(deployed))
-	require.True(t, p.Deployed(deployed))
+	require.Equal(t, p, p.Deployed(deployed))
 	deployed[MinInstancesInService] = "9"
 	require.Equal(t, "4", p.Resting(deployed)[MinInstancesInService], "less than the greatest size")
 	refresh := &Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
-	require.False(t, refresh.Deployed(deployed), "the template is one of another strategy")
+	require.Equal(t, p.Strategy, refresh.Deployed(deployed).Strategy, "the template is one of another strategy")
+	require.Equal(t, refresh, p.Deployed(refresh.Replacing(3)))
+	require.Nil(t, p.Deployed(map[string]string{MaxSize: "3"}), "the template is one of no strategy")
 	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5"}, refresh.Resting(deployed))
 }
 

@@ -9,13 +9,16 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
 	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stacks"
 )
 
@@ -35,21 +38,18 @@ func replaces(changes []types.ResourceChange) bool {
 	})
 }
 
-// pace gives a change that replaces nodes the parameters for as many as the pool has now. When they are not deployed, nothing else
-// is changed but they, and the step looks again after that: first is true. Otherwise it returns the change set to execute.
+// pace gives a change that replaces nodes the parameters for as many as the pool has now. When those that a rollback needs are not
+// deployed, nothing else is changed but they, and the step looks again after that: first is true. Otherwise it returns the change set to execute.
 func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[string]string, set stacks.ChangeSet) (_ stacks.ChangeSet, first bool, err error) {
 	pace := s.change.Pace
 	group, _, err := s.Groups.Describe(ctx, pace.Group)
 	if err != nil {
 		return set, false, err
 	}
-	want := pace.Replacing(group.Desired)
-	if !plan.Settled(now.Status) {
-		want = pace.Again(group.Desired, now.Parameters)
-	}
+	want := replacing(pace, group, now)
 	boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
-	if s.adjustable(now) && !within(now.Parameters, want) {
-		began, err := s.first(ctx, now, want, fmt.Sprintf("pace-%d-", group.Desired)+s.token)
+	if back := s.back(group, now, want); !within(now.Parameters, back) {
+		began, err := s.first(ctx, now, back, fmt.Sprintf("pace-%d-", group.Desired)+s.token)
 		if err != nil || began {
 			return set, began, err
 		}
@@ -78,9 +78,33 @@ func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]str
 	return true, s.Stacks.Execute(ctx, s.change, set, token)
 }
 
-// adjustable says whether the deployed stack's parameters can be changed alone: its template has them, and can be found.
-func (s *step) adjustable(now plan.Deployed) bool {
-	return s.change.Pace.Deployed(now.Parameters) && now.Tags[names.TagTemplate] != ""
+// replacing are the parameters of a pace for replacing the nodes of a group.
+func replacing(pace *render.Pace, group groups.Group, now plan.Deployed) map[string]string {
+	if plan.Settled(now.Status) {
+		return pace.Replacing(group.Desired)
+	}
+	return pace.Again(group.Desired, now.Parameters)
+}
+
+// back are the parameters that the deployed stack must have before its nodes are replaced, since a rollback goes by them and by its
+// template, whose strategy may be another than that of the change. A rolling update that is rolled back leaves the group as large as it
+// had made it: with less room the rollback would first end an instance, and one in service rather than one that never joined. There
+// are none when the parameters cannot be changed alone: the template has none, or is not to be found.
+func (s *step) back(group groups.Group, now plan.Deployed, want map[string]string) map[string]string {
+	deployed := s.change.Pace.Deployed(now.Parameters)
+	if deployed == nil || now.Tags[names.TagTemplate] == "" {
+		return nil
+	}
+	values := replacing(deployed, group, now)
+	values[render.MaxSize] = larger(values[render.MaxSize], want[render.MaxSize])
+	return values
+}
+
+// larger of two numbers as parameters have them.
+func larger(a, b string) string {
+	x, _ := strconv.Atoi(a)
+	y, _ := strconv.Atoi(b)
+	return strconv.Itoa(max(x, y))
 }
 
 // within says whether values has all of part.

@@ -203,6 +203,52 @@ func TestARollThatIsRolledBack(t *testing.T) {
 	require.NotContains(t, strings.Join(said(t, a), "\n"), "keeping at least 2", "never less than desired")
 }
 
+// Another strategy comes with the nodes that cannot be replaced: CloudFormation goes back by the deployed one, with as much room as the
+// failed one had made.
+func TestARollByAnotherStrategyThatIsRolledBack(t *testing.T) {
+	const rolling, refreshing = "minSize: 3, maxSize: 3", "minSize: 3, maxSize: 3, update: {strategy: InstanceRefresh}"
+	for name, c := range map[string]struct {
+		before, after string
+		deployed      map[string]string
+	}{
+		"a rolling update after a refresh": {refreshing, rolling, map[string]string{render.MinHealthyPercentage: "100", render.MaxHealthyPercentage: "133", render.MaxSize: "4"}},
+		"a refresh after a rolling update": {rolling, refreshing, map[string]string{render.MinInstancesInService: "3", render.MaxBatchSize: "1", render.MaxSize: "4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			put(t, a, pooled(c.before))
+			before, groupUpdates := a.Group("demo", "a"), 0
+			a.OnResource(func(step string, r resource.Request) error {
+				if step == "update" && r.LogicalID == names.GroupResource {
+					if groupUpdates++; groupUpdates == 2 { // the first is that of the room
+						return errQuota
+					}
+				}
+				return nil
+			})
+			a.Upload("clusters/demo.yaml", pooled(c.after+larger))
+			a.Settle()
+			require.Equal(t, status.Failed, a.Status("demo").Phase)
+			require.Contains(t, a.Status("demo").Message, errQuota.Message)
+			require.ElementsMatch(t, ids(before), ids(a.Group("demo", "a")))
+			deployed := a.Stack("demo", "pool-a").Parameters
+			for parameter, value := range c.deployed {
+				require.Equal(t, value, deployed[parameter], parameter)
+			}
+			clean(t, a, "demo")
+
+			a.OnResource(nil)
+			a.Converge("demo")
+			a.Settle()
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			after := a.Group("demo", "a")
+			require.Equal(t, []int{3, 3, 3}, []int{after.Min, after.Max, after.Desired})
+			require.NotContains(t, ids(before), after.Instances[0].ID)
+			clean(t, a, "demo")
+		})
+	}
+}
+
 // The change is taken back instead: whatever the rollback left of it goes, never with less nodes than desired.
 func TestARollThatIsTakenBack(t *testing.T) {
 	// Which update of a resource fails: the pace is the first of the group's.
