@@ -168,13 +168,13 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.closing(a.AutoScaling.Close)
 	a.EKS, err = eks.New(eks.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Network: a.EC2,
-		Dir: filepath.Join(o.Dir, "clusters"), BinDir: o.KubernetesBin, Log: o.Log,
+		Dir: filepath.Join(o.Dir, "clusters"), BinDir: o.KubernetesBin, UpdateFails: struck.update, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	a.closing(a.EKS.Close)
-	a.EC2.SetNodes(a.EKS)
+	a.EC2.SetNodes(boot{a.EKS, struck})
 	parameters := ssm.New(ssm.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Images: ec2.ImageParameters(ssm.EKSImageParameter),
 	})

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/local/clock"
+	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -191,6 +193,26 @@ func (s *strikes) beat() {
 			}
 		})
 	}
+}
+
+// update is EKS' UpdateFails.
+func (s *strikes) update(cluster, kind string) string {
+	return s.Decide(s.now(), faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
+}
+
+// boot stands between instances and the clusters that they join.
+type boot struct {
+	ec2.Nodes
+	struck *strikes
+}
+
+// RegisterNode may give a node another kubelet.
+func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
+	m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[kube.PoolLabel]}
+	if strike := b.struck.Decide(b.struck.now(), m); strike.Code != "" {
+		n.KubeletVersion = strike.Code
+	}
+	return b.Nodes.RegisterNode(ctx, n)
 }
 
 func (s *strikes) mark(cluster string, down bool) {

@@ -349,7 +349,7 @@ func (o *operation) request(r *stackResource, want wanted, old map[string]any) r
 		StackName: st.name, StackID: st.id, LogicalID: r.logicalID, PhysicalID: r.physicalID, Type: r.resourceType,
 		Properties: copyObject(want.properties), Old: copyObject(old), Tags: maps.Clone(want.tags),
 		CreationPolicy: copyObject(want.definition.CreationPolicy), UpdatePolicy: copyObject(want.definition.UpdatePolicy),
-		Signals: r.signals, Caller: o.caller, Region: s.config.Region, Account: s.config.Account,
+		Rollback: o.turnsBack, Signals: r.signals, Caller: o.caller, Region: s.config.Region, Account: s.config.Account,
 		Progress: func(reason string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

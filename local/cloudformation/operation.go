@@ -26,6 +26,8 @@ type operation struct {
 	disableRollback bool
 	// skip are resources that ContinueUpdateRollback leaves alone, or that DeleteStack retains.
 	skip map[string]bool
+	// turnsBack is true while an update is rolled back.
+	turnsBack bool
 	// force makes DeleteStack retain what cannot be deleted.
 	force bool
 	done  chan struct{}
@@ -184,6 +186,7 @@ func (o *operation) runUpdateRollback() {
 	defer cancel()
 	st := o.stack
 	target := st.previous
+	o.turnsBack = true
 	failed := o.converge(ctx, target, true)
 	failure := failureReason(failed)
 	if failure == "" {

@@ -122,7 +122,7 @@ func TestVersionsAndAddonsThatThereAre(t *testing.T) {
 	require.True(t, addons.Addons[0].AddonVersions[0].Compatibilities[0].DefaultVersion)
 
 	// What the local account does not have says so, by name.
-	_, err = sdk.ListInsights(ctx, &awseks.ListInsightsInput{ClusterName: aws.String("demo")})
+	_, err = sdk.CancelUpdate(ctx, &awseks.CancelUpdateInput{Name: aws.String("demo"), UpdateId: aws.String("u")})
 	require.Equal(t, "UnsupportedByLocalAccount", code(t, err))
 	_, err = sdk.CreateCluster(ctx, &awseks.CreateClusterInput{
 		Name: aws.String("demo"), RoleArn: &b.roleARN, ResourcesVpcConfig: &types.VpcConfigRequest{SubnetIds: b.subnets},

@@ -299,27 +299,41 @@ func (s *Service) makeNetwork(c *cluster, subnets []ec2.Subnet, groups []string)
 		return invalid("%v", err)
 	}
 	c.ResourcesVpcConfig.ClusterSecurityGroupID = group
+	if c.interfaces, err = s.makeInterfaces(c, subnets, groups); err != nil {
+		s.dropNetwork(c)
+		return invalid("%v", err)
+	}
+	return nil
+}
+
+// makeInterfaces makes one of the control plane's network interfaces in each of two zones, or none.
+func (s *Service) makeInterfaces(c *cluster, subnets []ec2.Subnet, groups []string) (ids []string, err error) {
+	groups = append([]string{c.ResourcesVpcConfig.ClusterSecurityGroupID}, groups...)
 	zones := map[string]bool{}
 	for _, n := range subnets {
 		if zones[n.Zone] || len(zones) == 2 {
 			continue
 		}
 		zones[n.Zone] = true
-		id, err := s.config.Network.CreateNetworkInterface(n.ID, append([]string{group}, groups...), "Amazon EKS "+c.Name, "amazon-eks", map[string]string{"cluster.k8s.amazonaws.com/name": c.Name})
+		id, err := s.config.Network.CreateNetworkInterface(n.ID, groups, "Amazon EKS "+c.Name, "amazon-eks", map[string]string{"cluster.k8s.amazonaws.com/name": c.Name})
 		if err != nil {
-			s.dropNetwork(c)
-			return invalid("%v", err)
+			s.dropInterfaces(ids)
+			return nil, err
 		}
-		c.interfaces = append(c.interfaces, id)
+		ids = append(ids, id)
 	}
-	return nil
+	return ids, nil
+}
+
+func (s *Service) dropInterfaces(ids []string) {
+	for _, id := range ids {
+		s.config.Network.DeleteNetworkInterface(id)
+	}
 }
 
 // dropNetwork leaves a security group that is still in use, as EKS does.
 func (s *Service) dropNetwork(c *cluster) {
-	for _, id := range c.interfaces {
-		s.config.Network.DeleteNetworkInterface(id)
-	}
+	s.dropInterfaces(c.interfaces)
 	if err := s.config.Network.DeleteSecurityGroup(c.ResourcesVpcConfig.ClusterSecurityGroupID); err != nil {
 		s.config.Log.Warn("the cluster security group stays", "cluster", c.Name, "error", err)
 	}
@@ -359,7 +373,7 @@ func (s *Service) startPlane(ctx context.Context, c *cluster, issuer string, sel
 	}
 	plane, err := s.config.Start(ctx, kubernetes.Options{
 		Name: c.Name, Dir: dir, BinDir: s.config.BinDir, Minor: c.Version, ServiceCIDR: c.KubernetesNetworkConfig.ServiceIpv4Cidr,
-		Issuer: issuer, TokenWebhookURL: s.webhook + "/" + c.Name, Log: s.config.Log,
+		Issuer: issuer, TokenWebhookURL: s.webhook + "/" + c.Name, RuntimeConfig: s.config.RuntimeConfig, Log: s.config.Log,
 	})
 	if err != nil {
 		return err

@@ -100,9 +100,6 @@ func TestUpdatesOneAtATime(t *testing.T) {
 	refused("InvalidParameterException", "Only one type", UpdateClusterConfigInput{ResourcesVpcConfig: &VPCRequest{SubnetIds: b.subnets, EndpointPrivateAccess: &yes}})
 	refused("InvalidParameterException", "already at the desired", UpdateClusterConfigInput{ResourcesVpcConfig: &VPCRequest{EndpointPublicAccess: &yes}})
 	refused("InvalidParameterException", "already at the desired", UpdateClusterConfigInput{AccessConfig: &AccessConfig{AuthenticationMode: "API"}})
-	awsError(t, version("1.35"), "InvalidParameterException", "already at version")
-	awsError(t, version("1.37"), "InvalidParameterException", "from 1.35 to 1.37")
-	awsError(t, version("1.34"), "UnsupportedByLocalAccount", "rollback")
 
 	_, err := b.UpdateClusterConfig(ctx, b.admin, UpdateClusterConfigInput{Name: "demo", ResourcesVpcConfig: &VPCRequest{EndpointPrivateAccess: &yes, PublicAccessCidrs: []string{"192.0.2.0/24"}}})
 	require.NoError(t, err)

@@ -7,7 +7,19 @@
 //     network interfaces in EC2. Creation takes nine minutes of simulated work; the real control plane starts meanwhile.
 //   - Versions: the calendar of November 2026. The control plane is Kubernetes 1.36.3 and acts as 1.33 to 1.36 through
 //     --emulated-version: /version tells both (gitVersion and emulationMinor). Other minors that EKS has are refused with
-//     UnsupportedByLocalAccount. An update restarts the API server: it does not answer for about two seconds.
+//     UnsupportedByLocalAccount. An update takes eight minutes of simulated work; after five the servers start again as the other
+//     version on the same data: the API does not answer for about two seconds, watches end and clients begin anew, nodes and pods
+//     stay. On AWS the new servers stand beside the old ones. It needs five free addresses in each subnet and has network
+//     interfaces of its own meanwhile; Config.UpdateFails has EKS fail it. A kubelet that is newer than the control plane does not
+//     join (a real API server would let it in).
+//   - Version rollback: by UpdateClusterVersion with the version before, within seven days of real time after an upgrade in place,
+//     unless a rollback readiness insight has status ERROR and force is not set. A template of a lower version asks for one,
+//     too, which no page says in so many words (the resource type has a RollbackConfig); a stack that is rolled back does not. A
+//     template whose version the cluster has already changes nothing.
+//   - Insights: UPGRADE_READINESS and ROLLBACK_READINESS, made from the cluster's nodes, add-ons, subnets, health and its API server's
+//     count of deprecated APIs, without the names of clients; whether APIs in use fit the previous version is UNKNOWN. Looked at anew
+//     after a day of real time, when the version has changed, or when StartInsightsRefresh asks. They hold up no upgrade, as AWS's
+//     do not at present: https://github.com/aws/containers-roadmap/issues/2570
 //   - Authentication: tokens are verified as aws-iam-authenticator does; access entries (STANDARD, EC2_LINUX) say who one
 //     is in the cluster, and the access policies AmazonEKSClusterAdminPolicy, AdminPolicy, EditPolicy, ViewPolicy and
 //     AdminViewPolicy what one may do. Here policies are RBAC bindings to the groups eks:access-policy:*, on AWS an
@@ -21,5 +33,5 @@
 //
 // What is not: managed node groups, Fargate, Auto Mode, Outposts, hybrid nodes, IPv6, provisioned control planes, OIDC
 // identity providers, custom CIDR limits of the endpoint (it is on the loopback address), the issuer's discovery document,
-// delivery of control plane logs, encryption of the data in etcd, version rollback, insights (ListInsights is an error).
+// delivery of control plane logs, encryption of the data in etcd, insights of the category MISCONFIGURATION, CancelUpdate.
 package eks

@@ -36,6 +36,7 @@ type memoryPlane struct {
 	client  dynamic.Interface
 	minor   string
 	stopped bool
+	metrics string
 }
 
 func newMemoryPlane(o kubernetes.Options) *memoryPlane {
@@ -50,6 +51,7 @@ func (p *memoryPlane) Client(string, []string) (dynamic.Interface, error) {
 	return p.client, nil
 }
 func (p *memoryPlane) SetMinor(_ context.Context, minor string) error { p.minor = minor; return nil }
+func (p *memoryPlane) Metrics(context.Context) ([]byte, error)        { return []byte(p.metrics), nil }
 func (p *memoryPlane) Stop()                                          { p.stopped = true }
 
 // testbed is an EKS with the parts of an account that it needs.

@@ -171,8 +171,7 @@ func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resour
 	}
 	name := r.PhysicalID
 	if in.Version != was.Version && in.Version != "" {
-		out, err := p.s.UpdateClusterVersion(ctx, r.Caller, UpdateClusterVersionInput{Name: name, Version: in.Version})
-		if err := p.finish(ctx, name, out, err); err != nil {
+		if err := p.move(ctx, r, in.Version); err != nil {
 			return resource.Result{}, err
 		}
 	}
@@ -190,6 +189,23 @@ func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resour
 		return resource.Result{}, err
 	}
 	return p.stable(ctx, name)
+}
+
+// move brings a cluster to the version of its template. One that is there already is left alone: whoever updates the cluster by
+// hand may then write it into the template. A stack that is rolled back leaves the version as it is, too: a rollback of the version
+// must be asked for. https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+func (p clusterProvider) move(ctx context.Context, r resource.Request, version string) error {
+	name := r.PhysicalID
+	out, err := p.s.DescribeCluster(ctx, r.Caller, NamedInput{name})
+	if err != nil {
+		return err
+	}
+	ahead := minorNumber(version) - minorNumber(out.Cluster.Version)
+	if ahead == 0 || ahead < 0 && r.Rollback {
+		return nil
+	}
+	update, err := p.s.UpdateClusterVersion(ctx, r.Caller, UpdateClusterVersionInput{Name: name, Version: version})
+	return p.finish(ctx, name, update, err)
 }
 
 // configChanges are the calls that turn one configuration into another.
@@ -235,8 +251,12 @@ func configChanges(name string, was, in clusterProperties) ([]UpdateClusterConfi
 	return changes, nil
 }
 
-// finish waits for an update of a cluster and says how it ended.
+// finish waits for an update of a cluster and says how it ended. What is as it should be already, as when a failed update is
+// rolled back that came to nothing, is no error.
 func (p clusterProvider) finish(ctx context.Context, name string, out *UpdateOutput, err error) error {
+	if errors.As(err, &unchangedError{}) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

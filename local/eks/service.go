@@ -79,6 +79,11 @@ type Config struct {
 	Dir, BinDir string
 	// Start starts a control plane; nil is the real one of local/kubernetes.
 	Start func(context.Context, kubernetes.Options) (ControlPlane, error)
+	// RuntimeConfig turns APIs of every cluster on and off, as in "networking.k8s.io/v1beta1=true"; EKS has Kubernetes' defaults.
+	RuntimeConfig string
+	// UpdateFails says whether EKS fails an update of a cluster's version, and by which error code; empty is no. kind is
+	// VersionUpdate or VersionRollback. nil: none fails.
+	UpdateFails func(cluster, kind string) (code string)
 	// Log hears of what goes wrong behind the API; nil is silence.
 	Log *slog.Logger
 }
@@ -107,6 +112,9 @@ func New(config Config) (*Service, error) {
 	}
 	if config.Clock == nil {
 		config.Clock = &clock.Clock{}
+	}
+	if config.UpdateFails == nil {
+		config.UpdateFails = func(string, string) string { return "" }
 	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -225,6 +233,11 @@ func (s *Service) routes() map[string]wire.Operation {
 		"GET /clusters/{name}/updates/{updateId} > DescribeUpdate":  operation(s.DescribeUpdate),
 		"GET /cluster-versions > DescribeClusterVersions":           operation(s.DescribeClusterVersions),
 
+		"POST /clusters/{clusterName}/insights > ListInsights":                   operation(s.ListInsights),
+		"GET /clusters/{clusterName}/insights/{id} > DescribeInsight":            operation(s.DescribeInsight),
+		"POST /clusters/{clusterName}/insights-refresh > StartInsightsRefresh":   operation(s.StartInsightsRefresh),
+		"GET /clusters/{clusterName}/insights-refresh > DescribeInsightsRefresh": operation(s.DescribeInsightsRefresh),
+
 		"GET /access-policies > ListAccessPolicies":                                                                           operation(s.ListAccessPolicies),
 		"POST /clusters/{clusterName}/access-entries > CreateAccessEntry":                                                     operation(s.CreateAccessEntry),
 		"GET /clusters/{clusterName}/access-entries > ListAccessEntries":                                                      operation(s.ListAccessEntries),
@@ -270,6 +283,13 @@ func operation[In, Out any](method func(context.Context, iam.Caller, In) (Out, e
 func invalid(format string, args ...any) error {
 	return &wire.Error{Code: "InvalidParameterException", Message: fmt.Sprintf(format, args...), Status: 400}
 }
+
+// unchangedError says that a cluster is what it was asked to be.
+type unchangedError struct{ error }
+
+func (e unchangedError) Unwrap() error { return e.error }
+
+func unchanged(format string, args ...any) error { return unchangedError{invalid(format, args...)} }
 
 func invalidRequest(format string, args ...any) error {
 	return &wire.Error{Code: "InvalidRequestException", Message: fmt.Sprintf(format, args...), Status: 400}

@@ -121,10 +121,15 @@ type cluster struct {
 	admin      dynamic.Interface // of plane, once the cluster is ACTIVE
 	interfaces []string
 	updates    []*Update
-	entries    map[string]*accessEntry // by principal ARN
-	addons     map[string]*addon
-	identities map[string]*PodIdentityAssociation // by id
-	nodes      map[string]string                  // node names by instance id
+	// upgradedFrom is the version before the last update of it, at upgradedAt; empty for a cluster that was made at its version
+	// or rolled back to it.
+	upgradedFrom string
+	upgradedAt   time.Time
+	insights     insights
+	entries      map[string]*accessEntry // by principal ARN
+	addons       map[string]*addon
+	identities   map[string]*PodIdentityAssociation // by id
+	nodes        map[string]string                  // node names by instance id
 	// networkReady says that nodes have a network plugin.
 	networkReady bool
 }

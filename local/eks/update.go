@@ -106,41 +106,6 @@ func (s *Service) findUpdatable(name string) (*cluster, error) {
 	return c, nil
 }
 
-// UpdateClusterVersionInput of the API.
-type UpdateClusterVersionInput struct {
-	Name, Version, ClientRequestToken string
-	Force                             bool
-}
-
-// UpdateClusterVersion moves a cluster to the next minor version.
-func (s *Service) UpdateClusterVersion(_ context.Context, caller iam.Caller, in UpdateClusterVersionInput) (*UpdateOutput, error) {
-	if err := caller.Authorize("eks:UpdateClusterVersion", s.clusterARN(in.Name), nil); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.findUpdatable(in.Name)
-	if err != nil {
-		return nil, err
-	}
-	switch minorNumber(in.Version) - minorNumber(c.Version) {
-	case 1:
-	case 0:
-		return nil, invalid("Cluster is already at version %s", c.Version)
-	case -1:
-		return nil, unsupported("version rollback, from %s to %s", c.Version, in.Version)
-	default:
-		return nil, invalid("Unsupported Kubernetes minor version update from %s to %s", c.Version, in.Version)
-	}
-	if err := s.checkVersion(in.Version); err != nil {
-		return nil, err
-	}
-	u := s.newUpdate(c, "VersionUpdate", UpdateParam{"Version", in.Version}, UpdateParam{"PlatformVersion", platformVersion})
-	return s.begin(c, u, versionWork,
-		func(ctx context.Context) error { return c.plane.SetMinor(ctx, in.Version) },
-		func() { c.Version = in.Version }), nil
-}
-
 // UpdateClusterConfigInput of the API.
 type UpdateClusterConfigInput struct {
 	Name, ClientRequestToken string
@@ -191,7 +156,7 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 		return change("LoggingUpdate", "ClusterLogging", in.Logging.ClusterLogging, func() { c.Logging = logging })
 	case in.AccessConfig != nil:
 		if in.AccessConfig.AuthenticationMode == "API" {
-			return nil, invalid("Cluster is already at the desired configuration with authenticationMode: API")
+			return nil, unchanged("Cluster is already at the desired configuration with authenticationMode: API")
 		}
 		return nil, invalid("Unsupported authentication mode update from API to %s", in.AccessConfig.AuthenticationMode)
 	case in.UpgradePolicy != nil:
@@ -245,7 +210,7 @@ func (s *Service) updateVPC(c *cluster, in VPCRequest) (*UpdateOutput, error) {
 	}
 	if vpc.EndpointPublicAccess == c.ResourcesVpcConfig.EndpointPublicAccess && vpc.EndpointPrivateAccess == c.ResourcesVpcConfig.EndpointPrivateAccess &&
 		slices.Equal(vpc.PublicAccessCidrs, c.ResourcesVpcConfig.PublicAccessCidrs) {
-		return nil, invalid("Cluster is already at the desired configuration with endpointPrivateAccess: %t , endpointPublicAccess: %t, and Public Endpoint Restrictions: %v",
+		return nil, unchanged("Cluster is already at the desired configuration with endpointPrivateAccess: %t , endpointPublicAccess: %t, and Public Endpoint Restrictions: %v",
 			vpc.EndpointPrivateAccess, vpc.EndpointPublicAccess, vpc.PublicAccessCidrs)
 	}
 	u := s.newUpdate(c, "EndpointAccessUpdate", UpdateParam{"EndpointPublicAccess", join(vpc.EndpointPublicAccess)},

@@ -13,9 +13,9 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 )
 
-// version is one line of EKS' calendar: a version has 14 months of standard and 12 more of extended support.
+// supported is one line of EKS' calendar: a version has 14 months of standard and 12 more of extended support.
 // https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html#kubernetes-release-calendar
-type version struct {
+type supported struct {
 	minor, patch                      string
 	released, endOfStandard, endOfAll time.Time
 }
@@ -29,7 +29,7 @@ func date(s string) time.Time {
 }
 
 // calendar of November 2026, oldest first.
-var calendar = []version{
+var calendar = []supported{
 	{"1.30", "1.30.14", date("2024-05-23"), date("2025-07-23"), date("2026-07-23")},
 	{"1.31", "1.31.14", date("2024-09-26"), date("2025-11-26"), date("2026-11-26")},
 	{"1.32", "1.32.13", date("2025-01-23"), date("2026-03-23"), date("2027-03-23")},
@@ -49,7 +49,7 @@ const (
 	noSupport       = "UNSUPPORTED"
 )
 
-func (v version) support(now time.Time) string {
+func (v supported) support(now time.Time) string {
 	switch {
 	case now.Before(v.endOfStandard):
 		return standardSupport
@@ -61,7 +61,7 @@ func (v version) support(now time.Time) string {
 
 // checkVersion says whether a cluster may be of a minor version.
 func (s *Service) checkVersion(minor string) error {
-	i := slices.IndexFunc(calendar, func(v version) bool { return v.minor == minor })
+	i := slices.IndexFunc(calendar, func(v supported) bool { return v.minor == minor })
 	if i < 0 || calendar[i].support(s.config.Clock.Now()) == noSupport {
 		return invalid("unsupported Kubernetes version")
 	}

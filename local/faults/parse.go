@@ -47,7 +47,7 @@ func parse(words []string) (Rule, error) {
 	}
 	if !given {
 		if value = k.def; k.needed {
-			return r, fmt.Errorf("%s needs a %s: %s=2s", name, k.value, name)
+			return r, fmt.Errorf("%s needs a %s: %s=%s", name, k.value, name, map[string]string{"duration": "2s", "reason": example}[k.value])
 		}
 	}
 	if err := r.setValue(k, value); err != nil {
@@ -73,7 +73,7 @@ func parse(words []string) (Rule, error) {
 // setValue sets the value of the kind itself.
 func (r *Rule) setValue(k kind, value string) (err error) {
 	switch k.value {
-	case "code", "conflict":
+	case "code", "reason", "conflict":
 		r.Code = value
 	case "duration":
 		err = duration(string(k.name), value, &r.Duration)

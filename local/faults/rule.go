@@ -3,6 +3,7 @@ package faults
 // A rule: what goes wrong, where and how often.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,10 @@ const (
 	APIServerDown Kind = "api-server-down"
 	// Of instances: terminated behind the back of Auto Scaling.
 	InstanceLost Kind = "instance-lost"
+	// Of updates of a cluster's version: EKS fails them with Rule.Code, and the cluster stays at its version.
+	UpdateFails Kind = "update-fails"
+	// Of instances that boot: their kubelet is of version Rule.Code.
+	KubeletVersion Kind = "kubelet-version"
 )
 
 // What a moment is.
@@ -45,13 +50,16 @@ const (
 	Step      What = "step"      // an execution has come to a state
 	Cluster   What = "cluster"   // a beat in the life of a cluster with an API server
 	Instances What = "instances" // a beat in the life of an instance
+	Update    What = "update"    // EKS is about to replace the servers of a control plane
+	Boot      What = "boot"      // a kubelet is about to register its node
 )
 
 // kind says what there is to know of each kind.
 type kind struct {
 	name Kind
 	what What
-	// value of the kind itself, as in latency=2s: "duration", "code", "number", "conflict" or nothing; def is used without one.
+	// value of the kind itself, as in latency=2s: "duration", "code", "reason", "number", "conflict" or nothing; def is used without
+	// one.
 	value, def string
 	needed     bool
 }
@@ -69,6 +77,8 @@ var kinds = []kind{
 	{name: Kill, what: Step},
 	{name: APIServerDown, what: Cluster, value: "duration", def: "30s"},
 	{name: InstanceLost, what: Instances},
+	{name: UpdateFails, what: Update, value: "reason", def: "Unknown"},
+	{name: KubeletVersion, what: Boot, value: "reason", needed: true},
 }
 
 // Kinds are all of them.
@@ -90,7 +100,7 @@ func kindOf(name Kind) (kind, bool) {
 // Rule of what goes wrong. Matches are without regard to case; * stands for anything; what is empty matches all.
 type Rule struct {
 	Kind Kind
-	// Code of an Error or a Conflict; Status is the HTTP status of an Error, 500 when it is 0.
+	// Code of an Error, a Conflict or an UpdateFails, version of a KubeletVersion; Status is the HTTP status of an Error, 500 when it is 0.
 	Code   string
 	Status int
 	// Duration of Latency, Reorder and APIServerDown.
@@ -106,7 +116,7 @@ type Rule struct {
 	Event, Target string
 	// Machine and State of steps, Machine without drover- before it.
 	Machine, State string
-	// Pool of instances.
+	// Pool of instances and of those that boot. Action of updates is VersionUpdate or VersionRollback.
 	Pool string
 
 	// Probability that a matching moment is struck; 0 is certainty.
@@ -151,15 +161,15 @@ var fields = []struct {
 	moment func(Moment) string
 }{
 	{"service", []What{Call}, func(r *Rule) *string { return &r.Service }, func(m Moment) string { return m.Service }},
-	{"action", []What{Call}, func(r *Rule) *string { return &r.Action }, func(m Moment) string { return m.Action }},
+	{"action", []What{Call, Update}, func(r *Rule) *string { return &r.Action }, func(m Moment) string { return m.Action }},
 	{"caller", []What{Call}, func(r *Rule) *string { return &r.Caller }, func(m Moment) string { return m.Caller }},
 	{"stack", []What{Call, Delivery}, func(r *Rule) *string { return &r.Stack }, func(m Moment) string { return m.Stack }},
-	{"cluster", []What{Call, Delivery, Step, Cluster, Instances}, func(r *Rule) *string { return &r.Cluster }, func(m Moment) string { return m.Cluster }},
+	{"cluster", []What{Call, Delivery, Step, Cluster, Instances, Update, Boot}, func(r *Rule) *string { return &r.Cluster }, func(m Moment) string { return m.Cluster }},
 	{"event", []What{Delivery}, func(r *Rule) *string { return &r.Event }, func(m Moment) string { return m.Event }},
 	{"rule", []What{Delivery}, func(r *Rule) *string { return &r.Target }, func(m Moment) string { return m.Target }},
 	{"machine", []What{Step}, func(r *Rule) *string { return &r.Machine }, func(m Moment) string { return m.Machine }},
 	{"state", []What{Step}, func(r *Rule) *string { return &r.State }, func(m Moment) string { return m.State }},
-	{"pool", []What{Instances}, func(r *Rule) *string { return &r.Pool }, func(m Moment) string { return m.Pool }},
+	{"pool", []What{Instances, Boot}, func(r *Rule) *string { return &r.Pool }, func(m Moment) string { return m.Pool }},
 }
 
 // matches says whether a rule is about a moment, chances and counts aside.
@@ -223,10 +233,10 @@ func (r Rule) check() error {
 		return fmt.Errorf("%s takes no duration", r.Kind)
 	case r.Duration == 0 && k.value == "duration":
 		return fmt.Errorf("%s needs a duration: %s=2s", r.Kind, r.Kind)
-	case r.Code != "" && k.value != "code" && k.value != "conflict", r.Status != 0 && k.value != "code":
+	case r.Code != "" && k.value != "code" && k.value != "reason" && k.value != "conflict", r.Status != 0 && k.value != "code":
 		return fmt.Errorf("%s takes no code and no status", r.Kind)
-	case r.Code == "" && k.value == "code":
-		return fmt.Errorf("%s needs a code: %s=InternalFailure", r.Kind, r.Kind)
+	case r.Code == "" && (k.value == "code" || k.value == "reason"):
+		return fmt.Errorf("%s needs a value: %s=%s", r.Kind, r.Kind, cmp.Or(k.def, example))
 	case r.Status != 0 && (r.Status < 400 || r.Status > 599):
 		return fmt.Errorf("status %d is no error: from 400 to 599", r.Status)
 	case k.value == "conflict" && r.Code != "409" && r.Code != "412":
@@ -240,6 +250,9 @@ func (r Rule) check() error {
 	}
 	return nil
 }
+
+// example of a value for the kind that has no default.
+const example = "v1.33.9-eks-0e3cf2b"
 
 func wordsOf(w What) (words []string) {
 	for _, f := range fields {

@@ -155,10 +155,11 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	}
 	a.EKS, err = eks.New(eks.Config{
 		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: folder, Start: start,
+		UpdateFails: a.updateFails,
 	})
 	require.NoError(t, err)
 	a.onClose(a.EKS.Close)
-	network.SetNodes(a.EKS)
+	network.SetNodes(boot{a.EKS, a})
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
 		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() },

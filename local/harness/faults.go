@@ -10,11 +10,13 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -115,6 +117,31 @@ func (a *Account) step(x states.Execution, e asl.Event) {
 	if strike.Kind == faults.Kill {
 		a.States.Stop(x.ARN, "Killed", "by a fault rule")
 	}
+}
+
+// updateFails has the engine decide whether EKS fails an update of a cluster's version.
+func (a *Account) updateFails(cluster, kind string) string {
+	if a.options.Faults == nil {
+		return ""
+	}
+	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
+}
+
+// boot stands between instances and the clusters that they join.
+type boot struct {
+	ec2.Nodes
+	account *Account
+}
+
+// RegisterNode has the engine decide whether a node has another kubelet than its image.
+func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
+	if engine := b.account.options.Faults; engine != nil {
+		m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[kube.PoolLabel]}
+		if strike := engine.Decide(b.account.clock.Now(), m); strike.Code != "" {
+			n.KubeletVersion = strike.Code
+		}
+	}
+	return b.Nodes.RegisterNode(ctx, n)
 }
 
 // clusterOf an execution's input, empty when it names none.

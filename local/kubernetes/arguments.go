@@ -43,6 +43,9 @@ func (c *ControlPlane) apiserverArguments() []string {
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 		"--emulated-version=kube=" + c.options.Minor,
 	}
+	if c.options.RuntimeConfig != "" {
+		arguments = append(arguments, "--runtime-config="+c.options.RuntimeConfig)
+	}
 	if c.options.TokenWebhookURL != "" {
 		arguments = append(arguments,
 			"--authentication-token-webhook-config-file="+c.path("token-webhook.yaml"),

@@ -58,6 +58,8 @@ type Options struct {
 	TokenWebhookCA  []byte
 	// Hosts that the API server's certificate names beside 127.0.0.1 and localhost.
 	Hosts []string
+	// RuntimeConfig turns APIs on and off, as in "networking.k8s.io/v1beta1=true"; empty is Kubernetes' defaults.
+	RuntimeConfig string
 	// Audit writes every request's metadata to audit.log in Dir.
 	Audit bool
 	// Log hears of programs that died and were started again; nil is silence.
@@ -304,6 +306,16 @@ func (c *ControlPlane) SetMinor(ctx context.Context, minor string) error {
 	})
 }
 
+// Metrics are the API server's, in Prometheus' text format.
+func (c *ControlPlane) Metrics(ctx context.Context) ([]byte, error) {
+	client, err := c.adminClient()
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	return read(ctx, client, c.Endpoint+"/metrics")
+}
+
 // Interrupt kills the API server, so that connections to it are refused, and starts it again after a while. It returns when the
 // API server answers again. A context that ends meanwhile leaves it down. The data stays; the other programs go on as they can.
 func (c *ControlPlane) Interrupt(ctx context.Context, after time.Duration) error {
@@ -444,20 +456,31 @@ func (c *ControlPlane) adminClient() (*http.Client, error) {
 }
 
 func get(ctx context.Context, client *http.Client, url string) error {
+	_, err := read(ctx, client, url)
+	return err
+}
+
+// maxAnswer bounds what is read of an answer, in bytes: metrics of an API server are about two megabytes.
+const maxAnswer = 32 << 20
+
+func read(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer res.Body.Close()
-	if res.StatusCode == http.StatusOK {
-		return nil
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return nil, err
 	}
-	body, _ := io.ReadAll(io.LimitReader(res.Body, 2<<10))
-	return fmt.Errorf("%s: %s", res.Status, bytes.TrimSpace(body))
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", res.Status, bytes.TrimSpace(body[:min(len(body), 2<<10)]))
+	}
+	return body, nil
 }
 
 func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, name) }

@@ -50,6 +50,8 @@ type Request struct {
 	Properties map[string]any
 	// Old are the properties before an update.
 	Old map[string]any
+	// Rollback is true for an update that turns the stack back to what it was.
+	Rollback bool
 	// Tags of the stack, propagated to the resource; aws:cloudformation:* included.
 	Tags map[string]string
 	// CreationPolicy and UpdatePolicy of the resource, resolved; nil when absent.

@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, identities: iam.New(account, region, fast)}
 	w.network = ec2.New(ec2.Config{Account: account, Region: region, Clock: fast})
 	w.admin, _ = w.identities.Admin()
-	w.eks, err = eks.New(eks.Config{Account: account, Region: region, Clock: fast, Identities: w.identities, Network: w.network, Dir: t.TempDir(), BinDir: bin})
+	w.eks, err = eks.New(eks.Config{Account: account, Region: region, Clock: fast, Identities: w.identities, Network: w.network, Dir: t.TempDir(), BinDir: bin, RuntimeConfig: "networking.k8s.io/v1beta1=true"})
 	require.NoError(t, err)
 	t.Cleanup(w.eks.Close)
 	t.Cleanup(w.network.Close)
@@ -351,8 +351,35 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		}
 		require.Len(t, on, 2, "one on each node")
 	})
+	t.Run("insights tell what the API server was asked for", func(t *testing.T) {
+		insight := func() types.InsightStatus {
+			_, err := admin.StartInsightsRefresh(ctx, &awseks.StartInsightsRefreshInput{ClusterName: name})
+			require.NoError(t, err)
+			require.Eventually(t, func() bool {
+				out, err := admin.DescribeInsightsRefresh(ctx, &awseks.DescribeInsightsRefreshInput{ClusterName: name})
+				return err == nil && out.Status == types.InsightsRefreshStatusCompleted
+			}, 10*time.Second, 10*time.Millisecond)
+			out, err := admin.ListInsights(ctx, &awseks.ListInsightsInput{ClusterName: name, Filter: &types.InsightsFilter{KubernetesVersions: []string{"1.37"}}})
+			require.NoError(t, err)
+			require.Len(t, out.Insights, 1)
+			return *out.Insights[0].InsightStatus
+		}
+		require.Equal(t, types.InsightStatusValuePassing, insight().Status)
+		_, err := prepareAPI.Resource(schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1beta1", Resource: "ipaddresses"}).List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Equal(t, types.InsightStatusValueWarning, insight().Status, "what 1.37 no longer serves concerns a cluster of 1.35 later")
+	})
+	t.Run("a kubelet that is newer than the control plane does not join", func(t *testing.T) {
+		n := node
+		n.KubeletVersion = "v1.36.3-eks-1"
+		require.ErrorContains(t, w.eks.RegisterNode(ctx, n), "is newer than the API server")
+	})
 	t.Run("what happens while the version is updated waits for the API server", func(t *testing.T) {
-		_, err := admin.UpdateClusterVersion(ctx, &awseks.UpdateClusterVersionInput{Name: name, Version: aws.String("1.36")})
+		before := read(node.Name)
+		watch, err := prepareAPI.Resource(nodes).Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion})
+		require.NoError(t, err)
+		defer watch.Stop()
+		_, err = admin.UpdateClusterVersion(ctx, &awseks.UpdateClusterVersionInput{Name: name, Version: aws.String("1.36")})
 		require.NoError(t, err)
 		require.Eventually(t, func() bool {
 			_, err := prepareAPI.Resource(nodes).List(ctx, metav1.ListOptions{})
@@ -367,6 +394,32 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		require.Equal(t, "1.36", *out.Cluster.Version)
 		require.Equal(t, *cluster.Endpoint, *out.Cluster.Endpoint)
 		require.Eventually(t, func() bool { return ready(read(third.Name)) == "True" }, 10*time.Second, 50*time.Millisecond)
+		after := read(node.Name)
+		require.Equal(t, before.UID, after.UID, "the node is the same")
+		require.Equal(t, "True", ready(after))
+		for range watch.ResultChan() { // it ends with the server that it asked
+		}
+		list, err := prepareAPI.Resource(nodes).List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		again, err := prepareAPI.Resource(nodes).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+		require.NoError(t, err, "clients list and watch anew, as informers do")
+		again.Stop()
+	})
+	t.Run("the version goes back, once nodes of the new one are gone", func(t *testing.T) {
+		young := node
+		young.Name, young.InstanceID, young.ProviderID, young.KubeletVersion = "ip-10-0-0-9.ec2.internal", "i-0bbbbbbbbbbbbbbbb", "aws:///us-east-1a/i-0bbbbbbbbbbbbbbbb", "v1.36.3-eks-1"
+		require.NoError(t, w.eks.RegisterNode(ctx, young))
+		back := &awseks.UpdateClusterVersionInput{Name: name, Version: aws.String("1.35")}
+		_, err := admin.UpdateClusterVersion(ctx, back)
+		require.ErrorContains(t, err, "Kubelet version rollback compatibility")
+		require.NoError(t, w.eks.DeregisterNode(ctx, *name, young.Name))
+		out, err := admin.UpdateClusterVersion(ctx, back)
+		require.NoError(t, err)
+		require.Equal(t, types.UpdateTypeVersionRollback, out.Update.Type)
+		require.NoError(t, active.Wait(ctx, &awseks.DescribeClusterInput{Name: name}, time.Minute))
+		require.Equal(t, "True", ready(read(node.Name)))
+		_, err = prepareAPI.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace("kube-system").Get(ctx, "coredns", metav1.GetOptions{})
+		require.NoError(t, err, "what is stored stays")
 	})
 	t.Run("the node of a terminated instance goes", func(t *testing.T) {
 		require.NoError(t, w.eks.DeregisterNode(ctx, *name, node.Name))
