@@ -35,6 +35,7 @@ import (
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/s3"
 	"github.com/drover-run/drover/local/scheduler"
+	"github.com/drover-run/drover/local/servicequotas"
 	"github.com/drover-run/drover/local/sns"
 	"github.com/drover-run/drover/local/sqs"
 	"github.com/drover-run/drover/local/ssm"
@@ -85,6 +86,7 @@ type Account struct {
 	EKS            *eks.Service
 	CloudFormation *cloudformation.Service
 	CloudWatch     *cloudwatch.Service
+	Quotas         *servicequotas.Service
 	Lambda         *lambda.Service
 	States         *states.Service
 	Events         *eventbridge.Service
@@ -155,8 +157,9 @@ func (a *Account) services(o Options) (http.Handler, error) {
 		return nil, err
 	}
 	a.closing(func() { _ = a.S3.Close() })
+	a.Quotas = servicequotas.New(a.Identities)
 	a.EC2 = ec2.New(ec2.Config{
-		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events,
+		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events, VCPUs: vCPUs(a.Quotas),
 	})
 	a.closing(a.EC2.Close)
 	a.ELB = elb.New(elb.Config{Identities: a.Identities, Clock: a.clock, Network: a.EC2})
@@ -168,7 +171,8 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.closing(a.AutoScaling.Close)
 	a.EKS, err = eks.New(eks.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Network: a.EC2,
-		Dir: filepath.Join(o.Dir, "clusters"), BinDir: o.KubernetesBin, UpdateFails: struck.update, Log: o.Log,
+		Dir: filepath.Join(o.Dir, "clusters"), BinDir: o.KubernetesBin, MaxClusters: func() int { return a.Quotas.Limit(servicequotas.Clusters) },
+		UpdateFails: struck.update, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -220,7 +224,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Endpoint.HandleS3(a.S3)
 	a.Endpoint.Handle(
 		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.CloudWatch.LogsWire(), a.EC2.Wire(), a.ELB.Wire(), a.EKS.Wire(), a.Events.Wire(),
-		a.Lambda.Wire(), a.Scheduler.Wire(), a.States.Wire(), scaling, index.Wire(), keys.Wire(), parameters.Wire(),
+		a.Lambda.Wire(), a.Quotas.Wire(), a.Scheduler.Wire(), a.States.Wire(), scaling, index.Wire(), keys.Wire(), parameters.Wire(),
 		queues.Wire(), topics.Wire(), identities.IAM(), identities.STS(),
 	)
 	struck.work.Go(struck.live)

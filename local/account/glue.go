@@ -10,6 +10,7 @@ import (
 	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/s3"
+	"github.com/drover-run/drover/local/servicequotas"
 	"github.com/drover-run/drover/local/sqs"
 )
 
@@ -59,5 +60,15 @@ func (m metrics) watch(ctx context.Context, c *clock.Clock, queues *sqs.Service)
 func (m metrics) depths(queues *sqs.Service) {
 	for name, depth := range queues.Depths() {
 		m.put("AWS/SQS", "ApproximateNumberOfMessagesVisible", map[string]string{"QueueName": name}, float64(depth), "Count")
+	}
+}
+
+// vCPUs is EC2's quota, by the values that Service Quotas tells.
+func vCPUs(quotas *servicequotas.Service) func(spot bool) int {
+	return func(spot bool) int {
+		if spot {
+			return quotas.Limit(servicequotas.StandardSpotVCPUs)
+		}
+		return quotas.Limit(servicequotas.StandardVCPUs)
 	}
 }

@@ -19,7 +19,11 @@ func (s *Service) Wire() *wire.Service {
 			"GetMetricData":       s.getMetricData,
 			"ListMetrics":         s.listMetrics,
 			"DescribeAlarms":      s.describeAlarms,
+			"PutMetricAlarm":      s.putMetricAlarm,
 			"SetAlarmState":       s.setAlarmState,
+			"EnableAlarmActions":  s.switchActions(true),
+			"DisableAlarmActions": s.switchActions(false),
+			"DeleteAlarms":        s.deleteAlarms,
 			"ListDashboards":      s.listDashboards,
 			"GetDashboard":        s.getDashboard,
 		},
@@ -200,73 +204,6 @@ func (s *Service) listMetrics(_ context.Context, c *wire.Call) (any, error) {
 		Metrics   []shown
 		NextToken string `json:",omitempty" xml:",omitempty"`
 	}{all, next}, err
-}
-
-func (s *Service) describeAlarms(_ context.Context, c *wire.Call) (any, error) {
-	var in struct {
-		AlarmNames                                           []string
-		AlarmNamePrefix, StateValue, ActionPrefix, NextToken string
-		AlarmTypes                                           []string
-		MaxRecords                                           *int
-	}
-	if err := c.Decode(&in); err != nil {
-		return nil, err
-	}
-	if err := c.Authorize("*"); err != nil {
-		return nil, err
-	}
-	type shown struct {
-		AlarmArn string
-		alarmDefinition
-		StateValue, StateReason                           string
-		StateUpdatedTimestamp, StateTransitionedTimestamp time.Time
-		AlarmConfigurationUpdatedTimestamp                time.Time
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []shown
-	for _, name := range slices.Sorted(maps.Keys(s.alarms)) {
-		a := s.alarms[name]
-		if len(in.AlarmNames) > 0 && !slices.Contains(in.AlarmNames, name) || !strings.HasPrefix(name, in.AlarmNamePrefix) ||
-			in.StateValue != "" && in.StateValue != a.state || len(in.AlarmTypes) > 0 && !slices.Contains(in.AlarmTypes, "MetricAlarm") ||
-			in.ActionPrefix != "" && !slices.ContainsFunc(a.definition.AlarmActions, func(action string) bool { return strings.HasPrefix(action, in.ActionPrefix) }) {
-			continue
-		}
-		all = append(all, shown{
-			AlarmArn: s.arn("cloudwatch", "alarm:"+name), alarmDefinition: a.definition, StateValue: a.state, StateReason: a.reason,
-			StateUpdatedTimestamp: a.changed, StateTransitionedTimestamp: a.changed, AlarmConfigurationUpdatedTimestamp: a.configured,
-		})
-	}
-	all, next, err := page(all, in.NextToken, in.MaxRecords, 100)
-	return struct {
-		MetricAlarms []shown
-		NextToken    string `json:",omitempty" xml:",omitempty"`
-	}{all, next}, err
-}
-
-func (s *Service) setAlarmState(ctx context.Context, c *wire.Call) (any, error) {
-	var in struct{ AlarmName, StateValue, StateReason, StateReasonData string }
-	if err := c.Decode(&in); err != nil {
-		return nil, err
-	}
-	if err := c.Authorize(s.arn("cloudwatch", "alarm:"+in.AlarmName)); err != nil {
-		return nil, err
-	}
-	if !slices.Contains([]string{stateOK, stateAlarm, stateInsufficient}, in.StateValue) {
-		return nil, wire.Errorf("ValidationError", "StateValue must be OK, ALARM or INSUFFICIENT_DATA, not %q", in.StateValue)
-	}
-	s.mu.Lock()
-	a, ok := s.alarms[in.AlarmName]
-	notify := func() {}
-	if ok && a.state != in.StateValue {
-		notify = s.change(ctx, a, in.StateValue, in.StateReason, s.clock.Now())
-	}
-	s.mu.Unlock()
-	if !ok {
-		return nil, &wire.Error{Code: "ResourceNotFound", Message: "Alarm " + in.AlarmName + " does not exist", Status: 404}
-	}
-	notify()
-	return nil, nil
 }
 
 func (s *Service) dashboardARN(name string) string {

@@ -2,7 +2,8 @@
 //
 // Metrics come from log lines in the Embedded Metric Format and from services in this process; they are kept as statistics
 // of minutes. CloudWatch API: GetMetricStatistics, GetMetricData (of metrics, without expressions), ListMetrics,
-// DescribeAlarms, SetAlarmState, ListDashboards, GetDashboard. Alarms on one metric are evaluated as data comes and by Run;
+// DescribeAlarms, PutMetricAlarm, SetAlarmState, EnableAlarmActions, DisableAlarmActions, DeleteAlarms, ListDashboards,
+// GetDashboard. Alarms on one metric are evaluated as data comes and by Run;
 // their actions are SNS topics. There is no PutMetricData, no percentiles, metric math, anomaly detection, composite
 // alarms or widgets drawn.
 //

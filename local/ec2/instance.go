@@ -241,8 +241,15 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 		return Instance{}, err
 	}
 	if limit := s.config.InstanceLimit; limit > 0 && s.living() >= limit {
-		return Instance{}, fail("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. "+
-			"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", limit*l.typ.VCPUs)
+		return Instance{}, noVCPUs(limit * l.typ.VCPUs)
+	}
+	if s.config.VCPUs != nil {
+		if limit := s.config.VCPUs(r.Spot); s.vCPUs(r.Spot)+l.typ.VCPUs > limit {
+			if r.Spot {
+				return Instance{}, fail("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
+			}
+			return Instance{}, noVCPUs(limit)
+		}
 	}
 	tags := clone(l.tags["instance"])
 	maps.Copy(tags, r.Tags)
@@ -284,6 +291,22 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 		s.live(ctx, i)
 	})
 	return i.view(), nil
+}
+
+func noVCPUs(limit int) error {
+	return fail("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. "+
+		"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", limit)
+}
+
+// vCPUs of the instances that run or are about to, as quotas count them.
+func (s *Service) vCPUs(spot bool) int {
+	n := 0
+	for _, i := range s.instances.all() {
+		if i.spot == spot && (i.state == Pending || i.state == Running) {
+			n += i.typ.VCPUs
+		}
+	}
+	return n
 }
 
 func (s *Service) living() int {

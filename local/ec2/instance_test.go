@@ -214,6 +214,23 @@ func TestLaunchErrors(t *testing.T) {
 		_, err = w.Launch(LaunchRequest{Template: template, SubnetID: subnet})
 		requireCode(t, "VcpuLimitExceeded", err)
 	})
+	t.Run("more vCPUs than the quota", func(t *testing.T) {
+		w := newWorld(t, nil)
+		_, subnet, group := w.network()
+		template := w.template("", ImageID("1.36", "x86_64"), group, "", nil)
+		w.Service.config.VCPUs = func(spot bool) int { return map[bool]int{false: 5, true: 2}[spot] }
+		launch := func(spot bool) error {
+			_, err := w.Launch(LaunchRequest{Template: template, SubnetID: subnet, Spot: spot})
+			return err
+		}
+		require.NoError(t, launch(false))
+		require.NoError(t, launch(false))
+		requireCode(t, "VcpuLimitExceeded", launch(false))
+		require.NoError(t, launch(true), "spot has a quota of its own")
+		requireCode(t, "MaxSpotInstanceCountExceeded", launch(true))
+		require.NoError(t, w.Terminate(w.Living()[0].ID, "test"))
+		require.NoError(t, launch(false), "what shuts down does not count")
+	})
 	t.Run("more addresses than the subnet has", func(t *testing.T) {
 		w := newWorld(t, nil)
 		vpc, _, group := w.network()

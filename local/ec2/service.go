@@ -78,6 +78,9 @@ type Config struct {
 	// Addresses is the quota of Elastic IP addresses; 0 is AWS's default of 5.
 	// https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
 	Addresses int
+	// VCPUs is the quota of vCPUs of running instances, spot or on-demand; nil means no limit. All of the catalogue's types are of
+	// the standard families, which share one. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
+	VCPUs func(spot bool) int
 	// InstanceLimit is the greatest number of instances that are not terminated; 0 means no limit.
 	InstanceLimit int
 }

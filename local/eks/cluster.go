@@ -16,6 +16,7 @@ import (
 	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/kubernetes"
+	"github.com/drover-run/drover/local/wire"
 )
 
 // Statuses of a cluster.
@@ -78,6 +79,9 @@ func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateC
 			return &ClusterOutput{there.describe()}, nil
 		}
 		return nil, inUse("Cluster already exists with name: %s", in.Name)
+	}
+	if s.config.MaxClusters != nil && len(s.clusters) >= s.config.MaxClusters() {
+		return nil, &wire.Error{Code: "ResourceLimitExceededException", Message: "You have exceeded the limit for this account: max number of clusters", Status: 400}
 	}
 	if err := s.makeNetwork(c, subnets, in.ResourcesVpcConfig.SecurityGroupIds); err != nil {
 		return nil, err

@@ -80,6 +80,14 @@ func TestCreateClusterRefuses(t *testing.T) {
 	}
 }
 
+func TestTheQuotaOfClusters(t *testing.T) {
+	b := newTestbed(t, 10_000)
+	b.config.MaxClusters = func() int { return 1 }
+	b.cluster(t, "demo")
+	_, err := b.CreateCluster(t.Context(), b.admin, b.input("other"))
+	awsError(t, err, "ResourceLimitExceededException", "max number of clusters")
+}
+
 func TestUpdatesOneAtATime(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	b.cluster(t, "demo")

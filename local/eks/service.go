@@ -79,6 +79,8 @@ type Config struct {
 	Dir, BinDir string
 	// Start starts a control plane; nil is the real one of local/kubernetes.
 	Start func(context.Context, kubernetes.Options) (ControlPlane, error)
+	// MaxClusters is the quota of clusters; nil means no limit. https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
+	MaxClusters func() int
 	// RuntimeConfig turns APIs of every cluster on and off, as in "networking.k8s.io/v1beta1=true"; EKS has Kubernetes' defaults.
 	RuntimeConfig string
 	// UpdateFails says whether EKS fails an update of a cluster's version, and by which error code; empty is no. kind is

@@ -29,6 +29,7 @@ import (
 	"github.com/drover-run/drover/local/kms"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/s3"
+	"github.com/drover-run/drover/local/servicequotas"
 	"github.com/drover-run/drover/local/sns"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/states/asl"
@@ -69,6 +70,8 @@ type Account struct {
 	CloudFormation *cloudformation.Service
 	AutoScaling    *autoscaling.Service
 	EKS            *eks.Service
+	CloudWatch     *cloudwatch.Service
+	Quotas         *servicequotas.Service
 	EC2            *ec2.Service
 	ELB            *elb.Service
 	States         *states.Service
@@ -138,8 +141,12 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.identities, Observe: a.told})
 	a.onClose(buses.Close)
 	keys := kms.New(a.identities, time)
+	a.Quotas, a.CloudWatch = servicequotas.New(a.identities), cloudwatch.New(a.identities, time, topics)
 	network := ec2.New(ec2.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events, Addresses: 1000,
+		VCPUs: func(spot bool) int {
+			return a.Quotas.Limit(map[bool]string{false: servicequotas.StandardVCPUs, true: servicequotas.StandardSpotVCPUs}[spot])
+		},
 	})
 	a.onClose(network.Close)
 	a.EC2 = network
@@ -184,7 +191,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.onClose(a.States.Close)
 	a.register(
 		iamapi.New(a.identities).Resources(), objects.Resources(), network.Resources(), a.AutoScaling.Resources(), a.EKS.Resources(),
-		a.States.Resources(), keys.Resources(), topics.Resources(), buses.Resources(), cloudwatch.New(a.identities, time, nil).Resources(),
+		a.States.Resources(), keys.Resources(), topics.Resources(), buses.Resources(), a.CloudWatch.Resources(),
 	)
 
 	front := endpoint.New(a.identities, a.Calls)
@@ -196,7 +203,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	}
 	front.HandleS3(objects)
 	front.Handle(
-		a.CloudFormation.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(), network.Wire(), a.ELB.Wire(), iamapi.New(a.identities).STS(),
+		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(), network.Wire(), a.ELB.Wire(), iamapi.New(a.identities).STS(),
 		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged).Wire(),
 	)
 	a.handler, a.http = front, &http.Client{Transport: inProcess{front}}
