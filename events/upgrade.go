@@ -1,5 +1,7 @@
 package events
 
+import "time"
+
 // Origins and kinds of steps are those of shared/upgrade, as words.
 
 // Upgrade is the input of the upgrade machine. By hand a cluster and a release are enough, or a cluster and rollback; whoever
@@ -13,6 +15,8 @@ type Upgrade struct {
 	Rollback bool   `json:"rollback,omitempty"`
 	Origin   string `json:"origin,omitempty"`
 	Key      string `json:"key,omitempty"`
+	// Ended is an execution of the upgrade machine that is over and could not say so. Its upgrade is stopped, and nothing is begun.
+	Ended string `json:"ended,omitempty"`
 }
 
 // UpgradeAction is what the upgrade function is asked for.
@@ -37,6 +41,8 @@ type UpgradeRequest struct {
 	Upgrade
 	Action    UpgradeAction `json:"action"`
 	Execution string        `json:"execution"`
+	// Started is when the execution did.
+	Started time.Time `json:"started"`
 	// Error and Cause are of what failed, for Stop.
 	Error string `json:"error,omitempty"`
 	Cause string `json:"cause,omitempty"`
@@ -49,11 +55,11 @@ type UpgradeOutcome string
 const (
 	// UpgradeGo: go on; after Check to Begin, after Begin and Next to the step named by Kind.
 	UpgradeGo UpgradeOutcome = "Go"
-	// UpgradeDone: all steps are made; after Finish: it is over.
+	// UpgradeDone: all steps are made; after Finish: it is over, and all is well.
 	UpgradeDone UpgradeOutcome = "Done"
 	// UpgradeNothing: the cluster is what it was to be already, or this asking was answered before.
 	UpgradeNothing UpgradeOutcome = "Nothing"
-	// UpgradeBusy: something else is under way on the cluster: try again in five minutes.
+	// UpgradeBusy: something else is under way on the cluster, or it has not settled yet: try again in a few minutes.
 	UpgradeBusy UpgradeOutcome = "Busy"
 	// UpgradeBlocked: checks failed, and nothing was changed. The status names them.
 	UpgradeBlocked UpgradeOutcome = "Blocked"
@@ -67,8 +73,6 @@ type UpgradeResult struct {
 	Message string         `json:"message,omitempty"`
 	// Kind of the step that is open.
 	Kind string `json:"kind,omitempty"`
-	// Number of the upgrade, for the names of the executions that it starts.
-	Number int64 `json:"number,omitempty"`
-	// Step is the index of the open one.
-	Step int `json:"step"`
+	// Name of the execution of the converge machine that makes it.
+	Name string `json:"name,omitempty"`
 }

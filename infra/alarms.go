@@ -49,12 +49,16 @@ func alarmTable(f functions, m machines, n notices) []alarm {
 	const (
 		converge = "A cluster did not converge. Its status says why: drover status"
 		drain    = "A node was not drained: its pods ended with it, or it waits for them too long. The execution says why"
+		upgrade  = "An upgrade stopped, or did not begin. The cluster's status says why and what is next: drover status"
 		join     = "An instance did not become a node. Auto Scaling replaces it; the execution says why"
 	)
 	out := []alarm{
 		{"converge-failed", converge, m.converge.MetricFailed(over(period))},
 		{"converge-timed-out", converge, m.converge.MetricTimedOut(over(period))},
 		{"converge-aborted", converge, m.converge.MetricAborted(over(period))},
+		{"upgrade-failed", upgrade, m.upgrade.MetricFailed(over(period))},
+		{"upgrade-timed-out", upgrade, m.upgrade.MetricTimedOut(over(period))},
+		{"upgrade-aborted", upgrade, m.upgrade.MetricAborted(over(period))},
 		{"join-node-failed", join, m.joinNode.MetricFailed(over(period))},
 		{"join-node-timed-out", join, m.joinNode.MetricTimedOut(over(period))},
 		{"join-node-aborted", join, m.joinNode.MetricAborted(over(period))},
@@ -102,12 +106,10 @@ func newDashboard(scope constructs.Construct, f functions, m machines, n notices
 		DashboardName: jsii.String("drover"),
 		Widgets: &[]*[]awscloudwatch.IWidget{
 			{graph("Converging clusters", executions(m.converge)...), graph("Joining nodes", executions(m.joinNode)...)},
-			{graph("Draining nodes", executions(m.drainNode)...), graph("Pods deleted against their budgets", podsForced())},
+			{graph("Draining nodes", executions(m.drainNode)...), graph("Upgrading clusters", executions(m.upgrade)...)},
 			{graph("Errors of functions", each("Errors", "Sum")...), graph("Duration of functions (p95, ms)", each("Duration", "p95")...)},
-			{
-				graph("Throttled functions", each("Throttles", "Sum")...),
-				graph("Dead letters", n.deadLetters.MetricApproximateNumberOfMessagesVisible(over(period))),
-			},
+			{graph("Throttled functions", each("Throttles", "Sum")...), graph("Pods deleted against their budgets", podsForced())},
+			{graph("Dead letters", n.deadLetters.MetricApproximateNumberOfMessagesVisible(over(period)))},
 		},
 	})
 }

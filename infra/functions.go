@@ -72,6 +72,11 @@ var functionTable = []function{
 		tells: true, timeout: 90, memory: 512,
 	},
 	{
+		step: "upgrade", description: "Checks a cluster before and after an upgrade, plans its steps and proves each",
+		// The checks read the whole cluster.
+		tells: true, timeout: 120, memory: 512,
+	},
+	{
 		step: "clean", description: "Removes what Kubernetes made in the account for a cluster that is being deleted",
 		timeout: 120, memory: 256,
 		env: map[string]string{"DROVER_LEFTOVERS_ROLE_ARN": roleARN(leftoversRole)},

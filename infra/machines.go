@@ -15,11 +15,11 @@ import (
 
 // machines are the state machines of the cell.
 type machines struct {
-	converge, joinNode, drainNode awsstepfunctions.StateMachine
+	converge, joinNode, drainNode, upgrade awsstepfunctions.StateMachine
 }
 
 func newMachines(scope constructs.Construct, f functions) machines {
-	return machines{
+	m := machines{
 		converge: newMachine(scope, "Converge", machineProps{
 			name:       convergeMachine,
 			step:       "converge",
@@ -47,6 +47,16 @@ func newMachines(scope constructs.Construct, f functions) machines {
 			grants:     drainNodeGrants,
 		}),
 	}
+	m.upgrade = newMachine(scope, "UpgradeMachine", machineProps{
+		name:    upgradeMachine,
+		step:    "upgrade-machine",
+		comment: "Upgrades one cluster, step by step. Input: {\"cluster\": \"<name>\", \"release\": \"<release>\"}, or {\"cluster\": \"<name>\", \"rollback\": true}.",
+		// Two hours of waiting for the cluster, and its phases one after the other.
+		timeout:    awscdk.Duration_Days(jsii.Number(14)),
+		definition: upgradeDefinition(scope, f, m.converge),
+		grants:     upgradeGrants,
+	})
+	return m
 }
 
 // machineProps is what differs between the machines.

@@ -25,6 +25,7 @@ var machineGoldens = map[string]string{
 	convergeMachine: "converge",
 	joinMachine:     "join-node",
 	drainMachine:    "drain-node",
+	upgradeMachine:  "upgrade",
 }
 
 // aslState of a machine, as far as the tests look at it.
@@ -162,6 +163,10 @@ func TestRetries(t *testing.T) {
 				require.Equal(t, []string{"States.TaskFailed", "States.Timeout"}, r.ErrorEquals)
 				return
 			}
+			if strings.Contains(s.Resource, ":startExecution") {
+				require.Equal(t, startErrors, r.ErrorEquals)
+				return
+			}
 			require.Equal(t, want, r.ErrorEquals, name)
 		})
 	}
@@ -169,7 +174,7 @@ func TestRetries(t *testing.T) {
 
 // The error names in the machines are the names of the faults: a renamed type must not leave a Retry or Fail that never matches.
 func TestErrorNamesAreFaults(t *testing.T) {
-	known := map[string]bool{notConverged: true, rollRefused: true}
+	known := map[string]bool{notConverged: true, rollRefused: true, upgradeBlocked: true, upgradeStopped: true}
 	for _, f := range fault.All() {
 		known[fault.Name(f)] = true
 		require.Equal(t, reflect.TypeOf(f).Elem().Name(), fault.Name(f))
@@ -177,7 +182,7 @@ func TestErrorNamesAreFaults(t *testing.T) {
 	used := make(map[string]bool)
 	use := func(where string, names ...string) {
 		for _, name := range names {
-			if name == "" || strings.HasPrefix(name, "States.") || slices.Contains(lambdaErrors, name) {
+			if name == "" || strings.HasPrefix(name, "States.") || slices.Contains(lambdaErrors, name) || slices.Contains(startErrors, name) || slices.Contains(startedBefore, name) {
 				continue
 			}
 			require.Contains(t, known, name, "%s names an error that is no fault", where)

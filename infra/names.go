@@ -18,6 +18,7 @@ const (
 	convergeMachine  = names.Prefix + "converge"
 	joinMachine      = names.Prefix + "join-node"
 	drainMachine     = names.Prefix + "drain-node"
+	upgradeMachine   = names.Prefix + "upgrade"
 	deadLettersQueue = names.Prefix + "dead-letters"
 	noticesTopic     = names.Prefix + "notices"
 
@@ -32,8 +33,11 @@ const (
 	convergeARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + convergeMachine
 	joinARN     = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + joinMachine
 	drainARN    = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + drainMachine
+	upgradeARN  = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:" + upgradeMachine
 	// convergeExecutionsARN matches the executions of the converge machine.
 	convergeExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + convergeMachine + ":*"
+	// upgradeExecutionsARN matches those of the upgrade machine.
+	upgradeExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + upgradeMachine + ":*"
 	// joinExecutionsARN and drainExecutionsARN match those of the machines of nodes.
 	joinExecutionsARN  = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + joinMachine + ":*"
 	drainExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + drainMachine + ":*"

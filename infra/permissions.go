@@ -170,6 +170,30 @@ var functionGrants = map[string][]grant{
 		state(getPut, "status/"),
 		listState,
 	},
+	"upgrade": {
+		specs(get, "clusters/", "releases/"),
+		{
+			why:     "What was deployed last is read by its version, to say what differs.",
+			actions: []string{"s3:GetObjectVersion"},
+			on:      keys(specsARN, []string{"clusters/"}),
+		},
+		listSpecs,
+		state(getPut, "status/", "upgrades/", "releases/"),
+		state(get, "leases/", "rolls/"),
+		listState,
+		{
+			why:     "Whether who converges the cluster, or upgraded it, still runs.",
+			actions: []string{"states:DescribeExecution"},
+			on:      []string{convergeExecutionsARN, upgradeExecutionsARN},
+		},
+		{actions: []string{"cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
+		{
+			why:     "Finding a cluster's stacks by tag, and the versions that EKS offers, cannot be limited to a resource.",
+			actions: []string{"tag:GetResources", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions"},
+			on:      []string{"*"},
+		},
+		describeEKS,
+	},
 	"clean": {
 		specs(get, "clusters/"),
 		listSpecs,
@@ -300,6 +324,17 @@ var (
 			functionARN("plan"), functionARN("change"), functionARN("prepare"), functionARN("clean"), functionARN("report"),
 		},
 	}}
+	upgradeGrants = []grant{
+		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("upgrade")}},
+		{actions: []string{"states:StartExecution"}, on: []string{convergeARN}},
+		{actions: []string{"states:DescribeExecution", "states:StopExecution"}, on: []string{convergeExecutionsARN}},
+		{
+			why: "Step Functions hears by a rule of its own that the execution is over which a task waits for: " +
+				"https://docs.aws.amazon.com/step-functions/latest/dg/service-integration-iam-templates.html#connect-iam-sync-async",
+			actions: []string{"events:PutTargets", "events:PutRule", "events:DescribeRule"},
+			on:      []string{"arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"},
+		},
+	}
 	joinNodeGrants = []grant{
 		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("join")}},
 		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},

@@ -148,6 +148,15 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"eks:DescribeCluster on cluster/drover-*",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
 		},
+		"upgrade": {
+			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*", "s3:ListBucket on specs",
+			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:GetObject on state/upgrades/*", "s3:PutObject on state/upgrades/*",
+			"s3:GetObject on state/releases/*", "s3:PutObject on state/releases/*",
+			"s3:GetObject on state/leases/*", "s3:GetObject on state/rolls/*", "s3:ListBucket on state",
+			"states:DescribeExecution on execution:drover-converge:*", "states:DescribeExecution on execution:drover-upgrade:*",
+			"cloudformation:DescribeStacks on stack/drover-*", "tag:GetResources on *",
+			"eks:DescribeCluster on cluster/drover-*", "eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *",
+		},
 		"clean": {
 			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:GetObject on state/leases/*", "s3:ListBucket on state",
@@ -331,12 +340,13 @@ func TestIdentitiesMatchGolden(t *testing.T) {
 
 func TestRolesAreAssumedByTheirServicesAlone(t *testing.T) {
 	services := map[string]string{
-		"cloudformation": "cloudformation.amazonaws.com",
-		"converge":       "states.amazonaws.com",
-		"join-node":      "states.amazonaws.com",
-		"drain-node":     "states.amazonaws.com",
-		"events":         "events.amazonaws.com",
-		"scheduler":      "scheduler.amazonaws.com",
+		"cloudformation":  "cloudformation.amazonaws.com",
+		"converge":        "states.amazonaws.com",
+		"join-node":       "states.amazonaws.com",
+		"drain-node":      "states.amazonaws.com",
+		"upgrade-machine": "states.amazonaws.com",
+		"events":          "events.amazonaws.com",
+		"scheduler":       "scheduler.amazonaws.com",
 	}
 	for _, f := range functionTable {
 		services[f.step] = "lambda.amazonaws.com"

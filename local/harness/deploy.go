@@ -40,14 +40,22 @@ func (a *Account) deploy() {
 	}}})
 	a.make("AWS::Events::EventBus", map[string]any{"Name": names.Bus})
 	machines := map[string]string{}
-	for _, machine := range []string{"converge", "join-node", "drain-node"} {
+	for _, machine := range []string{"converge", "join-node", "drain-node", "upgrade"} {
 		definition := a.golden("machines/" + machine + ".asl.json")
 		machines[machine] = a.make("AWS::StepFunctions::StateMachine", map[string]any{
-			"StateMachineName": names.Prefix + machine, "DefinitionString": string(definition), "RoleArn": role(machine),
+			"StateMachineName": names.Prefix + machine, "DefinitionString": string(definition), "RoleArn": role(machineRole(machine)),
 		})
 	}
 	a.converge = machines["converge"]
 	a.Functions.deploy(cell{topic: a.topic, machines: machines, cloudformation: role("cloudformation"), leftovers: role("leftovers")})
+}
+
+// machineRole is the step of a machine's role: where a function has the machine's name, the role has another.
+func machineRole(machine string) string {
+	if machine == "upgrade" {
+		return "upgrade-machine"
+	}
+	return machine
 }
 
 // make makes a resource of drover's stack and returns what Ref returns of it.

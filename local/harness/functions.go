@@ -39,6 +39,7 @@ import (
 	report "github.com/drover-run/drover/functions/report/handler"
 	stackevent "github.com/drover-run/drover/functions/stackevent/handler"
 	sweep "github.com/drover-run/drover/functions/sweep/handler"
+	upgrade "github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/lambda"
 	"github.com/drover-run/drover/shared/boundary"
@@ -155,6 +156,13 @@ func (f *Functions) deploy(c cell) {
 		f.Sweep.Auditor.Nodes = nodes
 	}
 	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)
+	cfg = f.config("upgrade")
+	f.handlers["upgrade"] = wrap(logs, "upgrade", (&upgrade.Handler{
+		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), EKS: versions.New(eksapi.NewFromConfig(cfg)), Now: now,
+		Planner: &plan.Handler{
+			Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
+		},
+	}).Handle)
 	cfg = f.config("clean")
 	f.handlers["clean"] = wrap(logs, "clean", (&clean.Handler{
 		Specs: specs(cfg), State: state(cfg), Clusters: versions.New(eksapi.NewFromConfig(cfg)), Leftovers: leftovers.New(cfg, c.leftovers),

@@ -16,6 +16,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/apiserver"
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/ec2"
@@ -52,6 +53,14 @@ func (l *life) phase(want status.Phase) {
 func (l *life) change(more string) {
 	l.Upload(names.ClusterSpec("demo"), Spec("demo", more))
 	l.settle()
+}
+
+// unheard uploads a spec that nobody hears of.
+func (l *life) unheard(more string) {
+	l.Events.Decide(lose("aws.s3", names.ClusterSpec("demo")))
+	l.Upload(names.ClusterSpec("demo"), Spec("demo", more))
+	l.settle()
+	l.Events.Decide(nil)
 }
 
 // again converges by hand and waits.
@@ -355,6 +364,44 @@ var lives = map[string]func(*life){
 		time.Sleep(time.Hour)
 		l.audited()
 		l.phase(status.Ready)
+	},
+	"an upgrade, once more, and of a cluster that is not there": func(l *life) {
+		l.old("")
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.settle()
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+	},
+	"an upgrade that is stopped in the middle, and two others": func(l *life) {
+		l.old("")
+		l.unheard("  tags: {team: b}\n")
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		time.Sleep(time.Minute)
+		l.States.Stop(arn, "Stopped", "by a person")
+		l.settle()
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+	},
+	"an upgrade while somebody else converges": func(l *life) {
+		l.old("")
+		l.unheard("  kubernetesVersion: \"1.36\"\n  tags: {team: b}\n")
+		puts := 0
+		l.OnCall(func(call endpoint.Call) error {
+			if CalledBy(call) == "upgrade" && call.Action == "PutObject" && strings.Contains(call.Resource, names.Upgrade("demo")) {
+				if puts++; puts == 2 { // it begins
+					l.Converge("demo")
+					time.Sleep(time.Second)
+				}
+			}
+			return nil
+		})
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
 	},
 	"an execution that waits for nothing": func(l *life) {
 		l.Events.Decide(lose("aws.cloudformation", ""))

@@ -179,6 +179,11 @@ func Rolls(cluster string) string { return "rolls/" + cluster + ".json" }
 // Upgrade is the key of the record of a cluster's upgrade.
 func Upgrade(cluster string) string { return "upgrades/" + cluster + ".json" }
 
+// UpgradeBaseline is the key of how a cluster's workloads were before one of its upgrades.
+func UpgradeBaseline(cluster string, number int64) string {
+	return fmt.Sprintf("baselines/%s/%d.json", cluster, number)
+}
+
 // Dues is where clusters are listed that something is to be done for later, by time.
 const Dues = "due/"
 
@@ -216,6 +221,11 @@ func DueExecution(cluster string, at time.Time) string {
 func UpgradeStart(cluster, key string, after int64, now time.Time) string {
 	hour := now.UTC().Truncate(time.Hour).Format(time.RFC3339)
 	return fmt.Sprintf("%.60s-%s", cluster, SHA256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s", cluster, key, after, hour))[:16])
+}
+
+// UpgradeExecution names the execution of the converge machine that makes a step of an upgrade, at one of its tries: as above.
+func UpgradeExecution(cluster string, number int64, step, try int) string {
+	return fmt.Sprintf("%s-upgrade-%d-%d-%d", cluster, number, step, try)
 }
 
 // Function is the name of one of drover's Lambda functions.

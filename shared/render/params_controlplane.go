@@ -33,8 +33,8 @@ type controlPlaneParams struct {
 	NodePolicies      []string
 	NodeConfiguration string
 	// PrepareRole and the others are roles of drover's functions.
-	PrepareRole, JoinRole, DrainRole, SweepRole string
-	Access                                      []accessEntry
+	PrepareRole, JoinRole, DrainRole, SweepRole, UpgradeRole string
+	Access                                                   []accessEntry
 }
 
 // accessEntry lets a principal of the spec's into the cluster. Its id is made of the principal.
@@ -81,6 +81,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		JoinRole:          names.RoleARN(cell.Partition, cell.Account, cell.Region, "join"),
 		DrainRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "drain"),
 		SweepRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "sweep"),
+		UpgradeRole:       names.RoleARN(cell.Partition, cell.Account, cell.Region, "upgrade"),
 	}
 	if cell.Partition == "aws-cn" {
 		p.NodeService = "ec2.amazonaws.com.cn"
@@ -100,7 +101,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster) (*controlPlaneParams
 		// Without the agent the CNI has no other way to its permission.
 		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy(podIdentities["vpc-cni"].policy))
 	}
-	taken := []string{p.PrepareRole, p.JoinRole, p.DrainRole, p.SweepRole}
+	taken := []string{p.PrepareRole, p.JoinRole, p.DrainRole, p.SweepRole, p.UpgradeRole}
 	for i, entry := range spec.Access {
 		if slices.Contains(taken, entry.PrincipalARN) {
 			return nil, fmt.Errorf("spec.controlPlane.access[%d].principalARN: %q has an access entry already", i, entry.PrincipalARN)

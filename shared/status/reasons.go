@@ -25,6 +25,16 @@ const (
 	ReasonDrifted = "Drifted"
 	// ReasonNoNodes: no pool has a node that add-ons could run on. ReasonHasNodes: one has by now.
 	ReasonNoNodes, ReasonHasNodes = "NoNodes", "HasNodes"
+	// ReasonUpgraded: the last upgrade was made.
+	ReasonUpgraded = "Upgraded"
+	// ReasonUpgrading: an upgrade is under way.
+	ReasonUpgrading = "Upgrading"
+	// ReasonUpgradeBlocked: the checks before an upgrade found something, and nothing was changed.
+	ReasonUpgradeBlocked = "UpgradeBlocked"
+	// ReasonUpgradeStopped: an upgrade failed, or was stopped, on its way.
+	ReasonUpgradeStopped = "UpgradeStopped"
+	// ReasonUpgradeMissed: the cluster was busy for two hours after the time of an upgrade.
+	ReasonUpgradeMissed = "UpgradeMissed"
 	// ReasonConverging: changes are being made.
 	ReasonConverging = "Converging"
 	// ReasonExecutionEnded: the execution that made changes is over and did not report: aborted, or out of time.
@@ -40,6 +50,6 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
-		ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
+		ReasonUpgrading, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 	}
 }

@@ -87,6 +87,8 @@ const (
 	SpecAccepted = "SpecAccepted"
 	// Converged: the stacks are what the spec says.
 	Converged = "Converged"
+	// Upgraded: the last upgrade that was asked for was made, to the end. Absent before the first.
+	Upgraded = "Upgraded"
 	// InSync: what is there is still what was converged to, as far as the audit looks.
 	InSync = "InSync"
 	// AddonsDeployed: the add-ons that need nodes are deployed, or being so. Only clusters have it that had no node for them once.

@@ -27,6 +27,16 @@ type Upgrade struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Phases before an upgrade begins; the others are those of upgrade.State.
+const (
+	// UpgradeScheduled: its time is still to come.
+	UpgradeScheduled = "Scheduled"
+	// UpgradeDelayed: its time came, and the cluster has been busy for half an hour.
+	UpgradeDelayed = "Delayed"
+	// UpgradeMissed: the cluster was busy for two hours.
+	UpgradeMissed = "Missed"
+)
+
 // UpgradeStep is one step, with its times as far as it came.
 type UpgradeStep struct {
 	Name    string     `json:"name"`

@@ -27,7 +27,7 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 		if last.counts(spec) {
 			r.Before = Named(spec)
 		}
-		if last.State == Stopped && last.Target == target && last.Step < len(last.Steps) {
+		if last.State == Stopped && last.Target == target && len(last.Steps) > 0 {
 			r.From, r.Steps, r.Step, r.Alarms = last.From, last.Steps, last.Step, last.Alarms
 		}
 	}

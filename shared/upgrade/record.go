@@ -28,6 +28,8 @@ type Record struct {
 	Steps []Step `json:"steps"`
 	Step  int    `json:"step"`
 	State State  `json:"state"`
+	// Try counts from 0 the executions of the converge machine that were to make the open step.
+	Try int `json:"try,omitempty"`
 	// Answered are the keys that were answered last, by origin, this one's among them: each fires once.
 	Answered map[Origin]string `json:"answered,omitempty"`
 	// Alarms whose actions this upgrade switched off: they are switched on again on every path.

@@ -1,0 +1,180 @@
+package handler
+
+// Before anything is changed: whose turn it is, where the upgrade leads, and whether it can be made.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// An upgrade that waits for its cluster is delayed after the first of these, and missed after the second.
+const (
+	delayedAfter = 30 * time.Minute
+	missedAfter  = 2 * time.Hour
+)
+
+// check claims an upgrade, plans its steps, and runs every check.
+func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
+	if in.Ended != "" {
+		return events.UpgradeResult{}, stopf("execution %s is over", in.Ended)
+	}
+	r, etag, err := h.State.Upgrade(ctx, in.Cluster)
+	if err != nil {
+		return events.UpgradeResult{}, err
+	}
+	if other, err := h.other(ctx, in, r); err != nil || other.Outcome != "" {
+		return other, err
+	}
+	j, err := h.travel(ctx, in, r)
+	if err != nil {
+		return events.UpgradeResult{}, h.refused(ctx, in, err)
+	}
+	if there(r, j) {
+		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at " + j.to.String()}, nil
+	}
+	if holder, err := h.holder(ctx, in.Cluster); err != nil || holder != "" {
+		if err != nil {
+			return events.UpgradeResult{}, err
+		}
+		return h.wait(ctx, in, j.to, "the cluster is being converged by "+holder)
+	}
+	mine := record{etag: etag}
+	if mine.Record, err = h.claim(ctx, in, r, j); err != nil {
+		return events.UpgradeResult{}, h.refused(ctx, in, err)
+	}
+	if err := h.State.PutOnce(ctx, names.PinnedRelease(j.to.SHA256), j.nextBody); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	if err := h.write(ctx, in.Cluster, &mine); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	if err := h.tell(ctx, in.Cluster, mine.Record, nil, "the checks run"); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	return events.UpgradeResult{Outcome: events.UpgradeGo, Message: mine.From.String() + " to " + mine.Target.String()}, nil
+}
+
+// other looks for another execution that is at it.
+func (h *Handler) other(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record) (events.UpgradeResult, error) {
+	if r == nil || r.State.Over() || r.Execution == in.Execution {
+		return events.UpgradeResult{}, nil
+	}
+	running, err := h.Executions.Running(ctx, r.Execution)
+	if err != nil || !running {
+		return events.UpgradeResult{}, err
+	}
+	if same(in, r) {
+		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: r.Execution + " makes this upgrade already"}, nil
+	}
+	return h.wait(ctx, in, upgrade.Target{Release: in.Release}, fmt.Sprintf("the upgrade to %s is under way: %s", r.Target, r.Execution))
+}
+
+// same says whether what is asked for is what a record is about.
+func same(in events.UpgradeRequest, r *upgrade.Record) bool {
+	if in.Key != "" && in.Key == r.Key {
+		return true
+	}
+	if in.Rollback != (r.Origin == upgrade.OriginRollback) {
+		return false
+	}
+	return in.Rollback || (in.Release == "" || in.Release == r.Target.Release) &&
+		(in.KubernetesVersion == "" || in.KubernetesVersion == r.Target.KubernetesVersion)
+}
+
+// there says that nothing is left to do: the cluster is what it was to be, and no upgrade was left on its way.
+func there(r *upgrade.Record, j journey) bool { return j.from == j.to && !unfinished(r) }
+
+// holder is the execution that converges the cluster now, "" when there is none.
+func (h *Handler) holder(ctx context.Context, cluster string) (string, error) {
+	lease, err := h.State.Lease(ctx, cluster)
+	if err != nil || lease.Execution == "" {
+		return "", err
+	}
+	running, err := h.Executions.Running(ctx, lease.Execution)
+	if err != nil || !running {
+		return "", err
+	}
+	return lease.Execution, nil
+}
+
+// wait for the cluster, for so long.
+func (h *Handler) wait(ctx context.Context, in events.UpgradeRequest, to upgrade.Target, why string) (events.UpgradeResult, error) {
+	waited := h.Now().Sub(in.Started)
+	switch {
+	case waited >= missedAfter:
+		message := fmt.Sprintf("the cluster was busy for %s, the upgrade did not begin: %s. Start it again when the cluster is free", missedAfter, why)
+		if err := h.waiting(ctx, in, to, status.UpgradeMissed, message); err != nil {
+			return events.UpgradeResult{}, err
+		}
+		return events.UpgradeResult{}, &stop{message}
+	case waited >= delayedAfter:
+		if err := h.waiting(ctx, in, to, status.UpgradeDelayed, why); err != nil {
+			return events.UpgradeResult{}, err
+		}
+	}
+	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: why}, nil
+}
+
+// claim an upgrade for this execution: one that was left on its way goes on from the step that is open, any other begins.
+func (h *Handler) claim(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record, j journey) (*upgrade.Record, error) {
+	last := r
+	if r != nil && !r.State.Over() { // its execution is over, or it is this one
+		left := *r
+		left.State = upgrade.Blocked
+		if changed(r) {
+			left.State = upgrade.Stopped
+		}
+		last = &left
+	}
+	if unfinished(last) && !fits(last, j) {
+		left := *last
+		left.Steps = nil
+		last = &left
+	}
+	mine := upgrade.Begin(last, started(in), j.spec, j.from, j.to, in.Execution, h.Now())
+	if last != nil && len(mine.Alarms) == 0 {
+		mine.Alarms = last.Alarms // still off
+	}
+	if len(mine.Steps) > 0 {
+		return mine, nil
+	}
+	var err error
+	mine.Steps, err = h.steps(ctx, j, in.Rollback)
+	return mine, err
+}
+
+// started is who asked, and what for. Whoever starts the machine by hand says neither.
+func started(in events.UpgradeRequest) upgrade.Start {
+	s := upgrade.Start{Origin: upgrade.Origin(in.Origin), Key: in.Key, Release: in.Release, KubernetesVersion: in.KubernetesVersion}
+	switch {
+	case in.Rollback:
+		s.Origin = upgrade.OriginRollback
+	case s.Origin == "":
+		s.Origin = upgrade.OriginHand
+	}
+	if s.Key == "" {
+		s.Key = strings.ToLower(string(s.Origin)) + " " + in.Execution
+	}
+	return s
+}
+
+// fits says whether an upgrade can go on where it was left: what is deployed is what was before the open step, or what it makes.
+func fits(r *upgrade.Record, j journey) bool {
+	if r.Target != j.to {
+		return false
+	}
+	open := min(r.Step, len(r.Steps)-1)
+	before := r.From.KubernetesVersion
+	if open > 0 {
+		before = r.Steps[open-1].KubernetesVersion
+	}
+	return slices.Contains([]string{before, r.Steps[open].KubernetesVersion}, j.from.KubernetesVersion)
+}

@@ -1,0 +1,130 @@
+// Package handler leads the upgrade of a cluster: it claims it, plans its steps, checks before, opens one step after the other, proves
+// each, checks again, and tells. What it knows is in the record of the state bucket, so that any call can be the last one or the
+// first; the converge machine makes the steps.
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// Specs is what people wrote: a subset of store.Bucket.
+type Specs interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+}
+
+// State is what drover keeps: a subset of store.State.
+type State interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	PutOnce(ctx context.Context, key string, body []byte) error
+	Lease(ctx context.Context, cluster string) (store.Lease, error)
+	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
+	PutUpgrade(ctx context.Context, cluster string, record *upgrade.Record, etag string) (string, error)
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+}
+
+// Stacks is what is deployed: a subset of stacks.Stacks.
+type Stacks interface {
+	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
+}
+
+// Executions tells whether an execution still runs: a subset of executions.Executions.
+type Executions interface {
+	Running(ctx context.Context, execution string) (bool, error)
+}
+
+// Planner says what converging would change now, and why it would not: a subset of the plan function's handler.
+type Planner interface {
+	Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error)
+}
+
+// EKS is asked what runs, and which add-ons fit: a subset of versions.Versions.
+type EKS interface {
+	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
+	// Compat lists the versions of add-ons and what they run on.
+	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
+}
+
+// Handler leads upgrades.
+type Handler struct {
+	Specs      Specs
+	State      State
+	Stacks     Stacks
+	Executions Executions
+	Planner    Planner
+	EKS        EKS
+	Now        func() time.Time
+}
+
+// Handle does what the machine asks for.
+func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
+	result, err := h.do(ctx, in)
+	var stopped *stop
+	if errors.As(err, &stopped) {
+		result, err = events.UpgradeResult{Outcome: events.UpgradeStopped, Message: stopped.message}, nil
+	}
+	if errors.Is(err, store.ErrConflict) {
+		err = &fault.Transient{Cause: err}
+	}
+	if err == nil {
+		boundary.Log(ctx).Info("asked", "cluster", in.Cluster, "action", in.Action, "outcome", result.Outcome, "kind", result.Kind, "message", result.Message)
+	}
+	return result, err
+}
+
+func (h *Handler) do(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
+	switch in.Action {
+	case events.UpgradeCheck:
+		return h.check(ctx, in)
+	case events.UpgradeBegin:
+		return h.begin(ctx, in)
+	case events.UpgradeNext:
+		return h.next(ctx, in)
+	case events.UpgradeFinish:
+		return h.finish(ctx, in)
+	case events.UpgradeStop:
+		return h.stop(ctx, in)
+	}
+	return events.UpgradeResult{}, &fault.Internal{Cause: fmt.Errorf("the upgrade function does not know the action %q", in.Action)}
+}
+
+// stop is a reason for people why an upgrade goes no further.
+type stop struct{ message string }
+
+func (s *stop) Error() string { return s.message }
+
+func stopf(format string, args ...any) error { return &stop{fmt.Sprintf(format, args...)} }
+
+// record as it was read: what is written is written only if nobody else wrote meanwhile.
+type record struct {
+	*upgrade.Record
+	etag string
+}
+
+// own reads the record of the upgrade that an execution makes. One that another execution has taken over is *fault.LeaseLost.
+func (h *Handler) own(ctx context.Context, in events.UpgradeRequest) (record, error) {
+	r, etag, err := h.State.Upgrade(ctx, in.Cluster)
+	if err != nil {
+		return record{}, err
+	}
+	if r == nil || r.Execution != in.Execution {
+		return record{}, &fault.LeaseLost{Cause: fmt.Errorf("the upgrade of %s is not this execution's any more", in.Cluster)}
+	}
+	return record{r, etag}, nil
+}
+
+func (h *Handler) write(ctx context.Context, cluster string, r *record) (err error) {
+	r.etag, err = h.State.PutUpgrade(ctx, cluster, r.Record, r.etag)
+	return err
+}

@@ -1,0 +1,248 @@
+package handler
+
+// Where an upgrade leads: from what is deployed to what was asked for, in steps.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/templates"
+)
+
+// journey of a cluster.
+type journey struct {
+	spec *api.Cluster
+	// old and next are the releases by content; nextBody is the new one's.
+	old, next *api.Release
+	nextBody  []byte
+	from, to  upgrade.Target
+	// before and after are the cluster resolved, as it is deployed and as it is to be.
+	before, after *api.Cluster
+}
+
+// spec reads a cluster's spec, which must be one that counts.
+func (h *Handler) spec(ctx context.Context, cluster string) (*api.Cluster, error) {
+	spec, err := h.read(ctx, cluster)
+	switch {
+	case err != nil:
+		return nil, err
+	case spec == nil:
+		return nil, stopf("there is no spec %s: there is nothing to upgrade", names.ClusterSpec(cluster))
+	case spec.Spec.Paused:
+		return nil, stopf("spec.paused is true: drover starts nothing on this cluster")
+	}
+	return spec, nil
+}
+
+// read a cluster's spec; nil when there is none.
+func (h *Handler) read(ctx context.Context, cluster string) (*api.Cluster, error) {
+	key := names.ClusterSpec(cluster)
+	object, err := h.Specs.Get(ctx, key, api.MaxFile)
+	var large *store.TooLarge
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case errors.As(err, &large):
+		return nil, stopf("%s", err)
+	case err != nil:
+		return nil, err
+	}
+	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
+	if errs != nil {
+		return nil, stopf("the newest spec cannot be used: %s", errs)
+	}
+	return spec, nil
+}
+
+// travel reads everything about an upgrade to a release, or back to the one before.
+func (h *Handler) travel(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record) (j journey, err error) {
+	if j.spec, err = h.spec(ctx, in.Cluster); err != nil {
+		return j, err
+	}
+	if j.from, err = h.deployed(ctx, in.Cluster); err != nil {
+		return j, err
+	}
+	if j.old, _, err = h.pinned(ctx, j.from); err != nil {
+		return j, err
+	}
+	if in.Rollback {
+		err = h.back(ctx, r, &j)
+	} else {
+		err = h.target(ctx, in, r, &j)
+	}
+	if err != nil {
+		return j, err
+	}
+	return j, j.resolve()
+}
+
+// deployed is what the control plane's stack says.
+func (h *Handler) deployed(ctx context.Context, cluster string) (upgrade.Target, error) {
+	stack, err := h.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
+	if err != nil {
+		return upgrade.Target{}, err
+	}
+	name, sha, pinned := strings.Cut(stack.Tags[names.TagRelease], "@")
+	version := stack.Outputs["KubernetesVersion"]
+	if !pinned || version == "" {
+		return upgrade.Target{}, stopf("cluster %s has no control plane yet: it is created at the release that its spec names", cluster)
+	}
+	return upgrade.Target{Release: name, SHA256: sha, KubernetesVersion: version}, nil
+}
+
+// pinned reads a release by content.
+func (h *Handler) pinned(ctx context.Context, t upgrade.Target) (*api.Release, []byte, error) {
+	object, err := h.State.Get(ctx, names.PinnedRelease(t.SHA256), api.MaxFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the pinned release %s: %w", t.Release, err)
+	}
+	release, errs := api.ReadRelease(names.ReleaseSpec(t.Release), object.Body, api.Options{})
+	if errs != nil {
+		return nil, nil, stopf("the release %s, as it is pinned, cannot be read any more: %s", t.Release, errs)
+	}
+	return release, object.Body, nil
+}
+
+// target is the release that was asked for. Without one it is that of the upgrade that stopped, or the spec's.
+func (h *Handler) target(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record, j *journey) (err error) {
+	if in.Release == "" && unfinished(r) && r.Origin != upgrade.OriginRollback {
+		j.to = r.Target
+		j.next, j.nextBody, err = h.pinned(ctx, j.to)
+		return err
+	}
+	j.to.Release = in.Release
+	if j.to.Release == "" {
+		j.to.Release = j.spec.Spec.Release.Name
+	}
+	// A release that was begun keeps the content that it had then.
+	for _, known := range []upgrade.Target{j.from, begun(r)} {
+		if known.Release == j.to.Release {
+			j.to.SHA256 = known.SHA256
+			j.next, j.nextBody, err = h.pinned(ctx, j.to)
+			break
+		}
+	}
+	if j.next == nil && err == nil {
+		err = h.catalogued(ctx, j)
+	}
+	if err != nil {
+		return err
+	}
+	if j.to.KubernetesVersion = in.KubernetesVersion; j.to.KubernetesVersion == "" {
+		j.to.KubernetesVersion = j.next.Spec.KubernetesVersion
+		if stated := j.spec.Spec.KubernetesVersion; stated != "" && j.spec.Spec.Release.Name == j.to.Release {
+			j.to.KubernetesVersion = stated
+		}
+	}
+	return nil
+}
+
+// begun is the target of an upgrade that is not finished.
+func begun(r *upgrade.Record) upgrade.Target {
+	if unfinished(r) {
+		return r.Target
+	}
+	return upgrade.Target{}
+}
+
+// unfinished says that an upgrade began to change the cluster and did not come to its end.
+func unfinished(r *upgrade.Record) bool {
+	return r != nil && changed(r) && r.State != upgrade.Done && r.State != upgrade.Blocked
+}
+
+// changed says that the first step was opened once.
+func changed(r *upgrade.Record) bool { return len(r.Steps) > 0 && !r.Steps[0].Started.IsZero() }
+
+// catalogued reads a release from the specs bucket.
+func (h *Handler) catalogued(ctx context.Context, j *journey) error {
+	key := names.ReleaseSpec(j.to.Release)
+	object, err := h.Specs.Get(ctx, key, api.MaxFile)
+	var large *store.TooLarge
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return stopf("there is no release %s: upload it, or name another", key)
+	case errors.As(err, &large):
+		return stopf("%s", err)
+	case err != nil:
+		return err
+	}
+	release, errs := api.ReadRelease(key, object.Body, api.Options{Name: j.to.Release})
+	if errs != nil {
+		return stopf("the release %s cannot be used: %s", key, errs)
+	}
+	j.next, j.nextBody, j.to.SHA256 = release, object.Body, names.SHA256(object.Body)
+	return nil
+}
+
+// rollbackWithin is how long after an update EKS takes a control plane back.
+// https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+const rollbackWithin = 7 * 24 * time.Hour
+
+// back is what was before the last upgrade.
+func (h *Handler) back(ctx context.Context, r *upgrade.Record, j *journey) (err error) {
+	switch {
+	case r == nil || !unfinished(r) && r.State != upgrade.Done:
+		return stopf("there was no upgrade of this cluster that could be rolled back")
+	case r.Origin == upgrade.OriginRollback && r.State == upgrade.Done:
+		return stopf("the last upgrade was rolled back already, to %s", r.Target)
+	case r.Origin == upgrade.OriginRollback:
+		j.to = r.Target
+	default:
+		j.to = r.From
+	}
+	if j.to.KubernetesVersion != j.from.KubernetesVersion {
+		for _, s := range r.Steps {
+			if s.Kind == upgrade.StepControlPlane && s.KubernetesVersion == j.from.KubernetesVersion && !s.Ended.IsZero() && h.Now().Sub(s.Ended) > rollbackWithin {
+				return stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images in the pools' imageID",
+					s.KubernetesVersion, s.Ended.Format(time.DateTime))
+			}
+		}
+	}
+	j.next, j.nextBody, err = h.pinned(ctx, j.to)
+	return err
+}
+
+// resolve both ends.
+func (j *journey) resolve() error {
+	var errs api.Errors
+	if j.before, errs = upgrade.Effective(j.spec, j.old, nil, upgrade.Step{KubernetesVersion: j.from.KubernetesVersion}); errs != nil {
+		return stopf("the spec does not fit the release that is deployed (%s): %s", j.from.Release, errs)
+	}
+	last := upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: j.to.KubernetesVersion}
+	if j.after, errs = upgrade.Effective(j.spec, j.old, j.next, last); errs != nil {
+		return stopf("the spec does not fit the release %s: %s", j.to.Release, errs)
+	}
+	if errs = api.Validate(j.after, api.Options{TemplateVersions: templates.Versions()}); errs != nil {
+		return stopf("the cluster would not be valid with the release %s: %s", j.to.Release, errs)
+	}
+	return nil
+}
+
+// steps of the journey.
+func (h *Handler) steps(ctx context.Context, j journey, rollback bool) ([]upgrade.Step, error) {
+	var addons []string
+	for _, a := range j.before.Spec.Addons {
+		addons = append(addons, a.Name)
+	}
+	compat, err := h.EKS.Compat(ctx, addons)
+	if err != nil {
+		return nil, err
+	}
+	plan := upgrade.Steps
+	if rollback {
+		plan = upgrade.StepsBack
+	}
+	steps, err := plan(j.before, j.after, compat)
+	if err != nil {
+		return nil, stopf("%s", err)
+	}
+	return steps, nil
+}

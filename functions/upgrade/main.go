@@ -1,0 +1,46 @@
+// The upgrade function checks a cluster before and after an upgrade, plans its steps and proves each.
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	plan "github.com/drover-run/drover/functions/plan/handler"
+	"github.com/drover-run/drover/functions/upgrade/handler"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/versions"
+)
+
+func main() {
+	cfg := environment.AWS()
+	s3 := environment.S3(cfg)
+	specs := store.NewBucket(s3, environment.Must(environment.SpecsBucket))
+	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
+	cloud := stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
+	offered := versions.New(eks.NewFromConfig(cfg))
+	h := &handler.Handler{
+		Specs: specs, State: state, Stacks: cloud, Executions: executions.New(sfn.NewFromConfig(cfg), ""), EKS: offered,
+		Planner: &plan.Handler{
+			Specs: specs, State: state, Stacks: cloud, Versions: offered, Now: time.Now,
+			Cell: render.Cell{
+				Partition: environment.Must(environment.Partition), Region: cfg.Region,
+				Account: environment.Must(environment.Account), StateBucket: state.Name(),
+			},
+		},
+		Now: time.Now,
+	}
+	lambda.Start(boundary.Wrap("upgrade", h.Handle))
+}

@@ -1,0 +1,163 @@
+package main
+
+// The upgrade machine: check, silence alarms, then step by step what the cluster should be meanwhile, each made by an execution of
+// the converge machine and proved before the next one opens; check again, and tell. Whatever goes wrong ends in "Stop the upgrade",
+// which switches the alarms on again and says what is done and what is next.
+//
+// Between two states nothing is carried but what to do next: the record in the state bucket remembers, so an execution can be
+// stopped anywhere, and another goes on.
+
+import (
+	"slices"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctionstasks"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// Errors of failed executions. They are reasons of status conditions, too.
+const (
+	upgradeBlocked = status.ReasonUpgradeBlocked
+	upgradeStopped = status.ReasonUpgradeStopped
+)
+
+// pause between two looks at a cluster that somebody else works on.
+const pauseMinutes = 5
+
+// phase is one kind of step and the state that makes it.
+type phase struct {
+	kind           upgrade.StepKind
+	title, comment string
+	// timeout, within which unrelated changes of the spec are made, too: they are part of what the cluster should be meanwhile.
+	timeout awscdk.Duration
+}
+
+// phaseTable lists them in the order in which an upgrade makes them. Their times leave the stacks within the time that converging
+// gives them: see stageTable. Nodes may take as long as an execution of the converge machine may.
+func phaseTable() []phase {
+	hours := func(n float64) awscdk.Duration { return awscdk.Duration_Hours(jsii.Number(n)) }
+	return []phase{
+		{upgrade.StepAddonsFirst, "Upgrade add-ons first", "Those whose versions do not fit the next Kubernetes version.", hours(3)},
+		{upgrade.StepControlPlane, "Upgrade the control plane", "To the next Kubernetes minor version, or the one before in a rollback.", hours(4)},
+		{upgrade.StepAddons, "Upgrade the add-ons", "To the versions of the release.", hours(3)},
+		{upgrade.StepNodes, "Replace the nodes", "Pool by pool, each node drained as its pool says.", hours(5 * 24)},
+		{upgrade.StepNodesBack, "Bring the nodes back", "To the images they had before: nodes are never newer than their control plane.", hours(5 * 24)},
+	}
+}
+
+// request of the upgrade function. What somebody started the execution with is all that it is told, beside what is asked for.
+func request(action events.UpgradeAction, more string) awsstepfunctions.TaskInput {
+	return awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([$states.context.Execution.Input, {'action': '" + string(action) +
+		"', 'execution': $states.context.Execution.Id, 'started': $states.context.Execution.StartTime" + more + "}]) %}"))
+}
+
+func upgradeDefinition(parent constructs.Construct, f functions, converge awsstepfunctions.StateMachine) awsstepfunctions.IChainable {
+	scope := constructs.NewConstruct(parent, jsii.String("UpgradeStates"))
+	ask := func(name, comment string, action events.UpgradeAction, more string) awsstepfunctionstasks.LambdaInvoke {
+		return invoke(scope, f, call{
+			name: name, comment: comment, function: "upgrade", payload: request(action, more), timeout: minutes(3), attempts: attempts,
+			output: "{% $states.result.Payload %}",
+		})
+	}
+	check := ask("Check the cluster", "Plans the steps and runs every check. Nothing is changed.", events.UpgradeCheck, "")
+	may := choice(scope, "May it begin?", "")
+	busy := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the cluster"), &awsstepfunctions.WaitJsonataProps{
+		Comment: jsii.String("Something else is under way on it. After two hours the upgrade counts as missed."),
+		Time:    awsstepfunctions.WaitTime_Duration(minutes(pauseMinutes)),
+	})
+	begin := ask("Silence the alarms", "Those that the spec names; and opens the first step.", events.UpgradeBegin, "")
+	which := choice(scope, "What is the next step?", "")
+	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for another change"), &awsstepfunctions.WaitJsonataProps{
+		Comment: jsii.String("Somebody converges the cluster: perhaps that makes the step."),
+		Time:    awsstepfunctions.WaitTime_Duration(minutes(pauseMinutes)),
+	})
+	next := ask("Prove the step", "By what is deployed, by EKS, and by the versions of the nodes; and opens the next.", events.UpgradeNext, "")
+	finish := ask("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.", events.UpgradeFinish, "")
+	well := choice(scope, "Is all well?", "")
+	stop := ask("Stop the upgrade", "Alarms are on again. What is done stays, and the status says what is next.", events.UpgradeStop, ", 'error': $fault, 'cause': $cause")
+	nothing := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing to upgrade"), &awsstepfunctions.SucceedJsonataProps{
+		Comment: jsii.String("The cluster is there already, or another execution does it."),
+	})
+	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Upgraded"), &awsstepfunctions.SucceedJsonataProps{})
+	blocked := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The checks found something"), &awsstepfunctions.FailJsonataProps{
+		Comment: jsii.String("Nothing was changed. The status names each check and what to do."),
+		Error:   jsii.String(upgradeBlocked),
+		Cause:   jsii.String("{% $states.input.message %}"),
+	})
+	stopped := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The upgrade stopped"), &awsstepfunctions.FailJsonataProps{
+		Comment: jsii.String("Start it again with the same input: it goes on from there."),
+		Error:   jsii.String(upgradeStopped),
+		Cause:   jsii.String("{% $states.input.message %}"),
+	})
+	untold := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The stop could not be told"), &awsstepfunctions.FailJsonataProps{
+		Comment: jsii.String("The sweep does it."),
+		Error:   jsii.String(upgradeStopped),
+		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),
+	})
+
+	for _, task := range []awsstepfunctionstasks.LambdaInvoke{check, begin, next, finish} {
+		task.AddCatch(stop, catchAll(failure()))
+	}
+	stop.AddCatch(untold, catchAll(failure()))
+
+	// refuse has the function's own reason go the way of every other.
+	refuse := &awsstepfunctions.ChoiceTransitionOptions{Assign: &map[string]any{"fault": upgradeStopped, "cause": "{% $states.input.message %}"}}
+	outcome := func(o events.UpgradeOutcome) awsstepfunctions.Condition {
+		return when("$states.input.outcome = '" + string(o) + "'")
+	}
+
+	check.Next(may)
+	may.When(outcome(events.UpgradeGo), begin, nil).
+		When(outcome(events.UpgradeBusy), busy, nil).
+		When(outcome(events.UpgradeNothing), nothing, nil).
+		When(outcome(events.UpgradeBlocked), blocked, nil).
+		When(when("true"), stop, refuse)
+	busy.Next(check)
+	begin.Next(which)
+	for _, p := range phaseTable() {
+		which.When(when("$states.input.outcome = '"+string(events.UpgradeGo)+"' and $states.input.kind = '"+string(p.kind)+"'"), step(scope, p, converge, next, stop), nil)
+	}
+	which.When(outcome(events.UpgradeBusy), wait, nil).
+		When(outcome(events.UpgradeDone), finish, nil).
+		When(when("true"), stop, refuse)
+	wait.Next(next)
+	next.Next(which)
+	finish.Next(well)
+	well.When(outcome(events.UpgradeDone), done, nil).When(when("true"), stop, refuse)
+	stop.Next(stopped)
+	return check
+}
+
+// startErrors are those of starting an execution that may pass: too many of them, or Step Functions itself.
+// https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html
+var startErrors = []string{
+	"StepFunctions.ExecutionLimitExceeded", "StepFunctions.ExecutionLimitExceededException", "StepFunctions.AWSStepFunctionsException",
+	"StepFunctions.SdkClientException",
+}
+
+// startedBefore is the error of a name that was used: an earlier try started it, and it is over.
+var startedBefore = []string{"StepFunctions.ExecutionAlreadyExists", "StepFunctions.ExecutionAlreadyExistsException"}
+
+// step is an execution of the converge machine. That it succeeded proves nothing: another may hold the lease, or the spec may be
+// another by now.
+func step(scope constructs.Construct, p phase, converge awsstepfunctions.StateMachine, next, stop awsstepfunctions.IChainable) awsstepfunctions.IChainable {
+	task := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String(p.title), &awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{
+		Comment:            jsii.String(p.comment),
+		StateMachine:       converge,
+		IntegrationPattern: awsstepfunctions.IntegrationPattern_RUN_JOB,
+		Name:               jsii.String("{% $states.input.name %}"),
+		Input:              awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $states.context.Execution.Input.cluster %}"}),
+		TaskTimeout:        awsstepfunctions.Timeout_Duration(p.timeout),
+		Outputs:            "{% $states.result.Status %}",
+	})
+	task.AddRetry(retry(slices.Clone(startErrors), attempts))
+	task.AddCatch(next, &awsstepfunctions.CatchProps{Errors: jsii.Strings(startedBefore...)})
+	task.AddCatch(stop, catchAll(failure()))
+	return task.Next(next)
+}
