@@ -65,9 +65,10 @@ var kinds = []kind{
 }
 
 var (
-	nodes   = kinds[0]
-	pods    = kinds[1]
-	budgets = kinds[7]
+	nodes       = kinds[0]
+	pods        = kinds[1]
+	deployments = kinds[5]
+	budgets     = kinds[7]
 )
 
 // change of an object, as watches tell it.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// App is a Deployment with a disruption budget, without the objects that lead to its pods.
+// App is a Deployment with a disruption budget. The ReplicaSet between it and its pods is only named.
 type App struct {
 	Name     string
 	Replicas int
@@ -61,6 +61,11 @@ func (s *Server) Run(a App) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.world.apps[a.Name] = a
+	if _, err := s.find(deployments, "default", a.Name); err != nil {
+		_, _ = s.create(deployments, object{ // it is not there
+			"metadata": object{"name": a.Name, "namespace": "default"}, "spec": object{"selector": object{"matchLabels": object{"app": a.Name}}},
+		})
+	}
 	if _, err := s.find(budgets, "default", a.Name); err != nil && a.MaxUnavailable >= 0 {
 		_, _ = s.create(budgets, object{ // it is not there
 			"metadata": object{"name": a.Name, "namespace": "default", "generation": int64(1)},
@@ -112,7 +117,7 @@ func (s *Server) Nodes() (all []Node) {
 
 // complete an object with what its controller writes at once.
 func (w *world) complete(k kind, o object) {
-	if k.resource == "deployments" { // its pods are not played
+	if _, played := w.apps[nameOf(o)]; k == deployments && !(played && text(o, "metadata", "namespace") == "default") { // its pods are not played
 		replicas, _, _ := unstructured.NestedInt64(o, "spec", "replicas")
 		o["status"] = object{"availableReplicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas}
 	}
@@ -182,6 +187,7 @@ func (w *world) hold() {
 		w.replicate()
 		w.schedule()
 		w.sum()
+		w.count()
 	}
 	w.busy = false
 }
@@ -266,6 +272,32 @@ func (w *world) schedule() {
 				s.settle(pods, "MODIFIED", withReady(now, true))
 			}
 		})
+	}
+}
+
+// count the pods of apps, as the deployment controller does.
+func (w *world) count() {
+	s := w.server
+	for _, name := range slices.Sorted(maps.Keys(w.apps)) {
+		d, err := s.find(deployments, "default", name)
+		if err != nil {
+			continue
+		}
+		there, up := int64(0), int64(0)
+		for _, p := range w.of(name) {
+			if terminating(p) {
+				continue
+			}
+			if there++; ready(p) {
+				up++
+			}
+		}
+		next := runtime.DeepCopyJSON(d)
+		next["spec"].(object)["replicas"] = int64(w.apps[name].Replicas)
+		next["status"] = object{"replicas": there, "updatedReplicas": there, "readyReplicas": up, "availableReplicas": up}
+		if !same(d, next) {
+			s.settle(deployments, "MODIFIED", next)
+		}
 	}
 }
 

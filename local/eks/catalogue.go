@@ -39,7 +39,10 @@ var catalogue = []catalogued{
 			{"v1.35.3-eksbuild.2", "1.35", "1.35"}, {"v1.34.5-eksbuild.2", "1.34", "1.34"}, {"v1.33.8-eksbuild.2", "1.33", "1.33"},
 			{"v1.32.11-eksbuild.2", "1.32", "1.32"}, {"v1.31.14-eksbuild.2", "1.31", "1.31"},
 		},
-		workloads: []workload{{kind: daemonSet, name: "kube-proxy", images: []string{"eks/kube-proxy"}, hostNetwork: true, cpuMilli: 100, priority: "system-node-critical"}},
+		workloads: []workload{{
+			kind: daemonSet, name: "kube-proxy", images: []string{"eks/kube-proxy"}, hostNetwork: true, cpuMilli: 100, priority: "system-node-critical",
+			labels: map[string]any{"k8s-app": "kube-proxy"},
+		}},
 	},
 	{
 		name: "coredns", kind: "networking", namespace: "kube-system",
