@@ -100,3 +100,19 @@ func TestRecovery(t *testing.T) {
 	}
 	t.Log("\n" + table.String())
 }
+
+// Neither the creation of a protected control plane gets through nor taking it back: what is left is deleted, although the finished
+// stack would retain it, and the next creation finds its names free.
+func TestACreationThatCannotBeTakenBack(t *testing.T) {
+	p := quiet()
+	for _, a := range p.acts {
+		a.spec.protected = true
+	}
+	p.failures = []failure{{"create", "AWS::EKS::AccessEntry", 1}, {"delete", "AWS::EKS::Cluster", 1}}
+	p.ending = func(w *world) {
+		require.Equal(t, 2, w.out.Failures)
+		require.Zero(t, w.out.Acts["nudge"], "nobody had to do anything")
+	}
+	o := run(t, 1, p, false)
+	require.Empty(t, o.Violations, story(o))
+}

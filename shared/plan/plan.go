@@ -46,10 +46,12 @@ const (
 
 // Change of one stack: everything the change function needs, and why.
 type Change struct {
-	Stack        string             `json:"stack"`
-	StackName    string             `json:"stackName"`
-	Operation    Operation          `json:"operation"`
-	TemplateKey  string             `json:"templateKey,omitempty"`
+	Stack       string    `json:"stack"`
+	StackName   string    `json:"stackName"`
+	Operation   Operation `json:"operation"`
+	TemplateKey string    `json:"templateKey,omitempty"`
+	// FirstKey is the template that the stack is created from, if that is another: see render.Stack.
+	FirstKey     string             `json:"firstKey,omitempty"`
 	Parameters   []render.Parameter `json:"parameters,omitempty"`
 	Tags         map[string]string  `json:"tags,omitempty"`
 	Capabilities []string           `json:"capabilities,omitempty"`
@@ -112,10 +114,10 @@ func Compute(in Input) Plan {
 		tags[names.TagSpecVersion] = in.SpecVersion
 		switch {
 		case !exists || Absent(deployed.Status):
-			change.Operation = Create
+			change.Operation, change.FirstKey = Create, stack.FirstKey
 			change.Reasons = []status.Reason{{Field: source(stack.Name), Old: "absent", New: "present"}}
 		case Broken(deployed.Status):
-			change.Operation = Create
+			change.Operation, change.FirstKey = Create, stack.FirstKey
 			change.Reasons = []status.Reason{{Field: "status." + stack.Name, Old: deployed.Status, New: "CREATE_COMPLETE"}}
 		default:
 			change.Operation = Update

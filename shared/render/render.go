@@ -65,10 +65,20 @@ func (r *renderer) controlPlane() error {
 	if err != nil {
 		return err
 	}
-	return r.stack(Stack{
+	const file = "control-plane.yaml.tmpl"
+	stack := Stack{
 		Name: names.ControlPlane, Protected: params.Retain, Capabilities: []string{"CAPABILITY_IAM"},
 		Parameters: []Parameter{protection(params.Retain), r.subnets()},
-	}, "control-plane.yaml.tmpl", params)
+	}
+	if params.Retain {
+		first := *params
+		first.Retain = false
+		if stack.FirstTemplate, err = r.execute(file, &first); err != nil {
+			return fmt.Errorf("stack %s: %w", stack.Name, err)
+		}
+		stack.FirstKey = names.Template(stack.FirstTemplate)
+	}
+	return r.stack(stack, file, params)
 }
 
 func (r *renderer) addons() error {

@@ -46,6 +46,11 @@ type Stack struct {
 	Template []byte
 	// TemplateKey is where it is kept in the state bucket.
 	TemplateKey string
+	// FirstTemplate is what the stack is created from, if that is another: one that retains nothing. When neither a creation nor
+	// taking it back gets through, CloudFormation would leave what Template retains, and the next creation would find its names taken.
+	FirstTemplate []byte
+	// FirstKey is where that is kept.
+	FirstKey string
 	// Parameters of the template, sorted by name.
 	Parameters []Parameter
 	// Pace gives the rest of the parameters, of a pool's stack.

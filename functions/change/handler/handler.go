@@ -254,11 +254,15 @@ func (s *step) tokenOf(parameters map[string]string) string {
 
 // prepare makes a change set of the change.
 func (s *step) prepare(ctx context.Context, now plan.Deployed, parameters map[string]string, token string) (stacks.ChangeSet, error) {
-	address, err := url.JoinPath(s.TemplateBase, s.change.TemplateKey)
+	creating, key := plan.Absent(now.Status), s.change.TemplateKey
+	if creating && s.change.FirstKey != "" {
+		key = s.change.FirstKey
+	}
+	address, err := url.JoinPath(s.TemplateBase, key)
 	if err != nil {
 		return stacks.ChangeSet{}, err
 	}
-	return s.Stacks.Prepare(ctx, s.change, plan.Absent(now.Status), address, parameters, token)
+	return s.Stacks.Prepare(ctx, s.change, creating, address, parameters, token)
 }
 
 // atFirst gives the parameters of a stack that is created their first values, and says whether there are any: then the stack

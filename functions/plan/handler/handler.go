@@ -404,8 +404,12 @@ func (h *Handler) keep(ctx context.Context, w work, p plan.Plan) (string, error)
 	objects := map[string][]byte{names.PinnedRelease(sha): w.release, names.Plan(body): body}
 	maps.Copy(objects, w.rendered.UserData)
 	for _, stack := range w.rendered.Stacks {
-		if _, changes := p.Find(stack.Name); changes {
+		change, changes := p.Find(stack.Name)
+		if changes {
 			objects[stack.TemplateKey] = stack.Template
+		}
+		if change.FirstKey != "" {
+			objects[change.FirstKey] = stack.FirstTemplate
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(objects)) {
