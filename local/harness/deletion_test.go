@@ -41,58 +41,6 @@ func bubble(t *testing.T, test func(a *Account)) {
 	})
 }
 
-// everything that there is in the account, by ARN, less what drover itself consists of and keys that wait for their deletion.
-func (a *Account) everything() map[string]tagging.Tagged {
-	found := map[string]tagging.Tagged{}
-	for _, source := range []tagging.Source{a.CloudFormation.Tagged, a.EC2.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged} {
-		for _, tagged := range source(context.Background()) {
-			found[tagged.ARN] = tagged
-		}
-	}
-	return found
-}
-
-// subnetOf a cluster.
-func (a *Account) subnetOf(cluster string) (id, vpc string) {
-	a.t.Helper()
-	for _, stack := range a.CloudFormation.Stacks() {
-		if stack.StackName == names.Stack(cluster, names.Network) {
-			for _, output := range stack.Outputs {
-				switch output.OutputKey {
-				case "PrivateSubnetIds":
-					id, _, _ = strings.Cut(output.OutputValue, ",")
-				case "VpcId":
-					vpc = output.OutputValue
-				}
-			}
-		}
-	}
-	require.NotEmpty(a.t, id)
-	require.NotEmpty(a.t, vpc)
-	return id, vpc
-}
-
-// kubernetes makes in the account what its integrations make for a cluster, and returns the ids of its volumes.
-func (a *Account) kubernetes(cluster string) (volumes []string) {
-	a.t.Helper()
-	must := func(id string, err error) string { require.NoError(a.t, err); return id }
-	eks := names.EKSCluster(cluster)
-	owned := map[string]string{names.OwnershipTag(cluster): "owned"}
-	controller := map[string]string{"elbv2.k8s.aws/cluster": eks}
-	subnet, vpc := a.subnetOf(cluster)
-	front := must(a.EC2.CreateSecurityGroup(vpc, "k8s-elb-"+cluster, "Security group for Kubernetes ELB", false, owned))
-	back := must(a.EC2.CreateSecurityGroup(vpc, "k8s-traffic-"+cluster, "[k8s] Shared Backend SecurityGroup", true, controller))
-	must(a.ELB.Create("classic-"+cluster, "classic", subnet, []string{front}, false, owned))
-	alb := must(a.ELB.Create("k8s-alb-"+cluster, "application", subnet, []string{back}, false, controller))
-	must(a.ELB.Create("k8s-nlb-"+cluster, "network", subnet, nil, false, controller))
-	a.ELB.CreateTargetGroup("k8s-"+cluster, alb, controller)
-	must(a.EC2.CreateNetworkInterface(subnet, []string{back}, "aws-K8S-i-0123", "", map[string]string{"cluster.k8s.amazonaws.com/name": eks}))
-	for range 2 {
-		volumes = append(volumes, must(a.EC2.CreateVolume(Region+"a", 10, owned)))
-	}
-	return volumes
-}
-
 // persist makes a PersistentVolume on a volume.
 func (a *Account) persist(cluster, volume, policy string) {
 	a.t.Helper()
@@ -116,7 +64,7 @@ func (a *Account) deleted(cluster string, before map[string]tagging.Tagged) {
 		require.Equal(a.t, "DELETE_COMPLETE", stack.Status, stack.Name)
 	}
 	require.Empty(a.t, s.Plan)
-	left := a.everything()
+	left := a.Everything()
 	for arn := range before {
 		require.Contains(a.t, left, arn, "what is not the cluster's is still there")
 		delete(left, arn)
@@ -154,13 +102,13 @@ func (a *Account) deletions(cluster string) (order []string) {
 func TestAClusterIsDeletedWithAllThatKubernetesMade(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("other", unprotected)
-		a.kubernetes("other")
-		before := a.everything()
+		a.KubernetesMakes("other")
+		before := a.Everything()
 		a.Cluster("demo", unprotected)
-		volumes := a.kubernetes("demo")
+		volumes := a.KubernetesMakes("demo")
 		a.persist("demo", volumes[0], "Delete")
 		a.persist("demo", volumes[1], "Retain")
-		kept := a.everything()
+		kept := a.Everything()
 		for arn := range kept {
 			if !strings.HasSuffix(arn, volumes[1]) {
 				delete(kept, arn)
@@ -215,9 +163,9 @@ func TestFunctionsThatDieWhileAClusterIsDeleted(t *testing.T) {
 			deaths := 0
 			t.Run(fmt.Sprintf("%s call %d", name, number), func(t *testing.T) {
 				bubble(t, func(a *Account) {
-					before := a.everything()
+					before := a.Everything()
 					a.Cluster("demo", unprotected)
-					for _, volume := range a.kubernetes("demo") {
+					for _, volume := range a.KubernetesMakes("demo") {
 						a.persist("demo", volume, "Delete")
 					}
 					decide := die(number, death, functions...)
@@ -253,7 +201,7 @@ func TestADeletionOfWhichEventsAreLostOrDoubled(t *testing.T) {
 	for name, fate := range map[string]Fate{"lost": Lost, "twice": Twice} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(a *Account) {
-				before := a.everything()
+				before := a.Everything()
 				a.Cluster("demo", unprotected)
 				a.Events.Decide(func(e Event) Fate {
 					if e.Source == "aws.autoscaling" && fate == Lost {
@@ -283,7 +231,7 @@ func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
 	} {
 		t.Run(stack, func(t *testing.T) {
 			bubble(t, func(a *Account) {
-				before := a.everything()
+				before := a.Everything()
 				a.Cluster("demo", unprotected)
 				var mu sync.Mutex
 				refused := 0
@@ -314,7 +262,7 @@ func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
 func TestADeletionThatFailsGoesOnLater(t *testing.T) {
 	t.Run("a stack", func(t *testing.T) {
 		bubble(t, func(a *Account) {
-			before := a.everything()
+			before := a.Everything()
 			a.Cluster("demo", unprotected)
 			a.OnResource(func(step string, r resource.Request) error {
 				if step == "delete" && r.Type == "AWS::EKS::Cluster" {
@@ -336,7 +284,7 @@ func TestADeletionThatFailsGoesOnLater(t *testing.T) {
 	})
 	t.Run("a load balancer with a protection of its own", func(t *testing.T) {
 		bubble(t, func(a *Account) {
-			before := a.everything()
+			before := a.Everything()
 			a.Cluster("demo", unprotected)
 			subnet, _ := a.subnetOf("demo")
 			arn, err := a.ELB.Create("mine", "network", subnet, nil, true, map[string]string{"elbv2.k8s.aws/cluster": "drover-demo"})
@@ -363,7 +311,7 @@ func TestASpecThatComesBackInTheMiddle(t *testing.T) {
 			t.Run(step+more, func(t *testing.T) {
 				bubble(t, func(a *Account) {
 					a.Cluster("demo", unprotected)
-					a.kubernetes("demo")
+					a.KubernetesMakes("demo")
 					var mu sync.Mutex
 					back := false
 					a.OnCall(func(call endpoint.Call) error {
@@ -393,7 +341,7 @@ func TestASpecThatComesBackInTheMiddle(t *testing.T) {
 func TestProtectionCountsAsDeployed(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "")
-		all := a.everything()
+		all := a.Everything()
 		a.OnCall(func(call endpoint.Call) error {
 			if call.Action == "ExecuteChangeSet" && strings.Contains(call.Caller, "change") {
 				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
@@ -409,7 +357,7 @@ func TestProtectionCountsAsDeployed(t *testing.T) {
 		s := a.Status("demo")
 		require.Equal(t, status.Stopped, s.Phase)
 		require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
-		require.Equal(t, slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(a.everything())))
+		require.Equal(t, slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(a.Everything())))
 
 		a.Cluster("demo", unprotected)
 		a.Remove(names.ClusterSpec("demo"), "")

@@ -418,7 +418,7 @@ var lives = map[string]func(*life){
 	},
 	"a cluster that is deleted with its spec": func(l *life) {
 		l.create(unprotected)
-		for _, volume := range l.kubernetes("demo") {
+		for _, volume := range l.KubernetesMakes("demo") {
 			l.persist("demo", volume, "Delete")
 		}
 		l.Remove(names.ClusterSpec("demo"), "")
@@ -427,14 +427,14 @@ var lives = map[string]func(*life){
 	},
 	"a cluster that is deleted, while somebody deletes its status": func(l *life) {
 		l.create(unprotected)
-		l.kubernetes("demo")
+		l.KubernetesMakes("demo")
 		l.once("prepare", "GetObject", "status/clusters/demo.json", func() { l.drop(names.Status("demo")) })
 		l.Remove(names.ClusterSpec("demo"), "")
 		l.settle()
 	},
 	"a cluster that is deleted, while somebody deletes its lease": func(l *life) {
 		l.create(unprotected)
-		l.kubernetes("demo")
+		l.KubernetesMakes("demo")
 		l.once("clean", "GetObject", "leases/demo.json", func() { l.drop(names.Lease("demo")) })
 		l.Remove(names.ClusterSpec("demo"), "")
 		l.settle()

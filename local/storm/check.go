@@ -3,6 +3,7 @@ package storm
 // The invariants of DESIGN.md §4, at the moments at which they could be broken. Each check is named by its number there.
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -83,29 +85,35 @@ func (w *world) after(string) bool {
 
 const all = "all stacks"
 
+// touched are the stacks of a cluster that somebody did something about.
+func (w *world) touched(cluster string) map[string]bool {
+	if w.known.touched[cluster] == nil {
+		w.known.touched[cluster] = map[string]bool{}
+	}
+	return w.known.touched[cluster]
+}
+
+func (w *world) touchPool(cluster, pool string) { w.touched(cluster)[names.PoolStack(pool)] = true }
+
 // touch notes what a new spec is about.
 func (w *world) touch(cluster string, before, now *wish) {
 	// A spec that cannot be read leaves what came before it undone.
-	if before != nil && !before.broken && !before.paused && w.unsettled(cluster) == "" {
-		w.known.touched[cluster] = map[string]bool{}
+	if before != nil && !before.broken && !before.paused && w.unsettled(cluster) == "" && !w.running() {
+		w.known.touched[cluster] = nil
 	}
-	touched := w.known.touched[cluster]
-	if touched == nil {
-		touched = map[string]bool{}
-		w.known.touched[cluster] = touched
-	}
+	touched := w.touched(cluster)
 	if before == nil || now == nil || before.team != now.team || before.minor != now.minor {
 		touched[all] = true
 		return
 	}
 	for _, p := range now.pools {
 		if was := before.pool(p.name); was == nil || *was != p {
-			touched[names.PoolStack(p.name)] = true
+			w.touchPool(cluster, p.name)
 		}
 	}
 	for _, p := range before.pools {
 		if now.pool(p.name) == nil {
-			touched[names.PoolStack(p.name)] = true
+			w.touchPool(cluster, p.name)
 		}
 	}
 }
@@ -127,10 +135,18 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	if json.Unmarshal(asked, &in) != nil || in.Stack == "" {
 		return
 	}
+	lease, err := w.State().Lease(context.Background(), in.Cluster)
+	w.check(4, err == nil && (lease.Execution == in.Execution || !w.alive(in.Execution)), "%s of %s of %s by %s, and the lease is of %s: %v",
+		call.Action, in.Stack, in.Cluster, in.Execution, lease.Execution, err)
 	if pool, ok := strings.CutPrefix(in.Stack, names.PoolPrefix); ok {
 		touched := w.known.touched[in.Cluster]
 		w.check(5, touched[all] || touched[in.Stack], "%s of pool %s of %s: no change was about it", call.Action, pool, in.Cluster)
 	}
+}
+
+// alive says whether an execution runs. A function goes on when its execution is stopped, until it has ended.
+func (w *world) alive(execution string) bool {
+	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.ARN == execution && x.Status == "RUNNING" })
 }
 
 func mutating(action string) bool {
@@ -222,7 +238,8 @@ func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 	w.known.watched[group] = true
 	if most, err := strconv.Atoi(fmt.Sprint(r.Properties["MaxSize"])); step == "update" && err == nil {
 		v := w.known.views[group]
-		w.known.rolls[group] = min(w.known.inService(v), v.Desired, most, allowed(r.UpdatePolicy))
+		out, _ := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
+		w.known.rolls[group] = max(0, min(w.known.inService(v), min(v.Desired, most)-out))
 	}
 	w.known.Unlock()
 	if !known {
@@ -230,11 +247,14 @@ func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 	}
 }
 
-// allowed is how many instances an update policy keeps in service.
-func allowed(policy map[string]any) int {
-	rolling, _ := policy["AutoScalingRollingUpdate"].(map[string]any)
-	n, _ := strconv.Atoi(fmt.Sprint(rolling["MinInstancesInService"]))
-	return n
+// mayBeOut is how many nodes of a pool its specs let be out during an update, and how many leave at once at most.
+func (w *world) mayBeOut(cluster, pool string) (out, batch int) {
+	for _, p := range w.policies[cluster] {
+		if p.name == pool {
+			out, batch = max(out, p.unavailable), max(batch, p.unavailable+p.surge)
+		}
+	}
+	return out, batch
 }
 
 // inService are the instances whose nodes take pods: they are in service, or their launch hook is completed.
@@ -283,7 +303,9 @@ func (w *world) seeView(group string, v autoscaling.View) {
 			going++
 		}
 	}
-	w.check(8, going <= 1+lost || serving >= served, "%d instances of %s are going at once", going, group)
+	cluster, stack := clusterOf(group)
+	_, batch := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
+	w.check(8, going <= batch+lost || serving >= served, "%d instances of %s are going at once", going, group)
 }
 
 // seeCluster gives a new cluster its apps, and watches its pods.

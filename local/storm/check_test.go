@@ -32,7 +32,7 @@ import (
 
 // quiet is a cluster of three nodes that is created and whose nodes are replaced once; nothing goes wrong.
 func quiet() plot {
-	first := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 3, max: 4, timeout: time.Hour, onTimeout: "Wait"}}}
+	first := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 3, max: 4, timeout: time.Hour, onTimeout: "Wait", surge: 1}}}
 	second := first
 	second.pools = []wishedPool{first.pools[0]}
 	second.pools[0].motd = 1
@@ -103,9 +103,9 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"a pool changes that nobody changed": {5, func(p *plot) {
 			p.ending = func(w *world) {
 				other := *w.wishes["c0"]
-				other.pools = []wishedPool{{name: "a", min: 2, max: 3, motd: 7, timeout: time.Hour, onTimeout: "Wait"}}
+				other.pools = []wishedPool{{name: "a", min: 2, max: 3, motd: 7, timeout: time.Hour, onTimeout: "Wait", surge: 1}}
 				w.touch("c0", w.wishes["c0"], w.wishes["c0"])
-				w.versions["c0"] = w.Upload(names.ClusterSpec("c0"), other.yaml())
+				w.versions["c0"] = w.Upload(names.ClusterSpec("c0"), other.yaml(w.began))
 				w.wait(time.Since(w.began) + time.Hour)
 			}
 		}, "no change was about it"},

@@ -30,10 +30,15 @@ type wishedPool struct {
 	// the drain policy
 	timeout   time.Duration
 	onTimeout string
+	// the update policy: how many nodes may be out, and how many more there may be meanwhile; refresh is its strategy.
+	unavailable, surge int
+	refresh            bool
+	// rollAt is when its nodes are replaced, since the beginning of the world; 0 is never.
+	rollAt time.Duration
 }
 
-// absent wishes are specs that are deleted.
-func (w wish) yaml() string {
+// yaml of the wish, in a world that began then.
+func (w wish) yaml(began time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: drover.run/v1alpha1
 kind: Cluster
@@ -50,8 +55,15 @@ spec:
   pools:
 `, w.name, w.minor, w.protected, w.paused, w.team, harness.Region)
 	for _, p := range w.pools {
-		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
-			p.name, p.min, p.max, p.timeout, p.onTimeout, p.motd)
+		strategy, rollAt := "RollingUpdate", ""
+		if p.refresh {
+			strategy = "InstanceRefresh"
+		}
+		if p.rollAt > 0 {
+			rollAt = fmt.Sprintf("rollAt: %q, ", began.Add(p.rollAt).UTC().Format(time.RFC3339))
+		}
+		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, %supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
+			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, strategy, p.unavailable, p.surge, p.motd)
 	}
 	if w.broken {
 		b.WriteString("  colour: red\n")

@@ -34,6 +34,7 @@ func (w *world) final(clusters []string) {
 			w.check(9, !strings.HasSuffix(i.State, ":Wait"), "instance %s of %s is still %s", i.ID, group, i.State)
 		}
 	}
+	w.left()
 	w.after("final")
 }
 

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/drover-run/drover/shared/names"
 )
 
 // act is one thing that somebody does.
@@ -16,8 +18,13 @@ type act struct {
 	what    string
 	// spec to be uploaded; nil when nothing is.
 	spec *wish
-	// remove deletes the spec; converge starts an execution by hand.
+	// remove deletes the spec; converge starts an execution by hand, which replaces the nodes of roll, if that is a pool.
 	remove, converge bool
+	roll             string
+	// unstack is a stack that somebody deletes by hand.
+	unstack string
+	// kubernetes makes what Kubernetes makes in an account.
+	kubernetes bool
 }
 
 // firstMinor is the oldest Kubernetes minor of a life, lastMinor the newest.
@@ -49,7 +56,17 @@ func pause(r *rand.Rand) time.Duration {
 
 // somePool with a drain policy that it keeps.
 func somePool(r *rand.Rand, name string, least, most int) wishedPool {
-	return wishedPool{name: name, min: least, max: most, timeout: time.Duration(10+10*r.IntN(6)) * time.Minute, onTimeout: pick(r, "Wait", "Wait", "Force", "Continue")}
+	p := wishedPool{name: name, min: least, max: most, timeout: time.Duration(10+10*r.IntN(6)) * time.Minute, onTimeout: pick(r, "Wait", "Wait", "Force", "Continue"), surge: 1}
+	switch r.IntN(6) {
+	case 0:
+		p.unavailable, p.surge = 1, 0
+	case 1:
+		p.unavailable = 1
+	case 2:
+		p.surge = 2
+	}
+	p.refresh = r.IntN(5) == 0
+	return p
 }
 
 func life(r *rand.Rand, name string) (acts []act, end *wish) {
@@ -68,7 +85,7 @@ func life(r *rand.Rand, name string) (acts []act, end *wish) {
 	for range 1 + r.IntN(4) {
 		at += pause(r)
 		p := &w.pools[r.IntN(len(w.pools))]
-		switch r.IntN(11) {
+		switch r.IntN(15) {
 		case 0:
 			w.team++
 			upload("tags")
@@ -120,6 +137,16 @@ func life(r *rand.Rand, name string) (acts []act, end *wish) {
 			upload("create anew")
 		case 8:
 			acts = append(acts, act{at: at, cluster: name, what: "converge by hand", converge: true})
+		case 11:
+			acts = append(acts, act{at: at, cluster: name, what: "roll " + p.name + " by hand", converge: true, roll: p.name})
+		case 12:
+			p.rollAt = at + time.Duration(1+r.IntN(20))*time.Minute
+			upload("replace the nodes of " + p.name + " later")
+		case 13:
+			stack := pick(r, names.PoolStack(p.name), names.PoolStack(p.name), names.Addons, names.NodeAddons)
+			acts = append(acts, act{at: at, cluster: name, what: "unstack " + stack + " by hand", unstack: stack})
+		case 14:
+			acts = append(acts, act{at: at, cluster: name, what: "kubernetes makes load balancers and volumes", kubernetes: true})
 		}
 	}
 	return acts, &w

@@ -19,7 +19,7 @@ const changed = 30 * time.Minute
 
 // replaced is a cluster of one pool whose node is replaced at changed.
 func replaced(weather ...string) plot {
-	first := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 1, max: 3, timeout: time.Hour, onTimeout: "Wait"}}}
+	first := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 1, max: 3, timeout: time.Hour, onTimeout: "Wait", surge: 1}}}
 	second := first
 	second.pools = []wishedPool{first.pools[0]}
 	second.pools[0].motd = 1

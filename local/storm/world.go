@@ -260,13 +260,21 @@ func (w *world) do(a act) {
 		w.Remove(names.ClusterSpec(a.cluster), "")
 		w.wishes[a.cluster] = nil
 		w.deleted[a.cluster] = true
+	case a.roll != "":
+		w.touchPool(a.cluster, a.roll)
+		w.Converge(a.cluster, a.roll)
 	case a.converge:
 		w.Converge(a.cluster)
+	case a.unstack != "":
+		w.touched(a.cluster)[a.unstack] = true
+		w.unstack(names.Stack(a.cluster, a.unstack))
+	case a.kubernetes:
+		w.kubernetesMakes(a.cluster)
 	default:
 		w.touch(a.cluster, w.wishes[a.cluster], a.spec)
 		w.wishes[a.cluster], w.protected[a.cluster] = a.spec, a.spec.protected
 		w.policies[a.cluster] = append(w.policies[a.cluster], a.spec.pools...)
-		w.versions[a.cluster] = w.Upload(names.ClusterSpec(a.cluster), a.spec.yaml())
+		w.versions[a.cluster] = w.Upload(names.ClusterSpec(a.cluster), a.spec.yaml(w.began))
 	}
 }
 
@@ -316,6 +324,9 @@ func (w *world) settle(clusters []string) {
 	w.final(clusters)
 }
 
+// rolled is how long after its time a roll has begun, at the latest, when nothing goes wrong.
+const rolled = 11 * time.Minute
+
 // patience of people with a cluster that failed, before they do what the runbook says.
 const patience = 3 * time.Hour
 
@@ -340,6 +351,11 @@ func (w *world) unsettled(cluster string) string {
 	case want == nil:
 		return fmt.Sprintf("deleted, and it is %s: %s %v", s.Phase, s.Message, w.Stacks(cluster))
 	case s.Phase == status.Ready && s.SpecVersion == w.versions[cluster]:
+		for _, p := range want.pools {
+			if time.Since(w.began) < p.rollAt+rolled {
+				return fmt.Sprintf("the nodes of %s are replaced at %s", p.name, p.rollAt)
+			}
+		}
 		return ""
 	}
 	return fmt.Sprintf("%s: %s (of %s, newest is %s)", s.Phase, s.Message, s.SpecVersion, w.versions[cluster])
