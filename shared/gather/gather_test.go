@@ -1,0 +1,300 @@
+package gather_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/alarms"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/capacity"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/gather"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/quotas"
+	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/versions"
+)
+
+// world is a cluster in the local account, of which the API of Kubernetes is in memory, and everything that was asked there.
+type world struct {
+	*harness.Account
+	gatherer *gather.Gatherer
+	plan     *preflight.Plan
+
+	mu sync.Mutex
+	// asked are AWS's actions, changed those of them that change something, methods those of Kubernetes.
+	asked, changed, methods []string
+	down                    bool
+}
+
+const target = "1.37"
+
+// bubble runs a test in an account in virtual time.
+func bubble(t *testing.T, test func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		account := harness.StartWith(t, harness.Options{Bubble: true})
+		defer account.Close()
+		test(t, start(t, account))
+	})
+}
+
+func start(t *testing.T, account *harness.Account) *world {
+	w := &world{Account: account}
+	w.Cluster("demo", "")
+	config := w.Config()
+	clusters := kube.NewClusters(eks.NewFromConfig(config), sts.NewFromConfig(config))
+	clusters.Reach = func(string) http.RoundTripper { return w }
+	w.gatherer = &gather.Gatherer{
+		Kubernetes: clusters, EKS: versions.New(eks.NewFromConfig(config)), Groups: groups.New(autoscaling.NewFromConfig(config)),
+		Alarms: alarms.New(cloudwatch.NewFromConfig(config)), Capacity: capacity.New(config), Quotas: quotas.New(servicequotas.NewFromConfig(config)), Now: time.Now,
+	}
+	w.plan = plan(t)
+	w.OnAnswer(func(call endpoint.Call) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.asked = append(w.asked, call.Service+":"+call.Action); call.Mutating {
+			w.changed = append(w.changed, call.Service+":"+call.Action)
+		}
+	})
+	return w
+}
+
+// RoundTrip speaks to the cluster's API.
+func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	w.methods = append(w.methods, r.Method)
+	down := w.down
+	w.mu.Unlock()
+	if down {
+		return nil, fmt.Errorf("connection refused")
+	}
+	asked := r.Clone(r.Context())
+	if asked.Body == nil {
+		asked.Body = http.NoBody
+	}
+	answer := httptest.NewRecorder()
+	w.API("drover-demo").ServeHTTP(answer, asked)
+	return answer.Result(), nil
+}
+
+// plan of the harness's cluster to the next minor.
+func plan(t *testing.T) *preflight.Plan {
+	t.Helper()
+	spec, errs := api.DecodeCluster("demo.yaml", []byte(harness.Spec("demo", "")))
+	require.Empty(t, errs)
+	release := func(body string) *api.Release {
+		r, errs := api.DecodeRelease("r.yaml", []byte(body))
+		require.Empty(t, errs)
+		return r
+	}
+	old, next := release(harness.Release()), release(harness.ReleaseOf(target, "r2"))
+	steps := []upgrade.Step{
+		{Kind: upgrade.StepControlPlane, KubernetesVersion: target}, {Kind: upgrade.StepAddons, KubernetesVersion: target}, {Kind: upgrade.StepNodes, KubernetesVersion: target},
+	}
+	resolve := func(release *api.Release, step upgrade.Step) *api.Cluster {
+		c, errs := upgrade.Effective(spec, old, release, step)
+		require.Empty(t, errs)
+		return c
+	}
+	return &preflight.Plan{
+		Cluster: "demo", From: upgrade.Target{Release: "r1", KubernetesVersion: "1.36"}, To: upgrade.Target{Release: "r2", KubernetesVersion: target},
+		Steps: steps, Before: resolve(nil, upgrade.Step{KubernetesVersion: "1.36"}), After: resolve(next, steps[2]),
+	}
+}
+
+func TestFactsOfAClusterThatRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		f, err := w.gatherer.Before(context.Background(), w.plan)
+		require.NoError(t, err)
+
+		require.Equal(t, "1.36", f.ControlPlane.Version)
+		require.Equal(t, "ACTIVE", f.ControlPlane.Status)
+		require.Empty(t, f.ControlPlane.Issues)
+		require.GreaterOrEqual(t, len(f.ControlPlane.Subnets), 2)
+		require.ElementsMatch(t, []string{"vpc-cni", "coredns"}, names(f.Addons))
+		for _, a := range f.Addons {
+			require.Equal(t, "ACTIVE", a.Status)
+			require.NotEmpty(t, a.Version)
+		}
+		require.Contains(t, f.Catalogue, find(t, f.Catalogue, target))
+		require.Equal(t, "STANDARD_SUPPORT", find(t, f.Catalogue, target).Status)
+		require.False(t, find(t, f.Catalogue, target).EndOfStandard.IsZero())
+		require.True(t, f.Compat.Fits("coredns", "v1.13.2-eksbuild.1", "1.36"))
+		require.NotEmpty(t, f.Compat["vpc-cni"])
+
+		group := f.Groups["a"]
+		require.Equal(t, "drover-demo-pool-a", group.Name)
+		require.Equal(t, 1, group.Desired)
+		require.Equal(t, 1, group.InService)
+		require.Empty(t, group.Outdated)
+		for _, id := range slices.Concat(group.Subnets, f.ControlPlane.Subnets) {
+			require.Positive(t, f.Subnets[id].Free, id)
+		}
+		image := w.plan.After.Spec.Pools[0].ImageID
+		require.Contains(t, f.Images[image].Name, target)
+		require.Equal(t, 2, f.InstanceTypes["m7i.large"].VCPUs)
+		quota := f.Quotas["L-1216C47A"]
+		require.Equal(t, 2, quota.Used, "what runs")
+		require.Greater(t, quota.Limit, quota.Used)
+		require.NotEmpty(t, quota.Name)
+
+		require.Empty(t, f.Unreachable)
+		require.Len(t, f.Survey.Nodes, 1)
+		require.Equal(t, "a", f.Survey.Nodes[0].Pool)
+		require.True(t, f.Survey.Nodes[0].Ready)
+		require.NotEmpty(t, f.Survey.Workloads)
+		require.False(t, preflight.Blocks(preflight.Before(f, w.plan)), "%+v", preflight.Before(f, w.plan))
+	})
+}
+
+func names(addons []preflight.Addon) (all []string) {
+	for _, a := range addons {
+		all = append(all, a.Name)
+	}
+	return all
+}
+
+func find(t *testing.T, catalogue []preflight.Version, version string) preflight.Version {
+	t.Helper()
+	i := slices.IndexFunc(catalogue, func(v preflight.Version) bool { return v.Version == version })
+	require.GreaterOrEqual(t, i, 0, "%+v", catalogue)
+	return catalogue[i]
+}
+
+// A dry run is nothing but this: every call only reads.
+func TestGatheringChangesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.plan.Alarms = []string{"errors"}
+		f, err := w.gatherer.Before(context.Background(), w.plan)
+		require.NoError(t, err)
+		_, err = w.gatherer.After(context.Background(), w.plan)
+		require.NoError(t, err)
+		preflight.Before(f, w.plan)
+
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		require.Empty(t, w.changed)
+		for _, action := range w.asked {
+			_, verb, _ := strings.Cut(action, ":")
+			require.Regexp(t, "^(Describe|List|Get)", verb, action)
+		}
+		slices.Sort(w.asked)
+		require.Equal(t, []string{
+			"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
+			"ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeSubnets",
+			"eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:DescribeCluster", "eks:DescribeClusterVersions", "eks:DescribeInsight", "eks:ListAddons", "eks:ListInsights",
+			"monitoring:DescribeAlarms", "servicequotas:GetServiceQuota",
+		}, slices.Compact(w.asked), "what the role of the upgrade function must allow")
+		require.NotEmpty(t, w.methods)
+		for _, method := range w.methods {
+			require.Equal(t, http.MethodGet, method)
+		}
+	})
+}
+
+// An API that does not answer is found by a check; AWS that does not is an error, and somebody tries again.
+func TestWhatDoesNotAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.mu.Lock()
+		w.down = true
+		w.mu.Unlock()
+		f, err := w.gatherer.Before(context.Background(), w.plan)
+		require.NoError(t, err)
+		require.Contains(t, f.Unreachable, "connection refused")
+		checks := preflight.Before(f, w.plan)
+		require.Equal(t, preflight.ControlPlaneHealthy, checks[0].Name)
+		require.True(t, checks[0].Blocks)
+		for _, c := range checks[1:] {
+			require.False(t, c.Blocks, "%+v", c)
+		}
+
+		for _, action := range []string{
+			"DescribeCluster", "ListAddons", "DescribeAddon", "ListInsights", "DescribeClusterVersions", "DescribeAddonVersions", "DescribeAutoScalingGroups", "DescribeScalingActivities",
+			"DescribeSubnets", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "GetServiceQuota",
+		} {
+			w.OnCall(func(call endpoint.Call) error {
+				if call.Action == action {
+					return &fault.Throttled{Cause: fmt.Errorf("not now")}
+				}
+				return nil
+			})
+			_, err := w.gatherer.Before(context.Background(), w.plan)
+			require.Error(t, err, action)
+		}
+	})
+}
+
+// Alarms that the spec names are looked at, silenced and heard again.
+func TestAlarms(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		client, ctx := cloudwatch.NewFromConfig(w.Config()), context.Background()
+		_, err := client.PutMetricAlarm(ctx, &cloudwatch.PutMetricAlarmInput{
+			AlarmName: aws.String("errors"), Namespace: aws.String("shop"), MetricName: aws.String("Errors"), Statistic: cloudwatchtypes.StatisticSum, Period: aws.Int32(60),
+			EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(1), ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
+		})
+		require.NoError(t, err)
+		set := func(state cloudwatchtypes.StateValue) {
+			_, err := client.SetAlarmState(ctx, &cloudwatch.SetAlarmStateInput{AlarmName: aws.String("errors"), StateValue: state, StateReason: aws.String("said so")})
+			require.NoError(t, err)
+		}
+		w.plan.Alarms = []string{"errors", "nothing"}
+		of := func() map[string]preflight.Alarm {
+			f, err := w.gatherer.After(ctx, w.plan)
+			require.NoError(t, err)
+			found := map[string]preflight.Alarm{}
+			for _, a := range f.Alarms {
+				found[a.Name] = a
+			}
+			return found
+		}
+		set(cloudwatchtypes.StateValueOk)
+		require.Len(t, of(), 1, "one is not there")
+		require.Equal(t, "OK", of()["errors"].State)
+		set(cloudwatchtypes.StateValueAlarm)
+		require.Equal(t, "ALARM", of()["errors"].State)
+		require.Equal(t, "said so", of()["errors"].Reason)
+		require.False(t, of()["errors"].Since.IsZero())
+		require.True(t, of()["errors"].Actions)
+
+		own := alarms.New(client)
+		for range 2 {
+			require.NoError(t, own.Silence(ctx, []string{"errors"}))
+			require.False(t, of()["errors"].Actions)
+		}
+		for range 2 {
+			require.NoError(t, own.Sound(ctx, []string{"errors", "nothing"}))
+			require.True(t, of()["errors"].Actions)
+		}
+		require.NoError(t, own.Silence(ctx, nil))
+		require.True(t, of()["errors"].Actions, "nothing is not everything")
+	})
+}
+
+func TestQuotasThatNobodyTells(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		_, known, err := w.gatherer.Quotas.Limit(context.Background(), "L-00000000")
+		require.NoError(t, err)
+		require.False(t, known)
+	})
+}
