@@ -4,10 +4,12 @@ package apiserver
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,6 +94,8 @@ type Server struct {
 	changed chan struct{} // closed and replaced at every change
 	// downUntil is until when nothing is answered.
 	downUntil time.Time
+	// deprecated are the lines of the metrics about deprecated APIs that somebody asked for.
+	deprecated []string
 }
 
 // New makes an API without objects but the namespaces that are always there.
@@ -118,6 +122,25 @@ func (s *Server) Close() {
 	default:
 		close(s.closed)
 	}
+}
+
+// Requested has the server count that somebody asked for a deprecated API, which goes with a minor version such as 1.38.
+func (s *Server) Requested(group, version, resource, removed string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deprecated = append(s.deprecated, fmt.Sprintf(
+		"apiserver_requested_deprecated_apis{group=%q,removed_release=%q,resource=%q,subresource=\"\",version=%q} 1\n", group, removed, resource, version))
+}
+
+// Metrics in Prometheus' text format: those about deprecated APIs.
+// https://kubernetes.io/docs/reference/using-api/deprecation-policy/#rest-resources-aka-api-objects
+func (s *Server) Metrics(context.Context) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down() {
+		return nil, errDown
+	}
+	return []byte(strings.Join(s.deprecated, "")), nil
 }
 
 // Down has the server answer nothing for d.

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eks/types"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,7 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/quotas"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/shared/versions"
 )
@@ -296,5 +298,48 @@ func TestQuotasThatNobodyTells(t *testing.T) {
 		_, known, err := w.gatherer.Quotas.Limit(context.Background(), "L-00000000")
 		require.NoError(t, err)
 		require.False(t, known)
+	})
+}
+
+// EKS finds what the API server counts, and what a later version no longer has; the check names it.
+func TestDeprecatedAPIsInUse(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.API("drover-demo").Requested("flowcontrol.apiserver.k8s.io", "v1beta3", "flowschemas", target)
+		client, ctx, name := eks.NewFromConfig(w.Config()), context.Background(), aws.String("drover-demo")
+		_, err := client.StartInsightsRefresh(ctx, &eks.StartInsightsRefreshInput{ClusterName: name})
+		require.NoError(t, err)
+		w.Until("EKS has looked", func() bool {
+			time.Sleep(time.Minute)
+			out, err := client.DescribeInsightsRefresh(ctx, &eks.DescribeInsightsRefreshInput{ClusterName: name})
+			require.NoError(t, err)
+			return out.Status == types.InsightsRefreshStatusCompleted
+		})
+		f, err := w.gatherer.Before(ctx, w.plan)
+		require.NoError(t, err)
+		i := slices.IndexFunc(f.Insights, func(i preflight.Insight) bool { return len(i.Deprecations) > 0 })
+		require.GreaterOrEqual(t, i, 0, "%+v", f.Insights)
+		insight := f.Insights[i]
+		require.Equal(t, "ERROR", insight.Status)
+		require.Equal(t, target, insight.KubernetesVersion)
+		require.NotEmpty(t, insight.Recommendation)
+		require.False(t, insight.Refreshed.IsZero())
+		require.Equal(t, []preflight.Deprecation{{API: "/apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas", Gone: target}}, insight.Deprecations)
+		found := preflight.Before(f, w.plan)
+		i = slices.IndexFunc(found, func(c status.Check) bool { return c.Name == preflight.DeprecatedAPIs })
+		require.GreaterOrEqual(t, i, 0, "%+v", found)
+		require.True(t, found[i].Blocks)
+
+		w.plan.Rollback, w.plan.To.KubernetesVersion = true, "1.35"
+		w.plan.Steps = []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35"}}
+		f, err = w.gatherer.Before(ctx, w.plan)
+		require.NoError(t, err)
+		for _, i := range f.Insights {
+			require.Empty(t, i.Deprecations, "a rollback is not an upgrade")
+		}
+		w.plan.Steps = []upgrade.Step{{Kind: upgrade.StepNodes, KubernetesVersion: "1.36"}}
+		w.plan.Rollback, w.plan.From.KubernetesVersion = false, "1.36"
+		f, err = w.gatherer.Before(ctx, w.plan)
+		require.NoError(t, err)
+		require.Empty(t, f.Insights, "the control plane stays where it is")
 	})
 }
