@@ -5,6 +5,7 @@ package storm
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/shared/names"
@@ -12,17 +13,45 @@ import (
 
 // unstack deletes a stack as somebody at the console does. CloudFormation may refuse.
 func (w *world) unstack(name string) {
+	cluster, stack := clusterOf(name)
+	if _, there := w.Stacks(cluster)[stack]; !there {
+		return
+	}
 	_, err := w.CloudFormation.DeleteStack(context.Background(), w.Admin(), &cloudformation.DeleteStackInput{StackName: name})
 	if err != nil {
 		w.tell("%s is not deleted: %v", name, err)
+		return
 	}
+	w.known.Lock()
+	defer w.known.Unlock()
+	w.known.unstacked[name] = time.Time{}
 }
 
-// kubernetesMakes load balancers, volumes and network interfaces, where there is a network to make them in.
+// found is how long after a stack was deleted by hand that is found, at the latest, when nothing goes wrong: an audit is due every
+// quarter of an hour.
+const found = 21 * time.Minute
+
+// unfound says that a stack was deleted by hand, and that nobody may have seen it yet.
+func (w *world) unfound(of string) bool {
+	w.known.Lock()
+	defer w.known.Unlock()
+	for name, gone := range w.known.unstacked {
+		if c, _ := clusterOf(name); c == of && (gone.IsZero() || time.Since(gone) < found) {
+			return true
+		}
+	}
+	return false
+}
+
+// kubernetesMakes load balancers, volumes and network interfaces, where there is a network to make them in and it has none yet.
 func (w *world) kubernetesMakes(cluster string) {
-	stacks := w.Stacks(cluster)
-	if !strings.HasSuffix(stacks[names.Network], "_COMPLETE") || !w.known.standing[cluster] || stacks[names.Network] == "DELETE_COMPLETE" {
+	if !strings.HasSuffix(w.Stacks(cluster)[names.Network], "_COMPLETE") || !w.known.standing[cluster] {
 		return
+	}
+	for _, tagged := range w.Everything() {
+		if tagged.Tags["elbv2.k8s.aws/cluster"] == names.EKSCluster(cluster) {
+			return
+		}
 	}
 	w.KubernetesMakes(cluster)
 }

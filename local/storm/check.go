@@ -46,6 +46,8 @@ type known struct {
 	// struck is when an instance was lost last, full when a group last had all its instances in service again.
 	struck, full time.Time
 	whole        map[string]bool
+	// unstacked is when stacks were gone that somebody deleted by hand; zero while they are going.
+	unstacked map[string]time.Time
 	// watched groups.
 	watched map[string]bool
 	said    []Violation
@@ -54,7 +56,7 @@ type known struct {
 func newKnown() *known {
 	return &known{
 		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, views: map[string]autoscaling.View{},
-		drains: map[string]time.Time{}, lost: map[string]bool{}, joined: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, watched: map[string]bool{},
+		drains: map[string]time.Time{}, lost: map[string]bool{}, joined: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, watched: map[string]bool{},
 	}
 }
 
@@ -217,6 +219,9 @@ func (w *world) seeStack(stackName, is string) {
 	cluster, stack := clusterOf(stackName)
 	w.known.Lock()
 	defer w.known.Unlock()
+	if _, byHand := w.known.unstacked[stackName]; byHand && !strings.HasSuffix(is, "_IN_PROGRESS") {
+		w.known.unstacked[stackName] = time.Now()
+	}
 	if is == "DELETE_COMPLETE" {
 		delete(w.known.going, stackName)
 	}
@@ -355,7 +360,19 @@ func (w *world) excused(cluster string, r apiserver.Removal) bool {
 	if w.deleted[cluster] && w.due(cluster, r, "Wait") { // Wait counts as Continue while a cluster is deleted, and that is not undone
 		return true
 	}
-	return lost || w.wishes[cluster] == nil || w.due(cluster, r, "Continue") || w.due(cluster, r, "Force")
+	return lost || w.wishes[cluster] == nil || w.due(cluster, r, "Continue") || w.due(cluster, r, "Force") || w.tooLong(r)
+}
+
+// mostWaiting is as long as Auto Scaling lets a hook wait, whoever asks for more.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html
+const mostWaiting = 48 * time.Hour
+
+// tooLong says whether a drain lasted so long that Auto Scaling ended it.
+func (w *world) tooLong(r apiserver.Removal) bool {
+	w.known.Lock()
+	defer w.known.Unlock()
+	since, ok := w.known.drains[r.Instance]
+	return ok && r.At.Sub(since) >= mostWaiting-time.Minute
 }
 
 // nodesNow are checked at times: no kubelet is newer than its control plane.

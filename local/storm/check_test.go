@@ -100,6 +100,24 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, err)
 			}
 		}, "the lease is still held"},
+		"a change by an execution that lost the lease": {4, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "change", func(ctx context.Context, cfg aws.Config, _ []byte, _ awslambda.Handler) ([]byte, error) {
+					_, err := w.State().Put(ctx, names.Lease("c0"), []byte(`{"execution": "arn:another", "fence": 9}`))
+					require.NoError(w.t, err)
+					_, err = cloudformation.NewFromConfig(cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: aws.String("drover-c0-network")})
+					return []byte("{}"), err
+				})
+			}
+		}, "and the lease is of arn:another"},
+		"something is left of a cluster that is deleted": {11, func(p *plot) {
+			p.ending = func(w *world) {
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+				w.wait(time.Since(w.began) + 2*time.Hour)
+				_, err := w.EC2.CreateVolume(harness.Region+"a", 10, map[string]string{names.OwnershipTag("c0"): "owned"})
+				require.NoError(w.t, err)
+			}
+		}, "is left of c0"},
 		"a pool changes that nobody changed": {5, func(p *plot) {
 			p.ending = func(w *world) {
 				other := *w.wishes["c0"]
@@ -160,7 +178,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		}, "waiters are left"},
 		"a function may not do what it does": {12, func(p *plot) {
 			p.identities = func(written *iam.Written) { forbid(written, "eks:DescribeClusterVersions") }
-		}, "plan may not eks DescribeClusterVersions"},
+		}, "may not eks DescribeClusterVersions"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

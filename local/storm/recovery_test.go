@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/apiserver"
+	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -115,4 +117,33 @@ func TestACreationThatCannotBeTakenBack(t *testing.T) {
 	}
 	o := run(t, 1, p, false)
 	require.Empty(t, o.Violations, story(o))
+}
+
+// An upgrade of a control plane fails when EKS has made it already: taking the stack back takes the version back too, and the next try
+// gets through.
+func TestAnUpgradeOfAControlPlaneThatFails(t *testing.T) {
+	p := quiet()
+	second := *p.acts[0].spec
+	second.minor, second.team = firstMinor+1, 1
+	p.acts[1] = act{cluster: "c0", at: 30 * time.Minute, what: "upgrade", spec: &second}
+	p.last["c0"], p.calm = &second, time.Hour
+	p.failures = []failure{{"update", "AWS::EKS::AccessEntry", 1}}
+	p.ending = func(w *world) {
+		require.Equal(t, 1, w.out.Failures)
+		require.Equal(t, 1, w.out.Acts["nudge"], "a failed update waits for a person")
+		require.Equal(t, map[string]string{"1.35": "ACTIVE"}, w.controlPlanes())
+	}
+	o := run(t, 1, p, false)
+	require.Empty(t, o.Violations, story(o))
+}
+
+// controlPlanes are the states of EKS clusters by their versions.
+func (w *world) controlPlanes() map[string]string {
+	found := map[string]string{}
+	for _, cluster := range w.clusters() {
+		out, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
+		require.NoError(w.t, err)
+		found[out.Cluster.Version] = out.Cluster.Status
+	}
+	return found
 }

@@ -351,6 +351,9 @@ func (w *world) unsettled(cluster string) string {
 	case want == nil:
 		return fmt.Sprintf("deleted, and it is %s: %s %v", s.Phase, s.Message, w.Stacks(cluster))
 	case s.Phase == status.Ready && s.SpecVersion == w.versions[cluster]:
+		if w.unfound(cluster) {
+			return "a stack was deleted by hand"
+		}
 		for _, p := range want.pools {
 			if time.Since(w.began) < p.rollAt+rolled {
 				return fmt.Sprintf("the nodes of %s are replaced at %s", p.name, p.rollAt)
