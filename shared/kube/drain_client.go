@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -19,8 +20,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// typed are the clients by API group.
-type typed struct{ core, policy, storage rest.Interface }
+// typed are the clients by API group, and the connection that they share.
+type typed struct {
+	core, policy, storage rest.Interface
+	http                  *http.Client
+}
 
 var (
 	drainScheme = newDrainScheme()
@@ -51,7 +55,7 @@ func newTyped(config *rest.Config) (typed, error) {
 		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 		return rest.RESTClientForConfigAndClient(c, client)
 	}
-	var t typed
+	t := typed{http: client}
 	for _, each := range []struct {
 		client *rest.Interface
 		group  schema.GroupVersion

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -125,14 +126,24 @@ func eachObject[T any](ctx context.Context, c *Cluster, resource schema.GroupVer
 func (s *surveyor) readiness(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	code := 0
-	answer := s.cluster.typed.core.Get().AbsPath("/readyz").Param("verbose", "true").MaxRetries(0).Do(ctx).StatusCode(&code)
-	body, err := answer.Raw()
-	switch {
-	case err == nil, code == http.StatusForbidden, code == http.StatusUnauthorized:
-		return nil
-	case code == 0:
+	// Not by the REST client, which takes the body of a refusal for an error's text and cuts it short.
+	url := s.cluster.typed.core.Get().AbsPath("/readyz").Param("verbose", "true").URL()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := s.cluster.typed.http.Do(request)
+	if err != nil {
 		return fmt.Errorf("asking for /readyz: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, readyzLimit))
+	if err != nil {
+		return fmt.Errorf("asking for /readyz: %w", err)
+	}
+	switch response.StatusCode {
+	case http.StatusOK, http.StatusForbidden, http.StatusUnauthorized:
+		return nil
 	}
 	for line := range strings.Lines(string(body)) {
 		if failed, is := strings.CutPrefix(line, "[-]"); is {
@@ -141,10 +152,13 @@ func (s *surveyor) readiness(ctx context.Context) error {
 		}
 	}
 	if len(s.found.Unhealthy) == 0 {
-		s.found.Unhealthy = []string{fmt.Sprintf("HTTP %d", code)}
+		s.found.Unhealthy = []string{response.Status}
 	}
 	return nil
 }
+
+// readyzLimit bounds what is read of an answer, in bytes: it has a line for each of some fifty checks.
+const readyzLimit = 64 << 10
 
 // Marks of those who take nodes away by themselves: nobody cordoned these by hand.
 // https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/utils/taints/taints.go, https://karpenter.sh/docs/concepts/disruption/

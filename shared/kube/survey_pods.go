@@ -35,8 +35,8 @@ func (s *surveyor) load(node *preflight.Node, p *corev1.Pod) {
 	node.Requested.Pods++
 	if p.Namespace == metav1.NamespaceSystem && p.Labels["k8s-app"] == "kube-proxy" {
 		for _, c := range p.Spec.Containers {
-			if _, tag, tagged := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], ":"); tagged && c.Name == "kube-proxy" {
-				tag, _, _ = strings.Cut(tag, "@")
+			image, _, _ := strings.Cut(c.Image[strings.LastIndex(c.Image, "/")+1:], "@")
+			if _, tag, tagged := strings.Cut(image, ":"); tagged && c.Name == "kube-proxy" {
 				s.proxies[tag] = true
 			}
 		}
