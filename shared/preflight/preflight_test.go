@@ -342,10 +342,22 @@ func TestBefore(t *testing.T) {
 			func(w *world) { w.free(20, 0) }, nil,
 		},
 		"a node without an address cannot start": {
-			func(w *world) { w.nodesOnly(); w.free(0, 0) }, blocks("FreeAddresses", "pool a starts 1 node more and its subnets have 0 addresses free"),
+			func(w *world) { w.nodesOnly(); w.free(0, 0) }, blocks("FreeAddresses", "1 node of pool a more, and 0 addresses are free"),
 		},
 		"one whose pods get none can": {
-			func(w *world) { w.nodesOnly(); w.free(14, 0) }, warns("FreeAddresses", "may take 15 addresses with those for pods, and its subnets have 14 free"),
+			func(w *world) { w.nodesOnly(); w.free(14, 0) }, warns("FreeAddresses", "1 node of pool a more may take 15 addresses with those for pods, and 14 are free"),
+		},
+		"pools that go together need theirs together, and each has room": {
+			func(w *world) {
+				w.nodesOnly()
+				w.quota("L-1216C47A", 0)
+				w.secondPool(0)
+				w.free(15, 14)
+			},
+			warns("FreeAddresses", "2 nodes of pool a, b more may take 30 addresses with those for pods, and 29 are free"),
+		},
+		"pools that go one after another need them one after another": {
+			func(w *world) { w.nodesOnly(); w.secondPool(1); w.free(15, 14) }, nil,
 		},
 		"a subnet that is gone has none": {
 			func(w *world) { w.facts.Subnets = nil }, []said{{"FreeAddresses", true, "its subnets have 0"}, {"FreeAddresses", true, "pool a"}},
@@ -506,7 +518,7 @@ func TestBefore(t *testing.T) {
 			func(w *world) { w.image(func(i *preflight.Image) { i.State = "disabled" }) }, blocks("Images", "is disabled"),
 		},
 		"an image for another processor": {
-			func(w *world) { w.image(func(i *preflight.Image) { i.Architecture = "arm64" }) }, blocks("Images", "is for arm64, and the pool is amd64"),
+			func(w *world) { w.image(func(i *preflight.Image) { i.Architecture = "arm64" }) }, blocks("Images", "is of arm64, not of amd64"),
 		},
 		"an image newer than the control plane": {
 			func(w *world) {

@@ -57,24 +57,12 @@ func freeAddresses(r *report, f *Facts, p *Plan) {
 	}
 	var none, few []string
 	for _, pools := range together(p) {
+		before := len(none) + len(few)
 		for _, pool := range pools {
-			group, there := f.Groups[pool.Name]
-			nodes := f.surge(&pool)
-			if !there || nodes == 0 {
-				continue
-			}
-			each := 1
-			for _, name := range pool.InstanceTypes {
-				each = max(each, f.InstanceTypes[name].Addresses)
-			}
-			free, where := f.free(group.Subnets)
-			switch {
-			case free < nodes:
-				none = append(none, fmt.Sprintf("pool %s starts %s more and its subnets have %d addresses free: %s", pool.Name, count(nodes, "node"), free, where))
-			case free < nodes*each:
-				few = append(few, fmt.Sprintf("pool %s starts %s more, which may take %d addresses with those for pods, and its subnets have %d free: %s",
-					pool.Name, count(nodes, "node"), nodes*each, free, where))
-			}
+			f.room(&none, &few, pool)
+		}
+		if len(none)+len(few) == before {
+			f.room(&none, &few, pools...) // each by itself has room, but most pools have the same subnets
 		}
 	}
 	if len(none) > 0 {
@@ -82,6 +70,31 @@ func freeAddresses(r *report, f *Facts, p *Plan) {
 	}
 	if len(few) > 0 {
 		r.warn(next, "%s", list(few))
+	}
+}
+
+// room tells when the subnets of pools that are replaced together have too few addresses for the nodes that are added: none for some of them, or few.
+func (f *Facts) room(none, few *[]string, pools ...api.Pool) {
+	var names, subnets []string
+	nodes, addresses := 0, 0
+	for _, pool := range pools {
+		surge, each := f.surge(&pool), 1
+		if _, there := f.Groups[pool.Name]; !there || surge == 0 {
+			continue
+		}
+		for _, name := range pool.InstanceTypes {
+			each = max(each, f.InstanceTypes[name].Addresses)
+		}
+		nodes, addresses = nodes+surge, addresses+surge*each
+		names, subnets = append(names, pool.Name), append(subnets, f.Groups[pool.Name].Subnets...)
+	}
+	slices.Sort(subnets)
+	free, where := f.free(slices.Compact(subnets))
+	switch {
+	case free < nodes:
+		*none = append(*none, fmt.Sprintf("%s of pool %s more, and %d addresses are free: %s", count(nodes, "node"), list(names), free, where))
+	case free < addresses:
+		*few = append(*few, fmt.Sprintf("%s of pool %s more may take %d addresses with those for pods, and %d are free: %s", count(nodes, "node"), list(names), addresses, free, where))
 	}
 }
 
