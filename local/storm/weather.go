@@ -42,6 +42,12 @@ var kindsOfWeather = []func(*rand.Rand) string{
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("kill machine=%s p=%.3f count=1", pick(r, "join-node", "drain-node"), r.Float64()/10+0.01)
 	},
+	func(r *rand.Rand) string {
+		return fmt.Sprintf("update-fails=%s count=%d", pick(r, "Unknown", "OperationNotPermitted"), 1+r.IntN(2))
+	},
+	func(r *rand.Rand) string {
+		return fmt.Sprintf("kubelet-version=v1.%d.1-eks-1 p=%.2f count=%d", 32+r.IntN(6), 0.05+r.Float64()/2, 1+r.IntN(4))
+	},
 }
 
 func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
