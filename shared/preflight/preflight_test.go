@@ -402,6 +402,12 @@ func TestBefore(t *testing.T) {
 			}, nil,
 		},
 
+		"a pool of which EC2 has no instance type any more": {
+			func(w *world) { w.facts.InstanceTypes = nil }, blocks("SurgeCapacity", "pool a: m7i.large, m7i.xlarge"),
+		},
+		"one of which it has one": {
+			func(w *world) { delete(w.facts.InstanceTypes, "m7i.xlarge") }, nil,
+		},
 		"a group whose launches somebody suspended": {
 			func(w *world) { w.group(func(g *preflight.Group) { g.Suspended = []string{"AZRebalance", "Launch"} }) }, blocks("SurgeCapacity", "pool a: Launch"),
 		},

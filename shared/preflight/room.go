@@ -219,11 +219,14 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 	if p.After == nil || !p.replaces() {
 		return
 	}
-	var stuck, failed, doubtful, tight []string
+	var stuck, failed, doubtful, tight, unknown []string
 	for _, pool := range p.After.Spec.Pools {
 		group, there := f.Groups[pool.Name]
 		if !there {
 			continue
+		}
+		if !slices.ContainsFunc(pool.InstanceTypes, func(name string) bool { return f.InstanceTypes[name].VCPUs > 0 }) {
+			unknown = append(unknown, fmt.Sprintf("pool %s: %s", pool.Name, list(pool.InstanceTypes)))
 		}
 		if off := suspended(group); len(off) > 0 {
 			stuck = append(stuck, fmt.Sprintf("pool %s: %s", pool.Name, list(off)))
@@ -241,6 +244,9 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 		}
 	}
 	const next = "Mend what Auto Scaling names, or give the pool other instance types or zones."
+	if len(unknown) > 0 {
+		r.block("Give the pool other instance types.", "EC2 has none of these instance types in this region: %s", list(unknown))
+	}
 	if len(stuck) > 0 {
 		r.block("Resume them: `aws autoscaling resume-processes --auto-scaling-group-name …`.", "processes of Auto Scaling are suspended: %s", list(stuck))
 	}
