@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +17,7 @@ func applyCommand() *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
-		Short: "Check a spec or release and upload it",
+		Short: "Check a spec, a release or the channels, and upload it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, file := cmd.Context(), args[0]
@@ -27,16 +29,8 @@ func applyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if api.KindOf(data) == api.KindRelease {
-				release, errs := api.ReadRelease(file, data, options(file))
-				if errs != nil {
-					return errs
-				}
-				if _, err := c.specs.Put(ctx, names.ReleaseSpec(release.Metadata.Name), data); err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "uploaded release %s; it changes no cluster that is pinned to an earlier one\n", release.Metadata.Name)
-				return nil
+			if kind := api.KindOf(data); kind == api.KindRelease || kind == api.KindChannels {
+				return applyRelease(ctx, cmd.OutOrStdout(), c, file, data)
 			}
 			cluster, _, err := readCluster(file)
 			if err != nil {
@@ -64,4 +58,21 @@ func applyCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until the cluster is at rest")
 	return cmd
+}
+
+// applyRelease uploads a release, or the channels.
+func applyRelease(ctx context.Context, out io.Writer, c *cell, file string, data []byte) error {
+	if errs := validate(file, data); errs != nil {
+		return errs
+	}
+	name := options(file).Name // which validation has found in it
+	if _, err := c.specs.Put(ctx, names.ReleaseSpec(name), data); err != nil {
+		return err
+	}
+	if name == api.ChannelsName {
+		fmt.Fprintln(out, "uploaded the channels; clusters that follow one are upgraded as their windows allow: drover versions")
+		return nil
+	}
+	fmt.Fprintf(out, "uploaded release %s; it changes no cluster that is pinned to an earlier one\n", name)
+	return nil
 }

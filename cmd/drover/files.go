@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/templates"
@@ -27,6 +28,7 @@ func options(file string) api.Options {
 	return api.Options{
 		Name:             strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)),
 		TemplateVersions: templates.Versions(),
+		Now:              time.Now(),
 	}
 }
 

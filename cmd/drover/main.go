@@ -35,6 +35,6 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), drainCommand(), rollCommand(), localCommand())
+	cmd.AddCommand(validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), versionsCommand(), upgradeCommand(), drainCommand(), rollCommand(), localCommand())
 	return cmd
 }

@@ -146,6 +146,7 @@ func printStatus(w io.Writer, c *status.Cluster) {
 			strings.TrimPrefix(stack.Resource+": "+stack.Reason, ": "))
 	}
 	table.Flush()
+	printUpgrades(w, s)
 	printSlowNodes(w, s.Nodes)
 	printDeletion(w, s.Deletion)
 	for _, change := range s.Plan {

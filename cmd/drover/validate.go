@@ -11,20 +11,14 @@ import (
 func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Check specs and releases, offline; every error with its file, line and field",
+		Short: "Check specs, releases and channels, offline; every error with its file, line and field",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			bad := 0
 			for _, file := range files {
 				data, err := readFile(file)
 				if err == nil {
-					if api.KindOf(data) == api.KindRelease {
-						_, errs := api.ReadRelease(file, data, options(file))
-						err = errs.Err()
-					} else {
-						_, errs := api.ReadCluster(file, data, options(file))
-						err = errs.Err()
-					}
+					err = validate(file, data).Err()
 				}
 				if err != nil {
 					bad++
@@ -40,4 +34,17 @@ func validateCommand() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// validate a file by what it says of its kind; one that says nothing is taken for a cluster's spec.
+func validate(file string, data []byte) (errs api.Errors) {
+	switch api.KindOf(data) {
+	case api.KindRelease:
+		_, errs = api.ReadRelease(file, data, options(file))
+	case api.KindChannels:
+		_, errs = api.ReadChannels(file, data, options(file))
+	default:
+		_, errs = api.ReadCluster(file, data, options(file))
+	}
+	return errs
 }

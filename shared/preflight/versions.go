@@ -306,6 +306,14 @@ func day(t time.Time) string {
 // amazon-eks-node-al2023-x86_64-standard-1.36-v20261101, or amazon-eks-node-1.30-v20241106 of Amazon Linux 2.
 var eksImage = regexp.MustCompile(`^amazon-eks-(?:arm64-|gpu-)?node-(?:.*-)?(1\.[0-9]+)-v[0-9]+`)
 
+// Kubernetes is the version that an image of EKS's has, such as 1.36; "" for others, whose names do not say.
+func (i Image) Kubernetes() string {
+	if name := eksImage.FindStringSubmatch(i.Name); name != nil {
+		return name[1]
+	}
+	return ""
+}
+
 // architectures as EC2 calls them.
 var architectures = map[api.Architecture]string{api.AMD64: "x86_64", api.ARM64: "arm64"}
 
@@ -326,10 +334,7 @@ func images(r *report, f *Facts, p *Plan) {
 			continue
 		}
 		said := fmt.Sprintf("%s (%s)%s", image.ID, image.Name, whose)
-		version := ""
-		if name := eksImage.FindStringSubmatch(image.Name); name != nil {
-			version = name[1]
-		}
+		version := image.Kubernetes()
 		apart := minor(p.To.KubernetesVersion) - minor(version)
 		switch {
 		case image.State != "available":

@@ -98,7 +98,7 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
+	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions(), Now: h.Now()})
 	if errs != nil {
 		return object.Version, h.reject(ctx, cluster, object.Version, status.ReasonSpecInvalid, errs.Error())
 	}

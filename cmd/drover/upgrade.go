@@ -1,0 +1,168 @@
+package main
+
+// Upgrading by hand: to a release, or back.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func upgradeCommand() *cobra.Command {
+	var in events.Upgrade
+	var watch, dryRun bool
+	cmd := &cobra.Command{
+		Use:   "upgrade CLUSTER",
+		Short: "Upgrade a cluster to a release, or back to what it was before",
+		Long: `Starts an upgrade of a cluster now, whatever its window: checks first, then step by step the control plane, the add-ons and the nodes. The release
+counts until the spec names another. An upgrade that stopped goes on where it was when neither --to nor --rollback is given. With --dry-run it only shows the checks, the
+steps and how long they take at least; that needs an access entry for you in the spec of the cluster.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if in.Rollback && in.Release != "" {
+				return errors.New("--to and --rollback: give one of them; a rollback goes back to what was before the last upgrade")
+			}
+			ctx, out := cmd.Context(), cmd.OutOrStdout()
+			c, err := openCell(ctx)
+			if err != nil {
+				return err
+			}
+			in.Cluster = args[0]
+			if _, err := readStatus(ctx, c, in.Cluster); err != nil {
+				return err
+			}
+			if dryRun {
+				return previewUpgrade(ctx, out, c, in)
+			}
+			execution, err := startUpgrade(ctx, c, in)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "started the upgrade of cluster %s: %s\n", in.Cluster, execution)
+			if watch {
+				return watchUpgrade(ctx, out, c, in.Cluster, execution)
+			}
+			fmt.Fprintf(out, "follow it: drover status %s\n", in.Cluster)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&in.Release, "to", "", "release to upgrade to")
+	cmd.Flags().StringVar(&in.KubernetesVersion, "kubernetes-version", "", "Kubernetes version, if it is to be another than the release's")
+	cmd.Flags().BoolVar(&in.Rollback, "rollback", false, "go back to what was before the last upgrade")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until it is over; fails unless it is done")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the checks and the steps; change nothing")
+	return cmd
+}
+
+// startUpgrade starts the machine, as a person would at the console.
+func startUpgrade(ctx context.Context, c *cell, in events.Upgrade) (execution string, err error) {
+	input, err := json.Marshal(in)
+	if err != nil {
+		return "", err
+	}
+	machine := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%supgrade", c.render.Partition, c.render.Region, c.render.Account, names.Prefix)
+	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &machine, Input: aws.String(string(input))})
+	if err != nil {
+		return "", fmt.Errorf("starting the upgrade of %s: %w", in.Cluster, err)
+	}
+	return aws.ToString(started.ExecutionArn), nil
+}
+
+// watchUpgrade prints what happens in an upgrade until its execution is over.
+func watchUpgrade(ctx context.Context, w io.Writer, c *cell, cluster, execution string) error {
+	show := newProgress(w)
+	defer show.end()
+	said := map[string]string{}
+	say := func(key, text string) {
+		if said[key] != text {
+			said[key] = text
+			show.say("%s", text)
+		}
+	}
+	machine := sfn.NewFromConfig(c.cfg)
+	for {
+		// The execution first: what it wrote last is in the status by then.
+		x, err := machine.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+		if err != nil {
+			return fmt.Errorf("looking at the upgrade of %s: %w", cluster, err)
+		}
+		s, err := readStatus(ctx, c, cluster)
+		if err != nil {
+			return err
+		}
+		u := s.Status.Upgrade
+		mine := u != nil && u.Execution == execution
+		if mine {
+			sayUpgrade(say, *u)
+			show.wait(openStep(*u))
+		}
+		if x.Status != types.ExecutionStatusRunning {
+			return upgradeVerdict(show, x, u, mine)
+		}
+		select {
+		case <-time.After(watchInterval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sayUpgrade tells what is new of an upgrade.
+func sayUpgrade(say func(key, text string), u status.Upgrade) {
+	for _, line := range checkLines(u.Checks) {
+		say("check "+line, line)
+	}
+	for i, step := range u.Steps {
+		if step.Started != nil {
+			say(fmt.Sprint("step ", i), fmt.Sprintf("%s: %s", step.Name, stepTimes(step)))
+		}
+	}
+	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase, firstLine(u.Message)), ": "))
+}
+
+// openStep is the step that is under way.
+func openStep(u status.Upgrade) string {
+	for _, step := range u.Steps {
+		if step.Started != nil && step.Ended == nil {
+			return step.Name
+		}
+	}
+	return ""
+}
+
+// upgradeVerdict is how an execution ended: what the status says of it, or, when it never came to write there, what it says itself.
+func upgradeVerdict(show *progress, x *sfn.DescribeExecutionOutput, u *status.Upgrade, mine bool) error {
+	if x.Status == types.ExecutionStatusSucceeded {
+		if !mine || u.Phase != string(upgrade.Done) {
+			show.say("nothing to do: %s", outcomeOf(aws.ToString(x.Output)))
+		}
+		return nil
+	}
+	if mine {
+		return fmt.Errorf("the upgrade is %s: %s", u.Phase, u.Message)
+	}
+	return fmt.Errorf("the upgrade ended as %s: %s: %s", x.Status, aws.ToString(x.Error), aws.ToString(x.Cause))
+}
+
+// outcomeOf is the message of an execution's output, or the output.
+func outcomeOf(output string) string {
+	var result events.UpgradeResult
+	if err := json.Unmarshal([]byte(output), &result); err != nil || result.Message == "" {
+		return output
+	}
+	return result.Message
+}

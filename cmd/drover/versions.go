@@ -1,0 +1,343 @@
+package main
+
+// What runs where, what it is to become, and until when it is supported.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/spf13/cobra"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/capacity"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/versions"
+)
+
+func versionsCommand() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "versions",
+		Short: "Show what every cluster runs, what it is to become and when, and until when that is supported",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "json" {
+				return fmt.Errorf("-o %s: must be json", output)
+			}
+			c, err := openCell(cmd.Context())
+			if err != nil {
+				return err
+			}
+			fleet, err := readFleet(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return printJSON(cmd.OutOrStdout(), fleet)
+			}
+			printFleet(cmd.OutOrStdout(), fleet)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json for machines")
+	return cmd
+}
+
+// clusterVersions is what a cluster runs. Targets are empty where nothing is to change.
+type clusterVersions struct {
+	Cluster string `json:"cluster"`
+	Phase   string `json:"phase"`
+	Channel string `json:"channel"`
+	Release moves  `json:"release"`
+	// ControlPlane is a Kubernetes version; StandardSupportEnds and ExtendedSupportEnds are of the current one, as days.
+	ControlPlane        moves      `json:"controlPlane"`
+	StandardSupportEnds string     `json:"standardSupportEnds,omitempty"`
+	ExtendedSupportEnds string     `json:"extendedSupportEnds,omitempty"`
+	Pools               []poolMove `json:"pools,omitempty"`
+	Addons              []named    `json:"addons,omitempty"`
+	// Upgrade that is under way, or scheduled, or was last.
+	Upgrade *status.Upgrade `json:"upgrade,omitempty"`
+	// Due says when the target comes.
+	Due string `json:"due,omitempty"`
+}
+
+type moves struct {
+	Current string `json:"current"`
+	Target  string `json:"target,omitempty"`
+}
+
+// poolMove is of images; KubernetesVersion is that of the current image's kubelet, where its name says so.
+type poolMove struct {
+	named
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+}
+
+type named struct {
+	Name string `json:"name"`
+	moves
+}
+
+// to sets the target if it is another.
+func (m *moves) to(target string) {
+	if target != m.Current {
+		m.Target = target
+	}
+}
+
+// fleetReader reads what all clusters have in common once.
+type fleetReader struct {
+	c         *cell
+	stacks    map[string]plan.Deployed
+	catalogue map[string]preflight.Version
+	channels  *api.Channels
+	releases  map[string]*api.Release
+}
+
+func readFleet(ctx context.Context, c *cell) ([]clusterVersions, error) {
+	statuses, err := allStatuses(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	fleet := []clusterVersions{}
+	statuses = slices.DeleteFunc(statuses, func(s *status.Cluster) bool { return s.Status.Phase == status.Deleted })
+	if len(statuses) == 0 {
+		return fleet, nil
+	}
+	r := &fleetReader{c: c, catalogue: map[string]preflight.Version{}, releases: map[string]*api.Release{}}
+	if r.stacks, err = stacks.New(cloudformation.NewFromConfig(c.cfg), nil, "").All(ctx); err != nil {
+		return nil, err
+	}
+	catalogue, err := versions.New(eks.NewFromConfig(c.cfg)).Catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range catalogue {
+		r.catalogue[v.Version] = v
+	}
+	if object, err := c.specs.Get(ctx, names.ReleaseSpec(api.ChannelsName), api.MaxFile); err == nil {
+		r.channels, _ = api.ReadChannels("", object.Body, api.Options{})
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	for _, s := range statuses {
+		v, err := r.cluster(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		fleet = append(fleet, v)
+	}
+	return fleet, r.kubelets(ctx, fleet)
+}
+
+func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (clusterVersions, error) {
+	name := s.Metadata.Name
+	v := clusterVersions{Cluster: name, Phase: string(s.Status.Phase), Channel: string(api.ChannelNone), Upgrade: s.Status.Upgrade}
+	deployed := map[string]plan.Deployed{}
+	for full, stack := range r.stacks {
+		if cluster, _, ours := names.SplitStack(full); ours && cluster == name {
+			deployed[stack.Name] = stack
+		}
+	}
+	v.Release.Current, _ = plan.Pin(deployed)
+	v.ControlPlane.Current = plan.KubernetesVersion(deployed)
+	if known, ok := r.catalogue[v.ControlPlane.Current]; ok {
+		v.StandardSupportEnds, v.ExtendedSupportEnds = dayOf(known.EndOfStandard), dayOf(known.EndOfExtended)
+	}
+	images := plan.Images(deployed)
+	for _, pool := range slices.Sorted(maps.Keys(images)) {
+		v.Pools = append(v.Pools, poolMove{named: named{pool, moves{Current: images[pool]}}})
+	}
+	object, err := r.c.specs.Get(ctx, names.ClusterSpec(name), api.MaxFile)
+	if errors.Is(err, store.ErrNotFound) {
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	spec, errs := api.ReadCluster("", object.Body, api.Options{})
+	if errs != nil {
+		return v, nil // the status says so
+	}
+	if c := spec.Spec.Upgrade.Channel; c != "" {
+		v.Channel = string(c)
+	}
+	return v, r.parts(ctx, &v, spec, deployed)
+}
+
+// parts of a cluster: what they are, and what they are to become by the upgrade that is under way or scheduled, or by its channel.
+func (r *fleetReader) parts(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]plan.Deployed) error {
+	release, sha := plan.Pin(deployed)
+	if sha == "" {
+		v.Due = "as it is created"
+		v.Release.to(spec.Spec.Release.Name)
+		return nil
+	}
+	pinned, err := r.read(ctx, r.c.state.Bucket, names.PinnedRelease(sha), release)
+	if err != nil {
+		return err
+	}
+	now := resolveWith(spec, pinned)
+	for _, addon := range now.Spec.Addons {
+		if current := plan.AddonVersions(deployed, []api.Addon{addon})[addon.Name]; current != "" {
+			v.Addons = append(v.Addons, named{addon.Name, moves{Current: current}})
+		}
+	}
+	target, version := r.due(ctx, v, spec)
+	v.Release.to(target)
+	if v.Release.Target == "" {
+		return nil
+	}
+	next, err := r.read(ctx, r.c.specs, names.ReleaseSpec(target), target)
+	if err != nil || next == nil {
+		return err // nobody knows what is in it; the status says so
+	}
+	then := resolveWith(spec, next)
+	v.ControlPlane.to(cmp.Or(version, then.Spec.KubernetesVersion))
+	for i := range v.Pools {
+		for _, pool := range then.Spec.Pools {
+			if pool.Name == v.Pools[i].Name {
+				v.Pools[i].to(pool.ImageID)
+			}
+		}
+	}
+	for i := range v.Addons {
+		for _, addon := range then.Spec.Addons {
+			if addon.Name == v.Addons[i].Name {
+				v.Addons[i].to(addon.Version)
+			}
+		}
+	}
+	return nil
+}
+
+// resolveWith is a spec with a release's defaults, whichever it names; what neither states stays empty.
+func resolveWith(spec *api.Cluster, release *api.Release) *api.Cluster {
+	if release == nil {
+		return spec
+	}
+	named := *spec
+	named.Spec.Release.Name = release.Metadata.Name
+	resolved, _ := api.Resolve(&named, release)
+	return resolved
+}
+
+// read a release; nil when it is not there, or cannot be used.
+func (r *fleetReader) read(ctx context.Context, from *store.Bucket, key, name string) (*api.Release, error) {
+	if known, read := r.releases[key]; read {
+		return known, nil
+	}
+	object, err := from.Get(ctx, key, api.MaxFile)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	release, _ := api.ReadRelease("", object.Body, api.Options{Name: name})
+	r.releases[key] = release
+	return release, nil
+}
+
+// due is the release that the cluster goes to, with its Kubernetes version where that is known, and says when.
+func (r *fleetReader) due(ctx context.Context, v *clusterVersions, spec *api.Cluster) (release, version string) {
+	if u := v.Upgrade; u != nil {
+		switch u.Phase {
+		case string(upgrade.Done), string(upgrade.Blocked), string(upgrade.Stopped), "Missed":
+		default:
+			v.Due = u.Phase
+			if u.At != nil && u.Started == nil {
+				v.Due = u.At.UTC().Format(time.RFC3339) + " (" + u.Origin + ")"
+			}
+			return u.To, u.ToVersion
+		}
+	}
+	if r.channels != nil {
+		release = r.channels.Spec.Release(spec.Spec.Upgrade.Channel, v.ControlPlane.Current)
+	}
+	if release == "" {
+		return v.Release.Current, ""
+	}
+	next, err := r.read(ctx, r.c.specs, names.ReleaseSpec(release), release)
+	if err != nil || next == nil || release == v.Release.Current || upgrade.Minor(next.Spec.KubernetesVersion) < upgrade.Minor(v.ControlPlane.Current) {
+		return v.Release.Current, "" // no channel takes a cluster back
+	}
+	v.Due = "no window opens any more"
+	if open, next := spec.Spec.Upgrade.Open(time.Now()); open {
+		v.Due = "within five minutes (Channel)"
+	} else if !next.IsZero() {
+		v.Due = next.UTC().Format(time.RFC3339) + " (Channel)"
+	}
+	if u := v.Upgrade; u != nil && u.To == release {
+		v.Due = u.Phase
+	}
+	return release, ""
+}
+
+// kubelets fills in which Kubernetes version the images of pools have: EKS's images say so in their names.
+func (r *fleetReader) kubelets(ctx context.Context, fleet []clusterVersions) error {
+	ids := map[string]bool{}
+	for _, v := range fleet {
+		for _, pool := range v.Pools {
+			ids[pool.Current] = true
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	images, err := capacity.New(r.c.cfg).Images(ctx, slices.Sorted(maps.Keys(ids)))
+	if err != nil {
+		return err
+	}
+	for _, v := range fleet {
+		for i := range v.Pools {
+			v.Pools[i].KubernetesVersion = images[v.Pools[i].Current].Kubernetes()
+		}
+	}
+	return nil
+}
+
+func dayOf(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.DateOnly)
+}
+
+// printFleet prints a row for each part of each cluster.
+func printFleet(w io.Writer, fleet []clusterVersions) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CLUSTER\tPART\tCURRENT\tTARGET\tDUE\tSUPPORTED UNTIL")
+	row := func(v clusterVersions, part string, m moves, due, until string) {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", v.Cluster, part, cmp.Or(m.Current, "-"), cmp.Or(m.Target, "-"), cmp.Or(due, "-"), cmp.Or(until, "-"))
+	}
+	for _, v := range fleet {
+		row(v, "release", v.Release, v.Due, "")
+		until := v.StandardSupportEnds
+		if until != "" && v.ExtendedSupportEnds != "" {
+			until += ", extended " + v.ExtendedSupportEnds
+		}
+		row(v, "control plane", v.ControlPlane, "", until)
+		for _, p := range v.Pools {
+			if p.KubernetesVersion != "" {
+				p.Current = p.KubernetesVersion + " (" + p.Current + ")"
+			}
+			row(v, "pool "+p.Name, p.moves, "", "")
+		}
+		for _, a := range v.Addons {
+			row(v, "add-on "+a.Name, a.moves, "", "")
+		}
+	}
+	table.Flush()
+}
