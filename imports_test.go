@@ -6,8 +6,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,6 +211,27 @@ func TestPackagesAreNamedForWhatTheyDo(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, name := range []string{path.Base(s.folder), s.syntax.Name.Name} {
 			require.NotContains(t, []string{"util", "utils", "common", "helpers", "helper", "types", "models", "misc"}, name, s.file)
+		}
+	}
+}
+
+// TestThePagesNameTestsThatAre: who doubts a claim of the pages finds the test that shows it.
+func TestThePagesNameTestsThatAre(t *testing.T) {
+	tests := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, declaration := range s.syntax.Decls {
+			if function, is := declaration.(*ast.FuncDecl); is && s.test {
+				tests[function.Name.Name] = true
+			}
+		}
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	for _, page := range append(pages, "README.md") {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, name := range regexp.MustCompile("`(Test[A-Z][A-Za-z]+)`").FindAllStringSubmatch(string(text), -1) {
+			require.True(t, tests[name[1]], "%s names %s, which is no test", page, name[1])
 		}
 	}
 }
