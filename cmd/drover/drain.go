@@ -163,13 +163,9 @@ func preview(ctx context.Context, out io.Writer, api *kube.Cluster, pools *group
 		if p.Pool == "" {
 			return fmt.Errorf("node %s is in no pool of drover's", p.Node)
 		}
-		deployed, err := pools.Pool(ctx, names.Stack(cluster, names.PoolStack(p.Pool)))
+		policy, err := policyOf(ctx, pools, cluster, p.Pool)
 		if err != nil {
 			return err
-		}
-		policy := handler.Unstated
-		if deployed.Drain != nil {
-			policy = *deployed.Drain
 		}
 		estimate := printPreview(out, p, policy)
 		total += max(0, estimate)
@@ -184,6 +180,15 @@ func preview(ctx context.Context, out io.Writer, api *kube.Cluster, pools *group
 		}
 	}
 	return nil
+}
+
+// policyOf is how the pods of a pool leave its nodes, as it is deployed.
+func policyOf(ctx context.Context, pools *groups.Groups, cluster, pool string) (drain.Policy, error) {
+	deployed, err := pools.Pool(ctx, names.Stack(cluster, names.PoolStack(pool)))
+	if err != nil || deployed.Drain == nil {
+		return handler.Unstated, err
+	}
+	return *deployed.Drain, nil
 }
 
 // printPreview of one node's drain, and return its estimate; negative when something blocks for which there is none.

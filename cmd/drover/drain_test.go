@@ -161,6 +161,7 @@ func TestDrain(t *testing.T) {
 			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
 		}
 	})
+	t.Run("an upgrade that something blocks", func(t *testing.T) { previewAnUpgrade(ctx, t, config, true) })
 	t.Run("with nothing that blocks, the least time is said", func(t *testing.T) {
 		require.NoError(t, run.Remove(ctx, frozen))
 		on := 0
@@ -173,6 +174,7 @@ func TestDrain(t *testing.T) {
 		// One after the other, by the budget.
 		require.Contains(t, ok(t, "drain", "demo", node, "--dry-run"), "Least time: "+(time.Duration(on)*20*time.Second).String()+",")
 	})
+	t.Run("an upgrade that nothing blocks", func(t *testing.T) { previewAnUpgrade(ctx, t, config, false) })
 	t.Run("a drain by hand", func(t *testing.T) {
 		watcher.Forget()
 		require.Contains(t, ok(t, "drain", "demo", node), ":execution:drover-drain-node:")

@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -46,7 +49,7 @@ steps and how long they take at least; that needs an access entry for you in the
 				return err
 			}
 			if dryRun {
-				return previewUpgrade(ctx, out, c, in)
+				return previewUpgrade(ctx, out, c, kube.NewClusters(eks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)), in)
 			}
 			execution, err := startUpgrade(ctx, c, in)
 			if err != nil {

@@ -254,7 +254,7 @@ func (r *fleetReader) read(ctx context.Context, from *store.Bucket, key, name st
 func (r *fleetReader) due(ctx context.Context, v *clusterVersions, spec *api.Cluster) (release, version string) {
 	if u := v.Upgrade; u != nil {
 		switch u.Phase {
-		case string(upgrade.Done), string(upgrade.Blocked), string(upgrade.Stopped), "Missed":
+		case string(upgrade.Done), string(upgrade.Blocked), string(upgrade.Stopped), status.UpgradeMissed:
 		default:
 			v.Due = u.Phase
 			if u.At != nil && u.Started == nil {

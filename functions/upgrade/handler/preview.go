@@ -1,0 +1,40 @@
+package handler
+
+// What an upgrade would do, for those who ask before they start one.
+
+import (
+	"context"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// Preview is what the checks would be told of an upgrade, with the steps that are still to be made. It only reads. An upgrade that
+// cannot be made is an error that says why; without steps, the cluster is there already.
+func (h *Handler) Preview(ctx context.Context, in events.Upgrade) (*preflight.Plan, error) {
+	r, _, err := h.State.Upgrade(ctx, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	j, err := h.travel(ctx, events.UpgradeRequest{Upgrade: in}, r)
+	if err != nil {
+		return nil, err
+	}
+	p := &preflight.Plan{
+		Cluster: in.Cluster, From: j.from, To: j.to, Before: j.before, After: j.after,
+		Alarms: j.spec.Spec.Upgrade.Alarms, UpgradeFrom: j.next.Spec.UpgradeFrom, Rollback: in.Rollback,
+	}
+	switch {
+	case there(r, j):
+		return p, nil
+	case unfinished(r) && fits(r, j):
+		p.Steps = r.Steps[min(r.Step, len(r.Steps)):]
+	default:
+		p.Steps, err = h.steps(ctx, j, in.Rollback)
+	}
+	return p, err
+}
+
+// StepName is what people read of a step.
+func StepName(s upgrade.Step) string { return told(s) }
