@@ -24,6 +24,9 @@ type Metadata struct {
 // Phase is the cluster's state in one word, for tables. Conditions say why.
 type Phase string
 
+// AsSpecified is the message of Ready.
+const AsSpecified = "the cluster is what its spec says"
+
 // The phases.
 const (
 	// Pending: a spec was accepted and its converge has not begun.

@@ -119,7 +119,7 @@ func judge(in events.ReportRequest) verdict {
 			Type: status.Converged, Status: "False", Reason: status.ReasonDeleted,
 		}}
 	}
-	return verdict{phase: status.Ready, message: "the cluster is what its spec says", condition: status.Condition{
+	return verdict{phase: status.Ready, message: status.AsSpecified, condition: status.Condition{
 		Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate,
 	}}
 }

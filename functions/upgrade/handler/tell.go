@@ -58,7 +58,7 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string) {
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: reason, Message: message}, h.Now())
 	case s.Phase != status.Upgrading:
 	case converged != nil && converged.Status == "True":
-		s.Phase, s.Message = status.Ready, message
+		s.Phase, s.Message = status.Ready, status.AsSpecified // as the next converge would say: it would write nothing else
 	case converged != nil:
 		s.Phase, s.Message = status.Failed, converged.Message
 	}
