@@ -37,6 +37,12 @@ func newBuckets(scope constructs.Construct) {
 			Id:         jsii.String("plans"),
 			Prefix:     jsii.String("plans/"),
 			Expiration: awscdk.Duration_Days(jsii.Number(90)),
+		},
+		&awss3.LifecycleRule{
+			// How workloads were before an upgrade: compared with when it is done, within weeks.
+			Id:         jsii.String("baselines"),
+			Prefix:     jsii.String("baselines/"),
+			Expiration: awscdk.Duration_Days(jsii.Number(90)),
 		})
 	state.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid:        jsii.String("OnlyDroverWrites"),

@@ -45,9 +45,12 @@ const (
 	clusterStacksARN = "arn:${AWS::Partition}:cloudformation:${AWS::Region}:${AWS::AccountId}:stack/" + names.Prefix + "*"
 	eksClustersARN   = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:cluster/" + names.Prefix + "*"
 	groupsARN        = "arn:${AWS::Partition}:autoscaling:${AWS::Region}:${AWS::AccountId}:autoScalingGroup:*:autoScalingGroupName/" + names.Prefix + "*"
-	deadLettersARN   = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:" + deadLettersQueue
-	busARN           = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/" + names.Bus
-	noticesARN       = "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:" + noticesTopic
+	eksAddonsARN     = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:addon/" + names.Prefix + "*"
+	// alarmsARN matches every alarm of the account: which of them concern a cluster, its spec says.
+	alarmsARN      = "arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:*"
+	deadLettersARN = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:" + deadLettersQueue
+	busARN         = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/" + names.Bus
+	noticesARN     = "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:" + noticesTopic
 )
 
 // functionARN is the ARN of a function.

@@ -178,7 +178,7 @@ var functionGrants = map[string][]grant{
 			on:      keys(specsARN, []string{"clusters/"}),
 		},
 		listSpecs,
-		state(getPut, "status/", "upgrades/", "releases/"),
+		state(getPut, "status/", "upgrades/", "releases/", "baselines/"),
 		state(get, "leases/", "rolls/"),
 		listState,
 		{
@@ -188,11 +188,24 @@ var functionGrants = map[string][]grant{
 		},
 		{actions: []string{"cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
 		{
-			why:     "Finding a cluster's stacks by tag, and the versions that EKS offers, cannot be limited to a resource.",
-			actions: []string{"tag:GetResources", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions"},
-			on:      []string{"*"},
+			why: "What the checks look at belongs to nobody's resources, or cannot be limited to them; all of it is read only.",
+			actions: []string{
+				"tag:GetResources", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "servicequotas:GetServiceQuota", "cloudwatch:DescribeAlarms",
+				"ec2:DescribeSubnets", "ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances",
+				"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
+			},
+			on: []string{"*"},
 		},
-		describeEKS,
+		{
+			actions: []string{"eks:DescribeCluster", "eks:ListAddons", "eks:ListInsights", "eks:DescribeInsight"},
+			on:      []string{eksClustersARN},
+		},
+		{actions: []string{"eks:DescribeAddon"}, on: []string{eksAddonsARN}},
+		{
+			why:     "Which alarms there are is the spec's to say.",
+			actions: []string{"cloudwatch:DisableAlarmActions", "cloudwatch:EnableAlarmActions"},
+			on:      []string{alarmsARN},
+		},
 	},
 	"clean": {
 		specs(get, "clusters/"),

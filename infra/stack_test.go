@@ -194,13 +194,13 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// What content addresses name may be in use for years: only plans and what drover replaced itself expire.
+// What content addresses name may be in use for years: only plans, baselines and what drover replaced itself expire.
 func TestNothingInUseExpires(t *testing.T) {
 	for _, bucket := range synthesized.ofType("AWS::S3::Bucket") {
 		for _, each := range bucket["LifecycleConfiguration"].(map[string]any)["Rules"].([]any) {
 			rule := each.(map[string]any)
 			if _, expires := rule["ExpirationInDays"]; expires {
-				require.Equal(t, "plans/", rule["Prefix"])
+				require.Contains(t, []string{"plans/", "baselines/"}, rule["Prefix"])
 			}
 			require.NotContains(t, rule, "ExpirationDate")
 		}

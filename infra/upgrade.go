@@ -27,8 +27,11 @@ const (
 	upgradeStopped = status.ReasonUpgradeStopped
 )
 
-// pause between two looks at a cluster that somebody else works on.
-const pauseMinutes = 5
+// Pauses between two looks at a cluster: while somebody else works on it, and while it settles.
+const (
+	pauseMinutes  = 5
+	settleMinutes = 2
+)
 
 // phase is one kind of step and the state that makes it.
 type phase struct {
@@ -79,6 +82,10 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	})
 	next := ask("Prove the step", "By what is deployed, by EKS, and by the versions of the nodes; and opens the next.", events.UpgradeNext, "")
 	finish := ask("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.", events.UpgradeFinish, "")
+	settle := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait until it settles"), &awsstepfunctions.WaitJsonataProps{
+		Comment: jsii.String("Pods start, alarms look again. After a quarter of an hour what is not well counts."),
+		Time:    awsstepfunctions.WaitTime_Duration(minutes(settleMinutes)),
+	})
 	well := choice(scope, "Is all well?", "")
 	stop := ask("Stop the upgrade", "Alarms are on again. What is done stays, and the status says what is next.", events.UpgradeStop, ", 'error': $fault, 'cause': $cause")
 	nothing := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing to upgrade"), &awsstepfunctions.SucceedJsonataProps{
@@ -129,7 +136,10 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	wait.Next(next)
 	next.Next(which)
 	finish.Next(well)
-	well.When(outcome(events.UpgradeDone), done, nil).When(when("true"), stop, refuse)
+	settle.Next(finish)
+	well.When(outcome(events.UpgradeDone), done, nil).
+		When(outcome(events.UpgradeBusy), settle, nil).
+		When(when("true"), stop, refuse)
 	stop.Next(stopped)
 	return check
 }

@@ -6,17 +6,27 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	plan "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/functions/upgrade/handler"
+	"github.com/drover-run/drover/shared/alarms"
 	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/capacity"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/gather"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/quotas"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
@@ -31,10 +41,15 @@ func main() {
 	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	cloud := stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
 	offered := versions.New(eks.NewFromConfig(cfg))
+	pools, alarmed := groups.New(autoscaling.NewFromConfig(cfg)), alarms.New(cloudwatch.NewFromConfig(cfg))
 	h := &handler.Handler{
-		Specs: specs, State: state, Stacks: cloud, Executions: executions.New(sfn.NewFromConfig(cfg), ""), EKS: offered,
+		Specs: specs, State: state, Stacks: cloud, Executions: executions.New(sfn.NewFromConfig(cfg), ""), EKS: offered, Groups: pools, Alarms: alarmed,
+		Facts: &gather.Gatherer{
+			Kubernetes: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)), EKS: offered, Groups: pools,
+			Alarms: alarmed, Capacity: capacity.New(cfg), Quotas: quotas.New(servicequotas.NewFromConfig(cfg)), Now: time.Now,
+		},
 		Planner: &plan.Handler{
-			Specs: specs, State: state, Stacks: cloud, Versions: offered, Now: time.Now,
+			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Now: time.Now,
 			Cell: render.Cell{
 				Partition: environment.Must(environment.Partition), Region: cfg.Region,
 				Account: environment.Must(environment.Account), StateBucket: state.Name(),

@@ -21,8 +21,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	cloudwatchapi "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	eksapi "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	servicequotasapi "github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/google/uuid"
@@ -42,15 +44,18 @@ import (
 	upgrade "github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/lambda"
+	"github.com/drover-run/drover/shared/alarms"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/capacity"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/gather"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/quotas"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/stacks"
@@ -157,12 +162,7 @@ func (f *Functions) deploy(c cell) {
 	}
 	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)
 	cfg = f.config("upgrade")
-	f.handlers["upgrade"] = wrap(logs, "upgrade", (&upgrade.Handler{
-		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), EKS: versions.New(eksapi.NewFromConfig(cfg)), Now: now,
-		Planner: &plan.Handler{
-			Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
-		},
-	}).Handle)
+	f.handlers["upgrade"] = wrap(logs, "upgrade", f.upgrade(cfg, specs(cfg), told(cfg), cloud(cfg), machine(cfg)).Handle)
 	cfg = f.config("clean")
 	f.handlers["clean"] = wrap(logs, "clean", (&clean.Handler{
 		Specs: specs(cfg), State: state(cfg), Clusters: versions.New(eksapi.NewFromConfig(cfg)), Leftovers: leftovers.New(cfg, c.leftovers),
@@ -176,6 +176,23 @@ func (f *Functions) deploy(c cell) {
 	f.config("prepare") // whose role the cluster's access entries name
 	f.handlers["drain"] = wrap(logs, "drain", drained(groups.New(autoscalingapi.NewFromConfig(f.config("drain")))))
 	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
+}
+
+// upgrade is the handler of the upgrade function.
+func (f *Functions) upgrade(
+	cfg aws.Config, specs *store.Bucket, state *store.State, cloud *stacks.Stacks, machine *executions.Executions,
+) *upgrade.Handler {
+	offered, pools, alarmed := versions.New(eksapi.NewFromConfig(cfg)), groups.New(autoscalingapi.NewFromConfig(cfg)), alarms.New(cloudwatchapi.NewFromConfig(cfg))
+	clusters := kube.NewClusters(eksapi.NewFromConfig(cfg), sts.NewFromConfig(cfg))
+	clusters.Reach = f.account.reach
+	return &upgrade.Handler{
+		Specs: specs, State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed, Now: time.Now,
+		Facts: &gather.Gatherer{
+			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: capacity.New(cfg),
+			Quotas: quotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
+		},
+		Planner: &plan.Handler{Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Now: time.Now},
+	}
 }
 
 // deployNodes wires the functions that speak to clusters.

@@ -366,7 +366,7 @@ var lives = map[string]func(*life){
 		l.phase(status.Ready)
 	},
 	"an upgrade, once more, and of a cluster that is not there": func(l *life) {
-		l.old("")
+		l.old(alarmed)
 		l.upgrade(events.Upgrade{Release: "r2"})
 		l.settle()
 		l.upgrade(events.Upgrade{Release: "r2"})
@@ -377,8 +377,8 @@ var lives = map[string]func(*life){
 		l.settle()
 	},
 	"an upgrade that is stopped in the middle, and two others": func(l *life) {
-		l.old("")
-		l.unheard("  tags: {team: b}\n")
+		l.old(alarmed)
+		l.unheard("  tags: {team: b}\n" + alarmed)
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
 		time.Sleep(time.Minute)
 		l.States.Stop(arn, "Stopped", "by a person")
@@ -388,8 +388,8 @@ var lives = map[string]func(*life){
 		l.settle()
 	},
 	"an upgrade while somebody else converges": func(l *life) {
-		l.old("")
-		l.unheard("  kubernetesVersion: \"1.36\"\n  tags: {team: b}\n")
+		l.old(alarmed)
+		l.unheard("  kubernetesVersion: \"1.36\"\n  tags: {team: b}\n" + alarmed)
 		puts := 0
 		l.OnCall(func(call endpoint.Call) error {
 			if CalledBy(call) == "upgrade" && call.Action == "PutObject" && strings.Contains(call.Resource, names.Upgrade("demo")) {

@@ -28,6 +28,7 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 			r.Before = Named(spec)
 		}
 		if last.State == Stopped && last.Target == target && len(last.Steps) > 0 {
+			r.First = cmp.Or(last.First, last.Number)
 			r.From, r.Steps, r.Step, r.Alarms = last.From, last.Steps, last.Step, last.Alarms
 		}
 	}

@@ -12,6 +12,9 @@ import (
 type Record struct {
 	// Number counts the upgrades of a cluster.
 	Number int64 `json:"number"`
+	// First is the number of the upgrade that this one goes on with, if that was stopped on its way: how the cluster was before either
+	// is kept under it.
+	First int64 `json:"first,omitempty"`
 	// Execution of the upgrade machine that works on it, or did last. Another may take it over once that one is over.
 	Execution string `json:"execution,omitempty"`
 	// Origin is who asked; Key tells one asking from another, so that each fires once: see Start.
@@ -99,8 +102,9 @@ type Step struct {
 	Addons map[string]string `json:"addons,omitempty"`
 	// NodesBack says that the nodes have the new release's images during this step already: in a rollback they go first.
 	NodesBack bool `json:"nodesBack,omitempty"`
-	// Started and Ended are when, as far as it came.
+	// Started and Ended are when, as far as it came. Made is when nothing was left to change: old nodes may still be drained then.
 	Started time.Time `json:"started,omitzero"`
+	Made    time.Time `json:"made,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
 }
 

@@ -4,6 +4,7 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -59,7 +61,59 @@ func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.U
 	if err := h.tell(ctx, in.Cluster, mine.Record, nil, "the checks run"); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	return events.UpgradeResult{Outcome: events.UpgradeGo, Message: mine.From.String() + " to " + mine.Target.String()}, nil
+	return h.preflight(ctx, in.Cluster, mine, j)
+}
+
+// preflight runs every check. How workloads are is kept, to compare the end with: as it was before anything was changed.
+func (h *Handler) preflight(ctx context.Context, cluster string, r record, j journey) (events.UpgradeResult, error) {
+	plan := j.checked(cluster, r.Record, r.Steps[min(r.Step, len(r.Steps)):])
+	facts, err := h.Facts.Before(ctx, plan)
+	if err != nil {
+		return events.UpgradeResult{}, err
+	}
+	baseline, err := json.Marshal(facts.Baseline())
+	if err != nil {
+		return events.UpgradeResult{}, err
+	}
+	if err := h.State.PutOnce(ctx, names.UpgradeBaseline(cluster, since(r.Record)), baseline); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	checks := preflight.Before(facts, plan)
+	if !preflight.Blocks(checks) {
+		return events.UpgradeResult{Outcome: events.UpgradeGo, Message: j.from.String() + " to " + j.to.String()}, h.tell(ctx, cluster, r.Record, checks, "every check passed")
+	}
+	message := "nothing was changed: " + blocking(checks)
+	r.State, r.Ended = upgrade.Blocked, h.Now().UTC()
+	if changed(r.Record) {
+		r.State, message = upgrade.Stopped, "it does not go on: "+blocking(checks)
+	}
+	if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	r.Alarms = nil
+	if err := h.write(ctx, cluster, &r); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	return events.UpgradeResult{Outcome: events.UpgradeBlocked, Message: message}, h.tell(ctx, cluster, r.Record, checks, message)
+}
+
+// since is the number of the upgrade that first began what this one goes on with: its baseline counts.
+func since(r *upgrade.Record) int64 {
+	if r.First > 0 {
+		return r.First
+	}
+	return r.Number
+}
+
+// blocking names the checks that do.
+func blocking(checks []status.Check) string {
+	var all []string
+	for _, c := range checks {
+		if c.Blocks {
+			all = append(all, fmt.Sprintf("%s: %s. %s", c.Name, c.Message, c.Next))
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 // other looks for another execution that is at it.

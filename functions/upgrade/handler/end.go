@@ -6,10 +6,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -20,14 +26,62 @@ func (h *Handler) finish(ctx context.Context, in events.UpgradeRequest) (events.
 		return events.UpgradeResult{}, err
 	}
 	message := fmt.Sprintf("the cluster is at %s", r.Target)
-	if r.State != upgrade.Done {
-		r.State, r.Ended, r.Alarms = upgrade.Done, h.Now().UTC(), nil
-		if err := h.write(ctx, in.Cluster, &r); err != nil {
+	if r.State == upgrade.Done { // by a call that died
+		return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, h.tell(ctx, in.Cluster, r.Record, nil, message)
+	}
+	checks, err := h.postcheck(ctx, in.Cluster, r.Record)
+	if err != nil {
+		return events.UpgradeResult{}, err
+	}
+	if preflight.Blocks(checks) {
+		found := "the result is not well: " + blocking(checks)
+		if err := h.tell(ctx, in.Cluster, r.Record, checks, found); err != nil {
 			return events.UpgradeResult{}, err
 		}
+		if h.Now().Sub(r.Steps[len(r.Steps)-1].Ended) < settling {
+			return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: found}, nil
+		}
+		return events.UpgradeResult{}, &stop{found}
 	}
-	return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, h.tell(ctx, in.Cluster, r.Record, nil, message)
+	if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	r.State, r.Ended, r.Alarms = upgrade.Done, h.Now().UTC(), nil
+	if err := h.write(ctx, in.Cluster, &r); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, h.tell(ctx, in.Cluster, r.Record, checks, message)
 }
+
+// settling is how long pods and alarms get after the last step until what is not well counts.
+const settling = 15 * time.Minute
+
+// postcheck runs the checks of the end.
+func (h *Handler) postcheck(ctx context.Context, cluster string, r *upgrade.Record) ([]status.Check, error) {
+	j, err := h.retrace(ctx, cluster, r)
+	if err != nil {
+		return nil, err
+	}
+	plan := j.checked(cluster, r, r.Steps)
+	facts, err := h.Facts.After(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	var before preflight.Baseline
+	object, err := h.State.Get(ctx, names.UpgradeBaseline(cluster, since(r)), baselineLimit)
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // it expires
+		return nil, err
+	}
+	if err == nil {
+		if err := json.Unmarshal(object.Body, &before); err != nil {
+			return nil, fmt.Errorf("reading how the workloads of %s were: %w", cluster, err)
+		}
+	}
+	return append([]status.Check{}, preflight.After(before, facts, plan)...), nil
+}
+
+// baselineLimit bounds how much is read of how workloads were, in bytes: a line each for a hundred thousand.
+const baselineLimit = 16 << 20
 
 // stop ends an upgrade that failed. It does nothing to one that is another execution's by now.
 func (h *Handler) stop(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
@@ -41,6 +95,9 @@ func (h *Handler) stop(ctx context.Context, in events.UpgradeRequest) (events.Up
 		return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: why}, nil
 	}
 	message := why + ". " + remains(r)
+	if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
+		return events.UpgradeResult{}, err
+	}
 	if r.State, r.Ended, r.Alarms = upgrade.Stopped, h.Now().UTC(), nil; !changed(r) {
 		r.State, message = upgrade.Blocked, why+". Nothing was changed"
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
@@ -56,6 +57,24 @@ type EKS interface {
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
 }
 
+// Groups are the pools' Auto Scaling groups: a subset of groups.Groups.
+type Groups interface {
+	Describe(ctx context.Context, name string) (groups.Group, bool, error)
+}
+
+// Facts are what the checks need to know: gather.Gatherer.
+type Facts interface {
+	Before(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error)
+	After(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error)
+}
+
+// Alarms of CloudWatch: a subset of alarms.Alarms.
+type Alarms interface {
+	Describe(ctx context.Context, names []string) ([]preflight.Alarm, error)
+	Silence(ctx context.Context, names []string) error
+	Sound(ctx context.Context, names []string) error
+}
+
 // Handler leads upgrades.
 type Handler struct {
 	Specs      Specs
@@ -64,6 +83,9 @@ type Handler struct {
 	Executions Executions
 	Planner    Planner
 	EKS        EKS
+	Groups     Groups
+	Facts      Facts
+	Alarms     Alarms
 	Now        func() time.Time
 }
 

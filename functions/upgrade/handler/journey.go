@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/templates"
@@ -82,6 +83,29 @@ func (h *Handler) travel(ctx context.Context, in events.UpgradeRequest, r *upgra
 		return j, err
 	}
 	return j, j.resolve()
+}
+
+// retrace reads about an upgrade that is under way.
+func (h *Handler) retrace(ctx context.Context, cluster string, r *upgrade.Record) (j journey, err error) {
+	j.from, j.to = r.From, r.Target
+	if j.spec, err = h.spec(ctx, cluster); err != nil {
+		return j, err
+	}
+	if j.old, _, err = h.pinned(ctx, j.from); err != nil {
+		return j, err
+	}
+	if j.next, j.nextBody, err = h.pinned(ctx, j.to); err != nil {
+		return j, err
+	}
+	return j, j.resolve()
+}
+
+// checked is what the checks are told of an upgrade with these steps.
+func (j journey) checked(cluster string, r *upgrade.Record, steps []upgrade.Step) *preflight.Plan {
+	return &preflight.Plan{
+		Cluster: cluster, From: j.from, To: j.to, Steps: steps, Before: j.before, After: j.after,
+		Alarms: j.spec.Spec.Upgrade.Alarms, UpgradeFrom: j.next.Spec.UpgradeFrom, Rollback: r.Origin == upgrade.OriginRollback,
+	}
 }
 
 // deployed is what the control plane's stack says.

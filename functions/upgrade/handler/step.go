@@ -5,6 +5,7 @@ package handler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drover-run/drover/events"
@@ -23,13 +24,38 @@ func (h *Handler) begin(ctx context.Context, in events.UpgradeRequest) (events.U
 		return events.UpgradeResult{}, err
 	}
 	if r.State != upgrade.Running {
+		if err := h.name(ctx, in.Cluster, &r); err != nil {
+			return events.UpgradeResult{}, err
+		}
 		r.State = upgrade.Running
 		h.open(&r)
+		// Written before it is done: who stops this upgrade knows what to switch on again.
 		if err := h.write(ctx, in.Cluster, &r); err != nil {
 			return events.UpgradeResult{}, err
 		}
 	}
+	if err := h.Alarms.Silence(ctx, r.Alarms); err != nil {
+		return events.UpgradeResult{}, err
+	}
 	return h.goOn(ctx, in.Cluster, r)
+}
+
+// name the alarms that are to be silent: those of the spec whose actions are on. What people switched off stays off afterwards.
+func (h *Handler) name(ctx context.Context, cluster string, r *record) error {
+	spec, err := h.spec(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	alarms, err := h.Alarms.Describe(ctx, spec.Spec.Upgrade.Alarms)
+	if err != nil {
+		return err
+	}
+	for _, a := range alarms {
+		if a.Actions && !slices.Contains(r.Alarms, a.Name) {
+			r.Alarms = append(r.Alarms, a.Name)
+		}
+	}
+	return nil
 }
 
 // open the step that is next. When it was begun is kept: it may be begun again.
@@ -66,26 +92,37 @@ func (h *Handler) next(ctx context.Context, in events.UpgradeRequest) (events.Up
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if missing == "" {
-		r.Steps[r.Step].Ended = h.Now().UTC()
-		r.Step, r.Try = r.Step+1, 0
-		h.open(&r)
-	} else {
-		holder, err := h.holder(ctx, in.Cluster)
-		switch {
-		case err != nil:
-			return events.UpgradeResult{}, err
-		case holder != "":
-			return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: "the cluster is being converged by " + holder}, nil
-		case r.Try == tries-1:
-			return events.UpgradeResult{}, stopf("converging ended well %d times, and yet %s", tries, missing)
-		}
-		r.Try++
+	if missing != "" {
+		return h.again(ctx, in.Cluster, r, missing)
 	}
+	if waits, err := h.drained(ctx, in.Cluster, &r); err != nil || waits.Outcome != "" {
+		return waits, err
+	}
+	r.Steps[r.Step].Ended = h.Now().UTC()
+	r.Step, r.Try = r.Step+1, 0
+	h.open(&r)
 	if err := h.write(ctx, in.Cluster, &r); err != nil {
 		return events.UpgradeResult{}, err
 	}
 	return h.goOn(ctx, in.Cluster, r)
+}
+
+// again makes a step that is not made, unless somebody else is at it.
+func (h *Handler) again(ctx context.Context, cluster string, r record, missing string) (events.UpgradeResult, error) {
+	holder, err := h.holder(ctx, cluster)
+	switch {
+	case err != nil:
+		return events.UpgradeResult{}, err
+	case holder != "":
+		return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: "the cluster is being converged by " + holder}, nil
+	case r.Try == tries-1:
+		return events.UpgradeResult{}, stopf("converging ended well %d times, and yet %s", tries, missing)
+	}
+	r.Try++
+	if err := h.write(ctx, cluster, &r); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	return h.goOn(ctx, cluster, r)
 }
 
 // wanted finds out whether the upgrade is still what people want. What is under way is finished first: this is a safe point.

@@ -4,6 +4,7 @@ package handler
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -18,11 +19,15 @@ const upgradeStopped = status.ReasonUpgradeStopped
 // history is how many upgrades that are over the status keeps.
 const history = 10
 
-// tell writes an upgrade into the status.
+// tell writes an upgrade into the status. nil keeps the checks that were told of it before.
 func (h *Handler) tell(ctx context.Context, cluster string, r *upgrade.Record, checks []status.Check, message string) error {
 	u := describe(r)
 	u.Checks, u.Message = checks, message
 	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		u := u
+		if old := s.Upgrade; checks == nil && old != nil && old.Execution == u.Execution {
+			u.Checks = old.Checks
+		}
 		s.Upgrade = &u
 		if r.State.Over() {
 			remember(s, u)
@@ -109,7 +114,19 @@ func (h *Handler) waiting(ctx context.Context, in events.UpgradeRequest, to upgr
 	})
 }
 
-// refused tells of an upgrade that cannot be made at all, and passes on why.
+// refused tells of an upgrade that cannot be made at all, and passes on why. Who started it by hand reads that where it was started: the
+// cluster and its status stay as they are.
 func (h *Handler) refused(ctx context.Context, in events.UpgradeRequest, why error) error {
-	return why
+	var stopped *stop
+	if !errors.As(why, &stopped) || in.Origin == "" {
+		return why
+	}
+	now := when(h.Now())
+	err := h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		s.Upgrade = &status.Upgrade{
+			Phase: string(upgrade.Blocked), To: in.Release, ToVersion: in.KubernetesVersion, Origin: in.Origin, Ended: now, Execution: in.Execution, Message: stopped.message,
+		}
+		s.Set(status.Condition{Type: status.Upgraded, Status: "False", Reason: status.ReasonUpgradeBlocked, Message: stopped.message}, h.Now())
+	})
+	return errors.Join(why, err)
 }
