@@ -11,6 +11,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -190,5 +192,30 @@ func TestDrain(t *testing.T) {
 		require.Contains(t, ok(t, "drain", "demo", node, "--dry-run"), "cordoned already: 0 of ")
 		require.NoError(t, run.Remove(ctx, web, agent))
 		require.NoError(t, run.Reset(ctx, true, node))
+	})
+	t.Run("a roll", func(t *testing.T) {
+		require.Contains(t, fails(t, "roll", "demo", "nobody"), "cluster demo has no pool nobody")
+		out := ok(t, "roll", "demo", "workers")
+		require.Contains(t, out, "started the roll of pool workers of cluster demo")
+		require.Contains(t, out, ":execution:drover-converge:")
+		rolling, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		require.NoError(t, cloud.Settle(rolling))
+		require.NoError(t, awaitRolled(rolling, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), instances), "none of them is there any more")
+		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
+	})
+	t.Run("deleting it all", func(t *testing.T) {
+		// The last pods of the add-ons' budgets have nowhere to go, and five minutes are long for a test.
+		budgets := client.Resource(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}).Namespace("kube-system")
+		require.NoError(t, budgets.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+		out := ok(t, "delete", "demo", "--watch")
+		require.Contains(t, out, "/clusters/demo.yaml")
+		require.Contains(t, out, "demo is Deleting: ")
+		require.Contains(t, out, "demo is Deleted: the cluster is gone")
+		for _, stack := range cloud.CloudFormation.Stacks() {
+			require.NotContains(t, stack.StackName, "drover-demo-", "%s", stack.StackStatus)
+		}
+		require.Contains(t, fails(t, "delete", "demo"), "was deleted before: the cluster is Deleted")
+		require.Contains(t, ok(t, "status", "demo"), "demo is Deleted")
 	})
 }
