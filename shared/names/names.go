@@ -95,6 +95,9 @@ func Group(cluster, pool string) string { return Stack(cluster, PoolStack(pool))
 // GroupResource is the logical id of a pool's Auto Scaling group in its stack: what signals are sent to.
 const GroupResource = "Group"
 
+// ClusterResource is the logical id of the EKS cluster in a control plane's stack.
+const ClusterResource = "Cluster"
+
 // StackOfARN returns the stack name in a CloudFormation stack ARN (arn:…:stack/<name>[/<uuid>]), or "" if it is none.
 func StackOfARN(arn string) string {
 	_, rest, found := strings.Cut(arn, ":stack/")

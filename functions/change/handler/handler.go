@@ -45,6 +45,7 @@ type Stacks interface {
 	ContinueRollback(ctx context.Context, stackName, token string) error
 	Delete(ctx context.Context, stackName, token string) error
 	Protect(ctx context.Context, stackName string, on bool) error
+	Deleted(ctx context.Context, stackName, resource string) (bool, error)
 }
 
 // Groups is Auto Scaling: a subset of groups.Groups.
@@ -128,11 +129,10 @@ func (s *step) run(ctx context.Context) error {
 			return s.done(ctx, now.Status)
 		}
 		return s.delete(ctx, now, false)
-	case plan.Broken(now.Status) && s.change.Protected && len(now.Outputs) > 0:
-		// Only a stack that came to be has outputs: somebody began to delete what holds state, and did not get through.
-		return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s is %s: %s: drover does not delete it: finish the deletion, or set spec.deletionProtection to false",
-			s.change.StackName, now.Status, now.StatusReason)}
 	case plan.Broken(now.Status):
+		if err := s.holdsNothing(ctx, now); err != nil {
+			return err
+		}
 		return s.delete(ctx, now, true)
 	case now.Status == "UPDATE_ROLLBACK_FAILED":
 		return s.rollBack(ctx)
