@@ -25,6 +25,10 @@ groups=
 while read -r group; do groups="$groups -$group"; done
 [ -z "$groups" ] || kill -s KILL -- $groups 2>/dev/null`
 
+// gatedScript has a program begin once it was let in, in the very process that waits: by then the guard knows it. If this process is gone
+// before, nothing begins.
+const gatedScript = `read -r go && exec "$@" </dev/null`
+
 // guard kills the process groups told to it once this process is gone.
 type guard struct {
 	cmd  *exec.Cmd
@@ -89,8 +93,13 @@ func (p *process) run() error {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	defer out.Close()
-	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", gatedScript, p.name}, p.argv...)...)
 	cmd.Stdout, cmd.Stderr = out, out
+	gate, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	defer gate.Close()
 	// A group of its own: a Ctrl-C on the terminal is for us, who then stop the programs in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.mu.Lock()
@@ -104,7 +113,13 @@ func (p *process) run() error {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	p.cmd = cmd
-	return p.guard.watch(cmd.Process.Pid)
+	if err := p.guard.watch(cmd.Process.Pid); err != nil {
+		return fmt.Errorf("start %s: the guard is gone: %w", p.name, err)
+	}
+	if _, err := io.WriteString(gate, "go\n"); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	return nil
 }
 
 func (p *process) supervise() {

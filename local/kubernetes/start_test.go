@@ -215,6 +215,30 @@ func TestNothingOutlivesItsParent(t *testing.T) {
 	require.Eventually(t, func() bool { return dead(pid) }, 10*time.Second, 10*time.Millisecond)
 }
 
+// A process that is gone between the start of a program and the guard's knowing it takes the program along, for it has not begun.
+func TestAProgramBeginsWhenItIsLetIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		said   string
+		begins bool
+	}{"let in": {"go\n", true}, "left alone": {"", false}} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "begun")
+			cmd := exec.Command("/bin/sh", "-c", gatedScript, "toucher", "/bin/sh", "-c", `echo $$ >"$1"`, "x", file)
+			cmd.Stdin = strings.NewReader(c.said)
+			err := cmd.Run()
+			if !c.begins {
+				require.Error(t, err)
+				require.NoFileExists(t, file)
+				return
+			}
+			require.NoError(t, err)
+			pid, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, strconv.Itoa(cmd.Process.Pid), strings.TrimSpace(string(pid)), "in the process that the guard knows")
+		})
+	}
+}
+
 // dead says whether a process has ended: gone, or not yet collected by whoever inherited it.
 func dead(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
