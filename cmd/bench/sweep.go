@@ -110,9 +110,20 @@ func (s fleetState) Status(ctx context.Context, cluster string) (*status.Cluster
 	return s.fleet.Status(ctx, cluster)
 }
 
+// Rolls is one read: nobody asked for one.
+func (s fleetState) Rolls(context.Context, string) (map[string]time.Time, error) {
+	s.gets.Add(1)
+	return nil, nil
+}
+
 type fleetSweep struct {
 	*fleet
 	handler.State
+}
+
+func (s fleetSweep) Dues(ctx context.Context, _ time.Time) ([]store.Due, error) {
+	_, err := s.List(ctx, names.Dues)
+	return nil, err
 }
 
 func (s fleetSweep) List(ctx context.Context, prefix string) ([]store.Entry, error) {
@@ -230,7 +241,8 @@ func deployed(change plan.Change) plan.Deployed {
 
 // measureSweep counts and prices a month of sweeps and audits.
 func measureSweep(ctx context.Context, s *settings, r *report) error {
-	for _, size := range []int{100, 1000} {
+	bySize, perMonth := map[int]float64{}, 0.
+	for _, size := range []int{0, 100, 1000} {
 		f, p, err := newFleet(ctx, s.root, size)
 		if err != nil {
 			return err
@@ -240,7 +252,7 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			Groups:  fleetGroups{fleet: f}, JoinNode: fleetMachine{fleet: f}, DrainNode: fleetMachine{fleet: f},
 			Specs: f, State: fleetSweep{fleet: f}, Stacks: fleetStacks{fleet: f}, Now: time.Now, Patience: 2 * time.Minute,
 		}
-		dollars := 0.
+		dollars, calls := 0., 0.
 		for _, round := range []struct {
 			name  string
 			in    events.Sweep
@@ -263,7 +275,10 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			seconds := (lists+executions)*s3Takes.Seconds() + stacks*(stacksTake+stacksPause).Seconds() + scaling*groupsTake.Seconds() +
 				(gets*s3Takes.Seconds()+nodes*nodesTake.Seconds())/sweepWorkers + work/sweepShare
 			cost := gets*s3ReadPrice + lists*s3WritePrice + seconds*sweepMemory*gigabyteSecondPrice + invocationPrice + schedulePrice
-			dollars += cost * round.month
+			dollars, calls = dollars+cost*round.month, calls+round.month
+			if size == 0 {
+				continue
+			}
 			what := fmt.Sprintf("%s of %d clusters", round.name, size)
 			r.add(what+": calls to AWS", gets+lists+stacks+scaling+executions, "", nil, fmt.Sprintf(
 				"%.0f s3:GetObject, %.0f s3:ListBucket, %.0f DescribeStacks, %.0f DescribeAutoScalingGroups, %.0f ListExecutions; %.0f to clusters' own APIs",
@@ -273,7 +288,11 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 				r.add(what+": DescribeStacks a second", stacks/math.Max(1, stacks*(stacksTake+stacksPause).Seconds()), "", atMost(pagesPerSecond), "about 5 are allowed")
 			}
 		}
+		bySize[size], perMonth = dollars, calls
+		if size == 0 {
+			continue
+		}
 		r.add(fmt.Sprintf("sweeps and audits of %d clusters", size), dollars, "$/month", nil, fmt.Sprintf("%s $ a cluster; a sweep every 5 minutes, an audit every 15", number(dollars/float64(size))))
 	}
-	return nil
+	return measureIdle(s, r, bySize, perMonth)
 }

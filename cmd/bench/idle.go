@@ -1,0 +1,74 @@
+package main
+
+// What a deployment costs while nothing happens: what stands there, counted in the synthesized template, and its sweeps and audits.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// standing is what a month of a resource costs in us-east-1, without free tiers. Types that are not here cost nothing while they are not used:
+// functions, machines, roles, rules, schedules' groups, topics, buses, queues, and buckets and log groups as long as they are empty.
+// https://aws.amazon.com/cloudwatch/pricing/, https://aws.amazon.com/kms/pricing/
+var standing = map[string]float64{
+	"AWS::CloudWatch::Alarm":     0.10, // of one metric, at standard resolution
+	"AWS::CloudWatch::Dashboard": 3.00,
+	"AWS::KMS::Key":              1.00, // and as much again for each of the first two years' rotations
+}
+
+const (
+	// logsPrice is of a gigabyte that comes in, tracePrice of a trace: https://aws.amazon.com/xray/pricing/
+	logsPrice, tracePrice = 0.50, 5.00 / 1e6
+	// logged is what a call that finds nothing logs, in gigabytes: three lines of Lambda's. Assumed.
+	logged = 1000. / 1e9
+)
+
+// measureIdle prices a month in which nothing happens. sweeps is that of the sweeps and audits, by number of clusters, calls how many they are.
+func measureIdle(s *settings, r *report, sweeps map[int]float64, calls float64) error {
+	path := filepath.Join(s.build, "cdk.out", "drover.template.json")
+	body, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s is not there: run make local first", path)
+	}
+	if err != nil {
+		return err
+	}
+	fixed, what, err := priceStanding(body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	heard := calls * (logged*logsPrice + tracePrice)
+	for _, size := range []int{0, 100} {
+		r.add(fmt.Sprintf("idle deployment with %d clusters", size), fixed+heard+sweeps[size], "$/month", nil,
+			fmt.Sprintf("$%.2f %s; $%.2f sweeps and audits; $%.2f their logs and traces", fixed, what, sweeps[size], heard))
+	}
+	return nil
+}
+
+// priceStanding prices what a template has that costs though nobody uses it, and says what that is.
+func priceStanding(template []byte) (dollars float64, what string, err error) {
+	var t struct {
+		Resources map[string]struct{ Type string }
+	}
+	if err := json.Unmarshal(template, &t); err != nil {
+		return 0, "", err
+	}
+	counts := map[string]int{}
+	for _, resource := range t.Resources {
+		if price, costs := standing[resource.Type]; costs {
+			counts[resource.Type]++
+			dollars += price
+		}
+	}
+	var words []string
+	for kind, n := range counts {
+		words = append(words, fmt.Sprintf("%d %s", n, kind[strings.LastIndex(kind, ":")+1:]))
+	}
+	slices.Sort(words)
+	return dollars, strings.Join(words, ", "), nil
+}
