@@ -209,7 +209,8 @@ type Pool struct {
 type Update struct {
 	// Strategy is who replaces the nodes: CloudFormation's rolling update, for which a batch must have drained and joined within
 	// an hour, or Auto Scaling's instance refresh, which has 36 hours for all of them. Choose that for pools whose drains take
-	// longer than half an hour.
+	// longer than half an hour. A refresh waits for the drains of a batch for a day at most: its next batch begins then, while
+	// they go on.
 	Strategy Strategy `json:"strategy,omitempty" rule:"default=RollingUpdate;enum=RollingUpdate,InstanceRefresh"`
 	// MaxUnavailable is how many nodes less than its desired capacity the pool may have meanwhile. Percentages are of the desired
 	// capacity that it has when the update begins, rounded down.
