@@ -209,12 +209,13 @@ func lostTags(stack string, deployed Deployed, wanted map[string]string) []statu
 	return reasons
 }
 
-// removals deletes the stacks of pools and add-ons that the spec no longer has. A network or control plane is never
-// deleted by leaving something out of a spec.
+// removals deletes the stacks of pools and add-ons that the spec no longer has, also those that were never more than a change set. A
+// network or control plane is never deleted by leaving something out of a spec.
 func (in Input) removals(wanted map[string]bool) []Change {
 	var changes []Change
 	for _, name := range slices.Sorted(maps.Keys(in.Deployed)) {
-		if wanted[name] || Absent(in.Deployed[name].Status) || name == names.Network || name == names.ControlPlane {
+		is := in.Deployed[name].Status
+		if wanted[name] || Absent(is) && is != InReview || name == names.Network || name == names.ControlPlane {
 			continue
 		}
 		changes = append(changes, Change{

@@ -8,11 +8,14 @@ import "strings"
 // Absent says that there is no stack: it must be created.
 func Absent(status string) bool {
 	switch status {
-	case "", "DELETE_COMPLETE", "REVIEW_IN_PROGRESS":
+	case "", "DELETE_COMPLETE", InReview:
 		return true
 	}
 	return false
 }
+
+// InReview is a stack of which there is nothing but a change set: it was to be created, and was not.
+const InReview = "REVIEW_IN_PROGRESS"
 
 // Broken says that a stack never came to be and must be deleted and created again.
 func Broken(status string) bool {
@@ -35,5 +38,5 @@ func Settled(status string) bool {
 // InProgress says that an operation is under way. Cleaning up after an update or a rollback is part of it, as CloudFormation
 // refuses other operations until it is over. A stack in review is not: nothing is under way there.
 func InProgress(status string) bool {
-	return strings.HasSuffix(status, "_IN_PROGRESS") && status != "REVIEW_IN_PROGRESS"
+	return strings.HasSuffix(status, "_IN_PROGRESS") && status != InReview
 }

@@ -87,7 +87,7 @@ func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map
 	found := map[string]plan.Deployed{}
 	read := func(name string) error {
 		stack, err := s.Describe(ctx, names.Stack(cluster, name))
-		if err == nil && (!plan.Absent(stack.Status) || stack.Status == "REVIEW_IN_PROGRESS") {
+		if err == nil && (!plan.Absent(stack.Status) || stack.Status == plan.InReview) {
 			stack.Name = name
 			found[name] = stack
 		}

@@ -125,7 +125,7 @@ func (s *step) run(ctx context.Context) error {
 		// An earlier try's operation or somebody else's: wait for it, whichever it is, and look again.
 		return s.wait(ctx)
 	case s.change.Operation == plan.Delete:
-		if plan.Absent(now.Status) && now.Status != "REVIEW_IN_PROGRESS" {
+		if plan.Absent(now.Status) && now.Status != plan.InReview {
 			return s.done(ctx, now.Status)
 		}
 		return s.delete(ctx, now, false)

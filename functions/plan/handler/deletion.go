@@ -73,15 +73,20 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 
 // known lists the stacks that a cluster may have, less those that only the tag index knows: what its status has seen, or was about to see.
 func known(s status.Status) []string {
-	stacks := []string{names.Network, names.ControlPlane, names.Addons, names.NodeAddons}
+	stacks := append(seen(s), names.Network, names.ControlPlane, names.Addons, names.NodeAddons)
+	slices.Sort(stacks)
+	return slices.Compact(stacks)
+}
+
+// seen lists the stacks that a status has, or was about to have.
+func seen(s status.Status) (stacks []string) {
 	for _, stack := range s.Stacks {
 		stacks = append(stacks, stack.Name)
 	}
 	for _, change := range s.Plan {
 		stacks = append(stacks, change.Stack)
 	}
-	slices.Sort(stacks)
-	return slices.Compact(stacks)
+	return stacks
 }
 
 // progress says what goes and how much is left.

@@ -221,7 +221,11 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 	if err := h.ask(ctx, in, spec); err != nil {
 		return w, err
 	}
-	if w.deployed, err = h.Stacks.Of(ctx, cluster, expected(spec)); err != nil {
+	stacks, err := h.mayHave(ctx, cluster, in, spec)
+	if err != nil {
+		return w, err
+	}
+	if w.deployed, err = h.Stacks.Of(ctx, cluster, stacks); err != nil {
 		return w, err
 	}
 	release, err := h.pin(ctx, &w, spec.Spec.Release.Name)
@@ -251,6 +255,28 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 		return w, &stop{status.ReasonSpecInvalid, err.Error()}
 	}
 	return w, nil
+}
+
+// mayHave lists the stacks that a cluster may have by name: those of its spec and, when an execution plans, those that earlier ones knew. A
+// stack that is no more than a change set is not found by tag.
+func (h *Handler) mayHave(ctx context.Context, cluster string, in events.PlanRequest, spec *api.Cluster) ([]string, error) {
+	stacks := expected(spec)
+	if in.Execution == "" {
+		return stacks, nil
+	}
+	before, err := h.State.Status(ctx, cluster)
+	if errors.Is(err, store.ErrNotFound) {
+		return stacks, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range seen(before.Status) {
+		if !slices.Contains(stacks, name) {
+			stacks = append(stacks, name)
+		}
+	}
+	return stacks, nil
 }
 
 // expected lists the stacks that a spec asks for, without rendering it; both add-on stacks, as a release may fill them.

@@ -23,6 +23,9 @@ type listed map[string]plan.Deployed
 func (l listed) Of(_ context.Context, cluster string, expected []string) (map[string]plan.Deployed, error) {
 	found := maps.Clone(l)
 	maps.DeleteFunc(found, func(name string, stack plan.Deployed) bool {
+		if stack.Status == plan.InReview { // which has no tags yet
+			return false
+		}
 		return plan.Absent(stack.Status) || stack.Tags[names.TagCluster] != cluster && !slices.Contains(expected, name)
 	})
 	return found, nil

@@ -48,13 +48,14 @@ const (
 	maxStarts = 50
 	// idle is how long a cluster may be Pending, and converging without a sign of it, before somebody looks.
 	idle, silent = 10 * time.Minute, time.Hour
+	// quiet is that of a deletion, whose failed tries are an hour apart with their pauses, and whose leftovers have half an hour more.
+	quiet = 3 * time.Hour
 )
 
 // round is one audit.
 type round struct {
 	*Handler
 	now    time.Time
-	specs  map[string]bool                     // clusters that have one
 	stacks map[string]map[string]plan.Deployed // by cluster and stack
 	groups map[string]groups.Group
 	starts atomic.Int32
@@ -65,7 +66,7 @@ func (h *Handler) audit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &round{Handler: h, now: h.Now(), specs: map[string]bool{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]groups.Group{}}
+	r := &round{Handler: h, now: h.Now(), stacks: map[string]map[string]plan.Deployed{}, groups: map[string]groups.Group{}}
 	stacks, err := h.Stacks.All(ctx)
 	if err != nil {
 		return err
@@ -90,7 +91,6 @@ func (h *Handler) audit(ctx context.Context) error {
 	for _, spec := range specs {
 		if cluster, ok := names.ClusterOfKey(spec.Key); ok {
 			clusters = append(clusters, cluster)
-			r.specs[cluster] = true
 		}
 	}
 	slices.Sort(clusters)
@@ -131,7 +131,7 @@ func each(n int, list []string, do func(string) error) error {
 // look at one cluster.
 func (r *round) look(ctx context.Context, cluster string) error {
 	document, err := r.State.Status(ctx, cluster)
-	if errors.Is(err, store.ErrNotFound) { // the sweep admits it
+	if errors.Is(err, store.ErrNotFound) { // the sweep admits it, as it does when the event of a spec's deletion was lost
 		return nil
 	}
 	if err != nil {
@@ -140,14 +140,10 @@ func (r *round) look(ctx context.Context, cluster string) error {
 	s := &document.Status
 	since := r.now.Sub(s.UpdatedAt)
 	accepted := s.Condition(status.SpecAccepted)
-	if !r.specs[cluster] && (accepted == nil || accepted.Reason != status.ReasonSpecAbsent) {
-		boundary.Log(ctx).Warn("the event of this spec's deletion was lost", "cluster", cluster)
-		return r.Admit.Admit(ctx, cluster)
-	}
 	switch {
 	case s.Phase == status.Pending && since >= idle:
 		return r.start(ctx, cluster, s, "its execution was never seen")
-	case s.Phase == status.Converging && since >= silent:
+	case s.Phase == status.Converging && since >= silent, s.Phase == status.Deleting && since >= quiet:
 		return r.stuck(ctx, cluster, s)
 	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):
 		return r.start(ctx, cluster, s, "it is time to try again")

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -204,6 +205,49 @@ func TestWhatNobodyKnowsIsTold(t *testing.T) {
 	require.Equal(t, before, converges(a))
 }
 
+// A change set by which a stack was to be created, and that nobody executed, leaves a stack in review.
+func TestAStackInReviewThatNoSpecWantsIsRemoved(t *testing.T) {
+	t.Run("by the plan that knows of it", func(t *testing.T) {
+		a := harness.Start(t)
+		a.Cluster("demo", "")
+		a.OnCall(func(call endpoint.Call) error {
+			if call.Action == "ExecuteChangeSet" && strings.Contains(call.Resource, "pool-b") {
+				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+			}
+			return nil
+		})
+		a.Upload("clusters/demo.yaml", harness.Spec("demo", "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n"))
+		a.Settle()
+		require.Equal(t, plan.InReview, a.Stacks("demo")["pool-b"])
+		a.OnCall(nil)
+		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+		a.Settle()
+		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+		require.NotContains(t, a.Stacks("demo"), "pool-b")
+	})
+	t.Run("by the audit, when nobody does", func(t *testing.T) {
+		a := harness.Start(t)
+		a.Cluster("demo", "")
+		for _, name := range []string{"drover-demo-pool-old", "drover-other-pool-a", "theirs"} {
+			_, err := a.CloudFormation.CreateChangeSet(t.Context(), a.Admin(), &cloudformation.CreateChangeSetInput{
+				StackName: name, ChangeSetName: "x", ChangeSetType: "CREATE", TemplateBody: `{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}`,
+			})
+			require.NoError(t, err)
+		}
+		audit(t, a)
+		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+		var left []string
+		for _, stack := range a.CloudFormation.Stacks() {
+			if stack.StackStatus == plan.InReview {
+				left = append(left, stack.StackName)
+			}
+		}
+		require.ElementsMatch(t, []string{"drover-other-pool-a", "theirs"}, left, "not those of a cluster that nobody knows, nor anybody else's")
+		audit(t, a)
+		require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
+	})
+}
+
 // What repairing does not mend is not repaired by every audit.
 func TestRepairsThatDoNotHelpBecomeRare(t *testing.T) {
 	a := harness.Start(t)
@@ -361,6 +405,29 @@ func TestAnExecutionThatWaitsForNothingIsReplaced(t *testing.T) {
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
+func TestADeletionThatWaitsForNothingGoesOn(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "  deletionProtection: false\n")
+	losing(a, "aws.cloudformation")
+	a.Remove("clusters/demo.yaml", "")
+	a.Until("nobody heard that the pool is gone", func() bool {
+		_, there := a.Stacks("demo")["pool-a"]
+		return !there && a.Still()
+	})
+	w, err := a.State().Waiter(t.Context(), "drover-demo-pool-a")
+	require.NoError(t, err)
+	require.NoError(t, a.State().DeleteWaiter(t.Context(), w))
+	a.Events.Decide(nil)
+	later(a, 2*time.Hour)
+	require.NoError(t, a.AuditNow())
+	require.Equal(t, "RUNNING", a.Execution(w.Execution).Status, "tries of a deletion have their pauses")
+	later(a, 4*time.Hour)
+	audit(t, a)
+	require.Equal(t, "ABORTED", a.Execution(w.Execution).Status)
+	require.Equal(t, status.Deleted, a.Status("demo").Phase, a.Status("demo").Message)
+	require.Empty(t, a.Stacks("demo"))
+}
+
 func TestNodesThatDoNotComeBackAreReplaced(t *testing.T) {
 	three := strings.Replace(harness.Spec("demo", ""), "minSize: 1", "minSize: 3", 1)
 	instances := func(a *harness.Account) (ids []string) {
@@ -485,7 +552,7 @@ func TestADeletionThatNobodyWasToldOf(t *testing.T) {
 	a.Remove("clusters/demo.yaml", "")
 	a.Settle()
 	require.Equal(t, status.Ready, a.Status("demo").Phase)
-	require.NoError(t, a.AuditNow())
+	require.NoError(t, a.SweepNow())
 	a.Settle()
 	require.Equal(t, status.Deleted, a.Status("demo").Phase, a.Status("demo").Message)
 	require.Empty(t, a.Stacks("demo"))

@@ -57,9 +57,29 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 		return err
 	}
 	if repairable && due(since, r.now) {
+		if err := r.remember(ctx, cluster, p); err != nil {
+			return err
+		}
 		return r.start(ctx, cluster, s, "its stacks are not what they were")
 	}
 	return nil
+}
+
+// remember writes stacks into the status that are no more than a change set and in no spec: only by its status does planning know them.
+func (r *round) remember(ctx context.Context, cluster string, p plan.Plan) error {
+	inReview := func(c plan.Change) bool {
+		return c.Operation == plan.Delete && r.stacks[cluster][c.Stack].Status == plan.InReview
+	}
+	if !slices.ContainsFunc(p.Changes, inReview) {
+		return nil
+	}
+	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		for _, change := range p.Changes {
+			if inReview(change) {
+				s.SetStack(status.Stack{Name: change.Stack, Status: plan.InReview}, r.now)
+			}
+		}
+	})
 }
 
 // tell says in the status what was found. A cluster in which nothing was ever found has no such condition.

@@ -120,7 +120,7 @@ func (h *Handler) waiter(ctx context.Context, stackName string) error {
 		return h.State.DeleteWaiter(ctx, w)
 	}
 	stack, err := h.Stacks.Describe(ctx, stackName)
-	if err != nil || plan.InProgress(stack.Status) || stack.Status == "REVIEW_IN_PROGRESS" {
+	if err != nil || plan.InProgress(stack.Status) || stack.Status == plan.InReview {
 		// In review, the creation that is waited for is about to begin.
 		return err
 	}

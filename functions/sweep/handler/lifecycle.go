@@ -96,7 +96,8 @@ const (
 )
 
 // cutOff gives back the nodes of drains that were stopped, or failed, and that stay: by hand, or for a spot warning. Those at a hook
-// go, and are drained again as long as they wait.
+// go, and are drained again as long as they wait. Nothing else tells of them, so Step Functions is asked each time, for each of the ways
+// in which an execution ends badly: without the filter it would list all drains of two days.
 func (h *Handler) cutOff(ctx context.Context) error {
 	broken, err := h.DrainNode.Broken(ctx, h.Now().Add(-lately))
 	if err != nil {
