@@ -68,11 +68,7 @@ func TestABoundedRole(t *testing.T) {
 	}
 	keys := func(keys ...string) map[string]string { return map[string]string{"aws:TagKeys": iam.Values(keys...)} }
 	ofCluster := map[string]string{"aws:ResourceTag/drover:cluster": "demo"}
-	for name, c := range map[string]struct {
-		action, on string
-		context    map[string]string
-		allowed    bool
-	}{
+	decides(t, caller, map[string]request{
 		"fetches the configuration of nodes":       {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/userdata/1", nil, true},
 		"reads no templates":                       {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/templates/1", nil, false},
 		"lists no configuration":                   {"s3:ListBucket", "arn:aws:s3:::drover-state-111122223333-eu-central-1", nil, false},
@@ -105,16 +101,7 @@ func TestABoundedRole(t *testing.T) {
 		"decrypts nothing":                         {"kms:Decrypt", "arn:aws:kms:eu-central-1:111122223333:key/1", nil, false},
 		"publishes nothing in drover's name":       {"sns:Publish", "arn:aws:sns:eu-central-1:111122223333:drover-notices", nil, false},
 		"makes the first load balancer's own role": {"iam:CreateServiceLinkedRole", "arn:aws:iam::111122223333:role/aws-service-role/elasticloadbalancing.amazonaws.com/AWSServiceRoleForElasticLoadBalancing", nil, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := caller.Authorize(c.action, c.on, c.context)
-			if c.allowed {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, "not authorized")
-			}
-		})
-	}
+	})
 }
 
 // The change function has CloudFormation act by nothing but what plan has rendered, and as nobody but CloudFormation's role.

@@ -7,10 +7,33 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/iam"
 )
 
-// What the role of clusters may and may not do, decided by the local account's IAM. Each request is one check that AWS makes
-// for a call: an action on a resource with its condition keys.
+// request is one check that AWS makes for a call: an action on a resource with its condition keys.
+type request struct {
+	action, on string
+	context    map[string]string
+	allowed    bool
+}
+
+// decides asks IAM for each request of a caller.
+func decides(t *testing.T, caller iam.Caller, requests map[string]request) {
+	t.Helper()
+	for name, c := range requests {
+		t.Run(name, func(t *testing.T) {
+			err := caller.Authorize(c.action, c.on, c.context)
+			if c.allowed {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, "not authorized")
+			}
+		})
+	}
+}
+
+// What the role of clusters may and may not do, decided by the local account's IAM.
 func TestClusterRole(t *testing.T) {
 	const (
 		ec2Prefix = "arn:aws:ec2:eu-central-1:111122223333:"
@@ -30,11 +53,7 @@ func TestClusterRole(t *testing.T) {
 	caller, _, err := account(t).AssumeRoleAs(role+"drover-eu-central-1-cloudformation", "AWSCloudFormation", "cloudformation.amazonaws.com")
 	require.NoError(t, err)
 
-	for name, c := range map[string]struct {
-		action, on string
-		context    map[string]string
-		allowed    bool
-	}{
+	decides(t, caller, map[string]request{
 		"makes a VPC with the cluster's tag":         {"ec2:CreateVpc", ec2Prefix + "vpc/*", forCluster, true},
 		"makes no VPC without":                       {"ec2:CreateVpc", ec2Prefix + "vpc/*", nil, false},
 		"tags the VPC while making it":               {"ec2:CreateTags", ec2Prefix + "vpc/*", map[string]string{"ec2:CreateAction": "CreateVpc"}, true},
@@ -102,16 +121,7 @@ func TestClusterRole(t *testing.T) {
 		"makes the log group":                        {"logs:CreateLogGroup", "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/eks/drover-demo/cluster", nil, true},
 		"deletes no log group of drover's functions": {"logs:DeleteLogGroup", "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/lambda/drover-plan", nil, false},
 		"reads no state":                             {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/plans/1", nil, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := caller.Authorize(c.action, c.on, c.context)
-			if c.allowed {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, "not authorized")
-			}
-		})
-	}
+	})
 }
 
 // Every policy that a rendered template attaches is one that the role may attach.

@@ -1,0 +1,236 @@
+package main
+
+// The paths of converge, but for deletions.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/states/asl"
+)
+
+func TestConverge(t *testing.T) {
+	const (
+		begin  = "Read the input > Plan > What is to be done? > "
+		round  = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > Change the pools > Pools of a higher order? > Change the node add-ons > Did every stack succeed? > "
+		again  = "Plan > What is to be done? > "
+		report = "Report > A newer spec? > "
+		higher = "Pools of a higher order? > "
+		failed = "The cluster did not converge"
+	)
+	bad := events.ReportResult{Failed: true, Reason: "the network could not be made"}
+	for name, c := range map[string]struct {
+		script answers
+		path   string
+		status asl.Status
+		// transitions, when they matter: creating the cluster of the example must cost at most 60 with those of its nodes.
+		transitions int
+		// reported are fields of the last report.
+		reported map[string]any
+	}{
+		"a new cluster is made and planned once more": {
+			script: good(), path: begin + round + again + report + "Done", status: asl.Succeeded, transitions: 34,
+			reported: map[string]any{"error": "", "cause": ""},
+		},
+		"nothing is to be done": {
+			script: good().but("plan", unchanged), path: begin + report + "Done", status: asl.Succeeded, transitions: 6,
+		},
+		"somebody else converges it": {
+			script: answers{"plan": {events.PlanResult{Outcome: events.OutcomeBusy, Stages: noStages}}},
+			path:   begin + "Another execution converges this cluster", status: asl.Succeeded, transitions: 4,
+		},
+		"nothing may be done": {
+			script: good().but("plan", events.PlanResult{Outcome: events.OutcomeStopped, Reason: "Paused", Stages: noStages}),
+			path:   begin + report + "Done", status: asl.Succeeded,
+		},
+		"a newer spec came meanwhile": {
+			script: good().but("plan", unchanged).but("report", events.ReportResult{Again: true}, events.ReportResult{}),
+			path:   begin + report + again + report + "Done", status: asl.Succeeded,
+		},
+		"planning fails": {
+			script: good().but("plan", failedBy("Internal")).but("report", bad),
+			path:   "Read the input > Plan > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "Internal", "cause": "because", "plan": nil},
+		},
+		"planning is throttled for a while": {
+			script: good().but("plan", failedBy("Throttled"), failedBy("Transient"), unchanged),
+			path:   begin + report + "Done", status: asl.Succeeded,
+		},
+		"the network fails": {
+			script: good().but("change network", failedBy("StackFailed")).but("report", bad),
+			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "StackFailed", "cause": "because"},
+		},
+		"the control plane is refused": {
+			script: good().but("change control-plane", failedBy("ChangeRefused")).but("report", bad),
+			path:   begin + "Change the network > Change the control plane > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "ChangeRefused"},
+		},
+		"the change function itself fails": {
+			script: good().but("change network", called{failedBy("LeaseLost")}).but("report", bad),
+			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "LeaseLost"},
+		},
+		"a newer spec comes while the network changes": {
+			script: good().but("plan", changes, unchanged).but("change control-plane", called{failedBy("Superseded")}),
+			path:   begin + "Change the network > Change the control plane > " + again + report + "Done", status: asl.Succeeded,
+			reported: map[string]any{"error": "", "cause": "", "results": []any{}},
+		},
+		"a newer spec comes before the last pool": {
+			script: good().but("change pool-a", failedBy("StackFailed")).but("change pool-b", called{failedBy("Superseded")}),
+			path:   begin + round + again + report + "Done", status: asl.Succeeded,
+			reported: map[string]any{"error": "", "results": []any{}},
+		},
+		"the event of the network never comes": {
+			script: good().but("change network", silence{}).but("report", bad),
+			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "States.Timeout", "cause": ""},
+		},
+		"the cluster cannot be reached": {
+			script: good().but("prepare", failedBy("ClusterUnreachable")).but("report", bad),
+			path:   begin + "Change the network > Change the control plane > Prepare the cluster > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "ClusterUnreachable"},
+		},
+		"an add-on fails": {
+			script: good().but("change addons", failedBy("StackFailed")).but("report", bad),
+			path:   begin + "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " + report + failed, status: asl.Failed,
+		},
+		"one pool fails and holds up nothing": {
+			script: good().but("change pool-a", failedBy("StackFailed")).but("report", bad),
+			path:   begin + round + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "", "results": []any{
+				result("network"), result("control-plane"), result("addons"),
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because"},
+				result("pool-b"), result("node-addons"),
+			}},
+		},
+		"pools are changed in their order": {
+			script: good().but("plan", ordered("pool-a", "pool-b"), unchanged), status: asl.Succeeded,
+			path: begin + strings.Replace(round, higher, higher+"Change the pools > "+higher, 1) + again + report + "Done",
+		},
+		"a pool of a higher order stays when one of a lower failed": {
+			script: good().but("plan", ordered("pool-a", "pool-b")).but("change pool-a", failedBy("StackFailed"), done("pool-a")).but("report", bad),
+			path:   begin + round + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "", "results": []any{
+				result("network"), result("control-plane"), result("addons"),
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because"}, result("node-addons"),
+			}},
+		},
+		"no pool is to be changed": {
+			script: good().but("plan", ordered(), unchanged), path: begin + round + again + report + "Done", status: asl.Succeeded,
+		},
+		"a node add-on fails": {
+			script: good().but("change node-addons", failedBy("StackFailed")).but("report", bad),
+			path:   begin + strings.TrimSuffix(round, "Did every stack succeed? > ") + report + failed, status: asl.Failed,
+		},
+		"something was in the way of a stack": {
+			script: good().but("change network", events.ChangeResult{Stack: "network", Again: true, Status: "DELETE_COMPLETE"}, done("network")),
+			path:   begin + round + again + report + "Done", status: asl.Succeeded,
+		},
+		"the plan never settles": {
+			script: good().but("plan", changes).but("report", bad),
+			path:   "Read the input > " + strings.Repeat(again+round, maxRounds) + "The plan never settles > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": notConverged, "cause": "10 rounds of changes did not bring the cluster to its spec"},
+		},
+		"reporting is throttled for a while": {
+			script: good().but("plan", unchanged).but("report", failedBy("Throttled"), failedBy("Lambda.TooManyRequestsException"), events.ReportResult{}),
+			path:   begin + report + "Done", status: asl.Succeeded,
+		},
+		"the status cannot be written": {
+			script: good().but("plan", unchanged).but("report", failedBy("Internal")),
+			path:   begin + "Report > The status could not be written", status: asl.Failed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, convergeMachine, `{"cluster": "demo"}`, c.script)
+			require.Equal(t, c.path, got.path)
+			require.Equal(t, c.status, got.Status, "%s: %s", got.Error, got.Cause)
+			if c.transitions > 0 {
+				require.Equal(t, c.transitions, got.Transitions)
+			}
+			if c.status == asl.Failed {
+				require.Equal(t, notConverged, got.Error)
+				require.NotEmpty(t, got.Cause)
+			}
+			if reports := got.sent["report"]; len(c.reported) > 0 {
+				last := reports[len(reports)-1]
+				for field, want := range c.reported {
+					require.Contains(t, last, field)
+					require.Equal(t, want, last[field], field)
+				}
+			}
+		})
+	}
+}
+
+// result is a good outcome as a report carries it.
+func result(stack string) map[string]any {
+	return map[string]any{"stack": stack, "again": false, "status": "CREATE_COMPLETE"}
+}
+
+func TestConvergeAsksForEachStackOnceAndWithItsLease(t *testing.T) {
+	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good())
+	for _, stack := range []string{"network", "control-plane", "addons", "pool-a", "pool-b", "node-addons"} {
+		sent := got.sent["change "+stack]
+		require.Len(t, sent, 1)
+		require.NotEmpty(t, sent[0]["taskToken"])
+		delete(sent[0], "taskToken")
+		require.Equal(t, map[string]any{
+			"cluster": "demo", "execution": "arn:aws:states:eu-central-1:111122223333:execution:drover-converge:test",
+			"fence": 7.0, "planKey": "plans/1.json", "stack": stack,
+		}, sent[0])
+	}
+}
+
+// ordered is a plan of pools that are changed one after the other.
+func ordered(pools ...string) events.PlanResult {
+	plan := changes
+	plan.Stages.Pools = [][]string{}
+	for _, pool := range pools {
+		plan.Stages.Pools = append(plan.Stages.Pools, []string{pool})
+	}
+	return plan
+}
+
+// Pools to be rolled are asked for by the first plan only, with the time of the execution; a person may name one or several.
+func TestConvergeRolls(t *testing.T) {
+	for input, want := range map[string][]any{
+		`{"cluster": "demo"}`: {}, `{"cluster": "demo", "roll": []}`: {}, `{"cluster": "demo", "roll": "a"}`: {"a"},
+		`{"cluster": "demo", "roll": ["a"]}`: {"a"}, `{"cluster": "demo", "roll": ["a", "b"]}`: {"a", "b"},
+	} {
+		got := execute(t, convergeMachine, input, good())
+		require.Equal(t, asl.Succeeded, got.Status, "%s: %s", input, got.Cause)
+		require.Len(t, got.sent["plan"], 2)
+		require.Equal(t, want, got.sent["plan"][0]["roll"], input)
+		require.Equal(t, []any{}, got.sent["plan"][1]["roll"], input)
+		started, err := time.Parse(time.RFC3339, got.sent["plan"][0]["started"].(string))
+		require.NoError(t, err)
+		require.False(t, started.IsZero())
+	}
+}
+
+func TestARollOfWhatThereIsNotFails(t *testing.T) {
+	refused := events.PlanResult{Cluster: "demo", Outcome: events.OutcomeRefused, Message: "no pool b", Stages: noStages}
+	got := execute(t, convergeMachine, `{"cluster": "demo", "roll": ["b"]}`, good().but("plan", refused))
+	require.Equal(t, asl.Failed, got.Status)
+	require.Equal(t, "RollRefused", got.Error)
+	require.Equal(t, "no pool b", got.Cause)
+	require.Empty(t, got.sent["report"], "the cluster's status is not concerned")
+}
+
+func TestConvergeWithoutAClusterFails(t *testing.T) {
+	got := execute(t, convergeMachine, `{}`, good())
+	require.Equal(t, asl.Failed, got.Status)
+	require.Empty(t, got.sent)
+}
+
+// The machine must outlive the hook, or a node that comes late is abandoned by a timeout nobody sees.
+func TestMachinesOutliveWhatTheyWaitFor(t *testing.T) {
+	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", silence{}).but("report", events.ReportResult{Failed: true, Reason: "late"}))
+	require.Equal(t, "late", got.Cause, "the machine's own timeout came first")
+	require.GreaterOrEqual(t, got.took, 24*time.Hour)
+}

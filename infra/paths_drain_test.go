@@ -1,0 +1,139 @@
+package main
+
+// The paths of drain-node.
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/states/asl"
+	drains "github.com/drover-run/drover/shared/drain"
+)
+
+func TestDrainNode(t *testing.T) {
+	const (
+		begin  = "Begin > "
+		drain  = "Drain the node > Is it drained? > "
+		wait   = "Wait > "
+		failed = "Drain the node > Try again? > Wait for better times > "
+		end    = "The node was not drained"
+		hook   = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "terminate", "EC2InstanceId": "i-1", "LifecycleActionToken": "t"}`
+		byHand = `{"cluster": "demo", "node": "n1"}`
+		spot   = `{"instance-id": "i-1", "instance-action": "terminate"}`
+	)
+	says := func(outcome drains.Outcome, wait int64, forced ...string) any {
+		return events.DrainResult{DrainReport: drains.Report{Outcome: outcome, Message: "as it is", Forced: forced}, WaitSeconds: wait}
+	}
+	for name, c := range map[string]struct {
+		input       string
+		script      answers
+		path        string
+		status      asl.Status
+		cause       string
+		took        time.Duration
+		completions int
+		// forced are the pods in the output.
+		forced []any
+	}{
+		"drained at once": {
+			input: hook, script: answers{"drain": {says(drains.Done, 0)}}, path: begin + drain + "The node is drained", status: asl.Succeeded,
+		},
+		"drained in slices, each after as long as the last one says": {
+			input: hook, script: answers{"drain": {says(drains.Remaining, 1), says(drains.Remaining, 120), says(drains.Done, 0)}},
+			path: begin + drain + wait + drain + wait + drain + "The node is drained", status: asl.Succeeded, took: 121 * time.Second,
+		},
+		"nothing to drain": {
+			input: spot, script: answers{"drain": {says(drains.Gone, 0)}}, path: begin + drain + "The node is drained", status: asl.Succeeded,
+		},
+		"its time is over": {
+			input: hook, script: answers{"drain": {says(drains.TimedOut, 0)}}, path: begin + drain + "The node is drained", status: asl.Succeeded,
+		},
+		"every pod that was forced is named": {
+			input: hook, script: answers{"drain": {says(drains.Remaining, 1, "a/b"), says(drains.Remaining, 1), says(drains.Remaining, 1, "c/d", "e/f"), says(drains.Done, 0)}},
+			path: begin + strings.Repeat(drain+wait, 3) + drain + "The node is drained", status: asl.Succeeded, took: 3 * time.Second, forced: []any{"a/b", "c/d", "e/f"},
+		},
+		"nobody knows what is meant": {
+			input: `{}`, script: answers{"drain": {says(events.DrainRefused, 0)}}, path: begin + drain + end, status: asl.Failed, cause: "as it is",
+		},
+		"the function fails for a while": {
+			input: hook, script: answers{"drain": {failedBy("Internal"), failedBy("Internal"), says(drains.Done, 0)}},
+			path: begin + failed + failed + drain + "The node is drained", status: asl.Succeeded, took: 2 * time.Minute,
+		},
+		"the function fails for good: the instance goes": {
+			input: hook, script: answers{"drain": {failedBy("Internal")}, "completeLifecycleAction": {map[string]any{}}},
+			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Let the instance go > " + end,
+			status: asl.Failed, cause: "Internal: because", took: (maxTroubles - 1) * time.Minute, completions: 1,
+		},
+		"a success forgets the failures before": {
+			input: hook, script: answers{"drain": append(append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Remaining, 1)), append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Done, 0))...)},
+			path:   begin + strings.Repeat(failed, maxTroubles-1) + drain + wait + strings.Repeat(failed, maxTroubles-1) + drain + "The node is drained",
+			status: asl.Succeeded, took: (2*maxTroubles-2)*time.Minute + time.Second,
+		},
+		"the hook ended meanwhile": {
+			input: hook, script: answers{"drain": {failedBy("Internal")}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")}},
+			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Let the instance go > " + end,
+			status: asl.Failed, cause: "Internal: because", completions: 6,
+		},
+		"by hand, it fails for good: the node is given back": {
+			input: byHand, script: answers{"drain": append(repeat(failedBy("Internal"), maxTroubles), says(drains.Done, 0))},
+			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Release the node > " + end,
+			status: asl.Failed, cause: "Internal: because", took: (maxTroubles - 1) * time.Minute,
+		},
+		"not even that": {
+			input: byHand, script: answers{"drain": {failedBy("Internal")}},
+			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Release the node > " + end,
+			status: asl.Failed, cause: "Internal: because", took: (maxTroubles - 1) * time.Minute,
+		},
+		"the function answers what nobody knows": {
+			input: hook, script: answers{"drain": {says("Perhaps", 0)}, "completeLifecycleAction": {map[string]any{}}},
+			path: begin + drain + "Is there a hook? > Let the instance go > " + end, status: asl.Failed, cause: "as it is", completions: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, drainMachine, c.input, c.script)
+			require.Equal(t, c.path, got.path)
+			require.Equal(t, c.status, got.Status, "%s: %s", got.Error, got.Cause)
+			require.Equal(t, c.cause, got.Cause)
+			if c.took > 0 {
+				require.Equal(t, c.took, got.took)
+			}
+			first, last := got.sent["drain"][0], got.sent["drain"][len(got.sent["drain"])-1]
+			require.NotEmpty(t, first["started"])
+			require.Equal(t, first["started"], last["started"])
+			require.Equal(t, strings.Contains(c.path, "Release"), last["release"] == true)
+			require.Len(t, got.sent["completeLifecycleAction"], c.completions)
+			if c.completions > 0 {
+				require.Equal(t, map[string]any{
+					"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "terminate", "InstanceId": "i-1", "LifecycleActionResult": "CONTINUE",
+				}, got.sent["completeLifecycleAction"][0])
+			}
+			if c.forced != nil {
+				var output map[string]any
+				require.NoError(t, json.Unmarshal(got.Output, &output))
+				require.Equal(t, c.forced, output["forced"])
+			}
+		})
+	}
+}
+
+// A drain of 48 hours must not run out of the events that an execution may have.
+// https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
+func TestALongDrainFitsIntoAnExecution(t *testing.T) {
+	var slices []any
+	for elapsed := int64(0); elapsed < 48*3600; {
+		wait := max(1, min(300, elapsed/20))
+		slices = append(slices, events.DrainResult{DrainReport: drains.Report{Outcome: drains.Remaining}, WaitSeconds: wait})
+		elapsed += 50 + wait
+	}
+	slices = append(slices, events.DrainResult{DrainReport: drains.Report{Outcome: drains.Done}})
+	const eventsPerRound = 12 // task 5, choice 2, wait 2, and what retries add now and then
+	require.Less(t, len(slices)*eventsPerRound, 25000)
+	got := execute(t, drainMachine, `{"cluster": "demo", "node": "n1"}`, answers{"drain": slices})
+	require.Equal(t, asl.Succeeded, got.Status)
+	require.Len(t, got.sent["drain"], len(slices))
+}
