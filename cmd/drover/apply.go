@@ -45,15 +45,15 @@ func applyCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "uploaded %s to s3://%s/%s\n", file, c.specs.Name(), names.ClusterSpec(name))
-			if watch {
+			u := upload{before: before.Status.ObservedVersion}
+			if watch { // who only uploads needs no permission to read
 				uploaded, err := c.specs.Get(ctx, names.ClusterSpec(name), api.MaxFile)
 				if err != nil {
 					return err
 				}
-				return watchStatus(ctx, cmd.OutOrStdout(), c, name, upload{uploaded.Version, before.Status.ObservedVersion})
+				u.version = uploaded.Version
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "follow it: drover status %s --watch\n", name)
-			return nil
+			return follow(ctx, cmd.OutOrStdout(), c, name, watch, u)
 		},
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until the cluster is at rest")

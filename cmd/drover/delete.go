@@ -48,11 +48,7 @@ says Retain are kept. Uploading the spec again while it is being deleted keeps w
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "deleted s3://%s/%s\n", c.specs.Name(), key)
-			if watch {
-				return watchStatus(ctx, cmd.OutOrStdout(), c, name, upload{before: cmp.Or(before.Status.ObservedVersion, "none")})
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "follow it: drover status %s --watch\n", name)
-			return nil
+			return follow(ctx, cmd.OutOrStdout(), c, name, watch, upload{before: cmp.Or(before.Status.ObservedVersion, "none")})
 		},
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until the cluster is gone")

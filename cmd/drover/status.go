@@ -215,6 +215,15 @@ type upload struct {
 // anyUpload is for those who only look.
 var anyUpload upload
 
+// follow watches what comes of an upload, or says how to.
+func follow(ctx context.Context, out io.Writer, c *cell, name string, watch bool, u upload) error {
+	if watch {
+		return watchStatus(ctx, out, c, name, u)
+	}
+	fmt.Fprintf(out, "follow it: drover status %s --watch\n", name)
+	return nil
+}
+
 // verdict says whether a cluster's phase is about the upload, or about one that came after it.
 func (u upload) verdict(s status.Status) bool {
 	return u == anyUpload || s.SpecVersion == u.version || u.superseded(s) && s.SpecVersion == s.ObservedVersion
