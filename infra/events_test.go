@@ -125,6 +125,11 @@ func TestNoEventIsLost(t *testing.T) {
 			}
 		}
 	}
+	for _, bus := range synthesized.ofType("AWS::Events::EventBus") {
+		require.Equal(t, map[string]any{"Arn": queue}, bus["DeadLetterConfig"], "what it cannot encrypt")
+		context := map[string]string{"aws:SourceArn": "arn:aws:events:eu-central-1:111122223333:event-bus/" + bus["Name"].(string), "aws:SecureTransport": "true"}
+		require.Equal(t, iam.Allowed, iam.EvaluateResourcePolicy(policy, iam.Principal{Service: "events.amazonaws.com"}, "sqs:SendMessage", queue, context))
+	}
 	for _, schedule := range synthesized.ofType("AWS::Scheduler::Schedule") {
 		target := schedule["Target"].(map[string]any)
 		require.Equal(t, map[string]any{"Arn": queue}, target["DeadLetterConfig"])

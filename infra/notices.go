@@ -50,13 +50,31 @@ func newNotices(scope constructs.Construct) notices {
 		MasterKey:   key,
 		EnforceSSL:  jsii.Bool(true),
 	})
+	// One queue for all: a message's attributes name the rule, bus, schedule or function it comes from.
+	deadLetters := awssqs.NewQueue(scope, jsii.String("DeadLetters"), &awssqs.QueueProps{
+		QueueName:       jsii.String(deadLettersQueue),
+		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
+		EnforceSSL:      jsii.Bool(true),
+		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
+		RemovalPolicy:   awscdk.RemovalPolicy_DESTROY,
+	})
 	// Events wait on a bus until they are delivered, a day at most; the construct lets EventBridge use the key for this bus alone.
 	// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-encryption-key-policy.html
+	// What it cannot encrypt or decrypt goes to its own dead-letter queue; what a rule on it cannot deliver, to that rule's.
+	// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-encryption-event-bus-dlq.html
 	awsevents.NewEventBus(scope, jsii.String("Bus"), &awsevents.EventBusProps{
-		EventBusName: jsii.String(names.Bus),
-		Description:  jsii.String("drover: what changes in the status of clusters"),
-		KmsKey:       key,
+		EventBusName:    jsii.String(names.Bus),
+		Description:     jsii.String("drover: what changes in the status of clusters"),
+		KmsKey:          key,
+		DeadLetterQueue: deadLetters,
 	})
+	deadLetters.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Sid:        jsii.String("Bus"),
+		Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("events.amazonaws.com"), nil)},
+		Actions:    jsii.Strings("sqs:SendMessage"),
+		Resources:  &[]*string{deadLetters.QueueArn()},
+		Conditions: &map[string]any{"ArnEquals": map[string]any{"aws:SourceArn": sub(busARN)}},
+	}))
 
 	topic.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid:        jsii.String("Alarms"),
@@ -66,15 +84,5 @@ func newNotices(scope constructs.Construct) notices {
 		Conditions: &ofThisAccount,
 	}))
 
-	return notices{
-		topic: topic,
-		// One queue for all: a message's attributes name the rule, schedule or function it comes from.
-		deadLetters: awssqs.NewQueue(scope, jsii.String("DeadLetters"), &awssqs.QueueProps{
-			QueueName:       jsii.String(deadLettersQueue),
-			Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
-			EnforceSSL:      jsii.Bool(true),
-			RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
-			RemovalPolicy:   awscdk.RemovalPolicy_DESTROY,
-		}),
-	}
+	return notices{topic, deadLetters}
 }

@@ -241,6 +241,7 @@ var functionGrants = map[string][]grant{
 	},
 	"report": {
 		state(getPut, "status/", "leases/"),
+		state(getDelete, "rolls/", "due/", "upgrades/"),
 		listState,
 		specs(get, "clusters/"),
 		listSpecs,

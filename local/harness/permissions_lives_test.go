@@ -421,9 +421,11 @@ var lives = map[string]func(*life){
 		for _, volume := range l.KubernetesMakes("demo") {
 			l.persist("demo", volume, "Delete")
 		}
+		l.noted("demo")
 		l.Remove(names.ClusterSpec("demo"), "")
 		l.settle()
 		l.phase(status.Deleted)
+		require.Empty(l.t, l.notes("demo"))
 	},
 	"a cluster that is deleted, while somebody deletes its status": func(l *life) {
 		l.create(unprotected)

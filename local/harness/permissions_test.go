@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,38 +28,66 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// beyond are permissions of which nothing in this process makes use, with the reason. What is said to be used in local/account is:
-// its Lambda and schedule act with these roles and are refused what they may not.
+// beyond are permissions of which nothing in this process makes use, each with the page that says what needs it, or the test that does. What
+// is said to be used in local/account is: its Lambda and schedule act with these roles and are refused what they may not.
 var beyond = map[string]string{
-	// https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html#monitoring-cloudwatchlogs-prereqs
-	"logs:CreateLogStream": "Lambda writes the logs of functions; used in local/account",
-	"logs:PutLogEvents":    "Lambda writes the logs of functions; used in local/account",
-	// https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html
-	"xray:PutTraceSegments":         "Lambda and Step Functions trace; nothing here knows X-Ray",
-	"xray:PutTelemetryRecords":      "Lambda and Step Functions trace; nothing here knows X-Ray",
-	"xray:GetSamplingRules":         "https://docs.aws.amazon.com/step-functions/latest/dg/xray-iam.html",
-	"xray:GetSamplingTargets":       "https://docs.aws.amazon.com/step-functions/latest/dg/xray-iam.html",
-	"logs:CreateLogDelivery":        "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy",
-	"logs:GetLogDelivery":           "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy",
-	"logs:UpdateLogDelivery":        "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy",
-	"logs:DeleteLogDelivery":        "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy",
-	"logs:ListLogDeliveries":        "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy",
-	"logs:PutResourcePolicy":        "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy",
-	"logs:DescribeResourcePolicies": "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy",
-	"logs:DescribeLogGroups":        "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy",
-	// https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
-	"sqs:SendMessage": "Lambda and the schedule send what could not be handled; used in local/account",
-	// https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
-	"kms:GenerateDataKey": "SNS encrypts what is published; no topic here is",
-	"kms:Decrypt":         "SNS encrypts what is published; no topic here is",
-	// https://docs.aws.amazon.com/service-authorization/latest/reference/list_awscloudformation.html
-	"cloudformation:TagResource":   "checked by AWS beside CreateChangeSet, of stacks with tags; not here",
-	"cloudformation:UntagResource": "checked by AWS beside CreateChangeSet, of stacks with tags; not here",
+	// Lambda writes the logs of functions; used in local/account.
+	"logs:CreateLogStream": lambdaLogs,
+	"logs:PutLogEvents":    lambdaLogs,
+	// Lambda and Step Functions trace; nothing here knows X-Ray. The second page is the machines'.
+	"xray:PutTraceSegments":    "https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html#services-xray-permissions " + machineTraces,
+	"xray:PutTelemetryRecords": "https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html#services-xray-permissions " + machineTraces,
+	"xray:GetSamplingRules":    machineTraces,
+	"xray:GetSamplingTargets":  machineTraces,
+	// Step Functions delivers the logs of machines.
+	"logs:CreateLogDelivery":        machineLogs,
+	"logs:GetLogDelivery":           machineLogs,
+	"logs:UpdateLogDelivery":        machineLogs,
+	"logs:DeleteLogDelivery":        machineLogs,
+	"logs:ListLogDeliveries":        machineLogs,
+	"logs:PutResourcePolicy":        machineLogs,
+	"logs:DescribeResourcePolicies": machineLogs,
+	"logs:DescribeLogGroups":        machineLogs,
+	// Lambda and the schedule send what could not be handled; used in local/account. The second page is the schedule's.
+	"sqs:SendMessage": "https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html " +
+		"https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html",
+	// SNS encrypts what is published; no topic here is encrypted.
+	"kms:GenerateDataKey": topicKey,
+	"kms:Decrypt":         topicKey,
+	// Checked beside CreateChangeSet and ExecuteChangeSet, of stacks whose tags are set or taken away; not here.
+	"cloudformation:TagResource":   stackTagging,
+	"cloudformation:UntagResource": stackTagging,
+	// The schedule invokes the sweep; used in local/account.
+	"scheduler lambda:InvokeFunction": "https://docs.aws.amazon.com/scheduler/latest/UserGuide/setting-up.html#setting-up-execution-role",
 	// The audit's own tests have the conditions for these, with the same roles: functions/sweep/handler/audit_test.go.
 	"sweep autoscaling:SetInstanceHealth": "TestNodesThatDoNotComeBackAreReplaced",
 	"sweep states:StopExecution":          "TestAnExecutionThatWaitsForNothingIsReplaced",
-	// https://docs.aws.amazon.com/scheduler/latest/UserGuide/setting-up.html#setting-up-execution-role
-	"scheduler lambda:InvokeFunction": "the schedule invokes the sweep; used in local/account",
+}
+
+// Pages that several of them are on.
+const (
+	lambdaLogs    = "https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html#monitoring-cloudwatchlogs-prereqs"
+	machineTraces = "https://docs.aws.amazon.com/step-functions/latest/dg/xray-iam.html"
+	machineLogs   = "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy"
+	topicKey      = "https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html#sns-what-permissions-for-sse"
+	stackTagging  = "https://docs.aws.amazon.com/service-authorization/latest/reference/list_awscloudformation.html#awscloudformation-actions-as-permissions"
+)
+
+func TestWhatNoTestShowsHasAPage(t *testing.T) {
+	tests, err := os.ReadFile(filepath.Join("..", "..", "functions", "sweep", "handler", "audit_test.go"))
+	require.NoError(t, err)
+	for permission, shown := range beyond {
+		for what := range strings.FieldsSeq(shown) {
+			if strings.HasPrefix(what, "Test") {
+				require.Contains(t, string(tests), "func "+what+"(", permission)
+				continue
+			}
+			page, err := url.Parse(what)
+			require.NoError(t, err, permission)
+			require.Equal(t, "https docs.aws.amazon.com", page.Scheme+" "+page.Host, permission)
+			require.NotEmpty(t, page.Path, permission)
+		}
+	}
 }
 
 // permission is one action on one resource of one role.
@@ -263,6 +294,10 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 		case used:
 			needed = append(needed, p)
 		}
+	}
+	for listed := range beyond {
+		held := func(p permission) bool { return p.role != "cloudformation" && (p.action == listed || p.role+" "+p.action == listed) }
+		require.True(t, slices.ContainsFunc(permissionsOf(runs), held), "%s is on the list of what is beyond this test, and no role has it", listed)
 	}
 	t.Run("without it something goes wrong:", func(t *testing.T) {
 		for _, p := range needed {

@@ -170,6 +170,11 @@ func (s *Status) Set(c Condition, now time.Time) {
 	s.Conditions[i] = c
 }
 
+// Unset removes the conditions of these types.
+func (s *Status) Unset(kinds ...string) {
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c Condition) bool { return slices.Contains(kinds, c.Type) })
+}
+
 // Condition of a type, or nil.
 func (s *Status) Condition(kind string) *Condition {
 	i := slices.IndexFunc(s.Conditions, func(o Condition) bool { return o.Type == kind })

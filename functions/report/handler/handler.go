@@ -31,6 +31,7 @@ type State interface {
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
 	Release(ctx context.Context, cluster, execution string) error
+	Forget(ctx context.Context, cluster string) error
 }
 
 // Handler reports.
@@ -67,6 +68,12 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 		}
 	}
 	v := judge(in)
+	// Before anybody is told that the cluster is gone: who is cut off here does it again.
+	if v.phase == status.Deleted && in.Plan.Fence > 0 {
+		if err := h.State.Forget(ctx, in.Cluster); err != nil {
+			return events.ReportResult{}, err
+		}
+	}
 	told, err := h.tell(ctx, in, &v)
 	if err != nil {
 		return events.ReportResult{}, err
@@ -231,6 +238,9 @@ func (v *verdict) apply(s *status.Status, now time.Time) {
 	switch converged := s.Condition(status.Converged); {
 	case v.phase == status.Deleted:
 		s.Plan, s.Stacks, s.Nodes, v.condition.Message = nil, nil, nil, s.Message
+		s.Upgrade, s.Upgrades = nil, nil
+		// What was no longer as it was made, or waited for a node, is no more.
+		s.Unset(status.InSync, status.AddonsDeployed)
 	case v.phase == status.Ready:
 		s.Plan = nil
 		s.Joined()
