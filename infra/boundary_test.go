@@ -68,7 +68,7 @@ func TestABoundedRole(t *testing.T) {
 	}
 	keys := func(keys ...string) map[string]string { return map[string]string{"aws:TagKeys": iam.Values(keys...)} }
 	ofCluster := map[string]string{"aws:ResourceTag/drover:cluster": "demo"}
-	decides(t, caller, map[string]request{
+	decides(t, caller, map[string]decision{
 		"fetches the configuration of nodes":       {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/userdata/1", nil, true},
 		"reads no templates":                       {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/templates/1", nil, false},
 		"lists no configuration":                   {"s3:ListBucket", "arn:aws:s3:::drover-state-111122223333-eu-central-1", nil, false},

@@ -11,15 +11,15 @@ import (
 	"github.com/drover-run/drover/local/iam"
 )
 
-// request is one check that AWS makes for a call: an action on a resource with its condition keys.
-type request struct {
+// decision is one check that AWS makes for a call: an action on a resource with its condition keys.
+type decision struct {
 	action, on string
 	context    map[string]string
 	allowed    bool
 }
 
 // decides asks IAM for each request of a caller.
-func decides(t *testing.T, caller iam.Caller, requests map[string]request) {
+func decides(t *testing.T, caller iam.Caller, requests map[string]decision) {
 	t.Helper()
 	for name, c := range requests {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestClusterRole(t *testing.T) {
 	caller, _, err := account(t).AssumeRoleAs(role+"drover-eu-central-1-cloudformation", "AWSCloudFormation", "cloudformation.amazonaws.com")
 	require.NoError(t, err)
 
-	decides(t, caller, map[string]request{
+	decides(t, caller, map[string]decision{
 		"makes a VPC with the cluster's tag":         {"ec2:CreateVpc", ec2Prefix + "vpc/*", forCluster, true},
 		"makes no VPC without":                       {"ec2:CreateVpc", ec2Prefix + "vpc/*", nil, false},
 		"tags the VPC while making it":               {"ec2:CreateTags", ec2Prefix + "vpc/*", map[string]string{"ec2:CreateAction": "CreateVpc"}, true},

@@ -297,7 +297,9 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 		}
 	}
 	for listed := range beyond {
-		held := func(p permission) bool { return p.role != "cloudformation" && (p.action == listed || p.role+" "+p.action == listed) }
+		held := func(p permission) bool {
+			return p.role != "cloudformation" && (p.action == listed || p.role+" "+p.action == listed)
+		}
 		require.True(t, slices.ContainsFunc(permissionsOf(runs), held), "%s is on the list of what is beyond this test, and no role has it", listed)
 	}
 	t.Run("without it something goes wrong:", func(t *testing.T) {
