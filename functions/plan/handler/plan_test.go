@@ -16,11 +16,11 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// written are the mutating calls of drover since a mark.
+// written are the mutating calls of drover since a mark, less those that tell what became of an uploaded release: that is no cluster.
 func written(a *harness.Account, mark int) []string {
 	var calls []string
 	for _, call := range a.Calls.Since(mark) {
-		if call.Mutating && harness.CalledBy(call) != "admin" {
+		if by := harness.CalledBy(call); call.Mutating && by != "admin" && by != "publish" {
 			calls = append(calls, harness.CalledBy(call)+" "+call.Service+":"+call.Action+" "+call.Resource)
 		}
 	}

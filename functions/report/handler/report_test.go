@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/states"
@@ -164,14 +165,14 @@ func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
 		"drover: demo is Ready\nthe cluster is what its spec says",
 		"drover: demo is Pending\nthe spec was accepted",
 		"drover: demo is Stopped\nspec.paused is true: drover starts nothing on this cluster",
-	}, a.Notices())
-	require.Len(t, a.Told(), 5, "tools hear the same")
-	for _, e := range a.Told() {
+	}, slices.DeleteFunc(a.Notices(), func(n string) bool { return !strings.HasPrefix(n, "drover: demo ") }), "releases are told of, too")
+	told := slices.DeleteFunc(a.Told(), func(e eventbridge.Event) bool { return e.DetailType != events.ClusterStatusChange })
+	require.Len(t, told, 5, "tools hear the same")
+	for _, e := range told {
 		require.Equal(t, events.Source, e.Source)
-		require.Equal(t, events.ClusterStatusChange, e.DetailType)
 	}
 	var last events.StatusChange
-	require.NoError(t, json.Unmarshal(a.Told()[4].Detail, &last))
+	require.NoError(t, json.Unmarshal(told[4].Detail, &last))
 	require.Equal(t, events.StatusChange{
 		Cluster: "demo", Phase: "Stopped", PreviousPhase: "Pending", Reason: "Paused", Message: "spec.paused is true: drover starts nothing on this cluster",
 		SpecVersion: a.Status("demo").SpecVersion, Release: last.Release, KubernetesVersion: last.KubernetesVersion, Execution: last.Execution,
