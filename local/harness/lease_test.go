@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -186,4 +187,28 @@ func TestTwoExecutionsAtTheSameMoment(t *testing.T) {
 		require.Equal(t, 1, n, stack)
 	}
 	require.NotEmpty(t, changed)
+}
+
+// The event of a spec is lost while work on the one before it is still told of: the audit finds it by what the spec is, not by when.
+func TestASpecThatWasLostWhileItsPredecessorIsToldOf(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("demo", "")
+		a.Events.Decide(func(e Event) Fate {
+			if e.Source == "aws.s3" {
+				return Lost
+			}
+			return Delivered
+		})
+		version := a.Upload(names.ClusterSpec("demo"), Spec("demo", "  tags: {team: b}\n"))
+		time.Sleep(time.Minute)
+		require.NoError(t, a.State().UpdateStatus(context.Background(), "demo", func(s *status.Status) { s.KubernetesVersion += ".0" }))
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, a.SweepNow())
+		a.Settle()
+		require.NotEqual(t, version, a.Status("demo").SpecVersion, "the status is newer than the spec")
+		require.NoError(t, a.AuditNow())
+		a.Settle()
+		require.Equal(t, version, a.Status("demo").SpecVersion)
+		require.Equal(t, status.Ready, a.Status("demo").Phase)
+	})
 }

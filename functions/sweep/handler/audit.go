@@ -56,6 +56,7 @@ const (
 type round struct {
 	*Handler
 	now    time.Time
+	specs  map[string]store.Entry              // of clusters that have one
 	stacks map[string]map[string]plan.Deployed // by cluster and stack
 	groups map[string]groups.Group
 	starts atomic.Int32
@@ -66,7 +67,7 @@ func (h *Handler) audit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &round{Handler: h, now: h.Now(), stacks: map[string]map[string]plan.Deployed{}, groups: map[string]groups.Group{}}
+	r := &round{Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]groups.Group{}}
 	stacks, err := h.Stacks.All(ctx)
 	if err != nil {
 		return err
@@ -91,6 +92,7 @@ func (h *Handler) audit(ctx context.Context) error {
 	for _, spec := range specs {
 		if cluster, ok := names.ClusterOfKey(spec.Key); ok {
 			clusters = append(clusters, cluster)
+			r.specs[cluster] = spec
 		}
 	}
 	slices.Sort(clusters)
@@ -140,6 +142,12 @@ func (r *round) look(ctx context.Context, cluster string) error {
 	s := &document.Status
 	since := r.now.Sub(s.UpdatedAt)
 	accepted := s.Condition(status.SpecAccepted)
+	spec, there := r.specs[cluster]
+	// The sweep takes a status that is newer than the spec for one that knows it; it may tell only how work on the last one goes.
+	if there && s.ObservedETag != "" && s.ObservedETag != spec.ETag && r.now.Sub(spec.Modified) >= r.Patience {
+		boundary.Log(ctx).Warn("the event of this spec was lost", "cluster", cluster)
+		return r.Admit.Admit(ctx, cluster)
+	}
 	switch {
 	case s.Phase == status.Pending && since >= idle:
 		return r.start(ctx, cluster, s, "its execution was never seen")
