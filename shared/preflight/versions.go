@@ -61,7 +61,7 @@ func insights(r *report, f *Facts, p *Plan) {
 		if len(i.Resources) > 0 {
 			said += " (" + list(i.Resources) + ")"
 		}
-		if i.Status == "ERROR" {
+		if i.Status == "ERROR" && !p.mends(i) {
 			errors = append(errors, said)
 		} else {
 			warnings = append(warnings, said)
@@ -76,6 +76,25 @@ func insights(r *report, f *Facts, p *Plan) {
 	if len(warnings) > 0 {
 		r.warn(orElse(orElse(next["WARNING"], next["UNKNOWN"]), "See the cluster's insights in the EKS console."), "%s", list(warnings))
 	}
+}
+
+// mends says whether a rollback's own steps mend what an insight found, before the control plane goes back: EKS wants the nodes and
+// add-ons to be back by then.
+// https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+func (p *Plan) mends(i Insight) bool {
+	steps := func(kind upgrade.StepKind) bool {
+		return slices.ContainsFunc(p.Steps, func(s upgrade.Step) bool { return s.Kind == kind })
+	}
+	name := strings.ToLower(i.Name)
+	switch {
+	case !p.Rollback:
+		return false
+	case strings.Contains(name, "kubelet"):
+		return steps(upgrade.StepNodesBack)
+	case strings.Contains(name, "kube-proxy"), strings.Contains(name, "add-on"):
+		return steps(upgrade.StepAddonsFirst)
+	}
+	return false
 }
 
 func orElse(text, otherwise string) string {
