@@ -13,5 +13,6 @@
 // What is not: packets. Routes, rules and ACLs are kept and checked for form, but nothing is blocked by them: a node in a
 // subnet without a way out joins all the same. IPv6, peering, transit gateways, prefix lists, network ACLs, placement
 // groups, capacity reservations, dedicated hosts, snapshots and stopping instances are unknown, and errors that say so.
-// Network interfaces are made by other services only.
+// Network interfaces are made by other services only. Free addresses of subnets are those that no network interface has, less the five
+// that EC2 keeps; those that the VPC CNI would take for pods are not taken.
 package ec2
