@@ -68,7 +68,7 @@ func TestAWSCommand(t *testing.T) {
 		"Kubernetes versions":    {"eks describe-cluster-versions", []string{"STANDARD_SUPPORT", "endOfExtendedSupportDate"}},
 		"a quota":                {"service-quotas get-service-quota --service-code ec2 --quota-code L-1216C47A", []string{"Running On-Demand Standard"}},
 		"quotas":                 {"service-quotas list-service-quotas --service-code eks", []string{"L-1194D53C"}},
-		"a quota by default":     {"service-quotas get-aws-default-service-quota --service-code ec2 --quota-code L-1216C47A", []string{"5.0"}},
+		"a quota by default":     {"service-quotas get-aws-default-service-quota --service-code ec2 --quota-code L-1216C47A", []string{`"Value": 5`}},
 		"alarms are silenced":    {"cloudwatch disable-alarm-actions --alarm-names drover-none", nil},
 		"groups":                 {"autoscaling describe-auto-scaling-groups --auto-scaling-group-names " + group, []string{"InService", "MixedInstancesPolicy"}},
 		"hooks":                  {"autoscaling describe-lifecycle-hooks --auto-scaling-group-name " + group, []string{"autoscaling:EC2_INSTANCE_LAUNCHING"}},

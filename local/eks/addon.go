@@ -20,7 +20,8 @@ const (
 	degraded           = "DEGRADED"
 )
 
-// Bounds of watching an add-on's pods, in real time: KWOK needs some however fast simulated time runs.
+// Bounds of watching an add-on's pods, in real time: KWOK needs some however fast simulated time runs. Pods that come one after
+// another are waited for as long as there is one more within addonGrace.
 const (
 	addonPoll  = 200 * time.Millisecond
 	addonGrace = 10 * time.Second
@@ -206,14 +207,22 @@ func (s *Service) watch(ctx context.Context, c *cluster, a *addon, run int, u *U
 			close(late)
 		}
 	})
+	counted, moved := int64(0), s.config.Clock.Now()
 	for {
-		ok, lacking, err := available(ctx, c.admin, a.entry)
+		ok, lacking, up, err := available(ctx, c.admin, a.entry)
+		if up != counted {
+			counted, moved = up, s.config.Clock.Now()
+		}
 		if ok {
 			s.settle(c, a, run, active, nil, u)
 			return
 		}
+		overdue := late
+		if s.config.Clock.Now().Sub(moved) < addonGrace {
+			overdue = nil
+		}
 		select {
-		case <-late:
+		case <-overdue:
 			message := "The add-on is unhealthy because it doesn't have the desired number of replicas."
 			if err != nil {
 				message += " " + err.Error()

@@ -32,12 +32,13 @@ var catalogue = []catalogued{
 		}},
 	},
 	{
+		// Each fits its own minor and the three after it, as AWS lists them: https://github.com/awsdocs/amazon-eks-user-guide/issues/790
 		name: "kube-proxy", kind: "networking", namespace: "kube-system",
 		versions: []addonVersion{
-			{"v1.37.0-eksbuild.1", "1.37", "1.37"},
-			{"v1.36.1-eksbuild.2", "1.36", "1.36"}, {"v1.36.0-eksbuild.1", "1.36", "1.36"},
-			{"v1.35.3-eksbuild.2", "1.35", "1.35"}, {"v1.34.5-eksbuild.2", "1.34", "1.34"}, {"v1.33.8-eksbuild.2", "1.33", "1.33"},
-			{"v1.32.11-eksbuild.2", "1.32", "1.32"}, {"v1.31.14-eksbuild.2", "1.31", "1.31"},
+			{"v1.37.0-eksbuild.1", "1.37", "1.40"},
+			{"v1.36.1-eksbuild.2", "1.36", "1.39"}, {"v1.36.0-eksbuild.1", "1.36", "1.39"},
+			{"v1.35.3-eksbuild.2", "1.35", "1.38"}, {"v1.34.5-eksbuild.2", "1.34", "1.37"}, {"v1.33.8-eksbuild.2", "1.33", "1.36"},
+			{"v1.32.11-eksbuild.2", "1.32", "1.35"}, {"v1.31.14-eksbuild.2", "1.31", "1.34"},
 		},
 		workloads: []workload{{
 			kind: daemonSet, name: "kube-proxy", images: []string{"eks/kube-proxy"}, hostNetwork: true, cpuMilli: 100, priority: "system-node-critical",

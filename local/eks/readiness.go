@@ -293,7 +293,7 @@ func (f findings) proxyRollback(before int) *Insight {
 	return i
 }
 
-// addonsFit asks whether the installed add-ons fit a version. kube-proxy, of which each version fits one minor, has its own insight.
+// addonsFit asks whether the installed add-ons fit a version.
 func (f findings) addonsFit(category string, target int) *Insight {
 	name, which := "EKS add-on version compatibility", "next"
 	if category == rollbackReadiness {
@@ -301,7 +301,7 @@ func (f findings) addonsFit(category string, target int) *Insight {
 	}
 	i := newInsight(category, name, target, fmt.Sprintf("Checks version of installed EKS add-ons to ensure they are compatible with the %s version of Kubernetes.", which))
 	for _, name := range slices.Sorted(maps.Keys(f.addons)) {
-		if name == "kube-proxy" || f.entries[name].check(f.addons[name], minor(target)) == nil {
+		if f.entries[name].check(f.addons[name], minor(target)) == nil {
 			continue
 		}
 		fitting := []string{}

@@ -162,17 +162,19 @@ func uninstall(ctx context.Context, client dynamic.Interface, a catalogued) erro
 	return nil
 }
 
-// available says whether all pods that an add-on should have are available; if not, of which workload.
-func available(ctx context.Context, client dynamic.Interface, a catalogued) (bool, string, error) {
+// available says whether all pods that an add-on should have are available; if not, of which workload. up counts those that are new
+// or available.
+func available(ctx context.Context, client dynamic.Interface, a catalogued) (ok bool, lacking string, up int64, err error) {
 	for _, w := range a.workloads {
 		o, err := client.Resource(w.resource()).Namespace(a.namespace).Get(ctx, w.name, metav1.GetOptions{})
 		if err != nil {
-			return false, w.name, err
+			return false, w.name, up, err
 		}
 		number := func(fields ...string) int64 {
 			n, _, _ := unstructured.NestedInt64(o.Object, fields...)
 			return n
 		}
+		up += number("status", "availableReplicas") + number("status", "updatedReplicas") + number("status", "numberAvailable") + number("status", "updatedNumberScheduled")
 		observed := number("status", "observedGeneration") >= o.GetGeneration()
 		ready := number("status", "availableReplicas") >= w.replicas && number("status", "updatedReplicas") >= w.replicas
 		if w.kind == daemonSet {
@@ -180,10 +182,10 @@ func available(ctx context.Context, client dynamic.Interface, a catalogued) (boo
 			ready = number("status", "numberAvailable") >= desired && number("status", "updatedNumberScheduled") >= desired
 		}
 		if !observed || !ready {
-			return false, w.name, nil
+			return false, w.name, up, nil
 		}
 	}
-	return true, "", nil
+	return true, "", up, nil
 }
 
 // selfManaged are the add-ons that EKS starts in a cluster that does not say otherwise, which are not EKS add-ons.
