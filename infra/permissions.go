@@ -241,7 +241,7 @@ var functionGrants = map[string][]grant{
 	},
 	"report": {
 		state(getPut, "status/", "leases/"),
-		state(getDelete, "rolls/", "due/", "upgrades/"),
+		state(getDelete, "rolls/", "due/", "upgrades/", "baselines/"),
 		listState,
 		specs(get, "clusters/"),
 		listSpecs,

@@ -188,8 +188,8 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*",
 			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "s3:ListBucket on state",
-			"s3:GetObject on state/rolls/*", "s3:GetObject on state/due/*", "s3:GetObject on state/upgrades/*",
-			"s3:DeleteObject on state/rolls/*", "s3:DeleteObject on state/due/*", "s3:DeleteObject on state/upgrades/*",
+			"s3:GetObject on state/rolls/*", "s3:GetObject on state/due/*", "s3:GetObject on state/upgrades/*", "s3:GetObject on state/baselines/*",
+			"s3:DeleteObject on state/rolls/*", "s3:DeleteObject on state/due/*", "s3:DeleteObject on state/upgrades/*", "s3:DeleteObject on state/baselines/*",
 		},
 		"sweep": append([]string{
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*", "s3:ListBucket on specs",

@@ -18,18 +18,20 @@ func (a *Account) noted(cluster string) {
 	ctx := context.Background()
 	require.NoError(a.t, a.State().AddRolls(ctx, cluster, []string{"a"}, time.Now().Add(time.Hour)))
 	require.NoError(a.t, a.State().AddDue(ctx, cluster, time.Now().Add(1000*time.Hour)))
-	_, err := a.State().Put(ctx, names.Upgrade(cluster), []byte("{}"))
-	require.NoError(a.t, err)
+	for _, key := range []string{names.Upgrade(cluster), names.UpgradeBaseline(cluster, 1)} {
+		_, err := a.State().Put(ctx, key, []byte("{}"))
+		require.NoError(a.t, err)
+	}
 }
 
 // notes are the keys of what is noted for a cluster.
 func (a *Account) notes(cluster string) (keys []string) {
 	a.t.Helper()
-	for _, prefix := range []string{"rolls/", "upgrades/", names.Dues} {
+	for _, prefix := range []string{"rolls/", "upgrades/", "baselines/", names.Dues} {
 		entries, err := a.State().List(context.Background(), prefix)
 		require.NoError(a.t, err)
 		for _, entry := range entries {
-			if strings.HasSuffix(entry.Key, "/"+cluster) || strings.HasSuffix(entry.Key, "/"+cluster+".json") {
+			if strings.HasSuffix(entry.Key, "/"+cluster) || strings.HasSuffix(entry.Key, "/"+cluster+".json") || strings.Contains(entry.Key, "/"+cluster+"/") {
 				keys = append(keys, entry.Key)
 			}
 		}
@@ -47,7 +49,7 @@ func TestAClusterOfADeletedOnesNameInheritsNothing(t *testing.T) {
 			a.noted(name)
 		}
 		before := a.notes("demo-2")
-		require.Len(t, before, 3)
+		require.Len(t, before, 4)
 		require.NoError(t, a.State().UpdateStatus(context.Background(), "demo", func(s *status.Status) {
 			s.Upgrade, s.Upgrades = &status.Upgrade{}, []status.Upgrade{{}}
 			s.Set(status.Condition{Type: status.InSync, Status: "False", Reason: status.ReasonDrifted}, time.Now())

@@ -182,9 +182,12 @@ func Rolls(cluster string) string { return "rolls/" + cluster + ".json" }
 // Upgrade is the key of the record of a cluster's upgrade.
 func Upgrade(cluster string) string { return "upgrades/" + cluster + ".json" }
 
+// UpgradeBaselines is where those of a cluster are kept.
+func UpgradeBaselines(cluster string) string { return "baselines/" + cluster + "/" }
+
 // UpgradeBaseline is the key of how a cluster's workloads were before one of its upgrades.
 func UpgradeBaseline(cluster string, number int64) string {
-	return fmt.Sprintf("baselines/%s/%d.json", cluster, number)
+	return fmt.Sprintf("%s%d.json", UpgradeBaselines(cluster), number)
 }
 
 // Dues is where clusters are listed that something is to be done for later, by time.

@@ -6,16 +6,25 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Forget deletes what was noted for a cluster to be done, now or later: rolls by hand, its upgrade, and what the sweep is to look after.
-// A later cluster of the same name starts without it. What is written meanwhile stays.
+// Forget deletes what was noted for a cluster to be done, now or later: rolls by hand, its upgrade with how it was before, and what the
+// sweep is to look after. A later cluster of the same name starts without it. What is written meanwhile stays.
 func (s *State) Forget(ctx context.Context, cluster string) error {
-	for _, prefix := range []string{names.Rolls(cluster), names.Upgrade(cluster), names.Dues} {
-		entries, err := s.List(ctx, prefix)
+	due := func(key string) bool { _, of, ok := names.ParseDue(key); return ok && of == cluster }
+	for _, noted := range []struct {
+		prefix string
+		of     func(key string) bool
+	}{
+		{names.Rolls(cluster), func(key string) bool { return key == names.Rolls(cluster) }},
+		{names.Upgrade(cluster), func(key string) bool { return key == names.Upgrade(cluster) }},
+		{names.UpgradeBaselines(cluster), func(string) bool { return true }},
+		{names.Dues, due},
+	} {
+		entries, err := s.List(ctx, noted.prefix)
 		if err != nil {
 			return err
 		}
 		for _, entry := range entries {
-			if _, of, due := names.ParseDue(entry.Key); entry.Key != prefix && (!due || of != cluster) {
+			if !noted.of(entry.Key) {
 				continue
 			}
 			if err := s.DeleteIf(ctx, entry.Key, entry.ETag); err != nil {
