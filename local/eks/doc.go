@@ -10,8 +10,8 @@
 //     UnsupportedByLocalAccount. An update takes eight minutes of simulated work; after five the servers start again as the other
 //     version on the same data: the API does not answer for about two seconds, watches end and clients begin anew, nodes and pods
 //     stay. On AWS the new servers stand beside the old ones. It needs five free addresses in each subnet and has network
-//     interfaces of its own meanwhile; Config.UpdateFails has EKS fail it. A kubelet that is newer than the control plane does not
-//     join (a real API server would let it in).
+//     interfaces of its own meanwhile; Config.UpdateFails has EKS fail it. A kubelet that is newer than the control plane is let
+//     in, as by any API server; that it would not work well is not played.
 //   - Version rollback: by UpdateClusterVersion with the version before, within seven days of real time after an upgrade in place,
 //     unless a rollback readiness insight has status ERROR and force is not set. A template of a lower version asks for one,
 //     too, which no page says in so many words (the resource type has a RollbackConfig); a stack that is rolled back does not. A

@@ -77,8 +77,6 @@ func (s *Service) admit(n ec2.Node) (*cluster, ControlPlane, error) {
 		return nil, nil, fmt.Errorf("dial %s: the API server of cluster %s is %s", n.Endpoint, c.Name, c.Endpoint)
 	case base64.StdEncoding.EncodeToString(ca) != c.CertificateAuthority.Data:
 		return nil, nil, fmt.Errorf("tls: failed to verify certificate: x509: certificate signed by unknown authority")
-	case minorOf(n.KubeletVersion) > minorNumber(c.Version):
-		return nil, nil, fmt.Errorf("kubelet %s is newer than the API server of cluster %s, which is of %s: https://kubernetes.io/releases/version-skew-policy/", n.KubeletVersion, c.Name, c.Version)
 	case n.RoleARN == "":
 		return nil, nil, fmt.Errorf("Unauthorized: the instance has no role to sign in with")
 	}

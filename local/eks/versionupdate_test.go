@@ -208,12 +208,3 @@ func TestWhatAStackMakesOfTheVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1.35", b.describe(t, "demo").Version, "who asks for it by a template of their own has it rolled back")
 }
-
-func TestAKubeletMayNotBeNewerThanTheAPIServer(t *testing.T) {
-	b := newTestbed(t, 10_000)
-	c := b.cluster(t, "demo")
-	err := b.RegisterNode(t.Context(), ec2.Node{
-		Cluster: "demo", Endpoint: c.Endpoint, CertificateAuthority: c.CertificateAuthority.Data, RoleARN: b.roleARN, Name: "n", KubeletVersion: "v1.36.3-eks-1",
-	})
-	require.ErrorContains(t, err, "kubelet v1.36.3-eks-1 is newer than the API server of cluster demo, which is of 1.35")
-}

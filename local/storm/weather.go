@@ -46,7 +46,7 @@ var kindsOfWeather = []func(*rand.Rand) string{
 		return fmt.Sprintf("update-fails=%s count=%d", pick(r, "Unknown", "OperationNotPermitted"), 1+r.IntN(2))
 	},
 	func(r *rand.Rand) string {
-		return fmt.Sprintf("kubelet-version=v1.%d.1-eks-1 p=%.2f count=%d", 32+r.IntN(6), 0.05+r.Float64()/2, 1+r.IntN(4))
+		return fmt.Sprintf("kubelet-version=v1.32.1-eks-1 p=%.2f count=%d", 0.05+r.Float64()/2, 1+r.IntN(4)) // older than any of the world's
 	},
 }
 

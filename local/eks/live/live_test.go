@@ -369,11 +369,6 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, types.InsightStatusValueWarning, insight().Status, "what 1.37 no longer serves concerns a cluster of 1.35 later")
 	})
-	t.Run("a kubelet that is newer than the control plane does not join", func(t *testing.T) {
-		n := node
-		n.KubeletVersion = "v1.36.3-eks-1"
-		require.ErrorContains(t, w.eks.RegisterNode(ctx, n), "is newer than the API server")
-	})
 	t.Run("what happens while the version is updated waits for the API server", func(t *testing.T) {
 		before := read(node.Name)
 		watch, err := prepareAPI.Resource(nodes).Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion})
