@@ -1,5 +1,7 @@
 package events
 
+import "time"
+
 // What drover tells those who listen, on its own event bus: docs/notifications.md is for them. Fields are only ever added.
 
 // Source of drover's events, and their detail-types.
@@ -13,6 +15,8 @@ const (
 	ClusterNodeChange = "Cluster Node Change"
 	// ReleaseVerdict: a release or the channels were looked at, and what was found is new.
 	ReleaseVerdict = "Release Verdict"
+	// ClusterUpgradeChange: an upgrade is scheduled, or to begin at another time, or comes to another phase or step.
+	ClusterUpgradeChange = "Cluster Upgrade Change"
 )
 
 // StatusChange is the detail of ClusterStatusChange.
@@ -39,6 +43,27 @@ type SpecRejected struct {
 	SpecVersion string `json:"specVersion,omitempty"`
 	Reason      string `json:"reason"`
 	Message     string `json:"message"`
+}
+
+// UpgradeChange is the detail of ClusterUpgradeChange.
+type UpgradeChange struct {
+	Cluster string `json:"cluster"`
+	// Phase is Scheduled, Delayed, Missed, Cancelled, or one of upgrade.State.
+	Phase string `json:"phase"`
+	// From and To are releases; Versions are the control plane's.
+	From        string `json:"from,omitempty"`
+	FromVersion string `json:"fromVersion,omitempty"`
+	To          string `json:"to,omitempty"`
+	ToVersion   string `json:"toVersion,omitempty"`
+	// Origin is who asked: Spec, Channel, At, Hand or Rollback.
+	Origin string `json:"origin,omitempty"`
+	// At is when it is to begin, of one that is scheduled.
+	At *time.Time `json:"at,omitempty"`
+	// Step is what is being made, of Running.
+	Step string `json:"step,omitempty"`
+	// Message says what it waits for, why it stopped, and what is next.
+	Message   string `json:"message,omitempty"`
+	Execution string `json:"execution,omitempty"`
 }
 
 // NodeChange is the detail of ClusterNodeChange.

@@ -30,6 +30,7 @@ var samples = map[string]struct {
 	"cluster-status-change.json":    {new(Event[StatusChange]), []string{"version"}},
 	"cluster-spec-rejected.json":    {new(Event[SpecRejected]), []string{"version"}},
 	"cluster-node-change.json":      {new(Event[NodeChange]), []string{"version"}},
+	"cluster-upgrade-change.json":   {new(Event[UpgradeChange]), []string{"version"}},
 	"release-verdict.json":          {new(Event[Verdict]), []string{"version"}},
 	"converge.json":                 {new(Converge), nil},
 	"plan-request.json":             {new(PlanRequest), nil},

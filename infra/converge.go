@@ -6,6 +6,7 @@ package main
 // meanwhile is found by the same plan.
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -138,6 +139,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),
 	})
 	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Done"), &awsstepfunctions.SucceedJsonataProps{})
+	upgrade := startUpgrade(scope, done)
 
 	// A failed plan leaves nothing planned, not the plan of the round before.
 	unplanned := failure()
@@ -176,8 +178,34 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	report.Next(newer)
 	newer.When(when("$states.input.again = true"), plan, nil).
 		When(when("$states.input.failed = true"), failed, nil).
+		When(when("$exists($plan.upgrade.start)"), upgrade, nil).
 		Otherwise(done)
 	return read
+}
+
+// startUpgrade starts the upgrade machine when planning found that an upgrade is to begin: the cluster is converged, and the lease is
+// given back. The execution's name is the same as long as nothing came of it, so that twice is once. One that cannot be started is found
+// by the audit.
+func startUpgrade(scope constructs.Construct, done awsstepfunctions.IChainable) awsstepfunctions.IChainable {
+	// By its ARN: each of the two machines starts the other, and CloudFormation must make one first.
+	machine := awsstepfunctions.StateMachine_FromStateMachineArn(scope, jsii.String("UpgradeMachine"), sub(upgradeARN))
+	start := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String("Start the upgrade"), &awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{
+		Comment:      jsii.String("For the spec, a channel or a time. It is not waited for."),
+		StateMachine: machine,
+		Name:         jsii.String("{% $plan.upgrade.name %}"),
+		Input:        awsstepfunctions.TaskInput_FromText(jsii.String("{% $plan.upgrade.start %}")),
+		TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
+		Outputs:      "{% $states.result.ExecutionArn %}",
+	})
+	unstarted := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The upgrade could not be started"), &awsstepfunctions.FailJsonataProps{
+		Comment: jsii.String("The cluster is converged. The audit sees that the upgrade did not begin."),
+		Error:   jsii.String(notConverged),
+		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),
+	})
+	start.AddRetry(retry(slices.Clone(startErrors), attempts))
+	start.AddCatch(done, &awsstepfunctions.CatchProps{Errors: jsii.Strings(startedBefore...)})
+	start.AddCatch(unstarted, catchAll(failure()))
+	return start.Next(done)
 }
 
 // stageTable lists the stages in the order of shared/names. The times are about three times what AWS takes, but for the pools:

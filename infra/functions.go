@@ -89,7 +89,7 @@ var functionTable = []function{
 		step: "sweep", description: "Finds what an event missed, and what is no longer as it was made: repairs it, starts what was left, or tells",
 		// An audit of thousands of clusters takes minutes.
 		tells: true, timeout: 600, memory: 512, async: true,
-		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN, "DROVER_JOIN_ARN": joinARN, "DROVER_DRAIN_ARN": drainARN},
+		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN, "DROVER_JOIN_ARN": joinARN, "DROVER_DRAIN_ARN": drainARN, "DROVER_UPGRADE_ARN": upgradeARN},
 	},
 }
 

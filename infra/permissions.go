@@ -82,6 +82,7 @@ var functionGrants = map[string][]grant{
 		},
 		listSpecs,
 		state(getPut, "status/", "releases/", "leases/", "rolls/", "due/"),
+		state(get, "upgrades/"),
 		state(put, "templates/", "userdata/", "plans/"),
 		listState,
 		{
@@ -247,16 +248,23 @@ var functionGrants = map[string][]grant{
 		listSpecs,
 	},
 	"sweep": {
-		state(getDelete, "waiters/", "due/"),
-		state(getPut, "status/", "leases/"),
+		state(getDelete, "waiters/"),
+		state(all, "due/"),
+		state(getPut, "status/", "leases/", channelsSeen),
 		{
 			why:     "An execution that is over and holds a lease ended without a report; one that nobody would resume is stopped.",
 			actions: []string{"states:DescribeExecution", "states:StopExecution"},
 			on:      []string{convergeExecutionsARN},
 		},
+		{
+			why:     "An upgrade whose execution is over and did not say so is told of by another.",
+			actions: []string{"states:DescribeExecution"},
+			on:      []string{upgradeExecutionsARN},
+		},
+		{actions: []string{"states:StartExecution"}, on: []string{upgradeARN}},
 		listState,
 		specs(get, "clusters/", "releases/"),
-		state(get, "releases/", "rolls/"),
+		state(get, "releases/", "rolls/", "upgrades/"),
 		{
 			why:     "What was deployed last is read by its version, to say what differs.",
 			actions: []string{"s3:GetObjectVersion"},
@@ -337,6 +345,10 @@ var (
 		on: []string{
 			functionARN("plan"), functionARN("change"), functionARN("prepare"), functionARN("clean"), functionARN("report"),
 		},
+	}, {
+		why:     "The upgrade that planning found to be due.",
+		actions: []string{"states:StartExecution"},
+		on:      []string{upgradeARN},
 	}}
 	upgradeGrants = []grant{
 		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("upgrade")}},

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // What calls take on AWS, as a function sees them: assumed.
@@ -84,6 +85,12 @@ func (f *fleet) Get(_ context.Context, key string, _ int64) (store.Object, error
 	return store.Object{}, fmt.Errorf("%s: %w", key, store.ErrNotFound)
 }
 
+// GetUnless is of the channels, which did not change.
+func (f *fleet) GetUnless(context.Context, string, string, int64) (object store.Object, changed bool, err error) {
+	f.gets.Add(1)
+	return store.Object{}, false, nil
+}
+
 func (f *fleet) Status(_ context.Context, cluster string) (*status.Cluster, error) {
 	f.gets.Add(1)
 	return f.statuses[cluster], nil
@@ -114,6 +121,12 @@ func (s fleetState) Status(ctx context.Context, cluster string) (*status.Cluster
 func (s fleetState) Rolls(context.Context, string) (map[string]time.Time, error) {
 	s.gets.Add(1)
 	return nil, nil
+}
+
+// Upgrade: none of them was ever upgraded.
+func (s fleetState) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+	s.gets.Add(1)
+	return nil, "", nil
 }
 
 type fleetSweep struct {

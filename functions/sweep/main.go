@@ -53,6 +53,7 @@ func main() {
 		Specs: specs, State: state, Stacks: cloud,
 		Resume:     &resume.Resumer{Steps: machine, Stacks: cloud, State: state, Now: time.Now},
 		Executions: machine, Start: machine, Groups: pools,
+		Upgrade:   executions.NewMachine(steps, environment.Must(environment.UpgradeARN)),
 		JoinNode:  executions.NewMachine(steps, environment.Must(environment.JoinARN)),
 		DrainNode: executions.NewMachine(steps, environment.Must(environment.DrainARN)),
 		Admit:     &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},

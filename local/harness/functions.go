@@ -55,6 +55,7 @@ import (
 	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/quotas"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
@@ -151,6 +152,7 @@ func (f *Functions) deploy(c cell) {
 		},
 		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
 		Groups:   groups.New(autoscalingapi.NewFromConfig(cfg)),
+		Upgrade:  executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
 		JoinNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]), DrainNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
 		Admit: &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now}, Now: now,
 	}
@@ -185,10 +187,14 @@ func (f *Functions) upgrade(
 	offered, pools, alarmed := versions.New(eksapi.NewFromConfig(cfg)), groups.New(autoscalingapi.NewFromConfig(cfg)), alarms.New(cloudwatchapi.NewFromConfig(cfg))
 	clusters := kube.NewClusters(eksapi.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = f.account.reach
+	var kubernetes gather.Kubernetes = clusters
+	if !f.account.options.Bubble {
+		kubernetes = empty{}
+	}
 	return &upgrade.Handler{
 		Specs: specs, State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed, Now: time.Now,
 		Facts: &gather.Gatherer{
-			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: capacity.New(cfg),
+			Kubernetes: kubernetes, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: capacity.New(cfg),
 			Quotas: quotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
 		},
 		Planner: &plan.Handler{Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Now: time.Now},
@@ -222,6 +228,13 @@ func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *st
 // with. For what drover would never do.
 func (f *Functions) Around(step string, around func(cfg aws.Config, next awslambda.Handler) awslambda.Handler) {
 	f.handlers[step] = around(f.config(step), f.handlers[step])
+}
+
+// empty is what a cluster without an API is to a survey: healthy, and nothing runs on it.
+type empty struct{}
+
+func (empty) Survey(context.Context, string) (preflight.Survey, error) {
+	return preflight.Survey{}, nil
 }
 
 // joined lets any instance into service, as join does with those whose node is Ready.

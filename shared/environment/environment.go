@@ -19,6 +19,7 @@ const (
 	Partition          = "DROVER_PARTITION"
 	ConvergeARN        = "DROVER_CONVERGE_ARN"
 	JoinARN            = "DROVER_JOIN_ARN"
+	UpgradeARN         = "DROVER_UPGRADE_ARN"
 	DrainARN           = "DROVER_DRAIN_ARN"
 	TopicARN           = "DROVER_TOPIC_ARN"
 	CloudFormationRole = "DROVER_CLOUDFORMATION_ROLE_ARN"

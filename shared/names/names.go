@@ -190,6 +190,9 @@ func UpgradeBaseline(cluster string, number int64) string {
 	return fmt.Sprintf("%s%d.json", UpgradeBaselines(cluster), number)
 }
 
+// Channels is the key of what the channels were at when clusters were last woken for it.
+const Channels = "channels.json"
+
 // Dues is where clusters are listed that something is to be done for later, by time.
 const Dues = "due/"
 

@@ -40,12 +40,15 @@ func Between(cluster string, before, after *status.Status) []Notice {
 	if n, is := phase(cluster, before, after); is {
 		told = append(told, n)
 	}
+	if n, is := upgrading(cluster, before, after); is {
+		told = append(told, n)
+	}
 	return append(told, nodes(cluster, before, after)...)
 }
 
 // urgencies of phases. Those under way end by themselves: their messages are for drover status.
 var urgencies = map[status.Phase]string{
-	status.Pending: Progress, status.Converging: Progress, status.Deleting: Progress, status.Ready: Result,
+	status.Pending: Progress, status.Converging: Progress, status.Upgrading: Progress, status.Deleting: Progress, status.Ready: Result,
 	status.Stopped: Problem, status.Failed: Problem,
 }
 

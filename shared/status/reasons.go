@@ -33,6 +33,8 @@ const (
 	ReasonUpgradeBlocked = "UpgradeBlocked"
 	// ReasonUpgradeStopped: an upgrade failed, or was stopped, on its way.
 	ReasonUpgradeStopped = "UpgradeStopped"
+	// ReasonUpgradeScheduled: the spec asks for an upgrade that has not begun.
+	ReasonUpgradeScheduled = "UpgradeScheduled"
 	// ReasonUpgradeMissed: the cluster was busy for two hours after the time of an upgrade.
 	ReasonUpgradeMissed = "UpgradeMissed"
 	// ReasonConverging: changes are being made.
@@ -50,6 +52,6 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
-		ReasonUpgrading, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
+		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 	}
 }

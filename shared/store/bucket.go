@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/drover-run/drover/shared/fault"
@@ -47,6 +49,20 @@ type Object struct {
 // read. An absent object is ErrNotFound.
 func (b *Bucket) Get(ctx context.Context, key string, limit int64) (Object, error) {
 	return b.get(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key}, limit)
+}
+
+// GetUnless is Get of an object that has not that ETag, or any with an empty one: changed is false, and nothing is read, when it has.
+func (b *Bucket) GetUnless(ctx context.Context, key, etag string, limit int64) (object Object, changed bool, err error) {
+	in := &s3.GetObjectInput{Bucket: &b.name, Key: &key}
+	if etag != "" {
+		in.IfNoneMatch = &etag
+	}
+	object, err = b.get(ctx, in, limit)
+	var answer *awshttp.ResponseError
+	if errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusNotModified {
+		return Object{}, false, nil
+	}
+	return object, err == nil, err
 }
 
 // GetVersion reads one version of an object.

@@ -107,9 +107,9 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.ObservedVersion, s.ObservedETag, acted = object.Version, object.ETag, s.SpecVersion
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
-		if s.SpecVersion != object.Version && s.Phase != status.Converging && s.Phase != status.Deleting {
+		if s.SpecVersion != object.Version && s.Phase != status.Converging && s.Phase != status.Upgrading && s.Phase != status.Deleting {
 			s.Phase, s.Message = status.Pending, "the spec was accepted"
-		} else if s.SpecVersion != object.Version {
+		} else if s.SpecVersion != object.Version && s.Phase != status.Upgrading {
 			s.Message = "a newer spec was accepted: it counts as soon as the stacks that are changing now are done"
 			if spec.Spec.Paused {
 				s.Message = "spec.paused is true: the stacks that are changing now are finished, and nothing else is begun"
@@ -163,7 +163,7 @@ func (h *Handler) reject(ctx context.Context, cluster string, spec store.Object,
 		s.ObservedVersion, s.ObservedETag = spec.Version, spec.ETag
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason, Message: message}, h.Now())
 		// What is under way says itself how it goes; drains ask whether the cluster is being deleted.
-		if s.SpecVersion == "" && s.Phase != status.Converging && s.Phase != status.Deleting {
+		if s.SpecVersion == "" && s.Phase != status.Converging && s.Phase != status.Upgrading && s.Phase != status.Deleting {
 			s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
 		}
 	})

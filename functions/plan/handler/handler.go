@@ -22,6 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/templates"
 )
 
@@ -36,6 +37,7 @@ type State interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 	PutOnce(ctx context.Context, key string, body []byte) error
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
 	Rolls(ctx context.Context, cluster string) (map[string]time.Time, error)
 	AddRolls(ctx context.Context, cluster string, pools []string, at time.Time) error
 	AddDue(ctx context.Context, cluster string, at time.Time) error
@@ -141,6 +143,7 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 	if err != nil {
 		return result, err
 	}
+	result.Upgrade = h.planned(w)
 	if len(p.Changes) == 0 {
 		result.Outcome = events.OutcomeUnchanged
 		return result, h.tell(ctx, in, w, p, lease.Fence)
@@ -181,8 +184,13 @@ type work struct {
 	release  []byte
 	rendered *render.Output
 	deployed map[string]plan.Deployed
-	// later are the times at which the spec wants pools rolled and that are still to come.
+	// later are the times at which to plan again: those at which the spec wants pools rolled and that are still to come, and that of the
+	// next upgrade.
 	later []time.Time
+	// decision says what counts, by the record of the last upgrade. releases are those that were read, by name.
+	decision upgrade.Decision
+	record   *upgrade.Record
+	releases map[string]content
 }
 
 // spec reads the spec. Its bytes are for the places of errors that are found later.
@@ -212,7 +220,7 @@ func (h *Handler) spec(ctx context.Context, w *work) (*api.Cluster, []byte, erro
 
 // read reads spec, stacks and release, and renders.
 func (h *Handler) read(ctx context.Context, cluster string, in events.PlanRequest) (work, error) {
-	w := work{cluster: cluster}
+	w := work{cluster: cluster, releases: map[string]content{}}
 	key := names.ClusterSpec(cluster)
 	spec, body, err := h.spec(ctx, &w)
 	if err != nil {
@@ -228,19 +236,18 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 	if w.deployed, err = h.Stacks.Of(ctx, cluster, stacks); err != nil {
 		return w, err
 	}
-	release, err := h.pin(ctx, &w, spec.Spec.Release.Name)
-	if err != nil {
+	if err := h.decide(ctx, &w, spec); err != nil {
 		return w, err
 	}
-	options := api.Options{Name: cluster, TemplateVersions: templates.Versions()}
-	var errs api.Errors
-	if w.resolved, errs = api.Resolve(spec, release); errs == nil {
-		errs = api.Validate(w.resolved, options)
+	errs, err := h.resolve(ctx, &w, spec)
+	if errs == nil && err == nil {
+		errs, err = h.wants(ctx, &w, spec)
 	}
-	if errs == nil {
-		if errs, err = h.versions(ctx, w); err != nil {
-			return w, err
-		}
+	if errs == nil && err == nil && !w.decision.Step.NodesBack {
+		errs, err = h.versions(ctx, w.resolved, plan.KubernetesVersion(w.deployed))
+	}
+	if err != nil {
+		return w, err
 	}
 	if errs != nil {
 		return w, &stop{status.ReasonSpecInvalid, errs.In(key, body).Error()}
@@ -251,6 +258,9 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 	}
 	var rollAt map[string]time.Time
 	rollAt, w.later = plan.RollAt(w.resolved, w.deployed, asked, h.Now())
+	if !w.decision.Look.IsZero() {
+		w.later = append(w.later, w.decision.Look)
+	}
 	if w.rendered, err = render.Render(render.Cluster{Cell: h.Cell, Resolved: w.resolved, RollAt: rollAt}); err != nil {
 		return w, &stop{status.ReasonSpecInvalid, err.Error()}
 	}
@@ -290,49 +300,6 @@ func expected(spec *api.Cluster) []string {
 		stacks = append(stacks, names.PoolStack(pool.Name))
 	}
 	return stacks
-}
-
-// pin reads the release. A cluster that was converged to a release by this name keeps the content that it had then:
-// editing or deleting a release changes no cluster.
-func (h *Handler) pin(ctx context.Context, w *work, name string) (*api.Release, error) {
-	if pinned, sha, ok := strings.Cut(w.deployed[names.ControlPlane].Tags[names.TagRelease], "@"); ok && pinned == name {
-		object, err := h.State.Get(ctx, names.PinnedRelease(sha), api.MaxFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading the release that %s is pinned to: %w", w.cluster, err)
-		}
-		w.release = object.Body
-	} else {
-		object, err := h.Specs.Get(ctx, names.ReleaseSpec(name), api.MaxFile)
-		var large *store.TooLarge
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return nil, &stop{status.ReasonReleaseUnusable, fmt.Sprintf("there is no release %s: upload it and then the spec again, or name another in spec.release.name", names.ReleaseSpec(name))}
-		case errors.As(err, &large):
-			return nil, &stop{status.ReasonReleaseUnusable, err.Error()}
-		case err != nil:
-			return nil, err
-		}
-		w.release = object.Body
-	}
-	w.pin = name + "@" + names.SHA256(w.release)
-	release, errs := api.ReadRelease(names.ReleaseSpec(name), w.release, api.Options{Name: name})
-	if errs != nil {
-		return nil, &stop{status.ReasonReleaseUnusable, errs.Error()}
-	}
-	return release, nil
-}
-
-// versions asks what EKS offers when the control plane would move, and only then.
-func (h *Handler) versions(ctx context.Context, w work) (api.Errors, error) {
-	current := w.deployed[names.ControlPlane].Outputs["KubernetesVersion"]
-	if current == w.resolved.Spec.KubernetesVersion {
-		return nil, nil
-	}
-	offered, err := h.Versions.Offered(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return api.ValidateVersions(w.resolved, offered, current), nil
 }
 
 // compute compares. Whether there are nodes is asked only when there may be none.
@@ -408,9 +375,7 @@ func (h *Handler) before(ctx context.Context, w work) (map[string]*api.Cluster, 
 			}
 			specs[version] = nil
 			if spec, errs := api.ReadCluster("", object.Body, api.Options{}); errs == nil && release != nil {
-				if resolved, errs := api.Resolve(spec, release); errs == nil {
-					specs[version] = resolved
-				}
+				specs[version] = asDeployed(spec, release, w.deployed)
 			}
 		}
 		if specs[version] != nil {
@@ -418,6 +383,22 @@ func (h *Handler) before(ctx context.Context, w work) (map[string]*api.Cluster, 
 		}
 	}
 	return old, nil
+}
+
+// asDeployed resolves a spec as it was converged to: whatever it said of releases and versions, the stacks say what came of it. nil if
+// it cannot be resolved.
+func asDeployed(spec *api.Cluster, release *api.Release, deployed map[string]plan.Deployed) *api.Cluster {
+	version := plan.KubernetesVersion(deployed)
+	if version == "" {
+		version = spec.Spec.KubernetesVersion
+	}
+	step := upgrade.Step{KubernetesVersion: version}
+	resolved, errs := upgrade.Effective(spec, release, nil, step)
+	if errs != nil {
+		return nil
+	}
+	upgrade.Keep{Images: true, Addons: true, Stated: true}.Apply(spec, resolved, step, plan.Images(deployed), plan.AddonVersions(deployed, resolved.Spec.Addons))
+	return resolved
 }
 
 // keep writes what the changes need to the state bucket, content-addressed: writing it twice is writing it once.
@@ -474,8 +455,12 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 			s.Plan = append(s.Plan, status.Change{Stack: change.Stack, Operation: string(change.Operation), Reasons: change.Reasons})
 		}
 		tellAddons(s, p.AddonsWait, h.Now())
+		h.tellUpgrade(s, w)
 		if len(p.Changes) > 0 {
 			s.Phase, s.Execution, s.RetryAt = status.Converging, in.Execution, nil
+			if w.record != nil && !w.record.State.Over() {
+				s.Phase = status.Upgrading
+			}
 			s.Message = fmt.Sprintf("changing %d of %d stacks", len(p.Changes), len(w.rendered.Stacks))
 			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
 			s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonConverging, Message: s.Message}, h.Now())

@@ -50,6 +50,10 @@ type verdict struct {
 	spec bool
 	// again is true when the same may succeed later without anybody's doing.
 	again bool
+	// execution that it is the verdict on.
+	execution string
+	// upgrading is true when the stacks are what they should be now, and an upgrade makes something else of them.
+	upgrading bool
 	// version of the spec that was judged and not converged to; empty when planning has told it already.
 	version string
 }
@@ -126,9 +130,11 @@ func judge(in events.ReportRequest) verdict {
 			Type: status.Converged, Status: "False", Reason: status.ReasonDeleted,
 		}}
 	}
-	return verdict{phase: status.Ready, message: status.AsSpecified, condition: status.Condition{
+	v := verdict{phase: status.Ready, message: status.AsSpecified, condition: status.Condition{
 		Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate,
 	}}
+	v.upgrade(in.Plan.Upgrade)
+	return v
 }
 
 // failures lists what failed, one line each.
@@ -190,6 +196,8 @@ func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict)
 		*v = given // another try may have named the instances of another status
 		if told = !late(in, s); told {
 			v.name(in, s)
+			v.stays(in, s)
+			v.execution = in.Execution
 			v.apply(s, h.Now())
 		}
 	})
@@ -200,7 +208,7 @@ func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict)
 // would have been: it leaves what another one converges.
 func late(in events.ReportRequest, s *status.Status) bool {
 	if in.Plan == nil {
-		return (s.Phase == status.Converging || s.Phase == status.Deleting) && s.Execution != in.Execution
+		return (s.Phase == status.Converging || s.Phase == status.Upgrading || s.Phase == status.Deleting) && s.Execution != in.Execution
 	}
 	return s.Fence > in.Plan.Seen
 }
@@ -227,8 +235,11 @@ func (v *verdict) name(in events.ReportRequest, s *status.Status) {
 
 // apply writes a verdict into a status.
 func (v *verdict) apply(s *status.Status, now time.Time) {
-	s.Phase, s.Message = v.phase, v.message
 	v.retry(s, now)
+	s.Phase, s.Message = v.phase, v.message
+	if v.phase == status.Failed {
+		s.Execution = v.execution
+	}
 	if v.version != "" {
 		s.SpecVersion = v.version
 	}
@@ -241,7 +252,7 @@ func (v *verdict) apply(s *status.Status, now time.Time) {
 		s.Upgrade, s.Upgrades = nil, nil
 		// What was no longer as it was made, or waited for a node, is no more.
 		s.Unset(status.InSync, status.AddonsDeployed)
-	case v.phase == status.Ready:
+	case v.phase == status.Ready || v.upgrading:
 		s.Plan = nil
 		s.Joined()
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, now)

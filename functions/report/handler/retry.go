@@ -18,8 +18,12 @@ import (
 // quarter of an hour.
 var pauses = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 
-// retry counts a failure and says when the next try is.
+// retry counts a failure and says when the next try is. One that was counted is not counted again: a report that died may have written
+// it.
 func (v verdict) retry(s *status.Status, now time.Time) {
+	if v.phase == status.Failed && s.Phase == status.Failed && s.Execution == v.execution && s.Message == v.message {
+		return
+	}
 	s.RetryAt = nil
 	if v.phase != status.Failed {
 		s.Failures = 0

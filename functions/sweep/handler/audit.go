@@ -148,6 +148,9 @@ func (r *round) look(ctx context.Context, cluster string) error {
 		boundary.Log(ctx).Warn("the event of this spec was lost", "cluster", cluster)
 		return r.Admit.Admit(ctx, cluster)
 	}
+	if done, err := r.upgrading(ctx, cluster, s); done || err != nil {
+		return err
+	}
 	switch {
 	case s.Phase == status.Pending && since >= idle:
 		return r.start(ctx, cluster, s, "its execution was never seen")

@@ -1,6 +1,6 @@
 package handler
 
-// What was put off: rolls at a time that a spec states, and those asked for while a cluster was busy.
+// What was put off: rolls and upgrades at a time, those asked for while a cluster was busy, and clusters whose channel moved.
 
 import (
 	"context"
@@ -37,8 +37,12 @@ func (h *Handler) start(ctx context.Context, due store.Due) error {
 		return err
 	}
 	if lease.Execution != "" {
-		if running, err := h.Executions.Running(ctx, lease.Execution); err != nil || running {
+		running, err := h.Executions.Running(ctx, lease.Execution)
+		if err != nil {
 			return err
+		}
+		if running {
+			return h.busy(ctx, due, lease.Execution)
 		}
 	}
 	boundary.Log(ctx).Info("due", "cluster", due.Cluster, "at", due.At)

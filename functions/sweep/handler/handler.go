@@ -1,6 +1,6 @@
 // Package handler finds what events missed: stacks that came to rest while the event about it was lost, specs that nobody was
 // told of, executions that ended without a word, and instances that nobody works on. It is the safety net under the events, and
-// costs nine listings when there is nothing to find.
+// costs nine listings and a conditional read when there is nothing to find.
 package handler
 
 import (
@@ -18,9 +18,11 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Specs lists what people wrote: a subset of store.Bucket.
+// Specs is what people wrote: a subset of store.Bucket.
 type Specs interface {
 	List(ctx context.Context, prefix string) ([]store.Entry, error)
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	GetUnless(ctx context.Context, key, etag string, limit int64) (object store.Object, changed bool, err error)
 }
 
 // State is what drover keeps: a subset of store.State.
@@ -33,8 +35,11 @@ type State interface {
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	Release(ctx context.Context, cluster, execution string) error
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+	AddDue(ctx context.Context, cluster string, at time.Time) error
 	Dues(ctx context.Context, now time.Time) ([]store.Due, error)
 	Done(ctx context.Context, due store.Due) error
+	GetJSON(ctx context.Context, key string, v any) (etag string, err error)
+	Replace(ctx context.Context, key string, body []byte, etag string) (string, error)
 }
 
 // Executions tells whether a holder of a lease still runs, starts others and stops what is stuck: a subset of
@@ -62,6 +67,11 @@ type Admitter interface {
 	Admit(ctx context.Context, cluster string) error
 }
 
+// Upgrader starts the upgrade machine: a subset of executions.Machine.
+type Upgrader interface {
+	Start(ctx context.Context, name string, input any) error
+}
+
 // Handler sweeps, and audits.
 type Handler struct {
 	Auditor
@@ -76,9 +86,13 @@ type Handler struct {
 	Groups     Groups
 	// JoinNode and DrainNode are the machines.
 	JoinNode, DrainNode Machine
+	// Upgrade is the machine that makes upgrades.
+	Upgrade Upgrader
 	// Patience is how old a spec must be before it counts as missed: until then its event is on its way.
 	Patience time.Duration
 	Now      func() time.Time
+
+	known memory
 }
 
 // Handle sweeps or audits once. What fails for one cluster holds up no other; what failed is returned at the end.
@@ -86,7 +100,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error)
 	if in.Audit {
 		return struct{}{}, h.audit(ctx)
 	}
-	return struct{}{}, errors.Join(h.waiters(ctx), h.missed(ctx), h.ended(ctx), h.lifecycle(ctx), h.due(ctx))
+	return struct{}{}, errors.Join(h.waiters(ctx), h.missed(ctx), h.ended(ctx), h.lifecycle(ctx), h.channels(ctx), h.due(ctx))
 }
 
 // waiters resumes the steps whose stacks are at rest.

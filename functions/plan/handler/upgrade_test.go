@@ -1,0 +1,278 @@
+package handler_test
+
+// What planning makes of another release: it holds the cluster where it is, and has it upgraded.
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// of is the spec of a cluster at a release.
+func of(release, more string) string {
+	return strings.Replace(harness.Spec("demo", more), "name: r1", "name: "+release, 1)
+}
+
+// releases uploads r1 and r2 of Kubernetes 1.35 and 1.36, and other content of the latter as r3.
+func releases(a *harness.Account) {
+	a.Upload("releases/r1.yaml", harness.ReleaseOf("1.35", "r1"))
+	a.Upload("releases/r2.yaml", harness.ReleaseOf("1.36", "r2"))
+	a.Upload("releases/r3.yaml", strings.Replace(harness.ReleaseOf("1.36", "r3"), "v1.13.2-eksbuild.1", "v1.12.4-eksbuild.1", 1))
+}
+
+// began has a cluster at r1.
+func began(t *testing.T, more string) *harness.Account {
+	a := harness.Start(t)
+	releases(a)
+	a.Upload("clusters/demo.yaml", of("r1", more))
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	return a
+}
+
+// is what a cluster is, in one line.
+func is(a *harness.Account) string {
+	control := a.Stack("demo", names.ControlPlane)
+	release, _, _ := strings.Cut(control.Tags[names.TagRelease], "@")
+	image := a.Stack("demo", "pool-a").Outputs["ImageId"]
+	return fmt.Sprintf("%s %s %s", release, control.Outputs["KubernetesVersion"], map[bool]string{true: "new nodes", false: "old nodes"}[strings.Contains(harness.ReleaseOf("1.36", "r2"), image)])
+}
+
+func upgrades(a *harness.Account) (all []states.Execution) {
+	for _, x := range a.States.Executions() {
+		if x.MachineName == "drover-upgrade" {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+func told(a *harness.Account) (upgrades []string) {
+	for _, n := range a.Notices() {
+		if strings.HasPrefix(n, "drover: the upgrade of demo") {
+			subject, _, _ := strings.Cut(n, "\n")
+			upgrades = append(upgrades, strings.TrimPrefix(subject, "drover: the upgrade of demo is "))
+		}
+	}
+	return upgrades
+}
+
+// closed is a window that is not open now, and opens in five hours.
+func closed(now time.Time) string {
+	return fmt.Sprintf("  upgrade: {window: {start: %q, duration: 4h}}\n", now.UTC().Add(5*time.Hour).Format("15:04"))
+}
+
+func TestAnotherReleaseIsAnUpgrade(t *testing.T) {
+	a := began(t, "")
+	a.Upload("clusters/demo.yaml", of("r2", "  tags: {team: b}\n"))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, "r2 1.36 new nodes", is(a))
+	require.Equal(t, "r2", s.Release)
+	require.Len(t, upgrades(a), 1)
+	require.Equal(t, "SUCCEEDED", upgrades(a)[0].Status)
+	require.Equal(t, "Done Spec r1 r2", strings.Join([]string{s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.From, s.Upgrade.To}, " "))
+	require.Equal(t, "Scheduled", told(a)[0])
+	require.Equal(t, "Done", told(a)[len(told(a))-1])
+	for _, v := range a.Verdicts()[1:] {
+		require.NotContains(t, v, "Failed")
+	}
+
+	mark := a.Calls.Mark()
+	a.Converge("demo")
+	a.Settle()
+	require.Empty(t, written(a, mark), "and nothing is left to do")
+	require.Len(t, upgrades(a), 1, "it fires once")
+}
+
+func TestASpecThatWaitsForItsWindow(t *testing.T) {
+	a := began(t, "")
+	now := time.Now()
+	a.Functions.Plan.Now = func() time.Time { return now }
+	a.Functions.Sweep.Now = func() time.Time { return now }
+	a.Upload("clusters/demo.yaml", of("r2", closed(now)+"  tags: {team: b}\n"))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Contains(t, s.Message, "but for its release: the upgrade to release r2 (Kubernetes 1.36) begins at ")
+	require.Equal(t, status.ReasonUpgradeScheduled, s.Condition(status.Converged).Reason)
+	require.Equal(t, "r1 1.35 old nodes", is(a))
+	require.Equal(t, "b", a.Stack("demo", "network").Tags["team"], "what has nothing to do with it goes on")
+	require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase)
+	require.Equal(t, []string{"Scheduled"}, told(a), "in advance")
+	require.Contains(t, strings.Join(dues(t, a), " "), s.Upgrade.At.Format(time.RFC3339))
+
+	mark := a.Calls.Mark()
+	a.Converge("demo")
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	require.Empty(t, written(a, mark))
+
+	t.Run("taken back, it does not begin", func(t *testing.T) {
+		a.Upload("clusters/demo.yaml", of("r1", closed(now)))
+		a.Settle()
+		require.Nil(t, a.Status("demo").Upgrade)
+		require.Equal(t, []string{"Scheduled", "Cancelled"}, told(a))
+		require.Equal(t, "True", a.Status("demo").Condition(status.Converged).Status)
+	})
+	t.Run("when its time comes it begins, once", func(t *testing.T) {
+		a.Upload("clusters/demo.yaml", of("r2", closed(now)))
+		a.Settle()
+		now = a.Status("demo").Upgrade.At.Add(time.Minute)
+		for range 3 {
+			require.NoError(t, a.SweepNow())
+			a.Settle()
+		}
+		require.Equal(t, "r2 1.36 new nodes", is(a))
+		require.Len(t, upgrades(a), 1)
+		require.Empty(t, dues(t, a))
+	})
+}
+
+func TestAReleaseThatIsDeletedWhileItIsUsed(t *testing.T) {
+	a := began(t, "")
+	// As soon as the upgrade has begun nobody needs the catalogue any more.
+	at := false
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == "aws.cloudformation" && !at && len(upgrades(a)) > 0 {
+			at = true
+			return harness.Held
+		}
+		return harness.Delivered
+	})
+	a.Upload("clusters/demo.yaml", of("r2", ""))
+	a.Until("a step is being made", func() bool { return len(a.Events.Held()) > 0 })
+	a.Remove("releases/r1.yaml", "")
+	a.Remove("releases/r2.yaml", "")
+	for _, e := range a.Events.Held() {
+		a.Events.Deliver(e)
+	}
+	a.Settle()
+	require.Equal(t, "r2 1.36 new nodes", is(a))
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+}
+
+// In the middle of an upgrade the spec says something else: what was begun is finished, and no more.
+func TestTheSpecChangesInTheMiddle(t *testing.T) {
+	tests := map[string]struct {
+		spec string
+		// ends is how the first upgrade ends, and is what the cluster is in the end.
+		ends, is string
+	}{
+		"something that has nothing to do with it": {of("r2", "  tags: {team: b}\n"), "SUCCEEDED", "r2 1.36 new nodes"},
+		"paused":                                 {of("r2", "  paused: true\n"), "FAILED", "r1 1.36 old nodes"},
+		"another release":                        {of("r3", ""), "FAILED", "r3 1.36 new nodes"},
+		"the old release again, which cannot be": {of("r1", ""), "FAILED", "r1 1.36 old nodes"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := began(t, "")
+			once := false
+			a.Events.Decide(func(e harness.Event) harness.Fate {
+				if e.Source == "aws.cloudformation" && !once && len(upgrades(a)) > 0 {
+					once = true
+					return harness.Held
+				}
+				return harness.Delivered
+			})
+			a.Upload("clusters/demo.yaml", of("r2", ""))
+			a.Until("the control plane moves", func() bool { return len(a.Events.Held()) > 0 })
+			a.Upload("clusters/demo.yaml", test.spec)
+			for _, e := range a.Events.Held() {
+				a.Events.Deliver(e)
+			}
+			a.Settle()
+			// What came while the cluster was busy is done when it is not.
+			a.Converge("demo")
+			a.Settle()
+			require.Equal(t, test.ends, upgrades(a)[0].Status, upgrades(a)[0].Cause)
+			require.Equal(t, test.is, is(a), a.Status("demo").Message)
+		})
+	}
+}
+
+func TestTwoReleasesAskedAtOnce(t *testing.T) {
+	a := began(t, "")
+	a.Upload("clusters/demo.yaml", of("r2", ""))
+	a.Upload("clusters/demo.yaml", of("r3", ""))
+	a.Settle()
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, "r3 1.36 new nodes", is(a), a.Status("demo").Message)
+	running := 0
+	for _, x := range upgrades(a) {
+		if x.Status == "SUCCEEDED" {
+			running++
+		}
+	}
+	require.GreaterOrEqual(t, running, 1)
+}
+
+// Versions are told before anything begins.
+func TestUpgradesThatCannotBe(t *testing.T) {
+	a := began(t, "")
+	a.Upload("releases/r0.yaml", harness.ReleaseOf("1.34", "r0"))
+	for name, test := range map[string]struct{ spec, want string }{
+		"a downgrade":                 {of("r0", ""), "is not downgraded"},
+		"a version that there is not": {of("r1", "  kubernetesVersion: \"1.99\"\n"), "spec.kubernetesVersion"},
+		"an unknown release":          {of("r9", ""), "there is no release releases/r9.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.Upload("clusters/demo.yaml", test.spec)
+			a.Settle()
+			require.Contains(t, a.Status("demo").Condition(status.SpecAccepted).Message, test.want)
+			require.Empty(t, upgrades(a))
+			require.Equal(t, "r1 1.35 old nodes", is(a))
+		})
+	}
+}
+
+// What an upgrade has moved when it stops stays, and what it has not, too; everything else of a spec is made.
+func TestAnUpgradeThatStopped(t *testing.T) {
+	a := began(t, "")
+	r := stoppedAfterTheControlPlane(t, a)
+	for _, tags := range []string{"a", "b"} {
+		a.Upload("clusters/demo.yaml", of("r1", "  tags: {team: "+tags+"}\n"))
+		a.Settle()
+		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+		require.Equal(t, "r1 1.36 old nodes", is(a))
+		require.Equal(t, tags, a.Stack("demo", "pool-a").Tags["team"])
+	}
+	require.Len(t, upgrades(a), 0, "by itself it does not go on")
+	now, _, err := a.State().Upgrade(t.Context(), "demo")
+	require.NoError(t, err)
+	require.Equal(t, r, now)
+}
+
+// stoppedAfterTheControlPlane writes the record of an upgrade by hand, and has its first step made.
+func stoppedAfterTheControlPlane(t *testing.T, a *harness.Account) *upgrade.Record {
+	t.Helper()
+	pin := strings.TrimPrefix(a.Stack("demo", names.ControlPlane).Tags[names.TagRelease], "r1@")
+	body := []byte(harness.ReleaseOf("1.36", "r2"))
+	require.NoError(t, a.State().PutOnce(t.Context(), names.PinnedRelease(names.SHA256(body)), body))
+	r := &upgrade.Record{
+		Number: 1, Origin: upgrade.OriginHand, Key: "hand", Over: "r1", State: upgrade.Running, Execution: "arn:aws:states:eu-central-1:111122223333:execution:drover-upgrade:x",
+		From: upgrade.Target{Release: "r1", SHA256: pin, KubernetesVersion: "1.35"}, Target: upgrade.Target{Release: "r2", SHA256: names.SHA256(body), KubernetesVersion: "1.36"},
+		Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}, {Kind: upgrade.StepAddons, KubernetesVersion: "1.36"}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"}},
+	}
+	etag, err := a.State().PutUpgrade(t.Context(), "demo", r, "")
+	require.NoError(t, err)
+	a.Converge("demo")
+	a.Settle()
+	require.Equal(t, "r1 1.36 old nodes", is(a))
+	require.Equal(t, status.Upgrading, a.Status("demo").Phase)
+	r.State, r.Step = upgrade.Stopped, 1
+	_, err = a.State().PutUpgrade(t.Context(), "demo", r, etag)
+	require.NoError(t, err)
+	return r
+}
