@@ -45,7 +45,7 @@ HEAVY := /infra$$|/local/kubernetes$$|/local/workload$$|/local/eks/live$$|/share
 .PHONY: test
 test: lint local functions-arm64 ## Run every test
 	@go test $$(go list ./... | grep -vE '$(HEAVY)')
-	@go test -timeout 20m $$(go list ./... | grep -E '$(HEAVY)')
+	@go test -timeout 30m $$(go list ./... | grep -E '$(HEAVY)')
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing built: seconds

@@ -86,31 +86,34 @@ func measureDrain(ctx context.Context, s *settings, r *report) error {
 		return err
 	}
 	defer g.Close()
-	broken := map[string]int{}
+	broken, table := map[string]int{}, drainTable
 	for _, c := range drainCases() {
 		if s.drain != "" && !strings.Contains(c.name, s.drain) {
 			continue
 		}
 		c.workload.Namespace, c.workload.Name, c.workload.Replicas = "bench", "web", c.nodes*c.pods
 		started := time.Now()
-		if err := g.measure(ctx, s, r, c, broken); err != nil {
+		row, err := g.measure(ctx, s, r, c, broken)
+		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
+		table += row
 		fmt.Fprintf(r.out, "  measured %s in %.0f s\n", c.name, time.Since(started).Seconds())
 	}
+	fmt.Fprintf(r.out, "\n%s\n", table)
 	r.add("budgets broken by drover's drains", float64(broken[drover.name]), "", atMost(0), "as a watcher of its own saw it; by kubectl's: "+number(float64(broken["kubectl"])))
 	r.add("time that drover's clients waited for their own limits", milliseconds(g.limited()), "ms", atMost(0), "as client-go tells it, in all drains of all cases")
 	return nil
 }
 
-// measure a case: all contestants in turn, each time another one first.
-func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCase, broken map[string]int) error {
+// measure a case: all contestants in turn, each time another one first. It returns the case's row of the table.
+func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCase, broken map[string]int) (row string, err error) {
 	if err := g.prepare(ctx, &c); err != nil {
-		return err
+		return "", err
 	}
 	keep, err := c.workload.MustKeep()
 	if err != nil {
-		return err
+		return "", err
 	}
 	contestants := c.contestants
 	if keep == 0 {
@@ -125,7 +128,7 @@ func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCas
 			}
 			t, err := g.try(ctx, c, who)
 			if err != nil {
-				return fmt.Errorf("%s: %w", who.name, err)
+				return "", fmt.Errorf("%s: %w", who.name, err)
 			}
 			trials[who.name] = append(trials[who.name], t)
 			spent[who.name] += time.Duration(t.took * float64(time.Second))
@@ -139,13 +142,13 @@ func (g *ground) measure(ctx context.Context, s *settings, r *report, c drainCas
 	var how string
 	if keep > 0 {
 		if bound, how, err = g.budgetBound(ctx, c, keep); err != nil {
-			return err
+			return "", err
 		}
 	} else {
 		bound, how = median(took(trials[bare.name])), "all evictions at once by a program that knows the pods, until they are gone"
 	}
 	c.report(r, trials, keep, bound, how)
-	return g.clear(ctx, c)
+	return c.row(trials, bound), g.clear(ctx, c)
 }
 
 // report the figures of a case.
@@ -199,6 +202,32 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 	if c.toBound > 0 {
 		r.add("— drover's to the bound", mine/bound, "", atMost(c.toBound), "")
 	}
+}
+
+// drainTable is the head of the table in docs/performance.md, whose rows are those of the cases.
+const drainTable = `| Drains, medians | drover | kubectl drain | — 10 at once | — without client limit | The bound |
+|---|---|---|---|---|---|
+`
+
+// row of the table: seconds, requests and failed drains of the contestants that tried the case.
+func (c drainCase) row(trials map[string][]trial, bound float64) string {
+	cells := []string{c.name}
+	for _, who := range []contestant{drover, kubectl, kubectlAtOnce, kubectlUnlimited} {
+		all, cell := trials[who.name], ""
+		if len(all) > 0 {
+			failed, requests := 0, make([]float64, len(all))
+			for i, t := range all {
+				failed += t.failed
+				requests[i] = float64(t.requests)
+			}
+			cell = fmt.Sprintf("%s s, %s requests", number(median(took(all))), number(median(requests)))
+			if failed > 0 {
+				cell += fmt.Sprintf(", %d of %d failed", failed, c.nodes*len(all))
+			}
+		}
+		cells = append(cells, cell)
+	}
+	return "| " + strings.Join(append(cells, number(bound)+" s"), " | ") + " |\n"
 }
 
 // refused evictions by status, in a trial on average.

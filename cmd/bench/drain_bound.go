@@ -19,7 +19,7 @@ func (g *ground) budgetBound(ctx context.Context, c drainCase, keep int) (second
 	if err := g.cluster.Reset(ctx, false, c.nodeNames()...); err != nil {
 		return 0, "", err
 	}
-	client, err := policyClient(g.as(bare.user))
+	client, err := policyClient(g.config())
 	if err != nil {
 		return 0, "", err
 	}
@@ -63,7 +63,7 @@ func (g *ground) budgetRate(ctx context.Context, c drainCase) (float64, error) {
 	if g.rate > 0 {
 		return g.rate, nil
 	}
-	client, err := policyClient(g.as(bare.user))
+	client, err := policyClient(g.config())
 	if err != nil {
 		return 0, err
 	}

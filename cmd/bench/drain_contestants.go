@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,12 +23,12 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 )
 
-// contestant drains nodes that it is told, as a user of its own: requests are counted by user.
+// contestant drains nodes that it is told.
 type contestant struct {
-	name, user string
+	name string
 	// slow says that it is not tried again once it took longer than the patience that was asked for.
 	slow  bool
-	drain func(ctx context.Context, g *ground, who contestant, nodes []string) []outcome
+	drain func(ctx context.Context, g *ground, nodes []string) []outcome
 }
 
 // outcome of the drain of a node.
@@ -39,30 +38,32 @@ type outcome struct {
 }
 
 var (
-	drover           = contestant{name: "drover", user: "drover", drain: droverDrains}
-	kubectl          = contestant{name: "kubectl", user: "kubectl", slow: true, drain: kubectlDrains("kubectl", 1)}
-	kubectlAtOnce    = contestant{name: "kubectl, 10 at once", user: "kubectl-at-once", slow: true, drain: kubectlDrains("kubectl", 10)}
-	kubectlUnlimited = contestant{name: "kubectl, client without limit", user: "kubectl-unlimited", slow: true, drain: kubectlDrains("kubectl-unlimited", 1)}
-	bare             = contestant{name: "bare evictions", user: "bare", drain: evictAll}
+	drover           = contestant{name: "drover", drain: droverDrains}
+	kubectl          = contestant{name: "kubectl", slow: true, drain: kubectlDrains("kubectl", 1)}
+	kubectlAtOnce    = contestant{name: "kubectl, 10 at once", slow: true, drain: kubectlDrains("kubectl", 10)}
+	kubectlUnlimited = contestant{name: "kubectl, client without limit", slow: true, drain: kubectlDrains("kubectl-unlimited", 1)}
+	bare             = contestant{name: "bare evictions", drain: evictAll}
 )
 
-// group of the contestants: administrators, but not those whom the API server exempts from priority and fairness.
-const drainers = "drainers"
+// Whom the contestants act as: an administrator, but none of those whom the API server exempts from priority and fairness.
+const drainer, drainers = "drainer", "drainers"
 
-// as is how a user reaches the API server: on a connection of its own, as a function's invocation has it.
-func (g *ground) as(user string) *rest.Config {
+// config is how contestants in this process reach the API server: counted, and each on a connection of its own, as a function's
+// invocation has it.
+func (g *ground) config() *rest.Config {
 	config := rest.CopyConfig(g.admin)
 	config.QPS = 0 // the client's own choice
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{drainers}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: drainer, Groups: []string{drainers}}
+	config.Wrap(g.requests.through)
 	config.Dial = (&net.Dialer{}).DialContext // connections are shared by those who dial the same way
 	return config
 }
 
 // droverDrains drains each node by itself and all at once, as the functions do.
-func droverDrains(ctx context.Context, g *ground, who contestant, nodes []string) []outcome {
+func droverDrains(ctx context.Context, g *ground, nodes []string) []outcome {
 	task := drain.Task{Started: time.Now(), Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
 	return atOnce(nodes, len(nodes), func(node string) error {
-		cluster, err := kube.Connect(g.as(who.user))
+		cluster, err := kube.Connect(g.config())
 		if err != nil {
 			return err
 		}
@@ -74,17 +75,17 @@ func droverDrains(ctx context.Context, g *ground, who contestant, nodes []string
 }
 
 // kubectlDrains runs a program like kubectl for each node.
-func kubectlDrains(program string, limit int) func(context.Context, *ground, contestant, []string) []outcome {
-	return func(ctx context.Context, g *ground, who contestant, nodes []string) []outcome {
+func kubectlDrains(program string, limit int) func(context.Context, *ground, []string) []outcome {
+	return func(ctx context.Context, g *ground, nodes []string) []outcome {
 		return atOnce(nodes, limit, func(node string) error {
 			cmd := exec.CommandContext(ctx, filepath.Join(g.bin, program), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
-				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+who.user, "--as-group="+drainers, "--cache-dir="+filepath.Join(g.dir, "cache"))
+				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+drainer, "--v="+verbosity, "--as-group="+drainers, "--cache-dir="+filepath.Join(g.dir, "cache"))
 			cmd.Env = append(os.Environ(), "KUBERC=off")
 			var said bytes.Buffer
 			cmd.Stderr = &said
-			if err := cmd.Run(); err != nil {
-				lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-				return fmt.Errorf("%w: %s", err, lines[len(lines)-1])
+			err := cmd.Run()
+			if last := g.requests.read(said.String()); err != nil {
+				return fmt.Errorf("%w: %s", err, last)
 			}
 			return nil
 		})
@@ -92,12 +93,12 @@ func kubectlDrains(program string, limit int) func(context.Context, *ground, con
 }
 
 // evictAll cordons the nodes, evicts pods that are known from before, all at once, and no more.
-func evictAll(ctx context.Context, g *ground, who contestant, nodes []string) []outcome {
+func evictAll(ctx context.Context, g *ground, nodes []string) []outcome {
 	if err := g.cluster.Reset(ctx, false, nodes...); err != nil {
 		return []outcome{{0, err}}
 	}
 	started := time.Now()
-	client, err := policyClient(g.as(who.user))
+	client, err := policyClient(g.config())
 	if err != nil {
 		return []outcome{{0, err}}
 	}

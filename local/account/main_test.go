@@ -46,8 +46,9 @@ type world struct {
 
 var cloud *world
 
-// patience bounds every wait for something that takes seconds.
-const patience = 90 * time.Second
+// patience bounds every wait for something that takes seconds, up to half a minute when it is a roll: on a machine that has a third of the
+// time for it, it is still not what fails.
+const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	code, err := runTests(m)

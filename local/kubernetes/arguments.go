@@ -54,31 +54,31 @@ func (c *ControlPlane) apiserverArguments() []string {
 			// who try access entries.
 			"--authentication-token-webhook-cache-ttl=1s")
 	}
-	if c.options.Audit {
-		arguments = append(arguments, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.path("audit.log"),
-			// One file, so that whoever follows it misses nothing: a log of 100 MB, some minutes of hundreds of pods, would be cut.
-			"--audit-log-maxsize=100000")
-	}
 	return arguments
 }
 
+// controllerLimit is in calls a second. With the defaults, 20 and 50, making its own service accounts would be four of the six seconds in
+// which the controller manager starts, and binding would be what takes longest of starting a few hundred pods.
+const controllerLimit = 500
+
+func (c *ControlPlane) limits() []string {
+	limit := c.options.ControllerLimit
+	return []string{fmt.Sprintf("--kube-api-qps=%d", limit), fmt.Sprintf("--kube-api-burst=%d", 2*limit)}
+}
+
 func (c *ControlPlane) controllerManagerArguments() []string {
-	return []string{
+	return append([]string{
 		"--kubeconfig=" + c.path("kube-controller-manager.kubeconfig"), "--leader-elect=false", "--secure-port=0",
 		"--service-account-private-key-file=" + c.path("sa.key"), "--root-ca-file=" + c.path("ca.crt"),
 		"--use-service-account-credentials", "--emulated-version=kube=" + c.options.Minor,
-		// With the default of 20 calls a second, making its own service accounts would be four of the start's six seconds.
-		"--kube-api-qps=500", "--kube-api-burst=1000",
-	}
+	}, c.limits()...)
 }
 
 func (c *ControlPlane) schedulerArguments() []string {
-	return []string{
+	return append([]string{
 		"--kubeconfig=" + c.path("kube-scheduler.kubeconfig"), "--leader-elect=false", "--secure-port=0",
 		"--emulated-version=kube=" + c.options.Minor,
-		// With the default of 50, binding would be what takes longest of starting a few hundred pods.
-		"--kube-api-qps=500", "--kube-api-burst=1000",
-	}
+	}, c.limits()...)
 }
 
 // kwokArguments: every node is KWOK's, with the kubelet's lease of 40 seconds, so that a node whose KWOK is gone turns

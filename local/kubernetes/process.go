@@ -18,6 +18,11 @@ import (
 // restartDelay is how long a program that died stays down, so that one that dies at once does not spin.
 const restartDelay = time.Second
 
+// The garbage collector of each program, which would take a fifth of the time that the API server has: it runs when the heap is five times
+// what was left of it, not twice, but more often from that much memory on, so that several control planes fit on one machine.
+// https://go.dev/doc/gc-guide
+const collection, memory = "400", "512MiB"
+
 // guardScript collects process groups from its input and kills them when the input ends, which is when the process
 // that holds the other end is gone, however it went. No signal of a terminal reaches it.
 const guardScript = `trap '' HUP INT TERM
@@ -100,6 +105,7 @@ func (p *process) run() error {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	defer gate.Close()
+	cmd.Env = append(os.Environ(), "GOGC="+collection, "GOMEMLIMIT="+memory)
 	// A group of its own: a Ctrl-C on the terminal is for us, who then stop the programs in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.mu.Lock()

@@ -60,8 +60,8 @@ type Options struct {
 	Hosts []string
 	// RuntimeConfig turns APIs on and off, as in "networking.k8s.io/v1beta1=true"; empty is Kubernetes' defaults.
 	RuntimeConfig string
-	// Audit writes every request's metadata to audit.log in Dir.
-	Audit bool
+	// ControllerLimit bounds the calls a second of the scheduler and of each controller, after twice as many at first; 0 is 500.
+	ControllerLimit int
 	// Log hears of programs that died and were started again; nil is silence.
 	Log *slog.Logger
 }
@@ -129,6 +129,9 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	}
 	if !CanActAs(o.Minor) {
 		return nil, fmt.Errorf("start cluster %s: Kubernetes %s cannot act as %s, only as %s to %s", o.Name, Version, o.Minor, MinMinor(), MaxMinor())
+	}
+	if o.ControllerLimit == 0 {
+		o.ControllerLimit = controllerLimit
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -236,12 +239,6 @@ func (c *ControlPlane) writeConfiguration() error {
 	}
 	if err := c.writePodStages(); err != nil {
 		return err
-	}
-	if c.options.Audit {
-		const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
-		if err := os.WriteFile(c.path("audit-policy.yaml"), []byte(policy), 0o600); err != nil {
-			return err
-		}
 	}
 	if c.options.TokenWebhookURL == "" {
 		return nil
