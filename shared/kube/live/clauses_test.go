@@ -141,6 +141,7 @@ func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
 }
 
 func TestTwoBudgetsBlockAndAreNamed(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	w.deploy("web", 2, "a", "")
@@ -167,6 +168,7 @@ func TestABudgetOfAnotherNamespaceDoesNotMatter(t *testing.T) {
 }
 
 func TestForcedAfterTheDeadlineAndNotBefore(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	w.deploy("web", 3, "a", "")
@@ -187,6 +189,7 @@ func TestForcedAfterTheDeadlineAndNotBefore(t *testing.T) {
 }
 
 func TestGoingOnLeavesAndNamesWhatIsLeft(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	w.deploy("web", 1, "a", "")
@@ -200,6 +203,7 @@ func TestGoingOnLeavesAndNamesWhatIsLeft(t *testing.T) {
 }
 
 func TestAPodThatIsStuckHoldsUpNothingForLong(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	w.heldPod("stuck", from)
@@ -400,6 +404,7 @@ func TestAnswersThatAreNoYes(t *testing.T) {
 }
 
 func TestWhatRefusesIsNamed(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	w.deploy("web", 1, "a", "")
@@ -449,6 +454,7 @@ func TestWatchesThatAreClosed(t *testing.T) {
 }
 
 func TestTheAPIServerIsAwayForAWhile(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	w.deploy("web", 10, "a", "")
@@ -538,7 +544,7 @@ func (w *world) leastHealthy(ctx context.Context, budget string) int {
 	return least
 }
 
-// Last, for it takes the server of all tests away for a while.
+// It takes the server of all tests away for a while. Those that run beside each other begin when the others are over, and so after it.
 func TestZTheAPIServerRestartsInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	from := w.node("a")

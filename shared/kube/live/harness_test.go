@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,12 +80,11 @@ func config() *rest.Config {
 	return &rest.Config{Host: plane.Endpoint, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: plane.CA, CertData: plane.AdminCert, KeyData: plane.AdminKey}}
 }
 
-var worlds int
+var worlds atomic.Int64
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, name: fmt.Sprintf("w%d", worlds)}
-	worlds++
+	w := &world{t: t, name: fmt.Sprintf("w%d", worlds.Add(1))}
 	var err error
 	w.api, err = dynamic.NewForConfig(config())
 	require.NoError(t, err)

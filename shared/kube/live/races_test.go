@@ -115,6 +115,7 @@ func TestPodsThatAreNotReadyLeave(t *testing.T) {
 
 // A drain that was given up leaves the node as it was: its own doings go, others' stay.
 func TestADrainThatWasGivenUpLeavesNothing(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, c := range map[string]struct {
 		before   string // a patch
 		cordoned bool
