@@ -95,7 +95,7 @@ func TestRecovery(t *testing.T) {
 				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
 				return
 			}
-			require.Zero(t, o.Acts["nudge"], "nobody had to do anything")
+			require.Zero(t, o.Acts["nudge"], "nobody had to do anything:\n%s", strings.Join(o.Story, "\n"))
 			require.LessOrEqual(t, took, test.within)
 			fmt.Fprintf(&table, "| %s | %s |\n", test.fault, took.Round(time.Second))
 		})
