@@ -28,6 +28,7 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 const (
@@ -386,6 +387,28 @@ var lives = map[string]func(*life){
 		l.upgrade(events.Upgrade{Release: "r2"})
 		l.upgrade(events.Upgrade{Release: "r2"})
 		l.settle()
+	},
+	"an upgrade that the spec asks for, stopped, and found by the audit": func(l *life) {
+		l.old(alarmed)
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: r2", 1))
+		l.step(upgrade.StepControlPlane)
+		l.States.Stop(l.record().Execution, "Stopped", "by a person")
+		l.settle()
+		for range 2 {
+			time.Sleep(15 * time.Minute)
+			l.audited()
+		}
+	},
+	"a channel that moves": func(l *life) {
+		channels := func(stable string) string {
+			return "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {stable: " + stable + "}\n"
+		}
+		l.Upload("releases/channels.yaml", channels("r1"))
+		l.old("  upgrade: {channel: Stable, window: {start: \"22:00\", duration: 4h}}\n")
+		l.audited()
+		l.Upload("releases/channels.yaml", channels("r2"))
+		l.audited()
+		l.sweep()
 	},
 	"an upgrade while somebody else converges": func(l *life) {
 		l.old(alarmed)
