@@ -96,6 +96,16 @@ func (a *Account) Converge(cluster string, roll ...string) string {
 	return arn
 }
 
+// Upgrade starts the upgrade machine by hand, and returns its execution's ARN.
+func (a *Account) Upgrade(in events.Upgrade) string {
+	a.t.Helper()
+	input, err := json.Marshal(in)
+	require.NoError(a.t, err)
+	arn, err := a.States.Start(context.Background(), a.Admin(), a.machineARN("upgrade"), uuid.NewString(), string(input))
+	require.NoError(a.t, err)
+	return arn
+}
+
 func (a *Account) machineARN(machine string) string {
 	return strings.TrimSuffix(a.converge, "converge") + machine
 }

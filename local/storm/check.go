@@ -104,7 +104,7 @@ func (w *world) touch(cluster string, before, now *wish) {
 		w.known.touched[cluster] = nil
 	}
 	touched := w.touched(cluster)
-	if before == nil || now == nil || before.team != now.team || before.minor != now.minor {
+	if before == nil || now == nil || before.team != now.team || release(before.minor, before.rev) != release(now.minor, now.rev) || now.channel != "" || now.at != before.at {
 		touched[all] = true
 		return
 	}

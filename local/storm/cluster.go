@@ -14,8 +14,13 @@ import (
 
 // wish is a spec in the making.
 type wish struct {
-	name      string
-	minor     int
+	name  string
+	minor int
+	rev   int // of its release
+	// channel that it follows, and a release that it moves to at a time, since the beginning of the world.
+	channel   string
+	atRelease string
+	at        time.Duration
 	team      int // a tag's value: changed in place everywhere
 	paused    bool
 	broken    bool // unreadable
@@ -44,16 +49,17 @@ func (w wish) yaml(began time.Time) string {
 kind: Cluster
 metadata: {name: %s}
 spec:
-  release: {name: r%d}
+  release: {name: %s}
   deletionProtection: %t
   paused: %t
   tags: {team: t%d}
+  upgrade: %s
   network:
     cidr: 10.0.0.0/16
-    zones: [%[6]sa, %[6]sb]
+    zones: [%[7]sa, %[7]sb]
     natGateways: Single
   pools:
-`, w.name, w.minor, w.protected, w.paused, w.team, harness.Region)
+`, w.name, release(w.minor, w.rev), w.protected, w.paused, w.team, w.upgrade(began), harness.Region)
 	for _, p := range w.pools {
 		strategy, rollAt := "RollingUpdate", ""
 		if p.refresh {
@@ -69,6 +75,20 @@ spec:
 		b.WriteString("  colour: red\n")
 	}
 	return b.String()
+}
+
+// release of a Kubernetes minor: each has two.
+func release(minor, rev int) string { return fmt.Sprintf("r%d-%d", minor, rev) }
+
+// upgrade is spec.upgrade.
+func (w wish) upgrade(began time.Time) string {
+	switch {
+	case w.atRelease != "":
+		return fmt.Sprintf("{at: {time: %q, release: %s}}", began.Add(w.at).UTC().Format(time.RFC3339), w.atRelease)
+	case w.channel != "":
+		return fmt.Sprintf("{channel: %s}", w.channel)
+	}
+	return "{}"
 }
 
 func (w *wish) pool(name string) *wishedPool {

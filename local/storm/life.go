@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -23,6 +24,12 @@ type act struct {
 	roll             string
 	// unstack is a stack that somebody deletes by hand.
 	unstack string
+	// upgrade starts the upgrade machine by hand, as often as times says; cancel stops the one that runs.
+	upgrade *events.Upgrade
+	times   int
+	cancel  bool
+	// channels moves every channel on.
+	channels bool
 	// kubernetes makes what Kubernetes makes in an account.
 	kubernetes bool
 }
@@ -74,18 +81,32 @@ func life(r *rand.Rand, name string) (acts []act, end *wish) {
 	if r.IntN(2) == 0 {
 		w.pools = append(w.pools, somePool(r, "b", r.IntN(2), 2))
 	}
+	if r.IntN(6) == 0 {
+		w.channel = pick(r, "Stable", "Rapid", "Nodes")
+	}
 	at := time.Duration(r.IntN(120)) * time.Second
 	upload := func(what string) {
 		spec := w
 		spec.pools = slices.Clone(w.pools)
 		acts = append(acts, act{at: at, cluster: name, what: what, spec: &spec})
 	}
-	upgraded := false
+	upgraded := false // one release after another, and who knows when
+	// after an upgrade began some are stopped, and some taken back.
+	after := func() {
+		switch r.IntN(6) {
+		case 0:
+			at += time.Duration(r.IntN(25)) * time.Minute
+			acts = append(acts, act{at: at, cluster: name, what: "stop the upgrade", cancel: true})
+		case 1:
+			at += time.Duration(20+r.IntN(60)) * time.Minute
+			acts = append(acts, act{at: at, cluster: name, what: "roll back", upgrade: &events.Upgrade{Cluster: name, Rollback: true}, times: 1})
+		}
+	}
 	upload("create")
 	for range 1 + r.IntN(4) {
 		at += pause(r)
 		p := &w.pools[r.IntN(len(w.pools))]
-		switch r.IntN(15) {
+		switch r.IntN(18) {
 		case 0:
 			w.team++
 			upload("tags")
@@ -108,10 +129,11 @@ func life(r *rand.Rand, name string) (acts []act, end *wish) {
 				upload("remove pool " + gone)
 			}
 		case 5:
-			if w.minor < lastMinor && !upgraded { // one minor at a time, and who knows when
+			if w.minor < lastMinor && !upgraded {
 				upgraded = true
 				w.minor++
 				upload("upgrade")
+				after()
 			}
 		case 6:
 			w.broken = true
@@ -145,6 +167,28 @@ func life(r *rand.Rand, name string) (acts []act, end *wish) {
 		case 13:
 			stack := pick(r, names.PoolStack(p.name), names.PoolStack(p.name), names.Addons, names.NodeAddons)
 			acts = append(acts, act{at: at, cluster: name, what: "unstack " + stack + " by hand", unstack: stack})
+		case 15:
+			if w.channel == "" && !upgraded {
+				upgraded = true
+				w.rev++
+				upload("upgrade within its minor")
+				after()
+			}
+		case 16:
+			if w.channel == "" && w.minor < lastMinor && !upgraded {
+				upgraded = true
+				to := release(w.minor+1, r.IntN(2))
+				if r.IntN(2) == 0 {
+					w.atRelease, w.at = to, at+time.Duration(1+r.IntN(20))*time.Minute
+					upload("upgrade at a time")
+				} else {
+					acts = append(acts, act{at: at, cluster: name, what: "upgrade by hand", upgrade: &events.Upgrade{Cluster: name, Release: to}, times: 1 + r.IntN(2)})
+				}
+				after()
+			}
+		case 17:
+			acts = append(acts, act{at: at, cluster: name, what: "channels move", channels: true})
+			after()
 		case 14:
 			acts = append(acts, act{at: at, cluster: name, what: "kubernetes makes load balancers and volumes", kubernetes: true})
 		}

@@ -40,7 +40,10 @@ var kindsOfWeather = []func(*rand.Rand) string{
 		return fmt.Sprintf("api-server-down=%ds p=%.3f", 10+r.IntN(1200), 0.01+r.Float64()/20)
 	},
 	func(r *rand.Rand) string {
-		return fmt.Sprintf("kill machine=%s p=%.3f count=1", pick(r, "join-node", "drain-node"), r.Float64()/10+0.01)
+		return fmt.Sprintf("update-fails p=%.2f count=%d", 0.2+r.Float64()/2, 1+r.IntN(2))
+	},
+	func(r *rand.Rand) string {
+		return fmt.Sprintf("kill machine=%s p=%.3f count=1", pick(r, "join-node", "drain-node", "upgrade"), r.Float64()/10+0.01)
 	},
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("update-fails=%s count=%d", pick(r, "Unknown", "OperationNotPermitted"), 1+r.IntN(2))
@@ -54,7 +57,7 @@ func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
 // caller is a function, or all of them.
 func caller(r *rand.Rand) string {
-	return pick(r, "*", "admit", "plan", "change", "stackevent", "report", "sweep", "join", "drain", "prepare")
+	return pick(r, "*", "admit", "plan", "change", "stackevent", "report", "upgrade", "sweep", "join", "drain", "prepare")
 }
 
 // weather is a few rules.

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/apiserver"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/harness"
@@ -80,6 +81,8 @@ type world struct {
 	// fine says that nothing goes wrong any more; resources counts what CloudFormation did, by step and type.
 	fine      bool
 	resources map[string]int
+	// channels is how often they moved.
+	channels int
 }
 
 func (w *world) now() time.Time { return time.Now().UTC() }
@@ -220,9 +223,7 @@ func (w *world) sweep(stop, done chan struct{}) {
 
 // live through all acts, then wait until all is well.
 func (w *world) live() {
-	for minor := firstMinor; minor <= lastMinor; minor++ {
-		w.Upload(names.ReleaseSpec(fmt.Sprintf("r%d", minor)), harness.ReleaseOf(fmt.Sprintf("1.%d", minor), fmt.Sprintf("r%d", minor)))
-	}
+	w.releases()
 	w.out.Lives = len(w.plot.last)
 	w.AutoScaling.WaitForTerminateHooks(w.plot.hooks)
 	if w.plot.twist != nil {
@@ -265,6 +266,15 @@ func (w *world) do(a act) {
 		w.Converge(a.cluster, a.roll)
 	case a.converge:
 		w.Converge(a.cluster)
+	case a.upgrade != nil:
+		w.touched(a.cluster)[all] = true
+		for range a.times {
+			w.Upgrade(*a.upgrade)
+		}
+	case a.cancel:
+		w.cancel(a.cluster)
+	case a.channels:
+		w.moveChannels()
 	case a.unstack != "":
 		w.touched(a.cluster)[a.unstack] = true
 		w.unstack(names.Stack(a.cluster, a.unstack))
@@ -289,11 +299,15 @@ func (w *world) settle(clusters []string) {
 			if text := w.unsettled(cluster); text != "" {
 				waits = cluster + ": " + text
 				s := w.Status(cluster)
-				if s.Phase == status.Failed && !w.converging(cluster) && nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience {
+				if (s.Phase == status.Failed || w.stuck(s)) && !w.converging(cluster) && nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience {
 					nudged[cluster]++
 					w.tell("%s: by hand: %s", cluster, s.Message)
 					w.out.Acts["nudge"]++
-					w.Converge(cluster)
+					if w.stuck(s) {
+						w.Upgrade(events.Upgrade{Cluster: cluster, Release: release(w.wishes[cluster].minor, w.wishes[cluster].rev)})
+					} else {
+						w.Converge(cluster)
+					}
 				}
 				break
 			}
@@ -351,6 +365,9 @@ func (w *world) unsettled(cluster string) string {
 	case want == nil:
 		return fmt.Sprintf("deleted, and it is %s: %s %v", s.Phase, s.Message, w.Stacks(cluster))
 	case s.Phase == status.Ready && s.SpecVersion == w.versions[cluster]:
+		if text := w.upgrading(s); text != "" {
+			return text
+		}
 		if w.unfound(cluster) {
 			return "a stack was deleted by hand"
 		}
