@@ -258,10 +258,13 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.launch("etcd", c.etcdArguments()); err != nil {
 		return err
 	}
-	return c.startServers(ctx)
+	if err := c.startServers(ctx); err != nil {
+		return err
+	}
+	return c.launch("kwok", c.kwokArguments())
 }
 
-// startServers starts all but etcd.
+// startServers starts what is of the control plane's version.
 func (c *ControlPlane) startServers(ctx context.Context) error {
 	if err := c.launch("kube-apiserver", c.apiserverArguments()); err != nil {
 		return err
@@ -272,7 +275,6 @@ func (c *ControlPlane) startServers(ctx context.Context) error {
 	for name, arguments := range map[string][]string{
 		"kube-controller-manager": c.controllerManagerArguments(),
 		"kube-scheduler":          c.schedulerArguments(),
-		"kwok":                    c.kwokArguments(),
 	} {
 		if err := c.launch(name, arguments); err != nil {
 			return err
@@ -283,13 +285,14 @@ func (c *ControlPlane) startServers(ctx context.Context) error {
 }
 
 // SetMinor moves a running control plane to Kubernetes minor version minor, such as "1.36": the servers stop and start
-// again as that version while etcd keeps the data. The API does not answer for about two seconds.
+// again as that version while etcd keeps the data. The API does not answer for about two seconds. The nodes go on, as kubelets do: another
+// KWOK would wait for the leases of this one to end before it played a pod.
 func (c *ControlPlane) SetMinor(ctx context.Context, minor string) error {
 	if !CanActAs(minor) {
 		return fmt.Errorf("Kubernetes %s cannot act as %s, only as %s to %s", Version, minor, MinMinor(), MaxMinor())
 	}
 	return c.change(ctx, startTimeout, func(ctx context.Context) error {
-		c.stopParts("kwok", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
+		c.stopParts("kube-scheduler", "kube-controller-manager", "kube-apiserver")
 		c.mu.Lock()
 		c.options.Minor = minor
 		c.starting = make(chan error, 8)
