@@ -29,7 +29,8 @@
 //     simulated work without. Nodes are NotReady until vpc-cni (or the self-managed CNI) is there.
 //   - Pod identity associations: as records; pods of KWOK nodes run no processes that could use them.
 //   - Nodes: registered by their own identity (system:node:…, NodeRestriction applies) once EC2 has booted them, with an
-//     EC2_LINUX access entry of their role; endpoint and certificate authority of their user data must be the cluster's.
+//     EC2_LINUX access entry of their role; endpoint and certificate authority of their user data must be the cluster's. With
+//     an instance its Node object goes, and the pods on it at once, where Kubernetes' garbage collector takes a minute.
 //
 // What is not: managed node groups, Fargate, Auto Mode, Outposts, hybrid nodes, IPv6, provisioned control planes, OIDC
 // identity providers, custom CIDR limits of the endpoint (it is on the loopback address), the issuer's discovery document,

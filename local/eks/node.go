@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-run/drover/local/ec2"
 )
@@ -195,8 +196,9 @@ func (c *cluster) markNetworkReady(ctx context.Context, node string) error {
 	return err
 }
 
-// DeregisterNode deletes the Node object of an instance that is gone, as the cloud controller does. A node, or a cluster,
-// that is gone already is no error.
+// DeregisterNode deletes the Node object of an instance that is gone, as the cloud controller does, and the pods that were on it, as the pod
+// garbage collector would a minute later: a DaemonSet that is rolled counts them meanwhile as pods that are not available. A node, or a
+// cluster, that is gone already is no error.
 func (s *Service) DeregisterNode(ctx context.Context, cluster, name string) error {
 	s.mu.Lock()
 	c, ok := s.clusters[cluster]
@@ -211,5 +213,30 @@ func (s *Service) DeregisterNode(ctx context.Context, cluster, name string) erro
 	}
 	client := c.admin
 	s.mu.Unlock()
-	return remove(ctx, client, nodeResource, "", name)
+	if err := remove(ctx, client, nodeResource, "", name); err != nil {
+		return err
+	}
+	return removePods(ctx, client, name)
+}
+
+// removePods ends the pods of a node that is gone, without any grace: there is no kubelet that would tell of their end.
+func removePods(ctx context.Context, client dynamic.Interface, node string) error {
+	var pods *unstructured.UnstructuredList
+	err := patiently(ctx, func() (err error) {
+		pods, err = client.Resource(podResource).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	now := int64(0)
+	for _, pod := range pods.Items {
+		err := patiently(ctx, func() error {
+			return client.Resource(podResource).Namespace(pod.GetNamespace()).Delete(ctx, pod.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }

@@ -23,6 +23,7 @@ import (
 
 var (
 	nodeResource           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	podResource            = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	namespaceResource      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	serviceResource        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	serviceAccountResource = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
