@@ -117,11 +117,12 @@ func ensure(ctx context.Context, client dynamic.Interface, resource schema.Group
 func ensureOnce(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, object map[string]any) error {
 	o := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
 	api := client.Resource(resource).Namespace(o.GetNamespace())
-	_, err := api.Create(ctx, o, metav1.CreateOptions{FieldManager: "eks"})
-	if !apierrors.IsAlreadyExists(err) {
+	// Asked first: of a service that is there, whose address is taken therefore, the API server would say that the address is invalid.
+	there, err := api.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = api.Create(ctx, o, metav1.CreateOptions{FieldManager: "eks"})
 		return wrapObject(err, "make", o)
 	}
-	there, err := api.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return wrapObject(err, "read", o)
 	}
