@@ -71,6 +71,8 @@ const (
 type UpgradeResult struct {
 	Outcome UpgradeOutcome `json:"outcome"`
 	Message string         `json:"message,omitempty"`
+	// Wait is how many seconds to wait, when Outcome is Busy.
+	Wait int `json:"wait,omitempty"`
 	// Kind of the step that is open.
 	Kind string `json:"kind,omitempty"`
 	// Name of the execution of the converge machine that makes it.

@@ -27,11 +27,8 @@ const (
 	upgradeStopped = status.ReasonUpgradeStopped
 )
 
-// Pauses between two looks at a cluster: while somebody else works on it, and while it settles.
-const (
-	pauseMinutes  = 5
-	settleMinutes = 2
-)
+// pauseSeconds is how long the function says to wait until it looks again.
+const pauseSeconds = "{% $states.input.wait %}"
 
 // phase is one kind of step and the state that makes it.
 type phase struct {
@@ -72,19 +69,19 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	may := choice(scope, "May it begin?", "")
 	busy := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the cluster"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Something else is under way on it. After two hours the upgrade counts as missed."),
-		Time:    awsstepfunctions.WaitTime_Duration(minutes(pauseMinutes)),
+		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
 	begin := ask("Silence the alarms", "Those that the spec names; and opens the first step.", events.UpgradeBegin, "")
 	which := choice(scope, "What is the next step?", "")
 	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for another change"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Somebody converges the cluster: perhaps that makes the step."),
-		Time:    awsstepfunctions.WaitTime_Duration(minutes(pauseMinutes)),
+		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
 	next := ask("Prove the step", "By what is deployed, by EKS, and by the versions of the nodes; and opens the next.", events.UpgradeNext, "")
 	finish := ask("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.", events.UpgradeFinish, "")
 	settle := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait until it settles"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Pods start, alarms look again. After a quarter of an hour what is not well counts."),
-		Time:    awsstepfunctions.WaitTime_Duration(minutes(settleMinutes)),
+		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
 	well := choice(scope, "Is all well?", "")
 	stop := ask("Stop the upgrade", "Alarms are on again. What is done stays, and the status says what is next.", events.UpgradeStop, ", 'error': $fault, 'cause': $cause")

@@ -174,7 +174,7 @@ func (h *Handler) wait(ctx context.Context, in events.UpgradeRequest, to upgrade
 			return events.UpgradeResult{}, err
 		}
 	}
-	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: why}, nil
+	return busy(why, longestPause), nil
 }
 
 // claim an upgrade for this execution: one that was left on its way goes on from the step that is open, any other begins.

@@ -55,5 +55,5 @@ func (h *Handler) drained(ctx context.Context, cluster string, r *record) (event
 	} else if h.Now().Sub(s.Made) > longest+beyond {
 		return events.UpgradeResult{}, stopf("%s, for longer than drain.timeout (%s). The status says for which pods they wait", message, longest)
 	}
-	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: message}, h.tell(ctx, cluster, r.Record, nil, message)
+	return busy(message, pause(h.Now().Sub(s.Made))), h.tell(ctx, cluster, r.Record, nil, message)
 }

@@ -38,8 +38,8 @@ func (h *Handler) finish(ctx context.Context, in events.UpgradeRequest) (events.
 		if err := h.tell(ctx, in.Cluster, r.Record, checks, found); err != nil {
 			return events.UpgradeResult{}, err
 		}
-		if h.Now().Sub(r.Steps[len(r.Steps)-1].Ended) < settling {
-			return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: found}, nil
+		if passed := h.Now().Sub(r.Steps[len(r.Steps)-1].Ended); passed < settling {
+			return busy(found, pause(passed)), nil
 		}
 		return events.UpgradeResult{}, &stop{found}
 	}

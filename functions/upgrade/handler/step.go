@@ -114,7 +114,7 @@ func (h *Handler) again(ctx context.Context, cluster string, r record, missing s
 	case err != nil:
 		return events.UpgradeResult{}, err
 	case holder != "":
-		return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: "the cluster is being converged by " + holder}, nil
+		return busy("the cluster is being converged by "+holder, longestPause), nil
 	case r.Try == tries-1:
 		return events.UpgradeResult{}, stopf("converging ended well %d times, and yet %s", tries, missing)
 	}
