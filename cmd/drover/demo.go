@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -30,22 +31,18 @@ const demoPatience = 10 * time.Minute
 // runDemo uploads a release and a spec with the S3 API, waits until the status says Ready, and asks the cluster's own API
 // server for its nodes.
 func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Account, o localOptions) error {
-	cluster, spec, err := readCluster(o.demo)
+	d, err := readDemo(o)
 	if err != nil {
 		return err
 	}
-	_, release, err := readRelease(o.release, o.demo, cluster)
-	if err != nil {
-		return err
-	}
-	name := cluster.Metadata.Name
+	name := d.cluster.Metadata.Name
 	c := newCell(a.Config(), "aws", account.ID)
 	before := a.Calls.Mark()
-	if _, err := c.specs.Put(ctx, names.ReleaseSpec(cluster.Spec.Release.Name), release); err != nil {
+	if _, err := c.specs.Put(ctx, names.ReleaseSpec(d.release.Metadata.Name), d.releaseBody); err != nil {
 		return err
 	}
 	uploaded := time.Now()
-	if _, err := c.specs.Put(ctx, names.ClusterSpec(name), spec); err != nil {
+	if _, err := c.specs.Put(ctx, names.ClusterSpec(name), d.spec); err != nil {
 		return err
 	}
 	show.say("uploaded    %s to s3://%s/%s", o.demo, c.specs.Name(), names.ClusterSpec(name))
@@ -73,10 +70,30 @@ func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acco
 		return err
 	}
 	printCost(out, a, before, took)
-	if o.roll != "" {
-		return rollDemo(ctx, out, show, a, c, o)
+	if o.roll != "" || o.upgrade != "" {
+		return loadDemo(ctx, out, show, a, c, d, o)
 	}
 	return nil
+}
+
+// demo is what is uploaded: a cluster and its release.
+type demo struct {
+	cluster     *api.Cluster
+	spec        []byte
+	release     *api.Release
+	releaseBody []byte
+}
+
+// readDemo reads the files. A cluster that is to be upgraded begins at the release given, whichever its file names.
+func readDemo(o localOptions) (d demo, err error) {
+	if d.cluster, d.spec, err = readCluster(o.demo); err != nil {
+		return d, err
+	}
+	if d.release, d.releaseBody, err = readRelease(o.release, o.demo, d.cluster); err != nil || o.upgrade == "" {
+		return d, err
+	}
+	d.cluster, d.spec, err = withRelease(o.demo, d.cluster, d.spec, d.release.Metadata.Name)
+	return d, err
 }
 
 // awaitRest waits until a cluster is Ready, Stopped or Failed, on an upload or a later one.

@@ -42,15 +42,15 @@ var shop = []workload.Workload{
 
 var nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 
-// rollDemo deploys the workloads, uploads the spec with another image for a pool, and waits until the cluster is Ready again.
-// It fails if a budget was broken or an old node is left.
-func rollDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Account, c *cell, o localOptions) (err error) {
-	cluster, spec, err := readCluster(o.demo)
-	if err != nil {
-		return err
-	}
-	name := cluster.Metadata.Name
-	client, kubeconfig, err := a.EKS.Administrator(names.EKSCluster(name))
+// load is what the demo goes on under: the workloads on the cluster, and a watcher of its own.
+type load struct {
+	client  dynamic.Interface
+	watcher *workload.Watcher
+}
+
+// loadDemo deploys the workloads and then does to the cluster what was asked for, under them. It fails if a budget was broken.
+func loadDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Account, c *cell, d demo, o localOptions) (err error) {
+	client, kubeconfig, err := a.EKS.Administrator(names.EKSCluster(d.cluster.Metadata.Name))
 	if err != nil {
 		return err
 	}
@@ -76,15 +76,24 @@ func rollDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acc
 	if err := deployShop(ctx, show, run, watcher); err != nil {
 		return err
 	}
-	old, err := nodesOf(ctx, client, o.roll)
+	l := load{client, watcher}
+	if o.roll != "" {
+		if err := l.roll(ctx, out, show, a, c, d, o); err != nil || o.upgrade == "" {
+			return err
+		}
+		watcher.Forget()
+	}
+	return l.upgrade(ctx, out, show, a, c, d, o)
+}
+
+// roll uploads the spec with another image for a pool, and waits until the cluster is Ready again. It fails if an old node is left.
+func (l load) roll(ctx context.Context, out io.Writer, show *timeline, a *account.Account, c *cell, d demo, o localOptions) error {
+	name := d.cluster.Metadata.Name
+	old, err := nodesOf(ctx, l.client, o.roll)
 	if err != nil {
 		return err
 	}
-	release, _, err := readRelease(o.release, o.demo, cluster)
-	if err != nil {
-		return err
-	}
-	image, spec, err := withImage(o.demo, cluster, release.Spec.KubernetesVersion, spec, o.roll)
+	image, spec, err := withImage(o.demo, d.cluster, d.release.Spec.KubernetesVersion, d.spec, o.roll)
 	if err != nil {
 		return err
 	}
@@ -103,21 +112,26 @@ func rollDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acc
 	if err := a.Settle(ctx); err != nil {
 		return err
 	}
-	if err := awaitRolled(ctx, a, client, o.roll, image, old); err != nil {
+	if err := awaitRolled(ctx, a, l.client, o.roll, image, old); err != nil {
 		return err
 	}
 	took := time.Since(uploaded)
-	if err := watcher.Wait(ctx, "all replicas to be healthy again", func() bool { return watcher.Settled(shop...) }); err != nil {
+	if err := l.healthy(ctx); err != nil {
 		return err
 	}
 	show.say("rolled      all nodes of pool %s are on image %s", o.roll, image)
 	show.wait("")
-	if err := printNodes(ctx, out, client, s.Endpoint); err != nil {
+	if err := printNodes(ctx, out, l.client, s.Endpoint); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\n%d nodes of pool %s were replaced and gone %.1f s after the upload. What a watcher of its own saw meanwhile:\n\n",
 		len(old), o.roll, took.Seconds())
-	return printFared(out, watcher.Healthy)
+	return printFared(out, l.watcher.Healthy)
+}
+
+// healthy waits until all replicas are.
+func (l load) healthy(ctx context.Context) error {
+	return l.watcher.Wait(ctx, "all replicas to be healthy again", func() bool { return l.watcher.Settled(shop...) })
 }
 
 // deployShop and wait until all of it runs, and its budgets know.

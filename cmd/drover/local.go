@@ -25,7 +25,7 @@ type localOptions struct {
 	speed              float64
 	waits              bool
 	demo, release      string
-	roll               string
+	roll, upgrade      string
 	once               bool
 	faults             []string
 	seed               uint64
@@ -50,6 +50,7 @@ template. Work that takes long only because it is done in a data centre runs --s
 	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
 	cmd.Flags().StringVar(&o.release, "release", "", "the release of that cluster")
 	cmd.Flags().StringVar(&o.roll, "roll", "", "then replace the nodes of this pool of it, under workloads with disruption budgets")
+	cmd.Flags().StringVar(&o.upgrade, "upgrade", "", "then upgrade it to this release, by a schedule, under the same workloads; it begins at that of --release")
 	cmd.Flags().StringArrayVar(&o.faults, "fault", nil, `what goes wrong, such as 'throttle caller=plan p=0.2'; may be given often (docs/faults.md)`)
 	cmd.Flags().Uint64Var(&o.seed, "fault-seed", 1, "what the chances of faults are drawn from: the same seed, the same faults")
 	cmd.Flags().BoolVar(&o.once, "once", false, "end when the cluster is Ready, instead of staying up")
@@ -59,6 +60,9 @@ template. Work that takes long only because it is done in a data centre runs --s
 func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	if o.roll != "" && o.demo == "" {
 		return errors.New("--roll replaces nodes of the cluster of --demo: give both")
+	}
+	if o.upgrade != "" && (o.demo == "" || o.release == "") {
+		return errors.New("--upgrade takes the cluster of --demo from --release to another: give all three")
 	}
 	var rules []faults.Rule
 	for _, text := range o.faults {
@@ -75,7 +79,7 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 	}
 	// Absolute, because the S3 gateway changes the working directory of the process.
-	for _, path := range []*string{&o.dir, &o.root, &o.demo, &o.release} {
+	for _, path := range []*string{&o.dir, &o.root, &o.demo, &o.release, &o.upgrade} {
 		if *path == "" {
 			continue
 		}

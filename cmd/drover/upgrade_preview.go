@@ -85,8 +85,8 @@ func printSteps(ctx context.Context, out io.Writer, plan *preflight.Plan, facts 
 			}
 		case upgrade.StepAddons:
 			for _, addon := range plan.After.Spec.Addons {
-				if addon.Version != versionOf(plan.Before, addon.Name) {
-					fmt.Fprintf(out, "     %s %s → %s\n", addon.Name, versionOf(plan.Before, addon.Name), addon.Version)
+				if addon.Version != versionIn(plan.Before.Spec.Addons, addon.Name) {
+					fmt.Fprintf(out, "     %s %s → %s\n", addon.Name, versionIn(plan.Before.Spec.Addons, addon.Name), addon.Version)
 				}
 			}
 		case upgrade.StepNodes, upgrade.StepNodesBack:
@@ -98,9 +98,10 @@ func printSteps(ctx context.Context, out io.Writer, plan *preflight.Plan, facts 
 	return nil
 }
 
-func versionOf(cluster *api.Cluster, addon string) string {
-	for _, a := range cluster.Spec.Addons {
-		if a.Name == addon {
+// versionIn is the version of an add-on in a list, or "".
+func versionIn(addons []api.Addon, name string) string {
+	for _, a := range addons {
+		if a.Name == name {
 			return a.Version
 		}
 	}

@@ -1,0 +1,154 @@
+package main
+
+// The demo ends with an upgrade by one minor version: the spec names the next release, and the schedule starts it when it may.
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// advance is how long before it starts the demo's upgrade is uploaded.
+const advance = 3 * time.Second
+
+// upgrade uploads the next release and the spec that names it, has the schedule start the upgrade, and waits until it is done. It fails
+// if a budget was broken, or anything is left of the version before.
+func (l load) upgrade(ctx context.Context, out io.Writer, show *timeline, a *account.Account, c *cell, d demo, o localOptions) error {
+	name := d.cluster.Metadata.Name
+	next, body, err := readRelease(o.upgrade, o.demo, d.cluster)
+	if err != nil {
+		return err
+	}
+	_, spec, err := withRelease(o.demo, d.cluster, d.spec, next.Metadata.Name)
+	if err != nil {
+		return err
+	}
+	at := time.Now().Add(advance).UTC().Truncate(time.Second)
+	spec = fmt.Appendf(spec, "  upgrade:\n    window: {start: \"00:00\", duration: 24h}\n    notBefore: %q\n", at.Format(time.RFC3339))
+	if _, err := c.specs.Put(ctx, names.ReleaseSpec(next.Metadata.Name), body); err != nil {
+		return err
+	}
+	if _, err := c.specs.Put(ctx, names.ClusterSpec(name), spec); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	show.say("uploaded    release %s for %s, to be upgraded to at %s", next.Metadata.Name, name, at.Format(time.TimeOnly))
+	if err := l.scheduled(ctx, show, a, c, name, at); err != nil {
+		return err
+	}
+	u, err := awaitUpgrade(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	show.wait("the last drains")
+	if err := a.Settle(ctx); err != nil {
+		return err
+	}
+	if err := l.healthy(ctx); err != nil {
+		return err
+	}
+	show.wait("")
+	show.say("upgraded    %s is at %s", name, releaseName(u.To, u.ToVersion))
+	fmt.Fprintln(out)
+	printUpgrades(out, status.Status{Upgrade: u})
+	if err := l.printVersions(ctx, out, c, next); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nWhat the watcher saw meanwhile:\n\n")
+	return printFared(out, l.watcher.Healthy)
+}
+
+// scheduled waits until the status says when the upgrade begins, and then has the sweep look, whose schedule goes by life's own time here.
+func (l load) scheduled(ctx context.Context, show *timeline, a *account.Account, c *cell, name string, at time.Time) error {
+	show.wait("the time of the upgrade")
+	if _, err := awaitStatus(ctx, c, name, func(s *status.Status) bool {
+		return s.Upgrade != nil && s.Upgrade.Phase == status.UpgradeScheduled && s.Phase == status.Ready
+	}); err != nil {
+		return err
+	}
+	show.say("status      %s is to be upgraded at %s", name, at.Format(time.TimeOnly))
+	select {
+	case <-time.After(time.Until(at)):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	show.say("schedule    drover-sweep, which runs every five minutes, runs now")
+	return a.Scheduler.Fire(ctx, "drover", "drover-sweep")
+}
+
+// awaitUpgrade waits until the upgrade is over. One that is not done is an error that names the checks.
+func awaitUpgrade(ctx context.Context, c *cell, name string) (*status.Upgrade, error) {
+	s, err := awaitStatus(ctx, c, name, func(s *status.Status) bool { return s.Upgrade != nil && s.Upgrade.Ended != nil })
+	if err != nil {
+		return nil, err
+	}
+	if s.Upgrade.Phase != string(upgrade.Done) {
+		return nil, fmt.Errorf("the upgrade of %s is %s: %s %q", name, s.Upgrade.Phase, s.Upgrade.Message, checkLines(s.Upgrade.Checks))
+	}
+	return s.Upgrade, nil
+}
+
+func awaitStatus(ctx context.Context, c *cell, name string, is func(*status.Status) bool) (*status.Status, error) {
+	for {
+		cluster, err := c.state.Status(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if is(&cluster.Status) {
+			return &cluster.Status, nil
+		}
+		select {
+		case <-time.After(250 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for %s: %w", name, ctx.Err())
+		}
+	}
+}
+
+// printVersions prints the table of drover versions, and fails if anything is not at the release.
+func (l load) printVersions(ctx context.Context, out io.Writer, c *cell, release *api.Release) error {
+	fleet, err := readFleet(ctx, c)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	printFleet(out, fleet)
+	for _, v := range fleet {
+		if v.Release.Current != release.Metadata.Name || v.ControlPlane.Current != release.Spec.KubernetesVersion {
+			return fmt.Errorf("%s is at release %s and Kubernetes %s", v.Cluster, v.Release.Current, v.ControlPlane.Current)
+		}
+		for _, pool := range v.Pools {
+			if pool.KubernetesVersion != release.Spec.KubernetesVersion {
+				return fmt.Errorf("pool %s of %s is at Kubernetes %s", pool.Name, v.Cluster, pool.KubernetesVersion)
+			}
+		}
+		for _, addon := range v.Addons {
+			if want := versionIn(release.Spec.Addons, addon.Name); addon.Current != want {
+				return fmt.Errorf("add-on %s of %s is at %s, and the release at %s", addon.Name, v.Cluster, addon.Current, want)
+			}
+		}
+	}
+	return nil
+}
+
+// withRelease is the spec with another release.
+func withRelease(file string, cluster *api.Cluster, spec []byte, release string) (*api.Cluster, []byte, error) {
+	line := func(name string) []byte { return fmt.Appendf(nil, "\n  release:\n    name: %q\n", name) }
+	changed := bytes.Replace(spec, line(cluster.Spec.Release.Name), line(release), 1)
+	read, errs := api.ReadCluster(file, changed, options(file))
+	if err := errs.Err(); err != nil {
+		return nil, nil, err
+	}
+	if read.Spec.Release.Name != release {
+		return nil, nil, fmt.Errorf("%s: its release is not written on a line of its own, as name: %q", file, cluster.Spec.Release.Name)
+	}
+	return read, changed, nil
+}
