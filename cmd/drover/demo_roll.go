@@ -63,7 +63,7 @@ func loadDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acc
 	if err != nil {
 		return err
 	}
-	watcher, err := run.Watch(ctx)
+	watcher, err := run.WatchOverRestarts(ctx) // an upgrade starts the API server again
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,8 @@ type Watcher struct {
 	done   chan struct{}
 
 	mu      sync.Mutex
+	anew    func(ctx context.Context) (*watchtools.RetryWatcher, error) // nil: a gap is an error
+	gaps    int
 	pods    map[types.UID]pod
 	healthy map[id]int
 	least   map[id]int
@@ -42,32 +44,70 @@ type pod struct {
 	ending     bool
 }
 
-// Watch starts a watcher of all namespaces.
-func (c *Cluster) Watch(ctx context.Context) (*Watcher, error) {
-	pods := c.core.Pods(metav1.NamespaceAll)
-	list, err := pods.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
+// Watch starts a watcher of all namespaces. A change that it cannot see is an error.
+func (c *Cluster) Watch(ctx context.Context) (*Watcher, error) { return c.watch(ctx, false) }
+
+// WatchOverRestarts is Watch, but begins anew when an API server that was started again does not know any more what was last seen: what
+// came and went in between was not seen then. Gaps counts how often.
+func (c *Cluster) WatchOverRestarts(ctx context.Context) (*Watcher, error) { return c.watch(ctx, true) }
+
+func (c *Cluster) watch(ctx context.Context, overRestarts bool) (*Watcher, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Watcher{
 		cancel: cancel, done: make(chan struct{}), changed: make(chan struct{}),
 		pods: map[types.UID]pod{}, healthy: map[id]int{}, least: map[id]int{}, strays: map[id]int{},
 	}
-	for i := range list.Items {
-		w.see(&list.Items[i], false)
-	}
-	w.Forget()
-	// It goes on where it was when the server ends a watch.
-	source, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, watchPods(func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return pods.Watch(ctx, o)
-	}))
+	begin := func(ctx context.Context) (*watchtools.RetryWatcher, error) { return c.begin(ctx, w) }
+	source, err := begin(ctx)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
-	go w.run(ctx, source)
+	if w.Forget(); overRestarts {
+		w.anew = begin
+	}
+	go func() {
+		defer close(w.done)
+		w.run(ctx, source)
+	}()
 	return w, nil
+}
+
+// begin lists all pods and watches from there. It goes on where it was when the server ends a watch.
+func (c *Cluster) begin(ctx context.Context, w *Watcher) (*watchtools.RetryWatcher, error) {
+	pods := c.core.Pods(metav1.NamespaceAll)
+	list, err := pods.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	w.seeAll(list.Items)
+	return watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, watchPods(func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return pods.Watch(ctx, o)
+	}))
+}
+
+// seeAll sees every pod that there is, and that the others are gone.
+func (w *Watcher) seeAll(pods []corev1.Pod) {
+	there := map[types.UID]bool{}
+	for i := range pods {
+		there[pods[i].UID] = true
+		w.see(&pods[i], false)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uid, p := range w.pods {
+		if !there[uid] {
+			w.become(p, pod{workload: p.workload})
+			delete(w.pods, uid)
+		}
+	}
+}
+
+// Gaps is how often the watcher began anew.
+func (w *Watcher) Gaps() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gaps
 }
 
 // watchPods is a function that client-go takes for a client.
@@ -78,13 +118,25 @@ func (f watchPods) WatchWithContext(ctx context.Context, o metav1.ListOptions) (
 }
 
 func (w *Watcher) run(ctx context.Context, source *watchtools.RetryWatcher) {
-	defer close(w.done)
 	for event := range source.ResultChan() {
 		switch p, ok := event.Object.(*corev1.Pod); {
 		case ok && event.Type != watch.Bookmark:
 			w.see(p, event.Type == watch.Deleted)
 		case event.Type == watch.Error:
-			w.lost(apierrors.FromObject(event.Object))
+			err := apierrors.FromObject(event.Object)
+			if w.anew == nil || !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+				w.lost(err)
+				continue
+			}
+			w.mu.Lock()
+			w.gaps++
+			w.mu.Unlock()
+			if next, err := w.anew(ctx); err != nil {
+				w.lost(err)
+			} else {
+				w.run(ctx, next)
+				return
+			}
 		}
 	}
 	if ctx.Err() == nil {
@@ -115,10 +167,15 @@ func (w *Watcher) see(p *corev1.Pod, gone bool) {
 			now.healthy = condition.Status == corev1.ConditionTrue && !now.ending && !gone
 		}
 	}
-	before := w.pods[p.UID]
+	w.become(w.pods[p.UID], now)
 	if w.pods[p.UID] = now; gone {
 		delete(w.pods, p.UID)
 	}
+	w.happened()
+}
+
+// become counts what a pod became.
+func (w *Watcher) become(before, now pod) {
 	switch {
 	case now.healthy && !before.healthy:
 		w.healthy[now.workload]++
@@ -126,7 +183,6 @@ func (w *Watcher) see(p *corev1.Pod, gone bool) {
 		w.healthy[now.workload]--
 		w.least[now.workload] = min(w.least[now.workload], w.healthy[now.workload]+w.strays[now.workload])
 	}
-	w.happened()
 }
 
 func (w *Watcher) happened() {
