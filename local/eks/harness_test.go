@@ -41,7 +41,7 @@ type memoryPlane struct {
 
 func newMemoryPlane(o kubernetes.Options) *memoryPlane {
 	return &memoryPlane{minor: o.Minor, client: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		nodeResource: "NodeList", namespaceResource: "NamespaceList", deploymentResource: "DeploymentList", daemonSetResource: "DaemonSetList",
+		nodeResource: "NodeList", podResource: "PodList", namespaceResource: "NamespaceList", deploymentResource: "DeploymentList", daemonSetResource: "DaemonSetList",
 	})}
 }
 

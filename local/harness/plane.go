@@ -21,6 +21,7 @@ type plane struct{ client *fake.FakeDynamicClient }
 func startPlane(context.Context, kubernetes.Options) (eks.ControlPlane, error) {
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		{Version: "v1", Resource: "nodes"}: "NodeList",
+		{Version: "v1", Resource: "pods"}:  "PodList",
 	})
 	client.PrependReactor("*", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if written, ok := action.(interface{ GetObject() runtime.Object }); ok {
