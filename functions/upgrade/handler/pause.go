@@ -8,7 +8,7 @@ import (
 
 // Bounds of a pause between two looks. What is nearly over is seen soon; what takes hours costs a dozen looks an hour.
 const (
-	shortestPause = 15 * time.Second
+	shortestPause = time.Minute
 	longestPause  = 5 * time.Minute
 )
 
