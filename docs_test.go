@@ -1,6 +1,6 @@
 package drover
 
-// What docs/reliability.md says is shown by tests is: each test that it names is there.
+// What docs/reliability.md and docs/upgrades.md say is shown by tests is: each test that they name is there.
 
 import (
 	"os"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/faults"
 )
 
 var (
@@ -29,17 +31,119 @@ func TestReliabilityNamesTestsThatAreThere(t *testing.T) {
 			continue
 		}
 		rows++
-		named := 0
-		for _, span := range codeSpan.FindAllStringSubmatch(cells[2], -1) {
-			tests := packageTests(t, span[1])
-			for _, name := range testName.FindAllString(span[2], -1) {
-				require.Contains(t, tests, "func "+name+"(", "%s: %s", span[1], cells[0])
-				named++
-			}
-		}
-		require.Positive(t, named, "no test is named: %s", cells[0])
+		requireTests(t, cells[0], cells[2])
 	}
 	require.Greater(t, rows, 10)
+}
+
+// Each kind of fault that the local account makes has its row.
+func TestReliabilityHasEveryKindOfFault(t *testing.T) {
+	body, err := os.ReadFile(filepath.Join("docs", "reliability.md"))
+	require.NoError(t, err)
+	table, _, found := strings.Cut(string(body), "\n## ")
+	require.True(t, found)
+	var told, kinds []string
+	for line := range strings.Lines(table) {
+		if cell, is := strings.CutPrefix(line, "| "); is {
+			cell, _, _ = strings.Cut(cell, " | ")
+			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
+				told = append(told, name[1])
+			}
+		}
+	}
+	for _, kind := range faults.Kinds() {
+		kinds = append(kinds, string(kind))
+	}
+	require.ElementsMatch(t, kinds, told)
+}
+
+func TestUpgradesNameTestsThatAreThere(t *testing.T) {
+	body, err := os.ReadFile(filepath.Join("docs", "upgrades.md"))
+	require.NoError(t, err)
+	before, table, found := strings.Cut(string(body), "\n## Beside others\n")
+	require.True(t, found)
+	_, bad, found := strings.Cut(before, "\n## Bad days\n")
+	require.True(t, found)
+	days := 0
+	for line := range strings.Lines(bad) {
+		cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(line), " |"), " | ")
+		if !strings.HasPrefix(line, "| ") || cells[len(cells)-1] == "tests" {
+			continue
+		}
+		days++
+		require.Len(t, cells, 3, line)
+		requireTests(t, cells[0], cells[2])
+	}
+	require.Greater(t, days, 15)
+	rows := 0
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(line), " |"), " | ")
+		if !strings.HasPrefix(line, "| ") || cells[len(cells)-1] == "drover" {
+			continue
+		}
+		rows++
+		require.Len(t, cells, 6, line)
+		_, shown, found := strings.Cut(cells[5], " [")
+		require.True(t, found, "no test is named: %s", line)
+		requireTests(t, cells[0], shown)
+	}
+	require.Greater(t, rows, 25)
+}
+
+// requireTests says that text names a test, and that each that it names, after the package that it is in, is there.
+func requireTests(t *testing.T, row, text string) {
+	t.Helper()
+	named := 0
+	for _, span := range codeSpan.FindAllStringSubmatch(text, -1) {
+		tests := packageTests(t, span[1])
+		names := testName.FindAllString(span[2], -1)
+		require.NotEmpty(t, names, "%s: no test of %s is named", row, span[1])
+		for _, name := range names {
+			require.Contains(t, tests, "func "+name+"(", "%s: %s", span[1], row)
+			named++
+		}
+	}
+	require.Positive(t, named, "no test is named: %s", row)
+}
+
+// What a compromise of each function would mean is said: none is forgotten.
+func TestSecurityHasARowForEachFunction(t *testing.T) {
+	body, err := os.ReadFile(filepath.Join("docs", "security.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(body), "## What a compromise would mean")
+	require.True(t, found)
+	table, _, _ := strings.Cut(rest, "\n## ")
+	rows := map[string]bool{}
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, " | "); len(cells) == 3 {
+			for name := range strings.SplitSeq(strings.TrimPrefix(cells[0], "| "), ", ") {
+				rows[name] = true
+			}
+		}
+	}
+	functions, err := filepath.Glob("functions/*/main.go")
+	require.NoError(t, err)
+	require.Greater(t, len(functions), 10)
+	for _, main := range functions {
+		name := filepath.Base(filepath.Dir(main))
+		require.True(t, rows[name], "docs/security.md does not say what a compromise of %s would mean", name)
+	}
+}
+
+// Whoever listens finds each event on the page, with a sample of it.
+func TestNotificationsHaveARowForEachEvent(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("docs", "notifications.md"))
+	require.NoError(t, err)
+	source, err := os.ReadFile(filepath.Join("events", "notices.go"))
+	require.NoError(t, err)
+	events := regexp.MustCompile(`(?m)^\t[A-Z]\w+ += "((?:Cluster|Release) [A-Z ][\w ]+)"$`).FindAllStringSubmatch(string(source), -1)
+	require.Len(t, events, 6, "an event that this test does not know: it has a row, too")
+	for _, event := range events {
+		row := regexp.MustCompile("(?m)^\\| `" + event[1] + "` \\| .+ \\| \\[(.+)\\]\\(\\.\\./events/samples/(.+)\\) \\|$").FindStringSubmatch(string(page))
+		require.NotNil(t, row, "docs/notifications.md has no row of %s", event[1])
+		require.Equal(t, row[1], row[2])
+		require.FileExists(t, filepath.Join("events", "samples", row[2]))
+	}
 }
 
 // packageTests is the text of a package's tests. functions/x stands for its handler.

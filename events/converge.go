@@ -45,10 +45,11 @@ const (
 type PlanResult struct {
 	Cluster string  `json:"cluster"`
 	Outcome Outcome `json:"outcome"`
-	// Reason and Message say why, when Outcome is Stopped or, without a Reason, Refused. Reason is a CamelCase word.
+	// Reason and Message say why, when Outcome is Stopped or, without a Reason, Refused; and with Changes and Unchanged why the newest spec
+	// is not used and the last good one counts. Reason is a CamelCase word.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// SpecVersion is the S3 version of the spec that was planned.
+	// SpecVersion is the S3 version of the newest spec.
 	SpecVersion string `json:"specVersion,omitempty"`
 	// Fence is the number of the lease: later holders have higher ones.
 	Fence int64 `json:"fence"`
@@ -108,6 +109,9 @@ type ChangeRequest struct {
 	// Stack without the cluster's prefix, such as "pool-workers".
 	Stack     string `json:"stack"`
 	TaskToken string `json:"taskToken"`
+	// WaitedSeconds is for how long the change has waited for drains. It is nil where nobody would wait before the next look: a stage without
+	// nodes, an execution that began when drover did not have this yet.
+	WaitedSeconds *int64 `json:"waitedSeconds,omitempty"`
 }
 
 // ChangeResult is the outcome of one stack, as a waiting step receives it.
@@ -116,6 +120,9 @@ type ChangeResult struct {
 	// Again asks for one more change of the same stack: something in its way (a failed creation, somebody else's
 	// update) is over now.
 	Again bool `json:"again"`
+	// WaitSeconds is how long to wait before that, and WaitedSeconds how long it has been waited then in all.
+	WaitSeconds   int64 `json:"waitSeconds,omitempty"`
+	WaitedSeconds int64 `json:"waitedSeconds,omitempty"`
 	// Status is CloudFormation's, such as UPDATE_COMPLETE.
 	Status string `json:"status,omitempty"`
 	// Error is the name of the fault when the stack failed, and Cause what AWS said.
@@ -128,6 +135,8 @@ type PrepareRequest struct {
 	Cluster string `json:"cluster"`
 	// Survey asks for something else: which volumes the cluster wants kept, before its API goes.
 	Survey bool `json:"survey,omitempty"`
+	// Fence of the lease that the answer is for: it is worth nothing to a later holder.
+	Fence int64 `json:"fence,omitempty"`
 }
 
 // CleanRequest asks the clean function to remove what Kubernetes made in the account.
@@ -135,6 +144,8 @@ type CleanRequest struct {
 	Cluster   string `json:"cluster"`
 	Execution string `json:"execution"`
 	Fence     int64  `json:"fence"`
+	// Last says that none of the cluster's stacks is left: what has its tags still, they kept.
+	Last bool `json:"last"`
 }
 
 // CleanOutcome of one try to remove leftovers.

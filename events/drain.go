@@ -6,8 +6,9 @@ import "time"
 // a spot or rebalance event, or somebody by hand.
 type DrainRequest struct {
 	*Lifecycle
-	// InstanceID of EC2's own events.
-	InstanceID string `json:"instance-id,omitempty"`
+	// InstanceID of EC2's own events. With an InstanceAction the instance ends within two minutes, whatever anybody does.
+	InstanceID     string `json:"instance-id,omitempty"`
+	InstanceAction string `json:"instance-action,omitempty"`
 	// Cluster, and Node by name or Instance by id, by hand.
 	Cluster  string `json:"cluster,omitempty"`
 	Node     string `json:"node,omitempty"`

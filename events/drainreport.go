@@ -4,7 +4,9 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 )
 
 // DrainOutcome says how a drain, or a part of one, ended.
@@ -30,12 +32,15 @@ type DrainReport struct {
 	// Left is how many pods must still go; Terminating of them are on their way.
 	Left        int `json:"left"`
 	Terminating int `json:"terminating,omitempty"`
-	// Pods that are left, Blocked ones with their reasons, Stuck ones that are waited for no more, and those that were
+	// Pods that are left, those of them that are Ending, Blocked ones with their reasons, Stuck ones that are waited for no more, and those that were
 	// Forced: deleted against their budgets. At most MaxNamed of each.
 	Pods    []string     `json:"pods,omitempty"`
+	Ending  []string     `json:"ending,omitempty"`
 	Blocked []BlockedPod `json:"blocked,omitempty"`
 	Stuck   []string     `json:"stuck,omitempty"`
 	Forced  []string     `json:"forced,omitempty"`
+	// Begins is when the first may be evicted: until then load balancers have time. Absent once it has come.
+	Begins *time.Time `json:"begins,omitempty"`
 	// Volumes that are still attached.
 	Volumes int `json:"volumes,omitempty"`
 	// EstimateSeconds of the time left; absent when there is none.
@@ -69,12 +74,14 @@ func (r *DrainReport) Summary() string {
 		return "no pods are left"
 	}
 	text := fmt.Sprintf("%d pods are left, %d of them terminating", r.Left, r.Terminating)
+	if len(r.Ending) > 0 {
+		text += " (" + strings.Join(some(r.Ending), ", ") + ")"
+	}
+	if r.Begins != nil {
+		text += "; load balancers have until " + r.Begins.UTC().Format(time.TimeOnly) + " UTC to forget the node"
+	}
 	var blocked []string
-	for i, b := range r.Blocked {
-		if i == 5 {
-			blocked = append(blocked, "…")
-			break
-		}
+	for _, b := range r.Blocked {
 		why := b.Why
 		if len(b.Budgets) > 0 {
 			why += " (" + strings.Join(b.Budgets, ", ") + ")"
@@ -82,10 +89,19 @@ func (r *DrainReport) Summary() string {
 		blocked = append(blocked, b.Pod+": "+why)
 	}
 	if blocked != nil {
-		text += "; blocked: " + strings.Join(blocked, "; ")
+		text += "; blocked: " + strings.Join(some(blocked), "; ")
 	}
 	if r.Message != "" {
 		text += "; " + r.Message
 	}
 	return text
+}
+
+// some of many: the first five.
+func some(all []string) []string {
+	const most = 5
+	if len(all) > most {
+		return append(slices.Clone(all[:most]), "…")
+	}
+	return all
 }

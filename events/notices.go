@@ -11,6 +11,8 @@ const (
 	ClusterStatusChange = "Cluster Status Change"
 	// ClusterSpecRejected: the newest upload of a spec cannot be used; the cluster stays what its last good one says.
 	ClusterSpecRejected = "Cluster Spec Rejected"
+	// ClusterDrift: a cluster is no longer what it was made, in another way than before, or is so again.
+	ClusterDrift = "Cluster Drift"
 	// ClusterNodeChange: a node keeps people waiting: its drain is blocked, or it did not join.
 	ClusterNodeChange = "Cluster Node Change"
 	// ReleaseVerdict: a release or the channels were looked at, and what was found is new.
@@ -43,6 +45,15 @@ type SpecRejected struct {
 	SpecVersion string `json:"specVersion,omitempty"`
 	Reason      string `json:"reason"`
 	Message     string `json:"message"`
+}
+
+// Drift is the detail of ClusterDrift.
+type Drift struct {
+	Cluster string `json:"cluster"`
+	// InSync says that nothing is found any more.
+	InSync bool `json:"inSync"`
+	// Message lists what the audit found, one a line.
+	Message string `json:"message,omitempty"`
 }
 
 // UpgradeChange is the detail of ClusterUpgradeChange.

@@ -15,6 +15,10 @@ type Upgrade struct {
 	Rollback bool   `json:"rollback,omitempty"`
 	Origin   string `json:"origin,omitempty"`
 	Key      string `json:"key,omitempty"`
+	// Due is when it was to begin, when that was before the execution: how late it is counts from then.
+	Due time.Time `json:"due,omitzero"`
+	// Look runs the checks of an upgrade that is to come, and has the status tell what they find. Nothing is begun.
+	Look bool `json:"look,omitempty"`
 	// Ended is an execution of the upgrade machine that is over and could not say so. Its upgrade is stopped, and nothing is begun.
 	Ended string `json:"ended,omitempty"`
 }
@@ -70,7 +74,8 @@ const (
 // UpgradeResult is the answer of the upgrade function.
 type UpgradeResult struct {
 	Outcome UpgradeOutcome `json:"outcome"`
-	Message string         `json:"message,omitempty"`
+	// Message is there even when it is empty: a machine that reads what is not there fails on the spot.
+	Message string `json:"message"`
 	// Wait is how many seconds to wait, when Outcome is Busy.
 	Wait int `json:"wait,omitempty"`
 	// Kind of the step that is open.

@@ -48,7 +48,8 @@ func newBuckets(scope constructs.Construct) {
 		Sid:        jsii.String("OnlyDroverWrites"),
 		Effect:     awsiam.Effect_DENY,
 		Principals: &[]awsiam.IPrincipal{awsiam.NewAnyPrincipal()},
-		Actions:    jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"),
+		// Replication writes by actions of its own.
+		Actions:    jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ReplicateObject", "s3:ReplicateDelete"),
 		Resources:  &[]*string{state.ArnForObjects(jsii.String("*"))},
 		Conditions: &map[string]any{"ArnNotEquals": map[string]any{"aws:PrincipalArn": subs(writers())}},
 	}))

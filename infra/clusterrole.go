@@ -4,7 +4,9 @@ package main
 // nothing of anybody else's. Four things keep it to clusters: names that start with drover-, the tag drover:cluster where
 // names are AWS's, a path for roles that drover's own have not, and the permissions boundary that each role must carry.
 //
-// The actions are those that the handlers of the resource types call.
+// The actions are those that the handlers of the resource types call, as the types' schemas say, less those of properties that no template
+// has; and what update policies do by themselves. local/harness shows of each that it is used, or which type's handlers call it.
+// https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html#schema-properties-handlers
 // https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 
 import (
@@ -97,7 +99,7 @@ var networkTable = []network{
 		"DeleteSecurityGroup", "CreateVpcEndpoint", "ModifyVpcEndpoint",
 	}},
 	{"launch-template", "CreateLaunchTemplate", []string{
-		"CreateLaunchTemplateVersion", "ModifyLaunchTemplate", "DeleteLaunchTemplateVersions", "DeleteLaunchTemplate", "RunInstances",
+		"CreateLaunchTemplateVersion", "DeleteLaunchTemplate", "RunInstances",
 	}},
 }
 
@@ -155,7 +157,7 @@ var poolGrants = []grant{
 			"autoscaling:CreateAutoScalingGroup", "autoscaling:UpdateAutoScalingGroup", "autoscaling:DeleteAutoScalingGroup",
 			"autoscaling:PutLifecycleHook", "autoscaling:DeleteLifecycleHook",
 			"autoscaling:EnableMetricsCollection", "autoscaling:DisableMetricsCollection",
-			"autoscaling:SuspendProcesses", "autoscaling:ResumeProcesses", "autoscaling:SetDesiredCapacity",
+			"autoscaling:SuspendProcesses", "autoscaling:ResumeProcesses",
 			"autoscaling:TerminateInstanceInAutoScalingGroup", "autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags",
 			"autoscaling:StartInstanceRefresh", "autoscaling:CancelInstanceRefresh",
 		},
@@ -179,9 +181,9 @@ var poolGrants = []grant{
 var eksGrants = []grant{
 	{
 		actions: []string{
-			"eks:CreateCluster", "eks:UpdateClusterConfig", "eks:UpdateClusterVersion", "eks:AssociateEncryptionConfig", "eks:DeleteCluster",
+			"eks:CreateCluster", "eks:UpdateClusterConfig", "eks:UpdateClusterVersion", "eks:DeleteCluster",
 			"eks:CreateAccessEntry", "eks:CreateAddon", "eks:CreatePodIdentityAssociation", "eks:TagResource", "eks:UntagResource",
-			"eks:DescribeCluster", "eks:DescribeUpdate", "eks:ListUpdates", "eks:ListAccessEntries", "eks:ListPodIdentityAssociations",
+			"eks:DescribeCluster", "eks:DescribeUpdate",
 		},
 		on: []string{eksClustersARN},
 	},
@@ -201,7 +203,7 @@ var eksGrants = []grant{
 	{
 		actions: []string{
 			"eks:UpdatePodIdentityAssociation", "eks:DeletePodIdentityAssociation",
-			"eks:TagResource", "eks:UntagResource", "eks:DescribePodIdentityAssociation",
+			"eks:TagResource", "eks:UntagResource",
 		},
 		on: []string{eksARN("podidentityassociation")},
 	},
@@ -210,6 +212,7 @@ var eksGrants = []grant{
 		actions: []string{
 			"logs:CreateLogGroup", "logs:PutRetentionPolicy", "logs:DeleteRetentionPolicy", "logs:DeleteLogGroup",
 			"logs:TagResource", "logs:UntagResource", "logs:ListTagsForResource", "logs:GetDataProtectionPolicy",
+			"logs:DeleteDataProtectionPolicy",
 		},
 		on: []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/eks/" + names.Prefix + "*"},
 	},
@@ -234,7 +237,7 @@ var keyGrants = []grant{
 	{actions: []string{"kms:TagResource"}, on: []string{keysARN}, when: tagging},
 	{
 		actions: []string{
-			"kms:PutKeyPolicy", "kms:UpdateKeyDescription", "kms:EnableKey", "kms:DisableKey", "kms:EnableKeyRotation", "kms:DisableKeyRotation",
+			"kms:PutKeyPolicy", "kms:UpdateKeyDescription", "kms:EnableKeyRotation",
 			"kms:ScheduleKeyDeletion", "kms:UntagResource", "kms:CreateAlias", "kms:UpdateAlias", "kms:DeleteAlias",
 			"kms:GetKeyPolicy", "kms:GetKeyRotationStatus", "kms:ListResourceTags",
 		},
@@ -285,7 +288,7 @@ var identityGrants = []grant{
 	{
 		actions: []string{
 			"iam:UpdateRole", "iam:UpdateRoleDescription", "iam:UpdateAssumeRolePolicy", "iam:DeleteRole", "iam:TagRole", "iam:UntagRole",
-			"iam:GetRole", "iam:GetRolePolicy", "iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRoleTags",
+			"iam:GetRole", "iam:GetRolePolicy", "iam:ListRolePolicies", "iam:ListAttachedRolePolicies", "iam:ListRoleTags",
 		},
 		on: []string{clusterRolesARN},
 	},
@@ -310,14 +313,13 @@ var identityGrants = []grant{
 	{
 		actions: []string{
 			"iam:CreateInstanceProfile", "iam:DeleteInstanceProfile", "iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile",
-			"iam:TagInstanceProfile", "iam:UntagInstanceProfile", "iam:GetInstanceProfile", "iam:ListInstanceProfileTags",
+			"iam:GetInstanceProfile",
 		},
 		on: []string{clusterProfilesARN},
 	},
 	{
 		actions: []string{
-			"iam:CreateOpenIDConnectProvider", "iam:UpdateOpenIDConnectProviderThumbprint", "iam:AddClientIDToOpenIDConnectProvider",
-			"iam:RemoveClientIDFromOpenIDConnectProvider", "iam:DeleteOpenIDConnectProvider",
+			"iam:CreateOpenIDConnectProvider", "iam:UpdateOpenIDConnectProviderThumbprint", "iam:DeleteOpenIDConnectProvider",
 			"iam:TagOpenIDConnectProvider", "iam:UntagOpenIDConnectProvider", "iam:GetOpenIDConnectProvider", "iam:ListOpenIDConnectProviderTags",
 		},
 		on: []string{"arn:${AWS::Partition}:iam::${AWS::AccountId}:oidc-provider/oidc.eks.${AWS::Region}.${AWS::URLSuffix}/id/*"},
@@ -345,13 +347,14 @@ var clusterReads = []grant{{
 		"DescribeInstances", "DescribeInstanceTypes", "DescribeInternetGateways", "DescribeKeyPairs", "DescribeLaunchTemplates",
 		"DescribeLaunchTemplateVersions", "DescribeNatGateways", "DescribeNetworkAcls", "DescribeNetworkInterfaces", "DescribePrefixLists",
 		"DescribeRouteTables", "DescribeSecurityGroupRules", "DescribeSecurityGroups", "DescribeSubnets", "DescribeTags",
-		"DescribeVolumes", "DescribeVpcAttribute", "DescribeVpcEndpoints", "DescribeVpcEndpointServices", "DescribeVpcs",
+		"DescribeVolumes", "DescribeVpcAttribute", "DescribeVpcEndpoints", "DescribeVpcEndpointServices", "DescribeVpcEncryptionControls",
+		"DescribeVpcs", "DescribeVpnGateways",
 		"GetLaunchTemplateData",
 	),
 		"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeLifecycleHooks",
 		"autoscaling:DescribeInstanceRefreshes", "autoscaling:DescribeMetricCollectionTypes", "autoscaling:DescribeNotificationConfigurations", "autoscaling:DescribeScalingActivities",
 		"autoscaling:DescribeTags", "autoscaling:DescribeTrafficSources",
-		"eks:DescribeAddonVersions", "kms:ListAliases", "logs:DescribeLogGroups", "logs:DescribeIndexPolicies", "logs:DescribeResourcePolicies",
+		"kms:ListAliases", "logs:DescribeLogGroups", "logs:DescribeIndexPolicies", "logs:DescribeResourcePolicies",
 	),
 	on: []string{"*"},
 }}

@@ -104,7 +104,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		name:     "Prepare the cluster",
 		comment:  "Gives drover's own roles their permissions inside the cluster, before a node needs them.",
 		function: "prepare",
-		payload:  awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}", "survey": false}),
+		payload:  awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": false}),
 		timeout:  minutes(3),
 		attempts: attempts,
 	})
@@ -238,10 +238,14 @@ func stageTable() []stage {
 // stageMap is the Map of a stage. Each iteration changes one stack and waits for it; its outcome is an events.ChangeResult.
 func stageMap(scope constructs.Construct, f functions, s stage, plan, report awsstepfunctions.IChainable) awsstepfunctions.Map {
 	change := changeStack(scope, f, "Change "+s.stack+" stack",
-		"Makes and executes a change set, then waits for CloudFormation's event that the stack is where it should be.", s.timeout)
+		"Makes and executes a change set, then waits for CloudFormation's event that the stack is where it should be.", s.timeout, s.groups)
 	once := choice(scope, "Change "+s.stack+" stack once more?", "What was in the way of the change is over now: a failed creation, somebody else's update.")
 	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
 	change.Next(once)
+	if s.groups {
+		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no others are still drained. The pauses grow.", "$states.input.waitSeconds", nil)
+		once.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), drains.Next(change), nil)
+	}
 	once.When(when("$states.input.again = true"), change, nil).Otherwise(changed)
 
 	items, assign := "{% $plan.stages."+s.list+" %}", map[string]any{"results": "{% $append($results, $states.result) %}"}
@@ -267,21 +271,25 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 	return m
 }
 
-// changeStack asks for the change of one stack and waits until it is over.
-func changeStack(scope constructs.Construct, f functions, name, comment string, timeout awscdk.Duration) awsstepfunctionstasks.LambdaInvoke {
+// changeStack asks for the change of one stack and waits until it is over. Where it waits for drains, it is told for how long it has.
+func changeStack(scope constructs.Construct, f functions, name, comment string, timeout awscdk.Duration, drains bool) awsstepfunctionstasks.LambdaInvoke {
+	payload := map[string]any{
+		"cluster":   "{% $cluster %}",
+		"execution": "{% $execution %}",
+		"fence":     "{% $plan.fence %}",
+		"planKey":   "{% $plan.planKey %}",
+		"stack":     "{% $states.input.stack %}",
+		"taskToken": "{% $states.context.Task.Token %}",
+	}
+	if drains {
+		payload["waitedSeconds"] = "{% $exists($states.input.waitedSeconds) ? $states.input.waitedSeconds : 0 %}"
+	}
 	return invoke(scope, f, call{
 		name:     name,
 		comment:  comment,
 		function: "change",
 		wait:     true,
-		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
-			"cluster":   "{% $cluster %}",
-			"execution": "{% $execution %}",
-			"fence":     "{% $plan.fence %}",
-			"planKey":   "{% $plan.planKey %}",
-			"stack":     "{% $states.input.stack %}",
-			"taskToken": "{% $states.context.Task.Token %}",
-		}),
+		payload:  awsstepfunctions.TaskInput_FromObject(&payload),
 		timeout:  timeout,
 		attempts: attempts,
 		// The stack's name is kept here, so that a second change asks for the same stack whoever answered the first.

@@ -30,7 +30,9 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		name:     "Ask which volumes are to be kept",
 		comment:  "Only the cluster's own API knows, and it is about to go. When it does not answer, all of them are kept.",
 		function: "prepare",
-		payload:  awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}", "survey": true}),
+		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
+			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": true,
+		}),
 		timeout:  minutes(3),
 		attempts: attempts,
 	})
@@ -39,7 +41,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		comment:  "Load balancers, target groups, network interfaces, security groups and volumes with the cluster's tags.",
 		function: "clean",
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
-			"cluster": "{% $cluster %}", "execution": "{% $execution %}", "fence": "{% $plan.fence %}",
+			"cluster": "{% $cluster %}", "execution": "{% $execution %}", "fence": "{% $plan.fence %}", "last": "{% $count($plan.deletion.stacks) = 0 %}",
 		}),
 		timeout:  minutes(3),
 		attempts: attempts,
@@ -88,7 +90,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 func deletionMap(scope constructs.Construct, f functions, plan, report awsstepfunctions.IChainable) awsstepfunctions.Map {
 	remove := changeStack(scope, f, "Delete the stack", "Deletes it, then waits for CloudFormation's event that it is gone.",
 		// A pool's nodes are drained, each for as long as its terminate hook can be held.
-		awscdk.Duration_Hours(jsii.Number(49)))
+		awscdk.Duration_Hours(jsii.Number(49)), false)
 	once := choice(scope, "Delete the stack once more?", "Somebody else's operation on it is over now.")
 	removed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Deleted the stack"), &awsstepfunctions.SucceedJsonataProps{})
 	failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A stack was not deleted"), &awsstepfunctions.SucceedJsonataProps{

@@ -14,16 +14,23 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 )
 
-// maxTroubles is how many slices in a row may fail, each with its own retries and a minute before the next: a function that
-// crashes, or AWS itself not answering, ends no drain at once.
-const maxTroubles = 10
+// How many slices in a row may fail, each with its own retries and a minute or more before the next. A node that stays is given
+// back then. An instance at a hook goes only when its hook cannot be kept open any longer: for as long as nobody can drain it, its
+// pods had better stay. So many slices take 48 hours, and less than the 25,000 events that an execution may have.
+const (
+	maxTroubles     = 10
+	maxHookTroubles = 860
+	// drainAttempts of a slice, of up to two minutes each: with them and the wait, heartbeats come within half of the hook's half an hour.
+	drainAttempts = 3
+)
 
 func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfunctions.IChainable {
 	scope := constructs.NewConstruct(parent, jsii.String("DrainNodeStates"))
+	const hasHook = "$exists($states.context.Execution.Input.LifecycleHookName)"
 	const request = "$merge([$states.context.Execution.Input, {'started': $states.context.Execution.StartTime}])"
 
 	begin := awsstepfunctions.Pass_Jsonata(scope, jsii.String("Begin"), &awsstepfunctions.PassJsonataProps{
-		Assign: &map[string]any{"troubles": 0, "forced": []any{}},
+		Assign: &map[string]any{"troubles": 0, "forced": []any{}, "evicted": 0, "requests": 0},
 	})
 	drain := invoke(scope, f, call{
 		name:     "Drain the node",
@@ -31,10 +38,12 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		function: "drain",
 		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% " + request + " %}")),
 		timeout:  minutes(2),
-		attempts: attempts,
+		attempts: drainAttempts,
 		assign: map[string]any{
 			"troubles": 0,
 			"forced":   "{% $append($forced, $exists($states.result.Payload.forced) ? $states.result.Payload.forced : []) %}",
+			"evicted":  "{% $evicted + ($exists($states.result.Payload.evicted) ? $states.result.Payload.evicted : 0) %}",
+			"requests": "{% $requests + ($exists($states.result.Payload.requests) ? $states.result.Payload.requests : 0) %}",
 			"message":  "{% $exists($states.result.Payload.message) ? $states.result.Payload.message : '' %}",
 		},
 		output: "{% $states.result.Payload %}",
@@ -46,12 +55,25 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	})
 	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is drained"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("Or there is no such node, or its time was over and the pool's policy lets it go."),
-		Outputs: jsii.String("{% $merge([$states.input, {'forced': $forced}]) %}"),
+		Outputs: jsii.String("{% $merge([$states.input, {'forced': $forced, 'evicted': $evicted, 'requests': $requests}]) %}"),
 	})
 	again := choice(scope, "Try again?", "")
 	trouble := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for better times"), &awsstepfunctions.WaitJsonataProps{
-		Time: awsstepfunctions.WaitTime_Duration(minutes(1)),
+		Time: awsstepfunctions.WaitTime_Seconds(jsii.String("{% $min([200, 60 + 10 * $troubles]) %}")),
 	})
+	keep := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Keep the hook open"), &awsstepfunctionstasks.CallAwsServiceJsonataProps{
+		Comment: jsii.String("The function could not: pods that nobody drains do not end because of it."),
+		Service: jsii.String("autoscaling"),
+		Action:  jsii.String("recordLifecycleActionHeartbeat"),
+		Parameters: &map[string]any{
+			"AutoScalingGroupName": "{% $states.context.Execution.Input.AutoScalingGroupName %}",
+			"LifecycleHookName":    "{% $states.context.Execution.Input.LifecycleHookName %}",
+			"InstanceId":           "{% $states.context.Execution.Input.EC2InstanceId %}",
+		},
+		IamResources: &[]*string{sub(groupsARN)},
+		TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
+	})
+	kept := choice(scope, "Does it still wait?", "")
 	hook := choice(scope, "Is there a hook?", "")
 	complete := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Let the instance go"), &awsstepfunctionstasks.CallAwsServiceJsonataProps{
 		Comment: jsii.String("The function could not: without this the group would wait for the hook's time to run out."),
@@ -95,9 +117,15 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		When(when("$states.input.outcome = 'Refused'"), failed, nil).
 		Otherwise(hook)
 	wait.Next(drain)
-	again.When(when("$troubles < "+strconv.Itoa(maxTroubles)), trouble, nil).Otherwise(hook)
+	again.When(when(hasHook+" and $troubles < "+strconv.Itoa(maxHookTroubles)), keep, nil).
+		When(when("$not("+hasHook+") and $troubles < "+strconv.Itoa(maxTroubles)), trouble, nil).
+		Otherwise(hook)
+	keep.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 2))
+	keep.AddCatch(kept, &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")})
+	keep.Next(trouble)
+	kept.When(when("$exists($states.input.Cause) and $contains($states.input.Cause, 'No active Lifecycle Action')"), failed, nil).Otherwise(trouble)
 	trouble.Next(drain)
-	hook.When(when("$exists($states.context.Execution.Input.LifecycleHookName)"), complete, nil).Otherwise(release)
+	hook.When(when(hasHook), complete, nil).Otherwise(release)
 	complete.Next(failed)
 	release.Next(failed)
 	return begin

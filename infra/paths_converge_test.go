@@ -131,6 +131,11 @@ func TestConverge(t *testing.T) {
 			script: good().but("change network", events.ChangeResult{Stack: "network", Again: true, Status: "DELETE_COMPLETE"}, done("network")),
 			path:   begin + round + again + report + "Done", status: asl.Succeeded,
 		},
+		"nodes of a pool wait for drains": {
+			script: good().but("plan", ordered("pool-a"), unchanged).but("change pool-a", events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 10, WaitedSeconds: 10},
+				events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 7200, WaitedSeconds: 7210}, done("pool-a")),
+			path: begin + round + again + report + "Done", status: asl.Succeeded,
+		},
 		"the plan never settles": {
 			script: good().but("plan", changes).but("report", bad),
 			path:   "Read the input > " + strings.Repeat(again+round, maxRounds) + "The plan never settles > " + report + failed, status: asl.Failed,
@@ -179,11 +184,32 @@ func TestConvergeAsksForEachStackOnceAndWithItsLease(t *testing.T) {
 		require.Len(t, sent, 1)
 		require.NotEmpty(t, sent[0]["taskToken"])
 		delete(sent[0], "taskToken")
-		require.Equal(t, map[string]any{
+		want := map[string]any{
 			"cluster": "demo", "execution": "arn:aws:states:eu-central-1:111122223333:execution:drover-converge:test",
 			"fence": 7.0, "planKey": "plans/1.json", "stack": stack,
-		}, sent[0])
+		}
+		if strings.HasPrefix(stack, "pool-") {
+			want["waitedSeconds"] = 0.0
+		}
+		require.Equal(t, want, sent[0])
 	}
+}
+
+// A pool whose nodes wait for drains is asked for again when the pause is over, and told how long it has waited in all.
+func TestConvergeWaitsForDrains(t *testing.T) {
+	later := func(pause, waited int64) events.ChangeResult {
+		return events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: pause, WaitedSeconds: waited}
+	}
+	others := later(0, 7210) // somebody else's update is over
+	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", later(10, 10), later(7200, 7210), others, done("pool-a")))
+	require.Equal(t, asl.Succeeded, got.Status, got.Cause)
+	var waited []any
+	for _, sent := range got.sent["change pool-a"] {
+		require.Equal(t, "pool-a", sent["stack"])
+		waited = append(waited, sent["waitedSeconds"])
+	}
+	require.Equal(t, []any{0.0, 10.0, 7210.0, 7210.0}, waited)
+	require.InDelta(t, 7210, got.took.Seconds(), 5)
 }
 
 // ordered is a plan of pools that are changed one after the other.

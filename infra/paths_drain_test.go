@@ -21,6 +21,7 @@ func TestDrainNode(t *testing.T) {
 		drain  = "Drain the node > Is it drained? > "
 		wait   = "Wait > "
 		failed = "Drain the node > Try again? > Wait for better times > "
+		kept   = "Drain the node > Try again? > Keep the hook open > Wait for better times > "
 		end    = "The node was not drained"
 		hook   = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "terminate", "EC2InstanceId": "i-1", "LifecycleActionToken": "t"}`
 		byHand = `{"cluster": "demo", "node": "n1"}`
@@ -61,33 +62,49 @@ func TestDrainNode(t *testing.T) {
 			input: `{}`, script: answers{"drain": {says(events.DrainRefused, 0)}}, path: begin + drain + end, status: asl.Failed, cause: "as it is",
 		},
 		"the function fails for a while": {
-			input: hook, script: answers{"drain": {failedBy("Internal"), failedBy("Internal"), says(drains.Done, 0)}},
-			path: begin + failed + failed + drain + "The node is drained", status: asl.Succeeded, took: 2 * time.Minute,
+			input: hook, script: answers{"drain": {failedBy("Internal"), failedBy("Internal"), says(drains.Done, 0)}, "recordLifecycleActionHeartbeat": {map[string]any{}}},
+			path: begin + kept + kept + drain + "The node is drained", status: asl.Succeeded, took: 150 * time.Second,
 		},
-		"the function fails for good: the instance goes": {
-			input: hook, script: answers{"drain": {failedBy("Internal")}, "completeLifecycleAction": {map[string]any{}}},
-			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Let the instance go > " + end,
-			status: asl.Failed, cause: "Internal: because", took: (maxTroubles - 1) * time.Minute, completions: 1,
+		"the function fails for two days: the instance goes": {
+			input: hook, script: answers{
+				"drain": {failedBy("Internal")}, "recordLifecycleActionHeartbeat": {map[string]any{}}, "completeLifecycleAction": {map[string]any{}},
+			},
+			path:   begin + strings.Repeat(kept, maxHookTroubles-1) + "Drain the node > Try again? > Is there a hook? > Let the instance go > " + end,
+			status: asl.Failed, cause: "Internal: because", took: troubles(maxHookTroubles - 1), completions: 1,
 		},
 		"a success forgets the failures before": {
-			input: hook, script: answers{"drain": append(append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Remaining, 1)), append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Done, 0))...)},
+			input: byHand, script: answers{"drain": append(append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Remaining, 1)), append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Done, 0))...)},
 			path:   begin + strings.Repeat(failed, maxTroubles-1) + drain + wait + strings.Repeat(failed, maxTroubles-1) + drain + "The node is drained",
-			status: asl.Succeeded, took: (2*maxTroubles-2)*time.Minute + time.Second,
+			status: asl.Succeeded, took: 2*troubles(maxTroubles-1) + time.Second,
+		},
+		"Auto Scaling fails, too: the hook has time": {
+			input: hook, script: answers{
+				"drain": {failedBy("Internal"), says(drains.Done, 0)}, "recordLifecycleActionHeartbeat": {failedBy("AutoScaling.AutoScalingException")},
+			},
+			path: begin + "Drain the node > Try again? > Keep the hook open > Does it still wait? > Wait for better times > " + drain + "The node is drained", status: asl.Succeeded,
 		},
 		"the hook ended meanwhile": {
-			input: hook, script: answers{"drain": {failedBy("Internal")}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")}},
-			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Let the instance go > " + end,
-			status: asl.Failed, cause: "Internal: because", completions: 6,
+			input: hook, script: answers{"drain": {failedBy("Internal")}, "recordLifecycleActionHeartbeat": {map[string]any{}, &asl.Failure{
+				Name: "AutoScaling.AutoScalingException", Cause: "No active Lifecycle Action found with instance ID i-1 (Service: AutoScaling, Status Code: 400)",
+			}}},
+			path:   begin + kept + "Drain the node > Try again? > Keep the hook open > Does it still wait? > " + end,
+			status: asl.Failed, cause: "Internal: because",
+		},
+		"it ended just before it is let go": {
+			input: hook, script: answers{
+				"drain": {says("Perhaps", 0)}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")},
+			},
+			path: begin + drain + "Is there a hook? > Let the instance go > " + end, status: asl.Failed, cause: "as it is", completions: 6,
 		},
 		"by hand, it fails for good: the node is given back": {
 			input: byHand, script: answers{"drain": append(repeat(failedBy("Internal"), maxTroubles), says(drains.Done, 0))},
 			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Release the node > " + end,
-			status: asl.Failed, cause: "Internal: because", took: (maxTroubles - 1) * time.Minute,
+			status: asl.Failed, cause: "Internal: because", took: troubles(maxTroubles - 1),
 		},
 		"not even that": {
 			input: byHand, script: answers{"drain": {failedBy("Internal")}},
 			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Release the node > " + end,
-			status: asl.Failed, cause: "Internal: because", took: (maxTroubles - 1) * time.Minute,
+			status: asl.Failed, cause: "Internal: because", took: troubles(maxTroubles - 1),
 		},
 		"the function answers what nobody knows": {
 			input: hook, script: answers{"drain": {says("Perhaps", 0)}, "completeLifecycleAction": {map[string]any{}}},
@@ -119,6 +136,25 @@ func TestDrainNode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// troubles is how long so many waits for better times take.
+func troubles(n int) time.Duration {
+	var sum time.Duration
+	for i := 1; i <= n; i++ {
+		sum += min(200*time.Second, time.Minute+time.Duration(i)*10*time.Second)
+	}
+	return sum
+}
+
+// For as long as a hook can be kept open at all, nobody's failing ends its instance; and each of so many failing slices has tries,
+// a heartbeat and a wait, with an event of each end of theirs.
+func TestAHookIsKeptOpenForAsLongAsItCanBe(t *testing.T) {
+	require.Greater(t, troubles(maxHookTroubles), 47*time.Hour+30*time.Minute)
+	const eventsPerRound = 3*(drainAttempts+1) + 2 + 2 + 5 + 2
+	require.Less(t, maxHookTroubles*eventsPerRound, 25000)
+	const hook = 30 * time.Minute // as in the pool's template
+	require.Less(t, (drainAttempts+1)*2*time.Minute+200*time.Second, hook/2)
 }
 
 // A drain of 48 hours must not run out of the events that an execution may have.

@@ -19,13 +19,13 @@ import (
 )
 
 // Answers of the functions, in turn; the last one stays. Keys are a function's name without the prefix, "change <stack>" for
-// what becomes of a stack, and the action of a call to AWS.
+// what becomes of a stack, and the action of a call to AWS; or one of the machine's own states, which comes before those.
 type answers map[string][]any
 
 // called is an error of the function itself, not of what it was asked to wait for.
 type called struct{ *asl.Failure }
 
-// silence is an event that never comes.
+// silence is an event, or an answer, that never comes.
 type silence struct{}
 
 func failedBy(name string) *asl.Failure { return &asl.Failure{Name: name, Cause: "because"} }
@@ -88,8 +88,13 @@ func execute(t *testing.T, machine, input string, script answers) play {
 					key = strings.TrimPrefix(arn[strings.LastIndex(arn, ":")+1:], "drover-")
 					payload = arguments["Payload"].(map[string]any)
 				}
+				mu.Lock()
+				if here := path[len(path)-1]; script[here] != nil {
+					key = here
+				}
+				mu.Unlock()
 				if task.Token == "" {
-					return direct(next(key, payload))
+					return direct(ctx, next(key, payload), task.Resource.Job)
 				}
 				switch answer := next(fmt.Sprintf("%s %s", key, payload["stack"]), payload).(type) {
 				case called:
@@ -115,13 +120,19 @@ func execute(t *testing.T, machine, input string, script answers) play {
 	return out
 }
 
-// direct is the result of a call whose answer comes at once.
-func direct(answer any) (json.RawMessage, error) {
+// direct is the result of a call whose answer comes at once, and of a job, when that is over: its description.
+func direct(ctx context.Context, answer any, job bool) (json.RawMessage, error) {
 	switch answer := answer.(type) {
 	case called:
 		return nil, answer.Failure
 	case *asl.Failure:
 		return nil, answer
+	case silence:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if job {
+		return json.Marshal(answer)
 	}
 	return json.Marshal(map[string]any{"StatusCode": 200, "Payload": answer})
 }

@@ -4,6 +4,8 @@ package main
 // may be absent needs s3:ListBucket as well, or S3 answers AccessDenied instead of NoSuchKey.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html#API_GetObject_RequestSyntax (Permissions)
 
+import "github.com/drover-run/drover/shared/names"
+
 // Grants that recur.
 func specs(actions []string, prefixes ...string) grant {
 	return grant{actions: actions, on: keys(specsARN, prefixes)}
@@ -96,6 +98,7 @@ var functionGrants = map[string][]grant{
 			actions: []string{"tag:GetResources", "eks:DescribeClusterVersions"},
 			on:      []string{"*"},
 		},
+		describeEKS,
 		{
 			why:     "Whether a pool has a node that add-ons can run on; describing knows no resources.",
 			actions: []string{"autoscaling:DescribeAutoScalingGroups"},
@@ -148,6 +151,7 @@ var functionGrants = map[string][]grant{
 			on:      []string{roleARN(clusterRole)},
 			when:    map[string]map[string]any{"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
 		},
+		describeEKS,
 		{
 			why:     "How many nodes a pool has, before they are replaced; describing knows no resources.",
 			actions: []string{"autoscaling:DescribeAutoScalingGroups"},
@@ -164,6 +168,7 @@ var functionGrants = map[string][]grant{
 		state(getPut, "status/"),
 		listState,
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
+		{why: "Why a pool's group got no instances; describing knows no resources.", actions: []string{"autoscaling:DescribeScalingActivities"}, on: []string{"*"}},
 		answerConverge,
 	},
 	"prepare": {
@@ -192,19 +197,31 @@ var functionGrants = map[string][]grant{
 			why: "What the checks look at belongs to nobody's resources, or cannot be limited to them; all of it is read only.",
 			actions: []string{
 				"tag:GetResources", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "servicequotas:GetServiceQuota", "cloudwatch:DescribeAlarms",
-				"ec2:DescribeSubnets", "ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances",
+				"ec2:DescribeSubnets", "ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeVolumes",
 				"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
 			},
 			on: []string{"*"},
 		},
 		{
-			actions: []string{"eks:DescribeCluster", "eks:ListAddons", "eks:ListInsights", "eks:DescribeInsight"},
+			actions: []string{"eks:DescribeCluster", "eks:ListAddons", "eks:ListInsights", "eks:DescribeInsight", "eks:DescribeInsightsRefresh"},
+			on:      []string{eksClustersARN},
+		},
+		{
+			why:     "EKS looks at a cluster once a day by itself; it changes nothing in it.",
+			actions: []string{"eks:StartInsightsRefresh"},
 			on:      []string{eksClustersARN},
 		},
 		{actions: []string{"eks:DescribeAddon"}, on: []string{eksAddonsARN}},
 		{
-			why:     "Which alarms there are is the spec's to say.",
-			actions: []string{"cloudwatch:DisableAlarmActions", "cloudwatch:EnableAlarmActions"},
+			why: "Which alarms there are is the spec's to say; which of them may be silenced is their owners', by a tag. It is asked for before: " +
+				"https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_alarms_and_tagging.html",
+			actions: []string{"cloudwatch:DisableAlarmActions"},
+			on:      []string{alarmsARN},
+			when:    map[string]map[string]any{"StringEquals": {"aws:ResourceTag/" + names.TagSilence: names.SilenceUpgrade}},
+		},
+		{
+			why:     "An alarm whose tag was taken away meanwhile must not stay silent.",
+			actions: []string{"cloudwatch:EnableAlarmActions", "cloudwatch:ListTagsForResource"},
 			on:      []string{alarmsARN},
 		},
 	},
@@ -215,7 +232,22 @@ var functionGrants = map[string][]grant{
 		state(get, "leases/"),
 		listState,
 		describeEKS,
-		{why: "Finding what has a cluster's tags cannot be limited to a resource.", actions: []string{"tag:GetResources"}, on: []string{"*"}},
+		{
+			why:     "Finding what has a cluster's tags cannot be limited to a resource, nor can whether such a VPC is still there.",
+			actions: []string{"tag:GetResources", "ec2:DescribeVpcs"},
+			on:      []string{"*"},
+		},
+		{
+			why:     "Whether a key is there that a control plane's stack has kept.",
+			actions: []string{"kms:DescribeKey"},
+			on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:${AWS::AccountId}:key/*"},
+			when:    map[string]map[string]any{"Null": {"aws:ResourceTag/" + names.TagCluster: "false"}},
+		},
+		{
+			why:     "Whether its log group is; IAM checks listing against all of them.",
+			actions: []string{"logs:DescribeLogGroups"},
+			on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:*"},
+		},
 	},
 	"join": {
 		describeEKS,
@@ -272,9 +304,10 @@ var functionGrants = map[string][]grant{
 		},
 		listSpecs,
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
+		describeEKS,
 		{
-			why:     "Listing all stacks, and the versions EKS offers, cannot be limited to a resource.",
-			actions: []string{"cloudformation:DescribeStacks", "eks:DescribeClusterVersions"},
+			why:     "Listing all stacks, EKS's catalogues and images by id cannot be limited to a resource.",
+			actions: []string{"cloudformation:DescribeStacks", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "ec2:DescribeImages"},
 			on:      []string{"*"},
 		},
 		{
@@ -293,7 +326,7 @@ var functionGrants = map[string][]grant{
 		{actions: []string{"autoscaling:ResumeProcesses"}, on: []string{groupsARN}},
 		{
 			why:     "Describing knows no resources.",
-			actions: []string{"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks"},
+			actions: []string{"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities"},
 			on:      []string{"*"},
 		},
 	},
@@ -367,6 +400,6 @@ var (
 	}
 	drainNodeGrants = []grant{
 		{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("drain")}},
-		{actions: []string{"autoscaling:CompleteLifecycleAction"}, on: []string{groupsARN}},
+		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
 	}
 )

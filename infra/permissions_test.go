@@ -124,10 +124,10 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on state/upgrades/*",
 			"states:DescribeExecution on execution:drover-converge:*",
 			"cloudformation:DescribeStacks on stack/drover-*", "tag:GetResources on *", "eks:DescribeClusterVersions on *",
-			"autoscaling:DescribeAutoScalingGroups on *",
+			"autoscaling:DescribeAutoScalingGroups on *", "eks:DescribeCluster on cluster/drover-*",
 		},
 		"change": {
-			"autoscaling:DescribeAutoScalingGroups on *",
+			"autoscaling:DescribeAutoScalingGroups on *", "eks:DescribeCluster on cluster/drover-*",
 			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
 			"s3:GetObject on state/plans/*", "s3:GetObject on state/templates/*", "s3:GetObject on state/leases/*",
 			"s3:GetObject on state/waiters/*", "s3:PutObject on state/waiters/*", "s3:DeleteObject on state/waiters/*",
@@ -144,7 +144,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 		"stackevent": append([]string{
 			"s3:GetObject on state/waiters/*", "s3:DeleteObject on state/waiters/*",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
-			"cloudformation:DescribeStackEvents on stack/drover-*", failed,
+			"cloudformation:DescribeStackEvents on stack/drover-*", "autoscaling:DescribeScalingActivities on *", failed,
 		}, resume...),
 		"prepare": {
 			"eks:DescribeCluster on cluster/drover-*",
@@ -158,16 +158,19 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"states:DescribeExecution on execution:drover-converge:*", "states:DescribeExecution on execution:drover-upgrade:*",
 			"cloudformation:DescribeStacks on stack/drover-*", "tag:GetResources on *",
 			"eks:DescribeCluster on cluster/drover-*", "eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *",
-			"eks:ListAddons on cluster/drover-*", "eks:ListInsights on cluster/drover-*", "eks:DescribeInsight on cluster/drover-*", "eks:DescribeAddon on addon/drover-*",
+			"eks:ListAddons on cluster/drover-*", "eks:ListInsights on cluster/drover-*", "eks:DescribeInsight on cluster/drover-*",
+			"eks:StartInsightsRefresh on cluster/drover-*", "eks:DescribeInsightsRefresh on cluster/drover-*", "eks:DescribeAddon on addon/drover-*",
 			"servicequotas:GetServiceQuota on *", "ec2:DescribeSubnets on *", "ec2:DescribeImages on *", "ec2:DescribeInstanceTypes on *", "ec2:DescribeInstances on *",
+			"ec2:DescribeVolumes on *",
 			"autoscaling:DescribeAutoScalingGroups on *", "autoscaling:DescribeScalingActivities on *",
 			"s3:GetObject on state/baselines/*", "s3:PutObject on state/baselines/*",
-			"cloudwatch:DescribeAlarms on *", "cloudwatch:DisableAlarmActions on alarm:*", "cloudwatch:EnableAlarmActions on alarm:*",
+			"cloudwatch:DescribeAlarms on *", "cloudwatch:DisableAlarmActions on alarm:* if StringEquals aws:ResourceTag/drover:silence", "cloudwatch:EnableAlarmActions on alarm:*", "cloudwatch:ListTagsForResource on alarm:*",
 		},
 		"clean": {
 			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:GetObject on state/leases/*", "s3:ListBucket on state",
-			"eks:DescribeCluster on cluster/drover-*", "tag:GetResources on *",
+			"eks:DescribeCluster on cluster/drover-*", "tag:GetResources on *", "ec2:DescribeVpcs on *",
+			"kms:DescribeKey on key/* if Null aws:ResourceTag/drover:cluster", "logs:DescribeLogGroups on log-group:*",
 		},
 		"join": {
 			"eks:DescribeCluster on cluster/drover-*",
@@ -201,7 +204,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "states:DescribeExecution on execution:drover-converge:*",
 			"states:DescribeExecution on execution:drover-upgrade:*", "states:StartExecution on stateMachine:drover-upgrade",
 			"states:StopExecution on execution:drover-converge:*",
-			"cloudformation:DescribeStacks on *", "eks:DescribeClusterVersions on *",
+			"cloudformation:DescribeStacks on *", "eks:DescribeCluster on cluster/drover-*", "eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *", "ec2:DescribeImages on *",
 			"cloudformation:DescribeStackEvents on stack/drover-*",
 			"autoscaling:SetInstanceHealth on autoScalingGroup:*:autoScalingGroupName/drover-*",
 			"states:StartExecution on stateMachine:drover-converge", failed,
@@ -209,7 +212,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"states:ListExecutions on stateMachine:drover-join-node", "states:ListExecutions on stateMachine:drover-drain-node",
 			"states:DescribeExecution on execution:drover-join-node:*", "states:DescribeExecution on execution:drover-drain-node:*",
 			"autoscaling:ResumeProcesses on autoScalingGroup:*:autoScalingGroupName/drover-*",
-			"autoscaling:DescribeAutoScalingGroups on *", "autoscaling:DescribeLifecycleHooks on *",
+			"autoscaling:DescribeAutoScalingGroups on *", "autoscaling:DescribeLifecycleHooks on *", "autoscaling:DescribeScalingActivities on *",
 		}, resume...),
 	} {
 		t.Run(step, func(t *testing.T) {

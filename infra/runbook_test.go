@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
@@ -57,6 +58,10 @@ func TestTheRunbookHasEveryStateOfNodes(t *testing.T) {
 	for i, state := range status.NodeStates() {
 		require.Equal(t, string(state), got[i])
 	}
+}
+
+func TestTheRunbookHasEveryReasonWhyPodsAreBlocked(t *testing.T) {
+	require.ElementsMatch(t, drain.Reasons(), slices.DeleteFunc(runbookTable(t, "Nodes that are not drained"), func(name string) bool { return !strings.Contains(name, " ") }))
 }
 
 func TestTheRunbookHasEveryCheck(t *testing.T) {

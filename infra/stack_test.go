@@ -177,6 +177,7 @@ func TestBuckets(t *testing.T) {
 		"report writes the status":        {role("report"), "s3:PutObject", "status/clusters/demo.json", state, "true", false},
 		"a person writes no status":       {admin, "s3:PutObject", "status/clusters/demo.json", state, "true", true},
 		"a person reads the status":       {admin, "s3:GetObject", "status/clusters/demo.json", state, "true", false},
+		"a person replicates nothing":     {admin, "s3:ReplicateObject", "status/clusters/demo.json", state, "true", true},
 		"a person deletes no version":     {admin, "s3:DeleteObjectVersion", "leases/demo.json", state, "true", true},
 		"a node reads its configuration":  {node, "s3:GetObject", "userdata/1", state, "true", false},
 		"a node writes nothing":           {node, "s3:PutObject", "userdata/1", state, "true", true},
@@ -249,6 +250,19 @@ func TestAlarmsReachPeople(t *testing.T) {
 		require.Equal(t, want, iam.Allowed == iam.EvaluateResourcePolicy(onTopic, alarms, "sns:Publish", topic, context(account)))
 		for _, action := range []string{"kms:GenerateDataKey", "kms:Decrypt"} {
 			require.Equal(t, want, iam.Allowed == iam.EvaluateResourcePolicy(onKey, alarms, action, "arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", context(account)))
+		}
+	}
+}
+
+func TestTheDashboardShowsEveryMachine(t *testing.T) {
+	boards := slices.Collect(maps.Values(synthesized.ofType("AWS::CloudWatch::Dashboard")))
+	require.Len(t, boards, 1)
+	body, err := json.Marshal(boards[0]["DashboardBody"])
+	require.NoError(t, err)
+	shown := strings.ReplaceAll(string(body), `\`, "")
+	for machine := range machineGoldens {
+		for _, metric := range []string{"ExecutionsStarted", "ExecutionsSucceeded", "ExecutionsFailed", "ExecutionsTimedOut"} {
+			require.Regexp(t, `"`+metric+`","StateMachineArn","[^"]*:`+machine+`"`, shown)
 		}
 	}
 }

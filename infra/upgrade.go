@@ -30,24 +30,20 @@ const (
 // pauseSeconds is how long the function says to wait until it looks again.
 const pauseSeconds = "{% $states.input.wait %}"
 
-// phase is one kind of step and the state that makes it.
+// phase is one kind of step and the state that makes it, within the kind's Limit.
 type phase struct {
 	kind           upgrade.StepKind
 	title, comment string
-	// timeout, within which unrelated changes of the spec are made, too: they are part of what the cluster should be meanwhile.
-	timeout awscdk.Duration
 }
 
-// phaseTable lists them in the order in which an upgrade makes them. Their times leave the stacks within the time that converging
-// gives them: see stageTable. Nodes may take as long as an execution of the converge machine may.
+// phaseTable lists them in the order in which an upgrade makes them.
 func phaseTable() []phase {
-	hours := func(n float64) awscdk.Duration { return awscdk.Duration_Hours(jsii.Number(n)) }
 	return []phase{
-		{upgrade.StepAddonsFirst, "Upgrade add-ons first", "Those whose versions do not fit the next Kubernetes version.", hours(3)},
-		{upgrade.StepControlPlane, "Upgrade the control plane", "To the next Kubernetes minor version, or the one before in a rollback.", hours(4)},
-		{upgrade.StepAddons, "Upgrade the add-ons", "To the versions of the release.", hours(3)},
-		{upgrade.StepNodes, "Replace the nodes", "Pool by pool, each node drained as its pool says.", hours(5 * 24)},
-		{upgrade.StepNodesBack, "Bring the nodes back", "To the images they had before: nodes are never newer than their control plane.", hours(5 * 24)},
+		{upgrade.StepAddonsFirst, "Upgrade add-ons first", "Those whose versions do not fit the next Kubernetes version."},
+		{upgrade.StepControlPlane, "Upgrade the control plane", "To the next Kubernetes minor version, or the one before in a rollback."},
+		{upgrade.StepAddons, "Upgrade the add-ons", "To the versions of the release."},
+		{upgrade.StepNodes, "Replace the nodes", "Pool by pool, each node drained as its pool says."},
+		{upgrade.StepNodesBack, "Bring the nodes back", "To the images they had before: nodes are never newer than their control plane."},
 	}
 }
 
@@ -68,16 +64,16 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	check := ask("Check the cluster", "Plans the steps and runs every check. Nothing is changed.", events.UpgradeCheck, "")
 	may := choice(scope, "May it begin?", "")
 	busy := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the cluster"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Something else is under way on it. After two hours the upgrade counts as missed."),
+		Comment: jsii.String("Something else is under way on it: after two hours the upgrade counts as missed. Or EKS looks at it, for ten minutes at most."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
 	begin := ask("Silence the alarms", "Those that the spec names; and opens the first step.", events.UpgradeBegin, "")
 	which := choice(scope, "What is the next step?", "")
-	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for another change"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Somebody converges the cluster: perhaps that makes the step."),
+	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the step"), &awsstepfunctions.WaitJsonataProps{
+		Comment: jsii.String("Somebody converges the cluster, and perhaps makes the step; EKS is not done; or old nodes are still being drained."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	next := ask("Prove the step", "By what is deployed, by EKS, and by the versions of the nodes; and opens the next.", events.UpgradeNext, "")
+	next := ask("Prove the step", "By what is deployed and what EKS runs, and that old nodes are gone; and opens the next.", events.UpgradeNext, "")
 	finish := ask("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.", events.UpgradeFinish, "")
 	settle := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait until it settles"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Pods start, alarms look again. After a quarter of an hour what is not well counts."),
@@ -160,7 +156,7 @@ func step(scope constructs.Construct, p phase, converge awsstepfunctions.StateMa
 		IntegrationPattern: awsstepfunctions.IntegrationPattern_RUN_JOB,
 		Name:               jsii.String("{% $states.input.name %}"),
 		Input:              awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $states.context.Execution.Input.cluster %}"}),
-		TaskTimeout:        awsstepfunctions.Timeout_Duration(p.timeout),
+		TaskTimeout:        awsstepfunctions.Timeout_Duration(awscdk.Duration_Seconds(jsii.Number(p.kind.Limit().Seconds()))),
 		Outputs:            "{% $states.result.Status %}",
 	})
 	task.AddRetry(retry(slices.Clone(startErrors), attempts))

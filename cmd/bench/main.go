@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ type section struct {
 // unchanged cluster is the one that was created before.
 var sections = []section{
 	{"render", measureRender}, {"functions", measureFunctions}, {"create", measureCreate}, {"unchanged", measureUnchanged}, {"run", measureRun},
-	{"drain", measureDrain}, {"roll", measureRoll}, {"sweep", measureSweep},
+	{"drain", measureDrain}, {"roll", measureRoll}, {"upgrade", measureUpgrade}, {"sweep", measureSweep},
 }
 
 // settings say what to measure on, and how often.
@@ -45,8 +46,8 @@ type settings struct {
 	root, build string
 	// count is how often to measure what takes a second, and how many rounds of cold starts; starts is how many a round has.
 	count, starts int
-	// drain is part of the names of the drains to measure.
-	drain string
+	// drain matches the names of the drains to measure.
+	drain *regexp.Regexp
 	// nodes is how many are rolled.
 	nodes int
 	// patience bounds what kubectl's trials of one case may take, and 0 does not.
@@ -60,7 +61,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(sectionNames(), ", "))
 	flags.StringVar(&s.root, "root", ".", "the root of the repository")
-	flags.StringVar(&s.drain, "drain", "", "of the drains, measure only those whose names contain this")
+	drain := flags.String("drain", "", "of the drains, measure only those whose names match this regular expression, such as '^240 pods$'")
 	flags.DurationVar(&s.patience, "patience", 0, "for how long kubectl is tried again in one case of the drains, such as 15s; 0 is as often as all others")
 	flags.IntVar(&s.nodes, "nodes", 20, "how many nodes to roll")
 	flags.IntVar(&s.count, "count", 5, "how often to measure what takes seconds, and how many rounds of cold starts; half as often the demo")
@@ -71,6 +72,9 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	chosen, err := choose(only)
 	if err != nil {
 		return err
+	}
+	if s.drain, err = regexp.Compile(*drain); err != nil {
+		return fmt.Errorf("-drain: %w", err)
 	}
 	if s.count < 1 || s.starts < 1 || s.nodes < surge {
 		return fmt.Errorf("-count and -starts must be at least 1, -nodes at least %d", surge)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/workload"
@@ -71,12 +70,7 @@ func measureRoll(ctx context.Context, s *settings, r *report) error {
 	if err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
-	config.QPS = -1
-	run, err := workload.Connect(config)
+	run, err := workload.Open(kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -84,21 +78,14 @@ func measureRoll(ctx context.Context, s *settings, r *report) error {
 		Namespace: "bench", Name: "web", Kind: workload.Deployment, Replicas: podsOnNode * s.nodes, MaxUnavailable: fmt.Sprint(2 * podsOnNode * surge),
 		ReadyAfter: time.Second, EndsAfter: grace, Grace: 2 * grace,
 	}
-	if err := run.Deploy(ctx, web); err != nil {
-		return err
-	}
 	pods, err := run.Watch(ctx)
 	if err != nil {
 		return err
 	}
 	defer pods.Close()
-	if err := pods.Wait(ctx, "the workload", func() bool { return pods.Settled(web) }); err != nil {
+	if err := run.Run(ctx, pods, web); err != nil {
 		return err
 	}
-	if err := run.Budgeted(ctx, web); err != nil {
-		return err
-	}
-	pods.Forget()
 	if err := a.quiet(ctx); err != nil {
 		return err
 	}

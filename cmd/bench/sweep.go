@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,9 @@ const (
 	sweepShare   = 512. / 1769            // of a processor, which Lambda gives by memory
 	sweepWorkers = 16
 	monthHours   = 730
+	// firstAudits of an hour's four are the first of a function's environment, which remembers nothing yet: assumed. Lambda keeps one that is
+	// invoked every five minutes for longer.
+	firstAudits = 1
 	// A call on a schedule: https://aws.amazon.com/eventbridge/pricing/
 	schedulePrice = 1.00 / 1e6
 	// pagesPerSecond of DescribeStacks that leave others room: about five a second are allowed.
@@ -54,6 +58,8 @@ type fleet struct {
 	groups   []groups.Group
 
 	gets, lists, stackPages, groupPages, executionLists, nodeLists atomic.Int64
+	// looks are the calls, of those counted, that find out whether an upgrade is due.
+	looks atomic.Int64
 }
 
 func pages(n int) int64 { return max(1, int64(math.Ceil(float64(n)/100))) }
@@ -63,21 +69,21 @@ func (f *fleet) List(_ context.Context, prefix string) ([]store.Entry, error) {
 		f.lists.Add(1)
 		return nil, nil
 	}
-	f.lists.Add(max(1, int64(math.Ceil(float64(len(f.specs))/1000))))
-	if prefix == names.ClusterSpecs {
-		return f.specs, nil
+	listed := f.specs
+	if prefix == names.Statuses {
+		listed = nil
+		for cluster := range f.statuses {
+			listed = append(listed, store.Entry{Key: names.Status(cluster), Modified: time.Now().Add(time.Hour), ETag: cluster})
+		}
 	}
-	var told []store.Entry
-	for cluster := range f.statuses {
-		told = append(told, store.Entry{Key: names.Status(cluster), Modified: time.Now().Add(time.Hour)})
-	}
-	return told, nil
+	f.lists.Add(max(1, int64(math.Ceil(float64(len(listed))/1000))))
+	return listed, nil
 }
 
 func (f *fleet) Get(_ context.Context, key string, _ int64) (store.Object, error) {
 	f.gets.Add(1)
 	if cluster, ok := names.ClusterOfKey(key); ok {
-		return store.Object{Body: f.spec(cluster), Version: "1"}, nil
+		return store.Object{Body: f.spec(cluster), Version: "1", ETag: cluster}, nil
 	}
 	if strings.HasPrefix(key, "releases/") {
 		return store.Object{Body: f.release, Version: "1"}, nil
@@ -85,9 +91,14 @@ func (f *fleet) Get(_ context.Context, key string, _ int64) (store.Object, error
 	return store.Object{}, fmt.Errorf("%s: %w", key, store.ErrNotFound)
 }
 
+func (f *fleet) GetVersion(ctx context.Context, key, _ string, limit int64) (store.Object, error) {
+	return f.Get(ctx, key, limit)
+}
+
 // GetUnless is of the channels, which did not change.
 func (f *fleet) GetUnless(context.Context, string, string, int64) (object store.Object, changed bool, err error) {
 	f.gets.Add(1)
+	f.looks.Add(1)
 	return store.Object{}, false, nil
 }
 
@@ -103,29 +114,47 @@ func (f *fleet) All(context.Context) (map[string]plan.Deployed, error) {
 
 func (f *fleet) Offered(context.Context) ([]string, error) { return []string{"1.36"}, nil }
 
-// fleetState is the part of the state bucket that only a fleet in which something is wrong needs: any call is an error.
+func (f *fleet) Exists(context.Context, string) (bool, error) { return false, nil }
+
+// fleetState is the state bucket as store.Overview reads it for planning; what only a fleet in which something is wrong needs is an error.
+// That an overview costs so many calls is shown by a test of functions/sweep.
 type fleetState struct {
 	*fleet
 	planner.State
+
+	mu       sync.Mutex
+	releases map[string]store.Object
 }
 
-func (s fleetState) Get(ctx context.Context, key string, limit int64) (store.Object, error) {
-	return s.fleet.Get(ctx, key, limit)
+// Look lists rolls and upgrades: there are none.
+func (s *fleetState) Look(context.Context) error {
+	s.lists.Add(2)
+	return nil
 }
 
-func (s fleetState) Status(ctx context.Context, cluster string) (*status.Cluster, error) {
+// Get reads a release once.
+func (s *fleetState) Get(ctx context.Context, key string, limit int64) (store.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if object, read := s.releases[key]; read {
+		return object, nil
+	}
+	object, err := s.fleet.Get(ctx, key, limit)
+	if err == nil {
+		s.releases[key] = object
+	}
+	return object, err
+}
+
+func (s *fleetState) Status(ctx context.Context, cluster string) (*status.Cluster, error) {
 	return s.fleet.Status(ctx, cluster)
 }
 
-// Rolls is one read: nobody asked for one.
-func (s fleetState) Rolls(context.Context, string) (map[string]time.Time, error) {
-	s.gets.Add(1)
-	return nil, nil
-}
+// Rolls were not listed: nobody asked for one.
+func (s *fleetState) Rolls(context.Context, string) (map[string]time.Time, error) { return nil, nil }
 
-// Upgrade: none of them was ever upgraded.
-func (s fleetState) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
-	s.gets.Add(1)
+// Upgrade was not listed: none of them was ever upgraded.
+func (s *fleetState) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
 	return nil, "", nil
 }
 
@@ -135,6 +164,7 @@ type fleetSweep struct {
 }
 
 func (s fleetSweep) Dues(ctx context.Context, _ time.Time) ([]store.Due, error) {
+	s.looks.Add(1)
 	_, err := s.List(ctx, names.Dues)
 	return nil, err
 }
@@ -173,7 +203,7 @@ type fleetMachine struct {
 }
 
 func (m fleetMachine) Broken(context.Context, time.Time) ([]string, error) {
-	m.executionLists.Add(3)
+	m.executionLists.Add(1)
 	return nil, nil
 }
 
@@ -188,32 +218,39 @@ func (n fleetNodes) Health(_ context.Context, cluster, _, _ string) ([]kube.Heal
 	return all, nil
 }
 
-// newFleet makes clusters like the demo, each as creating it would have left it.
-func newFleet(ctx context.Context, root string, size int) (*fleet, *planner.Handler, error) {
+// newFleet makes clusters like the demo, each as creating it would have left it, and the statuses of some that were deleted.
+func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, auditor handler.Auditor, specs *store.Remembered, err error) {
 	demoText, err := os.ReadFile(filepath.Join(root, demoSpec))
 	if err != nil {
-		return nil, nil, err
+		return nil, auditor, nil, err
 	}
-	f := &fleet{statuses: map[string]*status.Cluster{}, stacks: map[string]plan.Deployed{}}
+	f = &fleet{statuses: map[string]*status.Cluster{}, stacks: map[string]plan.Deployed{}}
+	for i := range gone {
+		cluster := fmt.Sprintf("gone%04d", i)
+		f.statuses[cluster] = status.New(cluster)
+		f.statuses[cluster].Status.Phase = status.Deleted
+	}
 	f.spec = func(cluster string) []byte {
 		return []byte(strings.Replace(string(demoText), "name: "+demo, "name: "+cluster, 1))
 	}
 	if f.release, err = os.ReadFile(filepath.Join(root, demoRelease)); err != nil {
-		return nil, nil, err
+		return nil, auditor, nil, err
 	}
+	state := &fleetState{fleet: f, releases: map[string]store.Object{}}
+	specs = store.NewRemembered(f, names.ClusterSpecs)
 	p := &planner.Handler{
-		Specs: planSpecs{f}, State: fleetState{fleet: f}, Versions: f, Now: time.Now,
+		Specs: specs, State: state, Versions: f, Now: time.Now,
 		Cell: render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: "state"},
 	}
 	for i := range size {
 		cluster := fmt.Sprintf("c%04d", i)
-		f.specs = append(f.specs, store.Entry{Key: names.ClusterSpec(cluster), Modified: time.Now().Add(-time.Hour)})
+		f.specs = append(f.specs, store.Entry{Key: names.ClusterSpec(cluster), Modified: time.Now().Add(-time.Hour), ETag: cluster})
 		document := status.New(cluster)
 		document.Status.Phase, document.Status.SpecVersion = status.Ready, "1"
 		f.statuses[cluster] = document
 		made, _, message, err := p.PreviewOver(ctx, cluster, nil)
 		if err != nil || len(made.Changes) == 0 {
-			return nil, nil, fmt.Errorf("planning %s: %s %w", cluster, message, err)
+			return nil, auditor, nil, fmt.Errorf("planning %s: %s %w", cluster, message, err)
 		}
 		for _, change := range made.Changes {
 			f.stacks[change.StackName] = deployed(change)
@@ -227,14 +264,8 @@ func newFleet(ctx context.Context, root string, size int) (*fleet, *planner.Hand
 		}
 	}
 	f.gets.Store(0)
-	return f, p, nil
-}
-
-// planSpecs are the specs as planning reads them.
-type planSpecs struct{ *fleet }
-
-func (s planSpecs) GetVersion(ctx context.Context, key, _ string, limit int64) (store.Object, error) {
-	return s.Get(ctx, key, limit)
+	clear(state.releases)
+	return f, handler.Auditor{Planner: p, Overview: state, Nodes: fleetNodes{f}, Parallel: sweepWorkers}, specs, nil
 }
 
 // deployed is a stack as a change leaves it, with the outputs that the audit reads; every value of another stack's is "out".
@@ -252,60 +283,118 @@ func deployed(change plan.Change) plan.Deployed {
 	return d
 }
 
+// handler of the sweep function, over a fleet.
+func (f *fleet) handler(auditor handler.Auditor, specs handler.Specs) *handler.Handler {
+	return &handler.Handler{
+		Auditor: auditor, Groups: fleetGroups{fleet: f}, JoinNode: fleetMachine{fleet: f}, DrainNode: fleetMachine{fleet: f},
+		Specs: specs, State: fleetSweep{fleet: f}, Stacks: fleetStacks{fleet: f}, Now: time.Now, Patience: 2 * time.Minute,
+	}
+}
+
+// cost of one sweep or audit.
+type cost struct {
+	gets, lists, stacks, scaling, executions, nodes, looks float64
+	// seconds of Lambda, of which work was measured here.
+	seconds, work, dollars float64
+}
+
+func (c cost) calls() float64 { return c.gets + c.lists + c.stacks + c.scaling + c.executions }
+
+func (c cost) String() string {
+	return fmt.Sprintf("%.0f s3:GetObject, %.0f s3:ListBucket, %.0f DescribeStacks, %.0f DescribeAutoScalingGroups, %.0f ListExecutions; %.0f to clusters' own APIs",
+		c.gets, c.lists, c.stacks, c.scaling, c.executions, c.nodes)
+}
+
+// once sweeps or audits a fleet, and says what that costs.
+func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (c cost, err error) {
+	for _, counter := range []*atomic.Int64{&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.looks} {
+		counter.Store(0)
+	}
+	started := time.Now()
+	if _, err := h.Handle(ctx, in); err != nil {
+		return c, fmt.Errorf("%+v of %d clusters: %w", in, len(f.specs), err)
+	}
+	c = cost{
+		gets: float64(f.gets.Load()), lists: float64(f.lists.Load()), stacks: float64(f.stackPages.Load()), scaling: float64(f.groupPages.Load()),
+		executions: float64(f.executionLists.Load()), nodes: float64(f.nodeLists.Load()), looks: float64(f.looks.Load()), work: time.Since(started).Seconds(),
+	}
+	// One after the other, but for what is done for several clusters at a time.
+	c.seconds = (c.lists+c.executions)*s3Takes.Seconds() + c.stacks*(stacksTake+stacksPause).Seconds() + c.scaling*groupsTake.Seconds() +
+		(c.gets*s3Takes.Seconds()+c.nodes*nodesTake.Seconds())/sweepWorkers + c.work/sweepShare
+	c.dollars = c.gets*s3ReadPrice + c.lists*s3WritePrice + c.seconds*sweepMemory*gigabyteSecondPrice + invocationPrice + schedulePrice
+	return c, nil
+}
+
 // measureSweep counts and prices a month of sweeps and audits.
 func measureSweep(ctx context.Context, s *settings, r *report) error {
 	bySize, perMonth := map[int]float64{}, 0.
 	for _, size := range []int{0, 100, 1000} {
-		f, p, err := newFleet(ctx, s.root, size)
+		f, auditor, specs, err := newFleet(ctx, s.root, size, 0)
 		if err != nil {
 			return err
 		}
-		h := &handler.Handler{
-			Auditor: handler.Auditor{Planner: p, Nodes: fleetNodes{f}, Parallel: sweepWorkers},
-			Groups:  fleetGroups{fleet: f}, JoinNode: fleetMachine{fleet: f}, DrainNode: fleetMachine{fleet: f},
-			Specs: f, State: fleetSweep{fleet: f}, Stacks: fleetStacks{fleet: f}, Now: time.Now, Patience: 2 * time.Minute,
-		}
+		h := f.handler(auditor, specs)
 		dollars, calls := 0., 0.
 		for _, round := range []struct {
-			name  string
-			in    events.Sweep
-			month float64 // how often
+			name    string
+			in      events.Sweep
+			anHour  float64 // how often
+			another bool    // of a kind that was told of
 		}{
-			{"sweep", events.Sweep{}, monthHours * 12},
-			{"audit", events.Sweep{Audit: true}, monthHours * 4},
+			{"sweep", events.Sweep{}, 12, false},
+			{"first audit of a function", events.Sweep{Audit: true}, firstAudits, false},
+			{"audit", events.Sweep{Audit: true}, 4 - firstAudits, true},
 		} {
-			for _, counter := range []*atomic.Int64{&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists} {
-				counter.Store(0)
+			c, err := f.once(ctx, h, round.in)
+			if err != nil {
+				return err
 			}
-			started := time.Now()
-			if _, err := h.Handle(ctx, round.in); err != nil {
-				return fmt.Errorf("a %s of %d clusters: %w", round.name, size, err)
-			}
-			work := time.Since(started).Seconds()
-			gets, lists, stacks := float64(f.gets.Load()), float64(f.lists.Load()), float64(f.stackPages.Load())
-			scaling, executions, nodes := float64(f.groupPages.Load()), float64(f.executionLists.Load()), float64(f.nodeLists.Load())
-			// One after the other, but for what is done for several clusters at a time.
-			seconds := (lists+executions)*s3Takes.Seconds() + stacks*(stacksTake+stacksPause).Seconds() + scaling*groupsTake.Seconds() +
-				(gets*s3Takes.Seconds()+nodes*nodesTake.Seconds())/sweepWorkers + work/sweepShare
-			cost := gets*s3ReadPrice + lists*s3WritePrice + seconds*sweepMemory*gigabyteSecondPrice + invocationPrice + schedulePrice
-			dollars, calls = dollars+cost*round.month, calls+round.month
+			dollars, calls = dollars+c.dollars*round.anHour*monthHours, calls+round.anHour*monthHours
 			if size == 0 {
 				continue
 			}
 			what := fmt.Sprintf("%s of %d clusters", round.name, size)
-			r.add(what+": calls to AWS", gets+lists+stacks+scaling+executions, "", nil, fmt.Sprintf(
-				"%.0f s3:GetObject, %.0f s3:ListBucket, %.0f DescribeStacks, %.0f DescribeAutoScalingGroups, %.0f ListExecutions; %.0f to clusters' own APIs",
-				gets, lists, stacks, scaling, executions, nodes))
-			r.add(what+": Lambda", seconds, "s", atMost(600), fmt.Sprintf("of which %s s of work here; $%.6f", number(work), cost))
-			if stacks > 0 {
-				r.add(what+": DescribeStacks a second", stacks/math.Max(1, stacks*(stacksTake+stacksPause).Seconds()), "", atMost(pagesPerSecond), "about 5 are allowed")
+			if !round.in.Audit {
+				takes := c.looks * s3Takes.Seconds()
+				r.add(what+": of these, whether an upgrade is due", c.looks, "", nil, fmt.Sprintf(
+					"s3:GetObject of the channels, s3:ListBucket of what is due; %.2f s; $%.7f", takes, s3ReadPrice+s3WritePrice+takes*sweepMemory*gigabyteSecondPrice))
+			}
+			r.add(what+": calls to AWS", c.calls(), "", nil, c.String())
+			r.add(what+": Lambda", c.seconds, "s", atMost(600), fmt.Sprintf("of which %s s of work here; $%.6f", number(c.work), c.dollars))
+			if c.stacks > 0 && !round.another {
+				r.add(what+": DescribeStacks a second", c.stacks/math.Max(1, c.stacks*(stacksTake+stacksPause).Seconds()), "", atMost(pagesPerSecond), "about 5 are allowed")
 			}
 		}
 		bySize[size], perMonth = dollars, calls
 		if size == 0 {
 			continue
 		}
-		r.add(fmt.Sprintf("sweeps and audits of %d clusters", size), dollars, "$/month", nil, fmt.Sprintf("%s $ a cluster; a sweep every 5 minutes, an audit every 15", number(dollars/float64(size))))
+		r.add(fmt.Sprintf("sweeps and audits of %d clusters", size), dollars, "$/month", nil, fmt.Sprintf("%s $ a cluster; a sweep every 5 minutes, an audit every 15, %d of an hour's the first of a function",
+			number(dollars/float64(size)), firstAudits))
+	}
+	if err := measureGone(ctx, s, r); err != nil {
+		return err
 	}
 	return measureIdle(s, r, bySize, perMonth)
+}
+
+// measureGone counts what clusters cost that were deleted: their statuses stay, to say so.
+func measureGone(ctx context.Context, s *settings, r *report) error {
+	const there, gone = 100, 1000
+	f, auditor, specs, err := newFleet(ctx, s.root, there, gone)
+	if err != nil {
+		return err
+	}
+	h := f.handler(auditor, specs)
+	for _, round := range []struct {
+		name string
+		in   events.Sweep
+	}{{"first sweep of a function", events.Sweep{}}, {"sweep", events.Sweep{}}, {"first audit of a function", events.Sweep{Audit: true}}, {"audit", events.Sweep{Audit: true}}} {
+		c, err := f.once(ctx, h, round.in)
+		if err != nil {
+			return err
+		}
+		r.add(fmt.Sprintf("%s of %d clusters, beside %d that were deleted: calls to AWS", round.name, there, gone), c.calls(), "", nil, c.String())
+	}
+	return nil
 }

@@ -14,20 +14,6 @@ import (
 func TestACluster(t *testing.T) {
 	needAccount(t)
 	const demo = "examples/clusters/demo.yaml"
-	ok := func(t *testing.T, arguments ...string) string {
-		t.Helper()
-		r := drover(t, arguments...)
-		require.Equal(t, 0, r.code, "%s\n%s", r.stdout, r.stderr)
-		require.Empty(t, r.stderr)
-		return r.stdout
-	}
-	fails := func(t *testing.T, arguments ...string) string {
-		t.Helper()
-		r := drover(t, arguments...)
-		require.Equal(t, 1, r.code, r.stdout)
-		require.True(t, strings.HasPrefix(r.stderr, "drover: "), r.stderr)
-		return r.stderr
-	}
 
 	t.Run("nothing is known at first", func(t *testing.T) {
 		require.Regexp(t, `^NAME +PHASE`, ok(t, "status"))
@@ -96,6 +82,7 @@ func TestACluster(t *testing.T) {
 			require.False(t, call.Mutating, "diff called %s %s", call.Service, call.Action)
 		}
 	})
+	t.Run("versions", showVersions)
 	t.Run("apply --watch ends when a change is refused", func(t *testing.T) {
 		refused := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
 		r := drover(t, "apply", refused, "--watch")

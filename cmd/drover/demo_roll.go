@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/local/ec2"
@@ -54,12 +53,7 @@ func loadDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acc
 	if err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
-	config.QPS = -1
-	run, err := workload.Connect(config)
+	run, err := workload.Open(kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -136,17 +130,10 @@ func (l load) healthy(ctx context.Context) error {
 
 // deployShop and wait until all of it runs, and its budgets know.
 func deployShop(ctx context.Context, show *timeline, run *workload.Cluster, watcher *workload.Watcher) error {
-	if err := run.Deploy(ctx, shop...); err != nil {
-		return err
-	}
 	show.wait("the workloads")
-	if err := watcher.Wait(ctx, "the workloads", func() bool { return watcher.Settled(shop...) }); err != nil {
+	if err := run.Run(ctx, watcher, shop...); err != nil {
 		return err
 	}
-	if err := run.Budgeted(ctx, shop...); err != nil {
-		return err
-	}
-	watcher.Forget()
 	replicas, budgets := 0, 0
 	for _, w := range shop {
 		replicas += w.Replicas

@@ -69,7 +69,7 @@ func printPlan(w io.Writer, p plan.Plan) {
 		fmt.Fprintf(w, "%s: %d stacks would change, in this order:\n", p.Cluster, len(p.Changes))
 	}
 	for _, change := range p.Changes {
-		fmt.Fprintf(w, "\n%s %s\n", change.Operation, change.StackName)
+		fmt.Fprintf(w, "\n%s %s%s\n", change.Operation, change.StackName, change.Effect().Words())
 		for _, reason := range change.Reasons {
 			fmt.Fprintf(w, "  %s: %s → %s\n", reason.Field, quote(reason.Old), quote(reason.New))
 		}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
@@ -61,8 +62,8 @@ func rollCommand() *cobra.Command {
 		Use:   "roll CLUSTER POOL",
 		Short: "Replace all nodes of a pool, as its update policy says",
 		Long: `Replaces every node of a pool once, though nothing else changed, as the pool's update policy says. While the cluster converges already,
-the roll comes after that. With --dry-run it only shows the nodes of the pool, the pods on them and what blocks their leaving; that needs an
-access entry for you in the spec of the cluster.`,
+the roll comes after that. With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that
+it takes; that needs an access entry for you in the spec of the cluster.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := openCell(cmd.Context())
@@ -138,12 +139,12 @@ func previewDrain(ctx context.Context, out io.Writer, c *cell, cluster, pool, no
 	if err != nil {
 		return err
 	}
-	return preview(ctx, out, opened, groups.New(autoscaling.NewFromConfig(c.cfg)), cluster, pool, node)
+	return preview(ctx, out, opened, c, cluster, pool, node)
 }
 
-// preview is previewDrain once both systems are reached. It only reads.
-func preview(ctx context.Context, out io.Writer, api *kube.Cluster, pools *groups.Groups, cluster, pool, node string) error {
-	found, err := api.Preview(ctx, pool, node)
+// preview is previewDrain once the cluster is reached. It only reads.
+func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *cell, cluster, pool, node string) error {
+	found, err := opened.Preview(ctx, pool, node)
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
 		return fmt.Errorf("cluster %s does not let you look at its nodes, pods and disruption budgets: you need an access entry in its spec, "+
 			"under controlPlane.access, with the policy AmazonEKSAdminViewPolicy for instance: %w", cluster, err)
@@ -157,8 +158,14 @@ func preview(ctx context.Context, out io.Writer, api *kube.Cluster, pools *group
 	case len(found) == 0:
 		return fmt.Errorf("cluster %s has no node of a pool %s", cluster, pool)
 	}
+	var update api.Update
+	if pool != "" {
+		if update, err = updateOf(ctx, c, cluster, pool); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintln(out, "A dry run: nothing is changed.")
-	total, estimated := time.Duration(0), true
+	pools, drains, estimated := groups.New(autoscaling.NewFromConfig(c.cfg)), []time.Duration(nil), true
 	for _, p := range found {
 		if p.Pool == "" {
 			return fmt.Errorf("node %s is in no pool of drover's", p.Node)
@@ -168,18 +175,49 @@ func preview(ctx context.Context, out io.Writer, api *kube.Cluster, pools *group
 			return err
 		}
 		estimate := printPreview(out, p, policy)
-		total += max(0, estimate)
+		drains = append(drains, max(0, estimate))
 		estimated = estimated && estimate >= 0
 	}
-	if pool != "" {
-		fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, one after the other. ", pool, len(found))
-		if estimated {
-			fmt.Fprintf(out, "Least time of its drains: %s; new nodes have to join besides.\n", total)
-		} else {
-			fmt.Fprintln(out, "It would wait for what blocks.")
-		}
+	if pool == "" {
+		return nil
+	}
+	unavailable, surge := update.Bounds(len(found))
+	fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, %d at a time: by its update %d may be missing meanwhile, and %d more may be there. ",
+		pool, len(found), min(len(found), max(1, unavailable+surge)), unavailable, surge)
+	if !estimated {
+		fmt.Fprintln(out, "It would wait for what blocks.")
+		return nil
+	}
+	paused := ""
+	if update.PauseTime != "" {
+		paused = ", and the pool pauses for " + update.PauseTime + " after each batch"
+	}
+	fmt.Fprintf(out, "Least time: %s, when a node takes %s until it is Ready, pods take their whole grace periods%s.\n",
+		rollTime(drains, update).Round(time.Second), leastBoot, paused)
+	if tooLong(drains, update) {
+		fmt.Fprintf(out, "CloudFormation waits for %s for a batch, and would take the roll back: choose update.strategy InstanceRefresh for the pool.\n", batchLimit)
 	}
 	return nil
+}
+
+// updateOf is how the nodes of a pool would be replaced, by the newest spec.
+func updateOf(ctx context.Context, c *cell, cluster, pool string) (api.Update, error) {
+	key := names.ClusterSpec(cluster)
+	object, err := c.specs.Get(ctx, key, api.MaxFile)
+	if err != nil {
+		return api.Update{}, fmt.Errorf("reading the spec of cluster %s: %w", cluster, err)
+	}
+	spec, errs := api.ReadCluster(key, object.Body, options(key))
+	if len(errs) > 0 {
+		return api.Update{}, fmt.Errorf("the spec of cluster %s cannot be used, so its pools cannot be rolled: %w", cluster, errs)
+	}
+	resolved, _ := api.Resolve(spec, &api.Release{}) // for drover's own defaults; what only the release states is missing
+	for _, p := range resolved.Spec.Pools {
+		if p.Name == pool {
+			return p.Update, nil
+		}
+	}
+	return api.Update{}, fmt.Errorf("the spec of cluster %s has no pool %s", cluster, pool)
 }
 
 // policyOf is how the pods of a pool leave its nodes, as it is deployed.

@@ -75,6 +75,9 @@ func needAccount(t *testing.T) {
 	require.NoError(t, a.Deploy(t.Context(), assembly))
 }
 
+// patience bounds what takes seconds, or a minute: on a machine that has a fifth of the time for it, it is still not what fails.
+const patience = 5 * time.Minute
+
 // result of a command.
 type result struct {
 	code           int
@@ -93,7 +96,7 @@ func drover(t *testing.T, arguments ...string) result {
 
 func droverIn(t *testing.T, environment map[string]string, arguments ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, os.Args[0], arguments...)
@@ -112,6 +115,23 @@ func droverIn(t *testing.T, environment map[string]string, arguments ...string) 
 		require.NoError(t, err)
 	}
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// ok is what a command that does well prints.
+func ok(t *testing.T, arguments ...string) string {
+	t.Helper()
+	r := drover(t, arguments...)
+	require.Equal(t, 0, r.code, "%s\n%s", r.stdout, r.stderr)
+	return r.stdout
+}
+
+// fails is what a command says that does not.
+func fails(t *testing.T, arguments ...string) string {
+	t.Helper()
+	r := drover(t, arguments...)
+	require.Equal(t, 1, r.code, r.stdout)
+	require.True(t, strings.HasPrefix(r.stderr, "drover: "), r.stderr)
+	return r.stderr
 }
 
 // write writes a file that tests give to the command, and returns its path.

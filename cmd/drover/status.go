@@ -142,19 +142,31 @@ func printStatus(w io.Writer, c *status.Cluster) {
 	}
 	fmt.Fprintln(table, "\nSTACK\tSTATUS\tSINCE\tREASON")
 	for _, stack := range s.Stacks {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", stack.Name, stack.Status, stack.Since.Format(time.RFC3339),
-			strings.TrimPrefix(stack.Resource+": "+stack.Reason, ": "))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", stack.Name, stack.Status, stack.Since.Format(time.RFC3339), about(stack))
 	}
 	table.Flush()
 	printUpgrades(w, s)
 	printSlowNodes(w, s.Nodes)
 	printDeletion(w, s.Deletion)
 	for _, change := range s.Plan {
-		fmt.Fprintf(w, "\n%s %s\n", change.Operation, change.Stack)
+		fmt.Fprintf(w, "\n%s %s%s\n", change.Operation, change.Stack, change.Effect.Words())
 		for _, reason := range change.Reasons {
 			fmt.Fprintf(w, "  %s: %s → %s\n", reason.Field, quote(reason.Old), quote(reason.New))
 		}
 	}
+}
+
+// about a stack: why it failed, and what its change waits for.
+func about(stack status.Stack) string {
+	text := strings.TrimPrefix(stack.Resource+": "+stack.Reason, ": ")
+	if stack.Waits == nil {
+		return text
+	}
+	waits := stack.Waits.Message
+	if !stack.Waits.Until.IsZero() {
+		waits += ", until " + stack.Waits.Until.Format(time.RFC3339) + " at the latest"
+	}
+	return strings.TrimPrefix(text+"; "+waits, "; ")
 }
 
 // printSlowNodes shows the nodes that keep people waiting, and under each the pods that cannot leave.
@@ -261,7 +273,7 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 			say("plan "+change.Stack, fmt.Sprintf("will %s %s: %s", strings.ToLower(change.Operation), change.Stack, change.Reasons[0].Field))
 		}
 		for _, stack := range s.Stacks {
-			say("stack "+stack.Name, strings.TrimSuffix(fmt.Sprintf("stack %s is %s: %s %s", stack.Name, stack.Status, stack.Resource, stack.Reason), ":  "))
+			say("stack "+stack.Name, strings.TrimSuffix(fmt.Sprintf("stack %s is %s: %s", stack.Name, stack.Status, about(stack)), ": "))
 		}
 		for _, n := range s.Nodes {
 			message, _, _ := strings.Cut(n.Message, "; blocked: ")
@@ -298,7 +310,7 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 // underWay lists the stacks that a converge has still to finish.
 func underWay(s status.Status) []string {
 	var left []string
-	if s.Phase != status.Converging {
+	if !s.Converges() {
 		return nil
 	}
 	for _, change := range s.Plan {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,8 +26,14 @@ func printUpgrades(w io.Writer, s status.Status) {
 	for _, line := range checkLines(s.Upgrade.Checks) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
+	for _, pool := range slices.Sorted(maps.Keys(s.Upgrade.Images)) {
+		fmt.Fprintf(w, "  pool %s had %s\n", pool, s.Upgrade.Images[pool])
+	}
+	if s.NextUpgrade != nil {
+		fmt.Fprintf(w, "then %s\n", upgradeLine(*s.NextUpgrade))
+	}
 	for i, u := range s.Upgrades {
-		if i == 0 && u.Started != nil && s.Upgrade.Started != nil && u.Started.Equal(*s.Upgrade.Started) {
+		if i == 0 && u.Is(s.Upgrade) {
 			continue // told above
 		}
 		fmt.Fprintf(w, "earlier %s\n", upgradeLine(u))

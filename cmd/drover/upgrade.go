@@ -108,6 +108,9 @@ func watchUpgrade(ctx context.Context, w io.Writer, c *cell, cluster, execution 
 			return err
 		}
 		u := s.Status.Upgrade
+		if next := s.Status.NextUpgrade; next != nil && next.Execution == execution {
+			u = next
+		}
 		mine := u != nil && u.Execution == execution
 		if mine {
 			sayUpgrade(say, *u)

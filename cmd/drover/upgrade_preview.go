@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -50,6 +51,9 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.
 		return nil
 	}
 	fmt.Fprintf(out, "\n%s: %s → %s\n", in.Cluster, plan.From, plan.To)
+	if err := tellBusy(ctx, out, c, in.Cluster); err != nil {
+		return err
+	}
 	pools := groups.New(autoscaling.NewFromConfig(c.cfg))
 	g := &gather.Gatherer{
 		Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarms.New(cloudwatch.NewFromConfig(c.cfg)), Capacity: capacity.New(c.cfg),
@@ -60,11 +64,17 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.
 		return err
 	}
 	checks := preflight.Before(facts, plan)
-	fmt.Fprintf(out, "\n%d checks, %d found something:\n\n", len(preflight.BeforeNames()), len(checks))
+	passed, missed := preflight.Passed(facts, checks), preflight.Missed(facts)
+	fmt.Fprintf(out, "\n%d checks, %d found something:\n\n", len(preflight.BeforeNames()), len(preflight.BeforeNames())-len(passed)-len(missed))
 	for _, line := range checkLines(checks) {
 		fmt.Fprintf(out, "  %s\n", line)
 	}
-	if err := printSteps(ctx, out, plan, facts, clusters, pools); err != nil {
+	fmt.Fprintf(out, "  passed: %s\n", strings.Join(passed, ", "))
+	if len(missed) > 0 {
+		fmt.Fprintf(out, "  not made, as the cluster's API does not answer: %s\n", strings.Join(missed, ", "))
+	}
+	p := &outlook{out: out, plan: plan, facts: facts, clusters: clusters, pools: pools}
+	if err := p.steps(ctx); err != nil {
 		return err
 	}
 	if preflight.Blocks(checks) {
@@ -73,29 +83,84 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.
 	return nil
 }
 
-// printSteps prints what is done one after the other, and for the nodes how many there are and the least time of their drains.
-func printSteps(ctx context.Context, out io.Writer, plan *preflight.Plan, facts *preflight.Facts, clusters *kube.Clusters, pools *groups.Groups) error {
-	fmt.Fprintf(out, "\nSteps:\n\n")
-	for i, step := range plan.Steps {
-		fmt.Fprintf(out, "  %d. %s\n", i+1, handler.StepName(step))
-		switch step.Kind {
-		case upgrade.StepAddonsFirst:
-			for _, name := range slices.Sorted(maps.Keys(step.Addons)) {
-				fmt.Fprintf(out, "     %s %s\n", name, step.Addons[name])
-			}
-		case upgrade.StepAddons:
-			for _, addon := range plan.After.Spec.Addons {
-				if addon.Version != versionIn(plan.Before.Spec.Addons, addon.Name) {
-					fmt.Fprintf(out, "     %s %s → %s\n", addon.Name, versionIn(plan.Before.Spec.Addons, addon.Name), addon.Version)
-				}
-			}
-		case upgrade.StepNodes, upgrade.StepNodesBack:
-			if err := printPools(ctx, out, plan, facts, clusters, pools); err != nil {
-				return err
+// tellBusy says what an upgrade would have to wait for.
+func tellBusy(ctx context.Context, out io.Writer, c *cell, cluster string) error {
+	r, _, err := c.state.Upgrade(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if r != nil && !r.State.Over() {
+		fmt.Fprintf(out, "An upgrade to %s is under way (drover status %s): this one would wait for it.\n", r.Target, cluster)
+	}
+	lease, err := c.state.Lease(ctx, cluster)
+	if err != nil || lease.Execution == "" {
+		return err
+	}
+	running, err := executions.New(sfn.NewFromConfig(c.cfg), "").Running(ctx, lease.Execution)
+	if err == nil && running {
+		fmt.Fprintf(out, "The cluster is being converged by %s: an upgrade would wait for that.\n", lease.Execution)
+	}
+	return err
+}
+
+// What is taken for granted of steps, for their least time: EKS and EC2 seldom take less.
+const (
+	leastControlPlane = 8 * time.Minute
+	leastAddons       = 30 * time.Second
+)
+
+// outlook prints what an upgrade does.
+type outlook struct {
+	out      io.Writer
+	plan     *preflight.Plan
+	facts    *preflight.Facts
+	clusters *kube.Clusters
+	pools    *groups.Groups
+}
+
+// steps prints what is done one after the other, with the least time of each and of all.
+func (p *outlook) steps(ctx context.Context) error {
+	fmt.Fprintf(p.out, "\nSteps:\n\n")
+	var all time.Duration
+	for i, step := range p.plan.Steps {
+		var details strings.Builder
+		least, err := p.step(ctx, &details, step)
+		if err != nil {
+			return err
+		}
+		all += least
+		fmt.Fprintf(p.out, "  %d. %s: at least %s\n%s", i+1, handler.StepName(step), least.Round(time.Second), details.String())
+	}
+	fmt.Fprintf(p.out, "\nLeast time: %s, when EKS takes %s for a control plane and %s for add-ons, a node %s until it is Ready, and pods their whole grace periods.\n",
+		all.Round(time.Second), leastControlPlane, leastAddons, leastBoot)
+	return nil
+}
+
+// step prints what is moved, and returns the least time that it takes.
+func (p *outlook) step(ctx context.Context, out io.Writer, step upgrade.Step) (least time.Duration, err error) {
+	switch step.Kind {
+	case upgrade.StepControlPlane:
+		return leastControlPlane, nil
+	case upgrade.StepAddonsFirst:
+		for _, name := range slices.Sorted(maps.Keys(step.Addons)) {
+			fmt.Fprintf(out, "     %s %s\n", name, step.Addons[name])
+		}
+		return leastAddons, nil
+	case upgrade.StepAddons:
+		for _, addon := range p.plan.After.Spec.Addons {
+			if was := versionIn(p.plan.Before.Spec.Addons, addon.Name); addon.Version != was {
+				fmt.Fprintf(out, "     %s %s → %s\n", addon.Name, was, addon.Version)
+				least = leastAddons
 			}
 		}
+		return least, nil
+	case upgrade.StepNodes:
+		if step.NodesBack {
+			fmt.Fprintf(out, "     the nodes stay: they went back before the control plane\n")
+			return 0, nil
+		}
 	}
-	return nil
+	return p.nodes(ctx, out)
 }
 
 // versionIn is the version of an add-on in a list, or "".
@@ -108,48 +173,70 @@ func versionIn(addons []api.Addon, name string) string {
 	return ""
 }
 
-// printPools prints the pools in the order in which their nodes are replaced.
-func printPools(ctx context.Context, out io.Writer, plan *preflight.Plan, facts *preflight.Facts, clusters *kube.Clusters, pools *groups.Groups) error {
-	ordered := slices.Clone(plan.After.Spec.Pools)
+// nodes prints the pools in the order in which their nodes are replaced: those of one update.order at the same time.
+func (p *outlook) nodes(ctx context.Context, out io.Writer) (least time.Duration, err error) {
+	ordered := slices.Clone(p.plan.After.Spec.Pools)
 	slices.SortStableFunc(ordered, func(a, b api.Pool) int { return a.Update.Order - b.Update.Order })
+	longest := map[int]time.Duration{}
 	for _, pool := range ordered {
-		fmt.Fprintf(out, "     pool %s: %d nodes to %s", pool.Name, facts.Groups[pool.Name].Desired, pool.ImageID)
-		if facts.Unreachable == "" && facts.Groups[pool.Name].Desired > 0 {
-			least, blocked, err := leastTime(ctx, clusters, pools, plan.Cluster, pool.Name)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(out, ", least time of all drains %s", least.Round(time.Second))
-			if blocked > 0 {
-				fmt.Fprintf(out, " beside %d that would wait for what blocks: drover roll %s %s --dry-run", blocked, plan.Cluster, pool.Name)
-			}
+		takes, err := p.pool(ctx, out, pool)
+		if err != nil {
+			return 0, err
 		}
-		fmt.Fprintln(out)
+		longest[pool.Update.Order] = max(longest[pool.Update.Order], takes)
 	}
-	return nil
+	for _, takes := range longest {
+		least += takes
+	}
+	return least, nil
 }
 
-// leastTime of the drains of a pool's nodes, one after the other, and how many of them have none because something blocks.
-func leastTime(ctx context.Context, clusters *kube.Clusters, pools *groups.Groups, cluster, pool string) (least time.Duration, blocked int, err error) {
-	opened, err := clusters.Open(ctx, cluster)
-	if err != nil {
-		return 0, 0, err
+// pool prints what becomes of a pool's nodes, each by its name with the least time of its drain, and returns the least time of all of it.
+func (p *outlook) pool(ctx context.Context, out io.Writer, pool api.Pool) (time.Duration, error) {
+	count := p.facts.Groups[pool.Name].Desired
+	if !replaced(p.plan, pool) {
+		fmt.Fprintf(out, "     pool %s: %d nodes stay, their image is %s already\n", pool.Name, count, pool.ImageID)
+		return 0, nil
 	}
-	nodes, err := opened.Preview(ctx, pool, "")
-	if err != nil {
-		return 0, 0, fmt.Errorf("looking at the nodes of pool %s: %w", pool, err)
+	if p.facts.Unreachable != "" || count == 0 {
+		fmt.Fprintf(out, "     pool %s: %d nodes to %s\n", pool.Name, count, pool.ImageID)
+		return rollTime(make([]time.Duration, count), pool.Update), nil
 	}
-	policy, err := policyOf(ctx, pools, cluster, pool)
+	opened, err := p.clusters.Open(ctx, p.plan.Cluster)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
+	nodes, err := opened.Preview(ctx, pool.Name, "")
+	if err != nil {
+		return 0, fmt.Errorf("looking at the nodes of pool %s: %w", pool.Name, err)
+	}
+	policy, err := policyOf(ctx, p.pools, p.plan.Cluster, pool.Name)
+	if err != nil {
+		return 0, err
+	}
+	var lines strings.Builder
+	var drains []time.Duration
 	for _, node := range nodes {
 		// What is on each is for drover roll --dry-run to tell.
-		if estimate := printPreview(io.Discard, node, policy); estimate >= 0 {
-			least += estimate
+		estimate := printPreview(io.Discard, node, policy)
+		drains = append(drains, max(0, estimate))
+		if estimate < 0 {
+			fmt.Fprintf(&lines, "       %s would wait for what blocks its pods: drover roll %s %s --dry-run\n", node.Node, p.plan.Cluster, pool.Name)
 		} else {
-			blocked++
+			fmt.Fprintf(&lines, "       %s drained in at least %s\n", node.Node, estimate.Round(time.Second))
 		}
 	}
-	return least, blocked, nil
+	takes := rollTime(drains, pool.Update)
+	fmt.Fprintf(out, "     pool %s: %d nodes to %s, in at least %s\n%s", pool.Name, count, pool.ImageID, takes.Round(time.Second), lines.String())
+	return takes, nil
+}
+
+// replaced says whether a pool's nodes are: they are started from another image, or by other templates.
+func replaced(plan *preflight.Plan, pool api.Pool) bool {
+	for _, was := range plan.Before.Spec.Pools {
+		if was.Name == pool.Name {
+			return was.ImageID != pool.ImageID || plan.Before.Spec.TemplateVersion != plan.After.Spec.TemplateVersion
+		}
+	}
+	return true
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -44,12 +47,13 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 	said := out.String()
 	for _, line := range []string{
 		"A dry run: nothing is changed.\n\ndemo: release 1.36-1 (Kubernetes 1.36) → release 1.37-1 (Kubernetes 1.37)\n",
-		"  1. control plane to 1.37\n  2. add-ons to those of the release\n", "     coredns v1.13.2-eksbuild.1 → v1.14.0-eksbuild.1\n",
-		"     kube-proxy v1.36.1-eksbuild.2 → v1.37.0-eksbuild.1\n", "  3. nodes to the images of the release\n",
-		"     pool workers: 2 nodes to ami-cad6f48a6f7586fe6", "     pool spot: 2 nodes to ",
+		"  1. control plane to 1.37: at least 8m0s\n  2. add-ons to those of the release: at least 30s\n", "     coredns v1.13.2-eksbuild.1 → v1.14.0-eksbuild.1\n",
+		"     kube-proxy v1.36.1-eksbuild.2 → v1.37.0-eksbuild.1\n", "  3. nodes to the images of the release: at least ",
+		"     pool workers: 2 nodes to ami-cad6f48a6f7586fe6, in at least ", "     pool spot: 2 nodes to ", "\nLeast time: ", "  passed: ControlPlaneHealthy, ",
 	} {
 		require.Contains(t, said, line)
 	}
+	require.Regexp(t, `(?m)^       ip-\S+ (drained in at least \d|would wait for what blocks its pods: drover roll demo )`, said)
 	require.NotContains(t, said, "vpc-cni v", "it does not change")
 	if blocked {
 		require.Contains(t, said, "drained/frozen")
@@ -67,4 +71,135 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 	require.Contains(t, drover(t, "upgrade", "demo", "--to", "1.36-1", "--dry-run").stdout, "there is nothing to upgrade")
 	require.Contains(t, drover(t, "upgrade", "demo", "--to", "9.99-1", "--dry-run").stderr, "there is no release releases/9.99-1.yaml")
 	require.Contains(t, drover(t, "upgrade", "demo", "--rollback", "--dry-run").stderr, "there was no upgrade of this cluster")
+}
+
+// An upgrade by hand and back again, of a cluster with one pool, by the machine as it is deployed.
+func TestUpgrade(t *testing.T) {
+	needAccount(t)
+	ok(t, "apply", "examples/releases/1.35-1.yaml")
+	ok(t, "apply", "examples/releases/1.36-1.yaml")
+	spec := example(t, "clusters/minimal.yaml", append([]string{`name: "1.36-1"`, `name: "1.35-1"`}, withAccess...)...)
+	ok(t, "apply", write(t, "minimal.yaml", spec), "--watch")
+
+	// unchanged does something, and fails if that changes anything in AWS, or what drover keeps of the cluster. The sweep may run meanwhile.
+	unchanged := func(t *testing.T, do func()) {
+		t.Helper()
+		require.NoError(t, cloud.Settle(t.Context()))
+		state, mark := kept(t, "minimal"), cloud.Calls.Mark()
+		do()
+		for _, call := range cloud.Calls.Since(mark) {
+			ours := strings.Contains(call.Caller, ":assumed-role/"+names.Prefix)
+			require.False(t, call.Mutating && !ours, "%s called %s %s", call.Caller, call.Service, call.Action)
+		}
+		require.Equal(t, state, kept(t, "minimal"))
+	}
+	versions := func(t *testing.T) clusterVersions {
+		t.Helper()
+		var fleet []clusterVersions
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "versions", "-o", "json")), &fleet))
+		for _, v := range fleet {
+			if v.Cluster == "minimal" {
+				return v
+			}
+		}
+		require.Fail(t, "versions does not know the cluster")
+		return clusterVersions{}
+	}
+	at := func(t *testing.T, release, version string) {
+		t.Helper()
+		require.NoError(t, cloud.Settle(t.Context()))
+		v := versions(t)
+		require.Equal(t, "Ready", v.Phase)
+		require.Equal(t, moves{Current: release}, v.Release)
+		require.Equal(t, moves{Current: version}, v.ControlPlane)
+		require.Len(t, v.Pools, 1)
+		require.Equal(t, version, v.Pools[0].KubernetesVersion)
+		require.Len(t, v.Addons, 5)
+		for _, a := range v.Addons {
+			require.Empty(t, a.Target, a.Name)
+			if a.Name == "kube-proxy" {
+				require.Contains(t, a.Current, "v"+version+".")
+			}
+		}
+		client, _, err := cloud.EKS.Administrator(names.EKSCluster("minimal"))
+		require.NoError(t, err)
+		nodes, err := nodesOf(t.Context(), client, "workers")
+		require.NoError(t, err)
+		require.Len(t, nodes, 1, "the old one is gone when the upgrade is done")
+	}
+	at(t, "1.35-1", "1.35")
+
+	t.Run("what cannot be done", func(t *testing.T) {
+		unchanged(t, func() {
+			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "1.36-1", "--rollback"), "--to and --rollback: give one of them")
+			require.Contains(t, fails(t, "upgrade", "nobody", "--to", "1.36-1"), "no cluster nobody is known here")
+			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--dry-run"), "there was no upgrade of this cluster")
+		})
+		require.Contains(t, fails(t, "upgrade", "minimal", "--to", "9.99-1", "--watch"), "there is no release releases/9.99-1.yaml")
+	})
+	t.Run("a dry run changes nothing", func(t *testing.T) {
+		unchanged(t, func() {
+			out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run")
+			require.Contains(t, out, "minimal: release 1.35-1 (Kubernetes 1.35) → release 1.36-1 (Kubernetes 1.36)")
+			require.Contains(t, out, "  3. nodes to the images of the release: at least 1m55s\n     pool workers: 1 nodes to ami-d390dc44800d0e650")
+		})
+	})
+	t.Run("--watch follows it to its end", func(t *testing.T) {
+		out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--watch")
+		last := 0
+		for _, line := range []string{
+			"started the upgrade of cluster minimal: arn:aws:states:us-east-1:000000000000:execution:drover-upgrade:", "control plane to 1.36: since ",
+			"control plane to 1.36: done in ", "add-ons to those of the release: done in ", "nodes to the images of the release: done in ",
+			"upgrade to 1.36-1 (Kubernetes 1.36) is Done: the cluster is at release 1.36-1 (Kubernetes 1.36)",
+		} {
+			require.Contains(t, out, line)
+			require.GreaterOrEqual(t, strings.Index(out, line), last, out)
+			last = strings.Index(out, line)
+		}
+		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), asked by Hand, ")
+		at(t, "1.36-1", "1.36")
+	})
+	t.Run("again finds nothing to do", func(t *testing.T) {
+		require.Contains(t, ok(t, "upgrade", "minimal", "--to", "1.36-1", "--watch"), "nothing to do: the cluster is at release 1.36-1 (Kubernetes 1.36)")
+		require.Contains(t, ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run"), "there is nothing to upgrade")
+	})
+	t.Run("--rollback goes back, nodes first", func(t *testing.T) {
+		unchanged(t, func() {
+			out := ok(t, "upgrade", "minimal", "--rollback", "--dry-run")
+			require.Contains(t, out, "minimal: release 1.36-1 (Kubernetes 1.36) → release 1.35-1 (Kubernetes 1.35)")
+			require.Contains(t, out, "  1. nodes back to the images that they had: at least 1m55s\n")
+			require.Contains(t, out, ": at least 0s\n     the nodes stay: they went back before the control plane\n")
+			require.Equal(t, 1, strings.Count(out, "pool workers: 1 nodes to"), "they are replaced once")
+		})
+		require.Contains(t, ok(t, "upgrade", "minimal", "--rollback"), "follow it: drover status minimal")
+		v := versions(t)
+		for deadline := time.Now().Add(patience); v.Due != "Running"; v = versions(t) {
+			require.True(t, time.Now().Before(deadline), "it is not under way: %+v", v)
+		}
+		var waits strings.Builder
+		require.NoError(t, tellBusy(t.Context(), &waits, newCell(cloud.Config(), "aws", account.ID), "minimal"))
+		require.Contains(t, waits.String(), "An upgrade to release 1.35-1 (Kubernetes 1.35) is under way (drover status minimal): this one would wait for it.\n")
+		require.Equal(t, "1.35-1", v.Release.Target)
+		require.Equal(t, moves{"1.36", "1.35"}, v.ControlPlane)
+		// The nodes go first: by now they may be back already.
+		require.Equal(t, "ami-06efac426bf628e4f", cmp.Or(v.Pools[0].Target, v.Pools[0].Current))
+		at(t, "1.35-1", "1.35")
+		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.36-1 (Kubernetes 1.36) → 1.35-1 (Kubernetes 1.35), asked by Rollback, ")
+		require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--watch"), "was rolled back already")
+	})
+}
+
+// kept is everything of a cluster in the state bucket, by its version.
+func kept(t *testing.T, cluster string) map[string]string {
+	t.Helper()
+	entries, err := newCell(cloud.Config(), "aws", account.ID).state.List(t.Context(), "")
+	require.NoError(t, err)
+	found := map[string]string{}
+	for _, entry := range entries {
+		if strings.Contains(entry.Key, cluster) {
+			found[entry.Key] = entry.ETag
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
 }

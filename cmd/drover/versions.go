@@ -72,6 +72,8 @@ type clusterVersions struct {
 	Addons              []named    `json:"addons,omitempty"`
 	// Upgrade that is under way, or scheduled, or was last.
 	Upgrade *status.Upgrade `json:"upgrade,omitempty"`
+	// NextUpgrade is the one that waits for Upgrade.
+	NextUpgrade *status.Upgrade `json:"nextUpgrade,omitempty"`
 	// Due says when the target comes.
 	Due string `json:"due,omitempty"`
 }
@@ -146,7 +148,7 @@ func readFleet(ctx context.Context, c *cell) ([]clusterVersions, error) {
 
 func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (clusterVersions, error) {
 	name := s.Metadata.Name
-	v := clusterVersions{Cluster: name, Phase: string(s.Status.Phase), Channel: string(api.ChannelNone), Upgrade: s.Status.Upgrade}
+	v := clusterVersions{Cluster: name, Phase: string(s.Status.Phase), Channel: string(api.ChannelNone), Upgrade: s.Status.Upgrade, NextUpgrade: s.Status.NextUpgrade}
 	deployed := map[string]plan.Deployed{}
 	for full, stack := range r.stacks {
 		if cluster, _, ours := names.SplitStack(full); ours && cluster == name {
@@ -197,14 +199,22 @@ func (r *fleetReader) parts(ctx context.Context, v *clusterVersions, spec *api.C
 			v.Addons = append(v.Addons, named{addon.Name, moves{Current: current}})
 		}
 	}
-	target, version := r.due(ctx, v, spec)
-	v.Release.to(target)
-	if v.Release.Target == "" {
+	target, version, err := r.due(ctx, v, spec, deployed)
+	if err != nil {
+		return err
+	}
+	if u := v.NextUpgrade; u != nil && v.Due != "" {
+		v.Due += ", then " + u.To + " " + dueOf(u)
+	}
+	if target == "" {
 		return nil
 	}
-	next, err := r.read(ctx, r.c.specs, names.ReleaseSpec(target), target)
-	if err != nil || next == nil {
-		return err // nobody knows what is in it; the status says so
+	v.Release.to(target)
+	next := pinned // a release that the cluster has counts as it had it
+	if target != release {
+		if next, err = r.read(ctx, r.c.specs, names.ReleaseSpec(target), target); err != nil || next == nil {
+			return err // nobody knows what is in it; the status says so
+		}
 	}
 	then := resolveWith(spec, next)
 	v.ControlPlane.to(cmp.Or(version, then.Spec.KubernetesVersion))
@@ -220,6 +230,11 @@ func (r *fleetReader) parts(ctx context.Context, v *clusterVersions, spec *api.C
 			if addon.Name == v.Addons[i].Name {
 				v.Addons[i].to(addon.Version)
 			}
+		}
+	}
+	for _, addon := range then.Spec.Addons {
+		if !slices.ContainsFunc(v.Addons, func(a named) bool { return a.Name == addon.Name }) {
+			v.Addons = append(v.Addons, named{addon.Name, moves{Target: addon.Version}})
 		}
 	}
 	return nil
@@ -250,39 +265,99 @@ func (r *fleetReader) read(ctx context.Context, from *store.Bucket, key, name st
 	return release, nil
 }
 
-// due is the release that the cluster goes to, with its Kubernetes version where that is known, and says when.
-func (r *fleetReader) due(ctx context.Context, v *clusterVersions, spec *api.Cluster) (release, version string) {
+// due is the release that the cluster goes to, with its Kubernetes version where that is known, and says when. "" when it stays as it is.
+func (r *fleetReader) due(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]plan.Deployed) (release, version string, err error) {
 	if u := v.Upgrade; u != nil {
-		switch u.Phase {
-		case string(upgrade.Done), string(upgrade.Blocked), string(upgrade.Stopped), status.UpgradeMissed:
-		default:
-			v.Due = u.Phase
-			if u.At != nil && u.Started == nil {
-				v.Due = u.At.UTC().Format(time.RFC3339) + " (" + u.Origin + ")"
+		switch {
+		case u.Phase == string(upgrade.Done):
+		case !refused(u):
+			if v.Due = dueOf(u); spec.Spec.Paused && u.Started == nil {
+				v.Due = "paused"
 			}
-			return u.To, u.ToVersion
+			return u.To, u.ToVersion, nil
+		case wanted(u, spec):
+			v.Due = u.Phase + ": see drover status"
+			return u.To, u.ToVersion, nil
 		}
 	}
-	if r.channels != nil {
-		release = r.channels.Spec.Release(spec.Spec.Upgrade.Channel, v.ControlPlane.Current)
+	if r.channels == nil || r.channels.Spec.Release(spec.Spec.Upgrade.Channel, v.ControlPlane.Current) == "" {
+		return "", "", nil
 	}
-	if release == "" {
-		return v.Release.Current, ""
+	return r.followed(ctx, v, spec, deployed)
+}
+
+// dueOf says when an upgrade that is under way or to come is due.
+func dueOf(u *status.Upgrade) string {
+	if u.At != nil && u.Started == nil && !refused(u) {
+		return u.At.UTC().Format(time.RFC3339) + " (" + u.Origin + ")"
 	}
-	next, err := r.read(ctx, r.c.specs, names.ReleaseSpec(release), release)
-	if err != nil || next == nil || release == v.Release.Current || upgrade.Minor(next.Spec.KubernetesVersion) < upgrade.Minor(v.ControlPlane.Current) {
-		return v.Release.Current, "" // no channel takes a cluster back
+	return u.Phase
+}
+
+// followed is what the cluster's channel asks for, as planning would decide now: what was answered before, as by a rollback, is not asked for.
+func (r *fleetReader) followed(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]plan.Deployed) (release, version string, err error) {
+	record, _, err := r.c.state.Upgrade(ctx, v.Cluster)
+	if err != nil {
+		return "", "", err
 	}
-	v.Due = "no window opens any more"
-	if open, next := spec.Spec.Upgrade.Open(time.Now()); open {
-		v.Due = "within five minutes (Channel)"
-	} else if !next.IsZero() {
-		v.Due = next.UTC().Format(time.RFC3339) + " (Channel)"
+	if record != nil && record.Stack != deployed[names.ControlPlane].ID {
+		record = nil // of a cluster of this name that is gone
+	}
+	in := upgrade.Situation{Spec: spec, Record: record, Channels: &r.channels.Spec, Now: time.Now()}
+	in.Deployed.Release, in.Deployed.SHA256 = plan.Pin(deployed)
+	in.Deployed.KubernetesVersion = plan.KubernetesVersion(deployed)
+	in.KubernetesVersion = func(release string) (string, error) {
+		next, err := r.read(ctx, r.c.specs, names.ReleaseSpec(release), release)
+		if err == nil && next == nil {
+			err = fmt.Errorf("the release %s is not there, or cannot be used", release)
+		}
+		if err != nil {
+			return "", err
+		}
+		return next.Spec.KubernetesVersion, nil
+	}
+	d, err := upgrade.Decide(in)
+	switch {
+	case err != nil:
+		return "", "", nil // the spec's own release, which the status tells of
+	case d.Start != nil && d.Start.Origin == upgrade.OriginChannel:
+		release, v.Due = d.Start.Release, "within five minutes (Channel)"
+	case d.Wait == nil || d.Wait.Origin != upgrade.OriginChannel:
+		return "", "", nil
+	default:
+		release = d.Wait.To.Release
+		switch v.Due = d.Wait.At.UTC().Format(time.RFC3339) + " (Channel)"; {
+		case d.Wait.Never:
+			v.Due = "no window opens any more"
+		case d.Wait.Unread != "":
+			v.Due = "when its release can be used (Channel)"
+		}
+	}
+	if spec.Spec.Paused {
+		v.Due = "paused"
 	}
 	if u := v.Upgrade; u != nil && u.To == release {
-		v.Due = u.Phase
+		v.Due = u.Phase + ": see drover status"
 	}
-	return release, ""
+	return release, "", nil
+}
+
+// refused says that an upgrade will not go on before somebody does something.
+func refused(u *status.Upgrade) bool {
+	return u.Phase == string(upgrade.Blocked) || u.Phase == string(upgrade.Stopped) || u.Phase == status.UpgradeMissed
+}
+
+// wanted says that one that was refused is what the cluster is to become all the same: it was stopped on its way, or the spec still asks for it.
+func wanted(u *status.Upgrade, spec *api.Cluster) bool {
+	switch {
+	case u.Phase == string(upgrade.Stopped):
+		return true
+	case u.Origin == string(upgrade.OriginSpec):
+		return spec.Spec.Release.Name == u.To
+	case u.Origin == string(upgrade.OriginAt):
+		return spec.Spec.Upgrade.At != nil && spec.Spec.Upgrade.At.Release == u.To
+	}
+	return false
 }
 
 // kubelets fills in which Kubernetes version the images of pools have: EKS's images say so in their names.

@@ -6,13 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
 )
 
 // showVersions tries the table on a cluster that is Ready at 1.36-1: before and after a channel that it follows moves.
-func showVersions(t *testing.T, ok func(*testing.T, ...string) string) {
+func showVersions(t *testing.T) {
 	mark := cloud.Calls.Mark()
 	out := ok(t, "versions")
 	for _, row := range []string{
@@ -51,6 +56,117 @@ func showVersions(t *testing.T, ok func(*testing.T, ...string) string) {
 	ok(t, "apply", "examples/clusters/demo.yaml", "--watch")
 }
 
+// What an upgrade did not reach is still where the cluster is to go, and every part says what it is.
+func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
+	release := func(name, version, image, coredns string) *api.Release {
+		r := &api.Release{}
+		r.Metadata.Name, r.Spec.KubernetesVersion, r.Spec.TemplateVersion = name, version, "v1"
+		r.Spec.Images = map[api.Architecture]string{api.AMD64: image}
+		r.Spec.Addons = []api.Addon{{Name: "coredns", Version: coredns}}
+		return r
+	}
+	was, next := release("1.36-1", "1.36", "ami-36", "v1"), release("1.37-1", "1.37", "ami-37", "v2")
+	deployed := func(pin, version, image, coredns string) map[string]plan.Deployed {
+		return map[string]plan.Deployed{
+			names.ControlPlane:     {Tags: map[string]string{names.TagRelease: pin + "@" + pin}, Outputs: map[string]string{"KubernetesVersion": version}},
+			names.PoolPrefix + "a": {Outputs: map[string]string{"ImageId": image}},
+			names.NodeAddons:       {Outputs: map[string]string{render.AddonOutput("coredns"): coredns}},
+		}
+	}
+	at := time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC)
+	begins, stays := deployed("1.36-1", "1.36", "ami-36", "v1"), moves{"1.36-1", ""}
+	tests := map[string]struct {
+		upgrade  status.Upgrade
+		spec     string
+		deployed map[string]plan.Deployed
+		due      string
+		release  moves
+		plane    moves
+		pool     moves
+		addon    moves
+	}{
+		"blocked": {
+			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.37-1", begins,
+			"Blocked: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+		},
+		"missed": {
+			status.Upgrade{Phase: "Missed", To: "1.37-1", Origin: "Spec"}, "1.37-1", begins,
+			"Missed: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+		},
+		"blocked, and taken back": {
+			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""}, moves{"ami-36", ""}, moves{"v1", ""},
+		},
+		"blocked, and asked by somebody who must ask again": {
+			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Hand"}, "1.36-1", begins, "", stays, moves{"1.36", ""}, moves{"ami-36", ""}, moves{"v1", ""},
+		},
+		"stopped after the control plane": {
+			status.Upgrade{Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Channel"}, "1.36-1", deployed("1.36-1", "1.37", "ami-36", "v1"),
+			"Stopped: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+		},
+		"stopped at the nodes, when everything else is of the new release": {
+			status.Upgrade{Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.37-1", deployed("1.37-1", "1.37", "ami-36", "v2"),
+			"Stopped: see drover status", moves{"1.37-1", ""}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v2", ""},
+		},
+		"to another Kubernetes version with the same release": {
+			status.Upgrade{Phase: "Running", To: "1.36-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "Running", stays, moves{"1.36", "1.37"}, moves{"ami-36", ""}, moves{"v1", ""},
+		},
+		"to come, and paused": {
+			status.Upgrade{Phase: "Scheduled", To: "1.37-1", ToVersion: "1.37", Origin: "Spec", At: &at}, "paused", begins,
+			"paused", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+		},
+		"done": {
+			status.Upgrade{Phase: "Done", To: "1.36-1", ToVersion: "1.36", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""}, moves{"ami-36", ""}, moves{"v1", ""},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			spec := &api.Cluster{}
+			spec.Spec.Paused = test.spec == "paused"
+			spec.Spec.Release.Name, spec.Spec.Pools = test.spec, []api.Pool{{Name: "a", Architecture: api.AMD64}}
+			r := &fleetReader{c: newCell(aws.Config{Region: "eu-west-1"}, "aws", "1"), stacks: map[string]plan.Deployed{}, releases: map[string]*api.Release{
+				names.PinnedRelease("1.36-1"): was, names.PinnedRelease("1.37-1"): next, names.ReleaseSpec("1.37-1"): next,
+			}}
+			v := clusterVersions{Upgrade: &test.upgrade}
+			v.Release.Current, _ = plan.Pin(test.deployed)
+			v.ControlPlane.Current = plan.KubernetesVersion(test.deployed)
+			v.Pools = []poolMove{{named: named{"a", moves{Current: plan.Images(test.deployed)["a"]}}}}
+			require.NoError(t, r.parts(t.Context(), &v, spec, test.deployed))
+			require.Equal(t, test.due, v.Due)
+			require.Equal(t, test.release, v.Release)
+			require.Equal(t, test.plane, v.ControlPlane)
+			require.Equal(t, []poolMove{{named: named{"a", test.pool}}}, v.Pools)
+			require.Equal(t, []named{{"coredns", test.addon}}, v.Addons)
+		})
+	}
+}
+
+// Beside the upgrade that is under way the table says what comes after it, and which add-ons are new.
+func TestVersionsOfWhatIsToCome(t *testing.T) {
+	release := func(name, version string, addons ...api.Addon) *api.Release {
+		r := &api.Release{}
+		r.Metadata.Name, r.Spec.KubernetesVersion, r.Spec.TemplateVersion, r.Spec.Addons = name, version, "v1", addons
+		return r
+	}
+	coredns, agent := api.Addon{Name: "coredns", Version: "v1"}, api.Addon{Name: "eks-pod-identity-agent", Version: "v9"}
+	r := &fleetReader{c: newCell(aws.Config{Region: "eu-west-1"}, "aws", "1"), releases: map[string]*api.Release{
+		names.PinnedRelease("1.36-1"): release("1.36-1", "1.36", coredns), names.ReleaseSpec("1.37-1"): release("1.37-1", "1.37", coredns, agent),
+	}}
+	at := time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC)
+	v := clusterVersions{
+		Cluster: "demo", Release: moves{Current: "1.36-1"}, ControlPlane: moves{Current: "1.36"}, Upgrade: &status.Upgrade{Phase: "Running", To: "1.37-1", Started: &at},
+		NextUpgrade: &status.Upgrade{Phase: "Scheduled", To: "1.37-2", Origin: "At", At: &at},
+	}
+	require.NoError(t, r.parts(t.Context(), &v, &api.Cluster{}, map[string]plan.Deployed{
+		names.ControlPlane: {Tags: map[string]string{names.TagRelease: "1.36-1@1.36-1"}, Outputs: map[string]string{"KubernetesVersion": "1.36"}},
+		names.NodeAddons:   {Outputs: map[string]string{render.AddonOutput("coredns"): "v1"}},
+	}))
+	var b strings.Builder
+	printFleet(&b, []clusterVersions{v})
+	require.Regexp(t, `(?m)^demo +release +1\.36-1 +1\.37-1 +Running, then 1\.37-2 2026-11-23T22:00:00Z \(At\) +-$`, b.String())
+	require.Regexp(t, `(?m)^demo +add-on coredns +v1 +- +- +-$`, b.String())
+	require.Regexp(t, `(?m)^demo +add-on eks-pod-identity-agent +- +v9 +- +-$`, b.String())
+}
+
 func TestUpgradesInAStatus(t *testing.T) {
 	at := func(minute int) *time.Time {
 		t := time.Date(2026, 11, 20, 12, minute, 0, 0, time.UTC)
@@ -67,8 +183,10 @@ func TestUpgradesInAStatus(t *testing.T) {
 			{Name: "control plane to 1.37", Started: at(41), Ended: at(50)}, {Name: "nodes", Started: at(50)}, {Name: "more"},
 		},
 		Checks: []status.Check{{Name: "BudgetsAllow", Message: "shop/web allows nothing", Next: "Raise it."}},
+		Images: map[string]string{"workers": "ami-36", "spot": "ami-own"},
 	}
-	printUpgrades(&b, status.Status{Upgrade: &running, Upgrades: []status.Upgrade{done}})
+	next := status.Upgrade{Phase: "Delayed", From: "1.37-1", To: "1.37-2", Origin: "At", At: at(45), Message: "it waits"}
+	printUpgrades(&b, status.Status{Upgrade: &running, NextUpgrade: &next, Upgrades: []status.Upgrade{done}})
 	require.Equal(t, `
 upgrade Running: 1.36-1 (Kubernetes 1.36) → 1.37-1 (Kubernetes 1.37), asked by Hand, since 2026-11-20T12:40:00Z: the nodes are replaced
   control plane to 1.37  done in 9m0s
@@ -76,12 +194,20 @@ upgrade Running: 1.36-1 (Kubernetes 1.36) → 1.37-1 (Kubernetes 1.37), asked by
   more                   to come
   BudgetsAllow warning: shop/web allows nothing
     → Raise it.
+  pool spot had ami-own
+  pool workers had ami-36
+then Delayed: 1.37-1 → 1.37-2, asked by At, at 2026-11-20T12:45:00Z: it waits
 earlier Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), asked by Channel, 2026-11-20T12:00:00Z, took 30m0s
 `, b.String())
 
 	b.Reset()
 	printUpgrades(&b, status.Status{Upgrade: &done, Upgrades: []status.Upgrade{done}})
 	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "the last one is told once")
+
+	b.Reset()
+	missed := status.Upgrade{Phase: "Missed", From: "1.35-1", To: "1.36-1", Origin: "Hand", At: at(5), Execution: "x"}
+	printUpgrades(&b, status.Status{Upgrade: &missed, Upgrades: []status.Upgrade{missed}})
+	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "one that never began, too")
 
 	require.Equal(t, "Scheduled: 1.36-1, asked by At, at 2026-11-20T12:05:00Z", upgradeLine(status.Upgrade{Phase: "Scheduled", To: "1.36-1", Origin: "At", At: at(5)}))
 	require.Equal(t, []string{"Images blocks: gone"}, checkLines([]status.Check{{Name: "Images", Blocks: true, Message: "gone"}}))

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/templates"
 )
 
@@ -237,6 +238,10 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 			return e, fmt.Errorf("stack %s is planned to change and does not differ: %v", change.Stack, change.Reasons)
 		}
 		delete(differs, change.Stack)
+		rolls := !reflect.DeepEqual(launched(b.stacks[change.Stack], b.stacks), launched(now[change.Stack], now))
+		if told := change.Effect(); change.Operation == plan.Update && told != "" && rolls != (told == status.ReplacesNodes) {
+			return e, fmt.Errorf("the plan says of stack %s %q and it rolls: %t: plan.Effect is wrong about %v", change.Stack, told, rolls, change.Reasons)
+		}
 		for _, reason := range change.Reasons {
 			if strings.HasPrefix(reason.Field, "checksum.") {
 				return e, fmt.Errorf("the plan cannot say why stack %s changes: plan.Diff forgets the field", change.Stack)

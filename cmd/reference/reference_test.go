@@ -173,7 +173,7 @@ func TestExamplesAreGood(t *testing.T) {
 		resolved, errs := api.Resolve(cluster, releases[cluster.Spec.Release.Name])
 		require.NoError(t, errs.Err())
 		require.NoError(t, api.Validate(resolved, options).Err())
-		require.NoError(t, api.ValidateVersions(resolved, []string{"1.35", "1.36", "1.37"}, "").Err())
+		require.NoError(t, api.ValidateVersions(resolved, []string{"1.35", "1.36", "1.37"}, "", "").Err())
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/drover-run/drover/functions/change/handler"
@@ -19,6 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/versions"
 )
 
 func main() {
@@ -26,11 +28,12 @@ func main() {
 	s3 := environment.S3(cfg)
 	state := store.NewState(store.NewBucket(s3, bucket), time.Now)
 	cloud := stacks.New(cloudformation.NewFromConfig(cfg), nil, environment.Must(environment.CloudFormationRole))
+	pools := groups.New(autoscaling.NewFromConfig(cfg))
 	h := &handler.Handler{
 		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: state, Stacks: cloud,
-		Groups: groups.New(autoscaling.NewFromConfig(cfg)),
+		Clusters: versions.New(eks.NewFromConfig(cfg)), Groups: pools,
 		Resume: &resume.Resumer{
-			Steps: executions.New(sfn.NewFromConfig(cfg), ""), Stacks: cloud, State: state, Now: time.Now,
+			Steps: executions.New(sfn.NewFromConfig(cfg), ""), Stacks: cloud, Groups: pools, State: state, Now: time.Now,
 		},
 		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", bucket, cfg.Region, names.DNSSuffix(environment.Must(environment.Partition))),
 	}

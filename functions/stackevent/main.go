@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
@@ -22,7 +24,7 @@ func main() {
 	state := store.NewState(store.NewBucket(environment.S3(cfg), environment.Must(environment.StateBucket)), time.Now)
 	h := &handler.Handler{State: state, Resume: &resume.Resumer{
 		Steps: executions.New(sfn.NewFromConfig(cfg), ""), State: state, Now: time.Now,
-		Stacks: stacks.New(cloudformation.NewFromConfig(cfg), nil, ""),
+		Stacks: stacks.New(cloudformation.NewFromConfig(cfg), nil, ""), Groups: groups.New(autoscaling.NewFromConfig(cfg)),
 	}}
 	lambda.Start(boundary.Wrap("stackevent", h.Handle))
 }

@@ -14,12 +14,15 @@ import (
 
 	admit "github.com/drover-run/drover/functions/admit/handler"
 	plan "github.com/drover-run/drover/functions/plan/handler"
+	publish "github.com/drover-run/drover/functions/publish/handler"
 	"github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/capacity"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
@@ -32,16 +35,20 @@ func main() {
 	cfg := environment.AWS()
 	s3 := environment.S3(cfg)
 	specs := store.NewBucket(s3, environment.Must(environment.SpecsBucket))
+	remembered := store.NewRemembered(specs, names.ClusterSpecs, names.ReleaseSpecs)
 	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
-	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
+	listeners := notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now)
+	state.Tell, state.TellRelease = listeners.Tell, listeners.TellRelease
 	cloud := stacks.New(cloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)
-	pools := groups.New(autoscaling.NewFromConfig(cfg))
+	pools, offered := groups.New(autoscaling.NewFromConfig(cfg)), versions.New(eks.NewFromConfig(cfg))
 	machine := executions.New(steps, environment.Must(environment.ConvergeARN))
+	overview := store.NewOverview(state)
 	h := &handler.Handler{
 		Auditor: handler.Auditor{
+			Overview: overview,
 			Planner: &plan.Handler{
-				Specs: specs, State: state, Groups: pools, Versions: versions.New(eks.NewFromConfig(cfg)), Now: time.Now,
+				Specs: remembered, State: overview, Groups: pools, Versions: offered, Now: time.Now,
 				Cell: render.Cell{
 					Partition: environment.Must(environment.Partition), Region: cfg.Region,
 					Account: environment.Must(environment.Account), StateBucket: state.Name(),
@@ -50,13 +57,14 @@ func main() {
 			Nodes:    kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
 			Parallel: 16,
 		},
-		Specs: specs, State: state, Stacks: cloud,
-		Resume:     &resume.Resumer{Steps: machine, Stacks: cloud, State: state, Now: time.Now},
+		Specs: remembered, State: state, Stacks: cloud,
+		Resume:     &resume.Resumer{Steps: machine, Stacks: cloud, Groups: pools, State: state, Now: time.Now},
 		Executions: machine, Start: machine, Groups: pools,
 		Upgrade:   executions.NewMachine(steps, environment.Must(environment.UpgradeARN)),
 		JoinNode:  executions.NewMachine(steps, environment.Must(environment.JoinARN)),
 		DrainNode: executions.NewMachine(steps, environment.Must(environment.DrainARN)),
 		Admit:     &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},
+		Publish:   &publish.Handler{Specs: specs, State: state, Versions: offered, Images: capacity.New(cfg), Now: time.Now},
 		// S3's events usually come within seconds.
 		Patience: 2 * time.Minute, Now: time.Now,
 	}

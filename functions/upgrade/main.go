@@ -42,11 +42,12 @@ func main() {
 	cloud := stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
 	offered := versions.New(eks.NewFromConfig(cfg))
 	pools, alarmed := groups.New(autoscaling.NewFromConfig(cfg)), alarms.New(cloudwatch.NewFromConfig(cfg))
+	clusters, room := kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)), capacity.New(cfg)
 	h := &handler.Handler{
 		Specs: specs, State: state, Stacks: cloud, Executions: executions.New(sfn.NewFromConfig(cfg), ""), EKS: offered, Groups: pools, Alarms: alarmed,
+		Nodes: clusters, Instances: room,
 		Facts: &gather.Gatherer{
-			Kubernetes: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)), EKS: offered, Groups: pools,
-			Alarms: alarmed, Capacity: capacity.New(cfg), Quotas: quotas.New(servicequotas.NewFromConfig(cfg)), Now: time.Now,
+			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room, Quotas: quotas.New(servicequotas.NewFromConfig(cfg)), Now: time.Now,
 		},
 		Planner: &plan.Handler{
 			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Now: time.Now,
@@ -55,7 +56,8 @@ func main() {
 				Account: environment.Must(environment.Account), StateBucket: state.Name(),
 			},
 		},
-		Now: time.Now,
+		// As long costs no more than the states of another look.
+		Patience: 10 * time.Second, Pause: 2 * time.Second, Now: time.Now,
 	}
 	lambda.Start(boundary.Wrap("upgrade", h.Handle))
 }

@@ -86,6 +86,7 @@ type Account struct {
 	EKS            *eks.Service
 	CloudFormation *cloudformation.Service
 	CloudWatch     *cloudwatch.Service
+	Keys           *kms.Service
 	Quotas         *servicequotas.Service
 	Lambda         *lambda.Service
 	States         *states.Service
@@ -144,13 +145,13 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Identities = iam.New(a.id, a.region, a.clock)
 	queues := sqs.New(a.Identities, a.clock)
 	a.Queues = queues
-	topics := sns.New(a.Identities, a.clock, queues)
+	topics, keys := sns.New(a.Identities, a.clock, queues), kms.New(a.Identities, a.clock)
+	topics.Keys, a.Keys = keys, keys
 	a.CloudWatch = cloudwatch.New(a.Identities, a.clock, topics)
 	watching, stop := context.WithCancel(context.Background())
 	a.closing(stop)
 	go a.CloudWatch.Run(watching)
 	go metrics{a.CloudWatch}.watch(watching, a.clock, queues)
-	keys := kms.New(a.Identities, a.clock)
 	events := &emitter{}
 	var err error
 	if a.S3, err = s3.New(a.Identities, a.clock, filepath.Join(o.Dir, "s3"), events.s3); err != nil {
@@ -160,6 +161,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Quotas = servicequotas.New(a.Identities)
 	a.EC2 = ec2.New(ec2.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events, VCPUs: vCPUs(a.Quotas),
+		LaunchFails: struck.launch,
 	})
 	a.closing(a.EC2.Close)
 	a.ELB = elb.New(elb.Config{Identities: a.Identities, Clock: a.clock, Network: a.EC2})

@@ -64,6 +64,7 @@ func TestDemo(t *testing.T) {
 		deliver()
 	})
 	before := stateObjects(t)
+	cloud.retire(t, "demo")
 	version := cloud.upload(t, "demo", string(spec))
 	s := cloud.ready(t, "demo", version)
 	cloud.calmDeliveries()
@@ -83,7 +84,7 @@ func TestDemo(t *testing.T) {
 	})
 	t.Run("it took few state transitions", func(t *testing.T) {
 		transitions := 0
-		for _, x := range append(cloud.since("drover-converge", started), cloud.since("drover-join-node", started)...) {
+		for _, x := range append(cloud.sinceOf("demo", "drover-converge", started), cloud.sinceOf("demo", "drover-join-node", started)...) {
 			require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
 			transitions += x.Transitions
 		}
@@ -119,15 +120,23 @@ func TestDemo(t *testing.T) {
 // byHand starts converge as a person does and waits for its end.
 func byHand(t *testing.T, cluster string) *sfn.DescribeExecutionOutput {
 	t.Helper()
+	return execute(t, "converge", `{"cluster":"`+cluster+`"}`)
+}
+
+// execute starts a machine as a person does and waits for its end.
+func execute(t *testing.T, machine, input string) *sfn.DescribeExecutionOutput {
+	t.Helper()
 	client := sfn.NewFromConfig(cloud.Config())
 	started, err := client.StartExecution(t.Context(), &sfn.StartExecutionInput{
-		StateMachineArn: aws.String("arn:aws:states:us-east-1:" + ID + ":stateMachine:drover-converge"),
-		Input:           aws.String(`{"cluster":"` + cluster + `"}`),
+		StateMachineArn: aws.String("arn:aws:states:us-east-1:" + ID + ":stateMachine:" + names.Prefix + machine), Input: &input,
 	})
 	require.NoError(t, err)
-	cloud.settle(t)
-	x, err := client.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: started.ExecutionArn})
-	require.NoError(t, err)
+	var x *sfn.DescribeExecutionOutput
+	cloud.until(t, func() bool {
+		x, err = client.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: started.ExecutionArn})
+		require.NoError(t, err)
+		return x.Status != sfntypes.ExecutionStatusRunning
+	}, func() string { return *started.ExecutionArn + " runs with " + input })
 	return x
 }
 

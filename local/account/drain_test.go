@@ -5,6 +5,8 @@ package account
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,14 +17,16 @@ import (
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/workload"
 	"github.com/drover-run/drover/shared/names"
 )
 
 func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
+	t.Parallel()
 	const name = "draining"
+	cloud.retire(t, name)
 	spec := specOf(name, object{"name": "one", "instanceTypes": []string{"m7i.large"}, "minSize": 1, "maxSize": 4})
 	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
 	scaling := autoscaling.NewFromConfig(cloud.Config())
@@ -35,14 +39,9 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 	}
 	resize(3)
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
-	_, kubeconfig, err := cloud.EKS.Administrator(names.EKSCluster(name))
-	require.NoError(t, err)
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	require.NoError(t, err)
-	cluster, err := workload.Connect(config)
-	require.NoError(t, err)
+	cluster := connect(t, name)
 	web := workload.Workload{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 9, MaxUnavailable: "2", ReadyAfter: 200 * time.Millisecond, Grace: time.Second}
 	require.NoError(t, cluster.Deploy(ctx, web))
 	require.NoError(t, cluster.Budgeted(ctx, web))
@@ -56,14 +55,15 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 		require.NoError(t, cluster.Budgeted(ctx, web))
 		pods.Forget()
 	}
-	// ended waits for the drain that was started after a time, and returns its output.
-	ended := func(t *testing.T, since time.Time) map[string]any {
+	// ended waits for the one drain that was started after a time with a name in what it was told, and returns its output.
+	ended := func(t *testing.T, since time.Time, named string) map[string]any {
+		var list []states.Execution
 		cloud.until(t, func() bool {
-			list := cloud.since("drover-drain-node", since)
+			list = slices.DeleteFunc(cloud.since("drover-drain-node", since), func(x states.Execution) bool { return !strings.Contains(x.Input, named) })
 			return len(list) == 1 && list[0].Status == "SUCCEEDED"
-		}, func() string { return cloud.executions("") })
+		}, func() string { return fmt.Sprint(list) })
 		var output map[string]any
-		require.NoError(t, json.Unmarshal([]byte(cloud.since("drover-drain-node", since)[0].Output), &output))
+		require.NoError(t, json.Unmarshal([]byte(list[0].Output), &output))
 		return output
 	}
 
@@ -71,7 +71,7 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 		started := time.Now()
 		before := cloud.nodeNames(t, name)
 		resize(2)
-		output := ended(t, started)
+		output := ended(t, started, names.Group(name, "one"))
 		require.Equal(t, "Done", output["outcome"])
 		require.Equal(t, "one", output["pool"])
 		require.Contains(t, before, output["node"])
@@ -84,7 +84,7 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 		id := instanceOf(node)
 		cloud.Events.Emit(t.Context(), "aws.ec2", "EC2 Spot Instance Interruption Warning", []string{"arn:aws:ec2:us-east-1a:instance/" + id},
 			map[string]any{"instance-id": id, "instance-action": "terminate"})
-		require.Equal(t, node.Name, ended(t, started)["node"])
+		require.Equal(t, node.Name, ended(t, started, id)["node"])
 		for _, n := range nodesOf(t, name) {
 			require.Equal(t, n.Name == node.Name, n.Spec.Unschedulable)
 			_, held := n.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
@@ -97,7 +97,7 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 		started := time.Now()
 		cloud.Events.Emit(t.Context(), "aws.ec2", "EC2 Instance Rebalance Recommendation", []string{"arn:aws:ec2:us-east-1:000000000000:instance/i-0000000000000001"},
 			map[string]any{"instance-id": "i-0000000000000001"})
-		require.Equal(t, "Gone", ended(t, started)["outcome"])
+		require.Equal(t, "Gone", ended(t, started, "i-0000000000000001")["outcome"])
 	})
 	t.Run("by hand, a node that nobody knows", func(t *testing.T) {
 		out, err := sfn.NewFromConfig(cloud.Config()).StartExecution(t.Context(), &sfn.StartExecutionInput{

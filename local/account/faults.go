@@ -200,6 +200,11 @@ func (s *strikes) update(cluster, kind string) string {
 	return s.Decide(s.now(), faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
 }
 
+// launch is EC2's LaunchFails.
+func (s *strikes) launch(tags map[string]string) string {
+	return s.Decide(s.now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"])).Code
+}
+
 // boot stands between instances and the clusters that they join.
 type boot struct {
 	ec2.Nodes

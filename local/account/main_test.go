@@ -6,15 +6,20 @@ package account
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/endpoint"
@@ -215,8 +220,13 @@ func (w *world) upload(t *testing.T, cluster, spec string) string {
 // await waits until the status of a cluster is as it should be.
 func (w *world) await(t *testing.T, cluster, what string, is func(status.Status) bool) status.Status {
 	t.Helper()
+	return w.awaitWithin(t, patience, cluster, what, is)
+}
+
+func (w *world) awaitWithin(t *testing.T, within time.Duration, cluster, what string, is func(status.Status) bool) status.Status {
+	t.Helper()
 	var last *status.Cluster
-	w.until(t, func() bool {
+	w.untilWithin(t, within, func() bool {
 		var err error
 		last, err = w.state.Status(t.Context(), cluster)
 		return err == nil && is(last.Status)
@@ -230,7 +240,12 @@ func (w *world) await(t *testing.T, cluster, what string, is func(status.Status)
 // until waits for something, and says what it saw when it does not come.
 func (w *world) until(t *testing.T, is func() bool, seen func() string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); {
+	w.untilWithin(t, patience, is, seen)
+}
+
+func (w *world) untilWithin(t *testing.T, within time.Duration, is func() bool, seen func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !is(); {
 		if time.Now().After(deadline) {
 			require.Fail(t, "out of patience", seen())
 		}
@@ -242,8 +257,8 @@ func (w *world) until(t *testing.T, is func() bool, seen func() string) {
 func (w *world) executions(cluster string) string {
 	var b strings.Builder
 	for _, x := range w.States.Executions() {
-		if strings.Contains(x.Input, cluster) {
-			fmt.Fprintf(&b, "%s %s %s %s\n", x.MachineName, x.Status, x.Error, x.Cause)
+		if concerns(x, cluster) {
+			fmt.Fprintf(&b, "%s %s %s %s %s\n%s\n", x.MachineName, x.Name, x.Status, x.Error, x.Cause, x.Input)
 		}
 	}
 	return b.String()
@@ -263,15 +278,29 @@ func (w *world) rest(t *testing.T, cluster, version string) status.Status {
 	s := w.await(t, cluster, "at rest", func(s status.Status) bool {
 		return s.SpecVersion == version && (s.Phase == status.Ready || s.Phase == status.Failed || s.Phase == status.Stopped)
 	})
-	w.settle(t)
+	w.quiet(t, cluster)
 	return s
 }
 
+// settle waits until nothing runs in the whole account.
 func (w *world) settle(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	require.NoError(t, w.Settle(ctx))
+}
+
+// quiet waits until nothing runs that was started for a cluster.
+func (w *world) quiet(t *testing.T, cluster string) {
+	t.Helper()
+	w.until(t, func() bool {
+		return !slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" && concerns(x, cluster) })
+	}, func() string { return w.executions(cluster) })
+}
+
+// concerns says whether an execution was started for a cluster, by its name or by that of a group of its.
+func concerns(x states.Execution, cluster string) bool {
+	return strings.Contains(x.Input, `"`+cluster+`"`) || strings.Contains(x.Input, names.Group(cluster, ""))
 }
 
 // mutations are the successful calls since a mark by which drover's functions changed something.
@@ -293,4 +322,29 @@ func (w *world) since(machine string, start time.Time) (list []states.Execution)
 		}
 	}
 	return list
+}
+
+// sinceOf are those of them that were started for a cluster.
+func (w *world) sinceOf(cluster, machine string, start time.Time) []states.Execution {
+	return slices.DeleteFunc(w.since(machine, start), func(x states.Execution) bool { return !concerns(x, cluster) })
+}
+
+// retire ends the control plane of a cluster when the test is over, behind drover's back: even at rest a control plane takes its part of the
+// processors.
+func (w *world) retire(t *testing.T, cluster string) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		client, name := eks.NewFromConfig(w.Config()), aws.String(names.EKSCluster(cluster))
+		_, err := client.UpdateClusterConfig(ctx, &eks.UpdateClusterConfigInput{Name: name, DeletionProtection: aws.Bool(false)})
+		require.NoError(t, err)
+		var gone *ekstypes.ResourceNotFoundException
+		for !errors.As(err, &gone) { // asked of one that is being deleted, it says the same again
+			var busy *ekstypes.ResourceInUseException
+			if _, err = client.DeleteCluster(ctx, &eks.DeleteClusterInput{Name: name}); !errors.As(err, &busy) && !errors.As(err, &gone) {
+				require.NoError(t, err)
+			}
+			require.NoError(t, w.clock.Timer(ctx, 100*time.Millisecond))
+		}
+	})
 }

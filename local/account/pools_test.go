@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/workload"
@@ -99,10 +98,7 @@ func connect(t *testing.T, cluster string) *workload.Cluster {
 	t.Helper()
 	_, kubeconfig, err := cloud.EKS.Administrator(names.EKSCluster(cluster))
 	require.NoError(t, err)
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	require.NoError(t, err)
-	config.QPS = -1
-	c, err := workload.Connect(config)
+	c, err := workload.Open(kubeconfig)
 	require.NoError(t, err)
 	return c
 }

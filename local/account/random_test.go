@@ -8,6 +8,7 @@ package account
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +26,7 @@ import (
 	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -114,11 +116,12 @@ func amount(text string) any {
 }
 
 func TestRandomRolls(t *testing.T) {
+	t.Parallel()
 	const name = "random"
+	cloud.retire(t, name)
 	workers := object{"name": "workers", "instanceTypes": []string{"m7i.large"}, "minSize": 2, "maxSize": 2}
 	spec := specOf(name, workers)
 	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
-	t.Cleanup(func() { cloud.AutoScaling.WaitForTerminateHooks(false) })
 	cluster := connect(t, name)
 	for _, seed := range seedsOf(t, *rollSeeds) {
 		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -133,12 +136,12 @@ func TestRandomRolls(t *testing.T) {
 
 func randomly(t *testing.T, name string, spec, workers object, cluster *workload.Cluster, r *rand.Rand, roll randomRoll) {
 	t.Logf("%+v", roll)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
 	workers["minSize"], workers["maxSize"], workers["update"] = roll.Size, roll.Size, roll.Update
 	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
 	cloud.atRest(t, name, "workers", roll.Size)
-	cloud.AutoScaling.WaitForTerminateHooks(roll.Waits)
+	cloud.AutoScaling.WaitForTerminateHooks(roll.Waits, names.Group(name, "workers"))
 	require.NoError(t, cluster.Deploy(ctx, roll.Workloads...))
 	pods, err := cluster.Watch(ctx)
 	require.NoError(t, err)
@@ -148,7 +151,7 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 	pods.Forget()
 
 	var deliveries sync.WaitGroup
-	lost := astray(t, r.Uint64(), roll, &deliveries)
+	lost := astray(t, name, r.Uint64(), roll, &deliveries)
 	stopSweeping := sweeping(t)
 	defer stopSweeping()
 	seen, started := observe(t, name, "workers"), time.Now()
@@ -165,7 +168,7 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 		most += roll.Surge
 	}
 	cloud.atRestWithin(t, name, "workers", roll.Size, most)
-	cloud.settle(t)
+	cloud.quiet(t, name)
 	stopSweeping()
 	cloud.calmDeliveries()
 	seen.stop()
@@ -183,7 +186,7 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 	for _, n := range nodesOf(t, name) {
 		require.Equal(t, !roll.Fails, n.Labels["example.com/roll"] == fmt.Sprint(started.UnixNano()), n.Name)
 	}
-	for _, x := range cloud.since("drover-drain-node", started) {
+	for _, x := range cloud.sinceOf(name, "drover-drain-node", started) {
 		require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
 	}
 	require.NoError(t, cluster.Remove(ctx, roll.Workloads...))
@@ -211,13 +214,14 @@ func sweeping(t *testing.T) (stop func()) {
 	}
 }
 
-// astray has events about instances come late, twice, or, if they are of lifecycle hooks, not at all; lost counts those.
-func astray(t *testing.T, seed uint64, roll randomRoll, deliveries *sync.WaitGroup) (lost *atomic.Int64) {
+// astray has events about the groups of a cluster and its instances come late, twice, or, if they are of lifecycle hooks, not at all; lost
+// counts those.
+func astray(t *testing.T, cluster string, seed uint64, roll randomRoll, deliveries *sync.WaitGroup) (lost *atomic.Int64) {
 	var mu sync.Mutex
 	lost = &atomic.Int64{}
 	r := rand.New(rand.NewPCG(seed, 1))
 	cloud.deliveries(t, func(_ string, e eventbridge.Event, deliver func()) {
-		if e.Source != "aws.autoscaling" && e.Source != "aws.ec2" {
+		if !about(e, cluster) {
 			deliver()
 			return
 		}
@@ -244,6 +248,24 @@ func astray(t *testing.T, seed uint64, roll randomRoll, deliveries *sync.WaitGro
 	return lost
 }
 
+// about says whether an event is about a group of a cluster, or an instance of its.
+func about(e eventbridge.Event, cluster string) bool {
+	switch e.Source {
+	case "aws.autoscaling":
+		return strings.Contains(string(e.Detail), names.Group(cluster, ""))
+	case "aws.ec2":
+		var of struct {
+			InstanceID string `json:"instance-id"`
+		}
+		if json.Unmarshal(e.Detail, &of) != nil {
+			return false
+		}
+		instance, err := cloud.EC2.Instance(of.InstanceID)
+		return err == nil && instance.Tags[names.TagCluster] == cluster
+	}
+	return false
+}
+
 // befall one of the pool's nodes what the seed says.
 func befall(t *testing.T, ctx context.Context, name string, roll randomRoll, r *rand.Rand, seen *observer, pods *workload.Watcher) {
 	require.NoError(t, cloud.clock.Timer(ctx, roll.After))
@@ -267,7 +289,7 @@ func befall(t *testing.T, ctx context.Context, name string, roll randomRoll, r *
 				}
 			}
 			return false
-		}, func() string { return cloud.executions("") })
+		}, func() string { return cloud.executions(name) })
 	}
 	seen.lose(id)
 	pods.Lose(node.Name)

@@ -112,7 +112,7 @@ func TestADrainByItsBudgets(t *testing.T) {
 		var gone []Removal
 		s.OnRemoval(func(r Removal) { gone = append(gone, r) })
 		began := time.Now()
-		report := cluster.Drain(t.Context(), "n1", drain.Task{Policy: drain.Policy{Timeout: 3600, OnTimeout: drain.Wait}, Started: time.Now()})
+		report := cluster.Drain(t.Context(), "n1", drain.Task{Policy: drain.Policy{Timeout: 3600, OnTimeout: drain.Wait}, Started: time.Now()}, func(string) {})
 		require.Equal(t, drain.Done, report.Outcome, report.Message)
 		require.Greater(t, time.Since(began), 30*time.Second, "one after the other")
 		require.Len(t, gone, 6)

@@ -118,7 +118,7 @@ func (s *Server) end(p object, options *metav1.DeleteOptions, how string) error 
 	uid, stop := m["uid"], min(time.Duration(grace)*time.Second, s.world.apps[labelsOf(p)["app"]].Stop)
 	s.settle(pods, "MODIFIED", next)
 	s.world.later(stop, func() {
-		if now, err := s.find(pods, text(p, "metadata", "namespace"), nameOf(p)); err == nil && meta(now)["uid"] == uid {
+		if now, err := s.find(pods, text(p, "metadata", "namespace"), nameOf(p)); err == nil && meta(now)["uid"] == uid && !s.world.silent(text(now, "spec", "nodeName")) {
 			s.remove(pods, now)
 		}
 	})

@@ -66,13 +66,32 @@ func (s *Server) Run(a App) {
 			"metadata": object{"name": a.Name, "namespace": "default"}, "spec": object{"selector": object{"matchLabels": object{"app": a.Name}}},
 		})
 	}
-	if _, err := s.find(budgets, "default", a.Name); err != nil && a.MaxUnavailable >= 0 {
+	s.world.budget(a)
+	s.world.hold()
+}
+
+// budget has an app's budget be what it should be now.
+func (w *world) budget(a App) {
+	s := w.server
+	b, err := s.find(budgets, "default", a.Name)
+	switch {
+	case err != nil && a.MaxUnavailable >= 0:
 		_, _ = s.create(budgets, object{ // it is not there
 			"metadata": object{"name": a.Name, "namespace": "default", "generation": int64(1)},
 			"spec":     object{"maxUnavailable": int64(a.MaxUnavailable), "selector": object{"matchLabels": object{"app": a.Name}}},
 		})
+	case err == nil && a.MaxUnavailable < 0:
+		s.remove(budgets, b)
+	case err == nil:
+		if was, _, _ := unstructured.NestedInt64(b, "spec", "maxUnavailable"); was == int64(a.MaxUnavailable) {
+			return
+		}
+		next := runtime.DeepCopyJSON(b)
+		generation, _, _ := unstructured.NestedInt64(b, "metadata", "generation")
+		meta(next)["generation"] = generation + 1
+		next["spec"].(object)["maxUnavailable"] = int64(a.MaxUnavailable)
+		s.settle(budgets, "MODIFIED", next)
 	}
-	s.world.hold()
 }
 
 // OnRemoval has f hear of every pod that goes unfinished. It must not call the server.
@@ -145,7 +164,7 @@ func (w *world) becomeReady(o object) {
 	uid := meta(o)["uid"]
 	w.later(readyWork, func() {
 		if n, err := w.server.find(nodes, "", nameOf(o)); err == nil && meta(n)["uid"] == uid && !ready(n) {
-			w.server.settle(nodes, "MODIFIED", withReady(n, true))
+			w.server.settle(nodes, "MODIFIED", w.withReady(n, true))
 		}
 	})
 }
@@ -265,11 +284,11 @@ func (w *world) schedule() {
 		next := runtime.DeepCopyJSON(p)
 		next["spec"].(object)["nodeName"] = best
 		next["status"] = object{"phase": "Running"}
-		s.settle(pods, "MODIFIED", withReady(next, false))
+		s.settle(pods, "MODIFIED", w.withReady(next, false))
 		uid := meta(p)["uid"]
 		w.later(w.apps[labelsOf(p)["app"]].Start, func() {
-			if now, err := s.find(pods, "default", nameOf(p)); err == nil && meta(now)["uid"] == uid && !terminating(now) {
-				s.settle(pods, "MODIFIED", withReady(now, true))
+			if now, err := s.find(pods, "default", nameOf(p)); err == nil && meta(now)["uid"] == uid && !terminating(now) && !w.silent(text(now, "spec", "nodeName")) {
+				s.settle(pods, "MODIFIED", w.withReady(now, true))
 			}
 		})
 	}
@@ -369,20 +388,23 @@ func ready(o object) bool {
 	return false
 }
 
-// withReady is a copy with its Ready condition set.
-func withReady(o object, is bool) object {
+// withReady is a copy with its Ready condition set, since now unless it was so before.
+func (w *world) withReady(o object, is bool) object {
 	next := runtime.DeepCopyJSON(o)
 	status, _ := next["status"].(object)
 	if status == nil {
 		status = object{}
 		next["status"] = status
 	}
-	condition := object{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[is]}
+	condition := object{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[is], "lastTransitionTime": w.server.clock.Now().UTC().Format(time.RFC3339)}
 	kept := []any{condition}
 	old, _ := status["conditions"].([]any)
 	for _, c := range old {
-		if m, ok := c.(object); !ok || m["type"] != "Ready" {
+		switch m, ok := c.(object); {
+		case !ok || m["type"] != "Ready":
 			kept = append(kept, c)
+		case m["status"] == condition["status"] && m["lastTransitionTime"] != nil:
+			condition["lastTransitionTime"] = m["lastTransitionTime"]
 		}
 	}
 	status["conditions"] = kept

@@ -147,6 +147,11 @@ func (s *Service) apiSetHealth(c *wire.Call, in struct {
 	InstanceId, HealthStatus string
 	ShouldRespectGracePeriod *bool
 }) (any, error) {
+	s.mu.Lock()
+	if g, _, err := s.member(in.InstanceId); err == nil {
+		c.Resource = g.arn
+	}
+	s.mu.Unlock()
 	return nil, s.setHealth(c.Caller, in.InstanceId, in.HealthStatus)
 }
 

@@ -129,7 +129,7 @@ func (s *Service) describe(g *group) describedGroup {
 		d.Instances = append(d.Instances, m.describe())
 	}
 	for _, p := range slices.Sorted(maps.Keys(g.suspended)) {
-		d.SuspendedProcesses = append(d.SuspendedProcesses, suspendedProcess{p, "User suspended at " + stamp(s.now())})
+		d.SuspendedProcesses = append(d.SuspendedProcesses, suspendedProcess{p, "User suspended at " + stamp(g.suspendedAt[p])})
 	}
 	for _, m := range g.metrics {
 		d.EnabledMetrics = append(d.EnabledMetrics, enabledMetric{m, "1Minute"})
@@ -233,9 +233,12 @@ func (s *Service) describeInstances(c *wire.Call, in struct {
 	}{list, next}, nil
 }
 
+// Those under way come first, then the newest.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
 func (s *Service) describeActivities(c *wire.Call, in struct {
 	AutoScalingGroupName string
 	ActivityIds          []string
+	IncludeDeletedGroups *bool
 	NextToken            string
 	MaxRecords           *int
 }) (any, error) {
@@ -245,7 +248,11 @@ func (s *Service) describeActivities(c *wire.Call, in struct {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := []activity{}
-	for _, g := range s.groups {
+	all := s.groups
+	if in.IncludeDeletedGroups != nil && *in.IncludeDeletedGroups {
+		all = append(slices.Clone(all), s.deleted...)
+	}
+	for _, g := range all {
 		if in.AutoScalingGroupName != "" && g.name != in.AutoScalingGroupName {
 			continue
 		}
@@ -255,6 +262,15 @@ func (s *Service) describeActivities(c *wire.Call, in struct {
 			}
 		}
 	}
+	slices.SortStableFunc(found, func(a, b activity) int {
+		if under := a.EndTime == nil; under != (b.EndTime == nil) {
+			if under {
+				return -1
+			}
+			return 1
+		}
+		return b.StartTime.Compare(a.StartTime)
+	})
 	list, next, err := page(found, in.NextToken, in.MaxRecords, 100, 100)
 	if err != nil {
 		return nil, err

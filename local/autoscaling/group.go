@@ -61,24 +61,26 @@ type Tag struct {
 }
 
 type group struct {
-	name, arn  string
-	min, max   int
-	desired    int
-	surge      int // further instances that an instance refresh asks for
-	settings   Settings
-	subnets    []ec2.Subnet
-	tags       []Tag
-	hooks      []*Hook
-	suspended  map[string]bool
-	metrics    []string
-	members    []*member
-	activities []*activity // the newest last
-	refreshes  []*refresh  // the newest last
-	created    time.Time
-	deleting   bool      // "Delete in progress"
-	failures   int       // launches that failed in a row
-	failing    time.Time // when the first of them did; zero when the last launch did not fail
-	backoff    bool      // waiting before the next launch
+	name, arn string
+	min, max  int
+	desired   int
+	surge     int // further instances that an instance refresh asks for
+	settings  Settings
+	subnets   []ec2.Subnet
+	tags      []Tag
+	hooks     []*Hook
+	suspended map[string]bool
+	// suspendedAt says when each was.
+	suspendedAt map[string]time.Time
+	metrics     []string
+	members     []*member
+	activities  []*activity // the newest last
+	refreshes   []*refresh  // the newest last
+	created     time.Time
+	deleting    bool      // "Delete in progress"
+	failures    int       // launches that failed in a row
+	failing     time.Time // when the first of them did; zero when the last launch did not fail
+	backoff     bool      // waiting before the next launch
 }
 
 // member is an instance of a group.
@@ -160,7 +162,7 @@ var groupMetrics = []string{
 // create makes a group. Hooks are there before the first instance starts.
 func (s *Service) create(caller iam.Caller, name string, settings Settings, hooks []Hook, tags []Tag) (*group, error) {
 	g := &group{
-		name: name, arn: s.arn("*", name), settings: settings, tags: sortTags(tags), suspended: map[string]bool{}, created: s.now(),
+		name: name, arn: s.arn("*", name), settings: settings, tags: sortTags(tags), suspended: map[string]bool{}, suspendedAt: map[string]time.Time{}, created: s.now(),
 	}
 	switch {
 	case name == "" || len(name) > 255 || strings.ContainsAny(name, "/\\:"):

@@ -99,8 +99,10 @@ func (a *action) complete(result, why string) {
 	}
 }
 
-// startActions puts an instance into the wait state of a transition, if the group has hooks for it. The lock is held.
-func (s *Service) startActions(g *group, m *member, transition string) bool {
+// startActions has an instance wait for the hooks that its group has for a transition, if any. Those of the transition before, which an
+// instance that is ended on its way into service leaves, nobody waits for any more. The lock is held.
+func (s *Service) startActions(g *group, m *member, transition string) []*action {
+	abandon(m.actions)
 	m.actions = nil
 	for _, h := range g.hooks {
 		if h.LifecycleTransition != transition {
@@ -114,7 +116,14 @@ func (s *Service) startActions(g *group, m *member, transition string) bool {
 		s.background(func(context.Context) { s.expire(ctx, a) })
 		s.emitAction(g, m, a)
 	}
-	return len(m.actions) > 0
+	return m.actions
+}
+
+// abandon what has no result.
+func abandon(actions []*action) {
+	for _, a := range actions {
+		a.complete("ABANDON", "")
+	}
 }
 
 // expire completes an action with its default when no heartbeat and no result came in time.
@@ -133,23 +142,21 @@ func (s *Service) expire(ctx context.Context, a *action) {
 	}
 }
 
-// awaitActions waits until every action of an instance has a result. One ABANDON ends the others.
-func (s *Service) awaitActions(ctx context.Context, m *member) (abandoned *action, err error) {
+// awaitActions waits until every action has a result. One ABANDON ends the others. The instance may have others by then: it is ended
+// while it waits to be in service.
+func (s *Service) awaitActions(ctx context.Context, actions []*action) (abandoned *action, err error) {
 	err = s.await(ctx, func() (bool, error) {
-		for _, a := range m.actions {
+		for _, a := range actions {
 			if a.result == "ABANDON" {
 				abandoned = a
 				return true, nil
 			}
 		}
-		return !slices.ContainsFunc(m.actions, func(a *action) bool { return a.result == "" }), nil
+		return !slices.ContainsFunc(actions, func(a *action) bool { return a.result == "" }), nil
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, a := range m.actions {
-		a.complete("ABANDON", "")
-	}
-	m.actions = nil
+	abandon(actions)
 	return abandoned, err
 }
 

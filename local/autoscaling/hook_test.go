@@ -1,6 +1,7 @@
 package autoscaling
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,6 +145,27 @@ func TestTerminateHook(t *testing.T) {
 	}
 }
 
+// Whoever waits for the launch hook of an instance takes no part in its end, however late it hears that nothing is to be waited for.
+func TestAnInstanceThatIsEndedAtItsLaunchHookWaitsAtTheOther(t *testing.T) {
+	for range 20 { // two goroutines go on at once
+		run(t, func(w *world) {
+			w.create(map[string]any{"MinSize": 0.0, "LifecycleHookSpecificationList": bothHooks})
+			require.NoError(t, w.setDesired(w.admin, "pool", 1))
+			settle(time.Minute)
+			require.Equal(t, pendingWait, w.state())
+			id := w.ids()[0]
+			require.NoError(t, w.setDesired(w.admin, "pool", 0))
+			settle(time.Minute)
+			require.Equal(t, terminatingWait, w.state())
+			require.EqualError(t, w.answer(w.admin, "pool", "launch", "", id, ""), "ValidationError: No active Lifecycle Action found with instance ID "+id)
+			require.NoError(t, w.answer(w.admin, "pool", "terminate", "", id, ""), "a heartbeat")
+			require.NoError(t, w.answer(w.admin, "pool", "terminate", "", id, "CONTINUE"))
+			settle(time.Minute)
+			require.Empty(t, w.state())
+		})
+	}
+}
+
 func TestHooksWhenTheGroupIsDeleted(t *testing.T) {
 	run(t, func(w *world) {
 		w.create(map[string]any{"LifecycleHookSpecificationList": bothHooks[1:]})
@@ -157,6 +179,25 @@ func TestHooksWhenTheGroupIsDeleted(t *testing.T) {
 		require.NoError(t, <-done)
 		require.Equal(t, "no group", w.state())
 		require.NoError(t, w.provider().Delete(w.Context(), r), "what is gone is deleted")
+	})
+}
+
+// Who gives up waiting for its launch leaves the hook of its end alone.
+func TestInstancesThatAreEndedWhileTheyAreLaunchedWaitAtTheirHook(t *testing.T) {
+	run(t, func(w *world) {
+		const many = 20
+		w.createLater(map[string]any{"LifecycleHookSpecificationList": bothHooks, "MinSize": float64(many), "MaxSize": float64(many)})
+		settle(time.Minute)
+		require.Equal(t, strings.TrimSpace(strings.Repeat("Pending:Wait ", many)), w.state())
+		zero := 0
+		require.NoError(t, w.update(w.admin, "pool", Settings{MinSize: &zero, DesiredCapacity: &zero}))
+		settle(time.Minute)
+		require.Equal(t, strings.TrimSpace(strings.Repeat("Terminating:Wait ", many)), w.state())
+		for _, id := range w.ids() {
+			require.NoError(t, w.answer(w.admin, "pool", "terminate", "", id, "CONTINUE"))
+		}
+		settle(time.Minute)
+		require.Empty(t, w.state())
 	})
 }
 

@@ -33,14 +33,14 @@ func (s *Service) live(ctx context.Context, g *group, m *member) {
 		s.mu.Unlock()
 		return
 	}
-	waits := s.startActions(g, m, launching)
-	if waits {
+	actions := s.startActions(g, m, launching)
+	if len(actions) > 0 {
 		m.state = pendingWait
 		s.changedLocked()
 	}
 	s.mu.Unlock()
-	if waits {
-		abandoned, err := s.awaitActions(ctx, m)
+	if len(actions) > 0 {
+		abandoned, err := s.awaitActions(ctx, actions)
 		if err != nil || ctx.Err() != nil {
 			return
 		}
@@ -115,14 +115,14 @@ func (s *Service) end(g *group, m *member, cause string) {
 // die runs the termination hooks and ends the instance, whatever they say.
 func (s *Service) die(ctx context.Context, g *group, m *member) {
 	s.mu.Lock()
-	waits := s.startActions(g, m, ending)
-	if waits {
+	actions := s.startActions(g, m, ending)
+	if len(actions) > 0 {
 		m.state = terminatingWait
 		s.changedLocked()
 	}
 	s.mu.Unlock()
-	if waits {
-		if _, err := s.awaitActions(ctx, m); err != nil {
+	if len(actions) > 0 {
+		if _, err := s.awaitActions(ctx, actions); err != nil {
 			return
 		}
 	}

@@ -80,10 +80,11 @@ func (s *Service) suspend(caller iam.Caller, name string, list []string, suspend
 		}
 	}
 	for _, p := range list {
-		if suspend {
-			g.suspended[p] = true
-		} else {
+		switch {
+		case !suspend:
 			delete(g.suspended, p)
+		case !g.suspended[p]:
+			g.suspended[p], g.suspendedAt[p] = true, s.now()
 		}
 	}
 	s.changedLocked()

@@ -45,6 +45,7 @@ func (s *Service) reconcile(g *group, cause string) {
 	}
 	if g.deleting && len(g.members) == 0 {
 		s.groups = slices.DeleteFunc(s.groups, func(x *group) bool { return x == g })
+		s.deleted = append(s.deleted, g)
 		s.changedLocked()
 	}
 }

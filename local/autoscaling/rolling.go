@@ -388,7 +388,7 @@ func (u *roll) terminate(batch []*member, unreplaced int) error {
 func (s *Service) gone(ctx context.Context, g *group, batch []*member) error {
 	return s.await(ctx, func() (bool, error) {
 		for _, m := range batch {
-			if !m.leaving() || s.config.WaitForTerminateHooks && slices.Contains(g.members, m) {
+			if !m.leaving() || s.waitsForHooks(g) && slices.Contains(g.members, m) {
 				return false, nil
 			}
 		}

@@ -75,7 +75,10 @@ type Service struct {
 	closed  bool
 	changed chan struct{} // closed and replaced at every change of state
 	groups  []*group      // in the order of their creation
+	deleted []*group      // for their activities
 	watched map[*func(View)]string
+	// waits is what Config.WaitForTerminateHooks was changed to for single groups.
+	waits map[string]bool
 }
 
 // New starts a service; Close ends it.
@@ -84,14 +87,28 @@ func New(config Config) *Service {
 		config.Partition = "aws"
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), watched: map[*func(View)]string{}}
+	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), watched: map[*func(View)]string{}, waits: map[string]bool{}}
 }
 
-// WaitForTerminateHooks changes what Config says of it, for batches that begin from now on.
-func (s *Service) WaitForTerminateHooks(wait bool) {
+// WaitForTerminateHooks changes what Config says of it, for batches that begin from now on: of some groups, or of all others when none is
+// named.
+func (s *Service) WaitForTerminateHooks(wait bool, groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.config.WaitForTerminateHooks = wait
+	if len(groups) == 0 {
+		s.config.WaitForTerminateHooks = wait
+	}
+	for _, name := range groups {
+		s.waits[name] = wait
+	}
+}
+
+// waitsForHooks says whether updates of a group wait until instances are gone. The lock is held.
+func (s *Service) waitsForHooks(g *group) bool {
+	if wait, changed := s.waits[g.name]; changed {
+		return wait
+	}
+	return s.config.WaitForTerminateHooks
 }
 
 // Close ends all work that is under way and waits for it.

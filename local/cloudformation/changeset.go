@@ -75,7 +75,11 @@ func (s *Service) CreateChangeSet(ctx context.Context, caller iam.Caller, in *Cr
 	if err := checkToken(in.ClientToken); err != nil {
 		return nil, err
 	}
-	if err := s.authorize(caller, "CreateChangeSet", in.StackName, requestContext(in.RoleARN, in.TemplateURL, in.ChangeSetName, in.Tags)); err != nil {
+	asked := requestContext(in.RoleARN, in.TemplateURL, in.ChangeSetName, in.Tags)
+	if err := s.authorize(caller, "CreateChangeSet", in.StackName, asked); err != nil {
+		return nil, err
+	}
+	if err := s.authorizeTags(caller, in.StackName, in.Tags, asked); err != nil {
 		return nil, err
 	}
 	if err := passRole(caller, in.RoleARN); err != nil {
@@ -202,9 +206,15 @@ func (s *Service) computeChangeSet(set *changeSet) {
 	if err == nil {
 		detailed, err = s.plan(set.stack, set.target, true)
 	}
+	var reason string
+	if s.config.ChangeSetFails != nil {
+		reason = s.config.ChangeSetFails(set.stack.name)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case reason != "":
+		set.status, set.reason = failed, reason
 	case err != nil:
 		set.status, set.reason = failed, reasonOf(err)
 	case !plain.effective && !set.create && set.stack.status != updateFailed:

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/drover-run/drover/local/cloudformation/template"
 	"github.com/drover-run/drover/local/resource"
 )
@@ -273,7 +275,7 @@ func (o *operation) create(ctx context.Context, provider resource.Provider, want
 		s.setResource(st, r, complete, "", o.token)
 		return nil
 	}
-	failure := handlerMessage(err)
+	failure := s.handlerMessage(st, r, err)
 	if ctx.Err() != nil {
 		failure = creationCancelled
 	}
@@ -325,7 +327,7 @@ func (o *operation) update(ctx context.Context, provider resource.Provider, want
 		s.setResource(st, r, updateComplete, "", o.token)
 		return nil
 	}
-	failure := handlerMessage(err)
+	failure := s.handlerMessage(st, r, err)
 	if ctx.Err() != nil {
 		failure = updateCancelled
 	}
@@ -401,9 +403,10 @@ func (o *operation) call(ctx context.Context, handler func(context.Context, reso
 	return handler(ctx, request)
 }
 
-// handlerMessage words a provider's error as CloudFormation words those of resource handlers.
+// handlerMessage words a provider's error as CloudFormation words those of resource handlers. The token is the request's, and not drawn at random: of
+// stacks that change at once it does not matter which fails first.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-test-contract-errors.html
-func handlerMessage(err error) string {
+func (s *Service) handlerMessage(st *stack, r *stackResource, err error) string {
 	var known interface {
 		ErrorCode() string
 		ErrorMessage() string
@@ -427,7 +430,8 @@ func handlerMessage(err error) string {
 			code = "InvalidRequest"
 		}
 	}
-	return fmt.Sprintf("Resource handler returned message: \"%s\" (RequestToken: %s, HandlerErrorCode: %s)", message, newID(), code)
+	token := uuid.NewSHA1(uuid.NameSpaceURL, fmt.Appendf(nil, "%s %s %s", st.id, r.logicalID, s.now()))
+	return fmt.Sprintf("Resource handler returned message: \"%s\" (RequestToken: %s, HandlerErrorCode: %s)", message, token, code)
 }
 
 // reasonOf is the text of an error without its code.

@@ -69,10 +69,10 @@ func (o *operation) deleteResource(ctx context.Context, item *leftover) error {
 	case err == nil:
 		s.setResource(st, r, deleteComplete, "", o.token)
 	case o.force && ctx.Err() == nil:
-		s.setResource(st, r, deleteSkipped, handlerMessage(err), o.token)
+		s.setResource(st, r, deleteSkipped, s.handlerMessage(st, r, err), o.token)
 		err = nil
 	default:
-		s.setResource(st, r, deleteFailed, handlerMessage(err), o.token)
+		s.setResource(st, r, deleteFailed, s.handlerMessage(st, r, err), o.token)
 	}
 	return err
 }

@@ -93,6 +93,36 @@ func requestContext(roleARN, templateURL, changeSetName string, tags []Tag) map[
 	return context
 }
 
+// authorizeTags asks whether a caller that gives a stack these tags may tag it, and untag it if it takes some away: permissions that are
+// checked beside those of CreateChangeSet, CreateStack and UpdateStack. Without tags in the call those of the stack stay.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_awscloudformation.html#awscloudformation-actions-as-permissions
+func (s *Service) authorizeTags(caller iam.Caller, nameOrID string, tags []Tag, context map[string]string) error {
+	if len(tags) == 0 {
+		return nil
+	}
+	now, given := map[string]string{}, map[string]string{}
+	s.mu.Lock()
+	if st := s.find(nameOrID); st != nil {
+		maps.Copy(now, st.current.tags)
+	}
+	s.mu.Unlock()
+	for _, tag := range tags {
+		given[tag.Key] = tag.Value
+	}
+	if maps.Equal(now, given) {
+		return nil
+	}
+	if err := s.authorize(caller, "TagResource", nameOrID, context); err != nil {
+		return err
+	}
+	for key := range now {
+		if _, stays := given[key]; !stays {
+			return s.authorize(caller, "UntagResource", nameOrID, context)
+		}
+	}
+	return nil
+}
+
 func passRole(caller iam.Caller, roleARN string) error {
 	if roleARN == "" {
 		return nil
@@ -124,7 +154,11 @@ func (s *Service) CreateStack(ctx context.Context, caller iam.Caller, in *Create
 	if err := checkToken(in.ClientRequestToken); err != nil {
 		return nil, err
 	}
-	if err := s.authorize(caller, "CreateStack", in.StackName, requestContext(in.RoleARN, in.TemplateURL, "", in.Tags)); err != nil {
+	asked := requestContext(in.RoleARN, in.TemplateURL, "", in.Tags)
+	if err := s.authorize(caller, "CreateStack", in.StackName, asked); err != nil {
+		return nil, err
+	}
+	if err := s.authorizeTags(caller, in.StackName, in.Tags, asked); err != nil {
 		return nil, err
 	}
 	if err := passRole(caller, in.RoleARN); err != nil {
@@ -252,7 +286,11 @@ func (s *Service) UpdateStack(ctx context.Context, caller iam.Caller, in *Update
 	if err := checkToken(in.ClientRequestToken); err != nil {
 		return nil, err
 	}
-	if err := s.authorize(caller, "UpdateStack", in.StackName, requestContext(in.RoleARN, in.TemplateURL, "", in.Tags)); err != nil {
+	asked := requestContext(in.RoleARN, in.TemplateURL, "", in.Tags)
+	if err := s.authorize(caller, "UpdateStack", in.StackName, asked); err != nil {
+		return nil, err
+	}
+	if err := s.authorizeTags(caller, in.StackName, in.Tags, asked); err != nil {
 		return nil, err
 	}
 	if err := passRole(caller, in.RoleARN); err != nil {

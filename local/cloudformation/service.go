@@ -56,6 +56,8 @@ type Config struct {
 	Zones []string
 	// OnEvent is told every stack event, in order, for showing progress. It may be nil.
 	OnEvent func(StackEvent)
+	// ChangeSetFails says why the change set of a stack cannot be made just now; nil and an empty reason are that it can.
+	ChangeSetFails func(stackName string) (reason string)
 }
 
 // Service is CloudFormation in one account and region. It is safe for concurrent use.

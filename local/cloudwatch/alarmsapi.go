@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/tagging"
 	"github.com/drover-run/drover/local/wire"
 )
 
@@ -32,7 +34,7 @@ func (s *Service) putMetricAlarm(ctx context.Context, c *wire.Call) (any, error)
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	if err := c.Authorize(s.arn("cloudwatch", "alarm:"+in.AlarmName)); err != nil {
+	if err := s.authorizeAlarm(c, in.AlarmName); err != nil {
 		return nil, err
 	}
 	if in.AlarmName == "" || len(in.AlarmName) > 255 || in.Threshold == nil {
@@ -64,6 +66,22 @@ func (s *Service) putMetricAlarm(ctx context.Context, c *wire.Call) (any, error)
 	return nil, nil
 }
 
+// authorizeAlarm asks whether a call may be made on an alarm, which has the condition keys of its tags. All alarms here are metric alarms:
+// composite ones would have none.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatch.html
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_alarms_and_tagging.html
+func (s *Service) authorizeAlarm(c *wire.Call, name string) error {
+	context := map[string]string{}
+	s.mu.Lock()
+	if a := s.alarms[name]; a != nil {
+		for key, value := range a.tags {
+			context["aws:ResourceTag/"+key] = value
+		}
+	}
+	s.mu.Unlock()
+	return c.AuthorizeContext(s.arn("cloudwatch", "alarm:"+name), context)
+}
+
 // namedAlarms decodes the names of a call and authorizes it on each.
 func (s *Service) namedAlarms(c *wire.Call) ([]string, error) {
 	var in struct{ AlarmNames []string }
@@ -71,7 +89,7 @@ func (s *Service) namedAlarms(c *wire.Call) ([]string, error) {
 		return nil, err
 	}
 	for _, name := range in.AlarmNames {
-		if err := c.Authorize(s.arn("cloudwatch", "alarm:"+name)); err != nil {
+		if err := s.authorizeAlarm(c, name); err != nil {
 			return nil, err
 		}
 	}
@@ -168,7 +186,7 @@ func (s *Service) setAlarmState(ctx context.Context, c *wire.Call) (any, error) 
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	if err := c.Authorize(s.arn("cloudwatch", "alarm:"+in.AlarmName)); err != nil {
+	if err := s.authorizeAlarm(c, in.AlarmName); err != nil {
 		return nil, err
 	}
 	if !slices.Contains([]string{stateOK, stateAlarm, stateInsufficient}, in.StateValue) {
@@ -185,5 +203,73 @@ func (s *Service) setAlarmState(ctx context.Context, c *wire.Call) (any, error) 
 		return nil, &wire.Error{Code: "ResourceNotFound", Message: "Alarm " + in.AlarmName + " does not exist", Status: 404}
 	}
 	notify()
+	return nil, nil
+}
+
+// taggedAlarm finds the alarm of an ARN, authorized. The lock is held when it is found, and must be given back.
+func (s *Service) taggedAlarm(c *wire.Call, arn string) (*alarm, error) {
+	name, ok := strings.CutPrefix(arn, s.arn("cloudwatch", "alarm:"))
+	if !ok {
+		return nil, wire.Unsupported("cloudwatch", "tags of "+arn)
+	}
+	if err := s.authorizeAlarm(c, name); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if a := s.alarms[name]; a != nil {
+		return a, nil
+	}
+	s.mu.Unlock()
+	return nil, &wire.Error{Code: "ResourceNotFoundException", Message: "Alarm " + name + " does not exist", Status: 404}
+}
+
+// listTagsForResource, tagResource and untagResource are about the tags of one alarm.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_TagResource.html
+func (s *Service) listTagsForResource(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ ResourceARN string }
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	a, err := s.taggedAlarm(c, in.ResourceARN)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	return struct{ Tags []resource.Tag }{tagging.List(a.tags)}, nil
+}
+
+func (s *Service) tagResource(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ResourceARN string
+		Tags        []resource.Tag
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	a, err := s.taggedAlarm(c, in.ResourceARN)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	a.tags = tagging.Merge(a.tags, in.Tags)
+	return nil, nil
+}
+
+func (s *Service) untagResource(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ResourceARN string
+		TagKeys     []string
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	a, err := s.taggedAlarm(c, in.ResourceARN)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	for _, key := range in.TagKeys {
+		delete(a.tags, key)
+	}
 	return nil, nil
 }

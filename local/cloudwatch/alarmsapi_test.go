@@ -72,6 +72,31 @@ func TestAlarmsAreSilencedAndSoundAgain(t *testing.T) {
 
 	_, err = upgrade.DisableAlarmActions(ctx, &aws_cw.DisableAlarmActionsInput{AlarmNames: []string{"errors", "other"}})
 	require.Equal(t, "AccessDenied", code(err), "%v", err)
+	silence := func() error {
+		_, err := upgrade.DisableAlarmActions(ctx, &aws_cw.DisableAlarmActionsInput{AlarmNames: []string{"other"}})
+		return err
+	}
+	require.NoError(t, identities.PutRolePolicy("upgrade", "tagged", `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"cloudwatch:DisableAlarmActions",
+		"Resource":"*","Condition":{"StringEquals":{"aws:ResourceTag/drover:silence":"upgrade"}}}}`))
+	require.Equal(t, "AccessDenied", code(silence()), "it has no such tag")
+	other := aws.String("arn:aws:cloudwatch:eu-west-1:111122223333:alarm:other")
+	tag := func(c *aws_cw.Client, value string) error {
+		_, err := c.TagResource(ctx, &aws_cw.TagResourceInput{ResourceARN: other, Tags: []types.Tag{{Key: aws.String("drover:silence"), Value: aws.String(value)}}})
+		return err
+	}
+	require.NoError(t, tag(admin, "never"))
+	require.Equal(t, "AccessDenied", code(silence()))
+	require.Equal(t, "AccessDenied", code(tag(upgrade, "upgrade")), "nobody gives it to himself")
+	require.NoError(t, tag(admin, "upgrade"))
+	require.NoError(t, silence())
+	listed, err := admin.ListTagsForResource(ctx, &aws_cw.ListTagsForResourceInput{ResourceARN: other})
+	require.NoError(t, err)
+	require.Equal(t, []types.Tag{{Key: aws.String("drover:silence"), Value: aws.String("upgrade")}}, listed.Tags)
+	_, err = admin.UntagResource(ctx, &aws_cw.UntagResourceInput{ResourceARN: other, TagKeys: []string{"drover:silence"}})
+	require.NoError(t, err)
+	require.Equal(t, "AccessDenied", code(silence()))
+	_, err = admin.ListTagsForResource(ctx, &aws_cw.ListTagsForResourceInput{ResourceARN: aws.String(*other + "-one")})
+	require.Equal(t, "ResourceNotFoundException", code(err))
 	_, err = admin.DisableAlarmActions(ctx, &aws_cw.DisableAlarmActionsInput{AlarmNames: []string{"none"}})
 	require.NoError(t, err)
 	_, err = admin.DisableAlarmActions(ctx, &aws_cw.DisableAlarmActionsInput{AlarmNames: []string{}})

@@ -17,6 +17,7 @@ func (s *Service) LogsWire() *wire.Service {
 	return &wire.Service{
 		Name: "logs", Protocol: wire.JSON11, TargetPrefix: "Logs_20140328",
 		Operations: map[string]wire.Operation{
+			"DeleteLogGroup":      s.deleteLogGroup,
 			"DescribeLogGroups":   s.describeLogGroups,
 			"DescribeLogStreams":  s.describeLogStreams,
 			"GetLogEvents":        s.getLogEvents,
@@ -108,6 +109,20 @@ func (s *Service) onGroup(c *wire.Call, name, identifier string) (*group, error)
 		return nil, wire.Errorf("ResourceNotFoundException", "The specified log group does not exist.")
 	}
 	return g, nil
+}
+
+func (s *Service) deleteLogGroup(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ LogGroupName string }
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.onGroup(c, in.LogGroupName, ""); err != nil {
+		return nil, err
+	}
+	delete(s.groups, in.LogGroupName)
+	return struct{}{}, nil
 }
 
 func (s *Service) describeLogStreams(_ context.Context, c *wire.Call) (any, error) {

@@ -240,6 +240,11 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
+	if s.config.LaunchFails != nil {
+		if code := s.config.LaunchFails(r.Tags); code != "" {
+			return Instance{}, refused(code, l)
+		}
+	}
 	if limit := s.config.InstanceLimit; limit > 0 && s.living() >= limit {
 		return Instance{}, noVCPUs(limit * l.typ.VCPUs)
 	}
@@ -291,6 +296,19 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 		s.live(ctx, i)
 	})
 	return i.view(), nil
+}
+
+// refused is an error in the words that EC2 has for it.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-capacity.html
+func refused(code string, l launch) error {
+	switch code {
+	case "InsufficientInstanceCapacity":
+		return fail(code, "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). "+
+			"Our system will be working on provisioning additional capacity.", l.typ.Name, l.subnet.zone)
+	case "VcpuLimitExceeded":
+		return noVCPUs(0)
+	}
+	return fail(code, "struck by a fault rule of the local account")
 }
 
 func noVCPUs(limit int) error {

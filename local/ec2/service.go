@@ -33,6 +33,9 @@ const (
 	spotNotice = 2 * time.Minute
 )
 
+// BootTakes is how long an instance needs until its kubelet registers.
+const BootTakes = pendingWork + bootWork
+
 // Roles is what instances need of IAM: *iam.Service.
 type Roles interface {
 	// AssumeRoleAs gives credentials of a role to a service, if its trust policy lets it.
@@ -81,6 +84,8 @@ type Config struct {
 	// VCPUs is the quota of vCPUs of running instances, spot or on-demand; nil means no limit. All of the catalogue's types are of
 	// the standard families, which share one. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 	VCPUs func(spot bool) int
+	// LaunchFails says by which error code a launch of an instance with certain tags is refused; empty is not. nil refuses none.
+	LaunchFails func(tags map[string]string) (code string)
 	// InstanceLimit is the greatest number of instances that are not terminated; 0 means no limit.
 	InstanceLimit int
 }

@@ -44,7 +44,7 @@ func (b *testbed) addon(t *testing.T, name, version string) {
 		require.Eventually(t, func() bool {
 			_, err := b.planes["demo"].client.Resource(deploymentResource).Namespace("kube-system").Get(t.Context(), name, metav1.GetOptions{})
 			return err == nil
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		b.planes["demo"].makeAvailable(t, name)
 	}
 	require.NoError(t, b.wait(t.Context(), func() (bool, error) { return b.clusters["demo"].addons[name].Status == active, nil }))
@@ -140,7 +140,7 @@ func TestInsightsByTheSDK(t *testing.T) {
 		out, err := sdk.DescribeInsightsRefresh(ctx, &awseks.DescribeInsightsRefreshInput{ClusterName: name})
 		require.NoError(t, err)
 		return out.Status == types.InsightsRefreshStatusCompleted && out.EndedAt.After(*out.StartedAt)
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 
 	list, err := sdk.ListInsights(ctx, &awseks.ListInsightsInput{ClusterName: name, Filter: &types.InsightsFilter{
 		Categories: []types.Category{types.CategoryUpgradeReadiness}, Statuses: []types.InsightStatusValue{types.InsightStatusValueError},

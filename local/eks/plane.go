@@ -93,7 +93,7 @@ func (p realPlane) Client(user string, groups []string) (dynamic.Interface, erro
 // patience is how long, in real time, EKS and kubelets try again while an API server does not answer, as when its version
 // is updated.
 const (
-	patience  = 30 * time.Second
+	patience  = 2 * time.Minute
 	retryPoll = 250 * time.Millisecond
 )
 

@@ -38,6 +38,9 @@ const (
 	degradedWork = 15 * time.Minute
 )
 
+// UpdateTakes is how long a control plane is UPDATING for another version.
+const UpdateTakes = versionWork
+
 // Identities is what EKS needs of IAM: *iam.Service.
 type Identities interface {
 	// VerifyPresigned checks a presigned GetCallerIdentity URL for a cluster.

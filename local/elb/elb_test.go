@@ -117,7 +117,7 @@ func TestALoadBalancerOutlivesItsDeletionInItsInterfaces(t *testing.T) {
 	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
 	require.Empty(t, w.balancers())
 	require.Len(t, w.cards.there(), 1, "for a while it holds the subnet")
-	require.Eventually(t, func() bool { return len(w.cards.there()) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(w.cards.there()) == 0 }, time.Minute, time.Millisecond)
 	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil), "one that is gone is no error")
 }
 

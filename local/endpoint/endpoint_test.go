@@ -217,6 +217,24 @@ func TestSignaturesThatAreRefused(t *testing.T) {
 	}
 }
 
+// Calls from within the process name a key in place of a signature, and are told what others are told of it.
+func TestCallsFromWithinTheProcess(t *testing.T) {
+	identities := iam.New("111122223333", "eu-west-1", &clock.Clock{})
+	verify := func(key string) (iam.Caller, error) {
+		r := httptest.NewRequestWithContext(iam.CalledBy(t.Context(), key, "eu-west-1", "sts"), http.MethodPost, "/", nil)
+		signature, err := iam.ParseSignature(r)
+		require.NoError(t, err)
+		require.Equal(t, "sts", signature.Service)
+		return identities.Verify(r, signature, "")
+	}
+	_, admin := identities.Admin()
+	caller, err := verify(admin.AccessKeyID)
+	require.NoError(t, err)
+	require.Equal(t, "arn:aws:iam::111122223333:user/admin", caller.ARN())
+	_, err = verify("AKIANOBODY")
+	require.ErrorContains(t, err, "The security token included in the request is invalid.")
+}
+
 func TestAServiceThatIsNotThere(t *testing.T) {
 	a := newAccount(t)
 	_, err := resourcegroupstaggingapi.NewFromConfig(a.admin()).GetResources(t.Context(), &resourcegroupstaggingapi.GetResourcesInput{})

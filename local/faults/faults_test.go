@@ -32,6 +32,7 @@ func TestRulesAsPeopleWriteThem(t *testing.T) {
 		"an execution":                    {text: "kill machine=converge state=Plan", want: Rule{Kind: Kill, Machine: "converge", State: "Plan"}},
 		"a cluster":                       {text: "api-server-down=1m cluster=demo", want: Rule{Kind: APIServerDown, Duration: time.Minute, Cluster: "demo"}},
 		"an instance":                     {text: "instance-lost pool=workers count=1", want: Rule{Kind: InstanceLost, Pool: "workers", Count: 1}},
+		"a launch":                        {text: "launch-fails pool=a", want: Rule{Kind: LaunchFails, Code: "InsufficientInstanceCapacity", Pool: "a"}},
 		"nothing":                         {text: "  ", err: "begins with its kind: one of throttle, error,"},
 		"no kind":                         {text: "explode", err: `"explode" is no kind of fault`},
 		"a kind that has no value":        {text: "drop=2", err: "drop takes no value"},

@@ -38,6 +38,8 @@ const (
 	UpdateFails Kind = "update-fails"
 	// Of instances that boot: their kubelet is of version Rule.Code.
 	KubeletVersion Kind = "kubelet-version"
+	// Of launches of instances by Auto Scaling: EC2 refuses them with Rule.Code.
+	LaunchFails Kind = "launch-fails"
 )
 
 // What a moment is.
@@ -52,6 +54,7 @@ const (
 	Instances What = "instances" // a beat in the life of an instance
 	Update    What = "update"    // EKS is about to replace the servers of a control plane
 	Boot      What = "boot"      // a kubelet is about to register its node
+	Launch    What = "launch"    // EC2 is about to launch an instance of a group
 )
 
 // kind says what there is to know of each kind.
@@ -79,6 +82,7 @@ var kinds = []kind{
 	{name: InstanceLost, what: Instances},
 	{name: UpdateFails, what: Update, value: "reason", def: "Unknown"},
 	{name: KubeletVersion, what: Boot, value: "reason", needed: true},
+	{name: LaunchFails, what: Launch, value: "reason", def: "InsufficientInstanceCapacity"},
 }
 
 // Kinds are all of them.
@@ -100,7 +104,7 @@ func kindOf(name Kind) (kind, bool) {
 // Rule of what goes wrong. Matches are without regard to case; * stands for anything; what is empty matches all.
 type Rule struct {
 	Kind Kind
-	// Code of an Error, a Conflict or an UpdateFails, version of a KubeletVersion; Status is the HTTP status of an Error, 500 when it is 0.
+	// Code of an Error, a Conflict, an UpdateFails or a LaunchFails, version of a KubeletVersion; Status is the HTTP status of an Error, 500 when it is 0.
 	Code   string
 	Status int
 	// Duration of Latency, Reorder and APIServerDown.
@@ -116,7 +120,7 @@ type Rule struct {
 	Event, Target string
 	// Machine and State of steps, Machine without drover- before it.
 	Machine, State string
-	// Pool of instances and of those that boot. Action of updates is VersionUpdate or VersionRollback.
+	// Pool of instances, of those that boot, and of launches. Action of updates is VersionUpdate or VersionRollback.
 	Pool string
 
 	// Probability that a matching moment is struck; 0 is certainty.
@@ -164,12 +168,12 @@ var fields = []struct {
 	{"action", []What{Call, Update}, func(r *Rule) *string { return &r.Action }, func(m Moment) string { return m.Action }},
 	{"caller", []What{Call}, func(r *Rule) *string { return &r.Caller }, func(m Moment) string { return m.Caller }},
 	{"stack", []What{Call, Delivery}, func(r *Rule) *string { return &r.Stack }, func(m Moment) string { return m.Stack }},
-	{"cluster", []What{Call, Delivery, Step, Cluster, Instances, Update, Boot}, func(r *Rule) *string { return &r.Cluster }, func(m Moment) string { return m.Cluster }},
+	{"cluster", []What{Call, Delivery, Step, Cluster, Instances, Update, Boot, Launch}, func(r *Rule) *string { return &r.Cluster }, func(m Moment) string { return m.Cluster }},
 	{"event", []What{Delivery}, func(r *Rule) *string { return &r.Event }, func(m Moment) string { return m.Event }},
 	{"rule", []What{Delivery}, func(r *Rule) *string { return &r.Target }, func(m Moment) string { return m.Target }},
 	{"machine", []What{Step}, func(r *Rule) *string { return &r.Machine }, func(m Moment) string { return m.Machine }},
 	{"state", []What{Step}, func(r *Rule) *string { return &r.State }, func(m Moment) string { return m.State }},
-	{"pool", []What{Instances, Boot}, func(r *Rule) *string { return &r.Pool }, func(m Moment) string { return m.Pool }},
+	{"pool", []What{Instances, Boot, Launch}, func(r *Rule) *string { return &r.Pool }, func(m Moment) string { return m.Pool }},
 }
 
 // matches says whether a rule is about a moment, chances and counts aside.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/apiserver"
@@ -34,6 +35,7 @@ import (
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/states/asl"
 	"github.com/drover-run/drover/local/tagging"
+	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -71,6 +73,7 @@ type Account struct {
 	AutoScaling    *autoscaling.Service
 	EKS            *eks.Service
 	CloudWatch     *cloudwatch.Service
+	Keys           *kms.Service
 	Quotas         *servicequotas.Service
 	EC2            *ec2.Service
 	ELB            *elb.Service
@@ -84,7 +87,7 @@ type Account struct {
 	t          testing.TB
 	options    Options
 	handler    http.Handler // the endpoint
-	http       *http.Client
+	http       client
 	clock      *clock.Clock
 	converge   string
 	topic      string
@@ -95,6 +98,9 @@ type Account struct {
 	end        context.CancelFunc
 	identities *iam.Service
 	resources  map[string]resource.Provider
+	answers    answers
+	objects    *s3.Service
+	person     *awss3.Client // of the person at the console
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed whenever anything happens; nil when nobody waits for it
@@ -106,6 +112,7 @@ type Account struct {
 	onAnswer   func(endpoint.Call)
 	onStack    func(stackName, is string)
 	onResource func(step string, r resource.Request) error
+	onSet      func(stackName string) (reason string)
 }
 
 // Start starts an account; it ends with the test.
@@ -114,6 +121,7 @@ func Start(t testing.TB) *Account { return StartWith(t, Options{}) }
 // StartWith starts an account with options; it ends with the test, or with Close.
 func StartWith(t testing.TB, o Options) (a *Account) {
 	t.Helper()
+	folder := t.TempDir() // before Close is asked for, which must come first in the end
 	t.Cleanup(func() { a.Close() })
 	ending, end := context.WithCancel(context.Background())
 	a = &Account{ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, clusters: map[string]*cluster{}, resources: map[string]resource.Provider{}, last: map[string]string{}}
@@ -128,25 +136,28 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.Events = &Bus{account: a}
 
 	var err error
-	objects, folder := (*s3.Service)(nil), t.TempDir()
+	objects := (*s3.Service)(nil)
 	if o.Bubble {
 		objects = s3.NewInMemory(a.identities, time, a.Events.s3)
 	} else {
-		objects, err = s3.New(a.identities, time, filepath.Join(t.TempDir(), "s3"), a.Events.s3)
+		objects, err = s3.New(a.identities, time, filepath.Join(folder, "s3"), a.Events.s3)
 		require.NoError(t, err)
 	}
+	a.objects = objects
 	a.onClose(func() { _ = objects.Close() })
+	keys := kms.New(a.identities, time)
+	a.Keys = keys
 	topics := sns.New(a.identities, time, nil)
-	topics.OnPublish = a.noticed
+	topics.OnPublish, topics.Keys = a.noticed, keys
 	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.identities, Observe: a.told})
 	a.onClose(buses.Close)
-	keys := kms.New(a.identities, time)
 	a.Quotas, a.CloudWatch = servicequotas.New(a.identities), cloudwatch.New(a.identities, time, topics)
 	network := ec2.New(ec2.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events, Addresses: 1000,
 		VCPUs: func(spot bool) int {
 			return a.Quotas.Limit(map[bool]string{false: servicequotas.StandardVCPUs, true: servicequotas.StandardSpotVCPUs}[spot])
 		},
+		LaunchFails: a.launchFails,
 	})
 	a.onClose(network.Close)
 	a.EC2 = network
@@ -161,7 +172,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 		start = a.startCluster
 	}
 	a.EKS, err = eks.New(eks.Config{
-		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: folder, Start: start,
+		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: filepath.Join(folder, "eks"), Start: start,
 		UpdateFails: a.updateFails,
 	})
 	require.NoError(t, err)
@@ -169,7 +180,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	network.SetNodes(boot{a.EKS, a})
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
-		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() },
+		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, ChangeSetFails: a.changeSetFails,
 	})
 	a.onClose(a.CloudFormation.Close)
 	scaling := a.AutoScaling.Wire()
@@ -203,10 +214,11 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	}
 	front.HandleS3(objects)
 	front.Handle(
-		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(), network.Wire(), a.ELB.Wire(), iamapi.New(a.identities).STS(),
-		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged).Wire(),
+		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(), network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), iamapi.New(a.identities).STS(),
+		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, keys.Tagged, a.CloudWatch.Tagged).Wire(),
 	)
-	a.handler, a.http = front, &http.Client{Transport: inProcess{front}}
+	a.handler, a.http = front, client{inProcess{front}}
+	a.person = environment.S3(a.Config())
 	a.deploy()
 	return a
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-run/drover/local/eks"
 	"github.com/drover-run/drover/local/inprocess"
 	"github.com/drover-run/drover/local/kubernetes"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // cluster is a control plane with an API in memory.
@@ -48,6 +50,13 @@ func (a *Account) API(eksCluster string) *apiserver.Server {
 		}
 	}
 	return nil
+}
+
+// DeleteNode deletes a Node object of a cluster as an administrator does, and returns the status of the answer.
+func (a *Account) DeleteNode(of, node string) int {
+	answer := httptest.NewRecorder()
+	a.API(names.EKSCluster(of)).ServeHTTP(answer, httptest.NewRequest(http.MethodDelete, "/api/v1/nodes/"+node, nil))
+	return answer.Code
 }
 
 func (c *cluster) Address() (string, []byte) { return c.endpoint, []byte("authority") }

@@ -3,6 +3,7 @@ package harness
 // What of drover's own stack the functions need: buckets, topic, roles and state machines.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -23,14 +24,17 @@ var (
 )
 
 func (a *Account) deploy() {
-	a.identify()
+	key := a.make("AWS::KMS::Key", map[string]any{"KeyPolicy": map[string]any{"Version": "2012-10-17", "Statement": []any{
+		map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": "arn:aws:iam::" + ID + ":root"}, "Action": "kms:*", "Resource": "*"},
+	}}})
+	a.identify(key)
 	for _, bucket := range []string{SpecsBucket, StateBucket} {
 		a.make("AWS::S3::Bucket", map[string]any{
 			"BucketName": bucket, "VersioningConfiguration": map[string]any{"Status": "Enabled"},
 			"NotificationConfiguration": map[string]any{"EventBridgeConfiguration": map[string]any{"EventBridgeEnabled": true}},
 		})
 	}
-	a.topic = a.make("AWS::SNS::Topic", map[string]any{"TopicName": names.Prefix + "notices"})
+	a.topic = a.make("AWS::SNS::Topic", map[string]any{"TopicName": names.Prefix + "notices", "KmsMasterKeyId": key})
 	// As drover's stack has one: without it a topic trusts the whole account.
 	a.make("AWS::SNS::TopicPolicy", map[string]any{"Topics": []any{a.topic}, "PolicyDocument": map[string]any{"Version": "2012-10-17", "Statement": []any{
 		map[string]any{
@@ -68,13 +72,18 @@ func (a *Account) make(kind string, properties map[string]any) string {
 	return result.PhysicalID
 }
 
-// identify makes the roles that infra synthesizes, with exactly their permissions.
-func (a *Account) identify() {
+// identify makes the roles that infra synthesizes, with exactly their permissions; key is that of the topic.
+func (a *Account) identify(key string) {
 	a.t.Helper()
 	var written iam.Written
 	require.NoError(a.t, json.Unmarshal(a.golden("identities.json"), &written))
 	if a.options.Identities != nil {
 		a.options.Identities(&written)
+	}
+	for _, r := range written.Roles {
+		for name, body := range r.Inline {
+			r.Inline[name] = bytes.ReplaceAll(body, []byte(":key/NoticesKey\""), []byte(":key/"+key+"\""))
+		}
 	}
 	require.NoError(a.t, a.identities.Load(written))
 }

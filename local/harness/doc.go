@@ -6,10 +6,14 @@
 // session, through the endpoint.
 //
 // Pretended: Lambda (functions are called in process; a killed one loses its context and its result), EventBridge (the rules
-// of drover's stack are written out in events.go), the Kubernetes control planes (objects in memory, see plane.go), and with
-// them the functions prepare, which does nothing, join and drain, which complete the hooks of any instance. Roles
+// of drover's stack are written out in events.go), and the Kubernetes control planes. In a bubble (Options.Bubble, virtual time) those
+// are local/apiserver's, with nodes, pods and budgets, and prepare, join and drain are drover's own. Otherwise they keep objects
+// (see plane.go), prepare does nothing, and join and drain complete the hooks of any instance. Roles
 // are the synthesized ones of infra/testdata/identities.json: a call that a function may not make is AccessDenied.
 //
-// S3 can run once in a process, so an account must be closed before the next is started: tests that use it do not run in
-// parallel.
+// In virtual time calls are direct: neither signed nor checked for their sums, and an answer that is the same as before is decoded once
+// (see direct.go).
+//
+// S3 can run once in a process (but in a bubble, where objects are in memory), so an account must be closed before the next is
+// started: tests that use it do not run in parallel.
 package harness

@@ -88,7 +88,7 @@ func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 	}
 	m := faults.Moment{
 		What: faults.Call, Service: call.Service, Action: call.Action, Caller: CalledBy(call),
-		Conditional: call.Service == "s3" && r.Method == http.MethodPut && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != ""),
+		Conditional: call.Service == "s3" && changing(r.Method) && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != ""),
 	}
 	m.Number = i.number()
 	strike := a.options.Faults.Decide(a.clock.Now(), m)
@@ -105,6 +105,8 @@ func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 	}
 	return strike.Answer(call.Service)
 }
+
+func changing(method string) bool { return method != http.MethodGet && method != http.MethodHead }
 
 // step has the engine decide whether an execution is stopped at a state.
 func (a *Account) step(x states.Execution, e asl.Event) {
@@ -125,6 +127,14 @@ func (a *Account) updateFails(cluster, kind string) string {
 		return ""
 	}
 	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
+}
+
+// launchFails has the engine decide whether EC2 refuses to launch an instance of a group.
+func (a *Account) launchFails(tags map[string]string) string {
+	if a.options.Faults == nil {
+		return ""
+	}
+	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"])).Code
 }
 
 // boot stands between instances and the clusters that they join.
@@ -160,6 +170,23 @@ func (a *Account) OnResource(before func(step string, r resource.Request) error)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onResource = before
+}
+
+// OnChangeSet has fails say why CloudFormation cannot make the change set of a stack, an empty reason that it can. nil ends that.
+func (a *Account) OnChangeSet(fails func(stackName string) (reason string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onSet = fails
+}
+
+func (a *Account) changeSetFails(stackName string) (reason string) {
+	a.mu.Lock()
+	fails := a.onSet
+	a.mu.Unlock()
+	if fails == nil {
+		return ""
+	}
+	return fails(stackName)
 }
 
 func (a *Account) fault(step string, r resource.Request) error {

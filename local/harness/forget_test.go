@@ -18,8 +18,8 @@ func (a *Account) noted(cluster string) {
 	ctx := context.Background()
 	require.NoError(a.t, a.State().AddRolls(ctx, cluster, []string{"a"}, time.Now().Add(time.Hour)))
 	require.NoError(a.t, a.State().AddDue(ctx, cluster, time.Now().Add(1000*time.Hour)))
-	for _, key := range []string{names.Upgrade(cluster), names.UpgradeBaseline(cluster, 1)} {
-		_, err := a.State().Put(ctx, key, []byte("{}"))
+	for key, body := range map[string]string{names.Upgrade(cluster): `{"state": "Done"}`, names.UpgradeBaseline(cluster, 1): "{}"} {
+		_, err := a.State().Put(ctx, key, []byte(body))
 		require.NoError(a.t, err)
 	}
 }

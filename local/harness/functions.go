@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,9 +67,10 @@ import (
 
 // Functions are drover's.
 type Functions struct {
-	// Plan and Sweep are the handlers, for their knobs and for asking them.
-	Plan  *plan.Handler
-	Sweep *sweep.Handler
+	// Plan, Sweep and Upgrade are the handlers, for their knobs and for asking them.
+	Plan    *plan.Handler
+	Sweep   *sweep.Handler
+	Upgrade *upgrade.Handler
 	// Killed is what Step Functions hears of a killed function: Lambda.ServiceException, which it retries, unless set.
 	Killed string
 
@@ -79,8 +81,11 @@ type Functions struct {
 	kill     func(Call) Death
 	attempts map[string]int // by what was asked, since it last succeeded
 	busy     int
-	// invocations so far.
+	// invocations so far, and how long all of them took.
 	invocations int
+	spent       time.Duration
+	// failed are the errors that functions ended in.
+	failed []string
 }
 
 // cell is what the functions are told by their environment.
@@ -114,7 +119,9 @@ func (f *Functions) deploy(c cell) {
 		return s
 	}
 	resumer := func(cfg aws.Config) *resume.Resumer {
-		return &resume.Resumer{Steps: machine(cfg), Stacks: cloud(cfg), State: state(cfg), Now: now}
+		return &resume.Resumer{
+			Steps: machine(cfg), Stacks: cloud(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), State: state(cfg), Now: now,
+		}
 	}
 
 	cfg := f.config("admit")
@@ -132,7 +139,7 @@ func (f *Functions) deploy(c cell) {
 	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
 	cfg = f.config("change")
 	f.handlers["change"] = wrap(logs, "change", (&change.Handler{
-		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), Resume: resumer(cfg),
+		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Clusters: versions.New(eksapi.NewFromConfig(cfg)), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), Resume: resumer(cfg),
 		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", StateBucket, Region, names.DNSSuffix("aws")),
 	}).Handle)
 	cfg = f.config("stackevent")
@@ -142,19 +149,23 @@ func (f *Functions) deploy(c cell) {
 		Specs: specs(cfg), State: told(cfg), Now: now,
 	}).Handle)
 	cfg = f.config("sweep")
+	remembered, overview := store.NewRemembered(specs(cfg), names.ClusterSpecs, names.ReleaseSpecs), store.NewOverview(state(cfg))
 	f.Sweep = &sweep.Handler{
 		Auditor: sweep.Auditor{
+			Overview: overview,
 			Planner: &plan.Handler{
-				Specs: specs(cfg), State: state(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)),
+				Specs: remembered, State: overview, Groups: groups.New(autoscalingapi.NewFromConfig(cfg)),
 				Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
 			},
 			Nodes: f.account.Nodes,
 		},
-		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
+		Specs: remembered, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
 		Groups:   groups.New(autoscalingapi.NewFromConfig(cfg)),
 		Upgrade:  executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
 		JoinNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]), DrainNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
-		Admit: &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now}, Now: now,
+		Admit:   &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now},
+		Publish: &publish.Handler{Specs: specs(cfg), State: told(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)), Images: capacity.New(cfg), Now: now},
+		Now:     now,
 	}
 	if f.account.options.Bubble {
 		f.Sweep.Patience = 2 * time.Minute
@@ -164,7 +175,8 @@ func (f *Functions) deploy(c cell) {
 	}
 	f.handlers["sweep"] = wrap(logs, "sweep", f.Sweep.Handle)
 	cfg = f.config("upgrade")
-	f.handlers["upgrade"] = wrap(logs, "upgrade", f.upgrade(cfg, specs(cfg), told(cfg), cloud(cfg), machine(cfg)).Handle)
+	f.Upgrade = f.upgrade(cfg, specs(cfg), told(cfg), cloud(cfg), machine(cfg))
+	f.handlers["upgrade"] = wrap(logs, "upgrade", f.Upgrade.Handle)
 	cfg = f.config("clean")
 	f.handlers["clean"] = wrap(logs, "clean", (&clean.Handler{
 		Specs: specs(cfg), State: state(cfg), Clusters: versions.New(eksapi.NewFromConfig(cfg)), Leftovers: leftovers.New(cfg, c.leftovers),
@@ -188,16 +200,21 @@ func (f *Functions) upgrade(
 	clusters := kube.NewClusters(eksapi.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = f.account.reach
 	var kubernetes gather.Kubernetes = clusters
+	var nodes upgrade.Nodes = clusters
+	ask := 2 * time.Second
 	if !f.account.options.Bubble {
-		kubernetes = empty{}
+		kubernetes, nodes, ask = empty{}, f.account.Nodes, 10*time.Millisecond
 	}
 	return &upgrade.Handler{
-		Specs: specs, State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed, Now: time.Now,
+		Specs: specs, State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed,
+		Nodes: nodes, Instances: capacity.New(cfg), Patience: 10 * time.Second, Pause: ask, Now: time.Now,
 		Facts: &gather.Gatherer{
 			Kubernetes: kubernetes, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: capacity.New(cfg),
 			Quotas: quotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
 		},
-		Planner: &plan.Handler{Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Now: time.Now},
+		Planner: &plan.Handler{ // at the time at which planning decides
+			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Now: func() time.Time { return f.Plan.Now() },
+		},
 	}
 }
 
@@ -284,10 +301,12 @@ func (f *Functions) config(step string) aws.Config {
 		}, err
 	}))
 	cfg := aws.Config{
-		Region: Region, BaseEndpoint: aws.String(address), HTTPClient: &http.Client{Transport: &transport{functions: f, next: inProcess{a.handler}}},
+		Region: Region, BaseEndpoint: aws.String(address), HTTPClient: client{&transport{functions: f, next: inProcess{a.handler}}},
 		Credentials: session,
 	}
-	if !a.options.Bubble {
+	if a.options.Bubble {
+		a.direct(&cfg)
+	} else {
 		cfg.Retryer = func() aws.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
 				o.RateLimiter = ratelimit.None
@@ -296,6 +315,13 @@ func (f *Functions) config(step string) aws.Config {
 		}
 	}
 	return cfg
+}
+
+// Failed are the errors that functions ended in: on AWS each is an alarm.
+func (f *Functions) Failed() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.failed)
 }
 
 // Invoke runs a function as Lambda does for a synchronous caller.
@@ -314,7 +340,11 @@ func (f *Functions) invoke(ctx context.Context, in lambda.Invocation) (lambda.Re
 	}
 	// A function goes on when its caller is gone.
 	ctx, invocation := f.begin(context.WithoutCancel(ctx), step, in.Payload)
+	started := time.Now()
 	output, err := handler.Invoke(ctx, in.Payload)
+	f.mu.Lock()
+	f.spent += time.Since(started)
+	f.mu.Unlock()
 	killed := f.end(invocation, err)
 	result := lambda.Result{RequestID: uuid.NewString(), Payload: output}
 	switch {
@@ -332,6 +362,13 @@ func (f *Functions) invoke(ctx context.Context, in lambda.Invocation) (lambda.Re
 		}
 	}
 	return result, nil
+}
+
+// Ran says how often functions ran so far, and how long all of them took: in virtual time that is what they waited.
+func (f *Functions) Ran() (times int, took time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.invocations, f.spent
 }
 
 // InvokeAsync runs a function for a caller that does not wait.

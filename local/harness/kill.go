@@ -132,6 +132,9 @@ func (f *Functions) end(i *invocation, err error) (killed bool) {
 	if err == nil && !killed {
 		delete(f.attempts, i.asked)
 	}
+	if err != nil && !killed {
+		f.failed = append(f.failed, i.function+": "+err.Error())
+	}
 	f.mu.Unlock()
 	f.account.happened()
 	return killed

@@ -94,7 +94,7 @@ func eachCall(t *testing.T, functions []string, test func(t *testing.T, die func
 // Every function dies before, and after, each of its calls in turn while a cluster is created and then updated. Lambda and Step
 // Functions try again: nothing else happens.
 func TestFunctionsThatDieAreTriedAgain(t *testing.T) {
-	eachCall(t, []string{"admit", "plan", "change", "stackevent", "report", "join"}, func(t *testing.T, die func(Call) Death) {
+	eachCall(t, []string{"admit", "publish", "plan", "change", "stackevent", "report", "join"}, func(t *testing.T, die func(Call) Death) {
 		a := Start(t)
 		for _, more := range []string{"", "  tags: {team: b}\n"} {
 			a.Functions.Kill(die)
@@ -103,6 +103,9 @@ func TestFunctionsThatDieAreTriedAgain(t *testing.T) {
 			a.Settle()
 			a.Functions.Kill(nil)
 			a.finished("demo")
+			verdict, err := a.State().Verdict(t.Context(), "r1")
+			require.NoError(t, err)
+			require.NotEmpty(t, verdict.Status.Version)
 		}
 	})
 }

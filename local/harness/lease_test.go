@@ -38,16 +38,20 @@ func (a *Account) thief() string {
 	return arn
 }
 
+// stolenStacks are those that a thief waits for.
+var stolenStacks = []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"}
+
 // steal takes the lease as plan does, and tells.
-func (a *Account) steal(cluster, thief string) int64 {
+func (a *Account) steal(cluster, thief string, phase status.Phase) int64 {
 	seen, err := a.State().Lease(context.Background(), cluster)
 	require.NoError(a.t, err)
 	taken, err := a.State().Acquire(context.Background(), cluster, seen, thief)
 	require.NoError(a.t, err)
 	require.NoError(a.t, a.State().UpdateStatus(context.Background(), cluster, func(s *status.Status) {
-		s.Phase, s.Execution, s.Fence, s.Message = status.Converging, thief, taken.Fence, "the thief's"
+		s.Phase, s.Execution, s.Fence, s.Message = phase, thief, taken.Fence, "the thief's"
+		s.Deletion = &status.Deletion{Surveyed: true, Retain: []string{"vol-thiefs"}}
 	}))
-	for _, stack := range []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"} {
+	for _, stack := range stolenStacks {
 		_, err := a.State().PutWaiter(context.Background(), store.Waiter{
 			Cluster: cluster, Stack: stack, StackName: names.Stack(cluster, stack), ClientRequestToken: "thief", TaskToken: "thief's", Execution: thief, Fence: taken.Fence,
 		})
@@ -56,88 +60,129 @@ func (a *Account) steal(cluster, thief string) int64 {
 	return taken.Fence
 }
 
-// onStacks are the calls that change a stack. Making or deleting a change set changes none.
+// onStacks are the calls that change a stack. Making a change set changes none, and it is its maker's own.
 var onStacks = []string{"ExecuteChangeSet", "DeleteStack", "UpdateTerminationProtection", "ContinueUpdateRollback", "UpdateStack", "CreateStack"}
 
-// The lease is taken over just before each call that each function makes, in turn, while a cluster is changed. Whatever the old holder
-// still does changes nothing: no stack, none of the new holder's waiters, not its status, not its lease. One call may be on its
-// way to AWS already: that is the one that the lease was taken over just before.
+// The lease is taken over just before each call that each function makes, in turn, while a cluster is changed, gets its protection, or is
+// deleted. Whatever the old holder still does changes nothing: no stack, nothing that Kubernetes made, none of the new holder's waiters,
+// not its status, not its lease. One call may be on its way to AWS already: that is the one that the lease was taken over just before.
 func TestALateStepOfALostHolderChangesNothing(t *testing.T) {
-	for _, function := range []string{"plan", "change", "report"} {
-		for number := 1; ; number++ {
-			stolen := false
-			t.Run(fmt.Sprintf("%s, before call %d", function, number), func(t *testing.T) {
-				a := Start(t)
-				a.Cluster("demo", "")
-				thief := a.thief()
-				var mu sync.Mutex
-				var fence int64
-				mark, counting := 0, false
-				a.Functions.Kill(func(c Call) Death {
-					if c.Function != function || c.Number != number {
-						return Lives
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					// Before the lease is held there is none to lose.
-					if lease, err := a.State().Lease(t.Context(), "demo"); err != nil || stolen || lease.Execution == "" {
-						return Lives
-					}
-					stolen = true
-					fence = a.steal("demo", thief)
-					mark, counting = a.Calls.Mark(), true
-					return Lives
-				})
-				a.Upload("clusters/demo.yaml", Spec("demo", "  tags: {team: b}\n"))
-				a.Until("it stands still", func() bool {
-					mu.Lock()
-					defer mu.Unlock()
-					return stolen && a.Still() || a.Idle() && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool {
-						return x.Status == "RUNNING" && x.ARN != thief
+	tests := map[string]struct {
+		functions []string
+		// before is the cluster's spec, after what is uploaded; "" deletes the spec.
+		before, after string
+		// phase of the cluster when the thief has it.
+		phase status.Phase
+	}{
+		"its tags change":        {[]string{"plan", "change", "report"}, "", "  tags: {team: b}\n", status.Converging},
+		"its protection goes on": {[]string{"change"}, unprotected, "  deletionProtection: true\n", status.Converging},
+		"it is deleted":          {[]string{"plan", "change", "prepare", "clean", "report"}, unprotected, "", status.Deleting},
+	}
+	for name, test := range tests {
+		for _, function := range test.functions {
+			for number := 1; ; number++ {
+				stolen := false
+				t.Run(fmt.Sprintf("%s: %s, before call %d", name, function, number), func(t *testing.T) {
+					bubble(t, func(a *Account) {
+						stolen = a.robbed(function, number, test.before, test.after, test.phase)
 					})
 				})
-				a.Functions.Kill(nil)
-				if !counting {
-					return
+				if t.Failed() || !stolen && number > 3 {
+					require.Greater(t, number, 3)
+					break
 				}
-				var late []string
-				for _, call := range a.Calls.Since(mark) {
-					if CalledBy(call) != "admin" && slices.Contains(onStacks, call.Action) {
-						late = append(late, call.Action)
-					}
-				}
-				require.LessOrEqual(t, len(late), 1, "%v", late)
-				lease, err := a.State().Lease(t.Context(), "demo")
-				require.NoError(t, err)
-				require.Equal(t, fence, lease.Fence)
-				require.Equal(t, thief, lease.Execution)
-				s := a.Status("demo")
-				require.Equal(t, "the thief's", s.Message)
-				require.Equal(t, status.Converging, s.Phase)
-				for stack := range a.Stacks("demo") {
-					w, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
-					require.NoError(t, err, stack)
-					require.Equal(t, thief, w.Execution, stack)
-				}
-
-				// When that one is over, too, the next finds things in order and finishes.
-				a.States.StopAll("Aborted", "the thief")
-				for stack := range a.Stacks("demo") {
-					w, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
-					require.NoError(t, err)
-					require.NoError(t, a.State().DeleteWaiter(t.Context(), w))
-				}
-				a.Converge("demo")
-				a.Settle()
-				require.NoError(t, a.SweepNow()) // an unchanged cluster takes no lease, so the thief's may be there still
-				a.finished("demo")
-			})
-			if t.Failed() || !stolen && number > 3 {
-				require.Greater(t, number, 3)
-				break
 			}
 		}
 	}
+}
+
+// robbed lives the life of a cluster whose lease is taken just before a function's call of that number, and says whether it was.
+func (a *Account) robbed(function string, number int, before, after string, phase status.Phase) (stolen bool) {
+	t := a.t
+	a.Cluster("demo", before)
+	if after == "" {
+		volumes := a.KubernetesMakes("demo")
+		a.persist("demo", volumes[0], "Retain")
+	}
+	thief := a.thief()
+	var mu sync.Mutex
+	var fence int64
+	mark := 0
+	a.Functions.Kill(func(c Call) Death {
+		if c.Function != function || c.Number != number {
+			return Lives
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		// Before the lease is held there is none to lose.
+		if lease, err := a.State().Lease(t.Context(), "demo"); err != nil || stolen || lease.Execution == "" {
+			return Lives
+		}
+		stolen = true
+		fence = a.steal("demo", thief, phase)
+		mark = a.Calls.Mark()
+		return Lives
+	})
+	if after == "" {
+		a.Remove(names.ClusterSpec("demo"), "")
+	} else {
+		a.Upload(names.ClusterSpec("demo"), Spec("demo", after))
+	}
+	a.Until("it stands still", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return stolen && a.Still() || a.Idle() && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool {
+			return x.Status == "RUNNING" && x.ARN != thief
+		})
+	})
+	a.Functions.Kill(nil)
+	if !stolen {
+		return false
+	}
+	var late, removed []string
+	onItsWay := true // the function's first call since
+	for _, call := range a.Calls.Since(mark) {
+		switch {
+		case slices.Contains(onStacks, call.Action) && CalledBy(call) != "admin" && !(onItsWay && CalledBy(call) == function):
+			late = append(late, CalledBy(call)+" "+call.Action)
+		case strings.Contains(call.Caller, "leftovers") && mutates(call):
+			removed = append(removed, call.Action)
+		}
+		onItsWay = onItsWay && CalledBy(call) != function
+	}
+	require.Empty(t, late)
+	require.LessOrEqual(t, len(removed), 1, "what was on its way, and no other: %v", removed)
+	lease, err := a.State().Lease(t.Context(), "demo")
+	require.NoError(t, err)
+	require.Equal(t, fence, lease.Fence)
+	require.Equal(t, thief, lease.Execution)
+	s := a.Status("demo")
+	require.Equal(t, "the thief's", s.Message)
+	require.Equal(t, phase, s.Phase)
+	require.Equal(t, &status.Deletion{Surveyed: true, Retain: []string{"vol-thiefs"}}, s.Deletion)
+	for stack := range a.Stacks("demo") {
+		w, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
+		require.NoError(t, err, stack)
+		require.Equal(t, thief, w.Execution, stack)
+	}
+
+	// When that one is over, too, the next finds things in order and finishes.
+	a.States.StopAll("Aborted", "the thief")
+	a.Settle()
+	for _, stack := range stolenStacks {
+		w, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
+		require.NoError(t, err)
+		require.NoError(t, a.State().DeleteWaiter(t.Context(), w))
+	}
+	a.Converge("demo")
+	a.Settle()
+	require.NoError(t, a.SweepNow()) // an unchanged cluster takes no lease, so the thief's may be there still
+	if after == "" {
+		require.Equal(t, status.Deleted, a.Status("demo").Phase, a.Status("demo").Message)
+	} else {
+		a.finished("demo")
+	}
+	return true
 }
 
 func TestTwoExecutionsAtTheSameMoment(t *testing.T) {

@@ -245,6 +245,10 @@ func expand(pattern string, context *conditionKeys) (string, bool) {
 
 // glob matches * (any characters) and ? (one character).
 func glob(pattern, s string) bool {
+	// Most are told by their first letter: actions of another service.
+	if pattern != "" && s != "" && pattern[0] != s[0] && pattern[0] < utf8.RuneSelf && pattern[0] != '*' && pattern[0] != '?' {
+		return false
+	}
 	star, mark := -1, 0 // where the last * stands, and how far it reaches
 	i, j := 0, 0
 	for j < len(s) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // Policy is a parsed policy document.
@@ -50,12 +51,49 @@ type Condition struct {
 
 // ParsePolicy reads a policy document. resourceBased says whether its statements must have a Principal (resource and
 // trust policies) or must not have one. Errors have the code MalformedPolicyDocument.
+//
+// Policies never change: the same document is read once in a process, whose accounts may come and go by the thousand.
 func ParsePolicy(document string, resourceBased bool) (*Policy, error) {
+	if p := parsed.get(text{document, resourceBased}); p != nil {
+		return p, nil
+	}
 	p, err := parsePolicy([]byte(document), resourceBased)
 	if err != nil {
 		return nil, &Error{Code: "MalformedPolicyDocument", Message: err.Error(), Status: 400}
 	}
+	parsed.put(text{document, resourceBased}, p)
 	return p, nil
+}
+
+type text struct {
+	document      string
+	resourceBased bool
+}
+
+// parsed are policies by their text, the last ones: many name what one account alone has.
+var parsed policies
+
+type policies struct {
+	mu   sync.Mutex
+	read map[text]*Policy
+}
+
+// maxPolicies are kept at a time.
+const maxPolicies = 500
+
+func (p *policies) get(of text) *Policy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.read[of]
+}
+
+func (p *policies) put(of text, policy *Policy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.read == nil || len(p.read) == maxPolicies {
+		p.read = map[text]*Policy{}
+	}
+	p.read[of] = policy
 }
 
 // ParsePolicyValue reads a policy that is a decoded JSON value, as template properties are; a string is taken as JSON text.

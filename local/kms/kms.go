@@ -1,7 +1,7 @@
 // Package kms keeps the account's keys, their policies and aliases. It has no cryptography: nothing in the local account
 // encrypts with them.
 //
-// API: DescribeKey, ListKeys, ListAliases, GetKeyPolicy, GetKeyRotationStatus, ListResourceTags. Resources: AWS::KMS::Key
+// API: DescribeKey, ListKeys, ListAliases, GetKeyPolicy, GetKeyRotationStatus, ListResourceTags, ScheduleKeyDeletion. Resources: AWS::KMS::Key
 // (symmetric encryption keys), AWS::KMS::Alias. A deleted key is gone at once, without its waiting period in
 // PendingDeletion. Every use of a key must be allowed by its policy, which may delegate to IAM by naming the account.
 // https://docs.aws.amazon.com/kms/latest/APIReference/Welcome.html
@@ -155,6 +155,7 @@ func (s *Service) Wire() *wire.Service {
 			"GetKeyPolicy":         s.getKeyPolicy,
 			"GetKeyRotationStatus": s.getKeyRotationStatus,
 			"ListResourceTags":     s.listResourceTags,
+			"ScheduleKeyDeletion":  s.scheduleKeyDeletion,
 		},
 	}
 }
@@ -196,6 +197,34 @@ func (s *Service) describeKey(_ context.Context, c *wire.Call) (any, error) {
 			Enabled: k.enabled, CreationDate: k.created,
 		}}
 	})
+}
+
+// scheduleKeyDeletion removes a key at once: see the package.
+func (s *Service) scheduleKeyDeletion(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		KeyID               string
+		PendingWindowInDays *int
+	}
+	type scheduled struct {
+		KeyID           string `json:"KeyId"`
+		KeyState        string
+		DeletionDate    time.Time
+		PendingWindowIn int `json:"PendingWindowInDays"`
+	}
+	return s.onKey(c, &in, &in.KeyID, func(k *key) any {
+		days := 30
+		if in.PendingWindowInDays != nil {
+			days = *in.PendingWindowInDays
+		}
+		s.remove(k.id)
+		return scheduled{s.arn("key/" + k.id), "PendingDeletion", s.clock.Now().AddDate(0, 0, days), days}
+	})
+}
+
+// remove a key and its aliases. The lock is held.
+func (s *Service) remove(id string) {
+	delete(s.keys, id)
+	maps.DeleteFunc(s.aliases, func(_, target string) bool { return target == id })
 }
 
 func (s *Service) listKeys(_ context.Context, c *wire.Call) (any, error) {
@@ -377,8 +406,7 @@ func (p keyProvider) Delete(_ context.Context, r resource.Request) error {
 	if _, err := p.s.permitted(r.Caller, "ScheduleKeyDeletion", r.PhysicalID); err != nil {
 		return err
 	}
-	delete(p.s.keys, r.PhysicalID)
-	maps.DeleteFunc(p.s.aliases, func(_, target string) bool { return target == r.PhysicalID })
+	p.s.remove(r.PhysicalID)
 	return nil
 }
 

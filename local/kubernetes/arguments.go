@@ -62,8 +62,10 @@ func (c *ControlPlane) apiserverArguments() []string {
 const controllerLimit = 500
 
 func (c *ControlPlane) limits() []string {
-	limit := c.options.ControllerLimit
-	return []string{fmt.Sprintf("--kube-api-qps=%d", limit), fmt.Sprintf("--kube-api-burst=%d", 2*limit)}
+	if c.options.DefaultLimits {
+		return nil
+	}
+	return []string{fmt.Sprintf("--kube-api-qps=%d", controllerLimit), fmt.Sprintf("--kube-api-burst=%d", 2*controllerLimit)}
 }
 
 func (c *ControlPlane) controllerManagerArguments() []string {

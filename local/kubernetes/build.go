@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -21,11 +22,10 @@ const Version = "v1.36.3"
 // program is one binary.
 type program struct {
 	name, pkg string
-	// client programs are no part of a control plane.
+	// client programs are no part of a control plane: benchmarks compare with them.
 	client bool
 }
 
-// programs in the order in which they build fastest: the first compiles most of what the others share.
 var programs = []program{
 	{name: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{name: "kube-controller-manager", pkg: "k8s.io/kubernetes/cmd/kube-controller-manager"},
@@ -58,10 +58,10 @@ func Missing(dir string) []string {
 	return missing
 }
 
-// Build compiles what is missing or out of date into BinDir(root), about four minutes on two cores the first time.
-// root is the repository. progress receives one line a program and may be nil. Nothing is compiled twice: a program is
-// up to date while its module's versions, the compiler and the flags are those it was built with.
-func Build(ctx context.Context, root string, progress func(string)) error {
+// Build compiles what is missing or out of date into BinDir(root), about five minutes on two cores the first time; with clients kubectl,
+// too. root is the repository. progress receives a line when there is something to build, and one when it is built, and may be nil. Nothing
+// is compiled twice: a program is up to date while its module's versions, the compiler and the flags are those it was built with.
+func Build(ctx context.Context, root string, clients bool, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}
 	}
@@ -79,13 +79,17 @@ func Build(ctx context.Context, root string, progress func(string)) error {
 		return err
 	}
 	var stale []program
+	var named []string
 	stamps := map[string]string{}
 	for _, p := range programs {
+		if p.client && !clients {
+			continue
+		}
 		if stamps[p.name], err = p.stamp(module, stamp); err != nil {
 			return err
 		}
 		if !upToDate(bin, p, stamps[p.name]) {
-			stale = append(stale, p)
+			stale, named = append(stale, p), append(named, p.name)
 		}
 	}
 	if len(stale) == 0 {
@@ -95,14 +99,17 @@ func Build(ctx context.Context, root string, progress func(string)) error {
 	if err := copyStages(ctx, module, stagesDir(bin)); err != nil {
 		return err
 	}
-	for i, p := range stale {
-		progress(fmt.Sprintf("building %s %s (%d of %d)", p.name, Version, i+1, len(stale)))
-		began := time.Now()
-		if err := compile(ctx, module, bin, p, stamps[p.name]); err != nil {
-			return err
-		}
-		progress(fmt.Sprintf("built %s in %s", p.name, time.Since(began).Round(time.Second)))
+	progress(fmt.Sprintf("building %s, Kubernetes %s", strings.Join(named, ", "), Version))
+	began := time.Now()
+	if err := compile(ctx, module, bin, stale); err != nil {
+		return err
 	}
+	for _, p := range stale {
+		if err := os.WriteFile(stampFile(bin, p), []byte(stamps[p.name]), 0o644); err != nil {
+			return fmt.Errorf("build %s: %w", p.name, err)
+		}
+	}
+	progress(fmt.Sprintf("built them in %s", time.Since(began).Round(time.Second)))
 	return nil
 }
 
@@ -155,20 +162,36 @@ func ldflags() string {
 	return strings.Join(flags, " ")
 }
 
-func compile(ctx context.Context, module, bin string, p program, stamp string) error {
-	// Compiled beside its place and renamed, so that a build cut short never leaves half a program.
-	partial := filepath.Join(bin, "."+p.name+".partial")
-	defer os.Remove(partial)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", ldflags(), "-o", partial, p.pkg)
+// compile programs by one command: while one of them is linked, which takes one core, another is compiled. Paths are not trimmed, so that
+// what the repository itself uses of Kubernetes' packages is compiled once for both.
+func compile(ctx context.Context, module, bin string, stale []program) error {
+	// Beside their place and renamed, so that a build cut short never leaves half a program.
+	partial, err := os.MkdirTemp(bin, ".partial-")
+	if err != nil {
+		return fmt.Errorf("make a folder to build in: %w", err)
+	}
+	defer os.RemoveAll(partial)
+	arguments := []string{"build", "-ldflags", ldflags(), "-o", partial + string(filepath.Separator)}
+	for _, p := range stale {
+		arguments = append(arguments, p.pkg)
+	}
+	cmd := exec.CommandContext(ctx, "go", arguments...)
 	cmd.Dir = module
 	cmd.Env = buildEnv()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", p.name, err, lastLines(string(out), 20))
+		return fmt.Errorf("build the Kubernetes programs: %w\n%s", err, lastLines(string(out), 20))
 	}
-	if err := os.Rename(partial, filepath.Join(bin, p.name)); err != nil {
-		return fmt.Errorf("build %s: %w", p.name, err)
+	for _, p := range stale {
+		if err := os.Rename(filepath.Join(partial, p.built()), filepath.Join(bin, p.name)); err != nil {
+			return fmt.Errorf("build %s: %w", p.name, err)
+		}
 	}
-	return os.WriteFile(stampFile(bin, p), []byte(stamp), 0o644)
+	return nil
+}
+
+// built is the name that the Go command gives a program: the last part of its package that is not a major version.
+func (p program) built() string {
+	return path.Base(strings.TrimSuffix(p.pkg, "/v3"))
 }
 
 // buildEnv keeps the caller's flags and workspaces out of the nested module, whose go.mod says all.

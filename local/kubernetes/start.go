@@ -60,8 +60,9 @@ type Options struct {
 	Hosts []string
 	// RuntimeConfig turns APIs on and off, as in "networking.k8s.io/v1beta1=true"; empty is Kubernetes' defaults.
 	RuntimeConfig string
-	// ControllerLimit bounds the calls a second of the scheduler and of each controller, after twice as many at first; 0 is 500.
-	ControllerLimit int
+	// DefaultLimits leaves to the controllers and the scheduler the client limits that Kubernetes gives them, 20 and 50 calls a second;
+	// without it, both may make 500.
+	DefaultLimits bool
 	// Log hears of programs that died and were started again; nil is silence.
 	Log *slog.Logger
 }
@@ -129,9 +130,6 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	}
 	if !CanActAs(o.Minor) {
 		return nil, fmt.Errorf("start cluster %s: Kubernetes %s cannot act as %s, only as %s to %s", o.Name, Version, o.Minor, MinMinor(), MaxMinor())
-	}
-	if o.ControllerLimit == 0 {
-		o.ControllerLimit = controllerLimit
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

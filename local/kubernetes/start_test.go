@@ -18,6 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// patience bounds what takes seconds: on a machine that has a tenth of the time for it, it is still not what fails.
+const patience = 3 * time.Minute
+
 // bin finds the programs; without them these tests cannot say anything.
 func bin(t *testing.T) string {
 	t.Helper()
@@ -78,10 +81,10 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 	t.Run("a node becomes Ready when its network is, and not before", func(t *testing.T) {
 		call(t, http.MethodPost, "/api/v1/nodes", "application/json", `{"metadata":{"name":"n1"}}`)
 		call(t, http.MethodPost, "/api/v1/nodes", "application/json", `{"metadata":{"name":"n2","annotations":{"local.drover.run/network":"ready"}},"status":{"capacity":{"cpu":"2","memory":"8Gi","pods":"29"}}}`)
-		require.Eventually(t, func() bool { return nodeReady(t, "n2") == "True" }, 20*time.Second, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return nodeReady(t, "n2") == "True" }, patience, 50*time.Millisecond)
 		require.NotEqual(t, "True", nodeReady(t, "n1"))
 		call(t, http.MethodPatch, "/api/v1/nodes/n1", "application/merge-patch+json", `{"metadata":{"annotations":{"local.drover.run/network":"ready"}}}`)
-		require.Eventually(t, func() bool { return nodeReady(t, "n1") == "True" }, 20*time.Second, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return nodeReady(t, "n1") == "True" }, patience, 50*time.Millisecond)
 	})
 	t.Run("pods are scheduled and run", func(t *testing.T) {
 		call(t, http.MethodPost, "/apis/apps/v1/namespaces/default/deployments", "application/json",
@@ -89,19 +92,19 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		require.Eventually(t, func() bool {
 			status := call(t, http.MethodGet, "/apis/apps/v1/namespaces/default/deployments/web", "", "")["status"].(map[string]any)
 			return status["availableReplicas"] == float64(2)
-		}, 30*time.Second, 100*time.Millisecond)
+		}, patience, 100*time.Millisecond)
 	})
 	t.Run("a pod takes the time that its annotations say", func(t *testing.T) {
+		created := time.Now()
 		call(t, http.MethodPost, "/api/v1/namespaces/default/pods", "application/json", `{"metadata":{"name":"slow","annotations":{"`+ReadyAfter+`":"0.5","`+EndsAfter+`":"60"}},
 			"spec":{"nodeName":"n2","terminationGracePeriodSeconds":1,"containers":[{"name":"slow","image":"slow:1"}]}}`)
-		created := time.Now()
 		require.Eventually(t, func() bool {
 			return call(t, http.MethodGet, "/api/v1/namespaces/default/pods/slow", "", "")["status"].(map[string]any)["phase"] == "Running"
-		}, 20*time.Second, 20*time.Millisecond)
+		}, patience, 20*time.Millisecond)
 		require.GreaterOrEqual(t, time.Since(created), 400*time.Millisecond)
-		call(t, http.MethodDelete, "/api/v1/namespaces/default/pods/slow", "", "")
 		deleted := time.Now()
-		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/api/v1/namespaces/default/pods/slow") != nil }, 20*time.Second, 20*time.Millisecond)
+		call(t, http.MethodDelete, "/api/v1/namespaces/default/pods/slow", "", "")
+		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/api/v1/namespaces/default/pods/slow") != nil }, patience, 20*time.Millisecond)
 		require.GreaterOrEqual(t, time.Since(deleted), 900*time.Millisecond, "its grace period bounds it")
 	})
 	t.Run("moving to the next minor keeps what is in it", func(t *testing.T) {
@@ -113,8 +116,8 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 	t.Run("a program that dies is started again", func(t *testing.T) {
 		p := c.parts["kube-apiserver"]
 		require.NoError(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))
-		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/readyz") != nil }, 5*time.Second, time.Millisecond)
-		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/readyz") == nil }, 30*time.Second, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/readyz") != nil }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/readyz") == nil }, patience, 50*time.Millisecond)
 	})
 	t.Run("after Stop nothing runs or listens", func(t *testing.T) {
 		var pids []int
@@ -203,11 +206,11 @@ func TestNothingOutlivesItsParent(t *testing.T) {
 		b, err := os.ReadFile(filepath.Join(dir, "pid"))
 		pid, _ = strconv.Atoi(string(b))
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	require.NoError(t, syscall.Kill(pid, 0), "it runs")
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	require.Eventually(t, func() bool { return dead(pid) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return dead(pid) }, patience, 10*time.Millisecond)
 }
 
 // A process that is gone between the start of a program and the guard's knowing it takes the program along, for it has not begun.
@@ -254,5 +257,29 @@ func TestBuildKnowsItsModule(t *testing.T) {
 			continue
 		}
 		require.True(t, has("\t"+p.pkg+"\n"), "%s is a tool of the module", p.pkg)
+	}
+}
+
+// Most of Kubernetes' packages use one of these, or a package that does: of another version all of them would be compiled twice, once for
+// the programs and once for drover.
+func TestBothModulesShareWhatIsCompiled(t *testing.T) {
+	versions := func(file string) map[string]string {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		found := map[string]string{}
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) > 1 && f[1] != "=>" {
+				found[f[0]] = f[1]
+			}
+		}
+		return found
+	}
+	ours, kubernetes := versions("../../go.mod"), versions("build/go.mod")
+	for _, module := range []string{
+		"golang.org/x/crypto", "golang.org/x/net", "golang.org/x/oauth2", "golang.org/x/sys", "golang.org/x/term", "golang.org/x/text", "golang.org/x/time",
+		"github.com/fxamacker/cbor/v2", "github.com/go-openapi/jsonreference", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "k8s.io/client-go",
+	} {
+		require.NotEmpty(t, ours[module], module)
+		require.Equal(t, ours[module], kubernetes[module], "%s: go get the newer version in the other module", module)
 	}
 }

@@ -138,7 +138,7 @@ func (m *memory) answer(r *http.Request, body []byte) (memoryAnswer, error) {
 	case "ListBucketVersions":
 		return b.listVersions(q.bucket, q.query)
 	case "GetObject", "GetObjectVersion":
-		return b.get(q.key, versionID)
+		return b.get(q.key, versionID, r.Header.Get("If-None-Match"))
 	case "PutObject":
 		if q.subresource != "" || r.Header.Get("X-Amz-Copy-Source") != "" || r.Header.Get("X-Amz-Tagging") != "" {
 			break
@@ -174,7 +174,8 @@ var (
 	errIsMarker      = &wire.Error{Code: "MethodNotAllowed", Message: "The specified method is not allowed against this resource.", Status: 405}
 )
 
-func (b *memoryBucket) get(key, versionID string) (memoryAnswer, error) {
+// get: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-reads.html
+func (b *memoryBucket) get(key, versionID, unless string) (memoryAnswer, error) {
 	versions := b.objects[key]
 	var v *memoryVersion
 	switch {
@@ -190,6 +191,9 @@ func (b *memoryBucket) get(key, versionID string) (memoryAnswer, error) {
 		return memoryAnswer{}, errNoSuchKey
 	default:
 		v = versions[0]
+	}
+	if unless != "" && (unless == "*" || sameTag(unless, v.etag)) {
+		return memoryAnswer{status: http.StatusNotModified, header: v.header(b.versioned)}, nil
 	}
 	return memoryAnswer{status: http.StatusOK, header: v.header(b.versioned), body: v.body}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -253,6 +254,17 @@ func testConditions(t *testing.T) {
 	require.Equal(t, "PreconditionFailed", code(create()))
 	head, err := c.HeadObject(t.Context(), &awss3.HeadObjectInput{Bucket: &b, Key: key})
 	require.NoError(t, err)
+	unless := func(etag *string) int {
+		_, err := c.GetObject(t.Context(), &awss3.GetObjectInput{Bucket: &b, Key: key, IfNoneMatch: etag})
+		var answer *awshttp.ResponseError
+		if !errors.As(err, &answer) {
+			require.NoError(t, err)
+			return http.StatusOK
+		}
+		return answer.HTTPStatusCode()
+	}
+	require.Equal(t, http.StatusNotModified, unless(head.ETag))
+	require.Equal(t, http.StatusOK, unless(aws.String(`"other"`)))
 	require.Equal(t, "PreconditionFailed", code(remove(aws.String(`"other"`))))
 	require.NoError(t, remove(head.ETag))
 	require.Equal(t, "NoSuchKey", code(replace(head.ETag)), "a delete marker is no object")

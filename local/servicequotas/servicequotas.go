@@ -1,6 +1,6 @@
 // Package servicequotas is Service Quotas: how much of something the account may have. It has the quotas that the local account's
-// services keep: vCPUs of running instances of the standard families (EC2), and clusters (EKS). Values are those of a grown account,
-// and change by Set; nothing can be requested. There are no usage metrics, templates, tags or quotas of single resources.
+// services keep: vCPUs of running instances of the standard families (EC2), and clusters (EKS); and one that nothing here keeps to, the storage of
+// gp3 volumes (EBS). Values are those of a grown account, and change by Set; nothing can be requested. There are no usage metrics, templates, tags or quotas of single resources.
 //
 // API: GetServiceQuota, ListServiceQuotas, GetAWSDefaultServiceQuota.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/Welcome.html
@@ -23,6 +23,8 @@ const (
 	// https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 	StandardVCPUs     = "L-1216C47A"
 	StandardSpotVCPUs = "L-34B43A08"
+	// GP3Storage of volumes, in TiB. https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
+	GP3Storage = "L-7A658B76"
 	// Clusters of EKS. https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
 	Clusters = "L-1194D53C"
 )
@@ -62,6 +64,7 @@ func New(identities *iam.Service) *Service {
 	}{
 		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardVCPUs, "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 4096, 5},
 		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardSpotVCPUs, "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 4096, 5},
+		{"ebs", "Amazon Elastic Block Store (Amazon EBS)", GP3Storage, "Storage for General Purpose SSD (gp3) volumes, in TiB", 300, 50},
 		{"eks", "Amazon Elastic Kubernetes Service (Amazon EKS)", Clusters, "Clusters", 1000, 100},
 	} {
 		s.quotas = append(s.quotas, kept{Quota{

@@ -3,7 +3,7 @@
 // API: CreateTopic, DeleteTopic, ListTopics, GetTopicAttributes, Subscribe, Unsubscribe, ListSubscriptions,
 // ListSubscriptionsByTopic, ListTagsForResource, Publish. Resources: AWS::SNS::Topic, AWS::SNS::TopicPolicy. The only
 // protocol of subscriptions is sqs, with RawMessageDelivery; there are no FIFO topics, message structures, filters,
-// delivery policies or retries. Encryption settings are kept without effect.
+// delivery policies or retries. Of encryption there is only whether who publishes may use the key.
 // https://docs.aws.amazon.com/sns/latest/api/welcome.html
 package sns
 
@@ -29,10 +29,18 @@ type Queues interface {
 	Send(ctx context.Context, caller iam.Caller, queueARN, body string, attributes map[string]string) (messageID string, err error)
 }
 
+// Keys says who may use a key: kms.Service.
+type Keys interface {
+	Authorize(caller iam.Caller, action, id string) error
+}
+
 // Service holds the account's topics.
 type Service struct {
 	// OnPublish, when set before use, is told each message.
 	OnPublish func(topicARN, subject, message string)
+	// Keys, when set before use, are those that topics are encrypted with: who publishes must be allowed to use a topic's.
+	// https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html#sns-what-permissions-for-sse
+	Keys Keys
 
 	identities *iam.Service
 	clock      *clock.Clock
@@ -171,8 +179,15 @@ func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, 
 		s.mu.Unlock()
 		return "", err
 	}
-	subscriptions := slices.Clone(t.subscriptions)
+	subscriptions, key := slices.Clone(t.subscriptions), t.key
 	s.mu.Unlock()
+	if s.Keys != nil && key != "" {
+		for _, action := range []string{"GenerateDataKey", "Decrypt"} {
+			if err := s.Keys.Authorize(caller, action, key); err != nil {
+				return "", &wire.Error{Code: "KMSAccessDenied", Message: err.Error(), Status: 400}
+			}
+		}
+	}
 	id := uuid.NewString()
 	notification := map[string]any{
 		"Type": "Notification", "MessageId": id, "TopicArn": topicARN, "Message": message, "Timestamp": s.clock.Now().Format("2006-01-02T15:04:05.000Z"),

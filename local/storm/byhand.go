@@ -4,11 +4,17 @@ package storm
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+
+	scaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
 )
 
 // unstack deletes a stack as somebody at the console does. CloudFormation may refuse.
@@ -25,6 +31,132 @@ func (w *world) unstack(name string) {
 	w.known.Lock()
 	defer w.known.Unlock()
 	w.known.unstacked[name] = time.Time{}
+}
+
+// unnode deletes the Node of one of a pool's instances, if it has that many that serve and none of the cluster ails already: the instance serves on,
+// and nothing runs there any more.
+func (w *world) unnode(cluster, pool string, which int) {
+	api := w.API(names.EKSCluster(cluster))
+	if api == nil || w.silent[cluster] != "" || w.nodeless(cluster) != "" {
+		return
+	}
+	w.known.Lock()
+	serves := map[string]bool{}
+	for _, i := range w.known.views[names.Group(cluster, pool)].Instances {
+		serves[i.ID] = i.State == "InService"
+	}
+	w.known.Unlock()
+	for _, n := range api.Nodes() {
+		if !serves[instanceOf(n)] {
+			continue
+		}
+		if which--; which < 0 {
+			w.known.Lock()
+			w.known.lost[instanceOf(n)], w.known.nodeless[cluster] = true, instanceOf(n)
+			w.known.Unlock()
+			w.tell("node %s is deleted: %d", n.Name, w.DeleteNode(cluster, n.Name))
+			return
+		}
+	}
+}
+
+// nodeless says which instance of a cluster serves on without the node that somebody deleted. The audit replaces it.
+func (w *world) nodeless(cluster string) string {
+	w.known.Lock()
+	defer w.known.Unlock()
+	for group, v := range w.known.views {
+		if of, _ := clusterOf(group); of == cluster && slices.ContainsFunc(v.Instances, func(i scaling.InstanceView) bool { return i.ID == w.known.nodeless[cluster] && i.State == "InService" }) {
+			return w.known.nodeless[cluster]
+		}
+	}
+	return ""
+}
+
+// untag takes a stack's tags away, as somebody does who updates it without them. Network and control plane keep the one by which drover's role
+// may touch them: without it only people can mend them.
+func (w *world) untag(cluster, stack string) {
+	for _, s := range w.CloudFormation.Stacks() {
+		if s.StackName != names.Stack(cluster, stack) {
+			continue
+		}
+		in := &cloudformation.UpdateStackInput{
+			StackName: s.StackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}, Tags: []cloudformation.Tag{{Key: "owner", Value: "nobody"}},
+		}
+		for _, t := range s.Tags {
+			if t.Key == names.TagCluster && (stack == names.Network || stack == names.ControlPlane) {
+				in.Tags = append(in.Tags, t)
+			}
+		}
+		for _, p := range s.Parameters {
+			in.Parameters = append(in.Parameters, cloudformation.Parameter{ParameterKey: p.ParameterKey, UsePreviousValue: true})
+		}
+		if _, err := w.CloudFormation.UpdateStack(context.Background(), w.Admin(), in); err != nil {
+			w.tell("%s is not updated: %v", s.StackName, err)
+			continue
+		}
+		w.touched(cluster)[stack] = true
+		w.known.Lock()
+		w.known.unstacked[s.StackName] = time.Time{}
+		w.known.Unlock()
+	}
+}
+
+// autoscale a pool to a share of what it may grow by, as an autoscaler does, which knows no plans of drover's.
+func (w *world) autoscale(cluster, pool string, share float64) {
+	group := names.Group(cluster, pool)
+	v, there := w.AutoScaling.View(group)
+	if !there {
+		return
+	}
+	desired := v.Min + int(share*float64(v.Max-v.Min)+0.5)
+	rests := plan.Settled(w.Stacks(cluster)[names.PoolStack(pool)])
+	// Who rolls it meanwhile has it be what it was before, as CloudFormation does, and ends instances for that, whichever Auto Scaling chooses. That is
+	// known before it is done: Auto Scaling begins at once.
+	w.known.Lock()
+	least, rolling := w.known.rolls[group]
+	if rolling = rolling && !rests; rolling {
+		delete(w.known.rolls, group)
+		w.known.scaled[group] = least
+	}
+	w.known.Unlock()
+	_, err := autoscaling.NewFromConfig(w.Config()).SetDesiredCapacity(context.Background(), &autoscaling.SetDesiredCapacityInput{
+		AutoScalingGroupName: &group, DesiredCapacity: aws.Int32(int32(desired)), // #nosec G115 -- a few
+	})
+	w.known.Lock()
+	defer w.known.Unlock()
+	if err != nil {
+		w.tell("%s is not scaled to %d: %v", group, desired, err)
+		if rolling {
+			delete(w.known.scaled, group)
+			w.known.rolls[group] = least
+		}
+		return
+	}
+	w.tell("%s is scaled from %d to %d", group, v.Desired, desired)
+	if delete(w.known.chosen, group); rests {
+		w.known.chosen[group] = desired
+	}
+}
+
+// bound what autoscalers chose by a new spec.
+func (k *known) bound(spec *wish) {
+	k.Lock()
+	defer k.Unlock()
+	for _, p := range spec.pools {
+		if n, is := k.chosen[names.Group(spec.name, p.name)]; is {
+			k.chosen[names.Group(spec.name, p.name)] = min(n, p.max)
+		}
+	}
+}
+
+// turnsProtection says whether what the newest spec says of protection may not be what is deployed.
+func (w *world) turnsProtection(cluster string) bool {
+	for _, s := range w.CloudFormation.Stacks() {
+		if of, stack := clusterOf(s.StackName); of == cluster && (stack == names.Network || stack == names.ControlPlane) && s.EnableTerminationProtection != w.protected[cluster] {
+			return true
+		}
+	}
+	return w.known.standing[cluster] && w.Protected(names.EKSCluster(cluster)) != w.protected[cluster]
 }
 
 // found is how long after a stack was deleted by hand that is found, at the latest, when nothing goes wrong: an audit is due every
@@ -56,15 +188,45 @@ func (w *world) kubernetesMakes(cluster string) {
 	w.KubernetesMakes(cluster)
 }
 
-// left says that nothing is left of clusters that are gone.
+// left says that nothing is left of clusters and stacks that are gone.
 func (w *world) left() {
+	there := map[string]bool{}
+	for _, stack := range w.CloudFormation.Stacks() {
+		there[stack.StackId] = true
+	}
 	for arn, tagged := range w.Everything() {
+		if of := tagged.Tags["aws:cloudformation:stack-id"]; of != "" {
+			if !there[of] && w.halfMade(of) {
+				continue
+			}
+			w.check(11, there[of], "%s is left of %s, which is gone", arn, of)
+		}
 		for _, cluster := range w.clusters() {
 			if w.wishes[cluster] == nil && len(w.Stacks(cluster)) == 0 {
 				mine := tagged.Tags[names.TagCluster] == cluster || tagged.Tags[names.OwnershipTag(cluster)] != "" ||
 					tagged.Tags["elbv2.k8s.aws/cluster"] == names.EKSCluster(cluster) || tagged.Tags["cluster.k8s.amazonaws.com/name"] == names.EKSCluster(cluster)
 				w.check(11, !mine, "%s is left of %s, which is deleted", arn, cluster)
 			}
+		}
+	}
+}
+
+// halfMade says whether a stack was a network whose creation failed, and taking it back as well: deleting that retains. See "What is not
+// held" in docs/reliability.md.
+func (w *world) halfMade(stack string) bool {
+	in := &cloudformation.StackPageInput{StackName: stack}
+	for {
+		out, err := w.CloudFormation.DescribeStackEvents(w.t.Context(), w.Admin(), in)
+		if err != nil {
+			return false
+		}
+		if slices.ContainsFunc(out.StackEvents, func(e cloudformation.StackEvent) bool {
+			return strings.HasSuffix(e.StackName, "-"+names.Network) && e.PhysicalResourceId == e.StackId && e.ResourceStatus == "ROLLBACK_FAILED"
+		}) {
+			return true
+		}
+		if in.NextToken = out.NextToken; in.NextToken == "" {
+			return false
 		}
 	}
 }

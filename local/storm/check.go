@@ -3,7 +3,6 @@ package storm
 // The invariants of DESIGN.md §4, at the moments at which they could be broken. Each check is named by its number there.
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/eks"
 	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/states"
@@ -35,12 +35,18 @@ type known struct {
 	going map[string]bool
 	// rolls are the groups whose stacks are being updated: how many instances must stay in service.
 	rolls map[string]int
+	// scaled are those of them that an autoscaler scaled meanwhile, and that are not judged before they are taken back.
+	scaled map[string]int
 	// inService is how many instances a group has, going how many are on their way out.
 	views map[string]autoscaling.View
 	// drains is since when instances are drained, by node's provider id.
 	drains map[string]time.Time
 	// joined are the instances whose launch hooks join completed.
 	joined map[string]bool
+	// used instances have been in service.
+	used map[string]bool
+	// outlasting are instances whose drains a roll did not wait for any longer: it was rolled back.
+	outlasting map[string]bool
 	// lost instances were taken by a fault.
 	lost map[string]bool
 	// struck is when an instance was lost last, full when a group last had all its instances in service again.
@@ -48,15 +54,29 @@ type known struct {
 	whole        map[string]bool
 	// unstacked is when stacks were gone that somebody deleted by hand; zero while they are going.
 	unstacked map[string]time.Time
+	// nodeless are instances of clusters whose Node somebody deleted.
+	nodeless map[string]string
+	// chosen is how many instances an autoscaler wanted of a group last, whose stack was at rest.
+	chosen map[string]int
+	// unhealthy is how many instances of a group the audit has replaced since all were in service.
+	unhealthy map[string]int
 	// watched groups.
 	watched map[string]bool
-	said    []Violation
+	// back are the clusters that somebody asked to be rolled back, undone the stacks that CloudFormation takes back.
+	back, undone map[string]bool
+	// begun are the executions of upgrades that were seen.
+	begun map[string]bool
+	// readiness of each cluster; told are those whose status was written since it was looked at.
+	readiness map[string]*readiness
+	told      []string
+	said      []Violation
 }
 
 func newKnown() *known {
 	return &known{
-		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, views: map[string]autoscaling.View{},
-		drains: map[string]time.Time{}, lost: map[string]bool{}, joined: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, watched: map[string]bool{},
+		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, views: map[string]autoscaling.View{},
+		drains: map[string]time.Time{}, lost: map[string]bool{}, joined: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
+		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{},
 	}
 }
 
@@ -75,6 +95,7 @@ func (w *world) after(string) bool {
 	if w.turns.count > maxTurns {
 		w.violate(0, "it does not come to rest: %d turns", w.turns.count)
 	}
+	w.seeReady()
 	w.known.Lock()
 	said := w.known.said
 	w.known.said = nil
@@ -100,11 +121,11 @@ func (w *world) touchPool(cluster, pool string) { w.touched(cluster)[names.PoolS
 // touch notes what a new spec is about.
 func (w *world) touch(cluster string, before, now *wish) {
 	// A spec that cannot be read leaves what came before it undone.
-	if before != nil && !before.broken && !before.paused && w.unsettled(cluster) == "" && !w.running() {
+	if before != nil && !before.broken() && !before.paused && w.unsettled(cluster) == "" && !w.running() && !w.toCome(cluster) {
 		w.known.touched[cluster] = nil
 	}
 	touched := w.touched(cluster)
-	if before == nil || now == nil || before.team != now.team || release(before.minor, before.rev) != release(now.minor, now.rev) || now.channel != "" || now.at != before.at {
+	if before == nil || now == nil || before.team != now.team || before.release() != now.release() || now.channel != "" || now.at != before.at {
 		touched[all] = true
 		return
 	}
@@ -130,6 +151,12 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 			w.known.Unlock()
 		}
 	}
+	if harness.CalledBy(call) == "upgrade" {
+		var in events.UpgradeRequest
+		if json.Unmarshal(asked, &in) == nil {
+			w.seeUpgrade(in)
+		}
+	}
 	if harness.CalledBy(call) != "change" || call.Service != "cloudformation" || !call.Mutating && !mutating(call.Action) {
 		return
 	}
@@ -137,12 +164,21 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	if json.Unmarshal(asked, &in) != nil || in.Stack == "" {
 		return
 	}
-	lease, err := w.State().Lease(context.Background(), in.Cluster)
-	w.check(4, err == nil && (lease.Execution == in.Execution || !w.alive(in.Execution)), "%s of %s of %s by %s, and the lease is of %s: %v",
-		call.Action, in.Stack, in.Cluster, in.Execution, lease.Execution, err)
+	lease := w.Lease(in.Cluster)
+	w.check(4, lease.Execution == in.Execution || !w.alive(in.Execution), "%s of %s of %s by %s, and the lease is of %s",
+		call.Action, in.Stack, in.Cluster, in.Execution, lease.Execution)
 	if pool, ok := strings.CutPrefix(in.Stack, names.PoolPrefix); ok {
 		touched := w.known.touched[in.Cluster]
 		w.check(5, touched[all] || touched[in.Stack], "%s of pool %s of %s: no change was about it", call.Action, pool, in.Cluster)
+	}
+}
+
+// mayGoBack notes that somebody asks for a rollback.
+func (w *world) mayGoBack(a act) {
+	if a.upgrade.Rollback {
+		w.known.Lock()
+		defer w.known.Unlock()
+		w.known.back[a.cluster] = true
 	}
 }
 
@@ -163,8 +199,14 @@ func (w *world) seeCall(call endpoint.Call) error {
 
 // seeAnswer sees every call when it was answered.
 func (w *world) seeAnswer(call endpoint.Call) {
+	if call.Service == "s3" && call.ErrorCode == "" {
+		w.seeObject(call)
+	}
 	if call.Caller == "" || harness.CalledBy(call) == "admin" {
 		return
+	}
+	if call.Action == "SetInstanceHealth" && call.ErrorCode == "" {
+		w.seeReplacement(call.Resource[strings.LastIndex(call.Resource, "/")+1:])
 	}
 	// Each service has its own word for it.
 	denied := strings.Contains(call.ErrorCode, "AccessDenied") || call.ErrorCode == "AuthorizationError" || call.ErrorCode == "UnauthorizedOperation"
@@ -192,16 +234,21 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		was, _ := r.Old["Version"].(string)
 		next, _ := r.Properties["Version"].(string)
 		w.check(6, minorOf(next)-minorOf(was) <= 1, "the control plane of %s goes from %s to %s", cluster, was, next)
+		w.known.Lock()
+		asked := w.known.back[cluster] || w.known.undone[r.StackName]
+		w.known.Unlock()
+		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s, and nobody asked for that", cluster, was, next)
 	case r.Type == "AWS::AutoScaling::AutoScalingGroup":
 		w.seeGroup(step, cluster, stack, r)
 	}
 	if step == "delete" && (stack == names.ControlPlane || stack == names.Network) && !w.known.going[r.StackName] {
 		w.known.Lock()
-		w.known.going[r.StackName] = w.wishes[cluster] == nil && !w.protected[cluster] // a new spec does not stop it any more
+		may := w.wishes[cluster] == nil && (!w.protected[cluster] || w.turning[cluster])
+		w.known.going[r.StackName] = may // a new spec does not stop it any more
 		w.known.Unlock()
 		w.check(3, w.wishes[cluster] == nil || !w.known.standing[cluster], "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
 		if w.known.standing[cluster] {
-			w.check(11, w.wishes[cluster] == nil && !w.protected[cluster], "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)
+			w.check(11, may, "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)
 		}
 	}
 	return w.failResource(step, r)
@@ -217,6 +264,7 @@ func minorOf(version string) int {
 // seeStackEvent follows what the control planes' stacks went through.
 func (w *world) seeStack(stackName, is string) {
 	cluster, stack := clusterOf(stackName)
+	w.disturb(cluster)
 	w.known.Lock()
 	defer w.known.Unlock()
 	if _, byHand := w.known.unstacked[stackName]; byHand && !strings.HasSuffix(is, "_IN_PROGRESS") {
@@ -224,6 +272,13 @@ func (w *world) seeStack(stackName, is string) {
 	}
 	if is == "DELETE_COMPLETE" {
 		delete(w.known.going, stackName)
+		delete(w.known.chosen, stackName)
+	}
+	w.known.undone[stackName] = strings.Contains(is, "ROLLBACK")
+	if is == "UPDATE_ROLLBACK_IN_PROGRESS" { // CloudFormation ends new instances whatever became of the old ones
+		for _, i := range w.known.views[stackName].Instances {
+			w.known.outlasting[i.ID] = strings.HasPrefix(i.State, "Terminating")
+		}
 	}
 	switch {
 	case stack == names.ControlPlane && (is == "CREATE_COMPLETE" || is == "UPDATE_COMPLETE"):
@@ -232,6 +287,7 @@ func (w *world) seeStack(stackName, is string) {
 		delete(w.known.standing, cluster)
 	case strings.HasPrefix(stack, names.PoolPrefix) && !strings.HasSuffix(is, "_IN_PROGRESS"):
 		delete(w.known.rolls, stackName)
+		delete(w.known.scaled, stackName)
 	}
 }
 
@@ -244,7 +300,14 @@ func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 	if most, err := strconv.Atoi(fmt.Sprint(r.Properties["MaxSize"])); step == "update" && err == nil {
 		v := w.known.views[group]
 		out, _ := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
-		w.known.rolls[group] = max(0, min(w.known.inService(v), min(v.Desired, most)-out))
+		// A rollback leaves the group as large as the roll had raised it, which nobody asked for either.
+		least := max(0, min(w.known.inService(v), min(v.Desired, most, w.mostOf(cluster, strings.TrimPrefix(stack, names.PoolPrefix)))-out))
+		for _, rolls := range []map[string]int{w.known.rolls, w.known.scaled} {
+			if was, rolling := rolls[group]; rolling { // back: the group is larger by a batch, which nobody asked for
+				least = min(least, was)
+			}
+		}
+		w.known.rolls[group] = least
 	}
 	w.known.Unlock()
 	if !known {
@@ -260,6 +323,16 @@ func (w *world) mayBeOut(cluster, pool string) (out, batch int) {
 		}
 	}
 	return out, batch
+}
+
+// mostOf a pool's nodes is the greatest maxSize that its specs ever had.
+func (w *world) mostOf(cluster, pool string) (most int) {
+	for _, p := range w.policies[cluster] {
+		if p.name == pool {
+			most = max(most, p.max)
+		}
+	}
+	return most
 }
 
 // inService are the instances whose nodes take pods: they are in service, or their launch hook is completed.
@@ -286,10 +359,20 @@ func (w *world) seeView(group string, v autoscaling.View) {
 			}
 		}
 	}
+	going := 0
 	for _, i := range v.Instances {
 		if _, ok := w.known.drains[i.ID]; !ok && i.State == "Terminating:Wait" {
 			w.known.drains[i.ID] = time.Now()
 		}
+		if i.State == "InService" {
+			w.known.used[i.ID] = true
+		}
+		if w.known.used[i.ID] && !w.known.outlasting[i.ID] && (i.State == "Terminating" || i.State == "Terminating:Wait") { // others never joined
+			going++
+		}
+	}
+	if !slices.ContainsFunc(v.Instances, func(i autoscaling.InstanceView) bool { return i.State != "InService" }) {
+		delete(w.known.unhealthy, group)
 	}
 	serving, served := w.known.inService(v), w.known.inService(was)
 	if is := v.Desired > 0 && serving >= v.Desired; is != w.known.whole[group] {
@@ -302,23 +385,29 @@ func (w *world) seeView(group string, v autoscaling.View) {
 		return
 	}
 	w.check(8, serving+lost >= min(least, v.Desired), "%s has %d of %d instances in service during its update: %+v, before %+v", group, serving, least, v, was)
-	going := 0
-	for _, i := range v.Instances {
-		if i.State == "Terminating" || i.State == "Terminating:Wait" {
-			going++
-		}
-	}
 	cluster, stack := clusterOf(group)
 	_, batch := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
 	w.check(8, going <= batch+lost || serving >= served, "%d instances of %s are going at once", going, group)
 }
 
+// seeReplacement sees the audit have an instance replaced whose node is not well: one at a time.
+func (w *world) seeReplacement(group string) {
+	w.known.Lock()
+	w.known.unhealthy[group]++
+	n := w.known.unhealthy[group]
+	w.known.Unlock()
+	w.check(8, n == 1, "the audit has %d instances of %s replaced at once", n, group)
+}
+
 // seeCluster gives a new cluster its apps, and watches its pods.
 func (w *world) seeCluster(name string, api *apiserver.Server) {
-	for _, a := range w.plot.apps[strings.TrimPrefix(name, names.Prefix)] {
+	cluster := strings.TrimPrefix(name, names.Prefix)
+	for _, a := range w.plot.apps[cluster] {
 		api.Run(a)
 	}
-	cluster := strings.TrimPrefix(name, names.Prefix)
+	if _, there := w.blocked[cluster]; there {
+		api.Run(w.rock(cluster))
+	}
 	api.OnRemoval(func(r apiserver.Removal) { w.seeRemoval(cluster, r) })
 }
 
@@ -334,7 +423,7 @@ func (w *world) seeRemoval(cluster string, r apiserver.Removal) {
 	}
 }
 
-// farewell is how long drains may take while their cluster is deleted, whatever their pool says.
+// farewell is how long drains may take while their cluster is deleted, whatever their pool says, unless that is Force.
 const farewell = 5 * time.Minute
 
 // due says whether a drain of the node has lasted longer than some policy of the cluster allows.
@@ -346,7 +435,7 @@ func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool 
 		return false
 	}
 	since = since.Add(-time.Second) // drains reckon in seconds
-	if w.deleted[cluster] && r.At.Sub(since) >= farewell {
+	if w.deleted[cluster] && onTimeout != "Force" && r.At.Sub(since) >= farewell {
 		return true
 	}
 	return slices.ContainsFunc(w.policies[cluster], func(p wishedPool) bool { return p.onTimeout == onTimeout && r.At.Sub(since) >= p.timeout })
@@ -375,8 +464,16 @@ func (w *world) tooLong(r apiserver.Removal) bool {
 	return ok && r.At.Sub(since) >= mostWaiting-time.Minute
 }
 
-// nodesNow are checked at times: no kubelet is newer than its control plane.
+// nodesNow are checked at times: no kubelet is newer than its control plane. One that a fault made so must not come into service.
 func (w *world) nodesNow() {
+	struck, serves := w.engine.Struck()[faults.KubeletVersion] > 0, map[string]bool{}
+	w.known.Lock()
+	for _, v := range w.known.views {
+		for _, i := range v.Instances {
+			serves[i.ID] = i.State == "InService"
+		}
+	}
+	w.known.Unlock()
 	for cluster := range w.wishes {
 		name := names.EKSCluster(cluster)
 		api := w.API(name)
@@ -388,6 +485,9 @@ func (w *world) nodesNow() {
 			continue
 		}
 		for _, n := range api.Nodes() {
+			if struck && !serves[n.ProviderID[strings.LastIndex(n.ProviderID, "/")+1:]] {
+				continue
+			}
 			w.check(6, minorOf(n.KubeletVersion) <= minorOf(out.Cluster.Version), "node %s of %s is %s, newer than its control plane, %s", n.Name, cluster, n.KubeletVersion, out.Cluster.Version)
 		}
 	}

@@ -3,8 +3,10 @@ package storm
 // A storm that cannot fail is worth nothing: each check sees what it is there for, when somebody does it.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +31,8 @@ import (
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // quiet is a cluster of three nodes that is created and whose nodes are replaced once; nothing goes wrong.
@@ -84,6 +89,32 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "nothing has changed, and plan called PutObject"},
+		"a cluster that says Ready before it is": {2, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					said, err := next.Invoke(ctx, payload)
+					return bytes.Replace(said, []byte(`"outcome":"Changes"`), []byte(`"outcome":"Unchanged"`), 1), err
+				})
+			}
+		}, "became Ready and would be changed"},
+		"an upgrade that begins while its window is shut": {2, func(p *plot) {
+			for _, a := range p.acts {
+				a.spec.gate = gate{notBefore: 100 * day}
+			}
+			p.ending = func(w *world) {
+				w.Upgrade(events.Upgrade{Cluster: "c0", Release: release(firstMinor, 1), Origin: string(upgrade.OriginSpec), Key: "spec early"})
+				w.wait(time.Since(w.began) + time.Hour)
+			}
+		}, "no spec let it"},
+		"an upgrade that is said to begin later than its window opens": {2, func(p *plot) {
+			p.acts[1].spec.gate = gate{opens: 3 * time.Hour, lasts: time.Hour}
+			p.ending = func(w *world) {
+				at := w.began.Add((time.Since(w.began) + 2*day).Truncate(day) + 3*time.Hour)
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) {
+					s.Upgrade = &status.Upgrade{Phase: status.UpgradeScheduled, To: release(firstMinor+1, 0), At: &at, Message: "it waits for the window of spec.upgrade"}
+				}))
+			}
+		}, "and the window opens at 3h0m0s"},
 		"a control plane is deleted": {3, func(p *plot) {
 			p.ending = func(w *world) { w.deleteStack("drover-c0-control-plane") }
 		}, "is deleted, and nobody asked for it"},
@@ -134,6 +165,22 @@ func TestEveryCheckCanFail(t *testing.T) {
 				addNode(w.t, client, "v1.99.0")
 			}
 		}, "newer than its control plane"},
+		"a control plane that goes back": {6, func(p *plot) {
+			p.ending = func(w *world) {
+				name := names.Stack("c0", names.ControlPlane)
+				was, err := w.CloudFormation.GetTemplate(context.Background(), w.Admin(), &stacks.GetTemplateInput{StackName: name})
+				require.NoError(w.t, err)
+				older := strings.Replace(was.TemplateBody, fmt.Sprintf("1.%d", firstMinor), fmt.Sprintf("1.%d", firstMinor-1), 1)
+				require.NotEqual(w.t, was.TemplateBody, older)
+				in := &stacks.UpdateStackInput{StackName: name, TemplateBody: older, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}}
+				for parameter := range w.Stack("c0", names.ControlPlane).Parameters {
+					in.Parameters = append(in.Parameters, stacks.Parameter{ParameterKey: parameter, UsePreviousValue: true})
+				}
+				_, err = w.CloudFormation.UpdateStack(context.Background(), w.Admin(), in)
+				require.NoError(w.t, err)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+			}
+		}, "goes back from 1.34 to 1.33, and nobody asked for that"},
 		"pods are deleted instead of evicted": {7, func(p *plot) {
 			p.twist = func(w *world) {
 				instead(w, "drain", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
@@ -170,12 +217,53 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "in service during its update"},
+		"an autoscaler's nodes are taken away": {5, func(p *plot) {
+			p.ending = func(w *world) {
+				w.autoscale("c0", "a", 1)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+				_, err := autoscaling.NewFromConfig(w.Config()).SetDesiredCapacity(context.Background(), &autoscaling.SetDesiredCapacityInput{
+					AutoScalingGroupName: aws.String("drover-c0-pool-a"), DesiredCapacity: aws.Int32(3),
+				})
+				require.NoError(w.t, err)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+			}
+		}, "an autoscaler chose 4 for drover-c0-pool-a, and it has 3"},
+		"the audit has all nodes replaced at once": {8, func(p *plot) {
+			p.ending = func(w *world) {
+				for _, i := range w.known.views["drover-c0-pool-a"].Instances {
+					require.NoError(w.t, w.Functions.Sweep.Groups.Unhealthy(context.Background(), i.ID))
+				}
+				w.wait(time.Since(w.began) + time.Minute)
+			}
+		}, "the audit has 2 instances of drover-c0-pool-a replaced at once"},
+		"nobody looks at a release": {0, func(p *plot) {
+			p.twist = func(w *world) {
+				for _, step := range []string{"publish", "sweep"} {
+					instead(w, step, func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+				}
+				w.uploadRelease(firstMinor, 1)
+			}
+		}, "is not about what is there"},
 		"a waiter is left behind": {9, func(p *plot) {
 			p.ending = func(w *world) {
 				_, err := w.State().Put(context.Background(), names.Waiter("drover-c0-network"), []byte("{}"))
 				require.NoError(w.t, err)
 			}
 		}, "waiters are left"},
+		"an alarm stays silent": {9, func(p *plot) {
+			p.acts[0].spec.alarm = true
+			p.ending = func(w *world) {
+				_, err := w.cloudwatch().DisableAlarmActions(context.Background(), &cloudwatch.DisableAlarmActionsInput{AlarmNames: []string{alarmOf("c0")}})
+				require.NoError(w.t, err)
+			}
+		}, "the actions of alarm c0-is-down are off"},
+		"something is left of a stack that is deleted": {11, func(p *plot) {
+			p.ending = func(w *world) {
+				of := map[string]string{"aws:cloudformation:stack-id": "arn:gone"}
+				_, err := w.EC2.CreateVolume(harness.Region+"a", 10, of)
+				require.NoError(w.t, err)
+			}
+		}, "is left of arn:gone"},
 		"a function may not do what it does": {12, func(p *plot) {
 			p.identities = func(written *iam.Written) { forbid(written, "eks:DescribeClusterVersions") }
 		}, "may not eks DescribeClusterVersions"},

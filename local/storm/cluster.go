@@ -3,6 +3,7 @@ package storm
 // What people want of a cluster, as they would write it.
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -21,11 +22,15 @@ type wish struct {
 	channel   string
 	atRelease string
 	at        time.Duration
+	// gate is when upgrades that the spec or its channel ask for may begin; alarm that they look at an alarm, and silence it.
+	gate      gate
+	alarm     bool
 	team      int // a tag's value: changed in place everywhere
 	paused    bool
-	broken    bool // unreadable
 	protected bool
 	pools     []wishedPool
+	// flaw is what makes the spec one that cannot be used.
+	flaw flaw
 }
 
 type wishedPool struct {
@@ -59,7 +64,7 @@ spec:
     zones: [%[7]sa, %[7]sb]
     natGateways: Single
   pools:
-`, w.name, release(w.minor, w.rev), w.protected, w.paused, w.team, w.upgrade(began), harness.Region)
+`, w.name, w.release(), w.protected, w.paused, w.team, w.upgrade(began), harness.Region)
 	for _, p := range w.pools {
 		strategy, rollAt := "RollingUpdate", ""
 		if p.refresh {
@@ -71,24 +76,29 @@ spec:
 		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, %supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
 			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, strategy, p.unavailable, p.surge, p.motd)
 	}
-	if w.broken {
-		b.WriteString("  colour: red\n")
-	}
+	b.WriteString(w.flaw.line)
 	return b.String()
 }
 
 // release of a Kubernetes minor: each has two.
 func release(minor, rev int) string { return fmt.Sprintf("r%d-%d", minor, rev) }
 
+// release that the spec names.
+func (w *wish) release() string { return cmp.Or(w.flaw.release, release(w.minor, w.rev)) }
+
 // upgrade is spec.upgrade.
 func (w wish) upgrade(began time.Time) string {
+	fields := w.flaw.fields(w.gate.fields(began))
 	switch {
 	case w.atRelease != "":
-		return fmt.Sprintf("{at: {time: %q, release: %s}}", began.Add(w.at).UTC().Format(time.RFC3339), w.atRelease)
+		fields = append(fields, fmt.Sprintf("at: {time: %q, release: %s}", w.gate.written(began, w.at), w.atRelease))
 	case w.channel != "":
-		return fmt.Sprintf("{channel: %s}", w.channel)
+		fields = append(fields, "channel: "+w.channel)
 	}
-	return "{}"
+	if w.alarm {
+		fields = append(fields, fmt.Sprintf("alarms: [%s]", alarmOf(w.name)))
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
 }
 
 func (w *wish) pool(name string) *wishedPool {
@@ -100,7 +110,7 @@ func (w *wish) pool(name string) *wishedPool {
 	return nil
 }
 
-// apps that run in a cluster. Budgets let them go one by one, but for one kind that never does.
+// apps that run in a cluster. Budgets let them go one by one, or two by two.
 func apps(r *rand.Rand) (all []apiserver.App) {
 	for i := range 1 + r.IntN(3) {
 		a := apiserver.App{

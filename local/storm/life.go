@@ -4,6 +4,7 @@ package storm
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -32,17 +33,22 @@ type act struct {
 	channels bool
 	// kubernetes makes what Kubernetes makes in an account.
 	kubernetes bool
+	// do is anything else: what ails the cluster and ends, what others do in the account.
+	do func(*world)
 }
+
+// kindsOfActs bounds the cases of a life.
+const kindsOfActs = 39
 
 // firstMinor is the oldest Kubernetes minor of a life, lastMinor the newest.
 const firstMinor, lastMinor = 34, 36
 
 // lives are the acts of several clusters in the order of time, ending with what each is to be in the end.
-func lives(r *rand.Rand, clusters int) (acts []act, last map[string]*wish) {
+func lives(r *rand.Rand, clusters int, c clocks) (acts []act, last map[string]*wish) {
 	last = map[string]*wish{}
 	for i := range clusters {
 		name := fmt.Sprintf("c%d", i)
-		mine, end := life(r, name)
+		mine, end := life(r, name, c)
 		acts = append(acts, mine...)
 		last[name] = end
 	}
@@ -76,7 +82,7 @@ func somePool(r *rand.Rand, name string, least, most int) wishedPool {
 	return p
 }
 
-func life(r *rand.Rand, name string) (acts []act, end *wish) {
+func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 	w := wish{name: name, minor: firstMinor + r.IntN(2), pools: []wishedPool{somePool(r, "a", 1+r.IntN(2), 3)}, protected: r.IntN(2) == 0}
 	if r.IntN(2) == 0 {
 		w.pools = append(w.pools, somePool(r, "b", r.IntN(2), 2))
@@ -84,6 +90,10 @@ func life(r *rand.Rand, name string) (acts []act, end *wish) {
 	if r.IntN(6) == 0 {
 		w.channel = pick(r, "Stable", "Rapid", "Nodes")
 	}
+	if r.IntN(4) == 0 || c.zone != "" {
+		w.gate = someGate(r, c)
+	}
+	w.alarm = r.IntN(3) == 0
 	at := time.Duration(r.IntN(120)) * time.Second
 	upload := func(what string) {
 		spec := w
@@ -102,11 +112,44 @@ func life(r *rand.Rand, name string) (acts []act, end *wish) {
 			acts = append(acts, act{at: at, cluster: name, what: "roll back", upgrade: &events.Upgrade{Cluster: name, Rollback: true}, times: 1})
 		}
 	}
+	// ill befalls the cluster now, and most of the time people mend it before the end.
+	ill := func(what, mended string, befall func(w *world, on bool)) {
+		acts = append(acts, act{at: at, cluster: name, what: what, do: func(w *world) { befall(w, true) }})
+		if r.IntN(3) > 0 {
+			acts = append(acts, act{at: at + pause(r) + pause(r), cluster: name, what: mended, do: func(w *world) { befall(w, false) }})
+		}
+	}
+	// spoil the spec, which people mend later.
+	spoil := func(what string, by flaw) {
+		w.flaw = by
+		upload(what)
+		at += pause(r)
+		w.flaw = flaw{}
+		upload("mend the spec")
+	}
+	// ask for a release that there is no way to: by the spec, at a time or by hand.
+	ask := func(what, to string) {
+		switch how := r.IntN(3); {
+		case how == 0:
+			spoil(what+" by the spec", flaw{release: to})
+		case how == 1 && w.channel == "" && w.atRelease == "":
+			w.atRelease, w.at = to, at+time.Duration(1+r.IntN(20))*time.Minute
+			w.gate = w.gate.letting(w.at)
+			upload(what + " at a time")
+			if r.IntN(3) > 0 {
+				at += pause(r) + pause(r)
+				w.atRelease, w.at = "", 0
+				upload("mend the spec")
+			}
+		default:
+			acts = append(acts, act{at: at, cluster: name, what: what + " by hand", upgrade: &events.Upgrade{Cluster: name, Release: to}, times: 1})
+		}
+	}
 	upload("create")
 	for range 1 + r.IntN(4) {
 		at += pause(r)
 		p := &w.pools[r.IntN(len(w.pools))]
-		switch r.IntN(18) {
+		switch r.IntN(kindsOfActs) {
 		case 0:
 			w.team++
 			upload("tags")
@@ -131,16 +174,17 @@ func life(r *rand.Rand, name string) (acts []act, end *wish) {
 		case 5:
 			if w.minor < lastMinor && !upgraded {
 				upgraded = true
-				w.minor++
-				upload("upgrade")
+				if leap := r.IntN(2) == 0 && w.minor+2 <= lastMinor; leap {
+					w.minor, w.rev = w.minor+2, 1
+					upload("leap by the spec")
+				} else {
+					w.minor++
+					upload("upgrade")
+				}
 				after()
 			}
 		case 6:
-			w.broken = true
-			upload("break the spec")
-			at += pause(r)
-			w.broken = false
-			upload("mend the spec")
+			spoil("break the spec", someFlaw(r, "break the spec"))
 		case 7:
 			w.paused = true
 			upload("pause")
@@ -177,20 +221,91 @@ func life(r *rand.Rand, name string) (acts []act, end *wish) {
 		case 16:
 			if w.channel == "" && w.minor < lastMinor && !upgraded {
 				upgraded = true
-				to := release(w.minor+1, r.IntN(2))
+				what, to := "upgrade", release(w.minor+1, r.IntN(2))
+				if r.IntN(2) == 0 && w.minor+2 <= lastMinor {
+					what, to = "leap", release(w.minor+2, 1)
+				}
 				if r.IntN(2) == 0 {
 					w.atRelease, w.at = to, at+time.Duration(1+r.IntN(20))*time.Minute
-					upload("upgrade at a time")
+					w.gate = w.gate.letting(w.at)
+					upload(what + " at a time")
+					if r.IntN(2) == 0 {
+						acts = append(acts, act{at: w.at + time.Duration(r.IntN(300))*time.Second, cluster: name, what: "fire the schedule twice", do: (*world).fireTwice})
+					}
 				} else {
-					acts = append(acts, act{at: at, cluster: name, what: "upgrade by hand", upgrade: &events.Upgrade{Cluster: name, Release: to}, times: 1 + r.IntN(2)})
+					acts = append(acts, act{at: at, cluster: name, what: what + " by hand", upgrade: &events.Upgrade{Cluster: name, Release: to}, times: 1 + r.IntN(2)})
 				}
 				after()
 			}
 		case 17:
 			acts = append(acts, act{at: at, cluster: name, what: "channels move", channels: true})
 			after()
+		case 18, 19:
+			ill("block by a budget", "unblock", func(w *world, on bool) { w.block(name, on) })
+			if r.IntN(2) == 0 {
+				at += time.Duration(r.IntN(10)) * time.Minute
+				p.motd++
+				upload("replace the nodes of " + p.name)
+			}
+		case 20:
+			if w.alarm {
+				ill("alarm", "quiet", func(w *world, on bool) { w.ring(name, on) })
+			}
+		case 21:
+			w.gate = someGate(r, c)
+			if w.atRelease != "" {
+				w.gate = w.gate.letting(w.at)
+			}
+			upload("window of upgrades")
 		case 14:
 			acts = append(acts, act{at: at, cluster: name, what: "kubernetes makes load balancers and volumes", kubernetes: true})
+		case 22:
+			if was := p.name; len(was) == 1 {
+				p.name += "x"
+				upload("rename pool " + was + " to " + p.name)
+			}
+		case 23:
+			w.protected = !w.protected
+			upload(map[bool]string{true: "protect", false: "unprotect"}[w.protected])
+		case 24, 25:
+			pool, share := p.name, r.Float64()
+			if r.IntN(2) == 0 { // among nodes that are replaced
+				p.motd++
+				upload("replace the nodes of " + pool)
+				at += time.Duration(r.IntN(600)) * time.Second
+			}
+			acts = append(acts, act{at: at, cluster: name, what: "autoscale " + pool, do: func(w *world) { w.autoscale(name, pool, share) }})
+		case 26:
+			stack := pick(r, names.PoolStack(p.name), names.Addons, names.Network, names.ControlPlane)
+			acts = append(acts, act{at: at, cluster: name, what: "untag " + stack + " by hand", do: func(w *world) { w.untag(name, stack) }})
+		case 27, 28:
+			pool, which := p.name, r.IntN(3)
+			ill("silence a node of "+pool, "its kubelet speaks", func(w *world, on bool) { w.silence(name, pool, which, on) })
+		case 38:
+			pool, which := p.name, r.IntN(3)
+			acts = append(acts, act{at: at, cluster: name, what: "delete a Node of " + pool + " by hand", do: func(w *world) { w.unnode(name, pool, which) }})
+		case 29:
+			ill("use up the quota", "a quota is raised", func(w *world, on bool) { w.useUp(name, on) })
+		case 30:
+			gone := [2]int{w.minor, w.rev}
+			ill("delete the release "+release(gone[0], gone[1]), "the release is back", func(w *world, on bool) { w.withdraw(name, gone, on) })
+		case 31:
+			what := pick(r, "cron that AWS refuses", "shut window for ever")
+			spoil(what, someFlaw(r, what))
+		case 32:
+			ask("unknown release", unknown)
+		case 33:
+			ask("downgrade", release(w.minor-1, 0))
+		case 34, 35:
+			if w.minor+2 <= lastMinor && !upgraded {
+				upgraded = true // whatever comes of it
+				ask("skip a minor", release(w.minor+2, 0))
+			}
+		case 36:
+			acts = append(acts, act{at: at, cluster: name, what: "fire the schedule twice", do: (*world).fireTwice})
+		case 37:
+			addon := pick(r, slices.Sorted(maps.Keys(altered))...)
+			ill("alter "+addon, addon+" is restored", func(w *world, on bool) { w.alter(name, addon, on) })
 		}
 	}
 	return acts, &w

@@ -32,17 +32,22 @@ func replaced(weather ...string) plot {
 	}
 }
 
+// unstacked is the stack that somebody deletes.
+const unstacked = "drover-c0-addons"
+
 func TestRecovery(t *testing.T) {
 	tests := []struct {
 		fault   string
 		weather string // begins half a minute before the change
 		failure *failure
-		// byHand says that drover leaves it to people, as the runbook says; lost that an instance is lost a quarter of an hour later.
+		// byHand says that drover leaves it to people, as the runbook says; lost that an instance is lost a quarter of an hour later, and
+		// befalls is something else that happens then.
 		byHand, lost bool
+		befalls      func(*world)
 		within       time.Duration
 	}{
 		{fault: "none", within: 10 * time.Minute},
-		{fault: "every event is lost for 10 minutes", weather: "drop for=10m", within: 40 * time.Minute},
+		{fault: "every event is lost for 10 minutes, those of the schedule, too", weather: "drop for=10m", within: 40 * time.Minute},
 		{fault: "every event comes twice for 10 minutes", weather: "duplicate for=10m", within: 10 * time.Minute},
 		{fault: "every event is 5 minutes late for 10 minutes", weather: "reorder=5m for=10m", within: 30 * time.Minute},
 		{fault: "every call is throttled for 5 minutes", weather: "throttle for=5m", within: 40 * time.Minute},
@@ -53,12 +58,18 @@ func TestRecovery(t *testing.T) {
 		{fault: "plan dies before its third call", weather: "crash-before=3 caller=plan count=1", within: 15 * time.Minute},
 		{fault: "change dies after its third call", weather: "crash-after=3 caller=change count=1", within: 15 * time.Minute},
 		{fault: "every function dies at any call, one time in ten, for 10 minutes", weather: "crash-after p=0.1 for=10m", within: time.Hour},
+		{fault: "converge is stopped", weather: "kill machine=converge count=1", within: 40 * time.Minute},
+		{fault: "converge is stopped while the nodes are replaced", weather: `kill machine=converge state="Change pool stack" count=1`, byHand: true},
 		{fault: "join-node is stopped", weather: "kill machine=join-node count=1", within: 40 * time.Minute},
 		{fault: "drain-node is stopped", weather: "kill machine=drain-node count=1", within: 40 * time.Minute},
 		{fault: "the API server is down for 10 minutes", weather: "api-server-down=10m count=1", within: 40 * time.Minute},
 		{fault: "the new launch template fails", failure: &failure{"update", "AWS::EC2::LaunchTemplate", 1}, byHand: true},
 		{fault: "the group's update fails", failure: &failure{"update", "AWS::AutoScaling::AutoScalingGroup", 1}, byHand: true},
+		{fault: "EC2 launches no instances for 20 minutes", weather: "launch-fails for=20m", within: 40 * time.Minute},
 		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: 15 * time.Minute},
+		{fault: "the add-ons' stack is deleted by hand, until it is there again", befalls: func(w *world) { w.unstack(unstacked) }, within: 30 * time.Minute},
+		{fault: "a Node is deleted by hand, until another instance is in service", befalls: func(w *world) { w.unnode("c0", "a", 0) }, within: 30 * time.Minute},
+		{fault: "a node is not Ready any more, until another is in service", befalls: func(w *world) { w.silence("c0", "a", 0, true) }, within: 45 * time.Minute},
 	}
 	var table strings.Builder
 	for _, test := range tests {
@@ -74,13 +85,23 @@ func TestRecovery(t *testing.T) {
 			if test.failure != nil {
 				p.failures = []failure{*test.failure}
 			}
-			var took time.Duration
 			struck := 0
+			if test.befalls != nil {
+				p.acts = append(p.acts, act{at: changed + 15*time.Minute, cluster: "c0", what: "something happens", do: func(w *world) {
+					w.known.struck = w.now()
+					test.befalls(w)
+					struck++
+				}})
+			}
+			var took time.Duration
 			p.ending = func(w *world) {
 				c := w.Status("c0").Condition(status.Converged)
 				require.NotNil(t, c)
-				if took = c.LastTransitionTime.Sub(w.began) - changed; test.lost {
+				if took = c.LastTransitionTime.Sub(w.began) - changed; test.lost || test.befalls != nil {
 					took = w.known.full.Sub(w.known.struck)
+				}
+				if back, is := w.known.unstacked[unstacked]; is {
+					took = back.Sub(w.known.struck)
 				}
 				for _, n := range w.engine.Struck() {
 					struck += n
@@ -92,6 +113,77 @@ func TestRecovery(t *testing.T) {
 			require.Equal(t, test.fault == "none", struck == 0, "it struck")
 			if test.byHand {
 				require.Equal(t, 1, o.Acts["nudge"])
+				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
+				return
+			}
+			require.Zero(t, o.Acts["nudge"], "nobody had to do anything:\n%s", strings.Join(o.Story, "\n"))
+			require.LessOrEqual(t, took, test.within)
+			fmt.Fprintf(&table, "| %s | %s |\n", test.fault, took.Round(time.Second))
+		})
+	}
+	t.Log("\n" + table.String())
+}
+
+// How long faults hold an upgrade by one minor version up. The pool has one node, whose drain may take half an hour.
+func TestRecoveryOfUpgrades(t *testing.T) {
+	tests := []struct {
+		fault   string
+		weather string // begins half a minute before the upgrade
+		// at says that the upgrade is asked for at a time; blocked that the checks pass, and then a budget allows nothing for hours.
+		at, blocked bool
+		onTimeout   string
+		// byHand says that drover leaves it to people, as the runbook says.
+		byHand bool
+		within time.Duration
+	}{
+		{fault: "none", within: 30 * time.Minute},
+		{fault: "EKS fails the control plane's update", weather: "update-fails count=1", byHand: true},
+		{fault: "the upgrade machine is stopped in the middle", weather: `kill machine=upgrade state="Prove the step" count=1`, byHand: true},
+		{fault: "none, at a time", at: true, within: 30 * time.Minute},
+		{fault: "the event of the schedule that would start it at its time is lost", at: true, weather: `drop event="Scheduled Event" count=1`, within: 35 * time.Minute},
+		{fault: "a budget allows nothing, and the pool says Force", blocked: true, onTimeout: "Force", within: 80 * time.Minute},
+		{fault: "a budget allows nothing, and the pool says Continue", blocked: true, onTimeout: "Continue", within: 80 * time.Minute},
+		{fault: "a budget allows nothing, and the pool says Wait", blocked: true, byHand: true},
+	}
+	var table strings.Builder
+	for _, test := range tests {
+		t.Run(test.fault, func(t *testing.T) {
+			p := replaced()
+			if test.weather != "" {
+				p.weather = []string{fmt.Sprintf("%s after=%s", test.weather, changed-30*time.Second)}
+			}
+			first := p.acts[0].spec
+			if first.pools[0].timeout = 30 * time.Minute; test.onTimeout != "" {
+				first.pools[0].onTimeout = test.onTimeout
+			}
+			second := *first
+			if test.at {
+				first.atRelease, first.at = release(firstMinor+1, 0), changed
+				p.acts, p.last["c0"] = p.acts[:1], first
+				p.calm += changed
+			} else {
+				second.minor = firstMinor + 1
+				p.acts[1].spec, p.last["c0"] = &second, &second
+			}
+			if test.blocked {
+				p.acts = append(p.acts, act{cluster: "c0", at: changed + 2*time.Minute, what: "block by a budget", do: func(w *world) { w.block("c0", true) }})
+			}
+			var took time.Duration
+			struck := 0
+			p.ending = func(w *world) {
+				s := w.Status("c0")
+				require.Equal(t, "Done", s.Upgrade.Phase, s.Upgrade.Message)
+				require.Equal(t, release(firstMinor+1, 0), s.Upgrade.To)
+				took = s.Upgrade.Ended.Sub(w.began) - changed
+				for _, n := range w.engine.Struck() {
+					struck += n
+				}
+			}
+			o := run(t, 1, p, false)
+			require.Empty(t, o.Violations, story(o))
+			require.Equal(t, test.weather == "", struck == 0, "it struck")
+			if test.byHand {
+				require.Equal(t, 1, o.Acts["nudge"], strings.Join(o.Story, "\n"))
 				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
 				return
 			}

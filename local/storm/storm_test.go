@@ -1,13 +1,9 @@
 package storm
 
 import (
-	"bufio"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,13 +21,17 @@ var (
 	stormFor = flag.Duration("storm", 0, "how long TestStorm lives worlds; 0 skips it")
 	from     = flag.Uint64("from", 0, "the seed that TestStorm begins with; 0 is any")
 	worker   = flag.Int("worker", 0, "TestStorm lives every n-th world from -from on, and prints their outcomes (how it calls itself)")
+	limit    = flag.Duration("limit", 10*time.Minute, "the wall-clock time after which a world of TestStorm counts as hung")
 )
 
 // story of a world that went wrong.
 func story(o *Outcome) string {
-	log := strings.Split(strings.TrimSpace(o.Log), "\n")
+	log, last := strings.Split(strings.TrimSpace(o.Log), "\n"), 25
+	if *seedFlag != 0 {
+		last = len(log)
+	}
 	return fmt.Sprintf("seed %d: %v\n%s\nthe last of the log:\n%s\nreplay: go test ./local/storm -run TestLives -seed %d", o.Seed, o.Violations,
-		strings.Join(o.Story, "\n"), strings.Join(log[max(0, len(log)-25):], "\n"), o.Seed)
+		strings.Join(o.Story, "\n"), strings.Join(log[max(0, len(log)-last):], "\n"), o.Seed)
 }
 
 // A fixed set of worlds.
@@ -98,34 +98,9 @@ func TestStorm(t *testing.T) {
 	for i := range workers {
 		go func() {
 			defer func() { outcomes <- nil }()
-			c := exec.Command(os.Args[0], "-test.run=^TestStorm$", "-test.timeout=0", "-storm", stormFor.String(), // #nosec G204 -- itself
-				"-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
-			c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=800", "GOMEMLIMIT=2GiB")
-			c.Stderr = os.Stderr
-			out, err := c.StdoutPipe()
-			if err == nil {
-				err = c.Start()
-			}
+			err := employ(func(o *Outcome) { outcomes <- o }, "-storm", stormFor.String(), "-limit", limit.String(), "-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
 			if err != nil {
 				t.Error(err)
-				return
-			}
-			lines := bufio.NewScanner(out)
-			lines.Buffer(nil, 64<<20)
-			for lines.Scan() {
-				if text, ok := strings.CutPrefix(lines.Text(), outcomePrefix); ok {
-					o := &Outcome{}
-					if err := json.Unmarshal([]byte(text), o); err != nil {
-						t.Error(err)
-						continue
-					}
-					outcomes <- o
-				} else if text := lines.Text(); text != "PASS" {
-					fmt.Println(text)
-				}
-			}
-			if err := c.Wait(); err != nil {
-				t.Error("a worker ended: ", err)
 			}
 		}()
 	}
@@ -143,19 +118,6 @@ func TestStorm(t *testing.T) {
 		total.Took = time.Since(began)
 	}
 	fmt.Println(total)
-}
-
-const outcomePrefix = "outcome: "
-
-func work(t *testing.T) {
-	runtime.MemProfileRate = 0 // nobody asks for one, and it costs
-	for seed, began := *from, time.Now(); time.Since(began) < *stormFor; seed += uint64(*worker) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			body, err := json.Marshal(Run(t, seed, false))
-			require.NoError(t, err)
-			fmt.Println(outcomePrefix + string(body))
-		})
-	}
 }
 
 // Total of many worlds.

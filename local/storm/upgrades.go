@@ -15,18 +15,31 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// releases of each minor: one, and one with newer images.
+// releases of each minor: one, and one with newer images. Of the minor before them there is one that no cluster may go to.
 func (w *world) releases() {
+	w.uploadRelease(firstMinor-1, 0)
 	for minor := firstMinor; minor <= lastMinor; minor++ {
-		version := fmt.Sprintf("1.%d", minor)
-		w.Upload(names.ReleaseSpec(release(minor, 0)), harness.ReleaseOf(version, release(minor, 0)))
-		newer := harness.ReleaseOf(version, release(minor, 1))
-		for _, architecture := range []string{"amd64", "arm64"} {
-			newer = strings.ReplaceAll(newer, ec2.ImageID(version, architecture), ec2.RebuiltImageID(version, architecture))
-		}
-		w.Upload(names.ReleaseSpec(release(minor, 1)), newer)
+		w.uploadRelease(minor, 0)
+		w.uploadRelease(minor, 1)
 	}
 	w.moveChannels()
+}
+
+func (w *world) uploadRelease(minor, rev int) {
+	version := fmt.Sprintf("1.%d", minor)
+	text := harness.ReleaseOf(version, release(minor, rev))
+	for _, architecture := range []string{"amd64", "arm64"} {
+		if rev > 0 {
+			text = strings.ReplaceAll(text, ec2.ImageID(version, architecture), ec2.RebuiltImageID(version, architecture))
+		}
+	}
+	if minor < firstMinor {
+		text = strings.ReplaceAll(text, "v1.13.2-eksbuild.1", altered["coredns"]) // which fits it
+	}
+	if rev > 0 && minor == lastMinor {
+		text += fmt.Sprintf("  upgradeFrom: \"1.%d\"\n", firstMinor) // the only one that may be reached by two minors
+	}
+	w.released[release(minor, rev)] = w.Upload(names.ReleaseSpec(release(minor, rev)), text)
 }
 
 // moveChannels on: stable and rapid to the next release, the images of each minor to the newer ones.
@@ -74,14 +87,40 @@ func (w *world) upgrading(s *status.Status) string {
 			return ""
 		}
 	case string(upgrade.Checking), string(upgrade.Running):
+	case string(upgrade.Blocked): // the audit has it planned anew, and that tells when it is tried again
+		if u.Origin != string(upgrade.OriginChannel) || u.Ended == nil || time.Since(*u.Ended) >= found {
+			return ""
+		}
 	default:
 		return ""
 	}
 	return fmt.Sprintf("the upgrade to %s is %s: %s", u.To, u.Phase, u.Message)
 }
 
+// toCome says that an upgrade of a cluster waits for its time, or is told of beside one that is over, until the cluster is planned again.
+func (w *world) toCome(cluster string) bool {
+	s := w.Status(cluster)
+	return s.NextUpgrade != nil || s.Upgrade != nil && status.ToCome(s.Upgrade.Phase)
+}
+
 // stuck says that the upgrade that the spec asks for was stopped, and waits for a person.
 func (w *world) stuck(s *status.Status) bool {
 	c := s.Condition(status.Converged)
 	return s.Phase == status.Stopped && c != nil && strings.HasPrefix(c.Reason, "Upgrade")
+}
+
+// opensNext says of an upgrade that waits for its window that it begins when the window opens next, as people reckon.
+func (w *world) opensNext(cluster string) {
+	u, want := w.Status(cluster).Upgrade, w.wishes[cluster]
+	if u == nil || want == nil || u.Phase != status.UpgradeScheduled || u.At == nil || !strings.Contains(u.Message, "waits for the window") {
+		return
+	}
+	begins := u.At.Sub(w.began)
+	w.check(2, want.gate.open(w.began, begins), "%s is to be upgraded at %s, when no spec lets it: %s", cluster, begins, u.Message)
+	for at := time.Since(w.began).Truncate(time.Minute) + time.Minute; at < begins; at += time.Minute {
+		if want.gate.open(w.began, at) {
+			w.violate(2, "%s is to be upgraded at %s, and the window opens at %s: %s", cluster, begins, at, u.Message)
+			return
+		}
+	}
 }

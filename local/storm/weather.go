@@ -51,13 +51,16 @@ var kindsOfWeather = []func(*rand.Rand) string{
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("kubelet-version=v1.32.1-eks-1 p=%.2f count=%d", 0.05+r.Float64()/2, 1+r.IntN(4)) // older than any of the world's
 	},
+	func(r *rand.Rand) string {
+		return fmt.Sprintf("kubelet-version=v1.39.1-eks-1 p=%.2f count=%d", 0.05+r.Float64()/2, 1+r.IntN(4)) // newer
+	},
 }
 
 func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
 // caller is a function, or all of them.
 func caller(r *rand.Rand) string {
-	return pick(r, "*", "admit", "plan", "change", "stackevent", "report", "upgrade", "sweep", "join", "drain", "prepare")
+	return pick(r, "*", "admit", "plan", "change", "stackevent", "report", "upgrade", "sweep", "join", "drain", "prepare", "clean", "publish")
 }
 
 // weather is a few rules.

@@ -3,7 +3,6 @@ package storm
 // A world: an account, the lives in it, what goes wrong, and whether it all ends well.
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -22,6 +21,7 @@ import (
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -69,10 +69,24 @@ type world struct {
 	// wishes are what people want now, by cluster; nil for clusters without spec.
 	wishes   map[string]*wish
 	versions map[string]string
+	// released are the versions of releases, by name.
+	released map[string]string
 	// protected are the clusters whose newest spec is, or was when it was deleted, under deletion protection.
 	protected map[string]bool
+	// turning are those whose spec was deleted before what it said of protection was deployed: either counts.
+	turning map[string]bool
 	// deleted are the clusters whose spec was deleted, at some time.
 	deleted map[string]bool
+	// uploads are the specs of each cluster, oldest first.
+	uploads map[string][]upload
+	// blocked are the clusters in which a budget allows nothing, rings those whose alarm does; false where it did. silent are nodes, usedUp the clusters
+	// whose people let a quota be used up, and withdrawn are releases.
+	blocked, rings map[string]bool
+	silent         map[string]string
+	usedUp         map[string]bool
+	withdrawn      map[string][2]int
+	// changed are the versions that add-ons of clusters have which people changed by hand.
+	changed map[string]map[string]string
 	// policies are every pool that the specs of a cluster ever had.
 	policies map[string][]wishedPool
 	// known is what checks remember.
@@ -83,6 +97,8 @@ type world struct {
 	resources map[string]int
 	// channels is how often they moved.
 	channels int
+	// sweeps are those under way that nobody waits for.
+	sweeps sync.WaitGroup
 }
 
 func (w *world) now() time.Time { return time.Now().UTC() }
@@ -98,6 +114,8 @@ type plot struct {
 	// weather are rules for local/faults; calm is how long it holds on after the last act.
 	weather []string
 	calm    time.Duration
+	// clocks that people go by, and when the world begins.
+	clocks clocks
 	// apps of each cluster.
 	apps     map[string][]apiserver.App
 	failures []failure
@@ -112,7 +130,10 @@ type plot struct {
 func plotOf(seed uint64) plot {
 	r := rand.New(rand.NewPCG(seed, 2)) // #nosec G404 -- a world, no secret
 	p := plot{apps: map[string][]apiserver.App{}}
-	p.acts, p.last = lives(r, 1+r.IntN(3))
+	if r.IntN(3) == 0 {
+		p.clocks = someClocks(r)
+	}
+	p.acts, p.last = lives(r, 1+r.IntN(3), p.clocks)
 	p.weather = weather(r)
 	for _, cluster := range slices.Sorted(maps.Keys(p.last)) {
 		p.apps[cluster] = apps(r)
@@ -144,8 +165,11 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 	out := &Outcome{Seed: seed, Checks: map[int]int{}, Acts: map[string]int{}}
 	cryptotest.SetGlobalRandom(t, seed)
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(p.clocks.begin))
 		w := &world{t: t, out: out, began: time.Now(), engine: faults.New(seed), wishes: map[string]*wish{}, versions: map[string]string{}, known: newKnown(),
-			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{}}
+			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{},
+			uploads: map[string][]upload{}, blocked: map[string]bool{}, rings: map[string]bool{}, turning: map[string]bool{},
+			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][2]int{}, changed: map[string]map[string]string{}}
 		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
 		w.turns.tracing = trace
 		w.turns.after = w.after
@@ -172,6 +196,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		end()
 		<-done
 		<-sweeping
+		w.sweeps.Wait()
 		<-beating
 		out.Turns, out.Sum, out.Trace = w.turns.count, w.turns.sum, w.turns.trace
 		out.Faults = w.engine.Struck()
@@ -211,6 +236,14 @@ func (w *world) sweep(stop, done chan struct{}) {
 		case <-time.After(sweepEvery):
 			w.turns.take("sweep")
 			w.nodesNow()
+			switch w.engine.Decide(w.now(), faults.Moment{What: faults.Delivery, Event: "Scheduled Event", Target: "sweep"}).Kind {
+			case faults.Drop:
+				continue
+			case faults.Duplicate:
+				w.tell("the schedule fires twice")
+				w.out.Acts["fire"]++
+				w.sweepBeside()
+			}
 			_ = w.SweepNow() // the next one comes anyway
 			if sweeps++; sweeps%auditEvery == 0 {
 				_ = w.AuditNow()
@@ -221,9 +254,25 @@ func (w *world) sweep(stop, done chan struct{}) {
 	}
 }
 
+// sweepBeside has the sweep run once more, while everything else goes on.
+func (w *world) sweepBeside() {
+	turn := w.turns.ticket("another sweep")
+	w.sweeps.Go(func() {
+		turn()
+		_ = w.SweepNow()
+	})
+}
+
+// fireTwice is the schedule at a moment of people's choice.
+func (w *world) fireTwice() {
+	w.sweepBeside()
+	w.sweepBeside()
+}
+
 // live through all acts, then wait until all is well.
 func (w *world) live() {
 	w.releases()
+	w.alarms()
 	w.out.Lives = len(w.plot.last)
 	w.AutoScaling.WaitForTerminateHooks(w.plot.hooks)
 	if w.plot.twist != nil {
@@ -253,13 +302,24 @@ func (w *world) live() {
 }
 
 func (w *world) do(a act) {
+	if a.spec != nil && a.spec.flaw.release != "" && (!w.known.standing[a.cluster] || w.deleted[a.cluster]) {
+		w.tell("%s: not: %s: there is no cluster yet, which would come to be so", a.cluster, a.what)
+		return
+	}
 	w.out.Acts[strings.SplitN(a.what, " ", 2)[0]]++
-	w.tell("%s: %s", a.cluster, a.what)
+	asks := ""
+	if a.spec != nil && a.spec.upgrade(w.began) != "{}" {
+		asks = ", with upgrade: " + a.spec.upgrade(w.began)
+	}
+	w.tell("%s: %s%s", a.cluster, a.what, asks)
+	w.disturb(a.cluster)
 	switch {
 	case a.remove:
 		w.touch(a.cluster, w.wishes[a.cluster], nil)
+		w.turning[a.cluster] = w.turnsProtection(a.cluster)
 		w.Remove(names.ClusterSpec(a.cluster), "")
 		w.wishes[a.cluster] = nil
+		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{at: time.Since(w.began)})
 		w.deleted[a.cluster] = true
 	case a.roll != "":
 		w.touchPool(a.cluster, a.roll)
@@ -268,6 +328,7 @@ func (w *world) do(a act) {
 		w.Converge(a.cluster)
 	case a.upgrade != nil:
 		w.touched(a.cluster)[all] = true
+		w.mayGoBack(a)
 		for range a.times {
 			w.Upgrade(*a.upgrade)
 		}
@@ -280,10 +341,14 @@ func (w *world) do(a act) {
 		w.unstack(names.Stack(a.cluster, a.unstack))
 	case a.kubernetes:
 		w.kubernetesMakes(a.cluster)
+	case a.do != nil:
+		a.do(w)
 	default:
 		w.touch(a.cluster, w.wishes[a.cluster], a.spec)
-		w.wishes[a.cluster], w.protected[a.cluster] = a.spec, a.spec.protected
+		w.wishes[a.cluster], w.protected[a.cluster], w.turning[a.cluster] = a.spec, a.spec.protected, false
+		w.known.bound(a.spec)
 		w.policies[a.cluster] = append(w.policies[a.cluster], a.spec.pools...)
+		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{time.Since(w.began), a.spec})
 		w.versions[a.cluster] = w.Upload(names.ClusterSpec(a.cluster), a.spec.yaml(w.began))
 	}
 }
@@ -295,6 +360,11 @@ func (w *world) settle(clusters []string) {
 	nudged := map[string]int{}
 	for {
 		waits := ""
+		for _, cluster := range clusters { // what ails one may hold up another
+			if w.ails(cluster) != "" && time.Since(w.began) > began+borne {
+				w.mend(cluster)
+			}
+		}
 		for _, cluster := range clusters {
 			if text := w.unsettled(cluster); text != "" {
 				waits = cluster + ": " + text
@@ -303,7 +373,14 @@ func (w *world) settle(clusters []string) {
 					nudged[cluster]++
 					w.tell("%s: by hand: %s", cluster, s.Message)
 					w.out.Acts["nudge"]++
-					if w.stuck(s) {
+					if nudged[cluster] == 1 && strings.Contains(s.Message, preflight.KubeletSkew) { // the weather had an older kubelet join; the message says to roll
+						var pools []string
+						for _, p := range w.wishes[cluster].pools {
+							w.touchPool(cluster, p.name)
+							pools = append(pools, p.name)
+						}
+						w.Converge(cluster, pools...)
+					} else if w.stuck(s) {
 						w.Upgrade(events.Upgrade{Cluster: cluster, Release: release(w.wishes[cluster].minor, w.wishes[cluster].rev)})
 					} else {
 						w.Converge(cluster)
@@ -311,6 +388,9 @@ func (w *world) settle(clusters []string) {
 				}
 				break
 			}
+		}
+		if waits == "" {
+			waits = w.unjudged()
 		}
 		if waits == "" && !w.running() && w.Idle() {
 			break
@@ -346,8 +426,8 @@ const patience = 3 * time.Hour
 
 // converging says whether an execution works on a cluster, or waits for something of it.
 func (w *world) converging(cluster string) bool {
-	lease, err := w.State().Lease(context.Background(), cluster)
-	return err == nil && slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.ARN == lease.Execution && x.Status == "RUNNING" })
+	lease := w.Lease(cluster)
+	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.ARN == lease.Execution && x.Status == "RUNNING" })
 }
 
 func (w *world) running() bool {
@@ -358,9 +438,11 @@ func (w *world) running() bool {
 func (w *world) unsettled(cluster string) string {
 	s, want := w.Status(cluster), w.wishes[cluster]
 	switch {
+	case w.ails(cluster) != "":
+		return w.ails(cluster)
 	case want == nil && len(w.Stacks(cluster)) == 0 && (s.UpdatedAt.IsZero() || s.Phase == status.Deleted || s.Phase == status.Stopped):
 		return ""
-	case want == nil && w.protected[cluster] && s.Phase == status.Stopped:
+	case want == nil && (w.protected[cluster] || w.turning[cluster]) && s.Phase == status.Stopped:
 		return ""
 	case want == nil:
 		return fmt.Sprintf("deleted, and it is %s: %s %v", s.Phase, s.Message, w.Stacks(cluster))
@@ -370,6 +452,12 @@ func (w *world) unsettled(cluster string) string {
 		}
 		if w.unfound(cluster) {
 			return "a stack was deleted by hand"
+		}
+		if len(s.Nodes) > 0 {
+			return fmt.Sprintf("node %s of %s is %s: %s", s.Nodes[0].Instance, s.Nodes[0].Pool, s.Nodes[0].State, s.Nodes[0].Message)
+		}
+		if instance := w.nodeless(cluster); instance != "" {
+			return "instance " + instance + " has no node"
 		}
 		for _, p := range want.pools {
 			if time.Since(w.began) < p.rollAt+rolled {

@@ -173,34 +173,19 @@ func (s *Service) sendError(w http.ResponseWriter, format Protocol, requestID st
 	_, _ = w.Write(body)
 }
 
-// member is a field of a result. named says that a tag gives its name.
-type member struct {
-	name        string
-	flat, named bool
-	value       reflect.Value
-}
-
-// membersOf lists what of a struct is sent: nil pointers, nil maps and zero times are not, nor zero values of fields
-// with omitempty. tag is the struct tag that names members.
-func membersOf(v reflect.Value, tag string) []member {
-	fields := fieldsOf(v.Type(), tag)
-	list := make([]member, 0, len(fields))
-	for _, f := range fields {
-		value := v.FieldByIndex(f.index)
-		omit := f.omitEmpty && value.IsZero()
-		switch value.Kind() {
-		case reflect.Pointer, reflect.Map, reflect.Interface:
-			omit = omit || value.IsNil()
-		case reflect.Slice:
-			omit = omit || value.Len() == 0 && f.omitEmpty
-		case reflect.Struct:
-			omit = omit || value.Type() == timeType && value.Interface().(time.Time).IsZero()
-		}
-		if !omit {
-			list = append(list, member{f.name, f.flat, f.named, value})
+// omits says that a field's value is not sent: nil pointers, nil maps and zero times are not, nor zero values of fields with omitempty.
+func (f *fieldOf) omits(value reflect.Value) bool {
+	switch value.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Interface:
+		return value.IsNil()
+	case reflect.Slice:
+		return f.omitEmpty && value.Len() == 0
+	case reflect.Struct:
+		if value.Type() == timeType && value.Interface().(time.Time).IsZero() {
+			return true
 		}
 	}
-	return list
+	return f.omitEmpty && value.IsZero()
 }
 
 // toTree turns a result into maps, slices, strings, numbers, bools and times.
@@ -228,8 +213,12 @@ func toTree(v reflect.Value) (any, error) {
 		return toTree(v.Elem())
 	case reflect.Struct:
 		m := map[string]any{}
-		for _, f := range membersOf(v, "json") {
-			x, err := toTree(f.value)
+		for _, f := range fieldsOf(v.Type(), "json") {
+			value := v.FieldByIndex(f.index)
+			if f.omits(value) {
+				continue
+			}
+			x, err := toTree(value)
 			if err != nil {
 				return nil, err
 			}
@@ -383,22 +372,26 @@ func (x *xmlEncoder) members(result any) {
 }
 
 func (x *xmlEncoder) structMembers(v reflect.Value) {
-	for _, f := range membersOf(v, "xml") {
+	for _, f := range fieldsOf(v.Type(), "xml") {
+		value := v.FieldByIndex(f.index)
+		if f.omits(value) {
+			continue
+		}
 		name := f.name
 		if x.ec2 && !f.named {
 			name = lowerFirst(name)
 		}
 		switch {
-		case f.flat && f.value.Kind() == reflect.Slice:
-			for i := range f.value.Len() {
-				x.value(name, f.value.Index(i))
+		case f.flat && value.Kind() == reflect.Slice:
+			for i := range value.Len() {
+				x.value(name, value.Index(i))
 			}
 			continue
-		case f.flat && f.value.Kind() == reflect.Map:
-			x.entries(name, "Name", "Value", f.value)
+		case f.flat && value.Kind() == reflect.Map:
+			x.entries(name, "Name", "Value", value)
 			continue
 		}
-		x.value(name, f.value)
+		x.value(name, value)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	policyv1 "k8s.io/client-go/kubernetes/typed/policy/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-run/drover/local/kubernetes"
 )
@@ -30,6 +31,16 @@ func Admin(c *kubernetes.ControlPlane) *rest.Config {
 		Host: c.Endpoint, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, CertData: c.AdminCert, KeyData: c.AdminKey},
 	}
+}
+
+// Open connects to the cluster of a kubeconfig file, without a client's own limit.
+func Open(kubeconfig string) (*Cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	return Connect(config)
 }
 
 // Connect to a cluster with the rights of an administrator. The connection is shared with nobody.

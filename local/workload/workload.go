@@ -1,6 +1,6 @@
 package workload
 
-// What runs: Deployments, StatefulSets and DaemonSets, each with at most one budget.
+// What runs: Deployments, StatefulSets, DaemonSets and pods of their own, each with at most one budget.
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,6 +30,8 @@ const (
 	Deployment  Kind = "Deployment"
 	StatefulSet Kind = "StatefulSet"
 	DaemonSet   Kind = "DaemonSet"
+	// Pods have no controller: nothing makes others for those that go.
+	Pods Kind = "Pods"
 )
 
 // Workload to be run.
@@ -74,6 +77,21 @@ func scaled(value string, of int) (int, error) {
 		return int(math.Ceil(float64(n) * float64(of) / 100)), nil
 	}
 	return n, nil
+}
+
+// Run deploys workloads and waits until all of their replicas are healthy and their budgets know it. The watcher forgets how they came to be.
+func (c *Cluster) Run(ctx context.Context, watcher *Watcher, workloads ...Workload) error {
+	if err := c.Deploy(ctx, workloads...); err != nil {
+		return err
+	}
+	if err := watcher.Wait(ctx, "the workloads", func() bool { return watcher.Settled(workloads...) }); err != nil {
+		return err
+	}
+	if err := c.Budgeted(ctx, workloads...); err != nil {
+		return err
+	}
+	watcher.Forget()
+	return nil
 }
 
 // Deploy workloads. It does not wait for them.
@@ -124,6 +142,19 @@ func (c *Cluster) deploy(ctx context.Context, w Workload) error {
 		_, err = apps.DaemonSets(w.Namespace).Create(ctx, &appsv1.DaemonSet{
 			ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: w.template()},
 		}, metav1.CreateOptions{})
+	case Pods:
+		var group errgroup.Group
+		group.SetLimit(8)
+		for range w.Replicas {
+			template := w.template()
+			// As controllers name theirs: KWOK takes a pod for the last of its name for a while.
+			template.GenerateName = w.Name + "-"
+			group.Go(func() error {
+				_, err := c.core.Pods(w.Namespace).Create(ctx, &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{})
+				return err
+			})
+		}
+		err = group.Wait()
 	default:
 		err = fmt.Errorf("there is no kind of workload %q", w.Kind)
 	}

@@ -58,6 +58,7 @@ func TestWorkloadsOnARealAPIServer(t *testing.T) {
 		{Namespace: "shop", Name: "web", Kind: Deployment, Replicas: 4, MaxUnavailable: "25%", ReadyAfter: 200 * time.Millisecond},
 		{Namespace: "shop", Name: "db", Kind: StatefulSet, Replicas: 2, MinAvailable: "1", Grace: time.Second, EndsAfter: time.Second, EmptyDir: true},
 		{Namespace: "system", Name: "agent", Kind: DaemonSet},
+		{Namespace: "batch", Name: "once", Kind: Pods, Replicas: 2},
 	}
 	require.NoError(t, c.Deploy(ctx, workloads...))
 	settled := func() bool { return watcher.Settled(workloads...) && len(watcher.On("system", "b")) == 1 }

@@ -79,7 +79,7 @@ type Network struct {
 	// NATGateways says how private nodes reach the internet: a gateway in each zone, a single one that all zones share, or
 	// none, with endpoints of the AWS services that nodes need in the VPC. Not with existing.
 	NATGateways NATGateways `json:"natGateways,omitempty" rule:"default=PerZone;enum=PerZone,Single,None"`
-	// Existing uses a VPC that is already there; drover changes nothing in it.
+	// Existing uses a VPC that is already there, and that no other cluster's stacks made; drover changes nothing in it.
 	Existing *ExistingNetwork `json:"existing,omitempty"`
 }
 
@@ -245,11 +245,14 @@ type Readiness struct {
 // Drain says how pods leave a node before it goes. They are evicted as their disruption budgets allow.
 type Drain struct {
 	// Timeout is how long pods may take to leave, counted from when the node's end was decided: between 1m and 47h, such as
-	// 90m. What happens then is onTimeout.
-	Timeout string `json:"timeout,omitempty" rule:"default=1h;format=duration"`
+	// 90m. What happens then is onTimeout. A rolling update has an hour for each batch, in which onTimeout, the pods' ends, the
+	// detaching of their volumes and update.pauseTime must have their time too; with a longer timeout, or more than 45m of timeout
+	// and pause together, onTimeout may come too late for it.
+	Timeout string `json:"timeout,omitempty" rule:"default=30m;format=duration"`
 	// OnTimeout says what happens to the pods that are still there: drover goes on waiting (Wait; Auto Scaling ends the node
 	// after 48 hours all the same), deletes them against their budgets, each with its grace period (Force), or lets the node
-	// go with them (Continue).
+	// go with them (Continue). While the whole cluster is deleted, Wait counts as Continue, and the timeout as 5m at most,
+	// but for Force: no pod is deleted against its budget before its time.
 	OnTimeout OnTimeout `json:"onTimeout,omitempty" rule:"default=Wait;enum=Wait,Force,Continue"`
 	// PodGracePeriod is the most that a pod gets to end, whatever it asks for: at least 1s. Default: what it asks for.
 	PodGracePeriod string `json:"podGracePeriod,omitempty" rule:"format=duration"`

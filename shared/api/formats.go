@@ -241,6 +241,16 @@ func notSetByDrover(flag string) []string {
 	return nil
 }
 
+// Time is when a time of a spec has come: at the first whole second then. What is due is noted to the second, and would be before its
+// time otherwise.
+func Time(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if whole := t.Truncate(time.Second); whole.Before(t) {
+		t = whole.Add(time.Second)
+	}
+	return t, err
+}
+
 func realTime(value string) []string {
 	if t, err := time.Parse(time.RFC3339, value); err != nil || t.Year() < 2000 {
 		return []string{"must be a time that there is, after the year 2000"}

@@ -28,7 +28,7 @@ func TestResolveFillsInDefaults(t *testing.T) {
 			ImageID:    "ami-0123456789abcdef0",
 			RootVolume: api.RootVolume{SizeGiB: 50, Type: "gp3", Encrypted: &yes},
 			Files:      []api.File{{Path: "/a", Mode: "0644", Content: "b"}},
-			Drain:      api.Drain{Timeout: "1h", OnTimeout: api.OnTimeoutWait, DeleteEmptyDirData: &yes, UnmanagedPods: api.UnmanagedEvict},
+			Drain:      api.Drain{Timeout: "30m", OnTimeout: api.OnTimeoutWait, DeleteEmptyDirData: &yes, UnmanagedPods: api.UnmanagedEvict},
 			Update:     api.Update{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1"},
 		}},
 		Addons: []api.Addon{

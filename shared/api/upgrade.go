@@ -14,9 +14,10 @@ type Upgrade struct {
 	// Exclusions are times in which no upgrade starts, also when the window is open.
 	Exclusions []Exclusion `json:"exclusions,omitempty" rule:"unique=from,until;maxItems=100"`
 	// At starts one upgrade at a time, whatever the window; not within an exclusion. It counts once: another time or release is another
-	// upgrade.
+	// upgrade. With the release that the spec names itself, the upgrade to it waits until then.
 	At *UpgradeAt `json:"at,omitempty"`
-	// Alarms of CloudWatch by name. None may be in ALARM when an upgrade starts or ends, and their actions are off meanwhile.
+	// Alarms of CloudWatch by name. None may be in ALARM when an upgrade starts or ends. The actions of those with the tag
+	// drover:silence=upgrade are off meanwhile.
 	Alarms []string `json:"alarms,omitempty" rule:"format=alarm-name;unique;maxItems=100"`
 }
 

@@ -120,6 +120,12 @@ func validateDrain(path *field.Path, d *Drain) (errs field.ErrorList) {
 	within("timeout", d.Timeout, time.Minute, maxDrain)
 	within("podGracePeriod", d.PodGracePeriod, time.Second, maxDrain)
 	within("loadBalancerWait", d.LoadBalancerWait, 0, time.Hour)
+	timeout, err := time.ParseDuration(d.Timeout)
+	wait, err2 := time.ParseDuration(d.LoadBalancerWait)
+	if err == nil && err2 == nil && (d.OnTimeout == OnTimeoutForce || d.OnTimeout == OnTimeoutContinue) && wait >= timeout {
+		errs = append(errs, field.Invalid(path.Child("loadBalancerWait"), d.LoadBalancerWait,
+			fmt.Sprintf("must be less than the timeout (%s), after which onTimeout is %s: no pod would be evicted before", d.Timeout, d.OnTimeout)))
+	}
 	return errs
 }
 

@@ -105,6 +105,8 @@ func TestValidateFinds(t *testing.T) {
 		"gp2 with what it lacks":   {pool("rootVolume: {type: gp2, sizeGiB: 20000, iops: 3000, throughput: 125}"), []string{`demo.yaml:17: spec.pools[0].rootVolume.sizeGiB: Invalid value: 20000: must be less than or equal to 16384 for gp2`, `demo.yaml:17: spec.pools[0].rootVolume.iops: Forbidden: the IOPS of gp2 follow from its size`, `demo.yaml:17: spec.pools[0].rootVolume.throughput: Forbidden: only for gp3`}},
 		"drains that end before they begin, or after the hook": {pool("drain: {timeout: 59s, podGracePeriod: 0s, loadBalancerWait: 61m}"), []string{
 			`demo.yaml:17: spec.pools[0].drain.timeout: Invalid value: "59s": must be between 1m and 47h`, `demo.yaml:17: spec.pools[0].drain.podGracePeriod: Invalid value: "0s": must be between 1s and 47h`, `demo.yaml:17: spec.pools[0].drain.loadBalancerWait: Invalid value: "61m": must be between 0s and 1h`}},
+		"a drain that is over before load balancers know": {pool("drain: {timeout: 5m, onTimeout: Continue, loadBalancerWait: 10m}"), []string{
+			`demo.yaml:17: spec.pools[0].drain.loadBalancerWait: Invalid value: "10m": must be less than the timeout (5m), after which onTimeout is Continue: no pod would be evicted before`}},
 		"drains longer than a hook":         {pool("drain: {timeout: 48h}"), []string{`demo.yaml:17: spec.pools[0].drain.timeout: Invalid value: "48h": must be between 1m and 47h`}},
 		"an update that replaces nothing":   {pool("update: {maxSurge: 0}"), []string{`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 0: cannot be 0 when maxUnavailable is 0: no node could be replaced`}},
 		"an update of nothing, in percents": {pool("update: {maxSurge: 0%, maxUnavailable: 0}"), []string{`demo.yaml:17: spec.pools[0].update.maxSurge: Invalid value: 0%: cannot be 0 when maxUnavailable is 0: no node could be replaced`}},
@@ -315,25 +317,27 @@ func TestValidateRelease(t *testing.T) {
 func TestValidateVersions(t *testing.T) {
 	offered := []string{"1.37", "1.36", "1.9", "1.35"}
 	cases := map[string]struct {
-		want, current string
-		errors        []string
+		want, current, from string
+		errors              []string
 	}{
-		"a new cluster":                          {"1.36", "", nil},
-		"the same version":                       {"1.36", "1.36", nil},
-		"the same version, no longer offered":    {"1.30", "1.30", nil},
-		"the next version":                       {"1.37", "1.36", nil},
-		"a version that EKS does not offer":      {"1.38", "1.37", []string{`spec.kubernetesVersion: Unsupported value: "1.38": supported values: "1.9", "1.35", "1.36", "1.37"`}},
-		"a new cluster of no version of EKS":     {"1.2", "", []string{`spec.kubernetesVersion: Unsupported value: "1.2": supported values: "1.9", "1.35", "1.36", "1.37"`}},
-		"a downgrade":                            {"1.35", "1.36", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.36, and Kubernetes is not downgraded`}},
-		"a downgrade, compared by number":        {"1.9", "1.35", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, and Kubernetes is not downgraded`}},
-		"two versions at once":                   {"1.37", "1.35", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, and moves one minor version at a time: the next step is 1.36`}},
-		"two at once, and one that is not there": {"1.39", "1.37", []string{`spec.kubernetesVersion: Unsupported value: "1.39": supported values: "1.9", "1.35", "1.36", "1.37"`, `spec.kubernetesVersion: Forbidden: the cluster runs 1.37, and moves one minor version at a time: the next step is 1.38`}},
+		"a new cluster":                          {"1.36", "", "", nil},
+		"the same version":                       {"1.36", "1.36", "", nil},
+		"the same version, no longer offered":    {"1.30", "1.30", "", nil},
+		"the next version":                       {"1.37", "1.36", "", nil},
+		"a version that EKS does not offer":      {"1.38", "1.37", "", []string{`spec.kubernetesVersion: Unsupported value: "1.38": supported values: "1.9", "1.35", "1.36", "1.37"`}},
+		"a new cluster of no version of EKS":     {"1.2", "", "", []string{`spec.kubernetesVersion: Unsupported value: "1.2": supported values: "1.9", "1.35", "1.36", "1.37"`}},
+		"a downgrade":                            {"1.35", "1.36", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.36, and Kubernetes is not downgraded`}},
+		"a downgrade, compared by number":        {"1.9", "1.35", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, and Kubernetes is not downgraded`}},
+		"two versions at once":                   {"1.37", "1.35", "", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, and moves one minor version at a time: the next step is 1.36`}},
+		"two at once, and one that is not there": {"1.39", "1.37", "", []string{`spec.kubernetesVersion: Unsupported value: "1.39": supported values: "1.9", "1.35", "1.36", "1.37"`, `spec.kubernetesVersion: Forbidden: the cluster runs 1.37, and moves one minor version at a time: the next step is 1.38`}},
+		"two at once, which the release allows":  {"1.37", "1.35", "1.35", nil},
+		"two at once, and it allows one":         {"1.37", "1.35", "1.36", []string{`spec.kubernetesVersion: Forbidden: the cluster runs 1.35, and the release may be reached from 1.36 on: upgrade to a release of 1.36 first`}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := readCluster(t, []byte(good))
 			cluster.Spec.KubernetesVersion = c.want
-			require.Equal(t, c.errors, lines(api.ValidateVersions(cluster, offered, c.current)))
+			require.Equal(t, c.errors, lines(api.ValidateVersions(cluster, offered, c.current, c.from)))
 		})
 	}
 }
@@ -341,7 +345,7 @@ func TestValidateVersions(t *testing.T) {
 func TestErrorsOfLaterChecksFindTheirPlaces(t *testing.T) {
 	spec := edit(t, good, pairs{"  tags: {}", "  kubernetesVersion: \"1.30\""})
 	cluster := readCluster(t, spec)
-	errs := api.ValidateVersions(cluster, []string{"1.36"}, "").In("demo.yaml", spec)
+	errs := api.ValidateVersions(cluster, []string{"1.36"}, "", "").In("demo.yaml", spec)
 	require.Equal(t, []string{`demo.yaml:17: spec.kubernetesVersion: Unsupported value: "1.30": supported values: "1.36"`}, lines(errs))
 
 	cluster.Spec.Pools[0].Labels = map[string]string{"k8s.io/a": "b"} // not in the file: the pool is the nearest that is

@@ -1,4 +1,4 @@
-// Package capacity is what EC2 has room for: free addresses, images, instance types, and the instances that run. It only asks.
+// Package capacity is what EC2 has room for: free addresses, images, instance types, the instances that run and the volumes that there are. It only asks.
 package capacity
 
 import (
@@ -137,7 +137,7 @@ func (c *Capacity) InstanceTypes(ctx context.Context, names []string) (map[strin
 	return found, nil
 }
 
-// pageOf is how many instances one answer has: as many as EC2 gives.
+// pageOf is how many instances or volumes one answer has: as many as EC2 gives.
 const pageOf = "1000"
 
 // kind of instance, as quotas count them.
@@ -172,6 +172,35 @@ func (c *Capacity) Running(ctx context.Context) (map[string]int, error) {
 	return running, nil
 }
 
+// Volumes counts the GiB of the account's volumes of some types in the region, by the code of the quota that they count to. CloudWatch has no usage of these.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVolumes.html
+func (c *Capacity) Volumes(ctx context.Context, types []string) (map[string]int, error) {
+	used := map[string]int{}
+	for some := range slices.Chunk(types, filterAtMost) {
+		ask := arguments(filter{"volume-type", some})
+		ask["MaxResults"] = pageOf
+		for {
+			var out struct {
+				Items []struct {
+					Type string `xml:"volumeType"`
+					GiB  int    `xml:"size"`
+				} `xml:"volumeSet>item"`
+				Next string `xml:"nextToken"`
+			}
+			if err := c.call(ctx, "DescribeVolumes", ask, &out); err != nil {
+				return nil, fmt.Errorf("describing volumes: %w", err)
+			}
+			for _, v := range out.Items {
+				used[preflight.VolumeQuotaCode(v.Type)] += v.GiB
+			}
+			if ask["NextToken"] = out.Next; out.Next == "" {
+				break
+			}
+		}
+	}
+	return used, nil
+}
+
 // instances that run or are about to, counted.
 func (c *Capacity) instances(ctx context.Context) (map[kind]int, error) {
 	count, ask := map[kind]int{}, arguments(filter{"instance-state-name", []string{"pending", "running"}})
@@ -194,4 +223,46 @@ func (c *Capacity) instances(ctx context.Context) (map[kind]int, error) {
 			return count, nil
 		}
 	}
+}
+
+// Alive are those of the instances that have not ended, and are not about to.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+func (c *Capacity) Alive(ctx context.Context, ids []string) ([]string, error) {
+	var alive []string
+	for some := range slices.Chunk(ids, filterAtMost) {
+		ask := arguments(filter{"instance-id", some}, filter{"instance-state-name", []string{"pending", "running", "stopping", "stopped"}})
+		var out struct {
+			Items []struct {
+				ID string `xml:"instanceId"`
+			} `xml:"reservationSet>item>instancesSet>item"`
+		}
+		if err := c.call(ctx, "DescribeInstances", ask, &out); err != nil {
+			return nil, fmt.Errorf("describing instances: %w", err)
+		}
+		for _, i := range out.Items {
+			alive = append(alive, i.ID)
+		}
+	}
+	return alive, nil
+}
+
+// Started says which image each of the instances was started from. Those that are not there are missing.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+func (c *Capacity) Started(ctx context.Context, ids []string) (map[string]string, error) {
+	images := map[string]string{}
+	for some := range slices.Chunk(ids, filterAtMost) {
+		var out struct {
+			Items []struct {
+				ID    string `xml:"instanceId"`
+				Image string `xml:"imageId"`
+			} `xml:"reservationSet>item>instancesSet>item"`
+		}
+		if err := c.call(ctx, "DescribeInstances", arguments(filter{"instance-id", some}), &out); err != nil {
+			return nil, fmt.Errorf("describing instances: %w", err)
+		}
+		for _, i := range out.Items {
+			images[i.ID] = i.Image
+		}
+	}
+	return images, nil
 }

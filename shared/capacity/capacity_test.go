@@ -55,10 +55,29 @@ func TestCapacity(t *testing.T) {
 	}
 	require.Equal(t, 2*len(group.Instances), vCPUs, "%v", running)
 
+	volumes, err := c.Volumes(ctx, []string{"gp3", "io2"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{preflight.VolumeQuotaCode("gp3"): 50 * len(group.Instances)}, volumes)
+
+	id := group.Instances[0].ID
+	alive, err := c.Alive(ctx, []string{id, "i-00000000000000000"})
+	require.NoError(t, err)
+	require.Equal(t, []string{id}, alive)
+	started, err := c.Started(ctx, []string{id, "i-00000000000000000"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{id: ec2.ImageID("1.36", "amd64")}, started)
+	require.NoError(t, a.EC2.Terminate(id, "Client.UserInitiatedShutdown"))
+	alive, err = c.Alive(ctx, []string{id})
+	require.NoError(t, err)
+	require.Empty(t, alive, "it is about to end")
+
 	for _, ask := range []func() error{
+		func() error { _, err := c.Alive(ctx, nil); return err },
+		func() error { _, err := c.Started(ctx, nil); return err },
 		func() error { _, err := c.Subnets(ctx, nil); return err },
 		func() error { _, err := c.Images(ctx, nil); return err },
 		func() error { _, err := c.InstanceTypes(ctx, nil); return err },
+		func() error { _, err := c.Volumes(ctx, nil); return err },
 	} {
 		require.NoError(t, ask(), "nothing is asked about nothing")
 	}

@@ -34,6 +34,8 @@ type Try struct {
 	// NotBefore is when a refused request may be repeated, and Why it was refused.
 	NotBefore time.Time
 	Why       string
+	// Failures of the API server in a row, when asked about this pod.
+	Failures int
 }
 
 // Request to remove a pod.
@@ -57,6 +59,8 @@ type Decision struct {
 	Blocked []Blocked
 	// Stuck pods are waited for no more.
 	Stuck []Pod
+	// Begins is when evictions may, while load balancers still have time; zero is now.
+	Begins time.Time
 	// Over says that the time is over and the node goes with what is left.
 	Over bool
 	// Next is when the decision may be another although nothing has happened; zero is never.
@@ -74,14 +78,6 @@ const (
 	settle = time.Second
 	// resend is when an accepted eviction is sent again if its pod shows no sign of it.
 	resend = 10 * time.Second
-)
-
-// Reasons why pods are blocked.
-const (
-	whyBudget    = "its disruption budget allows no disruption now"
-	whyBudgets   = "it is under more than one disruption budget, which the eviction API refuses"
-	whyUnmanaged = "nothing would start it again, and unmanagedPods is Wait"
-	whyEmptyDir  = "it has data in an emptyDir, and deleteEmptyDirData is false"
 )
 
 // Decide what to do now, with at most room requests.
@@ -134,12 +130,18 @@ func (d *decider) decide() Decision {
 		d.wake(deadline)
 	}
 	begin := d.view.Excluded.Add(d.task.Policy.LoadBalancerWait.Duration())
-	if d.now.Before(begin) {
+	if d.now.Before(begin) && !over {
 		d.wake(begin)
+		d.out.Begins = begin
 	}
 	var ready []Request
-	for _, p := range d.sorted() {
-		d.out.Left = append(d.out.Left, p)
+	send := func(r Request) {
+		if len(ready) < d.room {
+			ready = append(ready, r)
+		}
+	}
+	d.out.Left = d.sorted()
+	for _, p := range d.out.Left {
 		try := d.view.Tries[p.UID]
 		switch {
 		case !p.Deleted.IsZero():
@@ -162,22 +164,22 @@ func (d *decider) decide() Decision {
 			continue // blocked by nothing but the wait for load balancers
 		case force && try.Why != "":
 			// Whatever refuses its eviction has had its time.
-			ready = append(ready, d.forced(p))
+			send(d.forced(p))
 			continue
 		}
 		switch request, blocked := d.request(p); {
 		case request != nil:
-			ready = append(ready, *request)
+			send(*request)
 		case blocked == nil: // queued behind others under its budget
 		case force:
-			ready = append(ready, d.forced(p))
+			send(d.forced(p))
 		default:
 			d.out.Blocked = append(d.out.Blocked, *blocked)
 		}
 	}
 	d.out.Over = over && d.task.Policy.OnTimeout == Continue
 	if !d.out.Over {
-		d.out.Send = ready[:min(len(ready), max(0, d.room))]
+		d.out.Send = ready
 	}
 	d.out.Estimate = d.estimate(begin)
 	return d.out
@@ -185,7 +187,7 @@ func (d *decider) decide() Decision {
 
 // sorted are the pods that must leave: the least important first, so that what others need goes last.
 func (d *decider) sorted() []Pod {
-	var pods []Pod
+	pods := make([]Pod, 0, len(d.view.Pods))
 	for _, p := range d.view.Pods {
 		switch {
 		case p.Class != Leaving:
@@ -196,7 +198,13 @@ func (d *decider) sorted() []Pod {
 		}
 	}
 	order := func(a, b Pod) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		if c := cmp.Compare(a.Priority, b.Priority); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(a.Namespace, b.Namespace); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	}
 	slices.SortFunc(pods, order)
 	slices.SortFunc(d.out.Stuck, order)
@@ -214,10 +222,10 @@ func (d *decider) request(p Pod) (*Request, *Blocked) {
 		request.Grace = seconds(grace)
 	}
 	if !p.Managed && policy.UnmanagedPods == WaitForUnmanaged {
-		return blocked(whyUnmanaged)
+		return blocked(WhyUnmanaged)
 	}
 	if p.EmptyDir && !policy.DeleteEmptyDirData {
-		return blocked(whyEmptyDir)
+		return blocked(WhyEmptyDir)
 	}
 	if p.Pending {
 		return request, nil // before it asks for budgets, the API server lets pending pods go
@@ -237,14 +245,14 @@ func (d *decider) request(p Pod) (*Request, *Blocked) {
 			names = append(names, string(b.Key))
 		}
 		slices.Sort(names)
-		return blocked(whyBudgets, names...)
+		return blocked(WhyBudgets, names...)
 	case !over[0].Counts(p):
 		return request, nil
 	}
 	key := over[0].Key
 	d.waiting[key] = append(d.waiting[key], p)
 	if d.free[key] <= 0 {
-		return blocked(whyBudget, string(key))
+		return blocked(WhyBudget, string(key))
 	}
 	d.free[key]--
 	if d.inFlight[key] >= perBudget {
@@ -285,7 +293,7 @@ func (d *decider) estimate(begin time.Time) time.Duration {
 		longest = max(longest, round*time.Duration((len(pods)+slots-1)/slots))
 	}
 	for _, b := range d.out.Blocked {
-		if b.Why != whyBudget {
+		if b.Why != WhyBudget {
 			return -1
 		}
 	}

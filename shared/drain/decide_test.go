@@ -153,14 +153,14 @@ func TestDecide(t *testing.T) {
 		},
 		"or waited for": {
 			with(func(p *Policy) { p.UnmanagedPods = WaitForUnmanaged }), 0, view([]*corev1.Pod{pod("a", orphan), pod("b")}), 9,
-			[]string{"evict b"}, []string{"shop/a: " + whyUnmanaged}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + WhyUnmanaged}, 2, none, false,
 		},
 		"data on the node goes": {
 			patient, 0, view([]*corev1.Pod{pod("a", emptyDir)}), 9, []string{"evict a"}, none, 1, none, false,
 		},
 		"or holds the pod": {
 			with(func(p *Policy) { p.DeleteEmptyDirData = false }), 0, view([]*corev1.Pod{pod("a", emptyDir), pod("b")}), 9,
-			[]string{"evict b"}, []string{"shop/a: " + whyEmptyDir}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + WhyEmptyDir}, 2, none, false,
 		},
 		"grace periods are capped": {
 			with(func(p *Policy) { p.PodGracePeriod = 10 }), 0, view([]*corev1.Pod{pod("a"), pod("b", grace(5))}), 9,
@@ -171,18 +171,18 @@ func TestDecide(t *testing.T) {
 		},
 		"a budget gives what it allows": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 2)), 9,
-			[]string{"evict a", "evict b"}, []string{"shop/c: " + whyBudget + " [shop/web]"}, 3, none, false,
+			[]string{"evict a", "evict b"}, []string{"shop/c: " + WhyBudget + " [shop/web]"}, 3, none, false,
 		},
 		"budgets are of their namespace": {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 0, ofNamespace("other"))), 9, []string{"evict a"}, none, 1, none, false,
 		},
 		"pods of one name in two namespaces are two": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", in("other"))}, budget("web", 0), budget("web", 1, ofNamespace("other"))), 9,
-			[]string{"evict b"}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 2, none, false,
 		},
 		"an empty selector is everything in the namespace": {
 			patient, 0, view([]*corev1.Pod{pod("a", labelled("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), 9,
-			[]string{}, []string{"shop/a: " + whyBudget + " [shop/all]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/all]"}, 1, none, false,
 		},
 		"no selector is nothing": {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("none", 0, selects(nil))), 9, []string{"evict a"}, none, 1, none, false,
@@ -193,28 +193,28 @@ func TestDecide(t *testing.T) {
 		},
 		"selectors have expressions": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("b", 0, selects(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{"db"}}}}))), 9,
-			[]string{"evict b"}, []string{"shop/a: " + whyBudget + " [shop/b]"}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + WhyBudget + " [shop/b]"}, 2, none, false,
 		},
 		"two budgets block, and both are named": {
 			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), 9,
-			[]string{"evict b"}, []string{"shop/a: " + whyBudgets + " [shop/all shop/web]"}, 2, none, false,
+			[]string{"evict b"}, []string{"shop/a: " + WhyBudgets + " [shop/all shop/web]"}, 2, none, false,
 		},
 		"a budget whose status is about an older spec allows nothing": {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 5, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })), 9,
-			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
 		"a budget below zero allows nothing": {
-			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", -3)), 9, []string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", -3)), 9, []string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
 		"a pending pod needs no budget, nor two": {
 			patient, 0, view([]*corev1.Pod{pod("a", phase(corev1.PodPending), unready)}, budget("web", 0), budget("web2", 0)), 9, []string{"evict a"}, none, 1, none, false,
 		},
 		"a pod that is not ready goes while enough are": {
-			patient, 0, view([]*corev1.Pod{pod("a", unready), pod("b")}, budget("web", 0)), 9, []string{"evict a"}, []string{"shop/b: " + whyBudget + " [shop/web]"}, 2, none, false,
+			patient, 0, view([]*corev1.Pod{pod("a", unready), pod("b")}, budget("web", 0)), 9, []string{"evict a"}, []string{"shop/b: " + WhyBudget + " [shop/web]"}, 2, none, false,
 		},
 		"but not while too few are": {
 			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy = 8 })), 9,
-			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
 		"unless its budget always allows it": {
 			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
@@ -234,7 +234,7 @@ func TestDecide(t *testing.T) {
 		"nothing is left": {patient, 0, view(nil), 9, []string{}, none, 0, none, false},
 
 		"before the deadline nothing is forced": {
-			forced, 599 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9, []string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+			forced, 599 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9, []string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
 		"at the deadline what is blocked is deleted, with its grace": {
 			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", grace(0))}, budget("web", 0)), 9, []string{"delete a in 30s", "delete b in 1s"}, none, 2, none, false,
@@ -259,15 +259,15 @@ func TestDecide(t *testing.T) {
 		},
 		"without a timeout there is no deadline": {
 			with(func(p *Policy) { p.OnTimeout = Force }), 1000 * time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
-			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
 		"waiting has no deadline": {
 			with(func(p *Policy) { p.Timeout = 600 }), time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
-			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 1, none, false,
+			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
 		"going on leaves what is left": {
 			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 0)), 9,
-			[]string{}, []string{"shop/a: " + whyBudget + " [shop/web]"}, 2, none, true,
+			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 2, none, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -372,6 +372,9 @@ func TestNothingIsEvictedBeforeLoadBalancersKnow(t *testing.T) {
 	require.Empty(t, got.Send)
 	require.Equal(t, now.Add(time.Second), got.Next)
 	require.Equal(t, 31*time.Second, got.Estimate)
+	var r Report
+	Describe(&r, got)
+	require.Equal(t, "1 pods are left, 0 of them terminating; load balancers have until "+now.Add(time.Second).UTC().Format(time.TimeOnly)+" UTC to forget the node", r.Summary())
 	v.Excluded = now.Add(-60 * time.Second)
 	require.Len(t, Decide(now, Task{Policy: policy, Started: now}, v, 9).Send, 1)
 }
@@ -416,6 +419,8 @@ func TestReports(t *testing.T) {
 	require.Len(t, r.Blocked, events.MaxNamed)
 	require.Contains(t, r.Summary(), "70 pods are left, 0 of them terminating; blocked: shop/p00: its disruption budget allows no disruption now (shop/web); ")
 	require.Less(t, len(r.Summary()), 1000)
+	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a", deleted(0)), pod("b", deleted(0))}), 9))
+	require.Equal(t, "2 pods are left, 2 of them terminating (shop/a, shop/b)", r.Summary())
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
 	require.Equal(t, "no pods are left", r.Summary())
 	require.Nil(t, r.EstimateSeconds)

@@ -14,6 +14,7 @@ type (
 	Report  = events.DrainReport
 	Outcome = events.DrainOutcome
 	Blocked = events.BlockedPod
+	Seconds = events.Seconds
 )
 
 // The values of a policy, and the outcomes.

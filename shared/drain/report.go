@@ -12,7 +12,10 @@ import (
 func Describe(r *Report, d Decision) {
 	r.Left, r.Terminating = len(d.Left), len(d.Terminating)
 	r.Pods, r.Stuck, r.Blocked = Names(d.Left), Names(d.Stuck), d.Blocked[:min(len(d.Blocked), events.MaxNamed)]
-	r.EstimateSeconds = nil
+	r.Ending, r.Begins, r.EstimateSeconds = Names(d.Terminating), nil, nil
+	if !d.Begins.IsZero() && len(d.Left) > 0 {
+		r.Begins = &d.Begins
+	}
 	if d.Estimate >= 0 && len(d.Left) > 0 {
 		estimate := int64(d.Estimate / time.Second)
 		r.EstimateSeconds = &estimate

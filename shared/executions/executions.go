@@ -33,6 +33,12 @@ func (e *Executions) Converge(ctx context.Context, cluster, specVersion, after s
 	return e.start(ctx, cluster, names.ConvergeExecution(cluster, specVersion, after))
 }
 
+// Again starts converging a cluster to a version of its spec once more, which nobody asked for. The same reason again is the same
+// execution.
+func (e *Executions) Again(ctx context.Context, cluster, specVersion, why string) error {
+	return e.start(ctx, cluster, names.AgainExecution(cluster, specVersion, why))
+}
+
 // ConvergeDue starts converging a cluster because a time has come, once for each time.
 func (e *Executions) ConvergeDue(ctx context.Context, cluster string, at time.Time) error {
 	return e.start(ctx, cluster, names.DueExecution(cluster, at))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -43,30 +44,30 @@ func (m *Machine) Start(ctx context.Context, name string, input any) error {
 
 // Running lists the executions that run, by ARN.
 func (m *Machine) Running(ctx context.Context) ([]string, error) {
-	return m.list(ctx, types.ExecutionStatusRunning, func(types.ExecutionListItem) bool { return true }, time.Time{})
+	return m.list(ctx, types.ExecutionStatusRunning, 0, func(types.ExecutionListItem) bool { return true }, time.Time{})
 }
 
 // longest is how long an execution that works on a node may run.
 const longest = 49 * time.Hour
 
-// Broken lists the executions that ended since then other than they should: stopped by somebody, out of time, failed.
+// aPage is how many executions one answer has: as many as Step Functions gives.
+const aPage = 1000
+
+// Broken lists the executions that ended since then other than they should: stopped by somebody, out of time, failed. A call for each of these
+// would be three; all executions that may have ended since then are one, for each thousand of them.
 func (m *Machine) Broken(ctx context.Context, since time.Time) ([]string, error) {
-	var all []string
-	for _, status := range []types.ExecutionStatus{types.ExecutionStatusAborted, types.ExecutionStatusTimedOut, types.ExecutionStatusFailed} {
-		found, err := m.list(ctx, status, func(x types.ExecutionListItem) bool { return !aws.ToTime(x.StopDate).Before(since) }, since.Add(-longest))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
+	bad := []types.ExecutionStatus{types.ExecutionStatusAborted, types.ExecutionStatusTimedOut, types.ExecutionStatusFailed}
+	return m.list(ctx, "", aPage, func(x types.ExecutionListItem) bool {
+		return slices.Contains(bad, x.Status) && !aws.ToTime(x.StopDate).Before(since)
+	}, since.Add(-longest))
 }
 
-// list the executions of a status that match, the last started first, until they started before some time.
+// list the executions of a status, or of any, that match, the last started first, until they started before some time. page is how many are
+// asked for at once; 0 leaves it to Step Functions.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_ListExecutions.html
-func (m *Machine) list(ctx context.Context, status types.ExecutionStatus, match func(types.ExecutionListItem) bool, started time.Time) ([]string, error) {
+func (m *Machine) list(ctx context.Context, status types.ExecutionStatus, page int32, match func(types.ExecutionListItem) bool, started time.Time) ([]string, error) {
 	var found []string
-	pages := sfn.NewListExecutionsPaginator(m.client, &sfn.ListExecutionsInput{StateMachineArn: &m.arn, StatusFilter: status})
+	pages := sfn.NewListExecutionsPaginator(m.client, &sfn.ListExecutionsInput{StateMachineArn: &m.arn, StatusFilter: status, MaxResults: page})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -24,7 +24,7 @@ type Kubernetes interface {
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error)
-	Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) ([]preflight.Insight, error)
+	Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, looked time.Time, err error)
 	Catalogue(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
 }
@@ -45,14 +45,19 @@ type Capacity interface {
 	Subnets(ctx context.Context, ids []string) (map[string]preflight.Subnet, error)
 	Images(ctx context.Context, ids []string) (map[string]preflight.Image, error)
 	InstanceTypes(ctx context.Context, names []string) (map[string]preflight.InstanceType, error)
+	// Started says which image each instance was started from.
+	Started(ctx context.Context, instances []string) (map[string]string, error)
 	// Running counts the vCPUs of the account's instances in the region, by the code of the quota that they count to.
 	Running(ctx context.Context) (map[string]int, error)
+	// Volumes counts the GiB of its volumes of some types, likewise.
+	Volumes(ctx context.Context, types []string) (map[string]int, error)
 }
 
 // Quotas are the account's: a subset of quotas.Quotas.
 type Quotas interface {
-	// Limit of a quota of EC2; false when it has none that is known.
+	// Limit of a quota of EC2, and Storage, one of EBS in GiB; false when it has none that is known.
 	Limit(ctx context.Context, code string) (preflight.Quota, bool, error)
+	Storage(ctx context.Context, code string) (preflight.Quota, bool, error)
 }
 
 // Gatherer of facts.
@@ -72,7 +77,7 @@ func (g *Gatherer) Before(ctx context.Context, plan *preflight.Plan) (*preflight
 	if err != nil {
 		return nil, err
 	}
-	if f.Insights, err = g.insights(ctx, plan); err != nil {
+	if f.Insights, f.Looked, err = g.insights(ctx, plan); err != nil {
 		return nil, err
 	}
 	if f.Catalogue, err = g.EKS.Catalogue(ctx); err != nil {
@@ -95,11 +100,11 @@ func (g *Gatherer) Before(ctx context.Context, plan *preflight.Plan) (*preflight
 }
 
 // insights for the versions that the control plane goes to. Those of a rollback are of no version.
-func (g *Gatherer) insights(ctx context.Context, plan *preflight.Plan) ([]preflight.Insight, error) {
+func (g *Gatherer) insights(ctx context.Context, plan *preflight.Plan) (insights []preflight.Insight, looked time.Time, err error) {
 	versions := plan.Versions()
 	switch {
 	case len(versions) == 0:
-		return nil, nil // it stays where it is
+		return nil, looked, nil // it stays where it is
 	case plan.Rollback:
 		versions = nil
 	}
@@ -121,6 +126,13 @@ func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.
 		return nil, err
 	}
 	if f.Groups, err = g.groups(ctx, plan); err != nil {
+		return nil, err
+	}
+	var instances []string
+	for _, group := range f.Groups {
+		instances = append(instances, group.Instances...)
+	}
+	if f.Started, err = g.Capacity.Started(ctx, unique(instances)); err != nil {
 		return nil, err
 	}
 	var images []string
@@ -160,8 +172,11 @@ func (g *Gatherer) groups(ctx context.Context, plan *preflight.Plan) (map[string
 		}
 		out := preflight.Group{Name: name, Desired: group.Desired, Suspended: group.Suspended, Subnets: group.Subnets, Failure: failure, FailedAt: at}
 		for _, instance := range group.Instances {
+			if instance.State != groups.InService {
+				continue
+			}
+			out.Instances = append(out.Instances, instance.ID)
 			switch {
-			case instance.State != groups.InService:
 			case instance.TemplateVersion != group.TemplateVersion:
 				out.Outdated = append(out.Outdated, instance.ID)
 			default:
@@ -193,24 +208,42 @@ func (g *Gatherer) room(ctx context.Context, plan *preflight.Plan, f *preflight.
 	return g.quotas(ctx, plan, f)
 }
 
-// quotas that new nodes would count to.
+// quotas that new nodes and their volumes would count to.
 func (g *Gatherer) quotas(ctx context.Context, plan *preflight.Plan, f *preflight.Facts) error {
 	f.Quotas = map[string]preflight.Quota{}
-	needed := preflight.QuotasNeeded(f, plan)
+	if needed := preflight.QuotasNeeded(f, plan); len(needed) > 0 {
+		running, err := g.Capacity.Running(ctx)
+		if err != nil {
+			return err
+		}
+		if err := limits(ctx, f, needed, running, g.Quotas.Limit); err != nil {
+			return err
+		}
+	}
+	needed := preflight.VolumesNeeded(f, plan)
 	if len(needed) == 0 {
 		return nil
 	}
-	running, err := g.Capacity.Running(ctx)
+	var types []string
+	for _, pool := range plan.After.Spec.Pools {
+		types = append(types, pool.RootVolume.Type)
+	}
+	volumes, err := g.Capacity.Volumes(ctx, unique(types))
 	if err != nil {
 		return err
 	}
+	return limits(ctx, f, needed, volumes, g.Quotas.Storage)
+}
+
+// limits asks for the quotas that are needed, with what is used of them.
+func limits(ctx context.Context, f *preflight.Facts, needed, used map[string]int, limit func(context.Context, string) (preflight.Quota, bool, error)) error {
 	for code := range needed {
-		quota, known, err := g.Quotas.Limit(ctx, code)
+		quota, known, err := limit(ctx, code)
 		if err != nil {
 			return err
 		}
 		if known {
-			quota.Used = running[code]
+			quota.Used = used[code]
 			f.Quotas[code] = quota
 		}
 	}

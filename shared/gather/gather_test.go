@@ -150,6 +150,8 @@ func TestFactsOfAClusterThatRuns(t *testing.T) {
 		require.Equal(t, 1, group.Desired)
 		require.Equal(t, 1, group.InService)
 		require.Empty(t, group.Outdated)
+		require.Len(t, group.Instances, 1)
+		require.Equal(t, w.plan.Before.Spec.Pools[0].ImageID, f.Started[group.Instances[0]])
 		for _, id := range slices.Concat(group.Subnets, f.ControlPlane.Subnets) {
 			require.Positive(t, f.Subnets[id].Free, id)
 		}
@@ -160,6 +162,9 @@ func TestFactsOfAClusterThatRuns(t *testing.T) {
 		require.Equal(t, 2, quota.Used, "what runs")
 		require.Greater(t, quota.Limit, quota.Used)
 		require.NotEmpty(t, quota.Name)
+		storage := f.Quotas["L-7A658B76"]
+		require.Equal(t, 50, storage.Used, "what its disk has")
+		require.Equal(t, 300<<10, storage.Limit)
 
 		require.Empty(t, f.Unreachable)
 		require.Len(t, f.Survey.Nodes, 1)
@@ -187,6 +192,10 @@ func find(t *testing.T, catalogue []preflight.Version, version string) preflight
 // A dry run is nothing but this: every call only reads.
 func TestGatheringChangesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
+		w.alarm(t)
+		w.mu.Lock()
+		w.asked, w.changed = nil, nil
+		w.mu.Unlock()
 		w.plan.Alarms = []string{"errors"}
 		f, err := w.gatherer.Before(context.Background(), w.plan)
 		require.NoError(t, err)
@@ -204,9 +213,9 @@ func TestGatheringChangesNothing(t *testing.T) {
 		slices.Sort(w.asked)
 		require.Equal(t, []string{
 			"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
-			"ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeSubnets",
+			"ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeSubnets", "ec2:DescribeVolumes",
 			"eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:DescribeCluster", "eks:DescribeClusterVersions", "eks:DescribeInsight", "eks:ListAddons", "eks:ListInsights",
-			"monitoring:DescribeAlarms", "servicequotas:GetServiceQuota",
+			"monitoring:DescribeAlarms", "monitoring:ListTagsForResource", "servicequotas:GetServiceQuota",
 		}, slices.Compact(w.asked), "what the role of the upgrade function must allow")
 		require.NotEmpty(t, w.methods)
 		for _, method := range w.methods {
@@ -247,15 +256,20 @@ func TestWhatDoesNotAnswer(t *testing.T) {
 	})
 }
 
+// alarm makes one, called errors.
+func (w *world) alarm(t *testing.T) {
+	_, err := cloudwatch.NewFromConfig(w.Config()).PutMetricAlarm(context.Background(), &cloudwatch.PutMetricAlarmInput{
+		AlarmName: aws.String("errors"), Namespace: aws.String("shop"), MetricName: aws.String("Errors"), Statistic: cloudwatchtypes.StatisticSum, Period: aws.Int32(60),
+		EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(1), ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
+	})
+	require.NoError(t, err)
+}
+
 // Alarms that the spec names are looked at, silenced and heard again.
 func TestAlarms(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		client, ctx := cloudwatch.NewFromConfig(w.Config()), context.Background()
-		_, err := client.PutMetricAlarm(ctx, &cloudwatch.PutMetricAlarmInput{
-			AlarmName: aws.String("errors"), Namespace: aws.String("shop"), MetricName: aws.String("Errors"), Statistic: cloudwatchtypes.StatisticSum, Period: aws.Int32(60),
-			EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(1), ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
-		})
-		require.NoError(t, err)
+		w.alarm(t)
 		set := func(state cloudwatchtypes.StateValue) {
 			_, err := client.SetAlarmState(ctx, &cloudwatch.SetAlarmStateInput{AlarmName: aws.String("errors"), StateValue: state, StateReason: aws.String("said so")})
 			require.NoError(t, err)
@@ -278,6 +292,18 @@ func TestAlarms(t *testing.T) {
 		require.Equal(t, "said so", of()["errors"].Reason)
 		require.False(t, of()["errors"].Since.IsZero())
 		require.True(t, of()["errors"].Actions)
+		require.False(t, of()["errors"].Silence, "its owner has not said so")
+		tag := func(value string) {
+			_, err := client.TagResource(ctx, &cloudwatch.TagResourceInput{
+				ResourceARN: aws.String("arn:aws:cloudwatch:" + w.Config().Region + ":" + harness.ID + ":alarm:errors"),
+				Tags:        []cloudwatchtypes.Tag{{Key: aws.String("drover:silence"), Value: aws.String(value)}},
+			})
+			require.NoError(t, err)
+		}
+		tag("never")
+		require.False(t, of()["errors"].Silence)
+		tag("upgrade")
+		require.True(t, of()["errors"].Silence)
 
 		own := alarms.New(client)
 		for range 2 {
@@ -322,7 +348,7 @@ func TestDeprecatedAPIsInUse(t *testing.T) {
 		require.Equal(t, "ERROR", insight.Status)
 		require.Equal(t, target, insight.KubernetesVersion)
 		require.NotEmpty(t, insight.Recommendation)
-		require.False(t, insight.Refreshed.IsZero())
+		require.Less(t, f.Taken.Sub(f.Looked), 10*time.Minute)
 		require.Equal(t, []preflight.Deprecation{{API: "/apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas", Gone: target}}, insight.Deprecations)
 		found := preflight.Before(f, w.plan)
 		i = slices.IndexFunc(found, func(c status.Check) bool { return c.Name == preflight.DeprecatedAPIs })
@@ -341,5 +367,6 @@ func TestDeprecatedAPIsInUse(t *testing.T) {
 		f, err = w.gatherer.Before(ctx, w.plan)
 		require.NoError(t, err)
 		require.Empty(t, f.Insights, "the control plane stays where it is")
+		require.Zero(t, f.Looked)
 	})
 }

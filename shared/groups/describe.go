@@ -5,6 +5,7 @@ package groups
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ type Group struct {
 	// Suspended names the processes that are suspended, such as AZRebalance.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
 	Suspended []string
+	// SuspendedAt says when each was, to the second.
+	SuspendedAt map[string]time.Time
 	// Subnets by id, in which it launches.
 	Subnets []string
 }
@@ -53,6 +56,22 @@ func (g Group) Leaving() []string {
 	return ids
 }
 
+// Going lists those of Leaving, and the instances whose drain is over and that are not gone yet.
+func (g Group) Going() []string {
+	ids := g.Leaving()
+	for _, i := range g.Instances {
+		if i.State == TerminatingProceed {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// Serves says whether an instance of the group is in service.
+func (g Group) Serves(instance string) bool {
+	return slices.ContainsFunc(g.Instances, func(i Instance) bool { return i.ID == instance && i.State == InService })
+}
+
 // Describe a group; false when there is none.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
 func (g *Groups) Describe(ctx context.Context, name string) (Group, bool, error) {
@@ -74,7 +93,7 @@ func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at
 		return "", at, fmt.Errorf("describing the activities of group %s: %w", name, err)
 	}
 	for _, activity := range out.Activities {
-		if !strings.HasPrefix(aws.ToString(activity.Description), "Launching ") {
+		if !strings.HasPrefix(aws.ToString(activity.Description), launching) {
 			continue
 		}
 		switch activity.StatusCode {
@@ -86,6 +105,48 @@ func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at
 	}
 	return "", at, nil
 }
+
+// Refused is AWS's reason why a group got no instance of the newest launch that it tried from since on, and before until if that is not
+// zero; "" when it got one, may still get it, or tried none. That an instance was sent away at its launch hook is no reason: drover did
+// that, and tells it of the instance. The group may be deleted by now.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
+func (g *Groups) Refused(ctx context.Context, name string, since, until time.Time) (string, error) {
+	pages := autoscaling.NewDescribeScalingActivitiesPaginator(g.client, &autoscaling.DescribeScalingActivitiesInput{
+		AutoScalingGroupName: &name, IncludeDeletedGroups: aws.Bool(true), MaxRecords: aws.Int32(100),
+	})
+	var newest types.Activity
+	for over := false; pages.HasMorePages() && !over; {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return "", fmt.Errorf("describing the activities of group %s: %w", name, err)
+		}
+		for _, activity := range page.Activities { // those under way first, then newest first
+			began, ended := aws.ToTime(activity.StartTime), activity.EndTime != nil
+			within := !began.Before(since) && (until.IsZero() || began.Before(until))
+			if over = ended && began.Before(since); over {
+				break
+			}
+			if !within || !strings.HasPrefix(aws.ToString(activity.Description), launching) {
+				continue
+			}
+			if newest.StartTime == nil || began.After(*newest.StartTime) {
+				newest = activity
+			}
+			if over = ended; over {
+				break
+			}
+		}
+	}
+	why := aws.ToString(newest.StatusMessage)
+	failed := newest.StatusCode == types.ScalingActivityStatusCodeFailed || newest.StatusCode == types.ScalingActivityStatusCodeCancelled
+	if !failed || strings.Contains(why, "Lifecycle Action") {
+		return "", nil
+	}
+	return why, nil
+}
+
+// launching begins the description of an activity that launches an instance.
+const launching = "Launching "
 
 // All lists the groups of drover's pools, a hundred a call.
 func (g *Groups) All(ctx context.Context) ([]Group, error) {
@@ -138,7 +199,21 @@ func read(in types.AutoScalingGroup) Group {
 		group.Subnets = strings.Split(subnets, ",")
 	}
 	for _, p := range in.SuspendedProcesses {
-		group.Suspended = append(group.Suspended, aws.ToString(p.ProcessName))
+		process := aws.ToString(p.ProcessName)
+		group.Suspended = append(group.Suspended, process)
+		if at, ok := strings.CutPrefix(aws.ToString(p.SuspensionReason), suspendedAt); ok {
+			if at, err := time.Parse(time.RFC3339, at); err == nil {
+				if group.SuspendedAt == nil {
+					group.SuspendedAt = map[string]time.Time{}
+				}
+				group.SuspendedAt[process] = at
+			}
+		}
 	}
 	return group
 }
+
+// suspendedAt begins the reason of every suspension, whoever's, and is all that Auto Scaling says of it. Its form is not documented, but others
+// go by it, too.
+// https://github.com/Netflix/eureka/blob/master/eureka-core/src/main/java/com/netflix/eureka/aws/AwsAsgUtil.java
+const suspendedAt = "User suspended at "

@@ -48,11 +48,12 @@ func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Res
 // Lifecycle states of instances.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 const (
-	PendingWait     = "Pending:Wait"
-	PendingProceed  = "Pending:Proceed"
-	InService       = "InService"
-	Terminating     = "Terminating"
-	TerminatingWait = "Terminating:Wait"
+	PendingWait        = "Pending:Wait"
+	PendingProceed     = "Pending:Proceed"
+	InService          = "InService"
+	Terminating        = "Terminating"
+	TerminatingWait    = "Terminating:Wait"
+	TerminatingProceed = "Terminating:Proceed"
 )
 
 // State is the lifecycle state of an instance, "" when it is in no group.

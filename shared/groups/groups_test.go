@@ -70,6 +70,7 @@ func TestHooks(t *testing.T) {
 	described, _, err = g.Describe(ctx, hook.AutoScalingGroupName)
 	require.NoError(t, err)
 	require.Equal(t, []string{"AZRebalance"}, described.Suspended)
+	require.WithinDuration(t, time.Now(), described.SuspendedAt["AZRebalance"], time.Minute)
 	_, found, err = g.Describe(ctx, "no-such-group")
 	require.NoError(t, err)
 	require.False(t, found)
@@ -84,9 +85,12 @@ func TestHooks(t *testing.T) {
 	}
 	a.Until("it waits no more", func() bool { return state(hook.EC2InstanceID) != groups.PendingWait })
 	require.Empty(t, described.Leaving())
-	require.Equal(t, []string{"i-2", "i-3"}, groups.Group{Instances: []groups.Instance{
+	several := groups.Group{Instances: []groups.Instance{
 		{ID: "i-1", State: groups.InService}, {ID: "i-2", State: groups.Terminating}, {ID: "i-3", State: groups.TerminatingWait}, {ID: "i-4", State: groups.PendingWait},
-	}}.Leaving())
+		{ID: "i-5", State: groups.TerminatingProceed},
+	}}
+	require.Equal(t, []string{"i-2", "i-3"}, several.Leaving())
+	require.Equal(t, []string{"i-2", "i-3", "i-5"}, several.Going())
 	all, err := g.All(ctx)
 	require.NoError(t, err)
 	require.Len(t, all, 1)

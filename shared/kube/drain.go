@@ -22,9 +22,14 @@ const (
 	atOnce = 32
 	// requestTimeout bounds one eviction: the API server itself tries for 10 s to write a budget.
 	requestTimeout = 15 * time.Second
-	// confirmAfter is between the two lists that must show no pods: a pod that was bound while the node was being cordoned
-	// shows by then.
-	confirmAfter = 100 * time.Millisecond
+	// lastAnswers is for how long answers are read that had not come when a call's time was over.
+	lastAnswers = 3 * time.Second
+	// confirmAfter is between the two lists that must show no pods, as long as a pod that was bound while the node was being
+	// cordoned may not show yet: for boundBy after that.
+	confirmAfter, boundBy = 100 * time.Millisecond, time.Second
+	// looksApart is between two decisions, each of which looks at every pod: while hundreds of pods change in a second, what
+	// changes within it is looked at together.
+	looksApart = 5 * time.Millisecond
 	// volumesTimeout is how long volumes are waited for once the pods are gone: longer than the six minutes after which
 	// Kubernetes detaches them by force.
 	volumesTimeout = 10 * time.Minute
@@ -32,13 +37,14 @@ const (
 
 // Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and
 // the next call goes on with it. API servers that fail or cannot be reached are no failure of a drain, they are waited for.
-func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task) drain.Report {
+// It calls forced with each pod that it deleted against its budget, as soon as that is done: the report may be lost.
+func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string)) drain.Report {
 	d := &drainer{
-		Cluster: c, node: node, task: task, results: make(chan result, atOnce), trouble: make(chan error, 8),
+		Cluster: c, node: node, task: task, forced: forced, results: make(chan result, atOnce), trouble: make(chan error, 8),
 		view: drain.View{Pods: map[types.UID]drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
 	d.report.Outcome = drain.Remaining
-	held, err := c.hold(ctx, node)
+	held, err := c.hold(ctx, node, task.Started)
 	switch {
 	case apierrors.IsNotFound(err):
 		d.report.Outcome, d.report.Message = drain.Gone, fmt.Sprintf("there is no node %s", node)
@@ -47,10 +53,11 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task) drain
 		d.report.Message = err.Error()
 		return d.report
 	}
-	d.held, d.view.Excluded = held, held.since
+	d.held, d.view.Excluded, d.task.Started = held, held.since, held.began
 	inside, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the watches, and requests whose answers nobody reads any more
+	defer cancel() // ends the watches
 	d.run(inside)
+	d.readOut()
 	if d.report.Outcome == drain.Remaining {
 		d.note(ctx)
 	}
@@ -62,6 +69,7 @@ type drainer struct {
 	*Cluster
 	node    string
 	task    drain.Task
+	forced  func(pod string)
 	held    held
 	view    drain.View
 	report  drain.Report
@@ -134,12 +142,13 @@ func (d *drainer) run(ctx context.Context) {
 		if d.pause.After(now) && (decision.Next.IsZero() || d.pause.Before(decision.Next)) {
 			decision.Next = d.pause
 		}
-		d.next(ctx, decision.Next, pods, budgets)
+		d.next(ctx, now, decision.Next, pods, budgets)
 	}
 }
 
-// next waits until something happens or the time has come, and takes in all that has happened by then.
-func (d *drainer) next(ctx context.Context, at time.Time, pods <-chan change[corev1.Pod], budgets <-chan change[policyv1.PodDisruptionBudget]) {
+// next waits until something happens or the time has come, and takes in all that has happened by then, looksApart from the
+// last look.
+func (d *drainer) next(ctx context.Context, looked, at time.Time, pods <-chan change[corev1.Pod], budgets <-chan change[policyv1.PodDisruptionBudget]) {
 	var alarm <-chan time.Time
 	if !at.IsZero() {
 		timer := time.NewTimer(time.Until(at))
@@ -160,6 +169,7 @@ func (d *drainer) next(ctx context.Context, at time.Time, pods <-chan change[cor
 	case <-ctx.Done():
 		return
 	}
+	time.Sleep(time.Until(looked.Add(looksApart)))
 	for {
 		select {
 		case change := <-pods:
@@ -171,6 +181,19 @@ func (d *drainer) next(ctx context.Context, at time.Time, pods <-chan change[cor
 		case err := <-d.trouble:
 			d.hear(err)
 		default:
+			return
+		}
+	}
+}
+
+// readOut what was asked for before the time was over: a pod may be gone by it.
+func (d *drainer) readOut() {
+	patience := time.After(lastAnswers)
+	for d.inFlight > 0 {
+		select {
+		case r := <-d.results:
+			d.answer(r)
+		case <-patience:
 			return
 		}
 	}
@@ -224,7 +247,7 @@ func (d *drainer) confirm(ctx context.Context) bool {
 	for pass := range 2 {
 		if pass > 0 {
 			select {
-			case <-time.After(confirmAfter):
+			case <-time.After(min(confirmAfter, time.Until(d.held.since.Add(boundBy)))):
 			case <-ctx.Done():
 				return false
 			}

@@ -24,7 +24,9 @@ const (
 	// autoscalerHold keeps the cluster autoscaler from choosing the node while it is drained.
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#how-can-i-prevent-cluster-autoscaler-from-scaling-down-a-particular-node
 	autoscalerHold = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// annotationSince says since when the node is drained, annotationHolds which of the three are drover's own doing.
+	// annotationBegan says when the node's drain began, whoever goes on with it: its time counts from then. annotationSince says since when
+	// it is cordoned and out of load balancers, annotationHolds which of the three are drover's own doing.
+	annotationBegan = "drover.run/drain-began"
 	annotationSince = "drover.run/draining-since"
 	annotationHolds = "drover.run/drain-holds"
 	// annotationEmpty says since when no pods are left, annotationWaits what the drain waits for.
@@ -42,25 +44,29 @@ const (
 // held is a node that is cordoned.
 type held struct {
 	uid types.UID
-	// since when it is out of load balancers.
-	since time.Time
+	// began is when its drain did, since when it is out of load balancers.
+	began, since time.Time
 	// waits is what the last call of Drain noted.
 	waits string
 }
 
 // hold cordons a node, excludes it from load balancers and holds the autoscaler off, by one patch; not again when that is
-// done already, so that the time since then counts. It tries again until ctx ends.
-func (c *Cluster) hold(ctx context.Context, name string) (held, error) {
+// done already, so that the time since then counts. Started is when this drain was; a node that is drained already keeps the
+// time of whoever began. It tries again until ctx ends.
+func (c *Cluster) hold(ctx context.Context, name string, started time.Time) (held, error) {
 	var h held
 	err := c.patiently(ctx, func(ctx context.Context) error {
 		var node corev1.Node
 		if err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
 		}
-		h = held{uid: node.UID, waits: node.Annotations[annotationWaits]}
+		h = held{uid: node.UID, waits: node.Annotations[annotationWaits], began: started}
+		if at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationBegan]); err == nil && at.Before(h.began) {
+			h.began = at
+		}
 		_, isExcluded := node.Labels[corev1.LabelNodeExcludeBalancers]
 		_, isHeld := node.Annotations[autoscalerHold]
-		since, err := time.Parse(time.RFC3339, node.Annotations[annotationSince])
+		since, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationSince])
 		if node.Spec.Unschedulable && isExcluded && isHeld && err == nil {
 			h.since = since
 			return nil
@@ -76,7 +82,8 @@ func (c *Cluster) hold(ctx context.Context, name string) (held, error) {
 		return c.patch(ctx, name, node.UID, map[string]any{
 			"metadata": map[string]any{
 				"annotations": map[string]any{
-					annotationSince: h.since.UTC().Format(time.RFC3339), annotationEmpty: nil, annotationHolds: strings.Join(ours, ","), autoscalerHold: "true",
+					annotationBegan: h.began.UTC().Format(time.RFC3339Nano), annotationSince: h.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
+					annotationHolds: strings.Join(ours, ","), autoscalerHold: "true",
 				},
 				"labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"},
 			},
@@ -100,7 +107,7 @@ func (c *Cluster) Release(ctx context.Context, name string, drained bool) error 
 			return err
 		}
 		annotations := map[string]any{}
-		for _, key := range []string{annotationSince, annotationHolds, annotationEmpty, annotationWaits} {
+		for _, key := range []string{annotationBegan, annotationSince, annotationHolds, annotationEmpty, annotationWaits} {
 			if _, ok := node.Annotations[key]; ok {
 				annotations[key] = nil
 			}
@@ -145,12 +152,12 @@ func (d *drainer) emptied(ctx context.Context) (time.Time, error) {
 	if err := d.typed.core.Get().Resource("nodes").Name(d.node).Do(ctx).Into(&node); err != nil {
 		return time.Time{}, fmt.Errorf("reading node %s: %w", d.node, err)
 	}
-	if since, err := time.Parse(time.RFC3339, node.Annotations[annotationEmpty]); err == nil {
+	if since, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationEmpty]); err == nil {
 		return since, nil
 	}
 	now := time.Now()
 	return now, d.patch(ctx, d.node, d.held.uid, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{annotationEmpty: now.UTC().Format(time.RFC3339)}},
+		"metadata": map[string]any{"annotations": map[string]any{annotationEmpty: now.UTC().Format(time.RFC3339Nano)}},
 	})
 }
 

@@ -20,19 +20,20 @@ import (
 // Pauses after answers that are neither yes nor "no such pod".
 const (
 	conflictPause = 50 * time.Millisecond
-	failurePause  = time.Second
+	failurePause  = time.Second // doubled by each failure in a row, up to longestPause
+	longestPause  = 30 * time.Second
 	refusedPause  = 5 * time.Second
 )
 
-// send a request; its answer comes back in results.
+// send a request; its answer comes back in results. It outlives the call's time, or nobody would know what became of it.
 func (d *drainer) send(ctx context.Context, request drain.Request) {
 	pod := request.Pod
 	d.inFlight++
 	d.report.Requests++
-	d.view.Tries[pod.UID] = drain.Try{Pod: pod.Name, InFlight: true, Budget: request.Budget}
+	d.view.Tries[pod.UID] = drain.Try{Pod: pod.Name, InFlight: true, Budget: request.Budget, Failures: d.view.Tries[pod.UID].Failures}
 	budget := d.view.Budgets[request.Budget]
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
 		err := d.remove(ctx, request)
 		d.results <- result{request: request, budget: budget, err: err, answered: time.Now()} // has room for all that may be in flight
@@ -61,6 +62,8 @@ func (d *drainer) answer(r result) {
 	pod, now := r.request.Pod, r.answered
 	try := d.view.Tries[pod.UID]
 	try.InFlight = false
+	failures := try.Failures
+	try.Failures = 0
 	later := func(pause time.Duration, why string) {
 		try.NotBefore, try.Why, try.Budget = now.Add(pause), why, ""
 	}
@@ -70,6 +73,7 @@ func (d *drainer) answer(r result) {
 		try.Accepted = now
 		if r.request.Forced {
 			d.report.Forced = append(d.report.Forced, pod.ID())
+			d.forced(pod.ID())
 		} else {
 			d.report.Evicted++
 		}
@@ -82,14 +86,14 @@ func (d *drainer) answer(r result) {
 		switch b := d.view.Budgets[r.request.Budget]; {
 		case r.budget == nil:
 			// It was not to be counted, and its readiness changed meanwhile.
-			later(failurePause, "its readiness changes")
+			later(failurePause, drain.WhyReadiness)
 		case b == r.budget:
 			none := *b
 			none.Allowed = 0
 			d.view.Budgets[b.Key] = &none
 			try.Budget = ""
 		default:
-			later(conflictPause, "its disruption budget changes")
+			later(conflictPause, drain.WhyWritten)
 		}
 	case apierrors.IsTooManyRequests(err):
 		// Not the budget: the server is asked too much.
@@ -98,17 +102,18 @@ func (d *drainer) answer(r result) {
 			pause = time.Duration(after) * time.Second
 		}
 		d.pause = now.Add(pause)
-		later(pause, "the API server asks for less")
+		later(pause, drain.WhyOverload)
 		d.hear(err)
 	case apierrors.IsConflict(err):
 		// Somebody wrote the budget at the same time, or the pod is another by now, which the watch will tell.
-		later(conflictPause, "its eviction met a conflict")
+		later(conflictPause, drain.WhyConflict)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		later(refusedPause, "its namespace is being deleted, and the pod with it")
+		later(refusedPause, drain.WhyTerminating)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		later(refusedPause, "the API server refuses its eviction: "+err.Error())
+		later(refusedPause, drain.WhyRefused+": "+err.Error())
 	default: // 5xx, or no answer at all
-		later(failurePause, "the API server failed: "+err.Error())
+		try.Failures = failures + 1
+		later(min(longestPause, failurePause<<min(failures, 5)), drain.WhyFailed+": "+err.Error())
 		d.hear(err)
 	}
 	d.view.Tries[pod.UID] = try

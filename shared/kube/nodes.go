@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,9 +22,11 @@ const PoolLabel = "drover.run/pool"
 
 // Node is what drover needs to know of a node.
 type Node struct {
-	Name string
-	// Ready is the Ready condition.
-	Ready bool
+	// Name, and the EC2 instance that it is on.
+	Name, Instance string
+	// Ready is the Ready condition, ReadySince when it last became what it is.
+	Ready      bool
+	ReadySince time.Time
 	// Message is the Ready condition's, for people.
 	Message string
 	// KubeletVersion such as v1.36.3-eks-abc.
@@ -31,6 +34,25 @@ type Node struct {
 	Labels         map[string]string
 	// True are the types of the conditions that are.
 	True []string
+	// Draining says that drover takes its pods off it.
+	Draining bool
+}
+
+// PoolNodes lists the nodes of a pool. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
+func (c *Cluster) PoolNodes(ctx context.Context, pool string) ([]Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + pool})
+	if err != nil {
+		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing the nodes of pool %s: %w", pool, err)}
+	}
+	var all []Node
+	for i := range list.Items {
+		if n := read(&list.Items[i]); n != nil {
+			all = append(all, *n)
+		}
+	}
+	return all, nil
 }
 
 // WaitNode watches until the node of an instance is what is waited for or ctx ends, and returns what it saw last; nil when no
@@ -78,18 +100,28 @@ func (c *Cluster) unless(ctx context.Context, err error) error {
 
 // found reads a node if it is the instance's, else returns what was known.
 func found(last *Node, object *unstructured.Unstructured, instance string) *Node {
-	var node corev1.Node
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &node); err != nil ||
-		!strings.HasSuffix(node.Spec.ProviderID, "/"+instance) { // aws:///<zone>/<instance id>
-		return last
+	if n := read(object); n != nil && n.Instance == instance {
+		return n
 	}
-	n := &Node{Name: node.Name, KubeletVersion: node.Status.NodeInfo.KubeletVersion, Labels: node.Labels}
+	return last
+}
+
+// read a node; nil when it is none.
+func read(object *unstructured.Unstructured) *Node {
+	var node corev1.Node
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &node); err != nil {
+		return nil
+	}
+	n := &Node{
+		Name: node.Name, Instance: node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], // aws:///<zone>/<instance id>
+		KubeletVersion: node.Status.NodeInfo.KubeletVersion, Labels: node.Labels, Draining: node.Annotations[annotationSince] != "",
+	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue {
 			n.True = append(n.True, string(condition.Type))
 		}
 		if condition.Type == corev1.NodeReady {
-			n.Ready, n.Message = condition.Status == corev1.ConditionTrue, condition.Message
+			n.Ready, n.Message, n.ReadySince = condition.Status == corev1.ConditionTrue, condition.Message, condition.LastTransitionTime.Time
 		}
 	}
 	return n

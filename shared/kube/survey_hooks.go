@@ -4,6 +4,8 @@ package kube
 
 import (
 	"context"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -25,6 +27,7 @@ type hook struct {
 	Name          string `json:"name"`
 	FailurePolicy string `json:"failurePolicy"`
 	ClientConfig  struct {
+		URL     string `json:"url"`
 		Service *struct {
 			Namespace string `json:"namespace"`
 			Name      string `json:"name"`
@@ -42,7 +45,8 @@ type hookRule struct {
 	Scope      string   `json:"scope"`
 }
 
-// write is something that an upgrade has written: by kubelets that join and leave, by controllers that start pods elsewhere, by drover that evicts them.
+// write is something that an upgrade has written: by kubelets that join and leave, by controllers that start pods elsewhere and take away
+// the nodes of instances that are gone, by drover that evicts pods.
 type write struct {
 	words                      string
 	group, resource, operation string
@@ -59,6 +63,8 @@ var writes = []write{
 	{"new nodes", "", "nodes", "CREATE", "node"},
 	{"nodes", "", "nodes", "UPDATE", "node"},
 	{"the status of nodes", "", "nodes/status", "UPDATE", "node"},
+	{"deletions of nodes", "", "nodes", "DELETE", "node"},
+	{"leases of new nodes", "coordination.k8s.io", "leases", "CREATE", "lease"},
 	{"leases of nodes", "coordination.k8s.io", "leases", "UPDATE", "lease"},
 }
 
@@ -98,8 +104,8 @@ type watchedHook struct {
 	matches             map[string]bool
 }
 
-// allHooks reads the webhooks with failurePolicy Fail that are asked about something of what an upgrade has written, by a service of the cluster. What is outside
-// cannot be looked at from here, and EKS's own run beside the API server. Conditions in CEL are taken to hold.
+// allHooks reads the webhooks with failurePolicy Fail that are asked about something of what an upgrade has written. EKS's own run beside
+// the API server, at an address of its own machine, and are EKS's business. Conditions in CEL are taken to hold.
 func (s *surveyor) allHooks(ctx context.Context) error {
 	for _, k := range []struct{ kind, resource string }{
 		{"ValidatingWebhookConfiguration", "validatingwebhookconfigurations"}, {"MutatingWebhookConfiguration", "mutatingwebhookconfigurations"},
@@ -120,14 +126,19 @@ func (s *surveyor) allHooks(ctx context.Context) error {
 
 // newWatchedHook is nil for one that cannot stand in the way.
 func newWatchedHook(configuration string, h hook) *watchedHook {
-	if h.ClientConfig.Service == nil || h.FailurePolicy == "Ignore" {
+	host := ""
+	if at, err := url.Parse(h.ClientConfig.URL); err == nil {
+		host = at.Hostname()
+	}
+	if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
 		return nil
 	}
-	w := &watchedHook{
-		namespace: h.ClientConfig.Service.Namespace, service: h.ClientConfig.Service.Name, matches: map[string]bool{},
-		namespaces: selector(h.NamespaceSelector), objects: selector(h.ObjectSelector),
+	w := &watchedHook{matches: map[string]bool{}, namespaces: selector(h.NamespaceSelector), objects: selector(h.ObjectSelector)}
+	w.found = preflight.Webhook{Configuration: configuration, Name: h.Name, Host: host}
+	if of := h.ClientConfig.Service; of != nil {
+		w.namespace, w.service = of.Namespace, of.Name
+		w.found.Service = w.namespace + "/" + w.service
 	}
-	w.found = preflight.Webhook{Configuration: configuration, Name: h.Name, Service: w.namespace + "/" + w.service}
 	for _, write := range writes {
 		if slices.ContainsFunc(h.Rules, func(r hookRule) bool { return r.asks(write) }) {
 			w.asked = append(w.asked, write)
@@ -205,7 +216,7 @@ type endpointSlice struct {
 func (s *surveyor) allEndpoints(ctx context.Context) error {
 	resource := schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 	for _, h := range s.hooks {
-		if len(h.matches) == 0 {
+		if len(h.matches) == 0 || h.service == "" {
 			continue
 		}
 		ready := map[string]bool{} // an address is in two slices while it moves

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -81,6 +83,8 @@ type Leftovers struct {
 	config aws.Config
 	tags   *resourcegroupstaggingapi.Client
 	sts    *sts.Client
+	keys   *kms.Client
+	logs   *cloudwatchlogs.Client
 	// roleARN is the role that may remove; it is assumed for one cluster at a time.
 	roleARN string
 
@@ -92,6 +96,7 @@ type Leftovers struct {
 func New(config aws.Config, roleARN string) *Leftovers {
 	return &Leftovers{
 		config: config, tags: resourcegroupstaggingapi.NewFromConfig(config), sts: sts.NewFromConfig(config), roleARN: roleARN,
+		keys: kms.NewFromConfig(config), logs: cloudwatchlogs.NewFromConfig(config),
 		sessions: map[string]aws.Credentials{},
 	}
 }

@@ -14,15 +14,24 @@ const Namespace = "drover"
 
 // Count prints a metric that counts one, by one dimension.
 func Count(w io.Writer, now time.Time, metric, dimension, value string) error {
+	return put(w, now, metric, "Count", 1, dimension, value)
+}
+
+// Took prints how long something took, in seconds, by one dimension.
+func Took(w io.Writer, now time.Time, metric string, took time.Duration, dimension, value string) error {
+	return put(w, now, metric, "Seconds", took.Seconds(), dimension, value)
+}
+
+func put(w io.Writer, now time.Time, metric, unit string, amount float64, dimension, value string) error {
 	line, err := json.Marshal(map[string]any{
 		"_aws": map[string]any{
 			"Timestamp": now.UnixMilli(),
 			"CloudWatchMetrics": []any{map[string]any{
 				"Namespace": Namespace, "Dimensions": []any{[]string{dimension}},
-				"Metrics": []any{map[string]string{"Name": metric, "Unit": "Count"}},
+				"Metrics": []any{map[string]string{"Name": metric, "Unit": unit}},
 			}},
 		},
-		dimension: value, metric: 1,
+		dimension: value, metric: amount,
 	})
 	if err != nil {
 		return err

@@ -17,6 +17,13 @@ func TestAMetricIsOneLine(t *testing.T) {
 		{"Namespace": "drover", "Dimensions": [["phase"]], "Metrics": [{"Name": "ClusterPhase", "Unit": "Count"}]}]}}`, out.String())
 }
 
+func TestWhatTookHowLong(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, Took(&out, time.UnixMilli(1_700_000_000_123), "UpgradeDuration", 90*time.Second, "phase", "Done"))
+	require.JSONEq(t, `{"UpgradeDuration": 90, "phase": "Done", "_aws": {"Timestamp": 1700000000123, "CloudWatchMetrics": [
+		{"Namespace": "drover", "Dimensions": [["phase"]], "Metrics": [{"Name": "UpgradeDuration", "Unit": "Seconds"}]}]}}`, out.String())
+}
+
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("full") }

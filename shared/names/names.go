@@ -42,6 +42,8 @@ const (
 	// TagTemplate is the key of the template that a pool's stack was made of, in the state bucket: its parameters can be changed
 	// without anything else.
 	TagTemplate = "drover:template"
+	// TagTemplateVersion is the template version of a pool's stack, if it is another than the first: those of v1 have none.
+	TagTemplateVersion = "drover:template-version"
 	// TagPace is only there to make a difference, where nothing but parameters change that no resource has: CloudFormation would
 	// find nothing to do.
 	TagPace = "drover:pace"
@@ -51,6 +53,12 @@ const (
 
 // EKSCluster is the name of a cluster's EKS cluster; prefixed so that IAM policies can name it.
 func EKSCluster(cluster string) string { return Prefix + cluster }
+
+// TagSilence with the value SilenceUpgrade says that upgrades may switch an alarm's actions off meanwhile. Whoever owns the alarm sets it.
+const (
+	TagSilence     = "drover:silence"
+	SilenceUpgrade = "upgrade"
+)
 
 // OwnershipTag is the tag by which Kubernetes' cloud integrations know what belongs to a cluster; its value is "owned".
 func OwnershipTag(cluster string) string { return "kubernetes.io/cluster/" + EKSCluster(cluster) }
@@ -149,8 +157,11 @@ const Statuses = "status/clusters/"
 // Status is the key of a cluster's status.
 func Status(cluster string) string { return Statuses + cluster + ".json" }
 
+// ReleaseStatuses is where it is kept what was found out about releases.
+const ReleaseStatuses = "status/releases/"
+
 // ReleaseStatus is the key of what was found out about a release, or about the channels.
-func ReleaseStatus(release string) string { return "status/releases/" + release + ".json" }
+func ReleaseStatus(release string) string { return ReleaseStatuses + release + ".json" }
 
 // Template is the content address of a rendered template.
 func Template(body []byte) string { return "templates/" + SHA256(body) + ".yaml" }
@@ -158,8 +169,11 @@ func Template(body []byte) string { return "templates/" + SHA256(body) + ".yaml"
 // UserData is the content address of node configuration.
 func UserData(body []byte) string { return "userdata/" + SHA256(body) }
 
+// PinnedReleases is where the releases are kept that clusters are pinned to, by content.
+const PinnedReleases = "releases/"
+
 // PinnedRelease is the content address of a release that a cluster is pinned to.
-func PinnedRelease(sha string) string { return "releases/" + sha + ".yaml" }
+func PinnedRelease(sha string) string { return PinnedReleases + sha + ".yaml" }
 
 // Plan is the content address of a plan: the changes between two steps of a converge, too large for a payload.
 func Plan(body []byte) string { return "plans/" + SHA256(body) + ".json" }
@@ -177,10 +191,16 @@ const Waiters = "waiters/"
 func Waiter(stackName string) string { return Waiters + stackName + ".json" }
 
 // Rolls is the key of when pools of a cluster are to be rolled because somebody said so.
-func Rolls(cluster string) string { return "rolls/" + cluster + ".json" }
+func Rolls(cluster string) string { return AllRolls + cluster + ".json" }
+
+// AllRolls is where those of all clusters are kept.
+const AllRolls = "rolls/"
+
+// Upgrades is where the records of clusters' upgrades are kept.
+const Upgrades = "upgrades/"
 
 // Upgrade is the key of the record of a cluster's upgrade.
-func Upgrade(cluster string) string { return "upgrades/" + cluster + ".json" }
+func Upgrade(cluster string) string { return Upgrades + cluster + ".json" }
 
 // UpgradeBaselines is where those of a cluster are kept.
 func UpgradeBaselines(cluster string) string { return "baselines/" + cluster + "/" }
@@ -220,6 +240,18 @@ func ConvergeExecution(cluster, specVersion, after string) string {
 	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion + "\x00" + after))[:16])
 }
 
+// again ends the names of executions that nobody asked for; those of others end in a digest, a number, or as a person wishes.
+const again = "-again"
+
+// AgainExecution names the execution by which drover itself converges a version of a spec once more: the same reason twice is one
+// execution.
+func AgainExecution(cluster, specVersion, why string) string {
+	return fmt.Sprintf("%.50s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion + "\x00" + why))[:16]) + again
+}
+
+// IsAgain says whether an execution, by name or ARN, is one that drover started by itself to converge a spec once more.
+func IsAgain(execution string) bool { return strings.HasSuffix(execution, again) }
+
 // DueExecution names the execution that does what is due for a cluster at a time: as above, twice is once.
 func DueExecution(cluster string, at time.Time) string {
 	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(Due(at, cluster)))[:16])
@@ -232,9 +264,10 @@ func UpgradeStart(cluster, key string, after int64, now time.Time) string {
 	return fmt.Sprintf("%.60s-%s", cluster, SHA256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s", cluster, key, after, hour))[:16])
 }
 
-// UpgradeExecution names the execution of the converge machine that makes a step of an upgrade, at one of its tries: as above.
-func UpgradeExecution(cluster string, number int64, step, try int) string {
-	return fmt.Sprintf("%s-upgrade-%d-%d-%d", cluster, number, step, try)
+// UpgradeExecution names the execution of the converge machine that makes a step of an upgrade, which an execution of the upgrade machine
+// leads, at one of its tries: as above.
+func UpgradeExecution(cluster, leader string, step, try int) string {
+	return fmt.Sprintf("%s-upgrade-%s-%d-%d", cluster, SHA256([]byte(leader))[:16], step, try)
 }
 
 // Function is the name of one of drover's Lambda functions.

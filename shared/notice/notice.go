@@ -40,9 +40,10 @@ func Between(cluster string, before, after *status.Status) []Notice {
 	if n, is := phase(cluster, before, after); is {
 		told = append(told, n)
 	}
-	if n, is := upgrading(cluster, before, after); is {
+	if n, is := drift(cluster, before, after); is {
 		told = append(told, n)
 	}
+	told = append(told, upgrades(cluster, before, after)...)
 	return append(told, nodes(cluster, before, after)...)
 }
 
@@ -53,7 +54,7 @@ var urgencies = map[status.Phase]string{
 }
 
 func phase(cluster string, before, after *status.Status) (Notice, bool) {
-	if after.Phase == before.Phase && (urgencies[after.Phase] == Progress || after.Message == before.Message) {
+	if !news(before, after) {
 		return Notice{}, false
 	}
 	detail := events.StatusChange{
@@ -82,6 +83,24 @@ func rejected(cluster string, before, after *status.Status) (Notice, bool) {
 		Subject:    fmt.Sprintf("drover: the spec of %.50s is not used", cluster), Message: or(now.Message, now.Reason),
 		Attributes: map[string]string{"cluster": cluster, "state": now.Reason, "urgency": Problem},
 	}, true
+}
+
+// drift tells of what the audit found. The same once more is no news, nor is that nothing was ever found.
+func drift(cluster string, before, after *status.Status) (Notice, bool) {
+	now, was := after.Condition(status.InSync), before.Condition(status.InSync)
+	drifted := was != nil && was.Status == "False"
+	if now == nil || now.Status == "True" && !drifted || now.Status == "False" && drifted && now.Message == was.Message {
+		return Notice{}, false
+	}
+	n := Notice{
+		DetailType: events.ClusterDrift, Detail: events.Drift{Cluster: cluster, InSync: now.Status == "True", Message: now.Message},
+		Subject: fmt.Sprintf("drover: %.50s is not what it was made", cluster), Message: or(now.Message, now.Reason),
+		Attributes: map[string]string{"cluster": cluster, "state": now.Reason, "urgency": Problem},
+	}
+	if now.Status == "True" {
+		n.Subject, n.Message, n.Attributes["urgency"] = fmt.Sprintf("drover: %.50s is what it was made again", cluster), "the audit finds nothing any more", Result
+	}
+	return n, true
 }
 
 func or(s, otherwise string) string {

@@ -26,6 +26,11 @@ func TestWhatIsTold(t *testing.T) {
 			s.SetNode(status.Node{Name: "ip-10-0-0-1", Instance: instance, Pool: "workers", State: state, Message: message}, now)
 		}
 	}
+	sync := func(value, reason, message string) func(*status.Status) {
+		return func(s *status.Status) {
+			s.Set(status.Condition{Type: status.InSync, Status: value, Reason: reason, Message: message}, now)
+		}
+	}
 	tests := map[string]struct {
 		before, after []func(*status.Status)
 		want          []string
@@ -41,6 +46,12 @@ func TestWhatIsTold(t *testing.T) {
 		"and again, for the same reason":    {[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, nil},
 		"and again, for another reason":     {[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("False", "SpecInvalid", "line 4")}, []string{"drover: the spec of demo is not used: line 4"}},
 		"a spec that is good":               {[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("True", "Valid", "")}, nil},
+		"an audit that finds something":     {nil, []func(*status.Status){sync("False", "Drifted", "stack a is missing")}, []string{"drover: demo is not what it was made: stack a is missing"}},
+		"an audit that finds the same":      {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a")}, nil},
+		"an audit that finds more":          {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a\nb")}, []string{"drover: demo is not what it was made: a\nb"}},
+		"an audit that finds nothing more":  {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("True", "InSync", "")}, []string{"drover: demo is what it was made again: the audit finds nothing any more"}},
+		"an audit that finds nothing":       {[]func(*status.Status){sync("True", "InSync", "")}, []func(*status.Status){sync("True", "InSync", "")}, nil},
+		"a cluster that is gone":            {[]func(*status.Status){sync("False", "Drifted", "a")}, nil, nil},
 		"the first spec is bad":             {nil, []func(*status.Status){is(status.Stopped, "there is no spec"), accepted("False", "SpecAbsent", "")}, []string{"drover: the spec of demo is not used: SpecAbsent", "drover: demo is Stopped: there is no spec"}},
 		"a drain is no news":                {nil, []func(*status.Status){node("i-1", status.NodeDraining, "3 pods left")}, nil},
 		"a drain that is blocked":           {[]func(*status.Status){node("i-1", status.NodeDraining, "")}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, []string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: a budget"}},
@@ -75,6 +86,7 @@ func TestDetails(t *testing.T) {
 	}
 	after.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed"}, now)
 	after.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: "SpecInvalid", Message: "line 3"}, now)
+	after.Set(status.Condition{Type: status.InSync, Status: "False", Reason: "Drifted", Message: "stack pool-p is missing"}, now)
 	blocked := []events.BlockedPod{{Pod: "shop/web-1", Why: "a budget", Budgets: []string{"web"}}}
 	after.SetNode(status.Node{Name: "n", Instance: "i", Pool: "p", State: status.NodeBlocked, Message: "m", Blocked: blocked}, now)
 	var got []any
@@ -87,6 +99,7 @@ func TestDetails(t *testing.T) {
 			Cluster: "demo", Phase: "Failed", PreviousPhase: "Converging", Reason: "StackFailed", Message: "no capacity", SpecVersion: "v1",
 			Release: "1.36-1", KubernetesVersion: "1.36", Execution: "arn",
 		},
+		events.ClusterDrift, events.Drift{Cluster: "demo", Message: "stack pool-p is missing"},
 		events.ClusterNodeChange, events.NodeChange{Cluster: "demo", Pool: "p", Node: "n", Instance: "i", State: "Blocked", Message: "m", Blocked: blocked},
 	}, got)
 }

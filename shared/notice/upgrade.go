@@ -4,6 +4,7 @@ package notice
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/drover-run/drover/events"
@@ -18,12 +19,39 @@ var upgradeUrgencies = map[string]string{
 	"Done": Result, "Blocked": Problem, "Stopped": Problem, status.UpgradeDelayed: Problem, status.UpgradeMissed: Problem,
 }
 
-// upgrading tells of a change of a cluster's upgrade: of its phase, its time, its step, or what is in its way.
-func upgrading(cluster string, before, after *status.Status) (Notice, bool) {
-	was, is := before.Upgrade, after.Upgrade
+// upgrades tells of the upgrade that a status shows, and of the one that waits behind it. One may have come to the place of the other.
+func upgrades(cluster string, before, after *status.Status) (told []Notice) {
+	was, waited, is, waits := before.Upgrade, before.NextUpgrade, after.Upgrade, after.NextUpgrade
+	switch {
+	case waited != nil && waits == nil && same(waited, is) && !same(was, is): // its turn has come
+		was, waited = waited, nil
+	case waits != nil && waited == nil && same(was, waits) && !same(was, is): // another began before it
+		was, waited = nil, was
+	}
+	if n, does := upgrading(cluster, was, is, before.Upgrades); does && !shown(before.Upgrades, was, is) {
+		told = append(told, n)
+	}
+	if n, does := upgrading(cluster, waited, waits, before.Upgrades); does {
+		told = append(told, n)
+	}
+	return told
+}
+
+func same(a, b *status.Upgrade) bool {
+	return a != nil && b != nil && a.To == b.To && a.Origin == b.Origin
+}
+
+// shown says whether an upgrade that is over shows again in the place of one that did not begin: each was told of in its time.
+func shown(upgrades []status.Upgrade, was, is *status.Upgrade) bool {
+	return is != nil && (was.Refused() || was != nil && was.Phase == status.UpgradeMissed) &&
+		slices.ContainsFunc(upgrades, func(u status.Upgrade) bool { return u.Is(is) })
+}
+
+// upgrading tells of a change of an upgrade: of its phase, its time, its step, or what is in its way.
+func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade) (Notice, bool) {
 	phase := ""
 	switch {
-	case was != nil && status.ToCome(was.Phase) && was.Phase != status.UpgradeMissed && gone(was, is):
+	case was != nil && status.ToCome(was.Phase) && was.Phase != status.UpgradeMissed && gone(was, is, earlier):
 		taken := *was
 		is, phase, taken.At, taken.Message = &taken, cancelled, nil, "it was taken back: it does not begin"
 	case is == nil || was != nil && progress(*was) == progress(*is):
@@ -46,25 +74,46 @@ func upgrading(cluster string, before, after *status.Status) (Notice, bool) {
 		message += ": " + said
 	}
 	for _, c := range is.Checks {
+		if phase == cancelled {
+			break // nobody need mend it
+		}
 		message += fmt.Sprintf("\n%s: %s %s", c.Name, c.Message, c.Next)
 	}
 	return Notice{
 		DetailType: events.ClusterUpgradeChange, Detail: detail,
 		Subject: fmt.Sprintf("drover: the upgrade of %.45s is %s", cluster, phase), Message: message,
-		Attributes: map[string]string{"cluster": cluster, "state": phase, "urgency": or(upgradeUrgencies[phase], Progress)},
+		Attributes: map[string]string{"cluster": cluster, "state": phase, "urgency": urgency(phase, was, is)},
 	}, true
+}
+
+// urgency of a phase. One that is to come and that a check would block is a problem already, unless it was blocked by the same and is tried
+// again.
+func urgency(phase string, was, is *status.Upgrade) string {
+	known := same(was, is) && was.Phase == "Blocked" && found(was) == found(is)
+	if phase == status.UpgradeScheduled && !known && slices.ContainsFunc(is.Checks, func(c status.Check) bool { return c.Blocks }) {
+		return Problem
+	}
+	return or(upgradeUrgencies[phase], Progress)
+}
+
+// found names what the checks found.
+func found(u *status.Upgrade) (all string) {
+	for _, c := range u.Checks {
+		all += fmt.Sprint(c.Name, c.Blocks, " ")
+	}
+	return all
 }
 
 // gone says whether an upgrade that was to come was taken back: there is none any more, or one that was over before. One that began is
 // not gone.
-func gone(was, is *status.Upgrade) bool {
-	if is == nil {
+func gone(was, is *status.Upgrade, earlier []status.Upgrade) bool {
+	if is == nil || slices.ContainsFunc(earlier, func(u status.Upgrade) bool { return u.Is(is) }) {
 		return true
 	}
-	if status.ToCome(is.Phase) {
+	if status.ToCome(is.Phase) || is.Refused() {
 		return false // another, or at another time: that is told
 	}
-	return is.Ended != nil && (is.To != was.To || is.Origin != was.Origin)
+	return is.Ended != nil && !same(was, is)
 }
 
 // progress is what of an upgrade is worth telling when it changes.
@@ -74,7 +123,11 @@ func progress(u status.Upgrade) string {
 		at = u.At.UTC().Format(time.RFC3339)
 	}
 	said := ""
-	if upgradeUrgencies[u.Phase] == Problem {
+	switch {
+	case u.Phase == status.UpgradeScheduled: // what was found in advance
+		said = found(&u)
+	case u.Phase == status.UpgradeDelayed: // one waits for whoever holds the cluster, one after the other
+	case upgradeUrgencies[u.Phase] == Problem:
 		said = u.Message
 	}
 	return fmt.Sprint(u.Phase, " ", u.To, " ", u.ToVersion, " ", at, " ", open(&u), " ", u.Execution, " ", said)

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/metrics"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notice"
@@ -24,39 +25,62 @@ type Listeners struct {
 	now     func() time.Time
 }
 
-// New returns those who listen to the topic with that ARN and to drover's bus. Phases are counted in a metric too.
+// New returns those who listen to the topic with that ARN and to drover's bus. Phases of clusters and upgrades are counted in metrics too.
 func New(cfg aws.Config, topicARN string, out io.Writer, now func() time.Time) *Listeners {
 	return &Listeners{
 		topic: NewTopic(sns.NewFromConfig(cfg), topicARN), bus: NewBus(eventbridge.NewFromConfig(cfg), names.Bus), metrics: out, now: now,
 	}
 }
 
-// Tell tells of a change before it is written, so that it may be told twice, when writing fails, but never not at all: it is the
-// Tell of a store.State.
+// Tell tells of a change before it is written, so that it may be told twice, when writing fails, but never not at all. It notes what it
+// told in what is to be written. It is the Tell of a store.State.
 func (l *Listeners) Tell(ctx context.Context, cluster string, before, after *status.Status) error {
 	notices := notice.Between(cluster, before, after)
-	if len(notices) == 0 {
-		return nil
-	}
 	if err := l.send(ctx, notices); err != nil {
 		return err
 	}
+	notice.Remember(before, after)
 	if before.Phase != after.Phase {
-		return metrics.Count(l.metrics, l.now(), "ClusterPhase", "phase", string(after.Phase))
+		if err := metrics.Count(l.metrics, l.now(), "ClusterPhase", "phase", string(after.Phase)); err != nil {
+			return err
+		}
+	}
+	for _, n := range notices {
+		if told, is := n.Detail.(events.UpgradeChange); is {
+			if err := l.upgrade(told, before, after); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// TellRelease tells of a verdict on a release before it is written, as Tell does: it is the TellRelease of a store.State.
-func (l *Listeners) TellRelease(ctx context.Context, release string, before, after *status.ReleaseStatus) error {
-	notices := notice.OfRelease(release, before, after)
-	if len(notices) == 0 {
+// upgrade counts the phases of upgrades, and measures those that are over. Steps are of one phase.
+func (l *Listeners) upgrade(told events.UpgradeChange, before, after *status.Status) error {
+	for _, u := range []*status.Upgrade{before.Upgrade, before.NextUpgrade} {
+		if u != nil && u.Phase == told.Phase && u.Execution == told.Execution {
+			return nil
+		}
+	}
+	if err := metrics.Count(l.metrics, l.now(), "UpgradePhase", "phase", told.Phase); err != nil {
+		return err
+	}
+	u := after.Upgrade
+	if u == nil || u.Phase != told.Phase || u.Execution != told.Execution || u.Started == nil || u.Ended == nil {
 		return nil
 	}
-	return l.send(ctx, notices)
+	return metrics.Took(l.metrics, l.now(), "UpgradeDuration", u.Ended.Sub(*u.Started), "phase", told.Phase)
+}
+
+// TellRelease tells of a verdict on a release before it is written, as Tell does: it is the TellRelease of a store.State.
+func (l *Listeners) TellRelease(ctx context.Context, release string, before, after *status.ReleaseStatus) error {
+	return l.send(ctx, notice.OfRelease(release, before, after))
 }
 
 func (l *Listeners) send(ctx context.Context, notices []notice.Notice) error {
+	if len(notices) == 0 {
+		return nil
+	}
 	if err := l.bus.Put(ctx, notices); err != nil {
 		return err
 	}

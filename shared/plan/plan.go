@@ -22,7 +22,9 @@ import (
 // Deployed is one stack as CloudFormation describes it.
 type Deployed struct {
 	// Name without the cluster's prefix.
-	Name         string
+	Name string
+	// ID is the stack's ARN: one that was deleted and made anew has another.
+	ID           string
 	Status       string
 	StatusReason string
 	Tags         map[string]string
@@ -68,6 +70,8 @@ type Change struct {
 type Plan struct {
 	Cluster     string `json:"cluster"`
 	SpecVersion string `json:"specVersion"`
+	// Rejected is the version of a newer spec that cannot be used, and so supersedes nothing.
+	Rejected string `json:"rejected,omitempty"`
 	// Changes in order.
 	Changes []Change `json:"changes"`
 	// AddonsWait says that the add-ons that need nodes are left as they are until there is one.
@@ -80,6 +84,8 @@ type Plan struct {
 type Input struct {
 	Cluster     string
 	SpecVersion string
+	// Rejected is the version of a newer spec that cannot be used, if there is one.
+	Rejected string
 	// Release pins the cluster to a release by content: the value of names.TagRelease.
 	Release string
 	// New is the spec as rendered. Old is the spec that last changed each stack, by stack name; absent ones are not known.
@@ -92,7 +98,7 @@ type Input struct {
 
 // Compute plans. A stack that is what it should be is not in the plan; an empty plan costs nothing.
 func Compute(in Input) Plan {
-	p := Plan{Cluster: in.Cluster, SpecVersion: in.SpecVersion}
+	p := Plan{Cluster: in.Cluster, SpecVersion: in.SpecVersion, Rejected: in.Rejected}
 	wanted := map[string]bool{}
 	for _, stack := range in.Desired {
 		wanted[stack.Name] = true
@@ -129,6 +135,7 @@ func Compute(in Input) Plan {
 		}
 	}
 	p.Changes = append(p.Changes, in.removals(wanted)...)
+	p.Changes = in.orphans(p.Changes)
 	slices.SortStableFunc(p.Changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(stage(a.Stack), stage(b.Stack)), cmp.Compare(a.Order, b.Order))
 	})

@@ -17,7 +17,7 @@ func RollAt(spec *api.Cluster, deployed map[string]Deployed, asked map[string]ti
 	for i := range spec.Spec.Pools {
 		pool := &spec.Spec.Pools[i]
 		latest, _ := time.Parse(time.RFC3339, deployed[names.PoolStack(pool.Name)].Tags[names.TagRollAt])
-		stated, err := time.Parse(time.RFC3339, pool.RollAt)
+		stated, err := api.Time(pool.RollAt)
 		switch {
 		case err != nil:
 		case stated.After(now):

@@ -23,6 +23,8 @@ func TestRollAt(t *testing.T) {
 		"never":                               {},
 		"as the spec says":                    {stated: "2026-11-20T11:00:00Z", want: at(11)},
 		"this very moment":                    {stated: "2026-11-20T12:00:00Z", want: at(12)},
+		"not a moment before its time":        {stated: "2026-11-20T12:00:00.001Z", later: []time.Time{at(12).Add(time.Second)}},
+		"a moment after its time":             {stated: "2026-11-20T11:59:59.001Z", want: at(12)},
 		"in another zone":                     {stated: "2026-11-20T12:00:00+01:00", want: at(11)},
 		"not before its time":                 {stated: "2026-11-20T13:00:00Z", later: []time.Time{at(13)}},
 		"as it was, until the next":           {deployed: "2026-11-20T10:00:00Z", stated: "2026-11-20T13:00:00Z", want: at(10), later: []time.Time{at(13)}},

@@ -32,6 +32,17 @@ func Images(deployed map[string]Deployed) map[string]string {
 	return images
 }
 
+// TemplateVersions of the pools that there are, by pool.
+func TemplateVersions(deployed map[string]Deployed) map[string]string {
+	versions := map[string]string{}
+	for name, stack := range deployed {
+		if pool, is := strings.CutPrefix(name, names.PoolPrefix); is && stack.Outputs["ImageId"] != "" {
+			versions[pool] = render.TemplateVersion(stack.Tags)
+		}
+	}
+	return versions
+}
+
 // AddonVersions are those of the add-ons that there are, of those given.
 func AddonVersions(deployed map[string]Deployed, addons []api.Addon) map[string]string {
 	versions := map[string]string{}

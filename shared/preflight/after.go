@@ -4,6 +4,7 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -11,10 +12,12 @@ import (
 // Baseline is how the workloads were before: what After compares with. It is kept while the upgrade runs.
 type Baseline struct {
 	Workloads []Workload `json:"workloads,omitempty"`
+	// Lost says that it is not kept any more.
+	Lost bool `json:"-"`
 }
 
 // Baseline of what was found.
-func (f *Facts) Baseline() Baseline { return Baseline{f.Survey.Workloads} }
+func (f *Facts) Baseline() Baseline { return Baseline{Workloads: f.Survey.Workloads} }
 
 // versionsReached: what EKS says that the control plane and each add-on are.
 func versionsReached(r *report, f *Facts, p *Plan) {
@@ -41,7 +44,7 @@ func versionsReached(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// nodesReplaced: every node of a pool runs what its group launches now. A kubelet newer than the control plane, or too old for it, came from somewhere
+// nodesReplaced: every node of a pool runs what its group launches now, and was started from the pool's image. A kubelet newer than the control plane, or too old for it, came from somewhere
 // else; an older one is what a pool with an image of its own has.
 func nodesReplaced(r *report, f *Facts, p *Plan) {
 	var wrong, older []string
@@ -49,6 +52,7 @@ func nodesReplaced(r *report, f *Facts, p *Plan) {
 		if outdated := f.Groups[pool].Outdated; len(outdated) > 0 && p.replaces() {
 			wrong = append(wrong, fmt.Sprintf("pool %s has %s of an older launch template: %s", pool, count(len(outdated), "instance"), list(outdated)))
 		}
+		wrong = append(wrong, p.strangers(pool, f)...)
 	}
 	for _, n := range f.Survey.Nodes {
 		if n.Pool == "" || minor(n.Kubelet) < 0 || n.Leaving {
@@ -63,11 +67,25 @@ func nodesReplaced(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(wrong) > 0 {
-		r.block("See what the instances were started from, and roll the pool: `drover roll CLUSTER POOL`.", "not of Kubernetes %s: %s", p.To.KubernetesVersion, list(wrong))
+		r.block("See what the instances were started from, and roll the pool: `drover roll CLUSTER POOL`.", "not what they should be for Kubernetes %s: %s", p.To.KubernetesVersion, list(wrong))
 	}
 	if len(older) > 0 {
 		r.warn("Name a newer image in the pool's imageID.", "older than Kubernetes %s, as their images are: %s", p.To.KubernetesVersion, list(older))
 	}
+}
+
+// strangers are the instances of a pool that were started from another image than the pool's, and that its group takes for new.
+func (p *Plan) strangers(pool string, f *Facts) (all []string) {
+	of := p.pool(pool)
+	if of == nil || !p.replaces() {
+		return nil
+	}
+	for _, id := range f.Groups[pool].Instances {
+		if image := f.Started[id]; image != "" && image != of.ImageID && !slices.Contains(f.Groups[pool].Outdated, id) {
+			all = append(all, fmt.Sprintf("%s of pool %s was started from %s, not from %s", id, pool, image, of.ImageID))
+		}
+	}
+	return all
 }
 
 // released says that a pool's image is not older than the target by its own name, so that its kubelet ought not to be either.
@@ -82,6 +100,10 @@ func (p *Plan) released(pool string, f *Facts) bool {
 
 // workloadsReady: no workload may have more pods missing than it had. One that was scaled or deleted meanwhile is somebody else's doing, and so is a new one.
 func workloadsReady(r *report, before Baseline, f *Facts) {
+	if before.Lost {
+		r.warn("Look at the workloads yourself: `kubectl get deployments,statefulsets,daemonsets -A`.", "how ready workloads were before the upgrade is not known any more")
+		return
+	}
 	type key struct{ kind, namespace, name string }
 	was := map[key]Workload{}
 	for _, w := range before.Workloads {

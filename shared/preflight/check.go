@@ -36,18 +36,27 @@ var prospects = []check{
 	{Webhooks, true, webhooks},
 	{FreeAddresses, false, freeAddresses},
 	{InstanceQuota, false, instanceQuota},
+	{VolumeQuota, false, volumeQuota},
 	{SurgeCapacity, false, surgeCapacity},
 	{AddonsCompatible, false, addonsCompatible},
 	{VersionOffered, false, versionOffered},
 	{UpgradeFrom, false, upgradeFrom},
 	{SupportDates, false, supportDates},
 	{Images, false, images},
+	{AlarmsSilenced, false, alarmsSilenced},
 }
 
 // Before checks whether an upgrade can be made. It returns what was found, in the order of BeforeNames: what blocks must be mended
-// first, the rest is to be known.
+// first, the rest is to be known. What is not well may be why people go back: before a rollback, of the health only the control plane's
+// blocks.
 func Before(f *Facts, p *Plan) []status.Check {
-	return run(slices.Concat(health, prospects), f, p)
+	found := run(slices.Concat(health, prospects), f, p)
+	for i := range found {
+		if p.Rollback && found[i].Name != ControlPlaneHealthy && slices.Contains(namesOf(health), found[i].Name) {
+			found[i].Blocks = false
+		}
+	}
+	return found
 }
 
 // After checks what an upgrade came to: that the cluster is well, that everything has its version, and that no workload has fewer
@@ -67,6 +76,21 @@ func BeforeNames() []string { return namesOf(slices.Concat(health, prospects)) }
 // AfterNames lists the checks that After makes.
 func AfterNames() []string {
 	return append(namesOf(health), VersionsReached, NodesReplaced, WorkloadsReady)
+}
+
+// Passed names the checks of Before that were made of these facts and found nothing.
+func Passed(f *Facts, found []status.Check) []string {
+	return slices.DeleteFunc(BeforeNames(), func(name string) bool {
+		return slices.Contains(Missed(f), name) || slices.ContainsFunc(found, func(s status.Check) bool { return s.Name == name })
+	})
+}
+
+// Missed names the checks of Before that need the cluster's own API, when that did not answer.
+func Missed(f *Facts) []string {
+	if f.Unreachable == "" {
+		return nil
+	}
+	return namesOf(slices.DeleteFunc(slices.Concat(health, prospects), func(c check) bool { return !c.kubernetes }))
 }
 
 func namesOf(checks []check) []string {
@@ -95,7 +119,7 @@ func run(checks []check, f *Facts, p *Plan) []status.Check {
 	return found
 }
 
-// report is what one check found: at most one that blocks and one that warns, each with everything of its kind.
+// report is what one check found: for each thing that is to be done one finding, with everything that it is about.
 type report struct {
 	name  string
 	found []status.Check

@@ -25,6 +25,8 @@ type Plan struct {
 	UpgradeFrom string
 	// Rollback says that the upgrade goes back to what was.
 	Rollback bool
+	// BackUntil is until when EKS takes the control plane back, of a rollback that moves it; zero otherwise.
+	BackUntil time.Time
 }
 
 // replaces says whether the plan replaces nodes.
@@ -75,6 +77,8 @@ type Facts struct {
 	Addons []Addon
 	// Insights of EKS for the versions of the plan: those of UPGRADE_READINESS, or of ROLLBACK_READINESS for a rollback.
 	Insights []Insight
+	// Looked is when EKS looked for them last, also where it found nothing; zero when it never did, or was not asked.
+	Looked time.Time
 	// Catalogue of EKS.
 	Catalogue []Version
 	// Compat are the versions that EKS has of the add-ons that the cluster has and is to have.
@@ -85,9 +89,11 @@ type Facts struct {
 	Subnets map[string]Subnet
 	// Images of the pools, by id; those that are not there are missing.
 	Images map[string]Image
+	// Started is the image that each instance in service of the groups was started from.
+	Started map[string]string
 	// InstanceTypes of the pools, by name.
 	InstanceTypes map[string]InstanceType
-	// Quotas of running instances, by code.
+	// Quotas of running instances and of volumes, by code.
 	Quotas map[string]Quota
 	// Alarms of the spec that exist.
 	Alarms []Alarm
@@ -126,8 +132,6 @@ type Insight struct {
 	Resources []string
 	// Deprecations are uses of APIs that go.
 	Deprecations []Deprecation
-	// Refreshed is when EKS looked last.
-	Refreshed time.Time
 }
 
 // Deprecation is the use of an API that goes with a Kubernetes version.
@@ -156,6 +160,8 @@ type Group struct {
 	Name string
 	// Desired number of nodes, and how many are InService on the newest launch template.
 	Desired, InService int
+	// Instances in service, by id.
+	Instances []string
 	// Outdated are the ids of the instances that were launched with another launch template than the group launches now.
 	Outdated []string
 	// Suspended names the processes that are suspended.
@@ -196,7 +202,7 @@ type InstanceType struct {
 type Quota struct {
 	// Code such as L-1216C47A; Name as AWS has it.
 	Code, Name string
-	// Limit and Used, in vCPUs.
+	// Limit and Used, in vCPUs, or in GiB of volumes.
 	Limit, Used int
 }
 
@@ -209,4 +215,6 @@ type Alarm struct {
 	Since time.Time
 	// Actions says whether its actions are on.
 	Actions bool
+	// Silence says that its owner lets upgrades switch them off. Nobody can of a composite alarm.
+	Silence, Composite bool
 }

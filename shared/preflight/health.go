@@ -4,8 +4,11 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/drover-run/drover/shared/names"
 )
 
 // settling is how long what is new or was just changed may take to be well: until then it is not held against the cluster.
@@ -17,7 +20,13 @@ func tooMany(bad, all int) bool { return bad*10 > all }
 
 // controlPlane: EKS refuses to update a cluster that is not ACTIVE, and an update fails on most of what EKS calls an issue.
 // https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html#cluster-health-status
-func controlPlane(r *report, f *Facts, _ *Plan) {
+// EKS itself moves a control plane whose version is supported no more, and people may in its console: then the stack says another version than
+// there is, and every step would be of the wrong one.
+func controlPlane(r *report, f *Facts, p *Plan) {
+	if v := f.ControlPlane.Version; v != "" && v != p.From.KubernetesVersion && !slices.Contains(p.Versions(), v) && v != p.To.KubernetesVersion {
+		r.block("Upgrade to a release of Kubernetes "+v+": stack and control plane say the same then.",
+			"EKS runs Kubernetes %s, and the cluster was deployed with %s: somebody else moved it, or EKS did when support ended", v, p.From.KubernetesVersion)
+	}
 	if c := f.ControlPlane; c.Status != "ACTIVE" {
 		r.block("Wait until EKS is done with it, or see the cluster in the EKS console.", "the EKS cluster is %s", c.Status)
 	}
@@ -145,5 +154,26 @@ func alarmsQuiet(r *report, f *Facts, p *Plan) {
 	}
 	if len(unsure) > 0 {
 		r.warn("See why no data arrives: until it does, they cannot tell of trouble.", "without enough data: %s", list(unsure))
+	}
+}
+
+// alarmsSilenced: those that wake people during an upgrade, because they are not the spec's to silence. Their tags are their owners';
+// AWS gives no permission on a composite alarm by its tags, so that none is silenced.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_alarms_and_tagging.html
+func alarmsSilenced(r *report, f *Facts, _ *Plan) {
+	var loud []string
+	for _, a := range f.Alarms {
+		switch {
+		case !a.Actions || a.Silence:
+		case a.Composite:
+			loud = append(loud, a.Name+" (a composite alarm)")
+		default:
+			loud = append(loud, a.Name)
+		}
+	}
+	if len(loud) > 0 {
+		r.warn(fmt.Sprintf("Nothing, if they may. If not, who owns them tags them: aws cloudwatch tag-resource --resource-arn ARN --tags Key=%s,Value=%s. "+
+			"In place of a composite alarm, name its children.", names.TagSilence, names.SilenceUpgrade),
+			"their actions stay on meanwhile, for they have no tag %s=%s: %s", names.TagSilence, names.SilenceUpgrade, list(loud))
 	}
 }

@@ -16,6 +16,7 @@ const (
 	Webhooks            = "Webhooks"
 	FreeAddresses       = "FreeAddresses"
 	InstanceQuota       = "InstanceQuota"
+	VolumeQuota         = "VolumeQuota"
 	SurgeCapacity       = "SurgeCapacity"
 	AddonsHealthy       = "AddonsHealthy"
 	AddonsCompatible    = "AddonsCompatible"
@@ -24,9 +25,12 @@ const (
 	SupportDates        = "SupportDates"
 	Images              = "Images"
 	AlarmsQuiet         = "AlarmsQuiet"
+	AlarmsSilenced      = "AlarmsSilenced"
 	VersionsReached     = "VersionsReached"
 	NodesReplaced       = "NodesReplaced"
 	WorkloadsReady      = "WorkloadsReady"
-	FileValid           = "FileValid"
-	ReleasesThere       = "ReleasesThere"
+	// UpgradePossible is said in advance only: one that cannot be made at all does not come to its checks.
+	UpgradePossible = "UpgradePossible"
+	FileValid       = "FileValid"
+	ReleasesThere   = "ReleasesThere"
 )

@@ -127,9 +127,10 @@ func waits(p *Plan, pool string) bool {
 // that registers.
 // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy
 func webhooks(r *report, f *Facts, _ *Plan) {
-	var dead, alone []string
+	var dead, alone, outside []string
 	for _, w := range f.Survey.Webhooks {
-		if w.Service == "" || len(w.Matches) == 0 {
+		if w.Service == "" {
+			outside = append(outside, fmt.Sprintf("%s of %s (%s, asked about %s)", w.Name, w.Configuration, w.Host, list(w.Matches)))
 			continue
 		}
 		said := fmt.Sprintf("%s of %s (service %s, asked about %s)", w.Name, w.Configuration, w.Service, list(w.Matches))
@@ -145,5 +146,8 @@ func webhooks(r *report, f *Facts, _ *Plan) {
 	}
 	if len(alone) > 0 {
 		r.warn("Give it a second replica and a budget: while its only pod moves, pods can be neither started nor evicted.", "webhooks with one ready endpoint: %s", list(alone))
+	}
+	if len(outside) > 0 {
+		r.warn("See that they answer: while one does not, what it is asked about is refused.", "webhooks outside of the cluster, which cannot be looked at from here: %s", list(outside))
 	}
 }

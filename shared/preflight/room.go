@@ -39,7 +39,8 @@ func together(p *Plan) [][]api.Pool {
 	return all
 }
 
-// controlPlaneAddresses is how many free addresses EKS may need for an update of a control plane, in the subnets that the cluster was made with.
+// controlPlaneAddresses is how many free addresses EKS wants for an update of a control plane, in each of the subnets that the cluster was made with.
+// The page says up to five in all; what EKS refuses an update with says "at least 5 IPs in each subnet".
 // https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html (Considerations)
 const controlPlaneAddresses = 5
 
@@ -47,22 +48,19 @@ const controlPlaneAddresses = 5
 // With fewer than an interface of it takes, a node starts and may have none for its pods.
 func freeAddresses(r *report, f *Facts, p *Plan) {
 	const next = "Free addresses in these subnets: remove unused interfaces and load balancers, or give the cluster more subnets."
-	if moves := p.Versions(); len(moves) > 0 {
-		if free, where := f.free(f.ControlPlane.Subnets); free < controlPlaneAddresses {
-			r.block(next, "EKS may need %d free addresses to update the control plane, and its subnets have %d: %s", controlPlaneAddresses, free, where)
-		}
-	}
-	if p.After == nil || !p.replaces() {
-		return
-	}
 	var none, few []string
-	for _, pools := range together(p) {
-		before := len(none) + len(few)
-		for _, pool := range pools {
-			f.room(&none, &few, pool)
-		}
-		if len(none)+len(few) == before {
-			f.room(&none, &few, pools...) // each by itself has room, but most pools have the same subnets
+	if full := f.full(); len(full) > 0 && len(p.Versions()) > 0 {
+		none = append(none, fmt.Sprintf("EKS needs %d free addresses in each subnet of the control plane to update it: %s", controlPlaneAddresses, list(full)))
+	}
+	if p.After != nil && p.replaces() {
+		for _, pools := range together(p) {
+			before := len(none) + len(few)
+			for _, pool := range pools {
+				f.room(&none, &few, pool)
+			}
+			if len(none)+len(few) == before {
+				f.room(&none, &few, pools...) // each by itself has room, but most pools have the same subnets
+			}
 		}
 	}
 	if len(none) > 0 {
@@ -71,6 +69,17 @@ func freeAddresses(r *report, f *Facts, p *Plan) {
 	if len(few) > 0 {
 		r.warn(next, "%s", list(few))
 	}
+}
+
+// full lists the control plane's subnets that EKS has not enough room in.
+func (f *Facts) full() []string {
+	var full []string
+	for _, id := range f.ControlPlane.Subnets {
+		if free := f.Subnets[id].Free; free < controlPlaneAddresses {
+			full = append(full, fmt.Sprintf("%s has %d", id, free))
+		}
+	}
+	return full
 }
 
 // room tells when the subnets of pools that are replaced together have too few addresses for the nodes that are added: none for some of them, or few.
@@ -127,6 +136,13 @@ var quotaCodes = []struct {
 	{[]string{"x"}, "L-7295265B", "L-E3A00192"},
 }
 
+// volumeQuotaCodes of EBS on the storage of volumes, by their type.
+// https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
+var volumeQuotaCodes = map[string]string{"gp2": "L-D18FCD1D", "gp3": "L-7A658B76", "io1": "L-FD252861", "io2": "L-09BD8365"}
+
+// VolumeQuotaCode is the quota that volumes of a type count to; "" when drover knows none.
+func VolumeQuotaCode(volumeType string) string { return volumeQuotaCodes[volumeType] }
+
 // p5Spot is the quota that the spot instances of P5 have of their own.
 const p5Spot = "L-C4BD4855"
 
@@ -150,7 +166,20 @@ func QuotaCode(instanceType string, spot bool) string {
 
 // QuotasNeeded are the vCPUs that the upgrade adds at most at once, by quota. A pool with several instance types counts with its largest; one that mixes
 // spot in counts for both.
-func QuotasNeeded(f *Facts, p *Plan) map[string]int {
+func QuotasNeeded(f *Facts, p *Plan) map[string]int { return f.added(p, f.largest) }
+
+// VolumesNeeded are the GiB of root volumes that the upgrade adds at most at once, by quota.
+func VolumesNeeded(f *Facts, p *Plan) map[string]int {
+	return f.added(p, func(pool *api.Pool) map[string]int {
+		if code := VolumeQuotaCode(pool.RootVolume.Type); code != "" {
+			return map[string]int{code: pool.RootVolume.SizeGiB}
+		}
+		return nil
+	})
+}
+
+// added is what the nodes take that the upgrade adds at most at once, by quota, when node says what one of a pool takes.
+func (f *Facts) added(p *Plan, node func(*api.Pool) map[string]int) map[string]int {
 	most := map[string]int{}
 	if p.After == nil || !p.replaces() {
 		return most
@@ -159,13 +188,13 @@ func QuotasNeeded(f *Facts, p *Plan) map[string]int {
 		needed := map[string]int{}
 		for _, pool := range pools {
 			if nodes := f.surge(&pool); nodes > 0 {
-				for code, vCPUs := range f.largest(&pool) {
-					needed[code] += nodes * vCPUs
+				for code, each := range node(&pool) {
+					needed[code] += nodes * each
 				}
 			}
 		}
-		for code, vCPUs := range needed {
-			most[code] = max(most[code], vCPUs)
+		for code, sum := range needed {
+			most[code] = max(most[code], sum)
 		}
 	}
 	return most
@@ -187,8 +216,14 @@ func (f *Facts) largest(pool *api.Pool) map[string]int {
 }
 
 // instanceQuota: EC2 starts no instance beyond the account's quota, and a pool that cannot have its new node keeps its old one.
-func instanceQuota(r *report, f *Facts, p *Plan) {
-	needed := QuotasNeeded(f, p)
+func instanceQuota(r *report, f *Facts, p *Plan) { enough(r, f, QuotasNeeded(f, p), "ec2", "vCPUs") }
+
+// volumeQuota: an instance whose volume would be beyond the account's quota ends as soon as it has begun.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
+func volumeQuota(r *report, f *Facts, p *Plan) { enough(r, f, VolumesNeeded(f, p), "ebs", "GiB") }
+
+// enough compares what is needed with what the account may have more of a service.
+func enough(r *report, f *Facts, needed map[string]int, service, unit string) {
 	var short, unknown []string
 	for _, code := range sortedKeys(needed) {
 		quota, known := f.Quotas[code]
@@ -196,14 +231,15 @@ func instanceQuota(r *report, f *Facts, p *Plan) {
 		case !known:
 			unknown = append(unknown, code)
 		case quota.Used+needed[code] > quota.Limit:
-			short = append(short, fmt.Sprintf("%s (%s): %d of %d vCPUs are used, and the new nodes need up to %d", quota.Name, code, quota.Used, quota.Limit, needed[code]))
+			short = append(short, fmt.Sprintf("%s (%s): %d of %d %s are used, and the new nodes need up to %d", quota.Name, code, quota.Used, quota.Limit, unit, needed[code]))
 		}
 	}
 	if len(short) > 0 {
-		r.block("Ask for more: `aws service-quotas request-service-quota-increase --service-code ec2 --quota-code …`, or set maxSurge to 0 and maxUnavailable to 1.", "%s", list(short))
+		r.block("Ask for more: `aws service-quotas request-service-quota-increase --service-code "+service+" --quota-code …`, or set maxSurge to 0 and maxUnavailable to 1.",
+			"%s", list(short))
 	}
 	if len(unknown) > 0 {
-		r.warn("Look at the instance quotas of EC2 yourself.", "Service Quotas does not tell: %s", list(unknown))
+		r.warn("Look at them yourself: `aws service-quotas list-service-quotas --service-code "+service+"`.", "Service Quotas does not tell: %s", list(unknown))
 	}
 }
 

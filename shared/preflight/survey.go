@@ -102,9 +102,9 @@ type Overlap struct {
 type Webhook struct {
 	// Configuration such as "ValidatingWebhookConfiguration policy"; Name of the webhook in it.
 	Configuration, Name string
-	// Service that it calls, as namespace/name; "" when it is an address outside.
-	Service string
-	// Endpoints that are ready.
+	// Service that it calls, as namespace/name, or Host outside of the cluster.
+	Service, Host string
+	// Endpoints of the service that are ready.
 	Endpoints int
 	// Matches are what it is asked about of what an upgrade has written, in words, such as "evictions".
 	Matches []string

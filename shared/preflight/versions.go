@@ -3,6 +3,7 @@ package preflight
 // Whether the versions on the way go together, and are there to be had.
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -47,7 +48,10 @@ func deprecatedAPIs(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// insights are EKS's other findings. What it calls an error stops the upgrade: EKS may refuse the update then, unless it is forced.
+// stale is how old insights are told of as such: EKS looks once a day by itself.
+const stale = time.Hour
+
+// insights are EKS's other findings, and how old all of them are. What it calls an error stops the upgrade: EKS may refuse the update then, unless it is forced.
 // https://docs.aws.amazon.com/eks/latest/userguide/view-cluster-insights.html
 func insights(r *report, f *Facts, p *Plan) {
 	target := minor(p.To.KubernetesVersion)
@@ -61,7 +65,7 @@ func insights(r *report, f *Facts, p *Plan) {
 		if len(i.Resources) > 0 {
 			said += " (" + list(i.Resources) + ")"
 		}
-		if i.Status == "ERROR" && !p.mends(i) {
+		if i.Status == "ERROR" && !p.mends(i, f) {
 			errors = append(errors, said)
 		} else {
 			warnings = append(warnings, said)
@@ -70,25 +74,33 @@ func insights(r *report, f *Facts, p *Plan) {
 			next[i.Status] = i.Recommendation
 		}
 	}
+	old := ""
+	if age := f.Taken.Sub(f.Looked); !f.Looked.IsZero() && age > stale {
+		warnings = slices.Insert(warnings, 0, fmt.Sprintf("EKS looked last at %s, %s ago", f.Looked.UTC().Format(time.RFC3339), age.Round(time.Minute)))
+		old = "An upgrade has EKS look before it checks; `aws eks start-insights-refresh` does now."
+	}
 	if len(errors) > 0 {
-		r.block(orElse(next["ERROR"], "See the cluster's insights in the EKS console."), "%s", list(errors))
+		r.block(cmp.Or(next["ERROR"], "See the cluster's insights in the EKS console."), "%s", list(errors))
 	}
 	if len(warnings) > 0 {
-		r.warn(orElse(orElse(next["WARNING"], next["UNKNOWN"]), "See the cluster's insights in the EKS console."), "%s", list(warnings))
+		r.warn(cmp.Or(next["WARNING"], next["UNKNOWN"], old, "See the cluster's insights in the EKS console."), "%s", list(warnings))
 	}
 }
 
-// mends says whether a rollback's own steps mend what an insight found, before the control plane goes back: EKS wants the nodes and
-// add-ons to be back by then.
+// mends says whether the plan's own steps mend what an insight found. Before the control plane goes back EKS wants the nodes and add-ons to
+// be back; before it goes on drover moves the add-ons that would not run then.
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
-func (p *Plan) mends(i Insight) bool {
+func (p *Plan) mends(i Insight, f *Facts) bool {
 	steps := func(kind upgrade.StepKind) bool {
 		return slices.ContainsFunc(p.Steps, func(s upgrade.Step) bool { return s.Kind == kind })
 	}
 	name := strings.ToLower(i.Name)
 	switch {
+	case !p.Rollback && strings.Contains(name, "add-on"):
+		return p.moves(f)
 	case !p.Rollback:
-		return false
+		first := p.Steps[:max(0, slices.IndexFunc(p.Steps, func(s upgrade.Step) bool { return s.Kind == upgrade.StepControlPlane }))]
+		return strings.Contains(name, kubeProxy) && slices.ContainsFunc(first, func(s upgrade.Step) bool { return s.Addons[kubeProxy] != "" })
 	case strings.Contains(name, "kubelet"):
 		return steps(upgrade.StepNodesBack)
 	case strings.Contains(name, "kube-proxy"), strings.Contains(name, "add-on"):
@@ -97,11 +109,22 @@ func (p *Plan) mends(i Insight) bool {
 	return false
 }
 
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
+// moves says whether all add-ons that do not run on the next version of the control plane are the plan's to move: whether they can be is for
+// AddonsCompatible to say.
+func (p *Plan) moves(f *Facts) bool {
+	versions, all := p.Versions(), 0
+	if len(versions) == 0 || p.After == nil {
+		return false
 	}
-	return text
+	for _, a := range f.Addons {
+		if f.Compat.Fits(a.Name, a.Version, versions[0]) {
+			continue
+		}
+		if all++; !slices.ContainsFunc(p.After.Spec.Addons, func(ours api.Addon) bool { return ours.Name == a.Name }) {
+			return false
+		}
+	}
+	return all > 0
 }
 
 // kubeletSkew walks the steps: at none may a kubelet or kube-proxy be too old or too new for the control plane.
@@ -293,26 +316,41 @@ func upgradeFrom(r *report, _ *Facts, p *Plan) {
 const soon = 60 * 24 * time.Hour
 
 // supportDates tells when the target's support ends. Nothing breaks on that day: extended support costs more, and without it EKS upgrades the
-// control plane by itself.
+// control plane by itself. A rollback has a date of its own, and does not lead to a version that the cluster may not have.
 // https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+// https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 func supportDates(r *report, f *Facts, p *Plan) {
+	standard := p.After != nil && p.After.Spec.ControlPlane.SupportType == api.SupportStandard
 	for _, v := range f.Catalogue {
 		if v.Version != p.To.KubernetesVersion {
 			continue
 		}
 		next := "Plan the next upgrade before that day."
-		if p.After != nil && p.After.Spec.ControlPlane.SupportType == api.SupportStandard {
+		if standard {
 			next += " With supportType Standard, EKS upgrades the control plane by itself then."
 		}
 		switch end := v.EndOfStandard; {
-		case v.Status == "EXTENDED_SUPPORT":
+		case v.Status == extendedSupport && standard && p.Rollback && v.Version != p.From.KubernetesVersion:
+			r.block("Set controlPlane.supportType to Extended first, which costs six times as much.",
+				"EKS takes no control plane back to Kubernetes %s, which is in extended support since %s, while supportType is Standard", v.Version, day(end))
+		case v.Status == extendedSupport:
 			r.warn("Choose a release of a newer version: extended support costs six times as much, and ends "+day(v.EndOfExtended)+".",
 				"Kubernetes %s is in extended support since %s", v.Version, day(end))
 		case !end.IsZero() && end.Sub(f.Taken) < soon:
 			r.warn(next, "standard support of Kubernetes %s ends %s", v.Version, day(end))
 		}
 	}
+	if left := p.BackUntil.Sub(f.Taken); !p.BackUntil.IsZero() && left < shortly {
+		r.warn("See that the nodes, which go back first, can leave in time: budgets that allow nothing hold them.",
+			"EKS takes the control plane back until %s, in %s", p.BackUntil.UTC().Format(time.RFC3339), left.Round(time.Minute))
+	}
 }
+
+// extendedSupport is the status that EKS gives a version when its standard support is over.
+const extendedSupport = "EXTENDED_SUPPORT"
+
+// shortly before EKS takes a control plane back no more, it is told: nodes go first, and may take this long.
+const shortly = 48 * time.Hour
 
 func day(t time.Time) string {
 	if t.IsZero() {

@@ -21,14 +21,14 @@ func TestTheTerminateHookCarriesThePolicyOfDrains(t *testing.T) {
 		want  drain.Policy
 	}{
 		"as it is by default": {api.Drain{}, drain.Policy{
-			Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
+			Timeout: 1800, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
 		}},
 		"all of it": {
 			api.Drain{Timeout: "1h30m", OnTimeout: api.OnTimeoutForce, PodGracePeriod: "90s", DeleteEmptyDirData: &off, UnmanagedPods: api.UnmanagedWait, LoadBalancerWait: "2m"},
 			drain.Policy{Timeout: 5400, OnTimeout: drain.Force, PodGracePeriod: 90, UnmanagedPods: drain.WaitForUnmanaged, LoadBalancerWait: 120},
 		},
 		"going on": {api.Drain{OnTimeout: api.OnTimeoutContinue, UnmanagedPods: api.UnmanagedEvict}, drain.Policy{
-			Timeout: 3600, OnTimeout: drain.Continue, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
+			Timeout: 1800, OnTimeout: drain.Continue, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

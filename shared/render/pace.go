@@ -19,6 +19,8 @@ type Pace struct {
 	MaxSurge       api.Amount   `json:"maxSurge"`
 	MinSize        int          `json:"minSize"`
 	MaxSize        int          `json:"maxSize"`
+	// DrainSeconds is the pool's drain.timeout.
+	DrainSeconds int64 `json:"drainSeconds,omitempty"`
 }
 
 // Parameters of a pool's template. CloudFormation's rolling update takes the first two, an instance refresh the next two.

@@ -102,8 +102,10 @@ const stackTagsAtMost = 6
 // newPace is how fast the pool's nodes are replaced.
 func newPace(group string, pool *api.Pool) *Pace {
 	u := pool.Update
+	drain, _ := seconds(pool.Drain.Timeout) // it was read before
 	return &Pace{
 		Group: group, Strategy: u.Strategy, MaxUnavailable: u.MaxUnavailable, MaxSurge: u.MaxSurge, MinSize: pool.MinSize, MaxSize: pool.MaxSize,
+		DrainSeconds: drain,
 	}
 }
 

@@ -5,6 +5,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,13 +27,12 @@ func Render(in Cluster) (*Output, error) {
 
 // renderWith renders with the template versions that there are.
 func renderWith(versions map[string]*template.Template, in Cluster) (*Output, error) {
-	cluster := in.Resolved
-	set, ok := versions[cluster.Spec.TemplateVersion]
-	if !ok {
-		return nil, fmt.Errorf("spec.templateVersion: %q is not one of %s",
-			cluster.Spec.TemplateVersion, strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
+	for _, version := range append([]string{in.Resolved.Spec.TemplateVersion}, slices.Sorted(maps.Values(in.Templates))...) {
+		if versions[version] == nil {
+			return nil, fmt.Errorf("spec.templateVersion: %q is not one of %s", version, strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
+		}
 	}
-	r := &renderer{Cluster: in, set: set, out: &Output{UserData: map[string][]byte{}}}
+	r := &renderer{Cluster: in, versions: versions, set: versions[in.Resolved.Spec.TemplateVersion], out: &Output{UserData: map[string][]byte{}}}
 	for _, step := range []func() error{r.network, r.controlPlane, r.addons, r.pools, r.nodeAddons} {
 		if err := step(); err != nil {
 			return nil, err
@@ -44,6 +44,8 @@ func renderWith(versions map[string]*template.Template, in Cluster) (*Output, er
 // renderer renders one cluster.
 type renderer struct {
 	Cluster
+	versions map[string]*template.Template
+	// set of the stack that is rendered.
 	set *template.Template
 	out *Output
 	buf bytes.Buffer
@@ -102,8 +104,11 @@ func (r *renderer) addonStack(stack, what string, belongs func(string) bool) err
 }
 
 func (r *renderer) pools() error {
+	defer func(set *template.Template) { r.set = set }(r.set)
 	for i := range r.Resolved.Spec.Pools {
 		pool := &r.Resolved.Spec.Pools[i]
+		version := cmp.Or(r.Templates[pool.Name], r.Resolved.Spec.TemplateVersion)
+		r.set = r.versions[version]
 		userData, err := r.userData(pool)
 		if err != nil {
 			return fmt.Errorf("spec.pools[%s]: %w", pool.Name, err)
@@ -119,8 +124,12 @@ func (r *renderer) pools() error {
 		if err != nil {
 			return err
 		}
+		tags := r.out.Stacks[len(r.out.Stacks)-1].Tags
 		if params.RollAt != "" {
-			r.out.Stacks[len(r.out.Stacks)-1].Tags[names.TagRollAt] = params.RollAt
+			tags[names.TagRollAt] = params.RollAt
+		}
+		if version != firstTemplates {
+			tags[names.TagTemplateVersion] = version
 		}
 	}
 	return nil

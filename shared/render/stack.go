@@ -1,9 +1,11 @@
 package render
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // Cell is the deployment of drover that renders: what templates must know of it. It names no function and no version
@@ -26,6 +28,16 @@ type Cluster struct {
 	// RollAt is when the nodes of pools are to be replaced, or were last, by pool: see plan.RollAt. No other time belongs here
 	// than one that has come.
 	RollAt map[string]time.Time
+	// Templates are the template versions of pools, by pool, that have another than the cluster's: see upgrade.Templates.
+	Templates map[string]string
+}
+
+// firstTemplates is the template version that a pool's stack has that says none.
+const firstTemplates = "v1"
+
+// TemplateVersion of a pool, by the tags of its stack.
+func TemplateVersion(tags map[string]string) string {
+	return cmp.Or(tags[names.TagTemplateVersion], firstTemplates)
 }
 
 // Output is a rendered cluster.

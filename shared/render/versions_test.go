@@ -114,6 +114,29 @@ func TestAClusterKeepsItsTemplateVersionUntilItAsksForAnother(t *testing.T) {
 		require.Equal(t, want, changed[stack.Name], stack.Name)
 	}
 
+	// The release's templates came with the last step, which stopped before this pool: it stays byte for byte.
+	kept := resolved(t, "v2")
+	kept.Templates = map[string]string{}
+	for _, pool := range kept.Resolved.Spec.Pools {
+		kept.Templates[pool.Name] = "v1"
+	}
+	held, err := render.RenderFrom(files, kept, "v1", "v2")
+	require.NoError(t, err)
+	for i, stack := range held.Stacks {
+		want := shipped.Stacks[i]
+		if stack.Name == names.Network {
+			want = moved.Stacks[i]
+		}
+		require.Equal(t, want, stack, stack.Name)
+		if strings.HasPrefix(stack.Name, names.PoolPrefix) {
+			require.Equal(t, "v1", render.TemplateVersion(stack.Tags))
+			require.Equal(t, "v2", render.TemplateVersion(moved.Stacks[i].Tags))
+		}
+	}
+	kept.Templates["gone"] = "v9"
+	_, err = render.RenderFrom(files, kept, "v1", "v2")
+	require.ErrorContains(t, err, `"v9" is not one of v1, v2`)
+
 	_, err = render.Render(after)
 	require.ErrorContains(t, err, `"v2" is not one of v1`, "it is not shipped")
 }

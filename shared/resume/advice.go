@@ -51,7 +51,34 @@ var causes = map[string]string{
 	"ServiceLimitExceeded": "a quota of the account is used up: raise it in Service Quotas, or free some of it",
 	"Throttling":           "AWS asked for less, for longer than CloudFormation tries",
 	"AccessDenied":         "the role that CloudFormation acts as may not do this, or a policy of your organisation forbids it",
-	"AlreadyExists":        "something of this name is there already that is not this stack's: remove or rename it",
+	"AlreadyExists":        "something of this name is there already that is not this stack's: see whose it is; remove or rename it when nobody needs it any more",
+}
+
+// NoInstances says that a pool's group gets no instances, why in AWS's own words, and what to do.
+func NoInstances(why string) string {
+	return "Auto Scaling got no instance: " + strings.TrimRight(why, ". ") + ": " + cause(why)
+}
+
+// cause of what EC2 said, and what to do.
+func cause(why string) string {
+	for _, refusal := range refusals {
+		if refusal.words.MatchString(why) {
+			return refusal.advice
+		}
+	}
+	return "what it means: https://docs.aws.amazon.com/autoscaling/ec2/userguide/CHAP_Troubleshooting.html"
+}
+
+// refusals are what EC2 says when it launches nothing: only its words come through Auto Scaling. Those of quotas speak of capacity, too.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-capacity.html
+var refusals = []struct {
+	words  *regexp.Regexp
+	advice string
+}{
+	{regexp.MustCompile(`(?i)\b(limit|quota|max spot instance count exceeded)\b`), causes["ServiceLimitExceeded"]},
+	{regexp.MustCompile(`(?i)\bClient\.InternalError\b|\bKMS\b|encrypt`), "the key that the volumes or the image are encrypted with must let Auto Scaling's service-linked role use it"},
+	{regexp.MustCompile(`(?i)\bcapacity\b`), "EC2 has none of them there now: name more instance types or subnets of other zones in the pool, or wait"},
 }
 
 var handlerError = regexp.MustCompile(`HandlerErrorCode: (\w+)\)`)

@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,28 @@ func TestAdvice(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, advice("drover-demo-network", test.status, test.failure))
+		})
+	}
+}
+
+// The words are those of AWS's own pages on launches that fail.
+func TestNoInstances(t *testing.T) {
+	tests := map[string]struct{ why, advice string }{
+		"vCPUs": {"You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that the specified instance type belongs to. " +
+			"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed.", "raise it in Service Quotas"},
+		"a quota of the group": {"Your quota allows for 0 more running instance(s). You requested at least 1. Launching EC2 instance failed.", "raise it in Service Quotas"},
+		"spot instances":       {"Max spot instance count exceeded. Launching EC2 instance failed.", "raise it in Service Quotas"},
+		"a zone that is full": {"We currently do not have sufficient m7i.large capacity in the Availability Zone you requested (eu-central-1a). Launching EC2 instance failed.",
+			"name more instance types or subnets of other zones"},
+		"no spot capacity": {"There is no Spot capacity available that matches your request. Launching EC2 instance failed.", "name more instance types"},
+		"a key":            {"Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: Client.InternalError: Client error on launch", "service-linked role"},
+		"anything else":    {"The requested configuration is currently not supported.", "what it means: https://docs.aws.amazon.com/autoscaling/"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			said := NoInstances(test.why)
+			require.Contains(t, said, "Auto Scaling got no instance: "+strings.TrimRight(test.why, "."))
+			require.Contains(t, said, test.advice)
 		})
 	}
 }

@@ -5,10 +5,12 @@ package resume
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
@@ -26,6 +28,11 @@ type Stacks interface {
 	WhyFailed(ctx context.Context, stackName string) (stacks.Failure, error)
 }
 
+// Groups tells why a pool's group got no instances: a subset of groups.Groups.
+type Groups interface {
+	Refused(ctx context.Context, name string, since, until time.Time) (string, error)
+}
+
 // State forgets who waited and tells people: a subset of store.State.
 type State interface {
 	DeleteWaiter(ctx context.Context, w store.Waiter) error
@@ -36,8 +43,16 @@ type State interface {
 type Resumer struct {
 	Steps  Steps
 	Stacks Stacks
+	Groups Groups
 	State  State
 	Now    func() time.Time
+}
+
+// Later tells w's step to look again after so many seconds: what is in its way is no operation on its stack, of whose end an event would tell.
+func (r *Resumer) Later(ctx context.Context, w store.Waiter, stackStatus string, seconds int64) error {
+	return r.Steps.Succeed(ctx, w.TaskToken, events.ChangeResult{
+		Stack: w.Stack, Status: stackStatus, Again: true, WaitSeconds: seconds, WaitedSeconds: w.WaitedSeconds + seconds,
+	})
 }
 
 // Resume tells w's step how its stack ended. It can be repeated, and be interrupted anywhere: the waiter is forgotten
@@ -46,24 +61,44 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 	if plan.InProgress(stackStatus) {
 		return nil
 	}
-	result := events.ChangeResult{Stack: w.Stack, Status: stackStatus, Again: w.Again}
+	result := events.ChangeResult{Stack: w.Stack, Status: stackStatus, Again: w.Again, WaitedSeconds: w.WaitedSeconds}
 	told := status.Stack{Name: w.Stack, Status: stackStatus}
 	good := plan.Settled(stackStatus) || plan.Absent(stackStatus) || stackStatus == w.Wants
+	others := w.ClientRequestToken == "" && w.Again
 	if !good {
 		failure, err := r.Stacks.WhyFailed(ctx, w.StackName)
 		if err != nil {
 			return err
 		}
 		told.Resource, told.Reason = failure.Resource, failure.Reason
+		refused := ""
+		if pool, is := strings.CutPrefix(w.Stack, names.PoolPrefix); is && !others {
+			why, err := r.Groups.Refused(ctx, names.Group(w.Cluster, pool), failure.Began, failure.Turned)
+			if err != nil {
+				return err
+			}
+			switch { // CloudFormation says the same, or tells only of signals that did not come
+			case why != "" && strings.Contains(failure.Reason, why):
+				refused = "\n" + cause(why)
+			case why != "":
+				told.Reason += "; " + NoInstances(why)
+				refused = "\n" + NoInstances(why)
+			}
+		}
 		result.Error = fault.Name(&fault.StackFailed{})
-		result.Cause = fmt.Sprintf("stack %s is %s: %s", w.StackName, stackStatus, failure) + advice(w.StackName, stackStatus, failure)
+		result.Cause = fmt.Sprintf("stack %s is %s: %s%s", w.StackName, stackStatus, failure, refused) + advice(w.StackName, stackStatus, failure)
 	}
-	if err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) { s.SetStack(told, r.Now()) }); err != nil {
+	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
+		s.SetStack(told, r.Now())
+		if plan.Settled(stackStatus) && !w.Again {
+			s.Made(w.Stack)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	var err error
 	// How somebody else's operation ended means nothing to the step: it looks again. Its own must have succeeded.
-	if good || w.ClientRequestToken == "" && w.Again {
+	if good || others {
 		result.Error, result.Cause = "", ""
 		err = r.Steps.Succeed(ctx, w.TaskToken, result)
 	} else {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func absent(err error) bool {
 
 func deployed(stack types.Stack) plan.Deployed {
 	d := plan.Deployed{
-		Status: string(stack.StackStatus), StatusReason: aws.ToString(stack.StackStatusReason),
+		ID: aws.ToString(stack.StackId), Status: string(stack.StackStatus), StatusReason: aws.ToString(stack.StackStatusReason),
 		Tags: map[string]string{}, Outputs: map[string]string{}, Parameters: map[string]string{},
 		TerminationProtection: aws.ToBool(stack.EnableTerminationProtection),
 	}
@@ -125,6 +126,8 @@ type Failure struct {
 	Resource, Reason string
 	// Stuck are the resources that a rollback or a deletion could not get past, the last time it was tried, each with AWS's reason.
 	Stuck []Stuck
+	// Began is when the operation did, Turned when the stack was turned back; zero when it was not.
+	Began, Turned time.Time
 }
 
 // Stuck is a resource that is in the way.
@@ -159,12 +162,16 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, erro
 			case itself && (event.ResourceStatus == types.ResourceStatusCreateInProgress ||
 				event.ResourceStatus == types.ResourceStatusUpdateInProgress ||
 				event.ResourceStatus == types.ResourceStatusDeleteInProgress):
+				first.Began = aws.ToTime(event.Timestamp)
 				return first, nil
 			case itself:
 				if first.Reason == "" {
 					first.Reason = reason
 				}
 				turned = turned || event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress
+				if event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress || event.ResourceStatus == types.ResourceStatusRollbackInProgress {
+					first.Turned = aws.ToTime(event.Timestamp)
+				}
 			case strings.HasSuffix(string(event.ResourceStatus), "_FAILED") && !strings.HasPrefix(reason, "Resource creation cancelled") &&
 				!strings.HasPrefix(reason, "Resource update cancelled"):
 				first.Resource, first.Reason = id, reason
@@ -180,23 +187,64 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, erro
 }
 
 // Began says whether the operation with a ClientRequestToken has begun on a stack: whether one of its events carries it.
-func (s *Stacks) Began(ctx context.Context, stackName, token string) (bool, error) {
+func (s *Stacks) Began(ctx context.Context, stackName, token string) (began bool, err error) {
+	err = s.events(ctx, stackName, func(event types.StackEvent) bool {
+		began = aws.ToString(event.ClientRequestToken) == token
+		return !began
+	})
+	return began, err
+}
+
+// Changing says whether a stack was being changed within the second that begins then.
+func (s *Stacks) Changing(ctx context.Context, stackName string, then time.Time) (changing bool, err error) {
+	err = s.events(ctx, stackName, func(event types.StackEvent) bool {
+		at := aws.ToTime(event.Timestamp)
+		if !own(event) || !at.Before(then.Add(time.Second)) {
+			return true
+		}
+		changing = plan.InProgress(string(event.ResourceStatus))
+		return !changing && !at.Before(then)
+	})
+	return changing, err
+}
+
+// Since is when the creation or the update of a stack began that is the last one, also of one that is being rolled back.
+func (s *Stacks) Since(ctx context.Context, stackName string) (since time.Time, err error) {
+	err = s.events(ctx, stackName, func(event types.StackEvent) bool {
+		began := event.ResourceStatus == types.ResourceStatusCreateInProgress || event.ResourceStatus == types.ResourceStatusUpdateInProgress
+		if !own(event) || !began {
+			return true
+		}
+		since = aws.ToTime(event.Timestamp)
+		return false
+	})
+	return since, err
+}
+
+// own says whether an event is of the stack itself, not of one of its resources.
+func own(event types.StackEvent) bool {
+	return aws.ToString(event.PhysicalResourceId) == aws.ToString(event.StackId)
+}
+
+// events gives a stack's events to see, the newest first, until that returns false. A stack that is not there has none.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
+func (s *Stacks) events(ctx context.Context, stackName string, see func(types.StackEvent) bool) error {
 	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if absent(err) {
-			return false, nil
+			return nil
 		}
 		if err != nil {
-			return false, fmt.Errorf("reading the events of stack %s: %w", stackName, err)
+			return fmt.Errorf("reading the events of stack %s: %w", stackName, err)
 		}
 		for _, event := range page.StackEvents {
-			if aws.ToString(event.ClientRequestToken) == token {
-				return true, nil
+			if !see(event) {
+				return nil
 			}
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // changeSetPatience bounds the making of a change set; CloudFormation needs seconds, and sends no event about it.
@@ -213,7 +261,7 @@ type ChangeSet struct {
 // Prepare makes the change set of a change, instead of any that an earlier try left, and waits until it can be read.
 // templateURL is where CloudFormation finds the template, parameters are resolved, token is the operation's.
 func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (ChangeSet, error) {
-	name := names.Prefix + change.Checksum[:40]
+	name := changeSetName(token)
 	kind := types.ChangeSetTypeUpdate
 	if create {
 		kind = types.ChangeSetTypeCreate
@@ -240,7 +288,7 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 // what CloudFormation has.
 func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, token string) (ChangeSet, error) {
 	in := &cloudformation.CreateChangeSetInput{
-		StackName: &change.StackName, ChangeSetName: aws.String(names.Prefix + "parameters-" + change.Checksum[:40]), ChangeSetType: types.ChangeSetTypeUpdate,
+		StackName: &change.StackName, ChangeSetName: aws.String(changeSetName(token)), ChangeSetType: types.ChangeSetTypeUpdate,
 		TemplateURL: &templateURL, RoleARN: &s.roleARN, ClientToken: &token,
 	}
 	tags, pace := maps.Clone(now.Tags), []string{}
@@ -262,6 +310,11 @@ func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now 
 	}
 	return s.prepare(ctx, in)
 }
+
+// changeSetName is one of the operation that it is made for: what a holder of the lease has prepared, a later one neither executes nor
+// takes away, nor the other way round. CloudFormation removes those that are left over with the next that is executed.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ExecuteChangeSet.html
+func changeSetName(token string) string { return names.Prefix + names.SHA256([]byte(token))[:40] }
 
 func (s *Stacks) prepare(ctx context.Context, in *cloudformation.CreateChangeSetInput) (ChangeSet, error) {
 	stackName, name := *in.StackName, *in.ChangeSetName
@@ -328,10 +381,21 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, e
 				set.Empty = true
 				return set, s.deleteChangeSet(ctx, stackName, name)
 			}
+			if reason := aws.ToString(out.StatusReason); passing.MatchString(reason) {
+				// The next try asks with the same token, and would be given the failed one.
+				if err := s.deleteChangeSet(ctx, stackName, name); err != nil {
+					return set, err
+				}
+				return set, &fault.Transient{Cause: fmt.Errorf("CloudFormation could not make change set %s of stack %s: %s", name, stackName, reason)}
+			}
 			return set, &fault.ChangeRefused{Cause: fmt.Errorf("CloudFormation refused the change of stack %s: %s", stackName, aws.ToString(out.StatusReason))}
 		}
 	}
 }
+
+// passing recognises a change set that failed for what may be over the next time; CloudFormation has only words for that, too. Whatever
+// else it says is about the template or the account, and would be said again.
+var passing = regexp.MustCompile(`(?i)\b(rate exceeded|throttl\w+|internal ?(failure|error)|service ?unavailable|timed out)\b`)
 
 // nothingToDo recognises a change set that failed because nothing differs; CloudFormation has only words for it.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets-create.html

@@ -88,8 +88,9 @@ func TestAStackFromItsCreationToItsEnd(t *testing.T) {
 
 	tags := map[string]string{names.TagCluster: "demo", names.TagStack: "pool-a", names.TagChecksum: "1"}
 	made := w.apply(name, groups("A", 2, 7), "create-1", tags)
+	require.Contains(t, made.ID, ":stack/"+name+"/")
 	require.Equal(t, plan.Deployed{
-		Name: "pool-a", Status: "CREATE_COMPLETE", Tags: tags, Outputs: map[string]string{"O": "o"}, Parameters: map[string]string{"P": "v"},
+		Name: "pool-a", ID: made.ID, Status: "CREATE_COMPLETE", Tags: tags, Outputs: map[string]string{"O": "o"}, Parameters: map[string]string{"P": "v"},
 	}, made)
 
 	require.NoError(t, w.Protect(ctx, name, true))
@@ -144,7 +145,7 @@ func TestChangeSets(t *testing.T) {
 	})
 	t.Run("are made anew when an earlier try left one", func(t *testing.T) {
 		change, url := w.change(name, groups("A", 2, 7), nil)
-		_, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "old"}, "update-3")
+		_, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "old"}, "update-4")
 		require.NoError(t, err)
 		set, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-4")
 		require.NoError(t, err)
@@ -153,6 +154,19 @@ func TestChangeSets(t *testing.T) {
 		now, err := w.Describe(ctx, name)
 		require.NoError(t, err)
 		require.Equal(t, "new", now.Parameters["P"])
+	})
+	t.Run("of another holder of the lease are left alone", func(t *testing.T) {
+		change, url := w.change(name, groups("A", 2, 14), nil)
+		theirs, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-theirs")
+		require.NoError(t, err)
+		late, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "late"}, "update-late")
+		require.NoError(t, err)
+		require.NoError(t, w.Execute(ctx, change, theirs, "update-theirs"))
+		w.rest(name)
+		now, err := w.Describe(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, "new", now.Parameters["P"])
+		require.Error(t, w.Execute(ctx, change, late, "update-late"), "it went with theirs")
 	})
 	t.Run("that an earlier try still makes may be tried again", func(t *testing.T) {
 		change, url := w.change(name, groups("A", 3, 7), nil)
@@ -165,7 +179,7 @@ func TestChangeSets(t *testing.T) {
 			return nil
 		})
 		defer w.OnCall(nil)
-		_, err = w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-6")
+		_, err = w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-5")
 		require.Equal(t, "Transient", fault.NameOf(err))
 	})
 	t.Run("have all their pages", func(t *testing.T) {
@@ -206,7 +220,10 @@ func TestWhyAStackFailed(t *testing.T) {
 		w.apply(name, groups("A", 1, 7), "create-1", nil)
 		failure, err := w.WhyFailed(ctx, name)
 		require.NoError(t, err)
-		require.Zero(t, failure)
+		require.Empty(t, failure.String())
+		require.Empty(t, failure.Stuck)
+		require.False(t, failure.Began.IsZero())
+		require.True(t, failure.Turned.IsZero())
 	})
 	t.Run("its update, among resources that were cancelled", func(t *testing.T) {
 		fail("create", "B7", "the seventh is one too many")
@@ -215,6 +232,8 @@ func TestWhyAStackFailed(t *testing.T) {
 		failure, err := w.WhyFailed(ctx, name)
 		require.NoError(t, err)
 		require.Equal(t, "B7", failure.Resource)
+		require.False(t, failure.Turned.Before(failure.Began))
+		require.False(t, failure.Turned.IsZero())
 		require.Contains(t, failure.String(), "B7: ")
 		require.Contains(t, failure.Reason, "the seventh is one too many")
 	})

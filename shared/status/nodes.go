@@ -55,11 +55,14 @@ const (
 	drainEnds = 49 * time.Hour
 )
 
+// Converges says whether Execution converges the cluster: to what its spec says, or as a step of an upgrade.
+func (s *Status) Converges() bool { return s.Phase == Converging || s.Phase == Upgrading }
+
 // SetNode adds or replaces what is known of an instance. Since stays when its state does.
 func (s *Status) SetNode(n Node, now time.Time) {
 	n.Since = now.UTC()
 	n.Blocked = n.Blocked[:min(len(n.Blocked), mostBlocked)]
-	if s.Phase == Converging {
+	if s.Converges() {
 		n.Execution = s.Execution
 	}
 	kept := slices.DeleteFunc(slices.Clone(s.Nodes), func(o Node) bool {

@@ -50,6 +50,9 @@ func TestInstancesThatDidNotJoinCountForTheirUpdate(t *testing.T) {
 	}
 	require.Equal(t, []string{"i-1"}, of("x1"))
 	require.Equal(t, []string{"i-4"}, of("x2"))
+	s.Phase = Upgrading
+	s.SetNode(Node{Instance: "i-6", Pool: "a", State: NodeNotJoined}, evening)
+	require.Equal(t, []string{"i-4", "i-6"}, of("x2"), "a step of an upgrade is an execution like any")
 	s.Joined()
 	require.Len(t, s.Nodes, 1)
 	require.Equal(t, "i-3", s.Nodes[0].Instance)

@@ -53,14 +53,17 @@ type Status struct {
 	Message string `json:"message,omitempty"`
 	// SpecVersion is the S3 version of the spec that was last planned, whatever came of it: Phase is its verdict.
 	SpecVersion string `json:"specVersion,omitempty"`
+	// GoodVersion is the S3 version of the last spec that could be planned: while the newest cannot be, it counts.
+	GoodVersion string `json:"goodVersion,omitempty"`
 	// ObservedVersion is the S3 version of the spec that was last looked at, good or bad.
 	ObservedVersion string `json:"observedVersion,omitempty"`
 	// ObservedETag is its ETag, which lists tell, unlike versions. Empty when it could not be read.
 	ObservedETag string `json:"observedETag,omitempty"`
-	// Release, KubernetesVersion and TemplateVersion as resolved from that spec.
-	Release           string `json:"release,omitempty"`
+	// Release and TemplateVersion as resolved from that spec.
+	Release         string `json:"release,omitempty"`
+	TemplateVersion string `json:"templateVersion,omitempty"`
+	// KubernetesVersion that the control plane is at; until there is one, that it is made of.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	TemplateVersion   string `json:"templateVersion,omitempty"`
 	// Endpoint of the Kubernetes API, once there is one.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Execution that converges, or converged last: a Step Functions ARN.
@@ -76,14 +79,35 @@ type Status struct {
 	// Upgrade is the cluster's last or next one, and Upgrades are the last ten that ended, the latest first.
 	Upgrade  *Upgrade  `json:"upgrade,omitempty"`
 	Upgrades []Upgrade `json:"upgrades,omitempty"`
+	// NextUpgrade is one whose time came, or comes, while Upgrade is under way: it waits for that.
+	NextUpgrade *Upgrade `json:"nextUpgrade,omitempty"`
 	// Deletion is what is known of what Kubernetes made in the account, once a cluster is being deleted.
 	Deletion *Deletion `json:"deletion,omitempty"`
 	// Failures is how many tries of this spec failed, one after the other; RetryAt is when drover tries again by itself, absent when
 	// it does not.
 	Failures int        `json:"failures,omitempty"`
 	RetryAt  *time.Time `json:"retryAt,omitempty"`
+	// ToldFailure is the failure that people were told of last, for as long as they were told of nothing after it: tries that drover
+	// makes by itself and that end the same are no news.
+	ToldFailure *Failure `json:"toldFailure,omitempty"`
+	// Replaced tells of a cluster's only node, when it was not Ready and drover had it replaced.
+	Replaced *Replaced `json:"replaced,omitempty"`
 	// UpdatedAt is when this document last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// Failure is why a version of a spec could not be converged to, in words without what differs from try to try, such as the ids of
+// requests.
+type Failure struct {
+	SpecVersion string `json:"specVersion,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	Message     string `json:"message"`
+}
+
+// Replaced says how often in a row a node was replaced, and when last.
+type Replaced struct {
+	Count int       `json:"count"`
+	At    time.Time `json:"at"`
 }
 
 // Condition types.
@@ -114,9 +138,29 @@ type Condition struct {
 
 // Change is a planned change of one stack.
 type Change struct {
-	Stack     string   `json:"stack"`
-	Operation string   `json:"operation"`
-	Reasons   []Reason `json:"reasons"`
+	Stack     string `json:"stack"`
+	Operation string `json:"operation"`
+	// Effect of an update, where its reasons tell it.
+	Effect  Effect   `json:"effect,omitempty"`
+	Reasons []Reason `json:"reasons"`
+	// KubernetesVersion that the control plane has when it is made, if it is the control plane's.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+}
+
+// Effect of an update on what runs.
+type Effect string
+
+// The effects.
+const (
+	// InPlace: nothing that runs is replaced.
+	InPlace Effect = "InPlace"
+	// ReplacesNodes: the pool is rolled.
+	ReplacesNodes Effect = "ReplacesNodes"
+)
+
+// Words of an effect, after a change's name.
+func (e Effect) Words() string {
+	return map[Effect]string{InPlace: ", in place", ReplacesNodes: ", which replaces its nodes"}[e]
 }
 
 // Reason says why something changes.
@@ -134,6 +178,14 @@ type Stack struct {
 	Resource string    `json:"resource,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Since    time.Time `json:"since"`
+	// Waits is what the change of the stack waits for before it begins, or what it has waited for in vain.
+	Waits *Waits `json:"waits,omitempty"`
+}
+
+// Waits is what a change waits for, and until when at the latest; without a time it waits no more.
+type Waits struct {
+	Message string    `json:"message"`
+	Until   time.Time `json:"until,omitzero"`
 }
 
 // Deletion is what became of the resources that Kubernetes made. Each is a kind and an identifier, such as
@@ -177,6 +229,15 @@ func (s *Status) Unset(kinds ...string) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c Condition) bool { return slices.Contains(kinds, c.Type) })
 }
 
+// Made notes that a planned change of a stack was made.
+func (s *Status) Made(stack string) {
+	for _, change := range s.Plan {
+		if change.Stack == stack && change.KubernetesVersion != "" {
+			s.KubernetesVersion = change.KubernetesVersion
+		}
+	}
+}
+
 // Condition of a type, or nil.
 func (s *Status) Condition(kind string) *Condition {
 	i := slices.IndexFunc(s.Conditions, func(o Condition) bool { return o.Type == kind })
@@ -200,14 +261,34 @@ func (s *Status) SetStack(stack Stack, now time.Time) {
 	s.Stacks[i] = stack
 }
 
-// Observe replaces the list of stacks, keeping what is known of the ones that stay.
+// Wait says what the change of a stack waits for; nil when it does not. The time that was told first stays while it waits.
+func (s *Status) Wait(stack string, w *Waits) {
+	for i, o := range s.Stacks {
+		if o.Name != stack {
+			continue
+		}
+		if w != nil && o.Waits != nil && !w.Until.IsZero() {
+			w = &Waits{Message: w.Message, Until: o.Waits.Until}
+		}
+		s.Stacks[i].Waits = w
+	}
+}
+
+// WaitsNow says whether the change of a stack waits for something that its execution looks after itself.
+func (s *Status) WaitsNow(now time.Time) bool {
+	return slices.ContainsFunc(s.Stacks, func(o Stack) bool { return o.Waits != nil && now.Before(o.Waits.Until) })
+}
+
+// Observe replaces the list of stacks, keeping what is known of the ones that stay. None waits any more: this is another round.
 func (s *Status) Observe(stacks []Stack, now time.Time) {
 	old := *s
 	s.Stacks = nil
 	for _, stack := range stacks {
 		i := slices.IndexFunc(old.Stacks, func(o Stack) bool { return o.Name == stack.Name })
 		if i >= 0 && old.Stacks[i].Status == stack.Status {
-			s.Stacks = append(s.Stacks, old.Stacks[i])
+			kept := old.Stacks[i]
+			kept.Waits = nil
+			s.Stacks = append(s.Stacks, kept)
 			continue
 		}
 		s.SetStack(stack, now)

@@ -34,6 +34,32 @@ func TestAStackRemembersSinceWhen(t *testing.T) {
 	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening}}, s.Stacks)
 }
 
+func TestWhatAChangeWaitsFor(t *testing.T) {
+	s := Status{Stacks: []Stack{{Name: "network"}, {Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE", Reason: "no more", Since: noon}}}
+	require.False(t, s.WaitsNow(noon))
+	s.Wait("pool-a", &Waits{Message: "i-1 and i-2", Until: evening})
+	s.Wait("pool-a", &Waits{Message: "i-2", Until: evening.Add(time.Minute)})
+	require.Equal(t, &Waits{Message: "i-2", Until: evening}, s.Stacks[1].Waits, "the time that was told first")
+	require.Equal(t, "no more", s.Stacks[1].Reason, "why it failed stays")
+	require.True(t, s.WaitsNow(noon))
+	require.False(t, s.WaitsNow(evening))
+	s.Wait("pool-a", &Waits{Message: "in vain"})
+	require.Equal(t, &Waits{Message: "in vain"}, s.Stacks[1].Waits)
+	require.False(t, s.WaitsNow(noon))
+	s.Wait("pool-a", nil)
+	require.Nil(t, s.Stacks[1].Waits)
+
+	waiting := &Waits{Message: "i-1", Until: evening}
+	s.Wait("pool-a", waiting)
+	s.Observe([]Stack{{Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE"}}, evening)
+	require.Equal(t, []Stack{{Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE", Reason: "no more", Since: noon}}, s.Stacks, "another round")
+	s.Wait("pool-a", waiting)
+	s.SetStack(Stack{Name: "pool-a", Status: "UPDATE_COMPLETE"}, evening)
+	require.Nil(t, s.Stacks[0].Waits)
+	s.Wait("pool-b", waiting)
+	require.Len(t, s.Stacks, 1)
+}
+
 func TestWhatIsObservedReplacesWhatWasKnown(t *testing.T) {
 	s := Status{Stacks: []Stack{
 		{Name: "network", Status: "CREATE_COMPLETE", Since: noon},
@@ -53,4 +79,35 @@ func TestAStatusReadsAsKubernetesObjectsDo(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"apiVersion": "drover.run/v1alpha1", "kind": "ClusterStatus", "metadata": {"name": "demo"},
 		"status": {"phase": "Pending", "updatedAt": "0001-01-01T00:00:00Z"}}`, string(body))
+}
+
+// An upgrade that is over is remembered once, whether it began or was only told of, and no more than ten are.
+func TestUpgradesAreRemembered(t *testing.T) {
+	at, later := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	s := &Status{}
+	missed := Upgrade{Phase: UpgradeMissed, To: "r2", Origin: "At", At: &at}
+	for _, message := range []string{"the first word", "another"} {
+		missed.Message = message
+		s.Remember(missed)
+	}
+	require.Len(t, s.Upgrades, 1)
+	require.Equal(t, "the first word", s.Upgrades[0].Message)
+	for _, other := range []Upgrade{
+		{Phase: UpgradeMissed, To: "r2", Origin: "At", At: &later}, {Phase: UpgradeMissed, To: "r2", Origin: "At", At: &at, Execution: "x"},
+		{Phase: "Blocked", To: "r2", Origin: "At", At: &at}, {Phase: "Stopped", To: "r2", Origin: "At", Started: &at},
+	} {
+		require.False(t, missed.Is(&other))
+		s.Remember(other)
+		s.Remember(other)
+	}
+	require.Len(t, s.Upgrades, 5)
+	require.Equal(t, "Stopped", s.Upgrades[0].Phase, "the newest first")
+	s.Remember(Upgrade{Phase: "Done", To: "r2", Started: &at})
+	require.Len(t, s.Upgrades, 5)
+	require.Equal(t, "Done", s.Upgrades[0].Phase, "as it was told last")
+	for n := range 20 {
+		began := later.Add(time.Duration(n) * time.Hour)
+		s.Remember(Upgrade{Started: &began})
+	}
+	require.Len(t, s.Upgrades, History)
 }

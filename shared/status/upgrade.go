@@ -18,11 +18,14 @@ type Upgrade struct {
 	// Started and Ended are when.
 	Started *time.Time `json:"started,omitempty"`
 	Ended   *time.Time `json:"ended,omitempty"`
+	// Images of the pools before it began, by pool.
+	Images map[string]string `json:"images,omitempty"`
 	// Execution of the upgrade machine.
 	Execution string        `json:"execution,omitempty"`
 	Steps     []UpgradeStep `json:"steps,omitempty"`
-	// Checks are those that did not pass, before or after; those that only warn, too.
-	Checks []Check `json:"checks,omitempty"`
+	// Checks are those that did not pass, before or after; those that only warn, too. Checked is when they ran, of one that is still to come.
+	Checks  []Check    `json:"checks,omitempty"`
+	Checked *time.Time `json:"checked,omitempty"`
 	// Message says what it waits for, why it stopped, and what is next.
 	Message string `json:"message,omitempty"`
 }

@@ -86,6 +86,18 @@ func (s *State) Release(ctx context.Context, cluster, execution string) error {
 	return &fault.Transient{Cause: conflict}
 }
 
+// Holder is the execution that converges a cluster now, "" when there is none: it has the lease, and running says so of it.
+func (s *State) Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string, err error) {
+	lease, err := s.Lease(ctx, cluster)
+	if err != nil || lease.Execution == "" {
+		return "", err
+	}
+	if is, err := running(ctx, lease.Execution); err != nil || !is {
+		return "", err
+	}
+	return lease.Execution, nil
+}
+
 // CheckLease is asked before a mutating call: a holder that lost its lease gets *fault.LeaseLost.
 func (s *State) CheckLease(ctx context.Context, cluster, execution string, fence int64) error {
 	lease, err := s.Lease(ctx, cluster)

@@ -1,13 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
-	"reflect"
 	"time"
 
 	"github.com/drover-run/drover/shared/fault"
@@ -23,7 +23,7 @@ type State struct {
 	*Bucket
 	now func() time.Time
 	// Tell, when set, is called with every change of a status just before it is written. Its error is that of the write, which is
-	// then not done: what was told may be told twice, and what is written was told.
+	// then not done: what was told may be told twice, and what is written was told. It may note in after what it told.
 	Tell func(ctx context.Context, cluster string, before, after *status.Status) error
 	// TellRelease is the same for verdicts on releases.
 	TellRelease func(ctx context.Context, release string, before, after *status.ReleaseStatus) error
@@ -70,16 +70,14 @@ func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*s
 			return err
 		}
 		known := err == nil
-		if known {
-			// A second decoding is the simplest deep copy to compare with.
-			body, _ := json.Marshal(c)
-			_ = json.Unmarshal(body, old)
-		}
+		before, _ := json.Marshal(c)
 		change(&c.Status)
-		if known && reflect.DeepEqual(normal(c), normal(old)) {
+		if after, err := json.Marshal(c); known && err == nil && bytes.Equal(before, after) {
 			return nil
 		}
-		if !known {
+		if known {
+			_ = json.Unmarshal(before, old)
+		} else {
 			old.Status = status.Status{} // so that the first phase is a change
 		}
 		if s.Tell != nil {
@@ -103,11 +101,4 @@ func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*s
 func upTo(d time.Duration) time.Duration {
 	n, _ := rand.Int(rand.Reader, big.NewInt(int64(d))) // never fails
 	return time.Duration(n.Int64())
-}
-
-// normal is a status as it reads from JSON, so that nil and empty compare equal.
-func normal(c *status.Cluster) (v any) {
-	body, _ := json.Marshal(c)
-	_ = json.Unmarshal(body, &v)
-	return v
 }

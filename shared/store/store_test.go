@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -227,6 +228,24 @@ func TestLease(t *testing.T) {
 	clusters, err := s.Held(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []string{"demo"}, clusters)
+	for name, c := range map[string]struct {
+		cluster string
+		runs    bool
+		asked   error
+		holder  string
+	}{
+		"it runs":                {"demo", true, nil, one},
+		"it is over":             {"demo", false, nil, ""},
+		"it cannot be asked for": {"demo", true, errors.New("throttled"), ""},
+		"nobody is asked for":    {"other", true, errors.New("nobody has it"), ""},
+	} {
+		holder, err := s.Holder(ctx, c.cluster, func(_ context.Context, execution string) (bool, error) {
+			require.Equal(t, one, execution)
+			return c.runs, c.asked
+		})
+		require.Equal(t, c.holder, holder, name)
+		require.Equal(t, c.asked != nil && c.cluster == "demo", err != nil, name)
+	}
 	require.NoError(t, s.Release(ctx, "demo", two), "what one does not hold one cannot give up")
 	require.NoError(t, s.CheckLease(ctx, "demo", one, 1))
 

@@ -21,6 +21,8 @@ type Waiter struct {
 	ClientRequestToken string `json:"clientRequestToken,omitempty"`
 	// Again is passed on: whether the step must look once more when this operation is over.
 	Again bool `json:"again,omitempty"`
+	// WaitedSeconds is passed on, too: for how long the step has waited for drains.
+	WaitedSeconds int64 `json:"waitedSeconds,omitempty"`
 	// Wants is the status that the operation is to end in, when that is not one of a change that succeeded.
 	Wants string `json:"wants,omitempty"`
 	// Fence is the number of the holder whose step waits.

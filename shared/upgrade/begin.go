@@ -22,18 +22,41 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 		r.Over = Named(spec)
 	}
 	if last != nil {
-		r.Number = last.Number + 1
+		r.Number, r.Alarms = last.Number+1, last.Alarms // that are off still
 		maps.Copy(r.Answered, last.Answered)
-		if last.counts(spec) {
-			r.Before = Named(spec)
-		}
-		if last.State == Stopped && last.Target == target && len(last.Steps) > 0 {
-			r.First = cmp.Or(last.First, last.Number)
-			r.From, r.Steps, r.Step, r.Alarms = last.From, last.Steps, last.Step, last.Alarms
-		}
+	}
+	if changed := last.Changed(); changed.Fits(from, target) {
+		r.First = cmp.Or(changed.First, changed.Number)
+		r.From, r.Steps, r.Step, r.Images = changed.From, changed.Steps, changed.Step, changed.Images
+	} else if changed != nil {
+		kept := *changed
+		kept.Last, kept.Answered, kept.Alarms = nil, nil, nil
+		r.Last = &kept
 	}
 	r.Answered[start.Origin] = start.Key
 	return r
+}
+
+// Changed is the upgrade that changed the cluster last: this one, or the one before if this one has changed nothing.
+func (r *Record) Changed() *Record {
+	if r == nil || r.State != Blocked && (r.State != Checking || len(r.Steps) > 0 && !r.Steps[0].Started.IsZero()) {
+		return r
+	}
+	return r.Last
+}
+
+// Fits says whether an upgrade that began to change the cluster can go on where it was left: to the same target, from what was before the
+// open step or from what that makes.
+func (r *Record) Fits(from, target Target) bool {
+	if r == nil || r.State == Done || r.Target != target || len(r.Steps) == 0 {
+		return false
+	}
+	open := min(r.Step, len(r.Steps)-1)
+	before := r.From.KubernetesVersion
+	if open > 0 {
+		before = r.Steps[open-1].KubernetesVersion
+	}
+	return from.KubernetesVersion == before || from.KubernetesVersion == r.Steps[open].KubernetesVersion
 }
 
 // Named is what a spec says of releases and versions, to see whether it says something else now: a record's Over.
@@ -52,15 +75,51 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 		return "the spec was deleted"
 	case spec.Spec.Paused:
 		return "spec.paused is true"
-	case r.Origin != OriginSpec:
-		if named := Named(spec); named != r.Over {
-			return fmt.Sprintf("the spec names release %s by now, and no longer %s", named, cmp.Or(r.Over, "what it did"))
-		}
-	case spec.Spec.Release.Name != r.Target.Release,
-		spec.Spec.KubernetesVersion != "" && spec.Spec.KubernetesVersion != r.Target.KubernetesVersion:
-		return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.Target)
+	case r.names(spec), r.Over != "" && r.Over == Named(spec):
+		return ""
+	case r.Over != "":
+		return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.Over)
 	}
-	return ""
+	return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.Target)
+}
+
+// names says whether a spec names what an upgrade leads to.
+func (r *Record) names(spec *api.Cluster) bool {
+	return spec.Spec.Release.Name == r.Target.Release && (spec.Spec.KubernetesVersion == "" || spec.Spec.KubernetesVersion == r.Target.KubernetesVersion)
+}
+
+// Adopt makes an upgrade that was asked for otherwise the spec's own, when that names its target by now and did not before: what becomes of it is the answer to
+// that version of the spec, which does not ask for it anew.
+func (r *Record) Adopt(spec *api.Cluster, version string) {
+	if r.Over == "" || spec == nil || r.Over == Named(spec) || !r.names(spec) {
+		return
+	}
+	r.Over, r.Answered = "", maps.Clone(r.Answered)
+	if r.Answered == nil {
+		r.Answered = map[Origin]string{}
+	}
+	r.Answered[OriginSpec] = specKey(version)
+}
+
+// Again says when an upgrade that was missed begins after all, if it does. What spec and channels ask for stays asked for.
+func Again(spec *api.Cluster, origin Origin, now time.Time) string {
+	timed := spec != nil && spec.Spec.Upgrade.At != nil && spec.Spec.Upgrade.At.Release == spec.Spec.Release.Name
+	switch {
+	case origin == OriginAt, origin == OriginSpec && timed:
+		return "Set another time in spec.upgrade.at"
+	case spec == nil || origin != OriginSpec && origin != OriginChannel:
+		return "Start it again when the cluster is free"
+	}
+	open, next := spec.Spec.Upgrade.Open(now)
+	switch {
+	case open && next.IsZero():
+		return "It begins when the cluster is free"
+	case open:
+		return "It begins when the cluster is free, in the window that is open or in the next, at " + next.UTC().Format(time.RFC3339)
+	case next.IsZero():
+		return "The window of spec.upgrade does not open any more: change it"
+	}
+	return "It begins in the window that opens at " + next.UTC().Format(time.RFC3339)
 }
 
 // open is the step that counts; the last one when all are done.
@@ -79,12 +138,11 @@ func (r *Record) underWay() bool { return r != nil && !r.State.Over() }
 
 // counts says whether the release of an upgrade that was asked for otherwise still counts instead of the one that the spec names.
 func (r *Record) counts(spec *api.Cluster) bool {
-	if r == nil {
+	switch {
+	case r == nil:
 		return false
+	case r.State == Blocked:
+		return r.Last.counts(spec)
 	}
-	over := r.Over
-	if r.State == Blocked {
-		over = r.Before
-	}
-	return over != "" && over == Named(spec)
+	return r.Over != "" && r.Over == Named(spec)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
 )
 
 var (
@@ -30,7 +32,8 @@ func TestBegin(t *testing.T) {
 	})
 	t.Run("one that was stopped goes on", func(t *testing.T) {
 		stopped := *first
-		stopped.State, stopped.Steps, stopped.Step = Stopped, []Step{{Kind: StepAddons}, {Kind: StepNodes}}, 1
+		stopped.State, stopped.Step = Stopped, 1
+		stopped.Steps = []Step{{Kind: StepAddons, KubernetesVersion: "1.37"}, {Kind: StepNodes, KubernetesVersion: "1.37"}}
 		next := Begin(&stopped, Start{Origin: OriginSpec, Key: "spec v2"}, spec("r2"), r2, r2, "x2", noon)
 		require.Equal(t, r1, next.From, "to go back to")
 		require.Equal(t, stopped.Steps, next.Steps)
@@ -38,6 +41,21 @@ func TestBegin(t *testing.T) {
 		back := Begin(&stopped, Start{Origin: OriginRollback, Key: "rollback"}, spec("r2"), r2, r1, "x2", noon)
 		require.Empty(t, back.Steps, "but not to another target")
 		require.Equal(t, r2, back.From)
+		require.Equal(t, Stopped, back.Last.State, "what it leaves is kept until it changes something")
+		require.Empty(t, back.Last.Answered)
+		back.State = Blocked
+		require.Equal(t, back.Last, back.Changed())
+		on := Begin(back, Start{Origin: OriginSpec, Key: "spec v2"}, spec("r2"), r2, r2, "x3", noon)
+		require.Equal(t, stopped.Steps, on.Steps, "as if the other had not been")
+		require.Equal(t, r1, on.From)
+		require.EqualValues(t, 1, on.First)
+		require.Nil(t, on.Last)
+		require.EqualValues(t, 3, on.Number)
+		other := Begin(back, hand, spec("r1"), r2, Target{"r3", "sha3", "1.37"}, "x3", noon)
+		require.Equal(t, back.Last, other.Last, "however often")
+		moved := Begin(&stopped, hand, spec("r1"), Target{"r1", "sha1", "1.38"}, r2, "x3", noon)
+		require.Empty(t, moved.Steps, "not from where its steps do not lead")
+		require.NotNil(t, moved.Last)
 	})
 }
 
@@ -54,6 +72,7 @@ func TestWhatCountsOverTheSpec(t *testing.T) {
 	require.True(t, blocked.counts(spec("r1")), "what counted before still does")
 	first := Begin(nil, Start{Origin: OriginHand, Key: "hand"}, spec("r5"), r2, r1, "x", noon)
 	first.State = Blocked
+	require.Nil(t, first.Changed())
 	require.False(t, first.counts(spec("r5")), "nothing did, and the spec's own release is still to come")
 }
 
@@ -63,14 +82,63 @@ func TestSuperseded(t *testing.T) {
 	require.Empty(t, bySpec.Superseded(spec("r2")))
 	require.Empty(t, byHand.Superseded(spec("r1")))
 	require.Contains(t, bySpec.Superseded(spec("r3")), "names release r3 by now, and no longer release r2 (Kubernetes 1.37)")
-	require.Contains(t, byHand.Superseded(spec("r2")), "names release r2 by now, and no longer r1")
+	require.Contains(t, byHand.Superseded(spec("r3")), "names release r3 by now, and no longer r1")
+	require.Empty(t, byHand.Superseded(spec("r2")), "it names what is being made")
 	stated := spec("r2")
 	stated.Spec.KubernetesVersion = "1.38"
 	require.Contains(t, bySpec.Superseded(stated), "r2 (Kubernetes 1.38)")
 	stated.Spec.KubernetesVersion = "1.37"
 	require.Empty(t, bySpec.Superseded(stated))
+	require.Empty(t, byHand.Superseded(stated))
+	stated.Spec.KubernetesVersion = "1.36"
+	require.Contains(t, byHand.Superseded(stated), "names release r2 (Kubernetes 1.36) by now, and no longer r1", "another version of it")
 	require.Contains(t, bySpec.Superseded(nil), "deleted")
 	paused := spec("r2")
 	paused.Spec.Paused = true
 	require.Contains(t, bySpec.Superseded(paused), "paused")
+}
+
+// A spec that names what is being made already has its answer in what becomes of that.
+func TestASpecThatNamesWhatIsUnderWay(t *testing.T) {
+	began := func() *Record {
+		return Begin(nil, Start{Origin: OriginHand, Key: "hand 1"}, spec("r1"), r1, r2, "x", noon)
+	}
+	before := began()
+	after := *before
+	after.Adopt(spec("r2"), "v2")
+	require.Empty(t, after.Over)
+	require.Equal(t, map[Origin]string{OriginHand: "hand 1", OriginSpec: "spec v2"}, after.Answered)
+	require.Equal(t, OriginHand, after.Origin, "who asked first stays to be read")
+	require.Len(t, before.Answered, 1)
+	for _, other := range []*api.Cluster{nil, spec("r1"), spec("r3")} {
+		same := *before
+		same.Adopt(other, "v2")
+		require.Equal(t, began(), &same)
+	}
+	after.State, after.Steps = Stopped, []Step{{Kind: StepNodes, KubernetesVersion: "1.37"}}
+	in := Situation{
+		Spec: spec("r2"), SpecVersion: "v2", Record: &after, Deployed: Target{"r1", "sha1", "1.37"}, Now: noon,
+		KubernetesVersion: func(string) (string, error) { return "1.37", nil },
+	}
+	d, err := Decide(in)
+	require.NoError(t, err)
+	require.Nil(t, d.Start, "it stopped, and waits for somebody")
+	require.Equal(t, "r2", d.Wants.Release)
+	in.SpecVersion = "v3"
+	d, err = Decide(in)
+	require.NoError(t, err)
+	require.Equal(t, "spec v3", d.Start.Key)
+}
+
+func TestWhenWhatWasMissedBegins(t *testing.T) {
+	s := spec("r2")
+	require.Contains(t, Again(s, OriginAt, noon), "another time")
+	require.Contains(t, Again(s, OriginHand, noon), "Start it again")
+	require.Contains(t, Again(nil, OriginSpec, noon), "Start it again")
+	require.Equal(t, "It begins when the cluster is free", Again(s, OriginSpec, noon))
+	nightly(s)
+	require.Contains(t, Again(s, OriginChannel, noon), "opens at 2026-11-22T21:00:00Z")
+	require.Contains(t, Again(s, OriginChannel, noon.Add(10*time.Hour)), "or in the next, at 2026-11-23T21:00:00Z")
+	s.Spec.Upgrade.NotBefore = "2026-12-01T00:00:00Z"
+	require.Contains(t, Again(s, OriginSpec, noon.Add(10*time.Hour)), "opens at 2026-12-01T00:00:00Z")
 }

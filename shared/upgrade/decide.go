@@ -38,7 +38,7 @@ type Decision struct {
 	Wants *Target
 	// Start is the upgrade that is to begin.
 	Start *Start
-	// Wait tells of the one that will begin, or cannot.
+	// Wait tells of the one that will begin, or cannot. While one is under way it is the one that comes after it.
 	Wait *Wait
 	// Look is when to decide again though nothing happened until then; the zero time is never.
 	Look time.Time
@@ -51,12 +51,15 @@ type Wait struct {
 	Key string
 	// To is the release and, as far as known, its Kubernetes version.
 	To Target
-	// At is when it begins; the zero time if it does not by itself.
+	// At is when it begins, or was to begin; the zero time if it does not by itself, or begins as soon as it can.
 	At time.Time
 	// Message says why not now.
 	Message string
-	// Missed says that its time is over.
-	Missed bool
+	// Missed says that its time is over. Never says that it does not begin as things are, Missed or not. Behind says that it may begin, and
+	// waits for the one that is under way.
+	Missed, Never, Behind bool
+	// Unread says why its release cannot be read, if so: it waits for that, beside all else.
+	Unread string
 }
 
 const (
@@ -64,11 +67,13 @@ const (
 	Delayed, Late = 30 * time.Minute, 2 * time.Hour
 	// again is how long a channel's upgrade that was blocked waits where no window says when it is tried once more.
 	again = 24 * time.Hour
-	// lookAgain is when to decide again while an upgrade is under way, and another is asked for.
-	lookAgain = 30 * time.Minute
+	// lookAgain is within what time to decide again while an upgrade is under way, and another is asked for, or for one whose release
+	// cannot be read. Before the time of that one, once a day is enough.
+	lookAgain, lookAhead = 30 * time.Minute, 24 * time.Hour
 )
 
-// Decide says what counts for a cluster, and whether an upgrade may start. Of those that may be asked for at the same time, the spec's
+// Decide says what counts for a cluster, and whether an upgrade may start. What the spec names waits for the time of spec.upgrade.at when
+// that is about the same release, and otherwise for the window. Of those that may be asked for at the same time, the spec's
 // comes first, then that of a time, then the channel's: one starts at most, and none while one is under way.
 func Decide(in Situation) (Decision, error) {
 	spec := in.Spec
@@ -86,18 +91,19 @@ func Decide(in Situation) (Decision, error) {
 			return d, err
 		}
 	}
-	if in.Record.unfinished() && (in.Record.counts(spec) || same(wants, in.Record.Target)) {
+	last := in.Record.Changed()
+	if last.unfinished() && (in.Record.counts(spec) || same(wants, last.Target)) {
 		// What an upgrade has moved stays, and what it has not, too.
-		d.Keep = Keep{Images: true, Addons: true, Stated: in.Record.Origin == OriginSpec}
+		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
 	}
 	switch at, channel := in.at(), in.channel(); {
-	case !same(wants, in.Deployed), in.Record.unfinished() && in.Record.Origin == OriginSpec && same(wants, in.Record.Target):
+	case !same(wants, in.Deployed), last.unfinished() && same(wants, last.Target) && (last.Origin == OriginSpec || !in.Record.counts(spec)):
 		d.Wants, d.Keep = &wants, Keep{Images: true, Addons: true, Stated: true}
 		in.bySpec(&d, wants)
 	case at != nil:
-		d.apply(at)
+		in.apply(&d, at)
 	case channel != nil:
-		d.apply(channel)
+		in.apply(&d, channel)
 	}
 	return d, nil
 }
@@ -120,18 +126,47 @@ func (in Situation) creation() Decision {
 func (in Situation) goesOn() Decision {
 	r := in.Record
 	d := Decision{Old: in.Deployed, Step: Step{KubernetesVersion: in.Deployed.KubernetesVersion}}
-	d.Keep = Keep{Images: true, Addons: true, Stated: r.Origin == OriginSpec}
+	last := r.Changed() // another one that was stopped, while this one is checked
+	d.Keep = Keep{Images: true, Addons: true, Stated: r.Origin == OriginSpec || last.unfinished() && last.Origin == OriginSpec}
 	if r.State == Running {
 		d.Old, d.Next, d.Step = r.From, &r.Target, r.open()
 		d.Keep = d.Step.keep()
 	}
-	for _, other := range []*asked{in.at(), in.channel()} {
-		if other != nil && other.start.Release != r.Target.Release {
-			d.Look = in.Now.Add(lookAgain)
+	if r.Superseded(in.Spec) != "" || r.State == Checking && r.Over != "" && r.Over != Named(in.Spec) {
+		d.Look = in.soon() // it stops soon, or may be blocked, and nobody else would begin what the spec asks for
+	}
+	if other := in.after(); other != nil {
+		d.Wait, d.Look = other.wait(), in.soon()
+		if other.at.After(in.Now) && other.at.Before(d.Look) {
+			d.Look = other.at
+		}
+		if other.at.IsZero() && !other.never && other.unread == "" {
+			d.Wait.Behind, d.Wait.At, d.Wait.Message = true, other.start.Due, fmt.Sprintf("the upgrade to %s is under way", r.Target)
 		}
 	}
 	return d
 }
+
+// after is what is asked for beside the upgrade that is under way, and would begin after it; nil when nothing is. What the spec asks for
+// that cannot be read is told when it counts.
+func (in Situation) after() *asked {
+	r := in.Record
+	if r.Superseded(in.Spec) != "" {
+		wants, err := in.named()
+		if err == nil && !same(wants, in.Deployed) && !same(wants, r.Target) && Minor(wants.KubernetesVersion) >= Minor(in.Deployed.KubernetesVersion) {
+			return in.timed(&asked{start: in.specStart(wants), to: wants})
+		}
+	}
+	for _, other := range []*asked{in.at(), in.channel()} {
+		if other != nil && other.start.Release != r.Target.Release {
+			return other
+		}
+	}
+	return nil
+}
+
+// soon is a time within lookAgain, the same for all that ask meanwhile: each time is looked at by a converge of its own, which asks again.
+func (in Situation) soon() time.Time { return in.Now.Truncate(lookAgain).Add(lookAgain) }
 
 // named is what the spec asks for.
 func (in Situation) named() (Target, error) {
@@ -152,14 +187,35 @@ func same(a, b Target) bool {
 
 // bySpec starts what the spec asks for, once for each upload.
 func (in Situation) bySpec(d *Decision, wants Target) {
-	start := &Start{Origin: OriginSpec, Key: "spec " + in.SpecVersion, Release: wants.Release, KubernetesVersion: in.Spec.Spec.KubernetesVersion}
+	start := in.specStart(wants)
 	if Minor(wants.KubernetesVersion) < Minor(in.Deployed.KubernetesVersion) {
 		return // whoever checks the spec says so
 	}
 	if in.answered(start) {
 		return
 	}
-	d.apply(in.gate(&asked{start: start, to: wants}))
+	in.apply(d, in.timed(&asked{start: start, to: wants}))
+}
+
+func (in Situation) specStart(wants Target) *Start {
+	return &Start{Origin: OriginSpec, Key: specKey(in.SpecVersion), Release: wants.Release, KubernetesVersion: in.Spec.Spec.KubernetesVersion}
+}
+
+func specKey(version string) string { return "spec " + version }
+
+// timed has what the spec asks for wait until the time of spec.upgrade.at when that names the same release, and for the window otherwise. An
+// upgrade to that release which began since has kept the time: the next upload goes on at once.
+func (in Situation) timed(a *asked) *asked {
+	at := in.Spec.Spec.Upgrade.At
+	if at == nil || at.Release != a.to.Release {
+		return in.gate(a)
+	}
+	t, err := api.Time(at.Time)
+	if r := in.Record; err != nil || r != nil && r.Target.Release == at.Release && !r.Started.Before(t) {
+		return in.gate(a)
+	}
+	in.until(a, t.UTC())
+	return a
 }
 
 // asked is an upgrade that is asked for: it begins, or waits until a time, or says why it does neither.
@@ -171,17 +227,34 @@ type asked struct {
 	// message says why not now; with never, why not at all.
 	message       string
 	never, missed bool
+	// unread says why its release cannot be read; "" when it can.
+	unread string
 }
 
-func (d *Decision) apply(a *asked) {
-	if a.at.IsZero() && !a.never {
+func (in Situation) apply(d *Decision, a *asked) {
+	switch {
+	case a.never:
+	case a.unread != "" && a.at.IsZero():
+		d.Look = in.soon() // nobody says when a release comes
+	case a.unread != "":
+		if d.Look = in.Now.Truncate(lookAhead).Add(lookAhead); d.Look.After(a.at) {
+			d.Look = a.at
+		}
+	case a.at.IsZero():
 		d.Start = a.start
 		return
-	}
-	if !a.never {
+	default:
 		d.Look = a.at
 	}
-	d.Wait = &Wait{Origin: a.start.Origin, Key: a.start.Key, To: a.to, At: a.at, Message: a.message, Missed: a.missed}
+	d.Wait = a.wait()
+}
+
+func (a *asked) wait() *Wait {
+	w := &Wait{Origin: a.start.Origin, Key: a.start.Key, To: a.to, At: a.at, Message: a.message, Missed: a.missed, Never: a.never, Unread: a.unread}
+	if a.unread != "" && a.at.IsZero() {
+		w.At = a.start.Due
+	}
+	return w
 }
 
 func (in Situation) answered(s *Start) bool {
@@ -197,23 +270,33 @@ func (in Situation) gate(a *asked) *asked {
 		a.never, a.message = true, "the window of spec.upgrade does not open any more: change it"
 	default:
 		a.at, a.message = next.UTC(), "it waits for the window of spec.upgrade"
-		if reason := in.excluded(); reason != "" {
-			a.message = "an exclusion of spec.upgrade keeps it back: " + reason
+		if e := in.excluded(); e != nil {
+			a.message = e.message()
 		}
 	}
 	return a
 }
 
-// excluded is the reason of the exclusion that counts now.
-func (in Situation) excluded() string {
+type exclusion api.Exclusion
+
+// excluded is the exclusion that counts now: of several the one that ends last. nil is none.
+func (in Situation) excluded() (counts *exclusion) {
+	var last time.Time
 	for _, e := range in.Spec.Spec.Upgrade.Exclusions {
 		from, _ := time.Parse(time.RFC3339, e.From)
 		until, _ := time.Parse(time.RFC3339, e.Until)
-		if !in.Now.Before(from) && in.Now.Before(until) && e.Reason != "" {
-			return e.Reason
+		if !in.Now.Before(from) && in.Now.Before(until) && until.After(last) {
+			last, counts = until, (*exclusion)(&e)
 		}
 	}
-	return ""
+	return counts
+}
+
+func (e *exclusion) message() string {
+	if e.Reason == "" {
+		return "an exclusion of spec.upgrade keeps it back"
+	}
+	return "an exclusion of spec.upgrade keeps it back: " + e.Reason
 }
 
 // at is the upgrade of spec.upgrade.at, if it was not answered.
@@ -222,20 +305,33 @@ func (in Situation) at() *asked {
 	if at == nil || at.Release == in.Deployed.Release {
 		return nil
 	}
-	t, err := time.Parse(time.RFC3339, at.Time)
+	t, err := api.Time(at.Time)
 	a := &asked{start: &Start{Origin: OriginAt, Key: "at " + at.Time + " " + at.Release, Release: at.Release}, to: Target{Release: at.Release}}
 	if err != nil || in.answered(a.start) {
 		return nil
 	}
-	t = t.UTC()
+	in.until(a, t.UTC())
+	return in.newer(a)
+}
+
+// until has an upgrade wait for the time of spec.upgrade.at, which is missed after a while.
+func (in Situation) until(a *asked, t time.Time) {
+	a.start.Due = t
 	switch late := in.Now.Sub(t); {
 	case late < 0:
 		a.at, a.message = t, "it waits for the time of spec.upgrade.at"
 	case late >= Late:
 		a.at, a.never, a.missed = t, true, true
 		a.message = fmt.Sprintf("it did not begin within %s of its time: set another in spec.upgrade.at", Late)
+	default: // the cluster was busy, and by now an exclusion may have begun
+		if e := in.excluded(); e != nil {
+			until, _ := time.Parse(time.RFC3339, e.Until)
+			if missed := t.Add(Late); missed.Before(until) {
+				until = missed
+			}
+			a.at, a.message = until.UTC(), e.message()
+		}
 	}
-	return in.newer(a)
 }
 
 // channel is the upgrade to the release that the cluster's channel is at, if it is not there and that was not answered.
@@ -257,7 +353,7 @@ func (in Situation) channel() *asked {
 		return nil
 	}
 	// The next window that opens after it was blocked.
-	retry := r.Ended.Add(again)
+	retry := r.Ended.Add(again).Truncate(time.Second)
 	if in.Spec.Spec.Upgrade.Window != nil {
 		if _, retry = in.Spec.Spec.Upgrade.Open(r.Ended); retry.IsZero() {
 			return nil
@@ -271,11 +367,18 @@ func (in Situation) channel() *asked {
 }
 
 // newer refuses a release of an older Kubernetes version. For what it knows the version of it asks for the release itself: one that
-// cannot be read is told of, and does not hold up the cluster.
+// cannot be read is told of, waited for, and does not hold up the cluster.
 func (in Situation) newer(a *asked) *asked {
 	version, err := in.KubernetesVersion(a.start.Release)
-	if err != nil {
-		a.at, a.never, a.message = time.Time{}, true, err.Error()
+	switch {
+	case err != nil && a.never:
+		a.message += ": " + err.Error()
+		return a
+	case err != nil:
+		if a.unread = err.Error(); a.message != "" {
+			a.message += "; "
+		}
+		a.message += a.unread
 		return a
 	}
 	a.to.KubernetesVersion = version
@@ -283,7 +386,7 @@ func (in Situation) newer(a *asked) *asked {
 		if a.start.Origin == OriginChannel {
 			return nil // a channel that the cluster is ahead of
 		}
-		a.at, a.never = time.Time{}, true
+		a.at, a.never, a.missed = time.Time{}, true, false
 		a.message = fmt.Sprintf("release %s has Kubernetes %s, and the cluster %s: Kubernetes is not downgraded", a.start.Release, version, in.Deployed.KubernetesVersion)
 	}
 	return a

@@ -38,7 +38,7 @@ func stable(release string) func(*Situation) {
 
 func atTime(t time.Time, release string) func(*Situation) {
 	return func(in *Situation) {
-		in.Spec.Spec.Upgrade.At = &api.UpgradeAt{Time: t.Format(time.RFC3339), Release: release}
+		in.Spec.Spec.Upgrade.At = &api.UpgradeAt{Time: t.Format(time.RFC3339Nano), Release: release}
 	}
 }
 
@@ -52,6 +52,13 @@ func at22(in *Situation) { in.Now = time.Date(2026, 11, 22, 21, 30, 0, 0, time.U
 
 func excluded(in *Situation) {
 	in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: "2026-11-20T00:00:00Z", Until: "2026-11-30T00:00:00Z", Reason: "the sale"}}
+}
+
+// excludedFor excludes a time that is told by how much it is from noon.
+func excludedFor(from, until time.Duration) func(*Situation) {
+	return func(in *Situation) {
+		in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: noon.Add(from).Format(time.RFC3339), Until: noon.Add(until).Format(time.RFC3339), Reason: "the ball"}}
+	}
 }
 
 func last(change func(*Record)) func(*Situation) {
@@ -78,6 +85,7 @@ func deployed(release, version string) func(*Situation) {
 
 func TestDecide(t *testing.T) {
 	window := time.Date(2026, 11, 22, 21, 0, 0, 0, time.UTC) // 22:00 in Berlin
+	soon := noon.Add(30 * time.Minute)
 	all := Keep{Images: true, Addons: true, Stated: true}
 	tests := map[string]struct {
 		given []func(*Situation)
@@ -87,6 +95,8 @@ func TestDecide(t *testing.T) {
 		start  string
 		wait   string
 		at     time.Time
+		// look is when to decide again, where that is not at.
+		look time.Time
 	}{
 		"nothing is asked for": {counts: "r36-1 1.36 "},
 		"a new cluster is created at what its spec says": {
@@ -133,7 +143,31 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){stable("r36-0")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r36-0 r36-0",
 		},
 		"a channel at a release that there is not": {
-			given: []func(*Situation){stable("lost")}, counts: "r36-1 1.36 ", wait: "Channel lost : there is no release lost",
+			given: []func(*Situation){stable("lost")}, counts: "r36-1 1.36 ", wait: "Channel lost : unread there is no release lost", look: soon,
+		},
+		"and waits for the window, too": {
+			given: []func(*Situation){stable("lost"), opens}, counts: "r36-1 1.36 ",
+			wait: "Channel lost : unread it waits for the window of spec.upgrade; there is no release lost", at: window,
+		},
+		"a time, of a release that there is not": {
+			given: []func(*Situation){atTime(noon.Add(time.Hour), "lost")}, counts: "r36-1 1.36 ",
+			wait: "At lost : unread it waits for the time of spec.upgrade.at; there is no release lost", at: noon.Add(time.Hour),
+		},
+		"which is looked for every day": {
+			given: []func(*Situation){atTime(noon.Add(72*time.Hour), "lost")}, counts: "r36-1 1.36 ",
+			wait: "At lost : unread it waits for the time", at: noon.Add(72 * time.Hour), look: noon.Add(12 * time.Hour),
+		},
+		"and within the half hour when its time has come": {
+			given: []func(*Situation){atTime(noon.Add(-time.Minute), "lost")}, counts: "r36-1 1.36 ",
+			wait: "At lost : unread there is no release lost", at: noon.Add(-time.Minute), look: soon,
+		},
+		"until it is over": {
+			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "lost")}, counts: "r36-1 1.36 ",
+			wait: "At lost : missed it did not begin within 2h0m0s of its time: set another in spec.upgrade.at: there is no release lost", at: noon.Add(-2 * time.Hour),
+		},
+		"and behind another that is under way": {
+			given:  []func(*Situation){atTime(noon.Add(-time.Minute), "lost"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At lost : unread there is no release lost", at: noon.Add(-time.Minute),
 		},
 		"the channel Nodes": {
 			given:  []func(*Situation){stable("r37-1"), func(in *Situation) { in.Spec.Spec.Upgrade.Channel = api.ChannelNodes }},
@@ -168,9 +202,29 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){atTime(noon.Add(-5*time.Minute), "r37-1"), opens}, counts: "r36-1 1.36 ",
 			start: "At at 2026-11-22T11:55:00Z r37-1 r37-1",
 		},
+		"a time that came while the cluster was busy, until an exclusion began": {
+			given:  []func(*Situation){atTime(noon.Add(-30*time.Minute), "r37-1"), excludedFor(-time.Minute, time.Hour)},
+			counts: "r36-1 1.36 ", wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the ball", at: noon.Add(time.Hour),
+		},
+		"and one that is over when the exclusion is": {
+			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-1"), excludedFor(-time.Hour, time.Minute)}, counts: "r36-1 1.36 ",
+			wait: "At r37-1 1.37: missed it did not begin", at: noon.Add(-2 * time.Hour),
+		},
 		"a time that is over": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-1")}, counts: "r36-1 1.36 ",
 			wait: "At r37-1 1.37: missed it did not begin", at: noon.Add(-2 * time.Hour),
+		},
+		"a time that came before an exclusion did, and whose cluster was busy": {
+			given: []func(*Situation){atTime(noon.Add(-time.Hour), "r37-1"), func(in *Situation) {
+				in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: "2026-11-22T11:30:00Z", Until: "2026-11-22T12:30:00Z", Reason: "the sale"}}
+			}}, counts: "r36-1 1.36 ", wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: noon.Add(30 * time.Minute),
+		},
+		"until it is missed": {
+			given: []func(*Situation){atTime(noon.Add(-time.Hour), "r37-1"), excluded}, counts: "r36-1 1.36 ",
+			wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: noon.Add(time.Hour),
+		},
+		"a time of a part of a second waits for the whole one": {
+			given: []func(*Situation){atTime(noon.Add(time.Millisecond), "r37-1")}, counts: "r36-1 1.36 ", wait: "At r37-1 1.37: it waits for the time", at: noon.Add(time.Second),
 		},
 		"a time that was answered": {
 			given: []func(*Situation){atTime(noon, "r37-1"), answeredBy(OriginAt, "at 2026-11-22T12:00:00Z r37-1", Blocked)}, counts: "r36-1 1.36 ",
@@ -181,6 +235,34 @@ func TestDecide(t *testing.T) {
 		"the spec comes before the time, and that before the channel": {
 			given:  []func(*Situation){names("r37-1"), atTime(noon, "r37-2"), stable("r37-3")},
 			counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
+		},
+		"a time for the spec's own release holds it": {
+			given:  []func(*Situation){names("r37-1"), atTime(noon.Add(time.Hour), "r37-1")},
+			counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the time", at: noon.Add(time.Hour),
+		},
+		"until it comes, whatever the window": {
+			given:  []func(*Situation){names("r37-1"), atTime(noon.Add(-5*time.Minute), "r37-1"), opens},
+			counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
+		},
+		"and not when it is over": {
+			given:  []func(*Situation){names("r37-1"), atTime(noon.Add(-2*time.Hour), "r37-1")},
+			counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: missed it did not begin", at: noon.Add(-2 * time.Hour),
+		},
+		"a time holds another Kubernetes version, too": {
+			given:  []func(*Situation){func(in *Situation) { in.Spec.Spec.KubernetesVersion = "1.37" }, atTime(noon.Add(time.Hour), "r36-1")},
+			counts: "r36-1 1.36 ", keep: all, wait: "Spec r36-1 1.37: it waits for the time", at: noon.Add(time.Hour),
+		},
+		"the upload after one that began then does not wait again": {
+			given: []func(*Situation){names("r37-1"), atTime(noon.Add(-3*time.Hour), "r37-1"), last(func(r *Record) {
+				r.Origin, r.Key, r.State, r.Started = OriginSpec, "spec v4", Blocked, noon.Add(-3*time.Hour)
+			})},
+			counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
+		},
+		"unless it names a later time": {
+			given: []func(*Situation){names("r37-1"), atTime(noon.Add(time.Hour), "r37-1"), last(func(r *Record) {
+				r.Origin, r.Key, r.State, r.Started = OriginSpec, "spec v4", Blocked, noon.Add(-3*time.Hour)
+			})},
+			counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the time", at: noon.Add(time.Hour),
 		},
 		"what was asked for by hand counts": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) { r.Origin, r.Over = OriginHand, "r36-1" })}, counts: "r37-1 1.37 ",
@@ -193,17 +275,47 @@ func TestDecide(t *testing.T) {
 			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.State, r.Step = OriginSpec, Checking, 0 })},
 			counts: "r36-1 1.36 ", keep: all,
 		},
+		"which the spec names by now, and which may be blocked": {
+			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Checking, 0 })},
+			counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true}, at: soon,
+		},
+		"the open step counts, and no more when the spec names where it leads": {
+			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 0 })},
+			counts: "r36-1 1.37 ControlPlane to r37-1", keep: all,
+		},
 		"the open step counts": {
 			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.State, r.Step = OriginSpec, Running, 0 })},
 			counts: "r36-1 1.37 ControlPlane to r37-1", keep: all,
 		},
-		"whatever the spec says by now, and the last one at the end": {
+		"whatever the spec says by now, which is looked at later; and the last one at the end": {
 			given:  []func(*Situation){names("r38-1"), deployed("r37-1", "1.37"), last(func(r *Record) { r.Origin, r.State = OriginSpec, Running })},
-			counts: "r36-1 1.37 Nodes to r37-1",
+			counts: "r36-1 1.37 Nodes to r37-1", wait: "Spec r38-1 1.38: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
 		},
 		"another channel's release is looked at when that is over": {
 			given:  []func(*Situation){stable("r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(30 * time.Minute),
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
+			wait: "Channel r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
+		},
+		"which waits for the window, too": {
+			given:  []func(*Situation){opens, stable("r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "Channel r37-2 1.37: it waits for the window", at: window,
+		},
+		"a time that comes while another is under way": {
+			given:  []func(*Situation){atTime(noon.Add(10*time.Minute), "r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At r37-2 1.37: it waits for the time", at: noon.Add(10 * time.Minute),
+		},
+		"and has come": {
+			given:  []func(*Situation){atTime(noon.Add(-10*time.Minute), "r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-10 * time.Minute),
+			wait: "At r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
+		},
+		"and is over": {
+			given:  []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-2 * time.Hour), wait: "At r37-2 1.37: missed it did not begin",
+		},
+		"one to the same release is the one that is under way": {
+			given:  []func(*Situation){atTime(noon, "r37-1"), stable("r37-1"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
 		},
 		"what stopped stays where it is": {
 			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
@@ -220,15 +332,46 @@ func TestDecide(t *testing.T) {
 				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v4", Stopped, 2
 			})}, counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-1",
 		},
+		"and so does one by hand that the spec names by now": {
+			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
+				r.Origin, r.Key, r.Over, r.State, r.Step = OriginHand, "hand", "r36-1", Stopped, 2
+			})}, counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-1",
+		},
+		"a rollback that stopped is the release that it leads to from the control plane on": {
+			given: []func(*Situation){last(func(r *Record) {
+				r.Origin, r.Key, r.Over, r.State, r.Step, r.From, r.Target = OriginRollback, "rollback", "r36-1", Stopped, 2, target("r37-1"), target("r36-1")
+				r.Steps = []Step{
+					{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, {Kind: StepControlPlane, KubernetesVersion: "1.36", NodesBack: true},
+					{Kind: StepAddons, KubernetesVersion: "1.36", NodesBack: true}, {Kind: StepNodes, KubernetesVersion: "1.36", NodesBack: true},
+				}
+			})}, counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true},
+		},
 		"one that the spec did not ask for leaves to the spec what it states": {
 			given:  []func(*Situation){deployed("r36-1", "1.37"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Stopped, 1 })},
 			counts: "r36-1 1.37 ", keep: Keep{Images: true, Addons: true},
 		},
 		"one that was blocked leaves what counted before": {
 			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
-				r.Origin, r.Over, r.Before, r.State, r.Step = OriginHand, "r36-1", "r36-1", Blocked, 0
+				before := *r
+				before.Origin, before.Over = OriginHand, "r36-1"
+				r.Origin, r.Over, r.State, r.Step, r.Last = OriginHand, "r36-1", Blocked, 0, &before
 				r.From, r.Target = target("r37-1"), target("r37-2")
 			})}, counts: "r37-1 1.37 ",
+		},
+		"what stopped stays where it is when the next is blocked": {
+			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
+				before := *r
+				before.Origin, before.State, before.Step = OriginSpec, Stopped, 2
+				r.Origin, r.Key, r.State, r.Step, r.Last = OriginRollback, "rollback", Blocked, 0, &before
+				r.Answered = map[Origin]string{OriginSpec: "spec v5"}
+			})}, counts: "r36-1 1.37 ", keep: all,
+		},
+		"or is checked": {
+			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
+				before := *r
+				before.Origin, before.State, before.Step = OriginSpec, Stopped, 2
+				r.Origin, r.Key, r.Over, r.State, r.Step, r.Last = OriginHand, "hand", "r37-1", Checking, 0, &before
+			})}, counts: "r36-1 1.37 ", keep: all,
 		},
 	}
 	for name, test := range tests {
@@ -259,19 +402,56 @@ func TestDecide(t *testing.T) {
 				return
 			}
 			require.NotNil(t, d.Wait)
-			missed := ""
-			if d.Wait.Missed {
-				missed = "missed "
+			how := ""
+			switch {
+			case d.Wait.Missed:
+				how = "missed "
+			case d.Wait.Behind:
+				how = "behind "
+			case d.Wait.Unread != "":
+				how = "unread "
 			}
-			require.Contains(t, fmt.Sprintf("%s %s %s: %s%s", d.Wait.Origin, d.Wait.To.Release, d.Wait.To.KubernetesVersion, missed, d.Wait.Message), test.wait)
+			require.Contains(t, fmt.Sprintf("%s %s %s: %s%s", d.Wait.Origin, d.Wait.To.Release, d.Wait.To.KubernetesVersion, how, d.Wait.Message), test.wait)
 			require.Equal(t, test.at, d.Wait.At)
-			if !d.Wait.Missed {
+			switch {
+			case !test.look.IsZero():
+				require.Equal(t, test.look, d.Look)
+			case in.Record.underWay() && (!test.at.After(noon) || test.at.After(soon)):
+				require.Equal(t, soon, d.Look, "for the one that is under way may be over")
+			case !d.Wait.Missed:
 				require.Equal(t, test.at, d.Look)
-			} else {
+			default:
 				require.Zero(t, d.Look)
 			}
 		})
 	}
+}
+
+// While an upgrade is under way and another waits behind it, whoever decides within the same half hour looks again at the same time: the
+// sweep then has one converge of a cluster to start, however often it was planned.
+func TestWhoDecidesWithinHalfAnHourLooksAgainAtOneTime(t *testing.T) {
+	in := Situation{Spec: spec("r36-1"), SpecVersion: "v5", Deployed: target("r36-1"), KubernetesVersion: kubernetes}
+	names("r37-2")(&in)
+	last(func(r *Record) { r.Origin, r.Key, r.State, r.Step, r.Over = OriginHand, "hand", Running, 1, "r36-1" })(&in)
+	for _, test := range []struct{ after, until, looks time.Duration }{
+		{0, 30 * time.Minute, 30 * time.Minute},
+		{30 * time.Minute, time.Hour, time.Hour},
+		{time.Hour, 90 * time.Minute, 90 * time.Minute},
+	} {
+		for after := test.after; after < test.until; after += 37 * time.Second {
+			in.Now = noon.Add(after)
+			d, err := Decide(in)
+			require.NoError(t, err)
+			require.True(t, d.Wait != nil && d.Wait.Behind, "%+v", d.Wait)
+			require.Equal(t, noon.Add(test.looks), d.Look)
+		}
+	}
+	in.Now = noon.Add(time.Minute)
+	atTime(noon.Add(7*time.Minute), "r38-1")(&in)
+	names("r36-1")(&in)
+	d, err := Decide(in)
+	require.NoError(t, err)
+	require.Equal(t, noon.Add(7*time.Minute), d.Look, "what has a time of its own is looked at then")
 }
 
 func TestAReleaseThatTheSpecNamesMustBeThere(t *testing.T) {

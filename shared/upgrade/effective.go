@@ -14,8 +14,9 @@ import (
 func Effective(spec *api.Cluster, old, next *api.Release, step Step) (*api.Cluster, api.Errors) {
 	counts := *old
 	if next != nil {
-		if step.Kind == StepNodes {
+		if step.Moved() {
 			counts = *next
+			counts.Spec.Addons = old.Spec.Addons
 		}
 		if step.Kind == StepAddons || step.Kind == StepNodes {
 			counts.Spec.Addons = next.Spec.Addons
@@ -75,6 +76,24 @@ func (k Keep) Apply(spec, resolved *api.Cluster, step Step, images, addons map[s
 			addon.Version = version
 		}
 	}
+}
+
+// Templates are the template versions of pools that may differ from the cluster's, which moves with the last step. Pools that keep their
+// images keep their templates, too: with others their nodes would be replaced before it is their turn. In a rollback nodes go back first, to
+// the templates of the release that they go to. deployed are those of the pools that there are.
+func Templates(spec *api.Cluster, next *api.Release, step Step, keep Keep, deployed map[string]string) map[string]string {
+	stated := spec.Spec.TemplateVersion != ""
+	switch {
+	case keep.Images && (keep.Stated || !stated):
+		return deployed
+	case step.Kind == StepNodesBack && next != nil && !stated:
+		versions := map[string]string{}
+		for _, pool := range spec.Spec.Pools {
+			versions[pool.Name] = next.Spec.TemplateVersion
+		}
+		return versions
+	}
+	return nil
 }
 
 // less leaves out what the spec states itself.

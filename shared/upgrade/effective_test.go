@@ -49,9 +49,10 @@ func TestEffective(t *testing.T) {
 		"the add-ons":       {Step{Kind: StepAddons, KubernetesVersion: "1.37"}, next, "r1 1.37 a=ami-old b=ami-own v1.37 own=v1"},
 		"the nodes":         {Step{Kind: StepNodes, KubernetesVersion: "1.37"}, next, "r2 1.37 a=ami-new b=ami-own v1.37 own=v1"},
 		"the nodes back":    {Step{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, next, "r1 1.37 a=ami-new b=ami-own v1.36 own=v1"},
-		"the control plane back": {
-			Step{Kind: StepControlPlane, KubernetesVersion: "1.36", NodesBack: true}, next, "r1 1.36 a=ami-new b=ami-own v1.36 own=v1",
+		"the control plane back, and the release with it": {
+			Step{Kind: StepControlPlane, KubernetesVersion: "1.36", NodesBack: true}, next, "r2 1.36 a=ami-new b=ami-own v1.36 own=v1",
 		},
+		"the add-ons after it": {Step{Kind: StepAddons, KubernetesVersion: "1.36", NodesBack: true}, next, "r2 1.36 a=ami-new b=ami-own v1.37 own=v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := spec("r2")
@@ -91,6 +92,37 @@ func TestKeep(t *testing.T) {
 			test.keep.Apply(in, resolved, step, images, addons)
 			require.Equal(t, "r1 1.36 "+test.want, what(resolved))
 			require.Len(t, images, 3, "what was given stays")
+		})
+	}
+}
+
+func TestPoolsKeepTheirTemplatesUntilItIsTheirTurn(t *testing.T) {
+	next := release("r2", "1.37", "ami-new", "v1.37")
+	next.Spec.TemplateVersion = "v2"
+	deployed := map[string]string{"a": "v1", "b": "v2"}
+	stated := func(c *api.Cluster) { c.Spec.TemplateVersion = "v3" }
+	for name, test := range map[string]struct {
+		spec func(*api.Cluster)
+		next *api.Release
+		step Step
+		keep Keep
+		want map[string]string
+	}{
+		"nothing is under way":                        {},
+		"one that stopped among the nodes":            {keep: Keep{Images: true, Addons: true, Stated: true}, want: deployed},
+		"also when the spec states others by now":     {spec: stated, keep: Keep{Images: true, Stated: true}, want: deployed},
+		"unless the spec did not ask for the upgrade": {spec: stated, keep: Keep{Images: true}},
+		"the step of the nodes":                       {next: next, step: Step{Kind: StepNodes}, keep: Step{Kind: StepNodes}.keep()},
+		"steps before it":                             {next: next, step: Step{Kind: StepAddons}, keep: Step{Kind: StepAddons}.keep(), want: deployed},
+		"nodes that go back":                          {next: next, step: Step{Kind: StepNodesBack}, keep: Step{Kind: StepNodesBack}.keep(), want: map[string]string{"a": "v2", "b": "v2"}},
+		"whose spec states them":                      {spec: stated, next: next, step: Step{Kind: StepNodesBack}, keep: Step{Kind: StepNodesBack}.keep()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := spec("r2")
+			if test.spec != nil {
+				test.spec(c)
+			}
+			require.Equal(t, test.want, Templates(c, test.next, test.step, test.keep, deployed))
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,11 +22,12 @@ type life struct {
 	*rand.Rand
 	in Situation
 	// image of the pool, and add-ons, as they are deployed.
-	image   string
-	addons  map[string]string
-	uploads int
-	started map[string]int // by key, since another of its origin
-	latest  map[Origin]string
+	image     string
+	addons    map[string]string
+	uploads   int
+	rollbacks int
+	started   map[string]int // by key, since another of its origin
+	latest    map[Origin]string
 }
 
 // catalogued is a release as the specs bucket has it: its image and kube-proxy are of its Kubernetes version.
@@ -34,14 +36,31 @@ func catalogued(name string) *api.Release {
 	return release(name, version, "ami-"+version, "v"+version+".0")
 }
 
+// proxies are kube-proxy's versions as EKS has them: each runs on its own minor and on the three after it.
+// https://github.com/awsdocs/amazon-eks-user-guide/issues/790
+func proxies() Compat {
+	var all []AddonVersion
+	for minor := 42; minor >= 33; minor-- {
+		v := AddonVersion{Version: fmt.Sprintf("v1.%d.0", minor)}
+		for runs := minor; runs <= minor+Skew; runs++ {
+			v.Kubernetes = append(v.Kubernetes, version(runs))
+		}
+		all = append(all, v)
+	}
+	return Compat{kubeProxy: all}
+}
+
 func FuzzLives(f *testing.F) {
 	for seed := range uint64(200) {
+		f.Add(seed)
+	}
+	for _, seed := range []uint64{805, 968, 1160, 1346} { // stopped when the control plane had moved, and upgraded from there
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		l := &life{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), started: map[string]int{}, latest: map[Origin]string{}}
 		l.in = Situation{Spec: spec("r36-1"), SpecVersion: "v0", Deployed: target("r36-1"), Now: noon, KubernetesVersion: kubernetes}
-		l.in.Spec.Spec.Pools, l.in.Spec.Spec.Addons = l.in.Spec.Spec.Pools[:1], nil
+		l.in.Spec.Spec.Pools[1], l.in.Spec.Spec.Addons = api.Pool{Name: "added", Architecture: api.AMD64}, nil // it is not there yet
 		l.in.Channels = &api.ChannelsSpec{}
 		l.image, l.addons = "ami-1.36", map[string]string{"kube-proxy": "v1.36.0"}
 		for range 300 {
@@ -59,6 +78,9 @@ func (l *life) name() string { return fmt.Sprintf("r%d-%d", 35+l.IntN(5), l.IntN
 func (l *life) people() {
 	s := *l.in.Spec
 	switch l.IntN(24) {
+	case 6:
+		l.back()
+		return
 	case 0:
 		s.Spec.Release.Name = l.name()
 	case 1:
@@ -95,7 +117,7 @@ func (l *life) converge() {
 	pin := d.Old
 	if d.Next != nil {
 		next = catalogued(d.Next.Release)
-		if d.Step.Kind == StepNodes {
+		if d.Step.Moved() {
 			pin = *d.Next
 		}
 	}
@@ -104,12 +126,17 @@ func (l *life) converge() {
 	d.Keep.Apply(l.in.Spec, resolved, d.Step, map[string]string{"a": l.image}, l.addons)
 
 	was, is := Minor(l.in.Deployed.KubernetesVersion), Minor(resolved.Spec.KubernetesVersion)
-	require.Contains(l, []int{was, was + 1}, is, "the control plane moves one minor version at a time, and never back")
+	if d.Step.NodesBack {
+		require.Contains(l, []int{was, was - 1}, is, "a rollback takes the control plane one minor version back, or resumes")
+	} else {
+		require.Contains(l, []int{was, was + 1}, is, "the control plane moves one minor version at a time, and never back")
+	}
 	nodes, proxy := Minor(resolved.Spec.Pools[0].ImageID[4:]), Minor(resolved.Spec.Addons[0].Version[1:])
 	for what, minor := range map[string]int{"kubelets": nodes, "kube-proxy": proxy} {
-		require.LessOrEqual(l, minor, was, "%s are never newer than the control plane, also while it moves", what)
-		require.GreaterOrEqual(l, minor, is-Skew, "%s are never too old", what)
+		require.LessOrEqual(l, minor, min(was, is), "%s are never newer than the control plane, also while it moves", what)
+		require.GreaterOrEqual(l, minor, max(was, is)-Skew, "%s are never too old", what)
 	}
+	require.LessOrEqual(l, Minor(resolved.Spec.Pools[1].ImageID[4:]), is, "nor are kubelets of a pool that is added, which comes after the control plane")
 	if l.IntN(6) > 0 || !l.in.Record.underWay() { // or the converge fails at once
 		l.in.Deployed = Target{pin.Release, pin.SHA256, resolved.Spec.KubernetesVersion}
 		l.image, l.addons = resolved.Spec.Pools[0].ImageID, addonVersions(resolved)
@@ -129,14 +156,22 @@ func (l *life) converge() {
 func (l *life) start(d Decision) {
 	require.False(l, l.in.Record.underWay(), "one at a time")
 	s := d.Start
-	if s.Origin != OriginAt {
-		open, _ := l.in.Spec.Spec.Upgrade.Open(l.in.Now)
-		require.True(l, open, "never outside a window")
-	} else {
-		at, err := time.Parse(time.RFC3339, l.in.Spec.Spec.Upgrade.At.Time)
+	open, _ := l.in.Spec.Spec.Upgrade.Open(l.in.Now)
+	early, inTime := false, false // of spec.upgrade.at, when that is about this release
+	if at := l.in.Spec.Spec.Upgrade.At; at != nil && at.Release == s.Release {
+		t, err := time.Parse(time.RFC3339, at.Time)
 		require.NoError(l, err)
-		require.False(l, l.in.Now.Before(at))
-		require.Less(l, l.in.Now.Sub(at), Late)
+		late := l.in.Now.Sub(t)
+		early, inTime = late < 0, late >= 0 && late < Late
+	}
+	switch s.Origin {
+	case OriginAt:
+		require.True(l, inTime)
+	case OriginSpec:
+		require.False(l, early, "not before its time")
+		require.True(l, open || inTime, "never outside a window, unless it has a time")
+	default:
+		require.True(l, open, "never outside a window")
 	}
 	if l.latest[s.Origin] != s.Key && s.Origin == OriginChannel {
 		delete(l.started, s.Key) // another came between
@@ -154,9 +189,13 @@ func (l *life) start(d Decision) {
 	if s.KubernetesVersion != "" {
 		to.KubernetesVersion = s.KubernetesVersion
 	}
+	changed := l.in.Record.Changed()
 	l.in.Record = Begin(l.in.Record, *s, l.in.Spec, l.in.Deployed, to, "x", l.in.Now)
 	if len(l.in.Record.Steps) > 0 {
 		return
+	}
+	if changed != nil {
+		require.Equal(l, changed.Steps, l.in.Record.Changed().Steps, "what changed the cluster is known until something else does")
 	}
 	image, _ := kubernetes(s.Release)
 	if Minor(image) > Minor(to.KubernetesVersion) {
@@ -164,8 +203,33 @@ func (l *life) start(d Decision) {
 		return
 	}
 	from, to2 := at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0")
-	steps, err := Steps(from, to2, nil)
-	if err != nil || Minor(to.KubernetesVersion)-Minor(l.image[4:]) > Skew {
+	steps, err := Steps(from, to2, proxies())
+	// What is too old for where it leads, a check finds: an upgrade that was left on its way may have left nodes, or kube-proxy, behind.
+	if err != nil || Minor(to.KubernetesVersion)-min(Minor(l.image[4:]), Minor(l.addons["kube-proxy"][1:])) > Skew {
+		l.end(Blocked)
+		return
+	}
+	l.in.Record.Steps = steps
+}
+
+// back is a rollback that somebody asks for.
+func (l *life) back() {
+	last := l.in.Record.Changed()
+	if l.in.Record.underWay() || last == nil || last.Origin == OriginRollback && last.State == Done {
+		return
+	}
+	to := last.From
+	if last.Origin == OriginRollback {
+		to = last.Target
+	}
+	l.rollbacks++
+	l.in.Record = Begin(l.in.Record, Start{Origin: OriginRollback, Key: fmt.Sprint("rollback ", l.rollbacks)}, l.in.Spec, l.in.Deployed, to, "x", l.in.Now)
+	if len(l.in.Record.Steps) > 0 {
+		return
+	}
+	image, _ := kubernetes(to.Release)
+	steps, err := StepsBack(at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0"), proxies())
+	if err != nil || Minor(image) > Minor(to.KubernetesVersion) {
 		l.end(Blocked)
 		return
 	}
@@ -186,10 +250,11 @@ func (l *life) machine() {
 	again.Answered = maps.Clone(r.Answered)
 	l.in.Record = &again
 	switch {
-	case r.State == Checking && l.IntN(4) == 0 && r.Step == 0:
+	case r.State == Checking && l.IntN(4) == 0 && r.Changed() != r:
 		l.end(Blocked)
 	case r.State == Checking:
-		again.State = Running
+		again.State, again.Last, again.Steps = Running, nil, slices.Clone(r.Steps)
+		again.Steps[0].Started = l.in.Now
 	case l.IntN(8) == 0 || r.Superseded(l.in.Spec) != "":
 		l.end(Stopped)
 	case r.Step == len(r.Steps):
@@ -206,6 +271,9 @@ func (l *life) proved(s Step) bool {
 		return l.in.Deployed.KubernetesVersion == s.KubernetesVersion
 	case StepNodes:
 		return l.in.Deployed.Release == l.in.Record.Target.Release
+	case StepNodesBack:
+		image, _ := kubernetes(l.in.Record.Target.Release)
+		return l.image == "ami-"+image
 	}
 	return true
 }

@@ -15,15 +15,16 @@ type Record struct {
 	// First is the number of the upgrade that this one goes on with, if that was stopped on its way: how the cluster was before either
 	// is kept under it.
 	First int64 `json:"first,omitempty"`
+	// Stack is the control plane's, by its ARN: a record is not about a cluster that was made anew under the same name.
+	Stack string `json:"stack"`
 	// Execution of the upgrade machine that works on it, or did last. Another may take it over once that one is over.
 	Execution string `json:"execution,omitempty"`
 	// Origin is who asked; Key tells one asking from another, so that each fires once: see Start.
 	Origin Origin `json:"origin"`
 	Key    string `json:"key"`
 	// Over is what the spec named (see Named) when this one was asked for by another way than the spec. Until the spec names something
-	// else, Target counts instead of it. Before is the Over that counted when this one was asked for: it still does if this is blocked.
-	Over   string `json:"over,omitempty"`
-	Before string `json:"before,omitempty"`
+	// else, Target counts instead of it. It is empty when the spec asks for this one, or did by the time that it stopped.
+	Over string `json:"over,omitempty"`
 	// From is what the cluster was, and Target what it is to be.
 	From   Target `json:"from"`
 	Target Target `json:"target"`
@@ -35,11 +36,18 @@ type Record struct {
 	Try int `json:"try,omitempty"`
 	// Answered are the keys that were answered last, by origin, this one's among them: each fires once.
 	Answered map[Origin]string `json:"answered,omitempty"`
+	// Images of the pools before, by pool: with one in its imageID, a pool is what it was.
+	Images map[string]string `json:"images,omitempty"`
 	// Alarms whose actions this upgrade switched off: they are switched on again on every path.
 	Alarms []string `json:"alarms,omitempty"`
+	// Insights is when EKS was asked to look at the cluster anew, for the checks.
+	Insights time.Time `json:"insights,omitzero"`
 	// Started is when the first check began, Ended when it came to State.
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
+	// Last is the upgrade that changed the cluster last, until this one does. It still counts if this one is blocked: it can be gone on
+	// with, and rolled back.
+	Last *Record `json:"last,omitempty"`
 }
 
 // Target is a release by name and content, and the Kubernetes version that the cluster has with it: the spec may state another than
@@ -102,10 +110,19 @@ type Step struct {
 	Addons map[string]string `json:"addons,omitempty"`
 	// NodesBack says that the nodes have the new release's images during this step already: in a rollback they go first.
 	NodesBack bool `json:"nodesBack,omitempty"`
-	// Started and Ended are when, as far as it came. Made is when nothing was left to change: old nodes may still be drained then.
+	// Started and Ended are when, as far as it came; Opened is when the present execution did, which may be another than the one that
+	// started it. Made is when nothing was left to change: old nodes may still be drained then.
 	Started time.Time `json:"started,omitzero"`
+	Opened  time.Time `json:"opened,omitzero"`
 	Made    time.Time `json:"made,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
+}
+
+// Moved says whether the new release counts during this step, and not only what the step moves of it: the cluster is pinned to it then.
+// Forwards that is with the nodes, which come last. In a rollback it is from the control plane on: the images of the release that it leaves
+// are newer than the control plane by then, and a pool that is added must not have them.
+func (s Step) Moved() bool {
+	return s.Kind == StepNodes || s.NodesBack && (s.Kind == StepControlPlane || s.Kind == StepAddons)
 }
 
 // StepKind is what a step moves.
@@ -125,6 +142,18 @@ const (
 	StepNodesBack StepKind = "NodesBack"
 )
 
+// Limit is how long a step of this kind may take, from when an execution opens it. It leaves the stacks within the time that converging gives
+// them; unrelated changes of the spec are made within it, too. Nodes may take as long as an execution of the converge machine may.
+func (k StepKind) Limit() time.Duration {
+	switch k {
+	case StepControlPlane:
+		return 4 * time.Hour
+	case StepNodes, StepNodesBack:
+		return 5 * 24 * time.Hour
+	}
+	return 3 * time.Hour
+}
+
 // Start is an upgrade that is to begin: what planning hands to the upgrade machine.
 type Start struct {
 	Origin Origin `json:"origin"`
@@ -133,4 +162,6 @@ type Start struct {
 	// Release by name, and KubernetesVersion if it is another than the release's.
 	Release           string `json:"release"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Due is when it was to begin, for one of a time: how late it is counts from then.
+	Due time.Time `json:"due,omitzero"`
 }

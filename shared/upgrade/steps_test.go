@@ -87,6 +87,15 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// An upgrade stopped when the control plane had moved, and kube-proxy had not. On the way from there it comes to a version between, in time.
+func TestStepsFromWhereAnUpgradeStopped(t *testing.T) {
+	steps, err := Steps(at("1.36", "kube-proxy v1.33.0"), at("1.38", "kube-proxy v1.38.0"), proxies())
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"AddonsFirst 1.36 map[kube-proxy:v1.36.0]", "ControlPlane 1.37 map[kube-proxy:v1.36.0]", "ControlPlane 1.38 map[kube-proxy:v1.36.0]", "Addons 1.38", "Nodes 1.38",
+	}, told(steps))
+}
+
 func TestThereAreNoStepsFor(t *testing.T) {
 	for name, test := range map[string]struct{ from, to, err string }{
 		"a downgrade":              {"1.37", "1.36", "not downgraded"},

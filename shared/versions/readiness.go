@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eks/types"
 
+	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -61,37 +63,64 @@ func (v *Versions) Addons(ctx context.Context, eksCluster string) ([]preflight.A
 	return addons, nil
 }
 
-// Insights are what EKS found in a cluster for an upgrade to versions, or for a rollback: those that are not PASSING.
+// Insights are what EKS found in a cluster for an upgrade to versions, or for a rollback: those that are not PASSING. looked is when it
+// made the oldest, PASSING or not; zero when it has made none.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListInsights.html, API_DescribeInsight.html
-func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) ([]preflight.Insight, error) {
-	filter := &types.InsightsFilter{
-		Categories: []types.Category{types.CategoryUpgradeReadiness}, KubernetesVersions: versions,
-		Statuses: []types.InsightStatusValue{types.InsightStatusValueError, types.InsightStatusValueWarning, types.InsightStatusValueUnknown},
-	}
+func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, looked time.Time, err error) {
+	filter := &types.InsightsFilter{Categories: []types.Category{types.CategoryUpgradeReadiness}, KubernetesVersions: versions}
 	if rollback {
 		filter.Categories = []types.Category{types.CategoryRollbackReadiness}
 	}
-	var insights []preflight.Insight
 	pages := eks.NewListInsightsPaginator(v.client, &eks.ListInsightsInput{ClusterName: &eksCluster, Filter: filter})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("listing the insights of EKS cluster %s: %w", eksCluster, err)
+			return nil, looked, fmt.Errorf("listing the insights of EKS cluster %s: %w", eksCluster, err)
 		}
 		for _, summary := range page.Insights {
+			if at := aws.ToTime(summary.LastRefreshTime); !at.IsZero() && (looked.IsZero() || at.Before(looked)) {
+				looked = at
+			}
+			if summary.InsightStatus != nil && summary.InsightStatus.Status == types.InsightStatusValuePassing {
+				continue
+			}
 			out, err := v.client.DescribeInsight(ctx, &eks.DescribeInsightInput{ClusterName: &eksCluster, Id: summary.Id})
 			if err != nil {
-				return nil, fmt.Errorf("describing insight %s of EKS cluster %s: %w", aws.ToString(summary.Name), eksCluster, err)
+				return nil, looked, fmt.Errorf("describing insight %s of EKS cluster %s: %w", aws.ToString(summary.Name), eksCluster, err)
 			}
 			insights = append(insights, insight(out.Insight))
 		}
 	}
-	return insights, nil
+	return insights, looked, nil
+}
+
+// RefreshInsights has EKS look at a cluster now: by itself it does once a day. One that it cannot look at just now, or looks at already,
+// is no error: its insights tell how old they are.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_StartInsightsRefresh.html
+func (v *Versions) RefreshInsights(ctx context.Context, eksCluster string) error {
+	_, err := v.client.StartInsightsRefresh(ctx, &eks.StartInsightsRefreshInput{ClusterName: &eksCluster})
+	if err != nil && fault.Code(err) != "InvalidRequestException" {
+		return fmt.Errorf("having EKS refresh the insights of %s: %w", eksCluster, err)
+	}
+	return nil
+}
+
+// Refreshing says whether EKS still looks at a cluster that it was asked to look at.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeInsightsRefresh.html
+func (v *Versions) Refreshing(ctx context.Context, eksCluster string) (bool, error) {
+	out, err := v.client.DescribeInsightsRefresh(ctx, &eks.DescribeInsightsRefreshInput{ClusterName: &eksCluster})
+	if fault.Code(err) == "ResourceNotFoundException" { // it was never asked
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking how the refresh of the insights of %s goes: %w", eksCluster, err)
+	}
+	return out.Status == types.InsightsRefreshStatusInProgress, nil
 }
 
 func insight(in *types.Insight) preflight.Insight {
 	out := preflight.Insight{
-		Name: aws.ToString(in.Name), KubernetesVersion: aws.ToString(in.KubernetesVersion), Recommendation: aws.ToString(in.Recommendation), Refreshed: aws.ToTime(in.LastRefreshTime),
+		Name: aws.ToString(in.Name), KubernetesVersion: aws.ToString(in.KubernetesVersion), Recommendation: aws.ToString(in.Recommendation),
 	}
 	if in.InsightStatus != nil {
 		out.Status, out.Reason = string(in.InsightStatus.Status), aws.ToString(in.InsightStatus.Reason)

@@ -106,7 +106,9 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 	var acted string
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.ObservedVersion, s.ObservedETag, acted = object.Version, object.ETag, s.SpecVersion
-		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
+		if s.SpecVersion != object.Version { // else planning knows better: this event is late, or another of the same
+			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
+		}
 		if s.SpecVersion != object.Version && s.Phase != status.Converging && s.Phase != status.Upgrading && s.Phase != status.Deleting {
 			s.Phase, s.Message = status.Pending, "the spec was accepted"
 		} else if s.SpecVersion != object.Version && s.Phase != status.Upgrading {

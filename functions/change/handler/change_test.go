@@ -3,6 +3,7 @@ package handler_test
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -137,6 +138,66 @@ func TestAFailedUpdateThatIsTakenBack(t *testing.T) {
 	a.Settle()
 	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
 	require.Equal(t, s, a.Status("demo"))
+}
+
+// A change set that CloudFormation could not make just now is made again, and one that it cannot make is not.
+func TestAChangeSetThatFails(t *testing.T) {
+	tests := map[string]struct {
+		says   string
+		times  int32
+		phase  status.Phase
+		reason string
+		again  bool
+	}{
+		"for a moment":  {"Rate exceeded", 1, status.Ready, "UpToDate", false},
+		"for long":      {"Internal Failure", 1000, status.Failed, "Transient", true},
+		"for good":      {"Template error: Fn::Select cannot select nonexistent value at index 3", 1, status.Failed, "ChangeRefused", false},
+		"for its words": {"Value 'internal-failures' at 'tags' failed to satisfy constraint", 1, status.Failed, "ChangeRefused", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Cluster("demo", "")
+			var times atomic.Int32
+			a.OnChangeSet(func(stackName string) string {
+				if stackName == "drover-demo-network" && times.Add(1) <= test.times {
+					return test.says
+				}
+				return ""
+			})
+			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, test.phase, s.Phase, s.Message)
+			require.Equal(t, test.reason, s.Condition(status.Converged).Reason)
+			require.Equal(t, test.again, s.RetryAt != nil)
+			if test.phase == status.Failed {
+				require.Contains(t, s.Message, test.says)
+			}
+			a.OnChangeSet(nil)
+			a.Converge("demo")
+			a.Settle()
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+		})
+	}
+}
+
+// A pool that has another name is another pool. Nothing but the old one goes.
+func TestAPoolThatIsRenamed(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	mark := a.Calls.Mark()
+	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "{name: a,", "{name: b,", 1))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Contains(t, a.Stacks("demo"), "pool-b")
+	require.NotContains(t, a.Stacks("demo"), "pool-a")
+	for _, call := range a.Calls.Since(mark) {
+		if call.Action == "DeleteStack" {
+			require.Contains(t, call.Resource, "drover-demo-pool-a")
+		}
+	}
 }
 
 // The spec that made the network cannot be read any more, so planning cannot know what differs: the change set does.

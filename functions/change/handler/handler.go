@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -34,6 +35,7 @@ type State interface {
 	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
 	PutWaiter(ctx context.Context, w store.Waiter) (store.Waiter, error)
 	DeleteWaiter(ctx context.Context, w store.Waiter) error
+	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
 // Stacks is CloudFormation: a subset of stacks.Stacks.
@@ -48,6 +50,11 @@ type Stacks interface {
 	Deleted(ctx context.Context, stackName, resource string) (bool, error)
 }
 
+// Clusters tells whether an EKS cluster is there: a subset of versions.Versions.
+type Clusters interface {
+	Exists(ctx context.Context, eksCluster string) (bool, error)
+}
+
 // Groups is Auto Scaling: a subset of groups.Groups.
 type Groups interface {
 	Describe(ctx context.Context, name string) (groups.Group, bool, error)
@@ -55,11 +62,12 @@ type Groups interface {
 
 // Handler changes stacks.
 type Handler struct {
-	Specs  Specs
-	State  State
-	Stacks Stacks
-	Groups Groups
-	Resume *resume.Resumer
+	Specs    Specs
+	State    State
+	Stacks   Stacks
+	Clusters Clusters
+	Groups   Groups
+	Resume   *resume.Resumer
 	// TemplateBase is the URL of the state bucket, as CloudFormation reads it.
 	TemplateBase string
 }
@@ -77,7 +85,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 	if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
 		return struct{}{}, err
 	}
-	if err := h.superseded(ctx, in.Cluster, p.SpecVersion); err != nil {
+	if err := h.superseded(ctx, in.Cluster, p); err != nil {
 		return struct{}{}, err
 	}
 	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
@@ -137,7 +145,10 @@ func (s *step) run(ctx context.Context) error {
 	case now.Status == "UPDATE_ROLLBACK_FAILED":
 		return s.rollBack(ctx)
 	}
-	parameters, err := s.parameters(ctx)
+	if err := s.beside(ctx, now); err != nil {
+		return err
+	}
+	parameters, err := s.parameters(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -168,8 +179,21 @@ func (s *step) is(now plan.Deployed, parameters map[string]string) bool {
 	return now.TerminationProtection == s.change.Protected
 }
 
-// parameters reads the outputs of the other stacks that this one takes.
-func (s *step) parameters(ctx context.Context) (map[string]string, error) {
+// beside refuses to make a network or a control plane beside an EKS cluster that is there: their stack may have been deleted since it was planned.
+func (s *step) beside(ctx context.Context, now plan.Deployed) error {
+	if !plan.Absent(now.Status) || s.change.Stack != names.Network && s.change.Stack != names.ControlPlane {
+		return nil
+	}
+	alive, err := s.Clusters.Exists(ctx, names.EKSCluster(s.in.Cluster))
+	if err != nil || !alive {
+		return err
+	}
+	refused := plan.Beside(s.in.Cluster, s.change.Stack)
+	return &fault.ChangeRefused{Cause: fmt.Errorf("%s: %s → %s", refused.Field, refused.Old, refused.New)}
+}
+
+// parameters reads the outputs of the other stacks that this one takes. What came from a stack that is gone stays as it is.
+func (s *step) parameters(ctx context.Context, now plan.Deployed) (map[string]string, error) {
 	values, outputs := map[string]string{}, map[string]map[string]string{}
 	for _, parameter := range s.change.Parameters {
 		if parameter.From == nil {
@@ -182,9 +206,14 @@ func (s *step) parameters(ctx context.Context) (map[string]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			outputs[from] = other.Outputs
+			if outputs[from] = other.Outputs; plan.Absent(other.Status) {
+				outputs[from] = nil
+			}
 		}
 		value, ok := outputs[from][parameter.From.Output]
+		if before, had := now.Parameters[parameter.Name]; had && outputs[from] == nil {
+			value, ok = before, true
+		}
 		if !ok {
 			return nil, &fault.StackFailed{Cause: fmt.Errorf("stack %s needs output %s of stack %s, which has none: its last change did not succeed",
 				s.change.StackName, parameter.From.Output, names.Stack(s.in.Cluster, from))}
@@ -209,8 +238,8 @@ func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[st
 	}
 	// A rollback leaves another version of the launch template, which any update may bring to the nodes.
 	if s.change.Pace != nil && !creating && (replaces(set.Changes) || !plan.Settled(now.Status)) {
-		var first bool
-		if set, first, err = s.pace(ctx, now, parameters, set); err != nil || first {
+		var later bool
+		if set, later, err = s.pace(ctx, now, parameters, set); err != nil || later {
 			return err
 		}
 		token = s.tokenOf(parameters)
@@ -224,7 +253,7 @@ func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[st
 		// It goes off when the stack is what it should be without it: until then, its resources would stay behind when it is deleted.
 		more = true
 	default:
-		if err := s.Stacks.Protect(ctx, s.change.StackName, s.change.Protected); err != nil {
+		if err := s.protect(ctx, s.change.Protected); err != nil {
 			return err
 		}
 	}
@@ -276,6 +305,14 @@ func atFirst(parameters []render.Parameter, values map[string]string) (more bool
 	return more
 }
 
+// protect switches termination protection, if the lease is still held: making a change set may have taken a minute.
+func (s *step) protect(ctx context.Context, on bool) error {
+	if err := s.State.CheckLease(ctx, s.in.Cluster, s.in.Execution, s.in.Fence); err != nil {
+		return err
+	}
+	return s.Stacks.Protect(ctx, s.change.StackName, on)
+}
+
 // delete deletes a stack: the change itself, or what a failed creation left in the way.
 func (s *step) delete(ctx context.Context, now plan.Deployed, again bool) error {
 	if now.TerminationProtection {
@@ -283,7 +320,7 @@ func (s *step) delete(ctx context.Context, now plan.Deployed, again bool) error 
 			return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s has termination protection", s.change.StackName)}
 		}
 		// A stack that never came to be holds nothing to protect.
-		if err := s.Stacks.Protect(ctx, s.change.StackName, false); err != nil {
+		if err := s.protect(ctx, false); err != nil {
 			return err
 		}
 	}
@@ -324,10 +361,14 @@ func (s *step) done(ctx context.Context, status string) error {
 }
 
 func (s *step) waiter(token string, again bool) store.Waiter {
-	return store.Waiter{
+	w := store.Waiter{
 		Cluster: s.in.Cluster, Stack: s.change.Stack, StackName: s.change.StackName, ClientRequestToken: token, Again: again,
 		TaskToken: s.in.TaskToken, Execution: s.in.Execution, Fence: s.in.Fence,
 	}
+	if s.in.WaitedSeconds != nil {
+		w.WaitedSeconds = *s.in.WaitedSeconds
+	}
+	return w
 }
 
 func (s *step) register(ctx context.Context, token string, again bool) error {

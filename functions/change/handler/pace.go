@@ -5,7 +5,6 @@ package handler
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -38,18 +37,22 @@ func replaces(changes []types.ResourceChange) bool {
 	})
 }
 
-// pace gives a change that replaces nodes the parameters for as many as the pool has now. When those that a rollback needs are not
-// deployed, nothing else is changed but they, and the step looks again after that: first is true. Otherwise it returns the change set to execute.
-func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[string]string, set stacks.ChangeSet) (_ stacks.ChangeSet, first bool, err error) {
+// pace gives a change that replaces nodes the parameters for as many as the pool has now. While others of its nodes are still drained, it changes
+// nothing, and when the parameters that a rollback needs are not deployed, nothing but those; later is true then: the step looks again after that.
+// Otherwise it returns the change set to execute.
+func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[string]string, set stacks.ChangeSet) (_ stacks.ChangeSet, later bool, err error) {
 	pace := s.change.Pace
 	group, _, err := s.Groups.Describe(ctx, pace.Group)
 	if err != nil {
 		return set, false, err
 	}
+	if held, err := s.held(ctx, group, now.Status); err != nil || held {
+		return set, held, err
+	}
 	want := replacing(pace, group, now)
 	boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
 	if back := s.back(group, now, want); !within(now.Parameters, back) {
-		began, err := s.first(ctx, now, back, fmt.Sprintf("pace-%d-", group.Desired)+s.token)
+		began, err := s.first(ctx, now, back, "pace-"+s.tokenOf(back)) // another pace is another operation
 		if err != nil || began {
 			return set, began, err
 		}

@@ -3,6 +3,7 @@ package handler_test
 // Pools whose nodes are replaced: at the pace of what they have at that moment, and back to what the spec says.
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -295,4 +296,21 @@ func TestPoolsOfAHigherOrderStayWhenALowerOneFails(t *testing.T) {
 	a.OnResource(nil)
 	put(t, a, two(larger))
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["pool-b"])
+}
+
+// A pool's bounds change, and nothing that its nodes are made of: whatever an autoscaler chose within them stays, and so do the nodes.
+func TestResizingAPoolKeepsWhatAnAutoscalerChose(t *testing.T) {
+	a := harness.Start(t)
+	put(t, a, pooled("minSize: 1, maxSize: 5"))
+	a.Scale("demo", "a", 3)
+	before := a.Group("demo", "a")
+	for _, bounds := range [][]int{{2, 6}, {1, 4}, {0, 3}, {3, 9}} {
+		put(t, a, pooled(fmt.Sprintf("minSize: %d, maxSize: %d", bounds[0], bounds[1])))
+		after := a.Group("demo", "a")
+		require.Equal(t, []int{bounds[0], bounds[1], 3}, []int{after.Min, after.Max, after.Desired})
+		require.ElementsMatch(t, ids(before), ids(after))
+		clean(t, a, "demo")
+	}
+	put(t, a, pooled("minSize: 4, maxSize: 9"))
+	require.Equal(t, 4, a.Group("demo", "a").Desired, "no less than the spec wants")
 }

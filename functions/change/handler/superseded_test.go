@@ -99,6 +99,43 @@ func TestPausedInTheMiddle(t *testing.T) {
 	clean(t, a, "demo")
 }
 
+// Nodes of a pool are being replaced, and another pool's are to be, when people want something else: the first pool is finished.
+func TestANewerSpecInTheMiddleOfARoll(t *testing.T) {
+	spec := func(team, more string) string {
+		pools := strings.Replace(harness.Spec("demo", "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, update: {order: 1}, labels: {team: "+team+"}}\n"+more),
+			"{name: a,", "{name: a, labels: {team: "+team+"},", 1)
+		return pools
+	}
+	tests := map[string]struct {
+		newer string
+		phase status.Phase
+		made  []string
+	}{
+		"that pauses":             {spec("new", "  paused: true\n"), status.Stopped, []string{"pool-a"}},
+		"that takes it back":      {spec("old", ""), status.Ready, []string{"pool-a", "pool-a"}},
+		"that wants yet another":  {spec("newer", ""), status.Ready, []string{"pool-a", "pool-a", "pool-b"}},
+		"that cannot be used":     {"kind: Cluster", status.Ready, []string{"pool-a", "pool-b"}},
+		"whose release is absent": {strings.Replace(spec("newer", ""), "name: r1", "name: gone", 1), status.Ready, []string{"pool-a", "pool-b"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Upload("releases/r1.yaml", harness.Release())
+			a.Upload("clusters/demo.yaml", spec("old", ""))
+			a.Settle()
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			mark := a.Calls.Mark()
+			meanwhile(a, "pool-a", func() { a.Upload("clusters/demo.yaml", test.newer) })
+			a.Upload("clusters/demo.yaml", spec("new", ""))
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, test.phase, s.Phase, s.Message)
+			require.Equal(t, test.made, made(a, mark))
+			clean(t, a, "demo")
+		})
+	}
+}
+
 func TestABadSpecSupersedesNothing(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())

@@ -40,6 +40,7 @@ type Clusters interface {
 type Leftovers interface {
 	Find(ctx context.Context, cluster string) ([]leftovers.Resource, error)
 	Remove(ctx context.Context, cluster string, r leftovers.Resource) (leftovers.Outcome, string, error)
+	Kept(ctx context.Context, cluster string) ([]string, error)
 }
 
 // Handler removes leftovers.
@@ -65,13 +66,16 @@ func (h *Handler) Handle(ctx context.Context, in events.CleanRequest) (events.Cl
 		return events.CleanResult{}, err
 	} else if alive {
 		return events.CleanResult{}, &fault.LeftoversRemain{Cause: fmt.Errorf(
-			"EKS cluster %s is there although its stack is gone: delete it, or what it made would be made again", names.EKSCluster(in.Cluster))}
+			"EKS cluster %s is there although its stack is gone: turn its deletion protection off and delete it, or what it made would be made again", names.EKSCluster(in.Cluster))}
 	}
 	found, err := h.Leftovers.Find(ctx, in.Cluster)
 	if err != nil {
 		return events.CleanResult{}, err
 	}
 	seen, err := h.remove(ctx, in, found)
+	if err == nil && in.Last {
+		err = h.kept(ctx, in.Cluster, &seen)
+	}
 	telling := h.tell(ctx, in, seen)
 	if err = errors.Join(err, telling); err != nil {
 		return events.CleanResult{}, err
@@ -130,6 +134,15 @@ func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []le
 		}
 	}
 	return seen, nil
+}
+
+// kept adds what the cluster's stacks kept when they were deleted by hand.
+func (h *Handler) kept(ctx context.Context, cluster string, seen *status.Deletion) error {
+	kept, err := h.Leftovers.Kept(ctx, cluster)
+	for _, what := range kept {
+		seen.Remaining = append(seen.Remaining, what+": its stack was deleted by hand under deletion protection, which kept it: delete it")
+	}
+	return err
 }
 
 // tell writes what was seen into the status, unless a later holder of the lease has it by now.

@@ -54,7 +54,7 @@ type Handler struct {
 	Metrics     io.Writer
 }
 
-// Unstated is the policy of pools that were deployed before policies were: the defaults of a spec.
+// Unstated is the policy of pools that were deployed before policies were.
 var Unstated = drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}
 
 // node that is to be drained.
@@ -102,8 +102,8 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	}
 	slice, cancel := context.WithTimeout(ctx, h.Slice)
 	defer cancel()
-	result.DrainReport = n.cluster.Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, n.pool), Started: in.Started})
-	h.forced(ctx, n, result)
+	result.DrainReport = n.cluster.Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool), Started: in.Started},
+		func(pod string) { h.forced(ctx, n, pod) })
 	if result.Outcome == drain.Remaining {
 		return h.remains(ctx, in, n, result), nil
 	}
@@ -111,14 +111,28 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 }
 
 // farewell is how long a drain may take while the whole cluster is deleted: there is nowhere to go for the pods of the last nodes, and
-// what their budgets protect goes all the same.
+// what their budgets protect goes all the same. Only pods that are to be deleted against their budgets have the pool's own time before
+// that, which the spec promised them: never more than 47 hours, and a deletion waits for 49.
 const farewell = 5 * 60 // seconds
 
-// policy of a pool. While its whole cluster is deleted nothing is worth waiting for for long.
-func (h *Handler) policy(ctx context.Context, pool events.Pool) drain.Policy {
+// What is left to an instance that EC2 takes back: two minutes from its warning, of which some have passed when the drain begins.
+// Most of it is the pods'.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+const (
+	spotNotice       = 110 * time.Second
+	spotLoadBalancer = 15 // seconds
+)
+
+// policy of a pool. While its whole cluster is deleted nothing is worth waiting for for long; and what EC2 takes back does not wait.
+func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool events.Pool) drain.Policy {
 	policy := Unstated
 	if pool.Drain != nil {
 		policy = *pool.Drain
+	}
+	if in.InstanceAction != "" {
+		left := max(1, drain.Seconds((spotNotice-h.Now().Sub(in.Started))/time.Second))
+		policy.LoadBalancerWait = min(policy.LoadBalancerWait, spotLoadBalancer)
+		policy.PodGracePeriod = min(cmp.Or(policy.PodGracePeriod, left), left)
 	}
 	cluster, err := h.State.Status(ctx, pool.Cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -128,7 +142,9 @@ func (h *Handler) policy(ctx context.Context, pool events.Pool) drain.Policy {
 		if policy.OnTimeout == drain.Wait {
 			policy.OnTimeout = drain.Continue
 		}
-		policy.Timeout = min(cmp.Or(policy.Timeout, farewell), farewell)
+		if policy.OnTimeout != drain.Force || policy.Timeout == 0 {
+			policy.Timeout = min(cmp.Or(policy.Timeout, farewell), farewell)
+		}
 	}
 	return policy
 }
@@ -264,26 +280,29 @@ func (h *Handler) poolOf(ctx context.Context, instance string) (events.Pool, err
 
 // Waits between slices, in seconds.
 const (
-	leastWait = 1
-	mostWait  = 300 // less than half of the terminate hook's timeout, so that each slice's heartbeat is in time
+	leastWait  = 1
+	endingWait = 30  // a slice sees the end of pods at once; two days of such slices are less events than an execution may have
+	mostWait   = 300 // less than half of the terminate hook's timeout, so that each slice's heartbeat is in time
 )
 
 // wait until the next slice: hardly, while pods leave; and else a twentieth of what the drain has taken, so that it ends at most
 // 5 % later than it could, and a drain of 48 hours still is less than 10,000 events of the 25,000 that an execution may have.
 func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
-	if report.Evicted > 0 || report.Terminating > 0 {
+	most := int64(mostWait)
+	switch {
+	case report.Evicted > 0:
 		return leastWait
+	case report.Terminating > 0:
+		most = endingWait
 	}
-	return max(leastWait, min(mostWait, int64(h.Now().Sub(in.Started)/time.Second)/20))
+	return max(leastWait, min(most, int64(h.Now().Sub(in.Started)/time.Second)/20))
 }
 
-// forced pods are told to whoever reads logs and metrics, beside the result.
-func (h *Handler) forced(ctx context.Context, n node, result events.DrainResult) {
-	for _, pod := range result.Forced {
-		boundary.Log(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", n.pool.Cluster, "node", n.name, "pod", pod)
-		if err := metrics.Count(h.Metrics, h.Now(), "PodsForced", "cluster", n.pool.Cluster); err != nil {
-			boundary.Log(ctx).Error("writing a metric", "error", err.Error())
-		}
+// forced tells whoever reads logs and metrics of a pod, at once: the call may be cut off before its result has it.
+func (h *Handler) forced(ctx context.Context, n node, pod string) {
+	boundary.Log(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", n.pool.Cluster, "node", n.name, "pod", pod)
+	if err := metrics.Count(h.Metrics, h.Now(), "PodsForced", "cluster", n.pool.Cluster); err != nil {
+		boundary.Log(ctx).Error("writing a metric", "error", err.Error())
 	}
 }
 

@@ -123,6 +123,8 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		answer = nodes
 	case strings.HasPrefix(r.URL.Path, "/api/v1/nodes/") && w.node != nil && strings.HasSuffix(r.URL.Path, "/"+w.node.Name):
 		answer = w.node
+	case r.Method == http.MethodDelete && len(w.pods) > 0 && r.URL.Path == "/api/v1/namespaces/shop/pods/"+w.pods[0].Name:
+		answer, w.pods = &w.pods[0], w.pods[1:]
 	case r.URL.Path == "/api/v1/pods":
 		answer = &corev1.PodList{ListMeta: list, Items: w.pods}
 	case r.URL.Path == "/apis/policy/v1/poddisruptionbudgets":
@@ -136,7 +138,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer = answer.DeepCopyObject()
-	kinds := map[string]string{"*v1.Node": "Node", "*v1.NodeList": "NodeList", "*v1.PodList": "PodList", "*v1.PodDisruptionBudgetList": "PodDisruptionBudgetList", "*v1.VolumeAttachmentList": "VolumeAttachmentList"}
+	kinds := map[string]string{"*v1.Node": "Node", "*v1.NodeList": "NodeList", "*v1.Pod": "Pod", "*v1.PodList": "PodList", "*v1.PodDisruptionBudgetList": "PodDisruptionBudgetList", "*v1.VolumeAttachmentList": "VolumeAttachmentList"}
 	version := "v1"
 	if group, found := strings.CutPrefix(r.URL.Path, "/apis/"); found {
 		version = strings.Join(strings.SplitN(group, "/", 3)[:2], "/")
@@ -354,6 +356,57 @@ func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
 	require.Equal(t, 2, w.beats, "each slice keeps the hook open")
 }
 
+// An execution that was stopped, or lost, is followed by another, which the sweep starts.
+func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
+	w := newWorld()
+	w.waiting()
+	pool := w.pools["drover-demo-pool-workers"]
+	pool.Drain.OnTimeout = drain.Continue
+	first := sample(t, "drain-request-hook", nil)
+	first.Started = time.Now().Add(-50 * time.Minute)
+	got, err := w.handler(time.Now()).Handle(t.Context(), first)
+	require.NoError(t, err)
+	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
+
+	second := first
+	second.Started = time.Now()
+	got, err = w.handler(time.Now()).Handle(t.Context(), second)
+	require.NoError(t, err)
+	require.Equal(t, drain.Remaining, got.Outcome, "the time is not over: %s", got.Message)
+	pool.Drain.Timeout = 49 * 60
+	got, err = w.handler(time.Now()).Handle(t.Context(), second)
+	require.NoError(t, err)
+	require.Equal(t, drain.TimedOut, got.Outcome, got.Message)
+
+	// What was given back is drained anew.
+	w = newWorld()
+	w.waiting()
+	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
+	by := func(started time.Duration, release bool) events.DrainRequest {
+		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Release = time.Now().Add(-started), release })
+	}
+	for _, in := range []events.DrainRequest{by(50*time.Minute, false), by(50*time.Minute, true), by(0, false)} {
+		got, err = w.handler(time.Now()).Handle(t.Context(), in)
+		require.NoError(t, err)
+	}
+	w.pools["drover-demo-pool-workers"].Drain.Timeout = 49 * 60
+	got, err = w.handler(time.Now()).Handle(t.Context(), by(0, false))
+	require.NoError(t, err)
+	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
+}
+
+// Two minutes are all that EC2 gives, and the pods need most of them.
+func TestAnInstanceThatEC2TakesBackDoesNotWait(t *testing.T) {
+	pool := events.Pool{Cluster: "demo", Drain: &drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, PodGracePeriod: 600, LoadBalancerWait: 300}}
+	for action, want := range map[string]drain.Policy{
+		"terminate": {Timeout: 3600, OnTimeout: drain.Wait, PodGracePeriod: 80, LoadBalancerWait: 15},
+		"":          *pool.Drain,
+	} {
+		in := sample(t, "drain-request-spot", func(in *events.DrainRequest) { in.InstanceAction, in.Started = action, start.Add(-30*time.Second) })
+		require.Equal(t, want, newWorld().handler(start).policy(t.Context(), in, pool), action)
+	}
+}
+
 func TestErrorsThatMachinesSee(t *testing.T) {
 	t.Run("a hook that says nothing of its pool", func(t *testing.T) {
 		w := newWorld()
@@ -370,7 +423,8 @@ func TestWaits(t *testing.T) {
 		want    int64
 	}{
 		"hardly, while pods were evicted":   {drain.Report{Evicted: 1}, time.Hour, 1},
-		"hardly, while pods end":            {drain.Report{Terminating: 1}, time.Hour, 1},
+		"little, while pods end":            {drain.Report{Terminating: 1}, time.Hour, 30},
+		"hardly, while they begin to end":   {drain.Report{Terminating: 1}, 30 * time.Second, 1},
 		"hardly, at the beginning":          {drain.Report{}, 0, 1},
 		"a twentieth of what has passed":    {drain.Report{}, 10 * time.Minute, 30},
 		"but less than half the heartbeats": {drain.Report{}, 47 * time.Hour, 300},

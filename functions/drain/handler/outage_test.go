@@ -81,9 +81,15 @@ func (h *hook) machine(input string) asl.Outcome {
 	return parsed.Run(h.t.Context(), asl.Execution{Name: "test", MachineName: "drover-drain-node", Input: json.RawMessage(input), Start: h.start}, asl.Host{
 		Tokens: &asl.Tokens{}, Random: func() float64 { return 0.5 }, Record: func(asl.Event) {},
 		Task: func(ctx context.Context, task asl.Task) (json.RawMessage, error) {
-			if task.Resource.Action == "completeLifecycleAction" {
+			switch task.Resource.Action {
+			case "completeLifecycleAction":
 				_, err := h.Complete(ctx, events.Lifecycle{EC2InstanceID: "i-1"}, groups.Continue)
 				return json.RawMessage(`{}`), err
+			case "recordLifecycleActionHeartbeat":
+				if waits, err := h.Heartbeat(ctx, events.Lifecycle{EC2InstanceID: "i-1"}); err != nil || waits {
+					return json.RawMessage(`{}`), err
+				}
+				return nil, &asl.Failure{Name: "AutoScaling.AutoScalingException", Cause: "No active Lifecycle Action found with instance ID i-1"}
 			}
 			var arguments struct{ Payload events.DrainRequest }
 			if err := json.Unmarshal(task.Arguments, &arguments); err != nil {
@@ -134,6 +140,7 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 			time.AfterFunc(7*time.Hour, func() { h.openErr = nil })
 		}, 7 * time.Hour, "CONTINUE"},
 		"the function is killed again and again": {func(h *hook) { h.crashes = 20 }, 5 * time.Minute, "CONTINUE"},
+		"for a day":                              {func(h *hook) { h.broken(24 * time.Hour) }, 24 * time.Hour, "CONTINUE"},
 		"a pod never leaves, and the policy waits": {func(h *hook) {
 			h.waiting()
 		}, hookCap, "the hook ran out of time"},
@@ -161,6 +168,11 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 			h.waiting()
 			h.status.Status.Phase = status.Deleting
 		}, 5 * time.Minute, "CONTINUE"},
+		"the whole cluster is deleted, and the pool forces: not before its own time": {func(h *hook) {
+			h.waiting()
+			h.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Force
+			h.status.Status.Phase = status.Deleting
+		}, time.Hour, "CONTINUE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -178,6 +190,12 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 			})
 		})
 	}
+}
+
+// broken has every call of the function crash for a while.
+func (h *hook) broken(after time.Duration) {
+	h.crashes = 1 << 20
+	time.AfterFunc(after, func() { h.crashes = 0 })
 }
 
 // podsUntil has the pods leave by themselves after a while.

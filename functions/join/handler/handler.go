@@ -65,6 +65,14 @@ type work struct {
 	*Handler
 	in   events.JoinRequest
 	pool events.Pool
+	// cluster once it was opened.
+	cluster *kube.Cluster
+	// nodes of the pool, as they were seen last.
+	nodes []kube.Node
+	// described says that the pool's stack was; during is how many instances a rolling update that goes on wants its group to have
+	// meanwhile, 0 when there is none. spare says that it waits for fewer nodes than there are.
+	described, spare bool
+	during           int
 	// elapsed since the execution started.
 	elapsed time.Duration
 	// awaited says that the cluster's add-ons wait for a first node.
@@ -82,6 +90,11 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	}
 	if in.GivenUp != "" {
 		w.result.Message = in.GivenUp
+		if state, err := h.Groups.State(ctx, in.EC2InstanceID); err == nil && (state == groups.InService || state == groups.PendingProceed) {
+			// It did join, and only its signal is missing: the sweep has that sent.
+			boundary.Log(ctx).Warn("not signalled", "instance", in.EC2InstanceID, "message", in.GivenUp)
+			return events.JoinResult{Outcome: events.JoinReady, Message: in.GivenUp}, nil
+		}
 		w.failed(ctx)
 		return events.JoinResult{Outcome: events.JoinAbandoned, Message: in.GivenUp}, nil
 	}
@@ -104,6 +117,14 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	return w.result, err
 }
 
+// open the cluster, once.
+func (w *work) open(ctx context.Context) (_ *kube.Cluster, err error) {
+	if w.cluster == nil {
+		w.cluster, err = w.Clusters.Open(ctx, w.pool.Cluster)
+	}
+	return w.cluster, err
+}
+
 // join watches the instance become a node, and completes the hook.
 func (w *work) join(ctx, watching context.Context) error {
 	// First of all: the hook stays open for as long as this goes on.
@@ -113,7 +134,7 @@ func (w *work) join(ctx, watching context.Context) error {
 		w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}
 		return nil
 	}
-	cluster, err := w.Clusters.Open(ctx, w.pool.Cluster)
+	cluster, err := w.open(ctx)
 	if errors.Is(err, kube.ErrNoCluster) {
 		w.result.Message = err.Error()
 		return w.complete(ctx, groups.Abandon, events.JoinAbandoned)

@@ -1,19 +1,26 @@
 package handler
 
 // The next batch of a roll waits: neither CloudFormation nor an instance refresh waits for terminate hooks, so a new instance
-// does not count before no other of its group is being drained, and the pool's pause is over.
+// does not count before no other of its pool is being drained, for whatever reason, and the pool's pause is over; and only as a
+// node that is still what the pool waits for.
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
 )
 
 // Pauses between two looks at the group within a call: a tenth of what has passed, so that few looks find soon enough what takes
@@ -46,7 +53,7 @@ func (w *work) signal(ctx, watching context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !free && w.elapsed <= w.Limit+w.SignalLimit {
+		if !free && (w.elapsed <= w.Limit+w.SignalLimit || w.spare && w.elapsed <= w.HoldLimit) {
 			return nil
 		}
 		if !free {
@@ -69,23 +76,121 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 		leaving := slices.DeleteFunc(group.Leaving(), func(id string) bool { return id == w.in.EC2InstanceID })
 		// CloudFormation ends the next instances as soon as it hears of this one: by then it is in service.
 		comes := !w.refreshed() && slices.ContainsFunc(group.Instances, func(i groups.Instance) bool {
-			return i.ID == w.in.EC2InstanceID && i.State != groups.InService
-		})
-		if len(leaving) == 0 && !comes {
-			return !w.pauses(group), nil
+			return i.ID == w.in.EC2InstanceID
+		}) && !group.Serves(w.in.EC2InstanceID)
+		var what string
+		switch {
+		case len(leaving) > 0:
+			what = strings.Join(leaving, ", ") + " are drained"
+		case comes:
+			what = "it is in service"
+		default:
+			what = w.nodesHold(watching, group)
+			if what == "" && w.refreshed() {
+				return !w.pauses(group), nil
+			}
+			if what == "" {
+				if w.spare, err = w.isSpare(ctx, group); err != nil {
+					return false, err
+				}
+				if !w.spare {
+					return !w.pauses(group), nil
+				}
+				what = "the update waits for a node more: an autoscaler wants more of them than are replaced"
+			}
 		}
 		select {
 		case <-time.After(min(lastPause, max(leastPause, w.Now().Sub(began)/10))):
 		case <-watching.Done():
 			w.wait(leastWait)
-			what := "it is in service"
-			if len(leaving) > 0 {
-				what = strings.Join(leaving, ", ") + " are drained"
-			}
 			w.result.Message += "; it counts when " + what
 			return false, ctx.Err()
 		}
 	}
+}
+
+// isSpare says whether CloudFormation waits for no signal any more: a rolling update counts the signals of all new instances, those too that
+// an autoscaler added meanwhile. One that it does not wait for yet would let it take its next batch before this one is over.
+//
+// It has waited for as many as the group is to have during the update, less those that it has still to replace; those who were Ready first
+// signal first.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
+	if group.Desired <= group.Min || !rolling(group, w.in.EC2InstanceID) { // CloudFormation has both grow, and nobody else the first
+		return false, nil
+	}
+	if !w.described {
+		deployed, err := w.Stacks.Describe(ctx, w.stack())
+		if err != nil {
+			return false, err
+		}
+		w.described, w.during = true, 0
+		least, err := strconv.Atoi(deployed.Parameters[render.MinInstancesInService])
+		batch, err2 := strconv.Atoi(deployed.Parameters[render.MaxBatchSize])
+		if err == nil && err2 == nil && plan.InProgress(deployed.Status) {
+			w.during = least + batch
+		}
+	}
+	if w.during == 0 || group.Desired <= w.during {
+		return false, nil
+	}
+	own := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == w.in.EC2InstanceID })
+	if own < 0 {
+		return false, nil
+	}
+	awaited, before := w.during, 0
+	for _, i := range group.Instances {
+		if i.ID == w.in.EC2InstanceID {
+			continue
+		}
+		if i.TemplateVersion != version(group, w.in.EC2InstanceID) {
+			awaited--
+			continue
+		}
+		node := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == i.ID })
+		if i.State == groups.InService && node >= 0 && w.nodes[node].Ready && earlier(w.nodes[node], w.nodes[own]) {
+			before++
+		}
+	}
+	return before >= awaited, nil
+}
+
+// earlier says whether a node was Ready before another; of those in the same second, the one whose name comes first.
+func earlier(a, b kube.Node) bool {
+	return cmp.Or(a.ReadySince.Compare(b.ReadySince), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// nodesHold says what must become of the pool's nodes before the next batch may begin, or nothing.
+func (w *work) nodesHold(ctx context.Context, group groups.Group) string {
+	cluster, err := w.open(ctx)
+	if errors.Is(err, kube.ErrNoCluster) {
+		return ""
+	}
+	var nodes []kube.Node
+	if err == nil {
+		nodes, err = cluster.PoolNodes(ctx, w.pool.Pool)
+	}
+	if err != nil {
+		return "the cluster can be asked: " + err.Error()
+	}
+	w.nodes = nodes
+	var own *kube.Node
+	var drained []string
+	for i, node := range nodes {
+		switch {
+		case node.Instance == w.in.EC2InstanceID:
+			own = &nodes[i]
+		case node.Draining && group.Serves(node.Instance):
+			drained = append(drained, node.Name)
+		}
+	}
+	if lacks := missing(own, w.pool.Readiness); lacks != "" {
+		return "it is what it was: " + lacks
+	}
+	if len(drained) > 0 {
+		return strings.Join(drained, ", ") + " are drained"
+	}
+	return ""
 }
 
 // pauses says whether the pool's pause is still to be waited for: only while there is something to roll.
@@ -102,8 +207,16 @@ func (w *work) pauses(group groups.Group) bool {
 
 // rolling says whether a group has instances of another launch template version than this one's.
 func rolling(group groups.Group, instance string) bool {
-	i := slices.IndexFunc(group.Instances, func(i groups.Instance) bool { return i.ID == instance })
-	return i >= 0 && slices.ContainsFunc(group.Instances, func(other groups.Instance) bool {
-		return other.TemplateVersion != group.Instances[i].TemplateVersion
-	})
+	own := version(group, instance)
+	return own != "" && slices.ContainsFunc(group.Instances, func(other groups.Instance) bool { return other.TemplateVersion != own })
+}
+
+// version of the launch template that an instance of a group was started with, "" when it is none.
+func version(group groups.Group, instance string) string {
+	for _, i := range group.Instances {
+		if i.ID == instance {
+			return i.TemplateVersion
+		}
+	}
+	return ""
 }

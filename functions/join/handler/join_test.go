@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -42,6 +43,10 @@ type world struct {
 	// leaving instances of the group, each until some time; old ones stay.
 	leaving map[string]time.Duration
 	old     []string
+	// fellows are new instances that were Ready before this one, desired is how many the group is to have of at least min.
+	fellows, desired, min int
+	// unwell is when the node is not Ready any more, well when it is again; drained is for how long the node of i-old is.
+	unwell, well, drained time.Duration
 
 	state    string
 	lastBeat time.Time
@@ -79,8 +84,8 @@ func (w *world) node() []corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{kube.PoolLabel: "workers"}}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-new"},
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: w.kubelet}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "no network"}}},
 	}
-	if w.since() >= w.ready {
-		n.Status.Conditions[0].Status = corev1.ConditionTrue
+	if w.since() >= w.ready && (w.since() < w.unwell || w.since() >= w.well) {
+		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionTrue, metav1.NewTime(w.start.Add(w.ready))
 		for key, value := range w.labels {
 			n.Labels[key] = value
 		}
@@ -88,7 +93,18 @@ func (w *world) node() []corev1.Node {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(c), Status: corev1.ConditionTrue})
 		}
 	}
-	return []corev1.Node{n}
+	old := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", Labels: n.Labels}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-old"}}
+	if w.since() < w.drained {
+		old.Annotations = map[string]string{"drover.run/draining-since": w.start.UTC().Format(time.RFC3339)}
+	}
+	nodes := []corev1.Node{old, n}
+	for i := range w.fellows {
+		nodes = append(nodes, corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n1%d", i), Labels: n.Labels}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///eu-central-1a/i-fellow%d", i)},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.start.Add(-time.Minute))}}},
+		})
+	}
+	return nodes
 }
 
 // ServeHTTP lists nodes; a watch ends after a second without a word, so the list is read anew.
@@ -137,11 +153,14 @@ func (w *world) State(context.Context, string) (string, error) { w.expire(); ret
 
 func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, error) {
 	require.Equal(w.t, "drover-demo-pool-workers", group)
-	g := groups.Group{Instances: []groups.Instance{{ID: "i-new", State: w.state, TemplateVersion: "2"}}}
+	g := groups.Group{Desired: w.desired, Min: w.min, Instances: []groups.Instance{{ID: "i-new", State: w.state, TemplateVersion: "2"}}}
 	for id, until := range w.leaving {
 		if w.since() < until {
 			g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.TerminatingWait, TemplateVersion: "1"})
 		}
+	}
+	for i := range w.fellows {
+		g.Instances = append(g.Instances, groups.Instance{ID: fmt.Sprintf("i-fellow%d", i), State: groups.InService, TemplateVersion: "2"})
 	}
 	for _, id := range w.old {
 		g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.InService, TemplateVersion: "1"})
@@ -171,7 +190,8 @@ func (w *world) Complete(_ context.Context, _ events.Lifecycle, result groups.Re
 type stack struct{ *world }
 
 func (s stack) Describe(context.Context, string) (plan.Deployed, error) {
-	return plan.Deployed{Status: s.stack}, nil
+	// The group of three is to have four meanwhile.
+	return plan.Deployed{Status: s.stack, Parameters: map[string]string{"MinInstancesInService": "3", "MaxBatchSize": "1"}}, nil
 }
 
 func (s stack) Signal(_ context.Context, stackName, resource, instance string, success bool) error {
@@ -285,12 +305,52 @@ func TestJoin(t *testing.T) {
 		"a drain that nobody waits for any more: no signal": {
 			rolling, func(w *world) { w.leaving["i-old"] = 3 * time.Hour }, events.JoinReady, "not signalled: the instance is in service; it counts when i-old are drained", groups.Continue, 0, nil, "",
 		},
+		"a node that is not Ready any more when its time has come": {
+			pauses, func(w *world) { w.old, w.unwell, w.well = []string{"i-old"}, 5*time.Minute, 20*time.Minute }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 20*time.Minute + 200*time.Second}}, "",
+		},
+		"nor ever again: no signal": {
+			rolling, func(w *world) { w.leaving["i-old"], w.unwell, w.well = 2*time.Minute, time.Minute, never }, events.JoinReady, "it counts when it is what it was: node n1 is not Ready: no network", groups.Continue, 0, nil, "",
+		},
+		"the cluster cannot be asked when its time has come": {
+			pauses, func(w *world) {
+				w.old = []string{"i-old"}
+				time.AfterFunc(time.Minute, func() { w.away = 30 * time.Minute })
+			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 30*time.Minute + 200*time.Second}}, "",
+		},
+		"another node of the pool is drained, by hand or for its spot instance": {
+			rolling, func(w *world) { w.old, w.drained = []string{"i-old"}, 15*time.Minute }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 15 * time.Minute}}, "",
+		},
+		"what its instance leaves behind counts not": {
+			rolling, func(w *world) { w.drained = never }, events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
+		},
 		"the pool's pause": {
 			pauses, func(w *world) { w.old = []string{"i-old"} }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 600 * time.Second}}, "",
 		},
 		"no pause when nothing is left to roll": {pauses, func(*world) {}, events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0 * time.Second}}, ""},
 		"a drain, then the pause": {
 			pauses, func(w *world) { w.old, w.leaving["i-old2"] = []string{"i-old"}, 4*time.Minute }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 840 * time.Second}}, "",
+		},
+		"one more than the update waits for, as an autoscaler wants it": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
+				time.AfterFunc(10*time.Minute, func() { w.old, w.leaving["i-old2"] = w.old[:1], 12*time.Minute })
+			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 12 * time.Minute}}, "",
+		},
+		"for hours": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
+				time.AfterFunc(5*time.Hour, func() { w.stack, w.old = "UPDATE_COMPLETE", nil })
+			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 5 * time.Hour}}, "",
+		},
+		"an autoscaler wants more, and the update waits for it": {
+			rolling, func(w *world) { w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 1, 5, 4 },
+			events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
+		},
+		"an autoscaler wants more, and nothing is rolled": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min, w.stack = []string{"i-old"}, 4, 6, 1, "UPDATE_COMPLETE"
+			},
+			events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
 		},
 		"an instance refresh holds the hook": {
 			refresh, func(w *world) { w.old, w.leaving["i-old2"] = []string{"i-old"}, 3*time.Hour }, events.JoinReady, "is Ready", groups.Continue, 3*time.Hour + 10*time.Minute, []signal{{true, 3*time.Hour + 10*time.Minute}}, "",
@@ -433,6 +493,21 @@ func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, events.JoinAbandoned, got.Outcome)
 	require.Equal(t, "Runtime.ExitError: it crashed", w.status.Status.Nodes[0].Message)
+}
+
+// The function failed when the instance's hook was completed already: it did join, and no update is failed for it.
+func TestAnInstanceInServiceThatWasNotSignalledDidJoin(t *testing.T) {
+	w := newWorld(t)
+	w.state = groups.InService
+	w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+	h := &Handler{Groups: w, Stacks: stack{w}, State: state{w}, Now: time.Now}
+	got, err := h.Handle(t.Context(), events.JoinRequest{GivenUp: "Throttled: rate exceeded", Lifecycle: events.Lifecycle{
+		EC2InstanceID: "i-new", NotificationMetadata: `{"cluster":"demo","pool":"workers"}`,
+	}})
+	require.NoError(t, err)
+	require.Equal(t, events.JoinReady, got.Outcome)
+	require.Empty(t, w.signals)
+	require.Len(t, w.status.Status.Nodes, 1)
 }
 
 func TestAHookThatSaysNothingOfItsPool(t *testing.T) {

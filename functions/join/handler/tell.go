@@ -66,7 +66,7 @@ func (w *work) failed(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		if s := cluster.Status; s.Phase != status.Converging || len(s.NotJoined(w.pool.Pool, s.Execution)) < enough {
+		if s := cluster.Status; !s.Converges() || len(s.NotJoined(w.pool.Pool, s.Execution)) < enough {
 			return nil
 		}
 		deployed, err := w.Stacks.Describe(ctx, w.stack())

@@ -64,6 +64,7 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 	}
 	return result, h.tellDeletion(ctx, in, deployed, lease.Fence, func(s *status.Status) {
 		s.Phase, s.Execution, s.Message = status.Deleting, in.Execution, progress(deployed, next)
+		s.GoodVersion = "" // it counts no more, whatever comes next
 		for _, change := range p.Changes {
 			s.Plan = append(s.Plan, status.Change{Stack: change.Stack, Operation: string(change.Operation), Reasons: change.Reasons})
 		}

@@ -3,6 +3,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,6 +50,7 @@ type State interface {
 // Stacks is what is deployed: a subset of stacks.Stacks.
 type Stacks interface {
 	Of(ctx context.Context, cluster string, expected []string) (map[string]plan.Deployed, error)
+	Owners(ctx context.Context, arns []string) (map[string]string, error)
 }
 
 // Executions tells whether a holder of the lease still runs: a subset of executions.Executions.
@@ -61,9 +63,10 @@ type Groups interface {
 	Describe(ctx context.Context, group string) (groups.Group, bool, error)
 }
 
-// Versions tells what EKS offers: versions.Versions.
+// Versions tells what EKS offers, and whether a cluster is there: a subset of versions.Versions.
 type Versions interface {
 	Offered(ctx context.Context) ([]string, error)
+	Exists(ctx context.Context, eksCluster string) (bool, error)
 }
 
 // Handler plans.
@@ -123,16 +126,22 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 		if running {
 			boundary.Log(ctx).Info("busy", "cluster", in.Cluster, "holder", lease.Execution)
 			result.Outcome = events.OutcomeBusy
-			return result, h.askLater(ctx, in)
+			if err := h.askLater(ctx, in); err != nil {
+				return result, err
+			}
+			return result, h.behind(ctx, in.Cluster)
 		}
 	}
 	w, err := h.read(ctx, in.Cluster, in)
 	if errors.Is(err, errAbsent) {
 		return h.delete(ctx, in, lease, result)
 	}
-	result.SpecVersion = w.version
+	result.SpecVersion = w.newest
 	if err != nil {
 		return result, err
+	}
+	if w.rejected != nil {
+		result.Reason, result.Message = w.rejected.reason, w.rejected.message
 	}
 	for _, at := range w.later {
 		if err := h.State.AddDue(ctx, in.Cluster, at); err != nil {
@@ -159,7 +168,8 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 }
 
 // Preview plans without a lease and without telling anybody: it only reads. It returns the plan, or the reason why there is
-// none, as Handle would put it into the status.
+// none, as Handle would put it into the status. With both, the plan is that of the last good spec, and the reason why the newest is
+// not used.
 func (h *Handler) Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error) {
 	w, err := h.read(ctx, cluster, events.PlanRequest{})
 	if err == nil {
@@ -171,42 +181,56 @@ func (h *Handler) Preview(ctx context.Context, cluster string) (p plan.Plan, rea
 		return p, stopped.reason, stopped.message, nil
 	case errors.Is(err, errAbsent):
 		return p, status.ReasonSpecAbsent, "there is no spec " + names.ClusterSpec(cluster), nil
+	case err == nil && w.rejected != nil:
+		return p, w.rejected.reason, w.rejected.message, nil
 	}
 	return p, "", "", err
 }
 
 // work is what planning has read and rendered.
 type work struct {
-	cluster, version string
-	resolved         *api.Cluster
+	cluster string
+	// version of the spec that counts, and of the newest. They differ when the newest cannot be used, because of rejected.
+	version, newest string
+	rejected        *stop
+	resolved        *api.Cluster
 	// pin is the release by name and content, release its content.
-	pin      string
-	release  []byte
-	rendered *render.Output
-	deployed map[string]plan.Deployed
+	pin     string
+	release []byte
+	// templates are the template versions of pools that have another than the cluster.
+	templates map[string]string
+	rendered  *render.Output
+	deployed  map[string]plan.Deployed
 	// later are the times at which to plan again: those at which the spec wants pools rolled and that are still to come, and that of the
 	// next upgrade.
 	later []time.Time
-	// decision says what counts, by the record of the last upgrade. releases are those that were read, by name.
+	// decision says what counts, by the record of the last upgrade. releases are those that were read, by name, and by content where
+	// that is pinned.
 	decision upgrade.Decision
 	record   *upgrade.Record
 	releases map[string]content
 }
 
-// spec reads the spec. Its bytes are for the places of errors that are found later.
+// spec reads the newest spec. Its bytes are for the places of errors that are found later.
 func (h *Handler) spec(ctx context.Context, w *work) (*api.Cluster, []byte, error) {
-	key := names.ClusterSpec(w.cluster)
-	object, err := h.Specs.Get(ctx, key, api.MaxFile)
+	object, err := h.Specs.Get(ctx, names.ClusterSpec(w.cluster), api.MaxFile)
 	var large *store.TooLarge
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil, errAbsent
 	case errors.As(err, &large):
-		w.version = large.Version
+		w.newest = large.Version
 		return nil, nil, &stop{status.ReasonSpecInvalid, err.Error()}
 	case err != nil:
 		return nil, nil, err
 	}
+	w.newest = object.Version
+	return h.parse(w, object)
+}
+
+// parse reads what a version of the spec says.
+func (h *Handler) parse(w *work, object store.Object) (*api.Cluster, []byte, error) {
+	key := names.ClusterSpec(w.cluster)
 	w.version = object.Version
 	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()})
 	if errs != nil {
@@ -218,14 +242,52 @@ func (h *Handler) spec(ctx context.Context, w *work) (*api.Cluster, []byte, erro
 	return spec, object.Body, nil
 }
 
-// read reads spec, stacks and release, and renders.
+// read reads spec, stacks and release, and renders. While the newest spec cannot be used the last good one counts: a bad upload changes
+// nothing, and what it names is still mended.
 func (h *Handler) read(ctx context.Context, cluster string, in events.PlanRequest) (work, error) {
 	w := work{cluster: cluster, releases: map[string]content{}}
-	key := names.ClusterSpec(cluster)
 	spec, body, err := h.spec(ctx, &w)
+	if err == nil {
+		w, err = h.render(ctx, w, in, spec, body)
+	}
+	var rejected *stop
+	if !errors.As(err, &rejected) || rejected.reason != status.ReasonSpecInvalid && rejected.reason != status.ReasonReleaseUnusable {
+		return w, err
+	}
+	good, err := h.lastGood(ctx, cluster, in)
+	good.newest, good.rejected = w.newest, rejected
+	var stopped *stop
+	if errors.Is(err, store.ErrNotFound) || errors.As(err, &stopped) {
+		return w, rejected
+	}
+	return good, err
+}
+
+// lastGood is read with the last spec that could be planned. There may be none, or none any more: that is store.ErrNotFound.
+func (h *Handler) lastGood(ctx context.Context, cluster string, in events.PlanRequest) (work, error) {
+	w := work{cluster: cluster, releases: map[string]content{}}
+	before, err := h.State.Status(ctx, cluster)
 	if err != nil {
 		return w, err
 	}
+	version := before.Status.GoodVersion
+	if version == "" {
+		return w, store.ErrNotFound
+	}
+	object, err := h.Specs.GetVersion(ctx, names.ClusterSpec(cluster), version, api.MaxFile)
+	if err != nil {
+		return w, err
+	}
+	spec, body, err := h.parse(&w, object)
+	if err != nil {
+		return w, err
+	}
+	return h.render(ctx, w, in, spec, body)
+}
+
+// render reads stacks and release of a spec, and renders.
+func (h *Handler) render(ctx context.Context, w work, in events.PlanRequest, spec *api.Cluster, body []byte) (work, error) {
+	cluster, key := w.cluster, names.ClusterSpec(w.cluster)
 	if err := h.ask(ctx, in, spec); err != nil {
 		return w, err
 	}
@@ -236,6 +298,9 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 	if w.deployed, err = h.Stacks.Of(ctx, cluster, stacks); err != nil {
 		return w, err
 	}
+	if w.record, _, err = h.State.Upgrade(ctx, cluster); err != nil {
+		return w, err
+	}
 	if err := h.decide(ctx, &w, spec); err != nil {
 		return w, err
 	}
@@ -244,7 +309,10 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 		errs, err = h.wants(ctx, &w, spec)
 	}
 	if errs == nil && err == nil && !w.decision.Step.NodesBack {
-		errs, err = h.versions(ctx, w.resolved, plan.KubernetesVersion(w.deployed))
+		errs, err = h.versions(ctx, w.resolved, plan.KubernetesVersion(w.deployed), "")
+	}
+	if errs == nil && err == nil {
+		errs, err = h.owners(ctx, &w)
 	}
 	if err != nil {
 		return w, err
@@ -261,7 +329,7 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 	if !w.decision.Look.IsZero() {
 		w.later = append(w.later, w.decision.Look)
 	}
-	if w.rendered, err = render.Render(render.Cluster{Cell: h.Cell, Resolved: w.resolved, RollAt: rollAt}); err != nil {
+	if w.rendered, err = render.Render(render.Cluster{Cell: h.Cell, Resolved: w.resolved, RollAt: rollAt, Templates: w.templates}); err != nil {
 		return w, &stop{status.ReasonSpecInvalid, err.Error()}
 	}
 	return w, nil
@@ -305,7 +373,10 @@ func expected(spec *api.Cluster) []string {
 // compute compares. Whether there are nodes is asked only when there may be none.
 func (h *Handler) compute(ctx context.Context, w work) (plan.Plan, error) {
 	p, err := h.differences(ctx, w)
-	if err != nil || !p.NeedsNode(w.resolved) {
+	if err != nil {
+		return p, err
+	}
+	if p, err = h.lost(ctx, w, p); err != nil || !p.NeedsNode(w.resolved) {
 		return p, err
 	}
 	there, err := h.hasNode(ctx, w)
@@ -335,6 +406,9 @@ func (h *Handler) differences(ctx context.Context, w work) (plan.Plan, error) {
 		Cluster: w.cluster, SpecVersion: w.version, Release: w.pin, New: w.resolved,
 		Desired: w.rendered.Stacks, Deployed: w.deployed,
 	}
+	if w.rejected != nil {
+		in.Rejected = w.newest
+	}
 	p := plan.Compute(in)
 	if !slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Operation == plan.Update }) {
 		return p, nil
@@ -345,13 +419,18 @@ func (h *Handler) differences(ctx context.Context, w work) (plan.Plan, error) {
 	}
 	p = plan.Compute(in)
 	if len(p.Refused) > 0 {
-		var lines []string
-		for _, refused := range p.Refused {
-			lines = append(lines, fmt.Sprintf("%s: %s → %s", refused.Field, refused.Old, refused.New))
-		}
-		return p, &stop{status.ReasonChangeRefused, strings.Join(lines, "\n")}
+		return p, refuse(p.Refused)
 	}
 	return p, nil
+}
+
+// refuse stops planning because of changes that are not made, by name.
+func refuse(changes []status.Reason) *stop {
+	var lines []string
+	for _, refused := range changes {
+		lines = append(lines, fmt.Sprintf("%s: %s → %s", refused.Field, refused.Old, refused.New))
+	}
+	return &stop{status.ReasonChangeRefused, strings.Join(lines, "\n")}
 }
 
 // before reads the specs that last changed each stack, by stack. One that cannot be read any more, because its version
@@ -436,11 +515,13 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 			return
 		}
 		s.Fence = fence
-		if s.SpecVersion != w.version {
+		if s.GoodVersion != w.version {
 			s.Failures, s.RetryAt = 0, nil
 		}
-		s.SpecVersion, s.Deletion = w.version, nil
-		s.Release, s.KubernetesVersion = w.resolved.Spec.Release.Name, w.resolved.Spec.KubernetesVersion
+		s.SpecVersion, s.GoodVersion, s.Deletion = w.newest, w.version, nil
+		s.Release = w.resolved.Spec.Release.Name
+		// What the control plane is at: it may fail to come to what is planned.
+		s.KubernetesVersion = cmp.Or(plan.KubernetesVersion(w.deployed), w.resolved.Spec.KubernetesVersion)
 		s.TemplateVersion = w.resolved.Spec.TemplateVersion
 		s.Endpoint = w.deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
 		var seen []status.Stack
@@ -452,7 +533,11 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 		s.Observe(seen, h.Now())
 		s.Plan = nil
 		for _, change := range p.Changes {
-			s.Plan = append(s.Plan, status.Change{Stack: change.Stack, Operation: string(change.Operation), Reasons: change.Reasons})
+			planned := status.Change{Stack: change.Stack, Operation: string(change.Operation), Effect: change.Effect(), Reasons: change.Reasons}
+			if change.Stack == names.ControlPlane {
+				planned.KubernetesVersion = w.resolved.Spec.KubernetesVersion
+			}
+			s.Plan = append(s.Plan, planned)
 		}
 		tellAddons(s, p.AddonsWait, h.Now())
 		h.tellUpgrade(s, w)
@@ -462,7 +547,7 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 				s.Phase = status.Upgrading
 			}
 			s.Message = fmt.Sprintf("changing %d of %d stacks", len(p.Changes), len(w.rendered.Stacks))
-			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
+			s.Set(accepted(w.rejected), h.Now())
 			s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonConverging, Message: s.Message}, h.Now())
 		}
 	})
@@ -470,6 +555,14 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 		return store.ErrConflict
 	}
 	return err
+}
+
+// accepted is the condition of the newest spec.
+func accepted(rejected *stop) status.Condition {
+	if rejected != nil {
+		return status.Condition{Type: status.SpecAccepted, Status: "False", Reason: rejected.reason, Message: rejected.message}
+	}
+	return status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}
 }
 
 // tellAddons says in the status that the add-ons that need nodes wait for one, and when they do no more. A cluster whose add-ons never

@@ -14,17 +14,45 @@ import (
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/templates"
 )
 
-// decide says what counts for a cluster now.
+// Decide says what an upgrade has to do with a cluster now, given the record of its last one. It only reads. It is nil for a cluster for
+// which nothing is planned: its spec is gone, paused or no good.
+func (h *Handler) Decide(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error) {
+	w, err := h.decided(ctx, cluster, record)
+	if w == nil {
+		return nil, err
+	}
+	return &w.decision, err
+}
+
+// decided reads what a decision depends on, and decides; nil for a cluster for which nothing is planned.
+func (h *Handler) decided(ctx context.Context, cluster string, record *upgrade.Record) (*work, error) {
+	w := work{cluster: cluster, record: record, releases: map[string]content{}}
+	spec, _, err := h.spec(ctx, &w)
+	if err == nil {
+		w.deployed, err = h.Stacks.Of(ctx, cluster, expected(spec))
+	}
+	if err == nil {
+		err = h.decide(ctx, &w, spec)
+	}
+	var stopped *stop
+	if errors.As(err, &stopped) || errors.Is(err, errAbsent) {
+		return nil, nil
+	}
+	return &w, err
+}
+
+// decide says what counts for a cluster now, by the record that was read.
 func (h *Handler) decide(ctx context.Context, w *work, spec *api.Cluster) error {
 	var err error
-	if w.record, _, err = h.State.Upgrade(ctx, w.cluster); err != nil {
-		return err
+	if w.record != nil && w.record.Stack != w.deployed[names.ControlPlane].ID {
+		w.record = nil // of a cluster of this name that is gone
 	}
 	in := upgrade.Situation{Spec: spec, SpecVersion: w.version, Record: w.record, Deployed: pinned(w, spec), Now: h.Now()}
 	if in.Channels, err = h.channels(ctx, spec); err != nil {
@@ -99,7 +127,7 @@ func (h *Handler) release(ctx context.Context, w *work, name string) (content, e
 	var large *store.TooLarge
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return content{}, &stop{status.ReasonReleaseUnusable, fmt.Sprintf("there is no release %s: upload it and then the spec again, or name another in spec.release.name", key)}
+		return content{}, &stop{status.ReasonReleaseUnusable, fmt.Sprintf("there is no release %s: upload it, or name another", key)}
 	case errors.As(err, &large):
 		return content{}, &stop{status.ReasonReleaseUnusable, err.Error()}
 	case err != nil:
@@ -113,11 +141,18 @@ func (h *Handler) content(ctx context.Context, w *work, t upgrade.Target) (conte
 	if t.SHA256 == "" {
 		return h.release(ctx, w, t.Release)
 	}
+	if c, read := w.releases[t.SHA256]; read {
+		return c, nil
+	}
 	object, err := h.State.Get(ctx, names.PinnedRelease(t.SHA256), api.MaxFile)
 	if err != nil {
 		return content{}, fmt.Errorf("reading the release %s that %s is pinned to: %w", t.Release, w.cluster, err)
 	}
-	return w.keepRelease(t.Release, object.Body)
+	c, err := w.keepRelease(t.Release, object.Body)
+	if err == nil {
+		w.releases[t.SHA256] = c
+	}
+	return c, err
 }
 
 func (w *work) keepRelease(name string, body []byte) (content, error) {
@@ -143,7 +178,7 @@ func (h *Handler) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.
 		if err != nil {
 			return nil, err
 		}
-		if next = c.release; d.Step.Kind == upgrade.StepNodes {
+		if next = c.release; d.Step.Moved() {
 			counts = c
 		}
 	}
@@ -153,6 +188,7 @@ func (h *Handler) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.
 	if w.resolved, errs = upgrade.Effective(spec, old.release, next, d.Step); errs != nil {
 		return errs, nil
 	}
+	w.templates = upgrade.Templates(spec, next, d.Step, d.Keep, plan.TemplateVersions(w.deployed))
 	d.Keep.Apply(spec, w.resolved, d.Step, plan.Images(w.deployed), plan.AddonVersions(w.deployed, w.resolved.Spec.Addons))
 	return api.Validate(w.resolved, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()}), nil
 }
@@ -174,11 +210,11 @@ func (h *Handler) wants(ctx context.Context, w *work, spec *api.Cluster) (api.Er
 	if errs != nil {
 		return errs, nil
 	}
-	return h.versions(ctx, resolved, plan.KubernetesVersion(w.deployed))
+	return h.versions(ctx, resolved, plan.KubernetesVersion(w.deployed), c.release.Spec.UpgradeFrom)
 }
 
-// versions asks what EKS offers when the control plane would move, and only then.
-func (h *Handler) versions(ctx context.Context, resolved *api.Cluster, current string) (api.Errors, error) {
+// versions asks what EKS offers when the control plane would move, and only then. from is the oldest version that may go there directly.
+func (h *Handler) versions(ctx context.Context, resolved *api.Cluster, current, from string) (api.Errors, error) {
 	if current == resolved.Spec.KubernetesVersion {
 		return nil, nil
 	}
@@ -186,7 +222,7 @@ func (h *Handler) versions(ctx context.Context, resolved *api.Cluster, current s
 	if err != nil {
 		return nil, err
 	}
-	return api.ValidateVersions(resolved, offered, current), nil
+	return api.ValidateVersions(resolved, offered, current, from), nil
 }
 
 // planned says what an upgrade has to do with a plan, for the machine and the report; nil when nothing.
@@ -207,10 +243,15 @@ func (h *Handler) planned(w work) *events.PlannedUpgrade {
 			Message: fmt.Sprintf("the upgrade to release %s begins", d.Start.Release),
 			Start: &events.Upgrade{
 				Cluster: w.cluster, Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion, Origin: string(d.Start.Origin), Key: d.Start.Key,
+				Due: d.Start.Due,
 			},
 		}
 	case d.Wants != nil && d.Wait != nil:
-		return &events.PlannedUpgrade{State: status.UpgradeScheduled, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait))}
+		state := status.UpgradeScheduled
+		if d.Wait.Never && !d.Wait.Missed {
+			state = string(upgrade.Blocked)
+		}
+		return &events.PlannedUpgrade{State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait, h.Now()))}
 	case d.Wants != nil:
 		p := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Message: fmt.Sprintf(
 			"the upgrade to %s did not come to its end: mend what was in its way, and upload the spec again or use drover upgrade", *d.Wants)}
@@ -223,62 +264,125 @@ func (h *Handler) planned(w work) *events.PlannedUpgrade {
 }
 
 // waits says until when, and what for.
-func waits(w *upgrade.Wait) string {
-	if w.At.IsZero() || w.Missed {
+func waits(w *upgrade.Wait, now time.Time) string {
+	switch {
+	case w.Behind:
+		return "begins when that is over: " + w.Message
+	case w.Unread != "" && !w.At.After(now):
+		return "does not begin yet: " + w.Message
+	case w.Never:
 		return "does not begin: " + w.Message
 	}
 	return "begins at " + w.At.Format(time.RFC3339) + ": " + w.Message
 }
 
 // tellUpgrade writes the upgrade that is to come into the status, and takes out one that was taken back. What is under way or over is
-// told by who leads it.
+// told by who leads it; what an execution waits to begin is told by that.
 func (h *Handler) tellUpgrade(s *status.Status, w work) {
-	d := w.decision
-	if w.record != nil && !w.record.State.Over() {
+	next := h.toCome(s, w)
+	if next != nil && next.Phase == status.UpgradeMissed {
+		s.Remember(*next)
+	}
+	waiting := func(u *status.Upgrade) bool { return u != nil && u.Execution != "" && u.Phase != status.UpgradeMissed }
+	switch {
+	case w.record != nil && !w.record.State.Over():
+		if !waiting(s.NextUpgrade) {
+			s.NextUpgrade = next
+		}
 		return
-	}
-	var next *status.Upgrade
-	switch {
-	case d.Start != nil:
-		now := h.Now().UTC().Truncate(time.Second)
-		next = &status.Upgrade{Phase: status.UpgradeScheduled, To: d.Start.Release, Origin: string(d.Start.Origin), At: &now, Message: "it begins as soon as the cluster is converged"}
-		if same(s.Upgrade, next) && s.Upgrade.At != nil {
-			next.At = s.Upgrade.At // its time had come before
-		}
-	case d.Wait != nil:
-		next = &status.Upgrade{Phase: status.UpgradeScheduled, To: d.Wait.To.Release, ToVersion: d.Wait.To.KubernetesVersion, Origin: string(d.Wait.Origin), Message: waits(d.Wait)}
-		if !d.Wait.At.IsZero() {
-			next.At = &d.Wait.At
-		}
-		if d.Wait.Missed {
-			next.Phase = status.UpgradeMissed
-		}
-		h.missed(s, next)
-	}
-	switch {
 	case next != nil:
-		next.From, next.FromVersion = d.Old.Release, plan.KubernetesVersion(w.deployed)
 		s.Upgrade = next
-	case s.Upgrade != nil && status.ToCome(s.Upgrade.Phase):
+	case s.Upgrade != nil && status.ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
 		// It was taken back, or nothing is left to do.
-		s.Upgrade = nil
-		if len(s.Upgrades) > 0 {
-			last := s.Upgrades[0]
-			s.Upgrade = &last
-		}
+		s.TakeBack()
+	}
+	if !waiting(s.NextUpgrade) {
+		s.NextUpgrade = nil
 	}
 }
 
-// same says whether two are the same upgrade to come.
-func same(a, b *status.Upgrade) bool {
-	return a != nil && status.ToCome(a.Phase) && a.To == b.To && a.Origin == b.Origin
+// toCome is the upgrade that is to come, with what was told of it before; nil when none is.
+func (h *Handler) toCome(s *status.Status, w work) *status.Upgrade {
+	d, now := w.decision, h.Now().UTC().Truncate(time.Second)
+	next := &status.Upgrade{Phase: status.UpgradeScheduled, From: d.Old.Release, FromVersion: plan.KubernetesVersion(w.deployed)}
+	if w.record != nil && !w.record.State.Over() {
+		next.From, next.FromVersion = w.record.Target.Release, w.record.Target.KubernetesVersion
+	}
+	switch {
+	case d.Start != nil:
+		next.To, next.Origin, next.At, next.Message = d.Start.Release, string(d.Start.Origin), &now, "it begins as soon as the cluster is converged"
+	case d.Wait != nil:
+		next.To, next.ToVersion, next.Origin, next.Message = d.Wait.To.Release, d.Wait.To.KubernetesVersion, string(d.Wait.Origin), waits(d.Wait, now)
+		if !d.Wait.At.IsZero() {
+			next.At = &d.Wait.At
+		} else if d.Wait.Behind || d.Wait.Unread != "" { // its time comes now, as far as anybody looked
+			next.At = &now
+		}
+		switch {
+		case d.Wait.Missed:
+			next.Phase = status.UpgradeMissed
+		case d.Wait.Never:
+			next.Phase = string(upgrade.Blocked)
+		}
+	default:
+		return nil
+	}
+	if r, u := w.record, s.Upgrade; d.Wait != nil && r != nil && r.State == upgrade.Blocked && r.Key == d.Wait.Key && u != nil && u.Execution == r.Execution {
+		next.Checks, next.Checked = u.Checks, u.Ended // it is tried again: what blocked it is known
+	}
+	told := s.ToldOf(next)
+	if told == nil {
+		return unread(next, d.Wait)
+	}
+	if told.Checked != nil && status.ToCome(next.Phase) { // what was found in advance
+		next.Checks, next.Checked = told.Checks, told.Checked
+	}
+	switch {
+	case d.Start != nil && told.At != nil:
+		next.At, next.ToVersion = told.At, told.ToVersion // its time had come before
+	case d.Wait != nil:
+		if (d.Wait.Behind || d.Wait.Unread != "") && d.Wait.At.IsZero() && told.At != nil && told.At.Before(now) {
+			next.At = told.At
+		}
+		h.missed(told, next)
+		next.AsLate(told, now)
+	}
+	return unread(next, d.Wait)
+}
+
+// unread says of an upgrade whose release cannot be read that this is in its way. The checks cannot run before it is there: Checked stays
+// empty, and what is said here is not said any more once planning can read it.
+func unread(next *status.Upgrade, w *upgrade.Wait) *status.Upgrade {
+	if w != nil && w.Unread != "" {
+		next.Checked = nil
+		next.Checks = []status.Check{{Name: preflight.UpgradePossible, Blocks: true, Message: w.Unread, Next: "The upgrade begins when it can be used."}}
+	}
+	return next
 }
 
 // missed says that an upgrade was to begin at a time that passed, and waits for the next.
-func (h *Handler) missed(s *status.Status, next *status.Upgrade) {
-	before := s.Upgrade
-	if !same(before, next) || before.At == nil || next.At == nil || !next.At.After(*before.At) || before.At.After(h.Now()) {
+func (h *Handler) missed(before, next *status.Upgrade) {
+	if before.At == nil || next.At == nil || !next.At.After(*before.At) || before.At.After(h.Now()) {
 		return
 	}
 	next.Message = fmt.Sprintf("the window of %s was missed; it %s", before.At.Format(time.RFC3339), next.Message)
+}
+
+// behind tells of an upgrade that is asked for while the execution that converges the cluster makes another: that one may have planned
+// before, and goes on for days.
+func (h *Handler) behind(ctx context.Context, cluster string) error {
+	record, _, err := h.State.Upgrade(ctx, cluster)
+	if err != nil || record == nil || record.State.Over() {
+		return err
+	}
+	w, err := h.decided(ctx, cluster, record)
+	if err != nil || w == nil || w.record == nil {
+		return err
+	}
+	if !w.decision.Look.IsZero() {
+		if err := h.State.AddDue(ctx, cluster, w.decision.Look); err != nil {
+			return err
+		}
+	}
+	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) { h.tellUpgrade(s, *w) })
 }

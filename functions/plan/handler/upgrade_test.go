@@ -261,7 +261,7 @@ func stoppedAfterTheControlPlane(t *testing.T, a *harness.Account) *upgrade.Reco
 	body := []byte(harness.ReleaseOf("1.36", "r2"))
 	require.NoError(t, a.State().PutOnce(t.Context(), names.PinnedRelease(names.SHA256(body)), body))
 	r := &upgrade.Record{
-		Number: 1, Origin: upgrade.OriginHand, Key: "hand", Over: "r1", State: upgrade.Running, Execution: "arn:aws:states:eu-central-1:111122223333:execution:drover-upgrade:x",
+		Number: 1, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginHand, Key: "hand", Over: "r1", State: upgrade.Running, Execution: "arn:aws:states:eu-central-1:111122223333:execution:drover-upgrade:x",
 		From: upgrade.Target{Release: "r1", SHA256: pin, KubernetesVersion: "1.35"}, Target: upgrade.Target{Release: "r2", SHA256: names.SHA256(body), KubernetesVersion: "1.36"},
 		Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}, {Kind: upgrade.StepAddons, KubernetesVersion: "1.36"}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"}},
 	}
@@ -275,4 +275,66 @@ func stoppedAfterTheControlPlane(t *testing.T, a *harness.Account) *upgrade.Reco
 	_, err = a.State().PutUpgrade(t.Context(), "demo", r, etag)
 	require.NoError(t, err)
 	return r
+}
+
+// The record of an upgrade of an earlier cluster of the same name, which nobody has ended, means nothing to the cluster that is there.
+func TestTheUpgradeOfAnEarlierClusterCountsForNothing(t *testing.T) {
+	a := began(t, "")
+	stoppedAfterTheControlPlane(t, a)
+	r, etag, err := a.State().Upgrade(t.Context(), "demo")
+	require.NoError(t, err)
+	r.State, r.Step, r.Stack = upgrade.Running, 2, r.Stack+"-before"
+	_, err = a.State().PutUpgrade(t.Context(), "demo", r, etag)
+	require.NoError(t, err)
+	a.Upload("clusters/demo.yaml", of("r2", "  upgrade: {exclusions: [{from: \"2020-01-01T00:00:00Z\", until: \"2100-01-01T00:00:00Z\"}]}\n"))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, "r1 1.36 old nodes", is(a), "its open step was that of the nodes")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase, "the cluster's own waits for its time")
+}
+
+// What is asked for and cannot begin as things are is told as a problem, once, and taken back without a word.
+func TestUpgradesThatAreRefused(t *testing.T) {
+	for name, test := range map[string]struct{ spec, message string }{
+		"a time, with an older release": {
+			of("r1", "  upgrade: {at: {time: \"2090-01-01T00:00:00Z\", release: r0}}\n"), "does not begin: release r0 has Kubernetes 1.34, and the cluster 1.35: Kubernetes is not downgraded",
+		},
+		"a window that opens no more": {
+			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n"), "does not begin: the window of spec.upgrade does not open any more: change it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := began(t, "")
+			a.Upload("releases/r0.yaml", harness.ReleaseOf("1.34", "r0"))
+			if strings.Contains(test.spec, "window") { // which was open once
+				a.Functions.Plan.Now = func() time.Time { return time.Date(2091, 1, 1, 0, 0, 0, 0, time.UTC) }
+			}
+			a.Upload("clusters/demo.yaml", test.spec)
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, string(upgrade.Blocked), s.Upgrade.Phase)
+			require.Equal(t, test.message, s.Upgrade.Message)
+			require.Nil(t, s.Upgrade.At)
+			require.Equal(t, []string{"Blocked"}, told(a))
+			if s.Upgrade.Origin == string(upgrade.OriginSpec) {
+				require.Equal(t, status.ReasonUpgradeBlocked, s.Condition(status.Converged).Reason)
+				require.Contains(t, s.Message, test.message)
+			} else {
+				require.Equal(t, status.Ready, s.Phase, s.Message)
+			}
+			mark := a.Calls.Mark()
+			a.Converge("demo")
+			require.NoError(t, a.AuditNow())
+			a.Settle()
+			require.Empty(t, written(a, mark))
+
+			a.Upload("clusters/demo.yaml", of("r1", ""))
+			a.Settle()
+			require.Nil(t, a.Status("demo").Upgrade)
+			require.Equal(t, status.Ready, a.Status("demo").Phase)
+			require.Equal(t, []string{"Blocked"}, told(a), "told once")
+			require.Empty(t, upgrades(a))
+		})
+	}
 }

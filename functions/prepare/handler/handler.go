@@ -40,7 +40,7 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 		return done, err
 	}
 	if in.Survey {
-		return done, h.survey(ctx, in.Cluster, cluster)
+		return done, h.survey(ctx, in, cluster)
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.Patience)
 	defer cancel()
@@ -60,15 +60,16 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 	}
 }
 
-// survey writes into the status which volumes a cluster that is being deleted wants kept. It can be repeated.
-func (h *Handler) survey(ctx context.Context, name string, cluster *kube.Cluster) error {
+// survey writes into the status which volumes a cluster that is being deleted wants kept, unless a later holder of the lease has the
+// status by now: what was asked long ago must not decide what that one deletes. It can be repeated.
+func (h *Handler) survey(ctx context.Context, in events.PrepareRequest, cluster *kube.Cluster) error {
 	retain, err := cluster.RetainedVolumes(ctx)
 	if err != nil {
 		return err
 	}
-	boundary.Log(ctx).Info("asked which volumes are to be kept", "cluster", name, "volumes", retain)
-	return h.State.UpdateStatus(ctx, name, func(s *status.Status) {
-		if s.Phase != status.Deleting {
+	boundary.Log(ctx).Info("asked which volumes are to be kept", "cluster", in.Cluster, "volumes", retain)
+	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		if s.Phase != status.Deleting || s.Fence > in.Fence {
 			return
 		}
 		var d status.Deletion

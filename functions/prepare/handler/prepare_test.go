@@ -70,7 +70,7 @@ func (w *world) prepare(t *testing.T, survey bool) (took time.Duration, err erro
 	synctest.Test(t, func(t *testing.T) {
 		w.start, w.applied = time.Now(), map[string]map[string]any{}
 		h := &Handler{Clusters: w, State: w, Patience: 80 * time.Second, Pause: 2 * time.Second}
-		_, err = h.Handle(t.Context(), events.PrepareRequest{Cluster: "demo", Survey: survey})
+		_, err = h.Handle(t.Context(), events.PrepareRequest{Cluster: "demo", Survey: survey, Fence: 7})
 		took = time.Since(w.start)
 	})
 	return took, err
@@ -125,11 +125,18 @@ func TestTheVolumesToKeepAreInTheStatus(t *testing.T) {
 		{"metadata":{"name":"c"},"spec":{"persistentVolumeReclaimPolicy":"Retain","awsElasticBlockStore":{"volumeID":"aws://eu-west-1a/vol-0a"}}},
 		{"metadata":{"name":"d"},"spec":{"persistentVolumeReclaimPolicy":"Retain","hostPath":{"path":"/x"}}}`
 	t.Run("of a cluster that is being deleted", func(t *testing.T) {
-		w := &world{volumes: volumes, status: status.Status{Phase: status.Deleting, Deletion: &status.Deletion{Removed: []string{"volume vol-1"}}}}
+		w := &world{volumes: volumes, status: status.Status{Phase: status.Deleting, Fence: 7, Deletion: &status.Deletion{Removed: []string{"volume vol-1"}}}}
 		_, err := w.prepare(t, true)
 		require.NoError(t, err)
 		require.Equal(t, &status.Deletion{Surveyed: true, Retain: []string{"vol-0a", "vol-0b"}, Removed: []string{"volume vol-1"}}, w.status.Deletion)
 		require.Empty(t, w.applied, "and nothing is granted any more")
+	})
+	t.Run("unless another execution asked since", func(t *testing.T) {
+		theirs := &status.Deletion{Surveyed: true, Retain: []string{"vol-0d"}}
+		w := &world{volumes: volumes, status: status.Status{Phase: status.Deleting, Fence: 8, Deletion: theirs}}
+		_, err := w.prepare(t, true)
+		require.NoError(t, err)
+		require.Equal(t, &status.Deletion{Surveyed: true, Retain: []string{"vol-0d"}}, w.status.Deletion)
 	})
 	t.Run("of a cluster that is kept after all nothing is written", func(t *testing.T) {
 		w := &world{volumes: volumes, status: status.Status{Phase: status.Converging}}

@@ -56,8 +56,7 @@ type Handler struct {
 // rounds bounds how often an object that changes while it is looked at is read again.
 const rounds = 5
 
-// Handle takes one S3 event. What the event says is only that something happened to the key. The channels are looked at again with every
-// release: they may have come before it.
+// Handle takes one S3 event. What the event says is only that something happened to the key.
 func (h *Handler) Handle(ctx context.Context, in events.Event[events.Object]) (struct{}, error) {
 	var done struct{}
 	name, ok := names.ReleaseOfKey(in.Detail.Object.Key)
@@ -65,16 +64,36 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.Object]) (s
 		boundary.Log(ctx).Warn("no release: ignored", "key", in.Detail.Object.Key)
 		return done, nil
 	}
-	err := h.Look(ctx, name)
-	if name != api.ChannelsName {
-		err = errors.Join(err, h.Look(ctx, api.ChannelsName))
-	}
-	return done, err
+	return done, h.Look(ctx, name)
 }
 
-// Look at what is there now, and write the verdict. A faster copy of this function may have looked at a newer upload, and ours then
-// overwritten its verdict: it looks until what it wrote is about what is there.
+// Look at a release, or the channels, as they are now. The channels are looked at again with a release that they name: they may have come
+// before it.
 func (h *Handler) Look(ctx context.Context, name string) error {
+	err := h.judge(ctx, name)
+	if name == api.ChannelsName {
+		return err
+	}
+	named, failed := h.named(ctx, name)
+	if named {
+		failed = h.judge(ctx, api.ChannelsName)
+	}
+	return errors.Join(err, failed)
+}
+
+// named says whether the channels name a release. Those that are not there, or cannot be read, are looked at whatever they name.
+func (h *Handler) named(ctx context.Context, name string) (bool, error) {
+	object, err := h.read(ctx, api.ChannelsName)
+	if err != nil {
+		return false, err
+	}
+	channels, errs := api.ReadChannels(names.ReleaseSpec(api.ChannelsName), object.Body, api.Options{Name: api.ChannelsName})
+	return errs != nil || slices.Contains(slices.Collect(maps.Values(channels.Spec.Releases())), name), nil
+}
+
+// judge what is there now, and write the verdict. A faster copy of this function may have looked at a newer upload, and ours then
+// overwritten its verdict: it looks until what it wrote is about what is there.
+func (h *Handler) judge(ctx context.Context, name string) error {
 	for range rounds {
 		verdict, err := h.look(ctx, name)
 		if err != nil {

@@ -126,6 +126,27 @@ func TestChannelsNameReleasesThatAreThere(t *testing.T) {
 	require.Contains(t, v.Message, "it was deleted")
 }
 
+// What the channels do not name changes nothing about them: they are read, and not looked at.
+func TestAReleaseThatNoChannelNames(t *testing.T) {
+	a := harness.Start(t)
+	a.Upload("releases/channels.yaml", channels)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Settle()
+	require.True(t, verdict(t, a, "channels").Usable)
+	looked := func(release string) (looked bool) {
+		mark := a.Calls.Mark()
+		a.Upload("releases/"+release+".yaml", harness.ReleaseOf("1.36", release))
+		a.Settle()
+		require.True(t, verdict(t, a, release).Usable)
+		for _, call := range a.Calls.Since(mark) {
+			looked = looked || harness.CalledBy(call) == "publish" && strings.HasSuffix(call.Resource, "status/releases/channels.json")
+		}
+		return looked
+	}
+	require.False(t, looked("r2"))
+	require.True(t, looked("r1"))
+}
+
 // Clusters are pinned to a release's content: whatever becomes of the release, they stay as they are, and go on being converged.
 func TestEditingOrDeletingAReleaseChangesNoCluster(t *testing.T) {
 	a := harness.Start(t)

@@ -56,6 +56,8 @@ type verdict struct {
 	upgrading bool
 	// version of the spec that was judged and not converged to; empty when planning has told it already.
 	version string
+	// rejected is why the newest spec is not used, of a cluster that is what its last good one says.
+	rejected *status.Condition
 }
 
 // Handle ends a round.
@@ -134,8 +136,17 @@ func judge(in events.ReportRequest) verdict {
 		Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate,
 	}}
 	v.upgrade(in.Plan.Upgrade)
+	if in.Plan.Reason != "" {
+		v.rejected = &status.Condition{Type: status.SpecAccepted, Status: "False", Reason: in.Plan.Reason, Message: in.Plan.Message}
+		if v.phase == status.Ready {
+			v.message = unused + in.Plan.Message
+		}
+	}
 	return v
 }
+
+// unused begins the message of a cluster that is Ready though its newest spec cannot be used.
+const unused = "the cluster is what its last good spec says; the newest is not used: "
 
 // failures lists what failed, one line each.
 func failures(in events.ReportRequest) []string {
@@ -237,6 +248,9 @@ func (v *verdict) name(in events.ReportRequest, s *status.Status) {
 func (v *verdict) apply(s *status.Status, now time.Time) {
 	v.retry(s, now)
 	s.Phase, s.Message = v.phase, v.message
+	if v.condition.Reason == status.ReasonPaused {
+		s.GoodVersion = "" // an older one, which is not paused, counts no more
+	}
 	if v.phase == status.Failed {
 		s.Execution = v.execution
 	}
@@ -249,15 +263,19 @@ func (v *verdict) apply(s *status.Status, now time.Time) {
 	switch converged := s.Condition(status.Converged); {
 	case v.phase == status.Deleted:
 		s.Plan, s.Stacks, s.Nodes, v.condition.Message = nil, nil, nil, s.Message
-		s.Upgrade, s.Upgrades = nil, nil
+		s.Upgrade, s.NextUpgrade, s.Upgrades, s.Replaced = nil, nil, nil, nil
 		// What was no longer as it was made, or waited for a node, is no more.
 		s.Unset(status.InSync, status.AddonsDeployed)
 	case v.phase == status.Ready || v.upgrading:
 		s.Plan = nil
 		s.Joined()
-		s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, now)
+		accepted := status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}
+		if v.rejected != nil {
+			accepted = *v.rejected
+		}
+		s.Set(accepted, now)
 	case v.spec && converged != nil && converged.Status == "True":
-		s.Phase, s.Message = status.Ready, "the cluster is what its last good spec says; the newest is not used: "+v.message
+		s.Phase, s.Message = status.Ready, unused+v.message
 	case v.spec:
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: v.condition.Reason, Message: v.message}, now)
 	}

@@ -39,7 +39,7 @@ var reasons = map[upgrade.State]string{
 
 // stays gives an upgrade's own words for why it ended, which planning does not know.
 func (v *verdict) stays(in events.ReportRequest, s *status.Status) {
-	if v.phase != status.Stopped || !v.upgrading || s.Upgrade == nil || s.Upgrade.Message == "" || s.Upgrade.Phase != in.Plan.Upgrade.State {
+	if v.phase != status.Stopped || !v.upgrading || s.Upgrade == nil || s.Upgrade.Refused() || s.Upgrade.Message == "" || s.Upgrade.Phase != in.Plan.Upgrade.State {
 		return
 	}
 	v.message, v.condition.Message = s.Upgrade.Message, s.Upgrade.Message

@@ -1,8 +1,9 @@
 package handler
 
 // The audit looks at every cluster, a few times an hour, for what no event tells: tries that are due again, work that stands still,
-// a release that came at last, and what is no longer as it was made. Stacks and groups are listed once for all clusters; of each
-// cluster are read its status, its spec with what it refers to, and its nodes.
+// a release that came at last, and what is no longer as it was made. Stacks, groups, specs and what few clusters have are listed once
+// for all; of each cluster are read its status, its spec and the releases that it may go to if they changed since the function read
+// them, and its nodes.
 
 import (
 	"context"
@@ -33,10 +34,16 @@ type Nodes interface {
 	Health(ctx context.Context, cluster, endpoint, authority string) ([]kube.Health, error)
 }
 
+// Overview lists what planning reads of few clusters: store.Overview, which Planner reads.
+type Overview interface {
+	Look(ctx context.Context) error
+}
+
 // Auditor is what the audit needs beside what the sweep does.
 type Auditor struct {
-	Planner Planner
-	Nodes   Nodes
+	Planner  Planner
+	Overview Overview
+	Nodes    Nodes
 	// Parallel is how many clusters are looked at at the same time.
 	Parallel int
 }
@@ -59,6 +66,7 @@ type round struct {
 	specs  map[string]store.Entry              // of clusters that have one
 	stacks map[string]map[string]plan.Deployed // by cluster and stack
 	groups map[string]groups.Group
+	due    map[string]bool // clusters that a sweep has yet to start
 	starts atomic.Int32
 }
 
@@ -67,7 +75,16 @@ func (h *Handler) audit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &round{Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]groups.Group{}}
+	r := &round{
+		Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]groups.Group{}, due: map[string]bool{},
+	}
+	dues, err := h.State.Dues(ctx, r.now)
+	if err != nil {
+		return err
+	}
+	for _, due := range dues {
+		r.due[due.Cluster] = true
+	}
 	stacks, err := h.Stacks.All(ctx)
 	if err != nil {
 		return err
@@ -86,6 +103,9 @@ func (h *Handler) audit(ctx context.Context) error {
 	}
 	for _, group := range all {
 		r.groups[group.Name] = group
+	}
+	if err := h.Overview.Look(ctx); err != nil {
+		return err
 	}
 	// Those without a spec may be on their way out.
 	clusters := slices.Collect(maps.Keys(r.stacks))
@@ -141,12 +161,14 @@ func (r *round) look(ctx context.Context, cluster string) error {
 	}
 	s := &document.Status
 	since := r.now.Sub(s.UpdatedAt)
-	accepted := s.Condition(status.SpecAccepted)
 	spec, there := r.specs[cluster]
 	// The sweep takes a status that is newer than the spec for one that knows it; it may tell only how work on the last one goes.
 	if there && s.ObservedETag != "" && s.ObservedETag != spec.ETag && r.now.Sub(spec.Modified) >= r.Patience {
 		boundary.Log(ctx).Warn("the event of this spec was lost", "cluster", cluster)
 		return r.Admit.Admit(ctx, cluster)
+	}
+	if err := r.ahead(ctx, cluster, s); err != nil {
+		return err
 	}
 	if done, err := r.upgrading(ctx, cluster, s); done || err != nil {
 		return err
@@ -158,12 +180,9 @@ func (r *round) look(ctx context.Context, cluster string) error {
 		return r.stuck(ctx, cluster, s)
 	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):
 		return r.start(ctx, cluster, s, "it is time to try again")
-	case accepted != nil && accepted.Reason == status.ReasonReleaseUnusable:
-		if _, reason, _, err := r.Planner.PreviewOver(ctx, cluster, r.stacks[cluster]); err != nil || reason == status.ReasonReleaseUnusable {
-			return err
-		}
-		return r.start(ctx, cluster, s, "its release came")
-	case s.Phase == status.Ready:
+	case s.Phase == status.Failed && !there: // its deletion failed
+		return nil
+	case s.Phase == status.Ready, s.Phase == status.Stopped, s.Phase == status.Failed, s.Phase == status.Upgrading:
 		return r.compare(ctx, cluster, s)
 	}
 	return nil
@@ -176,7 +195,7 @@ func (r *round) start(ctx context.Context, cluster string, s *status.Status, why
 	}
 	boundary.Log(ctx).Warn("converging again", "cluster", cluster, "why", why)
 	// The minute makes the name: the same audit that is run twice starts one execution.
-	return r.Executions.Converge(ctx, cluster, s.SpecVersion, why+" "+r.now.UTC().Truncate(time.Minute).Format(time.RFC3339))
+	return r.Executions.Again(ctx, cluster, s.SpecVersion, why+" "+r.now.UTC().Truncate(time.Minute).Format(time.RFC3339))
 }
 
 // stuck ends an execution that waits for nothing, which nobody would resume, and starts another. One whose waiter is there is the
@@ -190,6 +209,9 @@ func (r *round) stuck(ctx context.Context, cluster string, s *status.Status) err
 		running, err := r.Executions.Running(ctx, lease.Execution)
 		if err != nil || !running { // the sweep tells of it
 			return err
+		}
+		if s.WaitsNow(r.now.Add(-period)) { // it looks again by itself, and each look takes its time
+			return nil
 		}
 		for _, change := range s.Plan {
 			w, err := r.State.Waiter(ctx, names.Stack(cluster, change.Stack))

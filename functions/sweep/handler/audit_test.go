@@ -2,16 +2,20 @@ package handler_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
@@ -95,6 +99,45 @@ func TestAnAuditThatFindsNothingChangesNothing(t *testing.T) {
 		require.False(t, call.Mutating, call.Action)
 	}
 	require.Equal(t, before, a.Status("demo"))
+}
+
+// Of each cluster an audit reads the status. Specs are read when they have changed, releases once for all, rolls and upgrades of clusters
+// that have any.
+func TestWhatAnAuditReads(t *testing.T) {
+	a := harness.Start(t)
+	clusters := []string{"demo", "shop", "docs"}
+	for _, cluster := range clusters {
+		a.Cluster(cluster, "")
+	}
+	reads := func() (keys []string) {
+		t.Helper()
+		mark := a.Calls.Mark()
+		require.NoError(t, a.AuditNow())
+		for _, call := range a.Calls.Since(mark) {
+			// What was uploaded within the last minute may be another by now: releases and channels are looked at in each sweep until then.
+			young := strings.Contains(call.Resource, names.ReleaseStatuses) || strings.Contains(call.Resource, "/"+names.ReleaseSpecs)
+			if call.Action == "GetObject" && harness.CalledBy(call) == "sweep" && !young {
+				_, key, _ := strings.Cut(strings.TrimPrefix(call.Resource, "arn:aws:s3:::"), "/")
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	var statuses []string
+	for _, cluster := range clusters {
+		statuses = append(statuses, names.Status(cluster))
+	}
+	slices.Sort(statuses)
+	reads() // what it has not read since the last of them was made
+	require.Equal(t, statuses, reads())
+
+	a.Upload(names.ClusterSpec("shop"), harness.Spec("shop", "  tags: {team: b}\n"))
+	a.Settle()
+	changed := append([]string{names.ClusterSpec("shop")}, statuses...)
+	slices.Sort(changed)
+	require.Equal(t, changed, reads())
+	require.Equal(t, statuses, reads())
 }
 
 func TestWhatIsNoLongerAsItWasMadeIsRepaired(t *testing.T) {
@@ -302,9 +345,28 @@ func TestAReleaseThatComesAtLast(t *testing.T) {
 func TestTriesAgainAfterGrowingPauses(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
-	a.OnResource(failNetwork)
+	reason := "The maximum number of VPCs has been reached."
+	a.OnResource(func(step string, r resource.Request) error {
+		if step != "create" || r.Type != "AWS::EC2::VPC" {
+			return nil
+		}
+		// As resource handlers tell it: each try has other ids.
+		return &wire.Error{Code: "VpcLimitExceeded", Status: 400, Message: fmt.Sprintf("%s (Service: Ec2, Status Code: 400, Request ID: %s) (SDK Attempt Count: 1) (RequestToken: %s, HandlerErrorCode: ServiceLimitExceeded)",
+			reason, uuid.NewString(), uuid.NewString())}
+	})
+	told := func() (phases []string) {
+		for _, n := range a.Notices() {
+			if phase, is := strings.CutPrefix(n, "drover: demo is "); is {
+				phase, _, _ = strings.Cut(phase, "\n")
+				phases = append(phases, phase)
+			}
+		}
+		return phases
+	}
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Settle()
+	first := []string{"Pending", "Converging", "Failed"}
+	require.Equal(t, first, told())
 	at := time.Duration(0)
 	for n, pause := range []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour} {
 		s := a.Status("demo")
@@ -326,11 +388,26 @@ func TestTriesAgainAfterGrowingPauses(t *testing.T) {
 	before := converges(a)
 	audit(t, a)
 	require.Equal(t, before, converges(a))
-	a.OnResource(nil)
+	require.Equal(t, first, told(), "tries that nobody asked for, and that end the same, are no news")
 	a.Converge("demo")
 	a.Settle()
+	byHand := append(first, "Converging", "Failed")
+	require.Equal(t, byHand, told(), "who asked for a try is told how it ended")
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
+	a.Settle()
+	uploaded := append(byHand, "Pending", "Converging", "Failed")
+	require.Equal(t, uploaded, told())
+	reason = "The account is suspended."
+	later(a, 16*time.Minute)
+	audit(t, a)
+	require.Equal(t, append(uploaded, "Failed"), told(), "another reason is")
+	a.OnResource(nil)
+	later(a, 2*time.Hour)
+	audit(t, a)
+	require.Equal(t, append(uploaded, "Failed", "Ready"), told())
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 	require.Zero(t, a.Status("demo").Failures)
+	require.Nil(t, a.Status("demo").ToldFailure)
 }
 
 // A change that was taken back would replace nodes, and take them back, with every try.

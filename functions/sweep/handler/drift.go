@@ -4,9 +4,11 @@ package handler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/bits"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -22,32 +24,41 @@ import (
 // maxFindings bounds what is told of one cluster.
 const maxFindings = 20
 
-// compare a cluster that is Ready with its spec, and mend or tell what differs. While anybody changes its stacks nothing is as it
-// will be.
+// compare a cluster at rest with what it should be, and mend or tell what differs. While anybody changes its stacks nothing is as it
+// will be, nor is it as it was listed if its status was written since. Nodes are looked after first, whatever becomes of its spec.
 func (r *round) compare(ctx context.Context, cluster string, s *status.Status) error {
+	if s.UpdatedAt.After(r.now) {
+		return nil
+	}
 	stacks := r.stacks[cluster]
 	for _, stack := range stacks {
 		if plan.InProgress(stack.Status) {
 			return nil
 		}
 	}
+	unwell, err := r.replace(ctx, cluster, s)
+	if err != nil {
+		return err
+	}
 	p, reason, message, err := r.Planner.PreviewOver(ctx, cluster, stacks)
 	if err != nil {
 		return err
 	}
-	if reason != "" && reason != status.ReasonChangeRefused {
-		return nil // it is not judged by this spec, or not at all
+	if accepted := s.Condition(status.SpecAccepted); accepted != nil && accepted.Reason == status.ReasonReleaseUnusable && reason != accepted.Reason {
+		return r.start(ctx, cluster, s, "its release came")
 	}
-	findings, repairable := drifted(p, stacks)
-	if reason == status.ReasonChangeRefused {
-		findings, repairable = append(findings, message), false
+	findings, repairable := judge(s, p, reason, message, stacks)
+	if s.Phase != status.Upgrading { // which replaces them
+		findings = append(findings, outdated(cluster, stacks, r.groups)...)
 	}
-	findings = append(findings, outdated(cluster, stacks, r.groups)...)
-	unwell, err := r.replace(ctx, cluster)
+	few, err := r.short(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	findings = append(findings, unwell...)
+	findings = append(append(findings, few...), unwell...)
+	if err := r.joined(ctx, cluster, s); err != nil {
+		return err
+	}
 	condition := s.Condition(status.InSync)
 	since := r.now
 	if condition != nil && condition.Status == "False" {
@@ -63,6 +74,43 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 		return r.start(ctx, cluster, s, "its stacks are not what they were")
 	}
 	return nil
+}
+
+// paused says that people want nothing done.
+func paused(s *status.Status) bool {
+	c := s.Condition(status.Converged)
+	return s.Phase == status.Stopped && c != nil && c.Reason == status.ReasonPaused
+}
+
+// judge says what of a cluster's stacks is not as it was made, by its phase and by what became of planning. A spec that is not used does
+// no harm: the plan is then that of the last good one.
+func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]plan.Deployed) (findings []string, repairable bool) {
+	switch {
+	case paused(s):
+		return nil, false
+	case s.Phase == status.Failed, s.Phase == status.Upgrading:
+		// The plan is what could not be made, or is being made. The next try, and the upgrade's next step, mend the rest too.
+		return lost(s, p), false
+	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable:
+		return drifted(p, stacks)
+	case reason == status.ReasonChangeRefused && s.Phase == status.Ready:
+		findings, _ = drifted(p, stacks)
+		return append(findings, message), false
+	case reason == status.ReasonChangeRefused:
+		return lost(s, p), false
+	}
+	return nil, false
+}
+
+// lost tells of stacks that were there when the cluster was last converged and are gone.
+func lost(s *status.Status, p plan.Plan) (findings []string) {
+	for _, stack := range s.Stacks {
+		change, planned := p.Find(stack.Name)
+		if planned && plan.Settled(stack.Status) && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
+			findings = append(findings, fmt.Sprintf("stack %s is missing", stack.Name))
+		}
+	}
+	return findings
 }
 
 // remember writes stacks into the status that are no more than a change set and in no spec: only by its status does planning know them.
@@ -115,6 +163,8 @@ func drifted(p plan.Plan, stacks map[string]plan.Deployed) (findings []string, r
 			switch {
 			case change.Operation == plan.Create && reason.Old == "absent":
 				line = fmt.Sprintf("stack %s is missing", change.Stack)
+			case change.Orphan():
+				line = fmt.Sprintf("stack %s belongs to a control plane that is gone: it is made anew", change.Stack)
 			case change.Operation == plan.Delete:
 				line = fmt.Sprintf("stack %s is not in the spec", change.Stack)
 			case !mends(change.Stack, reason):
@@ -171,8 +221,8 @@ func outdated(cluster string, stacks map[string]plan.Deployed, all map[string]gr
 	return findings
 }
 
-// replace has Auto Scaling replace nodes that are not Ready for long, by way of their drain.
-func (r *round) replace(ctx context.Context, cluster string) ([]string, error) {
+// replace has Auto Scaling replace nodes that are not Ready for long, by way of their drain. Of a paused cluster they are only told.
+func (r *round) replace(ctx context.Context, cluster string, s *status.Status) ([]string, error) {
 	control := r.stacks[cluster][names.ControlPlane]
 	endpoint, authority := control.Outputs["ClusterEndpoint"], control.Outputs["ClusterCertificateAuthority"]
 	if endpoint == "" {
@@ -181,7 +231,7 @@ func (r *round) replace(ctx context.Context, cluster string) ([]string, error) {
 	nodes, err := r.Nodes.Health(ctx, cluster, endpoint, authority)
 	if err != nil {
 		boundary.Log(ctx).Warn("nodes cannot be looked at", "cluster", cluster, "error", err.Error())
-		return []string{"the nodes could not be looked at: " + err.Error()}, nil
+		return []string{"the nodes could not be looked at: " + lasting(err).Error()}, nil
 	}
 	pools := map[string]groups.Group{}
 	for name, stack := range r.stacks[cluster] {
@@ -191,7 +241,16 @@ func (r *round) replace(ctx context.Context, cluster string) ([]string, error) {
 			}
 		}
 	}
-	instances, findings := unwell(nodes, pools, r.now)
+	instances, findings, alone := unwell(nodes, pools, r.now)
+	if paused(s) || len(instances) == 0 {
+		return findings, nil
+	}
+	if alone {
+		next, err := r.again(ctx, cluster, s)
+		if err != nil || !next.IsZero() {
+			return append(findings, fmt.Sprintf("replacing the cluster's only node does not help: not before %s again", next.UTC().Format(time.RFC3339))), err
+		}
+	}
 	for _, instance := range instances {
 		boundary.Log(ctx).Warn("replacing a node that is not Ready", "cluster", cluster, "instance", instance)
 		if err := r.Groups.Unhealthy(ctx, instance); err != nil {
@@ -199,6 +258,30 @@ func (r *round) replace(ctx context.Context, cluster string) ([]string, error) {
 		}
 	}
 	return findings, nil
+}
+
+// lasting is an error without the connection that it came from, so that the same words tell of the same thing.
+func lasting(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// again says when a cluster's only node may be replaced: now, which is the zero time and is counted, or later. Each replacement that does
+// not help has the next one wait twice as long, up to a day. A node that was well for two days has helped.
+func (r *round) again(ctx context.Context, cluster string, s *status.Status) (next time.Time, err error) {
+	const day = 24 * time.Hour
+	now := status.Replaced{Count: 1, At: r.now.UTC().Truncate(time.Second)}
+	if last := s.Replaced; last != nil && r.now.Sub(last.At) < 2*day {
+		next = last.At.Add(min(period<<min(last.Count, 10), day))
+		if r.now.Before(next.Add(-period / 2)) {
+			return next, nil
+		}
+		now.Count = last.Count + 1
+	}
+	return time.Time{}, r.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.Replaced = &now })
 }
 
 func describe(n kube.Health) string {
@@ -213,8 +296,8 @@ const patience = 20 * time.Minute
 
 // unwell chooses the instances to replace: of each pool that is at rest the one whose node is not Ready for the longest time, or is not
 // there at all. None where more than one and more than a third of the cluster's nodes are not Ready: then something else is wrong, and
-// new nodes would fare no better. None that a person cordoned: somebody is at it.
-func unwell(nodes []kube.Health, pools map[string]groups.Group, now time.Time) (instances, findings []string) {
+// new nodes would fare no better. None that a person cordoned: somebody is at it. alone says that the cluster has no other node.
+func unwell(nodes []kube.Health, pools map[string]groups.Group, now time.Time) (instances, findings []string, alone bool) {
 	known := map[string]kube.Health{}
 	for _, n := range nodes {
 		known[n.Instance] = n
@@ -250,10 +333,10 @@ func unwell(nodes []kube.Health, pools map[string]groups.Group, now time.Time) (
 		}
 	}
 	if sick > 1 && sick*3 > total {
-		return nil, append(findings, fmt.Sprintf("%d of %d nodes are not Ready: none is replaced while that many are", sick, total))
+		return nil, append(findings, fmt.Sprintf("%d of %d nodes are not Ready: none is replaced while that many are", sick, total)), false
 	}
 	for _, pool := range slices.Sorted(maps.Keys(chosen)) {
 		instances = append(instances, chosen[pool].Instance)
 	}
-	return instances, findings
+	return instances, findings, total == 1
 }

@@ -16,35 +16,39 @@ type Starter interface {
 	ConvergeDue(ctx context.Context, cluster string, at time.Time) error
 }
 
-// due starts what is due. A cluster that is busy is left for the next sweep: its execution may have planned before the time came.
+// startsAtOnce bounds what one sweep starts: when a channel moves or a window opens, all clusters that follow it are due at the same
+// minute, and the limits of AWS's APIs are the account's.
+const startsAtOnce = 25
+
+// due starts what is due, the oldest first and those of one time by name. A cluster that is busy is left for the next sweep: its execution
+// may have planned before the time came. So is what is over the bound.
 func (h *Handler) due(ctx context.Context) error {
 	dues, err := h.State.Dues(ctx, h.Now())
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for _, due := range dues {
-		if err := h.start(ctx, due); err != nil {
-			failed = append(failed, err)
+	started := 0
+	for i, due := range dues {
+		if started == startsAtOnce {
+			boundary.Log(ctx).Info("more is due than starts at once", "left", len(dues)-i)
+			break
 		}
+		holder, err := h.State.Holder(ctx, due.Cluster, h.Executions.Running)
+		switch {
+		case err != nil:
+		case holder != "":
+			err = h.busy(ctx, due, holder)
+		default:
+			started++ // also one that fails: AWS may ask for less
+			err = h.start(ctx, due)
+		}
+		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
 }
 
 func (h *Handler) start(ctx context.Context, due store.Due) error {
-	lease, err := h.State.Lease(ctx, due.Cluster)
-	if err != nil {
-		return err
-	}
-	if lease.Execution != "" {
-		running, err := h.Executions.Running(ctx, lease.Execution)
-		if err != nil {
-			return err
-		}
-		if running {
-			return h.busy(ctx, due, lease.Execution)
-		}
-	}
 	boundary.Log(ctx).Info("due", "cluster", due.Cluster, "at", due.At)
 	if err := h.Start.ConvergeDue(ctx, due.Cluster, due.At); err != nil {
 		return err

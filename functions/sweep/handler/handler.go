@@ -1,12 +1,13 @@
 // Package handler finds what events missed: stacks that came to rest while the event about it was lost, specs that nobody was
 // told of, executions that ended without a word, and instances that nobody works on. It is the safety net under the events, and
-// costs nine listings and a conditional read when there is nothing to find.
+// costs eight listings and a conditional read when there is nothing to find.
 package handler
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // Specs is what people wrote: a subset of store.Bucket.
@@ -31,8 +33,11 @@ type State interface {
 	Waiter(ctx context.Context, stackName string) (store.Waiter, error)
 	DeleteWaiter(ctx context.Context, w store.Waiter) error
 	Held(ctx context.Context) ([]string, error)
+	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
+	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string, err error)
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	Verdict(ctx context.Context, release string) (*status.Release, error)
 	Release(ctx context.Context, cluster, execution string) error
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 	AddDue(ctx context.Context, cluster string, at time.Time) error
@@ -47,6 +52,7 @@ type State interface {
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 	Converge(ctx context.Context, cluster, specVersion, after string) error
+	Again(ctx context.Context, cluster, specVersion, why string) error
 	Stop(ctx context.Context, execution, cause string) error
 }
 
@@ -55,6 +61,8 @@ type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
 	All(ctx context.Context) (map[string]plan.Deployed, error)
 	Began(ctx context.Context, stackName, token string) (bool, error)
+	Changing(ctx context.Context, stackName string, then time.Time) (bool, error)
+	Since(ctx context.Context, stackName string) (time.Time, error)
 }
 
 // Resumer tells a step how its stack ended: resume.Resumer.
@@ -65,6 +73,11 @@ type Resumer interface {
 // Admitter looks at a spec that nobody was told of: admit's handler.
 type Admitter interface {
 	Admit(ctx context.Context, cluster string) error
+}
+
+// Publisher looks at a release that nobody was told of: publish's handler.
+type Publisher interface {
+	Look(ctx context.Context, release string) error
 }
 
 // Upgrader starts the upgrade machine: a subset of executions.Machine.
@@ -80,6 +93,8 @@ type Handler struct {
 	Stacks Stacks
 	Resume Resumer
 	Admit  Admitter
+	// Publish looks at releases.
+	Publish Publisher
 	// Executions of the converge machine.
 	Executions Executions
 	Start      Starter
@@ -92,61 +107,81 @@ type Handler struct {
 	Patience time.Duration
 	Now      func() time.Time
 
-	known memory
+	known   memory
+	settled settled
+	gone    gone
+	heard   heard
 }
 
 // Handle sweeps or audits once. What fails for one cluster holds up no other; what failed is returned at the end.
 func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error) {
 	if in.Audit {
-		return struct{}{}, h.audit(ctx)
+		// Releases and channels first: what is planned by is remembered as it was listed.
+		return struct{}{}, errors.Join(h.releases(ctx), h.audit(ctx))
 	}
-	return struct{}{}, errors.Join(h.waiters(ctx), h.missed(ctx), h.ended(ctx), h.lifecycle(ctx), h.channels(ctx), h.due(ctx))
+	changing, err := h.waiters(ctx)
+	return struct{}{}, errors.Join(err, h.missed(ctx), h.ended(ctx), h.upgrades(ctx), h.lifecycle(ctx, changing), h.channels(ctx), h.due(ctx))
 }
 
-// waiters resumes the steps whose stacks are at rest.
-func (h *Handler) waiters(ctx context.Context) error {
+// waiters resumes the steps whose stacks are at rest, and returns the stacks that are being changed.
+func (h *Handler) waiters(ctx context.Context) (changing map[string]bool, err error) {
+	changing = map[string]bool{}
 	entries, err := h.State.List(ctx, names.Waiters)
 	if err != nil {
-		return err
+		return changing, err
 	}
 	var failed []error
 	for _, entry := range entries {
 		stackName := strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Waiters), ".json")
-		if err := h.waiter(ctx, stackName); err != nil {
+		changes, err := h.waiter(ctx, stackName, entry.Modified)
+		if err != nil {
 			failed = append(failed, err)
 		}
+		if changes {
+			changing[stackName] = true
+		}
 	}
-	return errors.Join(failed...)
+	return changing, errors.Join(failed...)
 }
 
-func (h *Handler) waiter(ctx context.Context, stackName string) error {
+// begins is how long after a waiter was written its operation begins, at the latest: no function lives longer.
+const begins = 15 * time.Minute
+
+func (h *Handler) waiter(ctx context.Context, stackName string, since time.Time) (changing bool, err error) {
 	w, err := h.State.Waiter(ctx, stackName)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if running, err := h.Executions.Running(ctx, w.Execution); err != nil {
-		return err
+		return false, err
 	} else if !running {
 		// Its execution died before the operation began, or was aborted.
-		return h.State.DeleteWaiter(ctx, w)
+		return false, h.State.DeleteWaiter(ctx, w)
 	}
 	stack, err := h.Stacks.Describe(ctx, stackName)
-	if err != nil || plan.InProgress(stack.Status) || stack.Status == plan.InReview {
+	if err == nil && plan.InProgress(stack.Status) {
+		return true, h.refused(ctx, w, stack.Status, since)
+	}
+	if err != nil || stack.Status == plan.InReview {
 		// In review, the creation that is waited for is about to begin.
-		return err
+		return err == nil && plan.InProgress(stack.Status), err
 	}
 	if w.ClientRequestToken != "" && !plan.Absent(stack.Status) {
 		began, err := h.Stacks.Began(ctx, stackName, w.ClientRequestToken)
 		// The operation that is waited for may be about to begin: then the stack rests from an earlier one.
-		if err != nil || !began {
-			return err
+		if err != nil || !began && h.Now().Sub(since) < begins {
+			return false, err
+		}
+		if !began {
+			// It never will: CloudFormation took it for somebody else's that was under way, or the function died. The step looks again.
+			w.ClientRequestToken, w.Again = "", true
 		}
 	}
 	boundary.Log(ctx).Warn("the event of this stack was lost", "stack", stackName, "status", stack.Status)
-	return h.Resume.Resume(ctx, w, stack.Status)
+	return false, h.Resume.Resume(ctx, w, stack.Status)
 }
 
 // missed admits the specs that are newer than their cluster's status, or as old: S3 tells the time in seconds, and admitting twice
@@ -177,29 +212,8 @@ func (h *Handler) missed(ctx context.Context) error {
 			failed = append(failed, err)
 		}
 	}
-	for _, entry := range statuses {
-		if there[entry.Key] {
-			continue
-		}
-		if err := h.deleted(ctx, strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Statuses), ".json")); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// deleted has a cluster's spec admitted that is gone, unless its status says that it was heard: one small read for each cluster that
-// was deleted.
-func (h *Handler) deleted(ctx context.Context, cluster string) error {
-	c, err := h.State.Status(ctx, cluster)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil || c.Status.ObservedVersion == "" && c.Status.SpecVersion == "" {
-		return err
-	}
-	boundary.Log(ctx).Warn("the event of the deletion of this spec was lost", "cluster", cluster)
-	return h.Admit.Admit(ctx, cluster)
+	statuses = slices.DeleteFunc(statuses, func(entry store.Entry) bool { return there[entry.Key] })
+	return errors.Join(append(failed, h.deleted(ctx, statuses))...)
 }
 
 // ended tells of the executions that hold a lease and are over: they were aborted or ran out of time, and never reported. The

@@ -1,7 +1,8 @@
 package handler
 
 // Instances that nobody works on, and what work on them that was cut off left behind: hooks whose event was lost or whose
-// execution was stopped, nodes that stay cordoned, groups whose processes nobody resumed.
+// execution was stopped, new nodes of which nobody tells CloudFormation, nodes that stay cordoned, groups whose processes nobody
+// resumed.
 
 import (
 	"context"
@@ -23,6 +24,7 @@ type Groups interface {
 	Hook(ctx context.Context, group, hook string) (events.Lifecycle, bool, error)
 	Resume(ctx context.Context, group string, processes []string) error
 	Unhealthy(ctx context.Context, instance string) error
+	Refused(ctx context.Context, name string, since, until time.Time) (string, error)
 }
 
 // Machine is one that works on instances: a subset of executions.Machine.
@@ -33,8 +35,9 @@ type Machine interface {
 	Input(ctx context.Context, execution string, into any) error
 }
 
-// lifecycle looks after instances: one listing of the groups, and three of drains that were cut off, when there is nothing to find.
-func (h *Handler) lifecycle(ctx context.Context) error {
+// lifecycle looks after instances: one listing of the groups, and one of drains, when there is nothing to find. Changing are stacks that
+// are known to be.
+func (h *Handler) lifecycle(ctx context.Context, changing map[string]bool) error {
 	all, err := h.Groups.All(ctx)
 	if err != nil {
 		return err
@@ -50,7 +53,11 @@ func (h *Handler) lifecycle(ctx context.Context) error {
 				leaving[i.ID] = group.Name
 			}
 		}
-		failed = append(failed, h.suspended(ctx, group))
+		changes, err := h.suspended(ctx, group)
+		failed = append(failed, err)
+		if changes || changing[group.Name] { // a pool's stack and its group have one name
+			failed = append(failed, h.unsignalled(ctx, group))
+		}
 	}
 	return errors.Join(append(failed,
 		h.waiting(ctx, h.JoinNode, groups.LaunchHook, joining), h.waiting(ctx, h.DrainNode, groups.TerminateHook, leaving), h.cutOff(ctx))...)
@@ -89,6 +96,36 @@ func (h *Handler) waiting(ctx context.Context, machine Machine, hookName string,
 	return errors.Join(failed...)
 }
 
+// signal begins the names of executions that unsignalled starts.
+const signal = "signal-"
+
+// unsignalled has CloudFormation told of instances in service of a pool whose stack is being changed, if the execution that was to do it
+// ended when their hooks were completed already: nobody else would, and after an hour the update would be rolled back. Step
+// Functions knows these executions, and by the name of what is started each is looked after once. The stack itself is not asked
+// which signals it got: only its events say so, and another of an instance counts for nothing.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_SignalResource.html
+func (h *Handler) unsignalled(ctx context.Context, group groups.Group) error {
+	since, err := h.Stacks.Since(ctx, group.Name)
+	if err != nil || since.IsZero() {
+		return err
+	}
+	broken, err := h.JoinNode.Broken(ctx, since)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, x := range broken {
+		var hook events.Lifecycle
+		err := h.JoinNode.Input(ctx, x, &hook)
+		if err == nil && hook.AutoScalingGroupName == group.Name && group.Serves(hook.EC2InstanceID) {
+			boundary.Log(ctx).Warn("nobody signals this instance", "instance", hook.EC2InstanceID, "group", group.Name, "after", x)
+			err = h.JoinNode.Start(ctx, signal+names.SHA256([]byte(x))[:32], hook)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
 // lately is how far back drains that were cut off are looked for; each is looked after once, by the name of what it starts.
 const (
 	lately  = time.Hour
@@ -96,8 +133,7 @@ const (
 )
 
 // cutOff gives back the nodes of drains that were stopped, or failed, and that stay: by hand, or for a spot warning. Those at a hook
-// go, and are drained again as long as they wait. Nothing else tells of them, so Step Functions is asked each time, for each of the ways
-// in which an execution ends badly: without the filter it would list all drains of two days.
+// go, and are drained again as long as they wait. Nothing else tells of them, so Step Functions is asked each time.
 func (h *Handler) cutOff(ctx context.Context) error {
 	broken, err := h.DrainNode.Broken(ctx, h.Now().Add(-lately))
 	if err != nil {
@@ -122,16 +158,29 @@ func (h *Handler) cutOff(ctx context.Context) error {
 // suspends are the processes that a rolling update suspends: see the pool's template.
 var suspends = []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"}
 
-// suspended resumes a group's processes that an update left suspended: all of them, while nobody changes its stack. Fewer are
-// somebody's own wish.
-func (h *Handler) suspended(ctx context.Context, group groups.Group) error {
-	if slices.ContainsFunc(suspends, func(p string) bool { return !slices.Contains(group.Suspended, p) }) {
-		return nil
+// suspended resumes a group's processes that an update left suspended, while nobody changes its stack, and says whether somebody does. An
+// update suspends by one call all of them that are not, so they all were when it had. What was suspended before that, or when
+// nobody changed the stack, is somebody's own wish.
+func (h *Handler) suspended(ctx context.Context, group groups.Group) (changing bool, err error) {
+	var last time.Time
+	for _, process := range suspends {
+		at, known := group.SuspendedAt[process]
+		if !known {
+			return false, nil
+		}
+		if at.After(last) {
+			last = at
+		}
 	}
-	stack, err := h.Stacks.Describe(ctx, group.Name) // a pool's stack and its group have one name
+	stack, err := h.Stacks.Describe(ctx, group.Name)
 	if err != nil || plan.InProgress(stack.Status) {
-		return err
+		return err == nil, err
 	}
-	boundary.Log(ctx).Warn("an update left processes suspended", "group", group.Name)
-	return h.Groups.Resume(ctx, group.Name, suspends)
+	left, err := h.Stacks.Changing(ctx, group.Name, last)
+	if err != nil || !left {
+		return false, err
+	}
+	processes := slices.DeleteFunc(slices.Clone(suspends), func(p string) bool { return group.SuspendedAt[p].Before(last.Add(-time.Second)) })
+	boundary.Log(ctx).Warn("an update left processes suspended", "group", group.Name, "processes", processes)
+	return false, h.Groups.Resume(ctx, group.Name, processes)
 }

@@ -2,14 +2,21 @@ package handler_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/local/ec2"
+	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -135,25 +142,159 @@ func TestANodeWhoseDrainWasStoppedIsGivenBack(t *testing.T) {
 	}
 }
 
+// bubble runs a test in an account in virtual time, with a cluster of one pool that is at rest.
+func bubble(t *testing.T, test func(t *testing.T, a *harness.Account)) {
+	synctest.Test(t, func(t *testing.T) {
+		a := harness.StartWith(t, harness.Options{Bubble: true})
+		defer a.Close()
+		a.Cluster("demo", "")
+		time.Sleep(time.Minute)
+		test(t, a)
+	})
+}
+
+// comes waits in virtual time until something is so.
+func comes(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for range 3600 {
+		if is() {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	require.Fail(t, "an hour has passed, and not yet: "+what)
+}
+
+// rolls the pool of the cluster.
+func rolls(a *harness.Account, more string) {
+	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "maxSize: 3", "maxSize: 3, files: [{path: /etc/motd, content: new}]"+more, 1))
+}
+
+var suspends = []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"}
+
+func suspend(t *testing.T, a *harness.Account, processes ...string) {
+	_, err := autoscaling.NewFromConfig(a.Config()).SuspendProcesses(t.Context(), &autoscaling.SuspendProcessesInput{AutoScalingGroupName: aws.String(group), ScalingProcesses: processes})
+	require.NoError(t, err)
+}
+
+// What an update suspended and did not resume is resumed. What people suspend is theirs, all processes, too.
 func TestProcessesThatAnUpdateLeftSuspended(t *testing.T) {
-	all := []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"}
 	for name, c := range map[string]struct {
-		suspended, left []string
+		before, meanwhile, after []string // the update suspended some
+		left                     []string
 	}{
-		"all of them are resumed":                {all, nil},
-		"what else somebody suspended stays so":  {append([]string{"Launch"}, all...), []string{"Launch"}},
-		"fewer are somebody's own wish and stay": {all[2:], all[2:]},
+		"all of them are resumed":                      {meanwhile: suspends},
+		"what else somebody suspended stays so":        {before: []string{"Launch"}, meanwhile: suspends, left: []string{"Launch"}},
+		"so does what the update did not suspend":      {before: []string{"AZRebalance"}, meanwhile: suspends, left: []string{"AZRebalance"}},
+		"fewer are somebody's own wish and stay":       {meanwhile: suspends[2:], left: suspends[2:]},
+		"the same, while nobody changes the pool":      {after: suspends, left: suspends},
+		"and all that there are":                       {after: append([]string{"Launch", "Terminate"}, suspends...), left: append([]string{"Launch", "Terminate"}, suspends...)},
+		"before it was changed, as they still are now": {before: suspends, left: suspends},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := harness.Start(t)
-			a.Cluster("demo", "")
-			client := autoscaling.NewFromConfig(a.Config())
-			_, err := client.SuspendProcesses(t.Context(), &autoscaling.SuspendProcessesInput{AutoScalingGroupName: aws.String(group), ScalingProcesses: c.suspended})
-			require.NoError(t, err)
-			require.NoError(t, a.SweepNow())
-			found, _, err := groups.New(client).Describe(t.Context(), group)
-			require.NoError(t, err)
-			require.ElementsMatch(t, c.left, found.Suspended)
+			bubble(t, func(t *testing.T, a *harness.Account) {
+				if len(c.before) > 0 {
+					suspend(t, a, c.before...)
+					time.Sleep(time.Minute)
+				}
+				a.OnResource(func(step string, r resource.Request) error {
+					if step == "update" && r.StackName == group && r.Type == "AWS::AutoScaling::AutoScalingGroup" && len(c.meanwhile) > 0 {
+						suspend(t, a, c.meanwhile...)
+					}
+					return nil
+				})
+				a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "maxSize: 3", "maxSize: 2", 1))
+				a.Settle()
+				require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+				if len(c.after) > 0 {
+					time.Sleep(time.Minute)
+					suspend(t, a, c.after...)
+				}
+				for range 2 {
+					time.Sleep(5 * time.Minute)
+					require.NoError(t, a.SweepNow())
+				}
+				require.ElementsMatch(t, c.left, a.Group("demo", "a").Suspended)
+			})
 		})
 	}
+}
+
+// While an update goes on they are its own.
+func TestProcessesThatAnUpdateSuspendsStaySoMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T, a *harness.Account) {
+		rolls(a, "")
+		comes(t, "the update has suspended them", func() bool { return len(a.Group("demo", "a").Suspended) == len(suspends) })
+		require.NoError(t, a.SweepNow())
+		require.ElementsMatch(t, suspends, a.Group("demo", "a").Suspended)
+		a.Settle()
+		require.Empty(t, a.Group("demo", "a").Suspended)
+	})
+}
+
+// An execution ends when the hook is completed, and before CloudFormation has heard of the node: the update would wait for an hour, and be
+// rolled back.
+func TestANodeOfWhichNobodyTellsCloudFormation(t *testing.T) {
+	for name, more := range map[string]string{
+		"while the pool is rolled":                         "",
+		"and again the next one":                           "again",
+		"though the execution that changes the pool ended": "stopped",
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, a *harness.Account) {
+				var deaths atomic.Int32
+				a.OnCall(func(call endpoint.Call) error {
+					if call.Action != "SignalResource" || deaths.Load() > 0 && more != "again" || deaths.Load() > 2 {
+						return nil
+					}
+					deaths.Add(1)
+					for _, x := range executionsOf(a, "join-node") {
+						a.States.Stop(x.ARN, "Aborted", "by a person")
+					}
+					if more == "stopped" {
+						a.States.StopAll("Aborted", "by a person")
+					}
+					return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403} // which the SDK does not try again
+				})
+				began := time.Now()
+				rolls(a, "")
+				comes(t, "its execution ended", func() bool { return deaths.Load() > 0 })
+				for range 9 {
+					time.Sleep(5 * time.Minute)
+					require.NoError(t, a.SweepNow())
+				}
+				a.Settle()
+				require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["pool-a"])
+				require.Less(t, time.Since(began), 50*time.Minute)
+				require.Equal(t, []string{"2"}, templateVersions(a))
+				restarted := 0
+				for _, x := range executionsOf(a, "join-node") {
+					if strings.HasPrefix(x.Name, "signal-") {
+						restarted++
+					}
+				}
+				require.EqualValues(t, deaths.Load(), restarted, "each once")
+			})
+		})
+	}
+	t.Run("not of one that did not join", func(t *testing.T) {
+		bubble(t, func(t *testing.T, a *harness.Account) {
+			image := ec2.ImageID("1.37", "amd64")
+			rolls(a, ", imageID: "+image)
+			comes(t, "it is given up", func() bool { return len(a.Status("demo").Nodes) > 0 })
+			require.NoError(t, a.SweepNow())
+			a.Settle()
+			for _, x := range executionsOf(a, "join-node") {
+				require.False(t, strings.HasPrefix(x.Name, "signal-"), "%s", x.Input)
+			}
+		})
+	})
+}
+
+// templateVersions of the pool's instances.
+func templateVersions(a *harness.Account) (versions []string) {
+	for _, i := range a.Group("demo", "a").Instances {
+		versions = append(versions, i.TemplateVersion)
+	}
+	return versions
 }

@@ -191,7 +191,7 @@ func TestASweepThatFindsNothingChangesNothing(t *testing.T) {
 		require.False(t, call.Mutating, call.Action)
 		calls = append(calls, call.Action)
 	}
-	require.Equal(t, 5, strings.Count(strings.Join(calls, " "), "ListBucket"))
+	require.Equal(t, 6, strings.Count(strings.Join(calls, " "), "ListBucket"))
 }
 
 func TestWhatFailsForOneClusterHoldsUpNoOther(t *testing.T) {

@@ -125,6 +125,7 @@ func TestAnUpgradeWhoseClusterIsBusy(t *testing.T) {
 	require.Equal(t, status.UpgradeMissed, missed.Phase)
 	require.Equal(t, status.ReasonUpgradeMissed, a.Status("demo").Condition(status.Upgraded).Reason)
 	require.Equal(t, missed, due(3*time.Hour), "told once")
+	require.Equal(t, []status.Upgrade{*missed}, a.Status("demo").Upgrades, "and remembered")
 
 	a.Events.Decide(nil)
 	for _, e := range a.Events.Held() {
@@ -134,6 +135,41 @@ func TestAnUpgradeWhoseClusterIsBusy(t *testing.T) {
 	require.Empty(t, machine(a, "upgrade"), "its time is over")
 	require.Equal(t, status.UpgradeMissed, a.Status("demo").Upgrade.Phase)
 	require.Equal(t, "1.35", a.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+}
+
+// The spec is paused after an upgrade was scheduled: it is told to be late, and the cluster is looked after as ever.
+func TestAnUpgradeWhoseTimeComesWhileTheClusterIsNotReady(t *testing.T) {
+	a := following(t, "")
+	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	scheduled := "  upgrade: {at: {time: " + at.Format(time.RFC3339) + ", release: r2}}\n"
+	for what, spec := range map[string]string{
+		"paused": harness.Spec("demo", scheduled+"  paused: true\n"), "no good": strings.Replace(harness.Spec("demo", scheduled), "name: r1", "name: lost", 1),
+	} {
+		t.Run(what, func(t *testing.T) {
+			now := time.Now()
+			a.Functions.Sweep.Now = func() time.Time { return now }
+			a.Upload("clusters/demo.yaml", harness.Spec("demo", scheduled))
+			a.Settle()
+			require.Equal(t, status.UpgradeScheduled, a.Status("demo").Upgrade.Phase)
+			a.Upload("clusters/demo.yaml", spec)
+			a.Settle()
+			before := len(machine(a, "converge"))
+			audit := func(late time.Duration) *status.Upgrade {
+				now = at.Add(late)
+				require.NoError(t, a.AuditNow())
+				a.Settle()
+				return a.Status("demo").Upgrade
+			}
+			require.Equal(t, status.UpgradeScheduled, audit(20*time.Minute).Phase)
+			require.Equal(t, status.UpgradeDelayed, audit(35*time.Minute).Phase)
+			missed := audit(2 * time.Hour)
+			require.Equal(t, status.UpgradeMissed, missed.Phase)
+			require.Contains(t, missed.Message, "Set another time in spec.upgrade.at")
+			require.Equal(t, status.ReasonUpgradeMissed, a.Status("demo").Condition(status.Upgraded).Reason)
+			require.Equal(t, missed, audit(3*time.Hour), "told once")
+			require.Len(t, machine(a, "converge"), before, "nothing is tried for nothing")
+		})
+	}
 }
 
 // Somebody stops the execution of an upgrade: what its status and record say of it is not left standing.

@@ -5,8 +5,8 @@ package handler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,12 +15,6 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
-)
-
-// An upgrade that waits for its cluster is delayed after the first of these, and missed after the second.
-const (
-	delayedAfter = 30 * time.Minute
-	missedAfter  = 2 * time.Hour
 )
 
 // check claims an upgrade, plans its steps, and runs every check.
@@ -35,14 +29,22 @@ func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.U
 	if other, err := h.other(ctx, in, r); err != nil || other.Outcome != "" {
 		return other, err
 	}
+	if taken, err := h.takenBack(ctx, in, r); err != nil || taken.Outcome != "" {
+		return taken, err
+	}
 	j, err := h.travel(ctx, in, r)
 	if err != nil {
 		return events.UpgradeResult{}, h.refused(ctx, in, err)
 	}
-	if there(r, j) {
+	if claimed(in, r) {
+		if why := r.Superseded(j.spec); why != "" {
+			return events.UpgradeResult{}, &stop{why}
+		}
+	}
+	if there(j) {
 		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at " + j.to.String()}, nil
 	}
-	if holder, err := h.holder(ctx, in.Cluster); err != nil || holder != "" {
+	if holder, err := h.State.Holder(ctx, in.Cluster, h.Executions.Running); err != nil || holder != "" {
 		if err != nil {
 			return events.UpgradeResult{}, err
 		}
@@ -52,21 +54,31 @@ func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.U
 	if mine.Record, err = h.claim(ctx, in, r, j); err != nil {
 		return events.UpgradeResult{}, h.refused(ctx, in, err)
 	}
+	plan := j.checked(in.Cluster, mine.Origin == upgrade.OriginRollback, mine.Steps[min(mine.Step, len(mine.Steps)):])
+	if err := h.refresh(ctx, mine.Record, plan); err != nil {
+		return events.UpgradeResult{}, err
+	}
 	if err := h.State.PutOnce(ctx, names.PinnedRelease(j.to.SHA256), j.nextBody); err != nil {
 		return events.UpgradeResult{}, err
 	}
 	if err := h.write(ctx, in.Cluster, &mine); err != nil {
 		return events.UpgradeResult{}, err
 	}
+	looks, err := h.looks(ctx, mine.Record, plan)
+	switch {
+	case err != nil:
+		return events.UpgradeResult{}, err
+	case looks.Outcome != "":
+		return looks, h.tell(ctx, in.Cluster, mine.Record, nil, looks.Message)
+	}
 	if err := h.tell(ctx, in.Cluster, mine.Record, nil, "the checks run"); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	return h.preflight(ctx, in.Cluster, mine, j)
+	return h.preflight(ctx, in.Cluster, mine, j, plan)
 }
 
 // preflight runs every check. How workloads are is kept, to compare the end with: as it was before anything was changed.
-func (h *Handler) preflight(ctx context.Context, cluster string, r record, j journey) (events.UpgradeResult, error) {
-	plan := j.checked(cluster, r.Record, r.Steps[min(r.Step, len(r.Steps)):])
+func (h *Handler) preflight(ctx context.Context, cluster string, r record, j journey, plan *preflight.Plan) (events.UpgradeResult, error) {
 	facts, err := h.Facts.Before(ctx, plan)
 	if err != nil {
 		return events.UpgradeResult{}, err
@@ -83,9 +95,8 @@ func (h *Handler) preflight(ctx context.Context, cluster string, r record, j jou
 		return events.UpgradeResult{Outcome: events.UpgradeGo, Message: j.from.String() + " to " + j.to.String()}, h.tell(ctx, cluster, r.Record, checks, "every check passed")
 	}
 	message := "nothing was changed: " + blocking(checks)
-	r.State, r.Ended = upgrade.Blocked, h.Now().UTC()
-	if changed(r.Record) {
-		r.State, message = upgrade.Stopped, "it does not go on: "+blocking(checks)
+	if r.State, r.Ended = over(r.Record), h.Now().UTC(); r.State == upgrade.Stopped {
+		message = "it does not go on: " + blocking(checks)
 	}
 	if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
 		return events.UpgradeResult{}, err
@@ -125,10 +136,48 @@ func (h *Handler) other(ctx context.Context, in events.UpgradeRequest, r *upgrad
 	if err != nil || !running {
 		return events.UpgradeResult{}, err
 	}
-	if same(in, r) {
+	of, err := h.of(ctx, in.Cluster, r)
+	if err != nil {
+		return events.UpgradeResult{}, err
+	}
+	if of && same(in, r) {
 		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: r.Execution + " makes this upgrade already"}, nil
 	}
 	return h.wait(ctx, in, upgrade.Target{Release: in.Release}, fmt.Sprintf("the upgrade to %s is under way: %s", r.Target, r.Execution))
+}
+
+// takenBack asks again whether what began by itself is still asked for, and may begin: the execution may have waited for its cluster for
+// hours, while people changed the spec or the window shut. A spec for which nothing is planned is refused elsewhere, with a reason.
+func (h *Handler) takenBack(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record) (events.UpgradeResult, error) {
+	if in.Origin == "" || r != nil && r.Execution == in.Execution {
+		return events.UpgradeResult{}, nil
+	}
+	d, err := h.Planner.Decide(ctx, in.Cluster, ended(r))
+	if err != nil || d == nil || d.Start != nil && d.Start.Key == in.Key {
+		return events.UpgradeResult{}, err
+	}
+	message := "it is not asked for any more"
+	if d.Wait != nil && d.Wait.Key == in.Key {
+		if d.Wait.Missed {
+			return events.UpgradeResult{}, h.missed(ctx, in, d.Wait.To, d.Wait.Message)
+		}
+		message = "it does not begin now: " + d.Wait.Message
+	}
+	return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: message}, h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		if s.Upgrade != nil && s.Upgrade.Execution == in.Execution && status.ToCome(s.Upgrade.Phase) {
+			s.TakeBack()
+		}
+	})
+}
+
+// ended is a record whose execution is over, or is the one that asks: nothing is under way by it.
+func ended(r *upgrade.Record) *upgrade.Record {
+	if r == nil || r.State.Over() {
+		return r
+	}
+	left := *r
+	left.State = over(r)
+	return &left
 }
 
 // same says whether what is asked for is what a record is about.
@@ -143,64 +192,65 @@ func same(in events.UpgradeRequest, r *upgrade.Record) bool {
 		(in.KubernetesVersion == "" || in.KubernetesVersion == r.Target.KubernetesVersion)
 }
 
+// claimed says that an execution claimed the upgrade before, and checks once more.
+func claimed(in events.UpgradeRequest, r *upgrade.Record) bool {
+	return r != nil && !r.State.Over() && r.Execution == in.Execution
+}
+
 // there says that nothing is left to do: the cluster is what it was to be, and no upgrade was left on its way.
-func there(r *upgrade.Record, j journey) bool { return j.from == j.to && !unfinished(r) }
+func there(j journey) bool { return j.from == j.to && !unfinished(j.last) }
 
-// holder is the execution that converges the cluster now, "" when there is none.
-func (h *Handler) holder(ctx context.Context, cluster string) (string, error) {
-	lease, err := h.State.Lease(ctx, cluster)
-	if err != nil || lease.Execution == "" {
-		return "", err
-	}
-	running, err := h.Executions.Running(ctx, lease.Execution)
-	if err != nil || !running {
-		return "", err
-	}
-	return lease.Execution, nil
-}
-
-// wait for the cluster, for so long.
+// wait for the cluster, for so long since the upgrade was to begin.
 func (h *Handler) wait(ctx context.Context, in events.UpgradeRequest, to upgrade.Target, why string) (events.UpgradeResult, error) {
-	waited := h.Now().Sub(in.Started)
+	late := h.Now().Sub(due(in))
 	switch {
-	case waited >= missedAfter:
-		message := fmt.Sprintf("the cluster was busy for %s, the upgrade did not begin: %s. Start it again when the cluster is free", missedAfter, why)
-		if err := h.waiting(ctx, in, to, status.UpgradeMissed, message); err != nil {
+	case late >= upgrade.Late:
+		spec, err := h.read(ctx, in.Cluster)
+		var unusable *stop
+		if err != nil && !errors.As(err, &unusable) {
 			return events.UpgradeResult{}, err
 		}
-		return events.UpgradeResult{}, &stop{message}
-	case waited >= delayedAfter:
-		if err := h.waiting(ctx, in, to, status.UpgradeDelayed, why); err != nil {
-			return events.UpgradeResult{}, err
-		}
+		return events.UpgradeResult{}, h.missed(ctx, in, to, fmt.Sprintf("the cluster was busy for %s, the upgrade did not begin: %s. %s",
+			upgrade.Late, why, upgrade.Again(spec, started(in).Origin, h.Now())))
+	case late >= upgrade.Delayed:
+		return busy(why, longestPause), h.waiting(ctx, in, to, status.UpgradeDelayed, why)
 	}
-	return busy(why, longestPause), nil
+	return busy(why, longestPause), h.waiting(ctx, in, to, status.UpgradeScheduled, why)
 }
 
-// claim an upgrade for this execution: one that was left on its way goes on from the step that is open, any other begins.
+// due is when an upgrade was to begin.
+func due(in events.UpgradeRequest) time.Time {
+	if in.Due.IsZero() || in.Due.After(in.Started) {
+		return in.Started
+	}
+	return in.Due
+}
+
+// missed ends an upgrade that did not begin in time.
+func (h *Handler) missed(ctx context.Context, in events.UpgradeRequest, to upgrade.Target, message string) error {
+	if err := h.waiting(ctx, in, to, status.UpgradeMissed, message); err != nil {
+		return err
+	}
+	return &stop{message}
+}
+
+// claim an upgrade for this execution: one that was left on its way goes on from the step that is open, any other begins. r is the record
+// that it takes the place of.
 func (h *Handler) claim(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record, j journey) (*upgrade.Record, error) {
-	last := r
-	if r != nil && !r.State.Over() { // its execution is over, or it is this one
-		left := *r
-		left.State = upgrade.Blocked
-		if changed(r) {
-			left.State = upgrade.Stopped
-		}
-		last = &left
-	}
-	if unfinished(last) && !fits(last, j) {
-		left := *last
-		left.Steps = nil
-		last = &left
-	}
+	last := ended(j.last)
 	mine := upgrade.Begin(last, started(in), j.spec, j.from, j.to, in.Execution, h.Now())
-	if last != nil && len(mine.Alarms) == 0 {
-		mine.Alarms = last.Alarms // still off
+	if claimed(in, r) {
+		mine.Number, mine.Started, mine.Insights = r.Number, r.Started, r.Insights
+	}
+	mine.Stack = j.stack
+	if last == nil && r != nil {
+		mine.Alarms = r.Alarms // that are off still
 	}
 	if len(mine.Steps) > 0 {
 		return mine, nil
 	}
 	var err error
+	mine.Images = j.images
 	mine.Steps, err = h.steps(ctx, j, in.Rollback)
 	return mine, err
 }
@@ -218,17 +268,4 @@ func started(in events.UpgradeRequest) upgrade.Start {
 		s.Key = strings.ToLower(string(s.Origin)) + " " + in.Execution
 	}
 	return s
-}
-
-// fits says whether an upgrade can go on where it was left: what is deployed is what was before the open step, or what it makes.
-func fits(r *upgrade.Record, j journey) bool {
-	if r.Target != j.to {
-		return false
-	}
-	open := min(r.Step, len(r.Steps)-1)
-	before := r.From.KubernetesVersion
-	if open > 0 {
-		before = r.Steps[open-1].KubernetesVersion
-	}
-	return slices.Contains([]string{before, r.Steps[open].KubernetesVersion}, j.from.KubernetesVersion)
 }

@@ -38,8 +38,9 @@ func (h *Handler) finish(ctx context.Context, in events.UpgradeRequest) (events.
 		if err := h.tell(ctx, in.Cluster, r.Record, checks, found); err != nil {
 			return events.UpgradeResult{}, err
 		}
-		if passed := h.Now().Sub(r.Steps[len(r.Steps)-1].Ended); passed < settling {
-			return busy(found, pause(passed)), nil
+		last := r.Steps[len(r.Steps)-1]
+		if passed := h.Now().Sub(last.Ended); passed < settling {
+			return busy(found, pause(passed, last.Ended.Sub(last.Started))), nil
 		}
 		return events.UpgradeResult{}, &stop{found}
 	}
@@ -62,17 +63,19 @@ func (h *Handler) postcheck(ctx context.Context, cluster string, r *upgrade.Reco
 	if err != nil {
 		return nil, err
 	}
-	plan := j.checked(cluster, r, r.Steps)
+	plan := j.checked(cluster, r.Origin == upgrade.OriginRollback, r.Steps)
 	facts, err := h.Facts.After(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
 	var before preflight.Baseline
 	object, err := h.State.Get(ctx, names.UpgradeBaseline(cluster, since(r)), baselineLimit)
-	if err != nil && !errors.Is(err, store.ErrNotFound) { // it expires
+	switch {
+	case errors.Is(err, store.ErrNotFound): // it expires
+		before.Lost = true
+	case err != nil:
 		return nil, err
-	}
-	if err == nil {
+	default:
 		if err := json.Unmarshal(object.Body, &before); err != nil {
 			return nil, fmt.Errorf("reading how the workloads of %s were: %w", cluster, err)
 		}
@@ -83,7 +86,8 @@ func (h *Handler) postcheck(ctx context.Context, cluster string, r *upgrade.Reco
 // baselineLimit bounds how much is read of how workloads were, in bytes: a line each for a hundred thousand.
 const baselineLimit = 16 << 20
 
-// stop ends an upgrade that failed. It does nothing to one that is another execution's by now.
+// stop ends an upgrade that failed, and tells of it; of one that is over already, it tells what a call that died may not have told. It does
+// nothing to one that is another execution's by now.
 func (h *Handler) stop(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
 	why := reason(in.Error, in.Cause)
 	r, etag, err := h.State.Upgrade(ctx, in.Cluster)
@@ -91,20 +95,46 @@ func (h *Handler) stop(ctx context.Context, in events.UpgradeRequest) (events.Up
 		return events.UpgradeResult{}, err
 	}
 	mine := record{r, etag}
-	if r == nil || r.Execution != cmp.Or(in.Ended, in.Execution) || r.State.Over() {
+	if r == nil || r.Execution != cmp.Or(in.Ended, in.Execution) {
 		return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: why}, nil
 	}
-	message := why + ". " + remains(r)
-	if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
-		return events.UpgradeResult{}, err
+	if !r.State.Over() {
+		if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
+			return events.UpgradeResult{}, err
+		}
+		if r.State, r.Ended, r.Alarms = over(r), h.Now().UTC(), nil; r.State == upgrade.Stopped {
+			if err := h.adopt(ctx, in.Cluster, r); err != nil {
+				return events.UpgradeResult{}, err
+			}
+		}
+		if err := h.write(ctx, in.Cluster, &mine); err != nil {
+			return events.UpgradeResult{}, err
+		}
 	}
-	if r.State, r.Ended, r.Alarms = upgrade.Stopped, h.Now().UTC(), nil; !changed(r) {
-		r.State, message = upgrade.Blocked, why+". Nothing was changed"
+	message := came(r, why)
+	return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: message}, h.tellOf(ctx, in.Cluster, r, message)
+}
+
+// adopt has the end of an upgrade be the answer to the spec, if that names its target by now.
+func (h *Handler) adopt(ctx context.Context, cluster string, r *upgrade.Record) error {
+	spec, version, err := h.newest(ctx, cluster)
+	var unusable *stop
+	if err != nil && !errors.As(err, &unusable) {
+		return err
 	}
-	if err := h.write(ctx, in.Cluster, &mine); err != nil {
-		return events.UpgradeResult{}, err
+	r.Adopt(spec, version)
+	return nil
+}
+
+// came says what an upgrade came to that is over, and why.
+func came(r *upgrade.Record, why string) string {
+	switch r.State {
+	case upgrade.Done:
+		return fmt.Sprintf("the cluster is at %s", r.Target)
+	case upgrade.Blocked:
+		return why + ". Nothing was changed"
 	}
-	return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: message}, h.tell(ctx, in.Cluster, r, nil, message)
+	return why + ". " + remains(r)
 }
 
 // remains says what is done, what is next, and how to go on.

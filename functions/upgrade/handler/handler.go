@@ -13,6 +13,8 @@ import (
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
@@ -29,7 +31,7 @@ type Specs interface {
 type State interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 	PutOnce(ctx context.Context, key string, body []byte) error
-	Lease(ctx context.Context, cluster string) (store.Lease, error)
+	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string, err error)
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
 	PutUpgrade(ctx context.Context, cluster string, record *upgrade.Record, etag string) (string, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
@@ -45,9 +47,11 @@ type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 }
 
-// Planner says what converging would change now, and why it would not: a subset of the plan function's handler.
+// Planner says what converging would change now, and why it would not, and what may begin: a subset of the plan function's handler.
 type Planner interface {
 	Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error)
+	// Decide says which upgrade is asked for and may begin now, given the record of the last; nil when nothing is planned at all.
+	Decide(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
 }
 
 // EKS is asked what runs, and which add-ons fit: a subset of versions.Versions.
@@ -55,11 +59,24 @@ type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	// Compat lists the versions of add-ons and what they run on.
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
+	// RefreshInsights has EKS look at a cluster now; Refreshing says whether it still does.
+	RefreshInsights(ctx context.Context, eksCluster string) error
+	Refreshing(ctx context.Context, eksCluster string) (bool, error)
 }
 
 // Groups are the pools' Auto Scaling groups: a subset of groups.Groups.
 type Groups interface {
 	Describe(ctx context.Context, name string) (groups.Group, bool, error)
+}
+
+// Nodes of a cluster, as its own API lists them: a subset of kube.Clusters.
+type Nodes interface {
+	Health(ctx context.Context, cluster, endpoint, authority string) ([]kube.Health, error)
+}
+
+// Instances of EC2: a subset of capacity.Capacity.
+type Instances interface {
+	Alive(ctx context.Context, ids []string) ([]string, error)
 }
 
 // Facts are what the checks need to know: gather.Gatherer.
@@ -84,9 +101,13 @@ type Handler struct {
 	Planner    Planner
 	EKS        EKS
 	Groups     Groups
+	Nodes      Nodes
+	Instances  Instances
 	Facts      Facts
 	Alarms     Alarms
-	Now        func() time.Time
+	// Patience is how long a call waits for EKS to look at a cluster; Pause is between two questions.
+	Patience, Pause time.Duration
+	Now             func() time.Time
 }
 
 // Handle does what the machine asks for.
@@ -95,6 +116,9 @@ func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.
 	var stopped *stop
 	if errors.As(err, &stopped) {
 		result, err = events.UpgradeResult{Outcome: events.UpgradeStopped, Message: stopped.message}, nil
+	}
+	if err == nil && in.Action == events.UpgradeCheck && (result.Outcome == events.UpgradeNothing || result.Outcome == events.UpgradeStopped) {
+		err = h.forgo(ctx, in)
 	}
 	if errors.Is(err, store.ErrConflict) {
 		err = &fault.Transient{Cause: err}
@@ -105,9 +129,21 @@ func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.
 	return result, err
 }
 
+// forgo takes out of the status what an execution waited to begin, and does not. Without a record there was nothing to wait for.
+func (h *Handler) forgo(ctx context.Context, in events.UpgradeRequest) error {
+	r, _, err := h.State.Upgrade(ctx, in.Cluster)
+	if err != nil || r == nil {
+		return err
+	}
+	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) { s.Forgo(in.Execution) })
+}
+
 func (h *Handler) do(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
 	switch in.Action {
 	case events.UpgradeCheck:
+		if in.Look {
+			return h.look(ctx, in)
+		}
 		return h.check(ctx, in)
 	case events.UpgradeBegin:
 		return h.begin(ctx, in)
@@ -134,7 +170,8 @@ type record struct {
 	etag string
 }
 
-// own reads the record of the upgrade that an execution makes. One that another execution has taken over is *fault.LeaseLost.
+// own reads the record of the upgrade that an execution makes. One that another execution has taken over is *fault.LeaseLost; one of a
+// cluster that is gone, whether or not there is another of its name, is *stop.
 func (h *Handler) own(ctx context.Context, in events.UpgradeRequest) (record, error) {
 	r, etag, err := h.State.Upgrade(ctx, in.Cluster)
 	if err != nil {
@@ -143,7 +180,17 @@ func (h *Handler) own(ctx context.Context, in events.UpgradeRequest) (record, er
 	if r == nil || r.Execution != in.Execution {
 		return record{}, &fault.LeaseLost{Cause: fmt.Errorf("the upgrade of %s is not this execution's any more", in.Cluster)}
 	}
-	return record{r, etag}, nil
+	of, err := h.of(ctx, in.Cluster, r)
+	if err == nil && !of {
+		err = stopf("the cluster was deleted, and perhaps made anew: this upgrade was of the one before")
+	}
+	return record{r, etag}, err
+}
+
+// of says whether a record is of the cluster that is there, and not of an earlier one of its name.
+func (h *Handler) of(ctx context.Context, cluster string, r *upgrade.Record) (bool, error) {
+	stack, err := h.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
+	return stack.ID == r.Stack, err
 }
 
 func (h *Handler) write(ctx context.Context, cluster string, r *record) (err error) {

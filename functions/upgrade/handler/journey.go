@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -21,12 +22,18 @@ import (
 // journey of a cluster.
 type journey struct {
 	spec *api.Cluster
+	// stack is the control plane's, and last the record of this cluster's last upgrade; nil when there was none.
+	stack string
+	last  *upgrade.Record
 	// old and next are the releases by content; nextBody is the new one's.
 	old, next *api.Release
 	nextBody  []byte
 	from, to  upgrade.Target
-	// before and after are the cluster resolved, as it is deployed and as it is to be.
+	// before and after are the cluster resolved, as it is deployed and as it is to be. images are those of the pools that there are.
 	before, after *api.Cluster
+	images        map[string]string
+	// backUntil is until when EKS takes the control plane back, of a rollback that moves it; zero otherwise.
+	backUntil time.Time
 }
 
 // spec reads a cluster's spec, which must be one that counts.
@@ -45,44 +52,76 @@ func (h *Handler) spec(ctx context.Context, cluster string) (*api.Cluster, error
 
 // read a cluster's spec; nil when there is none.
 func (h *Handler) read(ctx context.Context, cluster string) (*api.Cluster, error) {
+	spec, _, err := h.newest(ctx, cluster)
+	return spec, err
+}
+
+// newest reads a cluster's spec with its version.
+func (h *Handler) newest(ctx context.Context, cluster string) (spec *api.Cluster, version string, err error) {
 	key := names.ClusterSpec(cluster)
 	object, err := h.Specs.Get(ctx, key, api.MaxFile)
 	var large *store.TooLarge
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, nil
+		return nil, "", nil
 	case errors.As(err, &large):
-		return nil, stopf("%s", err)
+		return nil, "", stopf("%s", err)
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	}
 	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions()})
 	if errs != nil {
-		return nil, stopf("the newest spec cannot be used: %s", errs)
+		return nil, "", stopf("the newest spec cannot be used: %s", errs)
 	}
-	return spec, nil
+	return spec, object.Version, nil
 }
 
-// travel reads everything about an upgrade to a release, or back to the one before.
+// travel reads everything about an upgrade to a release, or back to the one before. r is the last one of a cluster of this name.
 func (h *Handler) travel(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record) (j journey, err error) {
 	if j.spec, err = h.spec(ctx, in.Cluster); err != nil {
 		return j, err
 	}
-	if j.from, err = h.deployed(ctx, in.Cluster); err != nil {
+	if j.from, j.stack, err = h.deployed(ctx, in.Cluster); err != nil {
 		return j, err
+	}
+	if r != nil && r.Stack == j.stack {
+		j.last = r
 	}
 	if j.old, _, err = h.pinned(ctx, j.from); err != nil {
 		return j, err
 	}
 	if in.Rollback {
-		err = h.back(ctx, r, &j)
+		err = h.back(ctx, &j)
 	} else {
-		err = h.target(ctx, in, r, &j)
+		err = h.target(ctx, in, &j)
+	}
+	if err == nil {
+		err = j.resolve()
 	}
 	if err != nil {
 		return j, err
 	}
-	return j, j.resolve()
+	return j, h.asDeployed(ctx, in.Cluster, &j)
+}
+
+// asDeployed has what is before be what the stacks say: the spec may state already what is to come, and an upgrade may have stopped on
+// its way.
+func (h *Handler) asDeployed(ctx context.Context, cluster string, j *journey) error {
+	deployed := map[string]plan.Deployed{}
+	stacks := []string{names.Addons, names.NodeAddons}
+	for _, pool := range j.before.Spec.Pools {
+		stacks = append(stacks, names.PoolStack(pool.Name))
+	}
+	for _, stack := range stacks {
+		described, err := h.Stacks.Describe(ctx, names.Stack(cluster, stack))
+		if err != nil {
+			return err
+		}
+		deployed[stack] = described
+	}
+	j.images = plan.Images(deployed)
+	upgrade.Keep{Images: true, Addons: true, Stated: true}.Apply(j.spec, j.before, upgrade.Step{}, j.images, plan.AddonVersions(deployed, j.before.Spec.Addons))
+	return nil
 }
 
 // retrace reads about an upgrade that is under way.
@@ -101,25 +140,25 @@ func (h *Handler) retrace(ctx context.Context, cluster string, r *upgrade.Record
 }
 
 // checked is what the checks are told of an upgrade with these steps.
-func (j journey) checked(cluster string, r *upgrade.Record, steps []upgrade.Step) *preflight.Plan {
+func (j journey) checked(cluster string, rollback bool, steps []upgrade.Step) *preflight.Plan {
 	return &preflight.Plan{
 		Cluster: cluster, From: j.from, To: j.to, Steps: steps, Before: j.before, After: j.after,
-		Alarms: j.spec.Spec.Upgrade.Alarms, UpgradeFrom: j.next.Spec.UpgradeFrom, Rollback: r.Origin == upgrade.OriginRollback,
+		Alarms: j.spec.Spec.Upgrade.Alarms, UpgradeFrom: j.next.Spec.UpgradeFrom, Rollback: rollback, BackUntil: j.backUntil,
 	}
 }
 
-// deployed is what the control plane's stack says.
-func (h *Handler) deployed(ctx context.Context, cluster string) (upgrade.Target, error) {
+// deployed is what the control plane's stack says, and which it is.
+func (h *Handler) deployed(ctx context.Context, cluster string) (upgrade.Target, string, error) {
 	stack, err := h.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
 	if err != nil {
-		return upgrade.Target{}, err
+		return upgrade.Target{}, "", err
 	}
 	name, sha, pinned := strings.Cut(stack.Tags[names.TagRelease], "@")
 	version := stack.Outputs["KubernetesVersion"]
 	if !pinned || version == "" {
-		return upgrade.Target{}, stopf("cluster %s has no control plane yet: it is created at the release that its spec names", cluster)
+		return upgrade.Target{}, "", stopf("cluster %s has no control plane yet: it is created at the release that its spec names", cluster)
 	}
-	return upgrade.Target{Release: name, SHA256: sha, KubernetesVersion: version}, nil
+	return upgrade.Target{Release: name, SHA256: sha, KubernetesVersion: version}, stack.ID, nil
 }
 
 // pinned reads a release by content.
@@ -136,9 +175,10 @@ func (h *Handler) pinned(ctx context.Context, t upgrade.Target) (*api.Release, [
 }
 
 // target is the release that was asked for. Without one it is that of the upgrade that stopped, or the spec's.
-func (h *Handler) target(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record, j *journey) (err error) {
-	if in.Release == "" && unfinished(r) && r.Origin != upgrade.OriginRollback {
-		j.to = r.Target
+func (h *Handler) target(ctx context.Context, in events.UpgradeRequest, j *journey) (err error) {
+	last := j.last.Changed()
+	if in.Release == "" && unfinished(j.last) && last.Origin != upgrade.OriginRollback {
+		j.to = last.Target
 		j.next, j.nextBody, err = h.pinned(ctx, j.to)
 		return err
 	}
@@ -147,7 +187,7 @@ func (h *Handler) target(ctx context.Context, in events.UpgradeRequest, r *upgra
 		j.to.Release = j.spec.Spec.Release.Name
 	}
 	// A release that was begun keeps the content that it had then.
-	for _, known := range []upgrade.Target{j.from, begun(r)} {
+	for _, known := range []upgrade.Target{j.from, begun(j.last)} {
 		if known.Release == j.to.Release {
 			j.to.SHA256 = known.SHA256
 			j.next, j.nextBody, err = h.pinned(ctx, j.to)
@@ -172,18 +212,24 @@ func (h *Handler) target(ctx context.Context, in events.UpgradeRequest, r *upgra
 // begun is the target of an upgrade that is not finished.
 func begun(r *upgrade.Record) upgrade.Target {
 	if unfinished(r) {
-		return r.Target
+		return r.Changed().Target
 	}
 	return upgrade.Target{}
 }
 
-// unfinished says that an upgrade began to change the cluster and did not come to its end.
+// unfinished says that an upgrade began to change the cluster and did not come to its end, whatever was tried since and changed nothing.
 func unfinished(r *upgrade.Record) bool {
-	return r != nil && changed(r) && r.State != upgrade.Done && r.State != upgrade.Blocked
+	last := r.Changed()
+	return last != nil && last.State != upgrade.Done
 }
 
-// changed says that the first step was opened once.
-func changed(r *upgrade.Record) bool { return len(r.Steps) > 0 && !r.Steps[0].Started.IsZero() }
+// over is the state of an upgrade that ends before it is done.
+func over(r *upgrade.Record) upgrade.State {
+	if r.Changed() == r {
+		return upgrade.Stopped
+	}
+	return upgrade.Blocked
+}
 
 // catalogued reads a release from the specs bucket.
 func (h *Handler) catalogued(ctx context.Context, j *journey) error {
@@ -211,20 +257,24 @@ func (h *Handler) catalogued(ctx context.Context, j *journey) error {
 const rollbackWithin = 7 * 24 * time.Hour
 
 // back is what was before the last upgrade.
-func (h *Handler) back(ctx context.Context, r *upgrade.Record, j *journey) (err error) {
+func (h *Handler) back(ctx context.Context, j *journey) (err error) {
+	last := j.last.Changed()
 	switch {
-	case r == nil || !unfinished(r) && r.State != upgrade.Done:
+	case last == nil:
 		return stopf("there was no upgrade of this cluster that could be rolled back")
-	case r.Origin == upgrade.OriginRollback && r.State == upgrade.Done:
-		return stopf("the last upgrade was rolled back already, to %s", r.Target)
-	case r.Origin == upgrade.OriginRollback:
-		j.to = r.Target
+	case last.Origin == upgrade.OriginRollback && last.State == upgrade.Done:
+		return stopf("the last upgrade was rolled back already, to %s", last.Target)
+	case last.Origin == upgrade.OriginRollback:
+		j.to = last.Target
 	default:
-		j.to = r.From
+		j.to = last.From
 	}
 	if j.to.KubernetesVersion != j.from.KubernetesVersion {
-		for _, s := range r.Steps {
-			if s.Kind == upgrade.StepControlPlane && s.KubernetesVersion == j.from.KubernetesVersion && !s.Ended.IsZero() && h.Now().Sub(s.Ended) > rollbackWithin {
+		for _, s := range last.Steps {
+			if s.Kind != upgrade.StepControlPlane || s.KubernetesVersion != j.from.KubernetesVersion || s.Ended.IsZero() {
+				continue
+			}
+			if j.backUntil = s.Ended.Add(rollbackWithin); j.backUntil.Before(h.Now()) {
 				return stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images in the pools' imageID",
 					s.KubernetesVersion, s.Ended.Format(time.DateTime))
 			}
@@ -260,11 +310,11 @@ func (h *Handler) steps(ctx context.Context, j journey, rollback bool) ([]upgrad
 	if err != nil {
 		return nil, err
 	}
-	plan := upgrade.Steps
+	way := upgrade.Steps
 	if rollback {
-		plan = upgrade.StepsBack
+		way = upgrade.StepsBack
 	}
-	steps, err := plan(j.before, j.after, compat)
+	steps, err := way(j.before, j.after, compat)
 	if err != nil {
 		return nil, stopf("%s", err)
 	}

@@ -21,15 +21,12 @@ func (h *Handler) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 	if err != nil {
 		return nil, err
 	}
-	p := &preflight.Plan{
-		Cluster: in.Cluster, From: j.from, To: j.to, Before: j.before, After: j.after,
-		Alarms: j.spec.Spec.Upgrade.Alarms, UpgradeFrom: j.next.Spec.UpgradeFrom, Rollback: in.Rollback,
-	}
-	switch {
-	case there(r, j):
+	p := j.checked(in.Cluster, in.Rollback, nil)
+	switch last := j.last.Changed(); {
+	case there(j):
 		return p, nil
-	case unfinished(r) && fits(r, j):
-		p.Steps = r.Steps[min(r.Step, len(r.Steps)):]
+	case last.Fits(j.from, j.to):
+		p.Steps = last.Steps[min(last.Step, len(last.Steps)):]
 	default:
 		p.Steps, err = h.steps(ctx, j, in.Rollback)
 	}

@@ -3,10 +3,13 @@ package handler
 // The steps: each is opened in the record, made by the converge machine, and proved here.
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
@@ -27,7 +30,7 @@ func (h *Handler) begin(ctx context.Context, in events.UpgradeRequest) (events.U
 		if err := h.name(ctx, in.Cluster, &r); err != nil {
 			return events.UpgradeResult{}, err
 		}
-		r.State = upgrade.Running
+		r.State, r.Last = upgrade.Running, nil
 		h.open(&r)
 		// Written before it is done: who stops this upgrade knows what to switch on again.
 		if err := h.write(ctx, in.Cluster, &r); err != nil {
@@ -40,7 +43,8 @@ func (h *Handler) begin(ctx context.Context, in events.UpgradeRequest) (events.U
 	return h.goOn(ctx, in.Cluster, r)
 }
 
-// name the alarms that are to be silent: those of the spec whose actions are on. What people switched off stays off afterwards.
+// name the alarms that are to be silent: those of the spec whose actions are on, and whose owners let upgrades switch them off. What
+// people switched off stays off afterwards.
 func (h *Handler) name(ctx context.Context, cluster string, r *record) error {
 	spec, err := h.spec(ctx, cluster)
 	if err != nil {
@@ -51,17 +55,22 @@ func (h *Handler) name(ctx context.Context, cluster string, r *record) error {
 		return err
 	}
 	for _, a := range alarms {
-		if a.Actions && !slices.Contains(r.Alarms, a.Name) {
+		if a.Actions && a.Silence && !slices.Contains(r.Alarms, a.Name) {
 			r.Alarms = append(r.Alarms, a.Name)
 		}
 	}
 	return nil
 }
 
-// open the step that is next. When it was begun is kept: it may be begun again.
+// open the step that is next. When it was begun is kept: it may be begun again, and then old nodes get all their time again.
 func (h *Handler) open(r *record) {
-	if r.Step < len(r.Steps) && r.Steps[r.Step].Started.IsZero() {
-		r.Steps[r.Step].Started = h.Now().UTC()
+	if r.Step >= len(r.Steps) {
+		return
+	}
+	s := &r.Steps[r.Step]
+	s.Made, s.Opened = time.Time{}, h.Now().UTC()
+	if s.Started.IsZero() {
+		s.Started = s.Opened
 	}
 }
 
@@ -72,11 +81,11 @@ func (h *Handler) goOn(ctx context.Context, cluster string, r record) (events.Up
 	}
 	s := r.Steps[r.Step]
 	return events.UpgradeResult{
-		Outcome: events.UpgradeGo, Message: told(s), Kind: string(s.Kind), Name: names.UpgradeExecution(cluster, r.Number, r.Step, r.Try),
+		Outcome: events.UpgradeGo, Message: told(s), Kind: string(s.Kind), Name: names.UpgradeExecution(cluster, r.Execution, r.Step, r.Try),
 	}, h.tell(ctx, cluster, r.Record, nil, told(s))
 }
 
-// next looks at what a step came to, and opens the next.
+// next looks at what a step came to, and opens the next. A step that was made counts, whatever people want by now.
 func (h *Handler) next(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
 	r, err := h.own(ctx, in)
 	if err != nil {
@@ -85,36 +94,53 @@ func (h *Handler) next(ctx context.Context, in events.UpgradeRequest) (events.Up
 	if r.Step >= len(r.Steps) {
 		return h.goOn(ctx, in.Cluster, r)
 	}
-	if err := h.wanted(ctx, in.Cluster, r.Record); err != nil {
-		return events.UpgradeResult{}, err
-	}
-	missing, err := h.prove(ctx, in.Cluster, r.Steps[r.Step])
+	unwanted, err := h.unwanted(ctx, in.Cluster, r.Record)
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if missing != "" {
-		return h.again(ctx, in.Cluster, r, missing)
+	s := r.Steps[r.Step]
+	waits, missing, err := h.made(ctx, in.Cluster, &r)
+	var stopped *stop
+	if unwanted != nil && (err == nil || errors.As(err, &stopped)) {
+		return events.UpgradeResult{}, unwanted
 	}
-	if waits, err := h.drained(ctx, in.Cluster, &r); err != nil || waits.Outcome != "" {
-		return waits, err
-	}
-	r.Steps[r.Step].Ended = h.Now().UTC()
-	r.Step, r.Try = r.Step+1, 0
-	h.open(&r)
-	if err := h.write(ctx, in.Cluster, &r); err != nil {
+	switch {
+	case err != nil:
 		return events.UpgradeResult{}, err
+	case h.Now().Sub(s.Opened) > s.Kind.Limit() && (waits.Outcome != "" || missing != ""):
+		return events.UpgradeResult{}, stopf("%s takes longer than the %s that it may: %s", told(s), s.Kind.Limit(), cmp.Or(missing, waits.Message))
+	case waits.Outcome != "":
+		return waits, h.tell(ctx, in.Cluster, r.Record, nil, waits.Message)
+	case missing != "":
+		return h.again(ctx, in.Cluster, r, missing)
 	}
 	return h.goOn(ctx, in.Cluster, r)
 }
 
+// made proves the open step, and opens the next in the record. Otherwise it returns what to wait for, or what is missing.
+func (h *Handler) made(ctx context.Context, cluster string, r *record) (waits events.UpgradeResult, missing string, err error) {
+	waits, missing, err = h.prove(ctx, cluster, r.Steps[r.Step])
+	if err == nil && missing == "" && waits.Outcome == "" {
+		waits, err = h.drained(ctx, cluster, r)
+	}
+	if err != nil || missing != "" || waits.Outcome != "" {
+		return waits, missing, err
+	}
+	r.Steps[r.Step].Ended = h.Now().UTC()
+	r.Step, r.Try = r.Step+1, 0
+	h.open(r)
+	return waits, "", h.write(ctx, cluster, r)
+}
+
 // again makes a step that is not made, unless somebody else is at it.
 func (h *Handler) again(ctx context.Context, cluster string, r record, missing string) (events.UpgradeResult, error) {
-	holder, err := h.holder(ctx, cluster)
+	holder, err := h.State.Holder(ctx, cluster, h.Executions.Running)
 	switch {
 	case err != nil:
 		return events.UpgradeResult{}, err
 	case holder != "":
-		return busy("the cluster is being converged by "+holder, longestPause), nil
+		message := "the cluster is being converged by " + holder
+		return busy(message, longestPause), h.tell(ctx, cluster, r.Record, nil, message)
 	case r.Try == tries-1:
 		return events.UpgradeResult{}, stopf("converging ended well %d times, and yet %s", tries, missing)
 	}
@@ -125,39 +151,47 @@ func (h *Handler) again(ctx context.Context, cluster string, r record, missing s
 	return h.goOn(ctx, cluster, r)
 }
 
-// wanted finds out whether the upgrade is still what people want. What is under way is finished first: this is a safe point.
-func (h *Handler) wanted(ctx context.Context, cluster string, r *upgrade.Record) error {
+// unwanted says why the upgrade is not what people want any more; nil while it is. What is under way is finished first: this is a safe
+// point.
+func (h *Handler) unwanted(ctx context.Context, cluster string, r *upgrade.Record) (*stop, error) {
 	spec, err := h.read(ctx, cluster)
-	if err != nil {
-		return err
+	var unusable *stop
+	if err != nil && !errors.As(err, &unusable) {
+		return nil, err
+	}
+	if unusable != nil {
+		return unusable, nil
 	}
 	if why := r.Superseded(spec); why != "" {
-		return &stop{why}
+		return &stop{why}, nil
 	}
-	return nil
+	return nil, nil
 }
 
-// prove a step: that converging would change nothing, and that EKS runs what the stack says. It returns what is missing.
-func (h *Handler) prove(ctx context.Context, cluster string, s upgrade.Step) (missing string, err error) {
+// prove a step: that converging would change nothing, and that EKS runs what the stack says. It returns what is missing. While EKS is at
+// something, whoever asked for it, nothing can be said, and converging would fail.
+func (h *Handler) prove(ctx context.Context, cluster string, s upgrade.Step) (waits events.UpgradeResult, missing string, err error) {
+	eks, err := h.EKS.ControlPlane(ctx, names.EKSCluster(cluster))
+	if err != nil {
+		return waits, "", err
+	}
+	if eks.Status == "UPDATING" {
+		return busy("EKS is not done with the control plane: it is UPDATING", longestPause), "", nil
+	}
 	p, reason, message, err := h.Planner.Preview(ctx, cluster)
 	switch {
 	case err != nil:
-		return "", err
+		return waits, "", err
 	case reason != "":
-		return "", stopf("%s: %s", reason, message)
+		return waits, "", stopf("%s: %s", reason, message)
 	case len(p.Changes) > 0:
-		return "there is still to change: " + changes(p), nil
-	}
-	eks, err := h.EKS.ControlPlane(ctx, names.EKSCluster(cluster))
-	switch {
-	case err != nil:
-		return "", err
+		return waits, "there is still to change: " + changes(p), nil
 	case eks.Version != s.KubernetesVersion:
-		return fmt.Sprintf("EKS says that the control plane runs %s, not %s", eks.Version, s.KubernetesVersion), nil
+		return waits, fmt.Sprintf("EKS says that the control plane runs %s, not %s", eks.Version, s.KubernetesVersion), nil
 	case eks.Status != "ACTIVE":
-		return "EKS is not done with the control plane: it is " + eks.Status, nil
+		return waits, "EKS is not done with the control plane: it is " + eks.Status, nil
 	}
-	return "", nil
+	return waits, "", nil
 }
 
 func changes(p plan.Plan) string {

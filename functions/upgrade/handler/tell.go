@@ -5,7 +5,6 @@ package handler
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/drover-run/drover/events"
@@ -16,45 +15,60 @@ import (
 // upgradeStopped is the error that the machine gives to what this function itself ended.
 const upgradeStopped = status.ReasonUpgradeStopped
 
-// history is how many upgrades that are over the status keeps.
-const history = 10
-
 // tell writes an upgrade into the status. nil keeps the checks that were told of it before.
 func (h *Handler) tell(ctx context.Context, cluster string, r *upgrade.Record, checks []status.Check, message string) error {
-	u := describe(r)
-	u.Checks, u.Message = checks, message
+	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) { h.say(s, r, checks, message) })
+}
+
+// tellOf does the same of an upgrade that was perhaps of an earlier cluster of this name: then only if it is the one that the status
+// still shows.
+func (h *Handler) tellOf(ctx context.Context, cluster string, r *upgrade.Record, message string) error {
+	of, err := h.of(ctx, cluster, r)
+	if err != nil {
+		return err
+	}
 	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		u := u
-		if old := s.Upgrade; checks == nil && old != nil && old.Execution == u.Execution {
-			u.Checks = old.Checks
+		if of || s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
+			h.say(s, r, nil, message)
 		}
-		s.Upgrade = &u
-		if r.State.Over() {
-			remember(s, u)
-		}
-		condition := status.Condition{Type: status.Upgraded, Status: "False", Message: message}
-		switch r.State {
-		case upgrade.Done:
-			condition.Status, condition.Reason = "True", status.ReasonUpgraded
-		case upgrade.Blocked:
-			condition.Reason = status.ReasonUpgradeBlocked
-		case upgrade.Stopped:
-			condition.Reason = status.ReasonUpgradeStopped
-		default:
-			condition.Reason = status.ReasonUpgrading
-		}
-		s.Set(condition, h.Now())
-		h.phase(s, r, message)
 	})
 }
 
-// phase of the cluster. That its spec was not followed is the cluster's own state; of any other origin it is Ready or not as before.
+func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check, message string) {
+	u := describe(r)
+	u.Checks, u.Message = checks, message
+	if old := s.Upgrade; checks == nil && old != nil && old.Execution == u.Execution {
+		u.Checks = old.Checks
+	}
+	s.Upgrade = &u
+	s.Forgo(u.Execution)
+	if r.State.Over() {
+		s.Remember(u)
+	}
+	condition := status.Condition{Type: status.Upgraded, Status: "False", Message: message}
+	switch r.State {
+	case upgrade.Done:
+		condition.Status, condition.Reason = "True", status.ReasonUpgraded
+	case upgrade.Blocked:
+		condition.Reason = status.ReasonUpgradeBlocked
+	case upgrade.Stopped:
+		condition.Reason = status.ReasonUpgradeStopped
+	default:
+		condition.Reason = status.ReasonUpgrading
+	}
+	s.Set(condition, h.Now())
+	h.phase(s, r, message)
+}
+
+// phase of the cluster. That its spec was not followed is the cluster's own state; of any other origin it is Ready or not as before. What
+// becomes of a cluster that is being deleted is for others to tell.
 func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string) {
 	converged := s.Condition(status.Converged)
 	switch {
+	case s.Phase == status.Deleting || s.Phase == status.Deleted:
 	case !r.State.Over():
 		s.Phase, s.Message = status.Upgrading, message
-	case r.State != upgrade.Done && r.Origin == upgrade.OriginSpec:
+	case r.State != upgrade.Done && r.Over == "":
 		reason := status.ReasonUpgradeStopped
 		if r.State == upgrade.Blocked {
 			reason = status.ReasonUpgradeBlocked
@@ -69,19 +83,11 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string) {
 	}
 }
 
-// remember an upgrade that is over, once: one that stopped and went on is one.
-func remember(s *status.Status, u status.Upgrade) {
-	s.Upgrades = slices.DeleteFunc(s.Upgrades, func(o status.Upgrade) bool {
-		return o.Started != nil && u.Started != nil && o.Started.Equal(*u.Started)
-	})
-	s.Upgrades = slices.Insert(s.Upgrades, 0, u)
-	s.Upgrades = s.Upgrades[:min(len(s.Upgrades), history)]
-}
-
 func describe(r *upgrade.Record) status.Upgrade {
 	u := status.Upgrade{
 		Phase: string(r.State), From: r.From.Release, FromVersion: r.From.KubernetesVersion, To: r.Target.Release, ToVersion: r.Target.KubernetesVersion,
 		Origin: string(r.Origin), Execution: r.Execution, Started: when(r.Started), Ended: when(r.Ended),
+		Images: r.Images,
 	}
 	for _, s := range r.Steps {
 		u.Steps = append(u.Steps, status.UpgradeStep{Name: told(s), Started: when(s.Started), Ended: when(s.Ended)})
@@ -97,18 +103,32 @@ func when(t time.Time) *time.Time {
 	return &t
 }
 
-// waiting tells that an upgrade waits for its cluster, or has waited for too long. While another upgrade is under way the status is
-// that one's.
+// waiting tells that an upgrade waits for its cluster, for long, or for too long. While another upgrade is under way the status is that
+// one's, and this one is told of beside it.
 func (h *Handler) waiting(ctx context.Context, in events.UpgradeRequest, to upgrade.Target, phase, message string) error {
+	u := status.Upgrade{
+		Phase: phase, To: to.Release, ToVersion: to.KubernetesVersion, Origin: string(started(in).Origin), At: when(due(in)), Execution: in.Execution, Message: message,
+	}
+	from, _, err := h.deployed(ctx, in.Cluster)
+	var absent *stop
+	if err != nil && !errors.As(err, &absent) {
+		return err
+	}
 	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-		if s.Phase == status.Upgrading {
-			return
-		}
-		s.Upgrade = &status.Upgrade{
-			Phase: phase, To: to.Release, ToVersion: to.KubernetesVersion, Origin: in.Origin, At: when(in.Started), Execution: in.Execution, Message: message,
+		u.From, u.FromVersion = from.Release, from.KubernetesVersion
+		if o := s.Upgrade; o != nil && (o.Phase == string(upgrade.Checking) || o.Phase == string(upgrade.Running)) && o.Execution != u.Execution {
+			u.From, u.FromVersion = o.To, o.ToVersion // by then
 		}
 		if phase == status.UpgradeMissed {
-			remember(s, *s.Upgrade)
+			s.Remember(u)
+		}
+		if o := s.Upgrade; o != nil && (o.Phase == string(upgrade.Checking) || o.Phase == string(upgrade.Running)) && o.Execution != u.Execution {
+			s.NextUpgrade = &u
+			return
+		}
+		s.Forgo(u.Execution)
+		s.Upgrade = &u
+		if phase == status.UpgradeMissed {
 			s.Set(status.Condition{Type: status.Upgraded, Status: "False", Reason: status.ReasonUpgradeMissed, Message: message}, h.Now())
 		}
 	})
@@ -121,11 +141,18 @@ func (h *Handler) refused(ctx context.Context, in events.UpgradeRequest, why err
 	if !errors.As(why, &stopped) || in.Origin == "" {
 		return why
 	}
-	now := when(h.Now())
-	err := h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-		s.Upgrade = &status.Upgrade{
-			Phase: string(upgrade.Blocked), To: in.Release, ToVersion: in.KubernetesVersion, Origin: in.Origin, Ended: now, Execution: in.Execution, Message: stopped.message,
-		}
+	from, _, err := h.deployed(ctx, in.Cluster)
+	var absent *stop
+	if err != nil && !errors.As(err, &absent) {
+		return errors.Join(why, err)
+	}
+	u := status.Upgrade{
+		Phase: string(upgrade.Blocked), From: from.Release, FromVersion: from.KubernetesVersion, To: in.Release, ToVersion: in.KubernetesVersion,
+		Origin: in.Origin, Ended: when(h.Now()), Execution: in.Execution, Message: stopped.message,
+	}
+	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+		s.Upgrade = &u
+		s.Remember(u)
 		s.Set(status.Condition{Type: status.Upgraded, Status: "False", Reason: status.ReasonUpgradeBlocked, Message: stopped.message}, h.Now())
 	})
 	return errors.Join(why, err)

@@ -3,9 +3,9 @@
 //
 // IAM has GetRole, ListRoles, GetRolePolicy, ListRolePolicies, ListAttachedRolePolicies, GetPolicy, GetPolicyVersion,
 // ListPolicies, GetInstanceProfile, ListInstanceProfiles, ListOpenIDConnectProviders and GetOpenIDConnectProvider; what
-// changes identities goes through CloudFormation. STS has GetCallerIdentity and AssumeRole. There are no users but the
-// administrator, no groups, permissions boundaries, session policies, service control policies or policy versions, and
-// no sessions of web identities. AWS managed policies: those that drover's templates attach. Changes take effect at
+// changes identities goes through CloudFormation. STS has GetCallerIdentity and AssumeRole. Permissions boundaries of roles
+// and session policies are enforced. There are no users but the administrator, no groups, service control policies or policy
+// versions, and no sessions of web identities. AWS managed policies: those that drover's templates attach. Changes take effect at
 // once, where AWS's take seconds.
 package iamapi
 
@@ -14,6 +14,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-run/drover/local/iam"
@@ -27,6 +28,29 @@ type API struct{ identities *iam.Service }
 
 // New makes the APIs of an account's identities.
 func New(identities *iam.Service) *API { return &API{identities: identities} }
+
+// Made lists what people and stacks made: roles, policies, instance profiles and OpenID Connect providers. It is no source of the tagging API, whose
+// index has none of IAM's roles.
+func (a *API) Made(context.Context) (list []tagging.Tagged) {
+	s := a.identities
+	for _, r := range s.Roles() {
+		if !r.ServiceLinked { // AWS makes those, once
+			list = append(list, tagging.Tagged{ARN: s.RoleARN(r), Tags: maps.Clone(r.Tags)})
+		}
+	}
+	for _, p := range s.ManagedPolicies() {
+		if strings.Contains(p.ARN, "::"+s.Account+":") { // the others are AWS's
+			list = append(list, tagging.Tagged{ARN: p.ARN, Tags: maps.Clone(p.Tags)})
+		}
+	}
+	for _, p := range s.InstanceProfiles() {
+		list = append(list, tagging.Tagged{ARN: s.ProfileARN(p), Tags: maps.Clone(p.Tags)})
+	}
+	for _, p := range s.OIDCProviders() {
+		list = append(list, tagging.Tagged{ARN: p.ARN, Tags: maps.Clone(p.Tags)})
+	}
+	return list
+}
 
 // STS is the Security Token Service's API.
 // https://docs.aws.amazon.com/STS/latest/APIReference/welcome.html

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -99,15 +100,23 @@ type InvalidDefinition []string
 func (e InvalidDefinition) Error() string { return strings.Join(e, "; ") }
 
 // Parse reads a definition and refuses what Step Functions would refuse and what this interpreter does not know.
-// The error is an InvalidDefinition.
+// The error is an InvalidDefinition. Machines never change: the same definition is read once in a process, whose accounts may come and
+// go by the thousand.
 func Parse(definition []byte) (*Machine, error) {
+	if m, ok := parsed.Load(string(definition)); ok {
+		return m.(*Machine), nil
+	}
 	p := &parser{names: map[string]string{}}
 	m := p.machine(definition)
 	if len(p.problems) > 0 {
 		return nil, p.problems
 	}
+	parsed.Store(string(definition), m)
 	return m, nil
 }
+
+// parsed are machines by their definitions.
+var parsed sync.Map
 
 // Resources of all Task states, sorted by ARN.
 func (m *Machine) Resources() []Resource {

@@ -18,7 +18,7 @@ func TestManyPodsLeaveAtOnce(t *testing.T) {
 			w.deploy("web", n, "a", "")
 			w.node("b")
 			began := time.Now()
-			report := w.drain(from, policy(), time.Minute)
+			report := w.drain(from, policy(), patience)
 			t.Logf("%d pods in %s, %d requests", n, time.Since(began).Round(10*time.Millisecond), report.Requests)
 			require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 			require.Empty(t, w.podsOn(from))
@@ -27,25 +27,27 @@ func TestManyPodsLeaveAtOnce(t *testing.T) {
 }
 
 func TestABudgetOfOneIsKept(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	w.deploy("web", 20, "a", "")
 	w.budget("web", "{maxUnavailable: 1, selector: {matchLabels: {app: web}}}", 1)
 	w.node("b")
 	began := time.Now()
-	report := w.drain(from, policy(), time.Minute)
+	report := w.drain(from, policy(), patience)
 	t.Logf("20 pods, budget of 1: %s, %d requests", time.Since(began).Round(10*time.Millisecond), report.Requests)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 }
 
 func TestATenthAtOnce(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	w.deploy("web", 50, "a", "")
 	w.budget("web", "{maxUnavailable: 10%, selector: {matchLabels: {app: web}}}", 5)
 	w.node("b")
 	began := time.Now()
-	report := w.drain(from, policy(), time.Minute)
+	report := w.drain(from, policy(), patience)
 	t.Logf("50 pods, 10%%: %s, %d requests", time.Since(began).Round(10*time.Millisecond), report.Requests)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +34,7 @@ func listOfPods(r *http.Request) bool {
 }
 
 func TestAnotherPodOfTheNameIsNotEvicted(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from, to := w.node("a"), w.node("b")
 	w.bare("db-0", from, "")
@@ -44,7 +44,7 @@ func TestAnotherPodOfTheNameIsNotEvicted(t *testing.T) {
 		require.NoError(t, w.api.Resource(pods).Namespace(w.name).Delete(context.Background(), "db-0", metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 		w.bare("db-0", to, "")
 	}))
-	report := w.drain(from, policy(), 30*time.Second)
+	report := w.drain(from, policy(), patience)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 	require.Zero(t, report.Evicted, "the API server refused by the UID")
 	other := w.podsOn(to)
@@ -54,6 +54,7 @@ func TestAnotherPodOfTheNameIsNotEvicted(t *testing.T) {
 
 // The API server answers 500 when it finds a second budget that the drain has not seen yet.
 func TestASecondBudgetThatComesMeanwhile(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	w.deploy("web", 2, "a", "")
@@ -63,24 +64,25 @@ func TestASecondBudgetThatComesMeanwhile(t *testing.T) {
 	p.behave(before(1, eviction, func() {
 		w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: two}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
 	}))
-	report := w.drain(from, policy(), 5*time.Second)
-	require.Equal(t, drain.Remaining, report.Outcome)
-	require.Zero(t, report.Evicted)
-	require.Len(t, report.Blocked, 2)
+	report := w.slices(from, policy(), func(report drain.Report) bool {
+		require.Zero(t, report.Evicted)
+		return len(report.Blocked) == 2 && len(report.Blocked[0].Budgets) == 2
+	})
 	for _, b := range report.Blocked {
 		require.Equal(t, []string{w.name + "/one", w.name + "/two"}, b.Budgets)
 	}
 	require.NoError(t, w.api.Resource(budgets).Namespace(w.name).Delete(context.Background(), "two", metav1.DeleteOptions{}))
-	require.Equal(t, drain.Done, w.drain(from, policy(), 30*time.Second).Outcome)
+	require.Equal(t, drain.Done, w.drain(from, policy(), patience).Outcome)
 }
 
 // A pod that was bound just before the cordon shows after the first list that was empty.
 func TestAPodThatComesBetweenTwoEmptyLists(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	p := w.through(t)
 	p.behave(before(3, listOfPods, func() { w.bare("late", from, "") })) // the watch's list, the first look, the second
-	report := w.drain(from, policy(), 30*time.Second)
+	report := w.drain(from, policy(), patience)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 	require.Equal(t, 1, report.Evicted)
 	require.Empty(t, w.podsOn(from))
@@ -88,6 +90,7 @@ func TestAPodThatComesBetweenTwoEmptyLists(t *testing.T) {
 
 // The pods of a node that is NotReady are not Ready: while enough others are, the budget lets them go although it is used up.
 func TestPodsThatAreNotReadyLeave(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
 	for _, name := range []string{"a", "b", "c"} {
@@ -108,7 +111,7 @@ func TestPodsThatAreNotReadyLeave(t *testing.T) {
 		s, _ := b.Object["status"].(map[string]any)
 		return s["currentHealthy"] == int64(2) && s["disruptionsAllowed"] == int64(0)
 	}, "the budget is not used up")
-	report := w.drain(from, policy(), 30*time.Second)
+	report := w.drain(from, policy(), patience)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 	require.Equal(t, 1, report.Evicted)
 }
@@ -134,7 +137,7 @@ func TestADrainThatWasGivenUpLeavesNothing(t *testing.T) {
 			w.heldPod("stays", node)
 			require.NoError(t, w.patch(nodes, "", node, c.before))
 			for range 2 { // the second slice finds what the first did
-				require.Equal(t, drain.Remaining, w.drain(node, policy(), time.Second).Outcome)
+				w.slices(node, policy(), func(report drain.Report) bool { return report.Terminating == 1 })
 			}
 			require.True(t, w.readNode(node).Spec.Unschedulable)
 			for range 2 {

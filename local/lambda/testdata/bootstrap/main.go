@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -31,12 +32,22 @@ func handle(ctx context.Context, e event) (any, error) {
 		return e.Text, nil
 	case "count":
 		return map[string]int{"served": served, "pid": os.Getpid()}, nil
+	case "meet": // as many as size, at a folder
+		if err := os.WriteFile(filepath.Join(e.Text, fmt.Sprint(os.Getpid())), nil, 0o600); err != nil {
+			return nil, err
+		}
+		for {
+			if there, err := os.ReadDir(e.Text); err != nil || len(there) >= e.Size {
+				return map[string]int{"pid": os.Getpid()}, err
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 	case "environment":
 		deadline, _ := ctx.Deadline()
 		lc, _ := lambdacontext.FromContext(ctx)
 		return map[string]string{
 			e.Text: os.Getenv(e.Text), "request": lc.AwsRequestID, "arn": lc.InvokedFunctionArn,
-			"left": fmt.Sprint(time.Until(deadline).Round(time.Second)), "name": lambdacontext.FunctionName,
+			"left": fmt.Sprint(time.Until(deadline).Round(time.Minute)), "name": lambdacontext.FunctionName,
 		}, nil
 	case "print":
 		fmt.Println(e.Text)

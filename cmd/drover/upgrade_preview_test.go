@@ -1,0 +1,71 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+func TestTheLeastTimeOfAPool(t *testing.T) {
+	const short, long = 30 * time.Second, 2 * time.Minute
+	tests := map[string]struct {
+		drains             []time.Duration
+		unavailable, surge api.Amount
+		pause              string
+		want               time.Duration
+	}{
+		"no nodes":                                     {nil, "0", "1", "1m", 0},
+		"one by one, while the next boots":             {[]time.Duration{short, short, short}, "0", "1", "", 3*leastBoot + short},
+		"drains that take longer than boots":           {[]time.Duration{long, short, long}, "0", "1", "", leastBoot + 2*long + short},
+		"all at once":                                  {[]time.Duration{short, long, short}, "0", "100%", "", leastBoot + long},
+		"all out at once":                              {[]time.Duration{short, long, short}, "100%", "0", "", long},
+		"two at a time: the long ones may go together": {[]time.Duration{long, short, long, short}, "0", "2", "", leastBoot + long + short},
+		"some leave and some are added":                {[]time.Duration{short, short, short, short}, "1", "1", "", 3 * leastBoot},
+		"of a percentage of few nothing may be left":   {[]time.Duration{short, short}, "10%", "0", "", 2*leastBoot + short},
+		"a pause after each node, but not the last":    {[]time.Duration{short, short, short}, "1", "0", "10m", 3*leastBoot + 20*time.Minute},
+		"and one after the surge":                      {[]time.Duration{short, short, short}, "0", "1", "10m", 3*leastBoot + short + 30*time.Minute},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, rollTime(test.drains, api.Update{MaxUnavailable: test.unavailable, MaxSurge: test.surge, PauseTime: test.pause}))
+		})
+	}
+}
+
+func TestPoolsThatStay(t *testing.T) {
+	cluster := func(templates string, pools ...api.Pool) *api.Cluster {
+		c := &api.Cluster{}
+		c.Spec.TemplateVersion, c.Spec.Pools = templates, pools
+		return c
+	}
+	own, old, fresh := api.Pool{Name: "own", ImageID: "ami-own"}, api.Pool{Name: "a", ImageID: "ami-1"}, api.Pool{Name: "a", ImageID: "ami-2"}
+	plan := &preflight.Plan{Before: cluster("v1", own, old), After: cluster("v1", own, fresh)}
+	require.False(t, replaced(plan, own), "its image is its own")
+	require.True(t, replaced(plan, fresh))
+	plan.After.Spec.TemplateVersion = "v2"
+	require.True(t, replaced(plan, own), "other templates make other user data")
+}
+
+func TestRollsThatCloudFormationTakesBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		longest  time.Duration
+		strategy api.Strategy
+		pause    string
+		want     bool
+	}{
+		"an hour":                             {time.Hour, api.RollingUpdate, "", false},
+		"a drain of more":                     {time.Hour + time.Second, api.RollingUpdate, "", true},
+		"a drain and a pause of more":         {40 * time.Minute, api.RollingUpdate, "30m", true},
+		"an instance refresh has 36 of them":  {2 * time.Hour, api.InstanceRefresh, "30m", false},
+		"what blocks may go the next instant": {0, api.RollingUpdate, "30m", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, tooLong([]time.Duration{0, test.longest}, api.Update{Strategy: test.strategy, PauseTime: test.pause}))
+		})
+	}
+	require.False(t, tooLong(nil, api.Update{}))
+}

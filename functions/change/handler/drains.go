@@ -1,0 +1,65 @@
+package handler
+
+// Nodes are replaced batch by batch, and each batch waits for the drains of the one before: join holds it back by its signals. Nothing holds the
+// first one back but this: neither CloudFormation nor an instance refresh looks whether instances that an earlier roll, or a scale-in, had end
+// are still being drained.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// beyond its pool's own time a drain gets this much more: its pods their grace periods, their volumes ten minutes.
+const beyond = 15 * time.Minute
+
+// Pauses between two looks, in seconds: a quarter of what has passed, so that a few dozen looks are enough for drains of hours.
+const (
+	leastPause = 10
+	mostPause  = 300
+)
+
+// held says whether the nodes of a group must not be replaced yet. Then the step looks again after a while, as it does after somebody else's
+// update: whatever came meanwhile counts, a newer spec, another holder of the lease. It does not wait for longer than a drain may take, or
+// a pool that always has a node on its way out would never be rolled.
+func (s *step) held(ctx context.Context, group groups.Group, stackStatus string) (bool, error) {
+	if s.in.WaitedSeconds == nil {
+		return false, nil
+	}
+	going, waited := strings.Join(group.Going(), ", "), *s.in.WaitedSeconds
+	most := s.change.Pace.DrainSeconds + int64(beyond/time.Second)
+	if going == "" || waited >= most {
+		if waited == 0 {
+			return false, nil
+		}
+		if going == "" {
+			return false, s.tell(ctx, nil)
+		}
+		message := fmt.Sprintf("nodes are replaced though %s are still drained: it has waited for %s", going, seconds(waited))
+		boundary.Log(ctx).Warn(message, "stack", s.change.StackName)
+		return false, s.tell(ctx, &status.Waits{Message: message})
+	}
+	pause := min(max(leastPause, min(mostPause, waited/4)), most-waited)
+	message := fmt.Sprintf("nodes are replaced when %s are drained", going)
+	boundary.Log(ctx).Info(message, "stack", s.change.StackName, "waitedSeconds", waited)
+	until := s.Resume.Now().Add(seconds(most - waited)).UTC()
+	if err := s.tell(ctx, &status.Waits{Message: message, Until: until}); err != nil {
+		return true, err
+	}
+	return true, s.Resume.Later(ctx, s.waiter("", true), stackStatus, pause)
+}
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// tell the status what the stack waits for. If the lease went to another holder, it is for that one to tell.
+func (s *step) tell(ctx context.Context, waits *status.Waits) error {
+	if err := s.State.CheckLease(ctx, s.in.Cluster, s.in.Execution, s.in.Fence); err != nil {
+		return err
+	}
+	return s.State.UpdateStatus(ctx, s.in.Cluster, func(st *status.Status) { st.Wait(s.change.Stack, waits) })
+}

@@ -1,0 +1,88 @@
+package handler_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// A cell that had many clusters does not read all their statuses each time.
+func TestStatusesOfClustersThatAreGoneAreReadOnce(t *testing.T) {
+	a := harness.Start(t)
+	const many = 30
+	is := func(n int, version string) {
+		require.NoError(t, a.State().UpdateStatus(t.Context(), fmt.Sprintf("gone%d", n), func(s *status.Status) { s.Phase, s.ObservedVersion = status.Deleted, version }))
+	}
+	for n := range many {
+		is(n, "")
+	}
+	reads := func() (n int) {
+		mark := a.Calls.Mark()
+		require.NoError(t, a.SweepNow())
+		for _, call := range a.Calls.Since(mark) {
+			if call.Action == "GetObject" && strings.Contains(call.Resource, names.Statuses) {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, many, reads())
+	require.Zero(t, reads())
+	told, err := a.State().List(t.Context(), names.Statuses)
+	require.NoError(t, err)
+	require.Len(t, told, many, "they stay, to say what became of their clusters")
+	// One of them has a spec again by its status, and none in the bucket: that is told, and heard.
+	is(7, "an upload")
+	require.NotZero(t, reads())
+	require.Empty(t, a.Status("gone7").ObservedVersion)
+	require.Equal(t, 1, reads())
+	require.Zero(t, reads())
+}
+
+// CloudFormation takes drover's deletion of a stack for that of a person which is under way, and its events carry that one's token.
+func TestAnOperationThatNeverBeganIsAskedForAgain(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "  deletionProtection: false\n")
+	asked := make(chan struct{})
+	var failed, theirs atomic.Bool
+	a.OnResource(func(step string, r resource.Request) error {
+		if step != "delete" || r.Type != "AWS::AutoScaling::AutoScalingGroup" || failed.Swap(true) {
+			return nil
+		}
+		<-asked
+		return &wire.Error{Code: "InternalFailure", Message: "not now", Status: 400}
+	})
+	a.OnCall(func(call endpoint.Call) error {
+		if call.Action == "DeleteStack" && strings.Contains(call.Resource, "pool-a") && harness.CalledBy(call) == "change" && !theirs.Swap(true) {
+			_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: "drover-demo-pool-a"})
+			require.NoError(t, err)
+		}
+		return nil
+	})
+	a.Remove("clusters/demo.yaml", "")
+	a.Until("both deletions were asked for", func() bool {
+		_, err := a.State().Waiter(t.Context(), "drover-demo-pool-a")
+		return theirs.Load() && err == nil && a.Running() == 0
+	})
+	close(asked)
+	a.Until("nobody hears how theirs ended", func() bool { return a.Stacks("demo")["pool-a"] == "DELETE_FAILED" && a.Still() })
+	require.NoError(t, a.SweepNow())
+	require.True(t, a.Still(), "it may be about to begin")
+	later(a, 16*time.Minute)
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	require.Equal(t, status.Deleted, a.Status("demo").Phase, a.Status("demo").Message)
+	require.Empty(t, a.Stacks("demo"))
+}

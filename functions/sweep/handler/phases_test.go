@@ -1,0 +1,169 @@
+package handler_test
+
+// What the audit does for a cluster whose newest spec is not what it is, or whose last converge did not get through.
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// unhealthy is how many instances an audit had replaced.
+func unhealthy(t *testing.T, a *harness.Account) (n int) {
+	t.Helper()
+	mark := a.Calls.Mark()
+	require.NoError(t, a.AuditNow())
+	for _, call := range a.Calls.Since(mark) {
+		if call.Action == "SetInstanceHealth" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAClusterIsLookedAfterInEveryPhase(t *testing.T) {
+	tests := map[string]struct {
+		phase             status.Phase
+		bring             func(t *testing.T, a *harness.Account)
+		replaced, repairs int
+		finding           string
+	}{
+		"its newest spec is invalid": {status.Ready, func(_ *testing.T, a *harness.Account) {
+			a.Upload("clusters/demo.yaml", "kind: Cluster")
+		}, 1, 1, "stack addons-on-nodes is missing"},
+		"its newest spec names a release that is not there": {status.Ready, func(_ *testing.T, a *harness.Account) {
+			a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", "  tags: {team: b}\n"), "name: r1", "name: gone", 1))
+		}, 1, 1, "stack addons-on-nodes is missing"},
+		"its last change was taken back": {status.Failed, func(_ *testing.T, a *harness.Account) {
+			a.OnResource(failUpdateOf("AWS::EKS::Addon"))
+			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"))
+		}, 1, 0, "stack addons-on-nodes is missing"},
+		"its newest spec asks for what is refused": {status.Stopped, func(_ *testing.T, a *harness.Account) {
+			a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "10.0.0.0/16", "10.1.0.0/16", 1))
+		}, 1, 0, "is not Ready since"},
+		"it is being upgraded": {status.Upgrading, func(t *testing.T, a *harness.Account) {
+			require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase = status.Upgrading }))
+		}, 1, 0, "stack addons-on-nodes is missing"},
+		"it is paused": {status.Stopped, func(_ *testing.T, a *harness.Account) {
+			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))
+		}, 0, 0, "is not Ready since"},
+		"its spec is gone, and it is protected": {status.Stopped, func(_ *testing.T, a *harness.Account) {
+			a.Remove("clusters/demo.yaml", "")
+		}, 1, 0, "is not Ready since"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Cluster("demo", "")
+			test.bring(t, a)
+			a.Settle()
+			require.Equal(t, test.phase, a.Status("demo").Phase, a.Status("demo").Message)
+			deleted(t, a, names.NodeAddons)
+			a.Nodes.Decide(func(_ string, n []kube.Health) ([]kube.Health, error) {
+				n[0].Ready, n[0].Since = false, time.Now().Add(-21*time.Minute)
+				return n, nil
+			})
+			before := converges(a)
+			later(a, 48*time.Hour)
+			require.Equal(t, test.replaced, unhealthy(t, a))
+			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, test.finding)
+			a.Settle()
+			require.Equal(t, test.repairs, converges(a)-before)
+			if test.repairs == 0 {
+				return
+			}
+			require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")[names.NodeAddons])
+			s := a.Status("demo")
+			require.Equal(t, status.Ready, s.Phase, s.Message)
+			require.Contains(t, s.Message, "the newest is not used")
+			require.Equal(t, "False", s.Condition(status.SpecAccepted).Status)
+			require.NotContains(t, tags(a, "network"), "team", "of the newest spec nothing is made")
+		})
+	}
+}
+
+// What replacing does not help is not replaced by every audit.
+func TestTheOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Nodes.Decide(func(_ string, n []kube.Health) ([]kube.Health, error) {
+		for i := range n {
+			n[i].Ready, n[i].Since = false, time.Now().Add(-21*time.Minute)
+		}
+		return n, nil
+	})
+	var at []int
+	for n := range 17 { // four hours
+		later(a, time.Duration(n)*15*time.Minute)
+		if unhealthy(t, a) > 0 {
+			at = append(at, n*15)
+		} else {
+			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "replacing the cluster's only node does not help: not before ")
+		}
+		a.Until("another is there", func() bool {
+			group, _, err := a.Groups().Describe(t.Context(), "drover-demo-pool-a")
+			return err == nil && len(group.Instances) == 1 && group.Instances[0].State == groups.InService && a.Idle()
+		})
+		a.Settle()
+	}
+	require.Equal(t, []int{0, 30, 90, 210}, at, "minutes")
+	later(a, 70*time.Hour)
+	require.Equal(t, 1, unhealthy(t, a), "what was well for two days is replaced at once")
+	require.Equal(t, 1, a.Status("demo").Replaced.Count)
+}
+
+// What the audit finds is told once, and that it is over.
+func TestWhatTheAuditFindsIsTold(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	notice := func() (told []string) {
+		for _, n := range a.Notices() {
+			if strings.Contains(n, "it was made") {
+				told = append(told, n)
+			}
+		}
+		return told
+	}
+	audit(t, a)
+	require.Empty(t, notice())
+	a.Nodes.Decide(func(string, []kube.Health) ([]kube.Health, error) {
+		from := &net.TCPAddr{Port: int(time.Now().UnixNano() % 60000)}
+		return nil, &net.OpError{Op: "read", Net: "tcp", Source: from, Err: errors.New("connection refused")}
+	})
+	for range 3 {
+		audit(t, a)
+	}
+	require.Equal(t, []string{"drover: demo is not what it was made\nthe nodes could not be looked at: connection refused"}, notice())
+	a.Nodes.Decide(nil)
+	for range 2 {
+		audit(t, a)
+	}
+	require.Equal(t, "drover: demo is what it was made again\nthe audit finds nothing any more", notice()[1])
+	require.Len(t, notice(), 2)
+}
+
+// What was paused stays so, whatever is uploaded by mistake.
+func TestABadSpecDoesNotEndAPause(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))
+	a.Settle()
+	a.Upload("clusters/demo.yaml", "kind: Cluster")
+	a.Settle()
+	deleted(t, a, names.NodeAddons)
+	audit(t, a)
+	a.Converge("demo")
+	a.Settle()
+	require.NotContains(t, a.Stacks("demo"), names.NodeAddons)
+	require.Equal(t, status.Stopped, a.Status("demo").Phase, a.Status("demo").Message)
+}

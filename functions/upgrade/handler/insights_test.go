@@ -1,0 +1,58 @@
+package handler
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// lookingEKS never stops looking.
+type lookingEKS struct {
+	EKS
+	asked int
+}
+
+func (e *lookingEKS) RefreshInsights(context.Context, string) error { e.asked++; return nil }
+
+func (e *lookingEKS) Refreshing(context.Context, string) (bool, error) { return true, nil }
+
+func TestEKSIsWaitedForWithinBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, eks := time.Now(), &lookingEKS{}
+		h := &Handler{EKS: eks, Patience: 10 * time.Second, Pause: 2 * time.Second, Now: time.Now}
+		plan := &preflight.Plan{
+			Cluster: "demo", From: upgrade.Target{KubernetesVersion: "1.35"}, Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}},
+		}
+		r, looks := &upgrade.Record{}, 0
+		for ; looks < 100; looks++ {
+			called := time.Now()
+			require.NoError(t, h.refresh(t.Context(), r, plan))
+			out, err := h.looks(t.Context(), r, plan)
+			require.NoError(t, err)
+			require.LessOrEqual(t, time.Since(called), h.Patience)
+			if out.Outcome == "" {
+				break
+			}
+			require.Equal(t, events.UpgradeBusy, out.Outcome)
+			time.Sleep(time.Duration(out.Wait) * time.Second)
+		}
+		require.Equal(t, longestLook, time.Since(began))
+		require.Equal(t, 4, looks)
+		require.Equal(t, 1, eks.asked)
+
+		plan.Steps[0] = upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: "1.35"}
+		r = &upgrade.Record{}
+		require.NoError(t, h.refresh(t.Context(), r, plan))
+		out, err := h.looks(t.Context(), r, plan)
+		require.NoError(t, err)
+		require.Empty(t, out.Outcome)
+		require.Equal(t, 1, eks.asked, "the control plane stays where it is")
+	})
+}

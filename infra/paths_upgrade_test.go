@@ -1,0 +1,291 @@
+package main
+
+// The paths of upgrade.
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+const (
+	upgradeInput = `{"cluster": "demo", "release": "r2"}`
+
+	pathCheck = "Check the cluster > May it begin? > "
+	pathBegin = pathCheck + "Silence the alarms > What is the next step? > "
+	pathProve = "Prove the step > What is the next step? > "
+	pathEnd   = "Check the result > Is all well? > "
+	pathStop  = "Stop the upgrade > The upgrade stopped"
+)
+
+// opened is the answer that opens a step.
+func opened(kind upgrade.StepKind) events.UpgradeResult {
+	return events.UpgradeResult{Outcome: events.UpgradeGo, Message: "as it is", Kind: string(kind), Name: "demo-" + string(kind)}
+}
+
+func upgradeSays(o events.UpgradeOutcome) events.UpgradeResult {
+	return events.UpgradeResult{Outcome: o, Message: "as it is"}
+}
+
+// upgradeWaits is an answer to ask again after so many seconds.
+func upgradeWaits(seconds int) events.UpgradeResult {
+	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: "as it is", Wait: seconds}
+}
+
+// journey is an upgrade with a step of every kind, in which everything works.
+func journey() (script answers, path string) {
+	script = answers{
+		"Check the cluster": {upgradeSays(events.UpgradeGo)}, "Check the result": {upgradeSays(events.UpgradeDone)}, "Stop the upgrade": {upgradeSays(events.UpgradeStopped)},
+	}
+	path = pathBegin
+	var steps []any
+	for _, p := range phaseTable() {
+		steps = append(steps, opened(p.kind))
+		script[p.title] = []any{map[string]any{"Status": "SUCCEEDED"}}
+		path += p.title + " > " + pathProve
+	}
+	script["Silence the alarms"], script["Prove the step"] = steps[:1], append(steps[1:], upgradeSays(events.UpgradeDone))
+	return script, path + pathEnd + "Upgraded"
+}
+
+// moving is an upgrade of the control plane alone, in which everything works.
+func moving() answers {
+	script, _ := journey()
+	return script.but("Silence the alarms", opened(upgrade.StepControlPlane)).but("Prove the step", upgradeSays(events.UpgradeDone))
+}
+
+// The stories of an upgrade. Between them they take every way from each state to the next.
+func TestUpgrade(t *testing.T) {
+	const move = pathBegin + "Upgrade the control plane > "
+	every, whole := journey()
+	taken := map[string]bool{}
+	walked := func(path string) {
+		states := strings.Split(path, " > ")
+		for i, next := range states[1:] {
+			taken[states[i]+" > "+next] = true
+		}
+	}
+	for name, c := range map[string]struct {
+		script answers
+		path   string
+		// failed is the error of the execution, and cause its cause; empty when it succeeds.
+		failed, cause string
+		// told is what the function is told of what failed; nil when it is not asked to stop.
+		told []any
+		took time.Duration
+	}{
+		"step by step":                     {script: every, path: whole},
+		"the cluster is there already":     {script: moving().but("Check the cluster", upgradeSays(events.UpgradeNothing)), path: pathCheck + "Nothing to upgrade"},
+		"the checks found something":       {script: moving().but("Check the cluster", upgradeSays(events.UpgradeBlocked)), path: pathCheck + "The checks found something", failed: upgradeBlocked, cause: "as it is"},
+		"every step was made before":       {script: moving().but("Silence the alarms", upgradeSays(events.UpgradeDone)), path: pathBegin + pathEnd + "Upgraded"},
+		"the cluster is busy for a while":  {script: moving().but("Check the cluster", upgradeWaits(300), upgradeWaits(300), upgradeSays(events.UpgradeGo)), path: strings.Repeat(pathCheck+"Wait for the cluster > ", 2) + move + pathProve + pathEnd + "Upgraded", took: 10 * time.Minute},
+		"the cluster is busy for too long": {script: moving().but("Check the cluster", upgradeWaits(300), upgradeSays(events.UpgradeStopped)), path: pathCheck + "Wait for the cluster > " + pathCheck + pathStop, told: []any{upgradeStopped, "as it is"}},
+		"it cannot be checked":             {script: moving().but("Check the cluster", failedBy("Internal")), path: "Check the cluster > " + pathStop, told: []any{"Internal", "because"}},
+		"the alarms cannot be silenced":    {script: moving().but("Silence the alarms", failedBy("Internal")), path: pathCheck + "Silence the alarms > " + pathStop, told: []any{"Internal", "because"}},
+		"another executes the step, and that is enough": {
+			script: moving().but("Prove the step", upgradeWaits(60), upgradeSays(events.UpgradeDone)),
+			path:   move + pathProve + "Wait for the step > " + pathProve + pathEnd + "Upgraded", took: time.Minute,
+		},
+		"a step is made once more": {
+			script: moving().but("Prove the step", opened(upgrade.StepControlPlane), upgradeSays(events.UpgradeDone)),
+			path:   move + pathProve + "Upgrade the control plane > " + pathProve + pathEnd + "Upgraded",
+		},
+		"converging fails": {
+			script: moving().but("Upgrade the control plane", failedBy("States.TaskFailed")), path: move + pathStop, told: []any{"States.TaskFailed", "because"},
+		},
+		"a step cannot be proved":            {script: moving().but("Prove the step", failedBy("LeaseLost")), path: move + "Prove the step > " + pathStop, told: []any{"LeaseLost", "because"}},
+		"people want something else by then": {script: moving().but("Prove the step", upgradeSays(events.UpgradeStopped)), path: move + pathProve + pathStop, told: []any{upgradeStopped, "as it is"}},
+		"a step of a kind that nobody knows": {script: moving().but("Prove the step", opened("Perhaps")), path: move + pathProve + pathStop, told: []any{upgradeStopped, "as it is"}},
+		"the function answers what nobody knows": {
+			script: moving().but("Check the cluster", upgradeSays("Perhaps")), path: pathCheck + pathStop, told: []any{upgradeStopped, "as it is"},
+		},
+		"the function answers without a word": {
+			script: moving().but("Prove the step", events.UpgradeResult{Outcome: "Perhaps"}), path: move + pathProve + pathStop, told: []any{upgradeStopped, ""},
+		},
+		"the result is well after a while": {
+			script: moving().but("Check the result", upgradeWaits(60), upgradeWaits(180), upgradeSays(events.UpgradeDone)),
+			path:   move + pathProve + strings.Repeat(pathEnd+"Wait until it settles > ", 2) + pathEnd + "Upgraded", took: 4 * time.Minute,
+		},
+		"the result is not well":       {script: moving().but("Check the result", upgradeSays(events.UpgradeStopped)), path: move + pathProve + pathEnd + pathStop, told: []any{upgradeStopped, "as it is"}},
+		"the result cannot be checked": {script: moving().but("Check the result", failedBy("Internal")), path: move + pathProve + "Check the result > " + pathStop, told: []any{"Internal", "because"}},
+		"not even stopping can be told of": {
+			script: moving().but("Prove the step", failedBy("LeaseLost")).but("Stop the upgrade", failedBy("Internal")),
+			path:   move + "Prove the step > Stop the upgrade > The stop could not be told", failed: upgradeStopped, cause: "Internal: because", told: []any{"LeaseLost", "because"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.told != nil && c.failed == "" {
+				c.failed, c.cause = upgradeStopped, "as it is"
+			}
+			got := execute(t, upgradeMachine, upgradeInput, c.script)
+			require.Equal(t, c.path, got.path)
+			require.Equal(t, []string{c.failed, c.cause}, []string{got.Error, got.Cause})
+			require.Equal(t, c.failed == "", got.Status == asl.Succeeded)
+			if c.took > 0 {
+				require.Equal(t, c.took, got.took)
+			}
+			require.Equal(t, c.told == nil, len(got.sent["Stop the upgrade"]) == 0)
+			for _, sent := range got.sent["Stop the upgrade"] {
+				require.Equal(t, c.told, []any{sent["error"], sent["cause"]})
+			}
+			walked(got.path)
+		})
+	}
+	for _, p := range phaseTable() {
+		script, _ := journey()
+		got := execute(t, upgradeMachine, upgradeInput, script.but(p.title, failedBy("States.TaskFailed")))
+		before, _, _ := strings.Cut(whole, p.title)
+		require.Equal(t, before+p.title+" > "+pathStop, got.path)
+		walked(got.path)
+	}
+	eachState(t, upgradeMachine, func(name string, s aslState, _ *aslState) {
+		var ways []string
+		for _, c := range s.Choices {
+			ways = append(ways, c.Next)
+		}
+		for _, c := range s.Catch {
+			ways = append(ways, c.Next)
+		}
+		if s.Next != "" {
+			ways = append(ways, s.Next)
+		}
+		for _, next := range ways {
+			require.Contains(t, taken, name+" > "+next, "no story takes this way")
+		}
+	})
+}
+
+// Whatever fails, and wherever: what may pass is tried again, and all else ends where the alarms are switched on again.
+func TestWhereverAnUpgradeFailsItStopsAndAlarmsAreOnAgain(t *testing.T) {
+	_, whole := journey()
+	fails := func(t *testing.T, state string, turns ...any) play {
+		t.Helper()
+		script, _ := journey()
+		return execute(t, upgradeMachine, upgradeInput, script.but(state, turns...))
+	}
+	tried := 0
+	eachState(t, upgradeMachine, func(name string, s aslState, _ *aslState) {
+		if s.Type != "Task" || name == "Stop the upgrade" {
+			return
+		}
+		t.Run(name, func(t *testing.T) {
+			tried++
+			before, _, reached := strings.Cut(whole, name)
+			require.True(t, reached)
+			stopped := before + name + " > " + pathStop
+			script, _ := journey()
+			for _, passing := range s.Retry[0].ErrorEquals {
+				got := fails(t, name, append([]any{failedBy(passing)}, script[name]...)...)
+				require.Equal(t, whole, got.path, passing)
+				got = fails(t, name, failedBy(passing))
+				require.Equal(t, stopped, got.path, passing)
+				require.Len(t, got.sent[name], 1+s.Retry[0].MaxAttempts)
+			}
+			got := fails(t, name, failedBy("Internal"))
+			require.Equal(t, stopped, got.path)
+			require.Len(t, got.sent[name], 1)
+			got = fails(t, name, silence{})
+			require.Equal(t, stopped, got.path)
+			require.Equal(t, []any{"States.Timeout", ""}, []any{got.sent["Stop the upgrade"][0]["error"], got.sent["Stop the upgrade"][0]["cause"]})
+			require.Equal(t, time.Duration(s.TimeoutSeconds)*time.Second, got.took)
+		})
+	})
+	require.Equal(t, 4+len(phaseTable()), tried)
+
+	// Stopping is tried for as long, and told.
+	script, _ := journey()
+	got := execute(t, upgradeMachine, upgradeInput, script.but("Check the result", failedBy("Internal")).but("Stop the upgrade",
+		append(repeat(failedBy("Throttled"), attempts), upgradeSays(events.UpgradeStopped))...))
+	require.True(t, strings.HasSuffix(got.path, pathStop), got.path)
+}
+
+// An execution that was started before, by a call whose answer was lost, is looked at like any.
+func TestAStepThatWasStartedBeforeIsProved(t *testing.T) {
+	for _, p := range phaseTable() {
+		for _, name := range startedBefore {
+			script, whole := journey()
+			got := execute(t, upgradeMachine, upgradeInput, script.but(p.title, failedBy(name)))
+			require.Equal(t, whole, got.path, "%s: %s", p.title, name)
+		}
+	}
+}
+
+// Each phase has its time, and a phase that takes longer is stopped. All of them have time in one execution, for an upgrade by as many
+// minor versions as there can be, with the wait before it.
+func TestEachPhaseOfAnUpgradeHasItsTime(t *testing.T) {
+	times := map[string]time.Duration{}
+	eachState(t, upgradeMachine, func(name string, s aslState, _ *aslState) {
+		times[name] = time.Duration(s.TimeoutSeconds) * time.Second
+	})
+	total := 2 * time.Hour
+	for _, p := range phaseTable() {
+		many := 1
+		if p.kind == upgrade.StepAddonsFirst || p.kind == upgrade.StepControlPlane {
+			many = upgrade.Skew
+		}
+		total += time.Duration(many) * times[p.title]
+		script, _ := journey()
+		got := execute(t, upgradeMachine, upgradeInput, script.but(p.title, silence{}))
+		require.Equal(t, times[p.title], got.took, p.title)
+		require.True(t, strings.HasSuffix(got.path, p.title+" > "+pathStop), got.path)
+	}
+	require.Equal(t, 4*time.Hour, times["Upgrade the control plane"], "as the runbook says")
+	require.Equal(t, 3*time.Hour, times["Upgrade the add-ons"])
+	require.Equal(t, 5*24*time.Hour, times["Replace the nodes"])
+	var machine struct{ TimeoutSeconds int }
+	require.NoError(t, json.Unmarshal(definition(t, upgradeMachine), &machine))
+	require.Less(t, total, time.Duration(machine.TimeoutSeconds)*time.Second)
+}
+
+// The function is asked with what the execution was started with, and for one action in each state; the converge machine is told which
+// cluster, and no more.
+func TestAnUpgradeAsksForWhatItWasStartedWith(t *testing.T) {
+	actions := map[string]events.UpgradeAction{
+		"Check the cluster": events.UpgradeCheck, "Silence the alarms": events.UpgradeBegin, "Prove the step": events.UpgradeNext,
+		"Check the result": events.UpgradeFinish, "Stop the upgrade": events.UpgradeStop,
+	}
+	in := events.Upgrade{Cluster: "demo", Release: "r2", KubernetesVersion: "1.37", Origin: "Spec", Key: "spec v1"}
+	input, err := json.Marshal(in)
+	require.NoError(t, err)
+	script, _ := journey()
+	got := execute(t, upgradeMachine, string(input), script.but("Check the result", failedBy("Internal")))
+	for state, action := range actions {
+		require.NotEmpty(t, got.sent[state], state)
+		for _, sent := range got.sent[state] {
+			body, err := json.Marshal(sent)
+			require.NoError(t, err)
+			var asked events.UpgradeRequest
+			decoder := json.NewDecoder(bytes.NewReader(body))
+			decoder.DisallowUnknownFields()
+			require.NoError(t, decoder.Decode(&asked))
+			require.Equal(t, action, asked.Action)
+			require.Equal(t, in, asked.Upgrade)
+			require.Equal(t, "arn:aws:states:eu-central-1:111122223333:execution:drover-upgrade:test", asked.Execution)
+			require.False(t, asked.Started.IsZero())
+		}
+	}
+	for _, p := range phaseTable() {
+		require.Equal(t, []map[string]any{{
+			"StateMachineArn": "arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge", "Name": "demo-" + string(p.kind),
+			"Input": map[string]any{"cluster": "demo"},
+		}}, got.sent[p.title])
+	}
+	require.ElementsMatch(t, append(slices.Collect(maps.Keys(actions)), titles()...), slices.Collect(maps.Keys(got.sent)))
+}
+
+func titles() (all []string) {
+	for _, p := range phaseTable() {
+		all = append(all, p.title)
+	}
+	return all
+}

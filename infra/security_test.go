@@ -1,0 +1,182 @@
+package main
+
+// What docs/security.md promises of the buckets, the topic, the bus, the queue, the key and the logs, held against the synthesized
+// template; and of nodes, against the rendered ones.
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/iam"
+)
+
+// resourcePolicies are those that say who else than the account's own identities may use something, by logical id.
+func resourcePolicies(t *testing.T) map[string][]map[string]any {
+	t.Helper()
+	out := map[string][]map[string]any{}
+	for kind, property := range map[string]string{
+		"AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument", "AWS::SQS::QueuePolicy": "PolicyDocument", "AWS::KMS::Key": "KeyPolicy",
+	} {
+		found := synthesized.ofType(kind)
+		require.NotEmpty(t, found, kind)
+		for id, properties := range found {
+			for _, s := range properties[property].(map[string]any)["Statement"].([]any) {
+				out[id] = append(out[id], s.(map[string]any))
+			}
+		}
+	}
+	return out
+}
+
+// Nobody beyond the account is let in: what is allowed by a resource's own policy is allowed to the account itself, or to a service of AWS
+// that acts for something of this account.
+func TestNothingIsPublic(t *testing.T) {
+	account := "arn:aws:iam::" + testAccount + ":root"
+	for id, statements := range resourcePolicies(t) {
+		for _, s := range statements {
+			if s["Effect"] == "Deny" {
+				continue
+			}
+			who := s["Principal"].(map[string]any)
+			require.Len(t, who, 1, id)
+			if who["AWS"] != nil {
+				require.Equal(t, account, who["AWS"], id)
+				continue
+			}
+			require.Regexp(t, `^[a-z]+\.amazonaws\.com$`, who["Service"], id)
+			require.Regexp(t, `aws:Source(Account:|Arn:arn:aws:[a-z]+:`+testRegion+`:)`+testAccount, fmt.Sprint(s["Condition"]), "%s: %v", id, s)
+		}
+	}
+	for id, p := range synthesized.ofType("AWS::Lambda::Permission") {
+		require.Equal(t, "events.amazonaws.com", p["Principal"], id)
+		require.True(t, strings.HasPrefix(p["SourceArn"].(string), "arn:aws:events:"+testRegion+":"+testAccount+":rule/drover-"), id)
+	}
+	for id, b := range synthesized.ofType("AWS::S3::Bucket") {
+		require.NotContains(t, b, "AccessControl", id)
+		require.NotContains(t, b, "WebsiteConfiguration", id)
+		require.NotContains(t, b, "CorsConfiguration", id)
+		for setting, on := range b["PublicAccessBlockConfiguration"].(map[string]any) {
+			require.Equal(t, true, on, "%s: %s", id, setting)
+		}
+	}
+	// The default bus is AWS's: a rule on another would hear what others put there.
+	for id, r := range synthesized.ofType("AWS::Events::Rule") {
+		require.NotContains(t, r, "EventBusName", id)
+	}
+	for _, r := range synthesized.Resources {
+		require.NotContains(t, []string{"AWS::Lambda::Url", "AWS::Events::EventBusPolicy", "AWS::SNS::Subscription", "AWS::S3::AccessPoint"}, r.Type)
+	}
+}
+
+func TestEverythingIsEncryptedAtRest(t *testing.T) {
+	keys := synthesized.ofType("AWS::KMS::Key")
+	require.Len(t, keys, 1)
+	require.Equal(t, true, keys[noticesKey]["EnableKeyRotation"])
+	key := synthesized.attribute(noticesKey, "Arn")
+	for id, b := range synthesized.ofType("AWS::S3::Bucket") {
+		require.Equal(t, map[string]any{"ServerSideEncryptionConfiguration": []any{
+			map[string]any{"ServerSideEncryptionByDefault": map[string]any{"SSEAlgorithm": "AES256"}},
+		}}, b["BucketEncryption"], id)
+		require.Equal(t, map[string]any{"Rules": []any{map[string]any{"ObjectOwnership": "BucketOwnerEnforced"}}}, b["OwnershipControls"], id)
+	}
+	for id, x := range synthesized.ofType("AWS::SNS::Topic") {
+		require.Equal(t, key, x["KmsMasterKeyId"], id)
+	}
+	for id, x := range synthesized.ofType("AWS::Events::EventBus") {
+		require.Equal(t, key, x["KmsKeyIdentifier"], id)
+	}
+	for id, x := range synthesized.ofType("AWS::SQS::Queue") {
+		require.Equal(t, true, x["SqsManagedSseEnabled"], id)
+	}
+	for id, x := range synthesized.ofType("AWS::Logs::LogGroup") {
+		require.EqualValues(t, 90, x["RetentionInDays"], id)
+	}
+}
+
+// Not even who may do everything else does it without TLS.
+func TestNothingGoesInTheClear(t *testing.T) {
+	const queue, topic = "arn:aws:sqs:eu-central-1:111122223333:drover-dead-letters", "arn:aws:sns:eu-central-1:111122223333:drover-notices"
+	admin := iam.Principal{ARN: "arn:aws:iam::" + testAccount + ":user/admin", Account: testAccount}
+	refused := map[string][]struct{ action, on string }{
+		"AWS::SNS::TopicPolicy": {{"sns:Publish", topic}},
+		"AWS::SQS::QueuePolicy": {{"sqs:SendMessage", queue}, {"sqs:ReceiveMessage", queue}},
+	}
+	for _, bucket := range []string{"arn:aws:s3:::drover-specs-111122223333-eu-central-1", "arn:aws:s3:::drover-state-111122223333-eu-central-1"} {
+		refused[bucket] = []struct{ action, on string }{
+			{"s3:GetObject", bucket + "/x"}, {"s3:PutObject", bucket + "/x"}, {"s3:DeleteObjectVersion", bucket + "/x"}, {"s3:ListBucket", bucket}, {"s3:PutBucketPolicy", bucket},
+		}
+	}
+	for what, calls := range refused {
+		kind := what
+		if strings.HasPrefix(what, "arn:") {
+			kind = "AWS::S3::BucketPolicy"
+		}
+		held := 0
+		for _, p := range synthesized.ofType(kind) {
+			if kind == "AWS::S3::BucketPolicy" && !strings.HasSuffix(what, p["Bucket"].(string)) {
+				continue
+			}
+			held++
+			policy, _, err := iam.ParsePolicyValue(p["PolicyDocument"], true)
+			require.NoError(t, err)
+			for _, c := range calls {
+				got := iam.EvaluateResourcePolicy(policy, admin, c.action, c.on, map[string]string{"aws:SecureTransport": "false"})
+				require.Equal(t, iam.Denied, got, "%s on %s", c.action, c.on)
+			}
+		}
+		require.Equal(t, 1, held, what)
+	}
+}
+
+// Clusters go on without drover: what they need of its stack stays when that is deleted.
+func TestWhatClustersNeedOutlivesTheStack(t *testing.T) {
+	kept := 0
+	for id, r := range synthesized.Resources {
+		boundary := r.Type == "AWS::IAM::ManagedPolicy" && strings.HasSuffix(fmt.Sprint(r.Properties["ManagedPolicyName"]), "-boundary]")
+		if r.Type == "AWS::S3::Bucket" || boundary {
+			kept++
+			require.Equal(t, "Retain Retain", r.DeletionPolicy+" "+r.UpdateReplacePolicy, id)
+		}
+	}
+	require.Equal(t, 3, kept)
+}
+
+// Instance metadata, and so a node's credentials, are one hop away: pods are two. Whatever a spec says, volumes are encrypted unless it is
+// just that which it says, and secrets with a key.
+func TestWhatNodesAndClustersKeepToThemselves(t *testing.T) {
+	goldens, err := filepath.Glob("../shared/render/testdata/golden/*/*/*.yaml")
+	require.NoError(t, err)
+	found := map[string]int{}
+	for _, golden := range goldens {
+		body, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		for _, r := range regexp.MustCompile(`(?m)^  \w+:\n    Type: `).Split(string(body), -1) {
+			kind, _, _ := strings.Cut(r, "\n")
+			found[kind]++
+			switch kind {
+			case "AWS::EC2::LaunchTemplate":
+				require.Contains(t, r, "HttpTokens: required", golden)
+				require.Contains(t, r, "HttpPutResponseHopLimit: 1\n", golden)
+				require.Equal(t, strings.Contains(golden, "plain-volume"), strings.Contains(r, "Encrypted: false"), golden)
+				require.Contains(t, r, "Encrypted: ", golden)
+			case "AWS::EKS::Cluster":
+				require.Contains(t, r, "EncryptionConfig:", golden)
+			case "AWS::KMS::Key":
+				require.Contains(t, r, "EnableKeyRotation: true", golden)
+			case "AWS::EC2::SecurityGroup":
+				require.NotContains(t, r, "0.0.0.0/0", golden)
+			case "AWS::EC2::Subnet":
+				require.Contains(t, r, "MapPublicIpOnLaunch: false", golden)
+			}
+		}
+	}
+	for _, kind := range []string{"AWS::EC2::LaunchTemplate", "AWS::EKS::Cluster", "AWS::KMS::Key", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet"} {
+		require.Positive(t, found[kind], kind)
+	}
+}

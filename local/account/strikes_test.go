@@ -1,0 +1,175 @@
+package account
+
+// What each kind of fault does where it acts: what a caller hears, how long it takes, and what is there afterwards. What the
+// engine decided is of no account here. Faults of instances, clusters and executions are in rules_test.go, those of upgrades in upgrade_test.go.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// codeOf is the error code that a client heard; empty is success.
+func codeOf(t *testing.T, err error) string {
+	if err == nil {
+		return ""
+	}
+	var said smithy.APIError
+	require.True(t, errors.As(err, &said), "%v", err)
+	return said.ErrorCode()
+}
+
+func TestWhatFaultsDoToCalls(t *testing.T) {
+	bucket := names.SpecsBucket(ID, "us-east-1")
+	tests := map[string]struct {
+		rule        string
+		conditional bool
+		code        string
+		least       time.Duration
+		written     bool
+	}{
+		"nothing":    {"throttle service=s3 caller=nobody", true, "", 0, true},
+		"throttle":   {"throttle service=s3 action=PutObject", false, "SlowDown", 0, false},
+		"an error":   {"error=InternalError status=500 service=s3 action=PutObject", false, "InternalError", 0, false},
+		"latency":    {"latency=400ms service=s3 action=PutObject", false, "", 400 * time.Millisecond, true},
+		"a conflict": {"conflict service=s3", true, "ConditionalRequestConflict", 0, false},
+		"a conflict of a write without condition": {"conflict service=s3", false, "", 0, true},
+		"a conflict with its own write":           {"conflict=412 service=s3", true, "PreconditionFailed", 0, true},
+	}
+	client := s3.New(environment.S3(cloud.Config()).Options(), func(o *s3.Options) { o.RetryMaxAttempts, o.Retryer = 1, aws.NopRetryer{} })
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			key := "struck/" + t.Name()
+			put := &s3.PutObjectInput{Bucket: &bucket, Key: &key}
+			if test.conditional {
+				put.IfNoneMatch = aws.String("*")
+			}
+			cloud.fault(t, "PUT", "", test.rule)
+			began := time.Now()
+			_, err := client.PutObject(t.Context(), put)
+			require.GreaterOrEqual(t, time.Since(began), test.least)
+			require.Equal(t, test.code, codeOf(t, err))
+			cloud.fault(t, "DELETE", "")
+			_, err = client.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &bucket, Key: &key})
+			require.Equal(t, test.written, err == nil, "%v", err)
+			if test.written {
+				_, err = client.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &bucket, Key: &key})
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// A function writes the status of a spec that cannot be used. It is killed before or after it does.
+func TestWhatFaultsDoToFunctions(t *testing.T) {
+	for kind, written := range map[faults.Kind]bool{faults.CrashBefore: false, faults.CrashAfter: true} {
+		t.Run(string(kind), func(t *testing.T) {
+			cluster := "struck-" + string(kind)
+			// Only this test tells the function of the upload.
+			cloud.fault(t, "PUT", "", "drop rule=drover-spec-changed", string(kind)+" caller=admit action=PutObject count=1")
+			cloud.upload(t, cluster, "kind: Nothing\n")
+			var event events.Event[events.Object]
+			event.Detail.Object.Key = names.ClusterSpec(cluster)
+			body, err := json.Marshal(event)
+			require.NoError(t, err)
+			invoke := func() *lambda.InvokeOutput {
+				out, err := lambda.NewFromConfig(cloud.Config()).Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(names.Function("admit")), Payload: body})
+				require.NoError(t, err)
+				return out
+			}
+			out := invoke()
+			require.Equal(t, "Unhandled", aws.ToString(out.FunctionError))
+			require.Contains(t, string(out.Payload), "signal: killed", "its process is gone")
+			_, err = cloud.state.Status(t.Context(), cluster)
+			if written {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, store.ErrNotFound)
+			}
+			require.Empty(t, aws.ToString(invoke().FunctionError), "once")
+			_, err = cloud.state.Status(t.Context(), cluster)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestWhatFaultsDoToEvents(t *testing.T) {
+	tests := map[string]struct {
+		rule string
+		// got are the deliveries of three events, each sent when the one before it that must come has come.
+		sent, got []string
+	}{
+		"drop":      {"drop rule=struck event=first", []string{"first", "second", "third"}, []string{"second", "third"}},
+		"duplicate": {"duplicate rule=struck event=first", []string{"first", "second"}, []string{"first", "first", "second"}},
+		"reorder":   {"reorder=1s rule=struck event=first", []string{"first", "second"}, []string{"second", "first"}},
+	}
+	bus, queues := eventbridge.NewFromConfig(cloud.Config()), sqs.NewFromConfig(cloud.Config())
+	queue, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("struck"), Attributes: map[string]string{
+		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}]}`,
+	}})
+	require.NoError(t, err)
+	rule := aws.String("struck")
+	_, err = bus.PutRule(t.Context(), &eventbridge.PutRuleInput{Name: rule, EventPattern: aws.String(`{"source":["struck"]}`)})
+	require.NoError(t, err)
+	put, err := bus.PutTargets(t.Context(), &eventbridge.PutTargetsInput{Rule: rule, Targets: []eventtypes.Target{{Id: rule, Arn: aws.String("arn:aws:sqs:us-east-1:" + ID + ":struck")}}})
+	require.NoError(t, err)
+	require.Empty(t, put.FailedEntries)
+	defer func() {
+		_, err := bus.RemoveTargets(t.Context(), &eventbridge.RemoveTargetsInput{Rule: rule, Ids: []string{*rule}})
+		require.NoError(t, err)
+		_, err = bus.DeleteRule(t.Context(), &eventbridge.DeleteRuleInput{Name: rule})
+		require.NoError(t, err)
+		_, err = queues.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: queue.QueueUrl})
+		require.NoError(t, err)
+	}()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			receive := func(n int) {
+				cloud.until(t, func() bool {
+					out, err := queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, MaxNumberOfMessages: 10})
+					require.NoError(t, err)
+					for _, m := range out.Messages {
+						var e struct {
+							DetailType string `json:"detail-type"`
+						}
+						require.NoError(t, json.Unmarshal([]byte(*m.Body), &e))
+						got = append(got, e.DetailType)
+						_, err := queues.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: queue.QueueUrl, ReceiptHandle: m.ReceiptHandle})
+						require.NoError(t, err)
+					}
+					return len(got) >= n
+				}, func() string { return fmt.Sprint(got) })
+			}
+			cloud.fault(t, "PUT", "", test.rule)
+			for i, event := range test.sent {
+				_, err := bus.PutEvents(t.Context(), &eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{
+					Source: rule, DetailType: &event, Detail: aws.String("{}"),
+				}}})
+				require.NoError(t, err)
+				if event != "first" || name == "duplicate" {
+					receive(len(test.got) - len(test.sent) + i + 1)
+				}
+			}
+			receive(len(test.got))
+			require.Equal(t, test.got, got)
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package harness
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/smithy-go/middleware"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Direct calls are told what signed ones of the whole SDK are told, the first time and when the answer is known.
+func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("demo", "  tags: {team: a}\n")
+		ctx, bucket, key := context.Background(), aws.String(StateBucket), aws.String(names.Status("demo"))
+		calls := map[string]func(aws.Config) (any, error){
+			"a list of objects": func(c aws.Config) (any, error) {
+				return environment.S3(c).ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
+			},
+			"versions of an object": func(c aws.Config) (any, error) {
+				return environment.S3(c).ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: bucket, Prefix: key})
+			},
+			"what of an object is no body": func(c aws.Config) (any, error) {
+				out, err := environment.S3(c).GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
+				if err == nil {
+					out.Body = nil
+				}
+				return out, err
+			},
+			"an object that is not there": func(c aws.Config) (any, error) {
+				return environment.S3(c).GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: aws.String("none/of them?&+")})
+			},
+			"a condition that does not hold": func(c aws.Config) (any, error) {
+				return environment.S3(c).PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, IfNoneMatch: aws.String("*")})
+			},
+			"groups": func(c aws.Config) (any, error) {
+				return autoscaling.NewFromConfig(c).DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
+			},
+			"stacks": func(c aws.Config) (any, error) {
+				return cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{})
+			},
+			"a stack that is not there": func(c aws.Config) (any, error) {
+				return cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: aws.String("none")})
+			},
+			"an EKS cluster": func(c aws.Config) (any, error) {
+				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
+			},
+			"executions": func(c aws.Config) (any, error) {
+				return sfn.NewFromConfig(c).ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: aws.String(a.converge)})
+			},
+			"no name, which the SDK refuses": func(c aws.Config) (any, error) {
+				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{})
+			},
+		}
+		whose := map[string]aws.Config{"a person": a.Config(), "a function": a.Functions.config("join")}
+		for who, direct := range whose {
+			whole := direct
+			whole.APIOptions = nil
+			for name, call := range calls {
+				want, failed := call(whole)
+				for range 2 {
+					got, err := call(direct)
+					require.Equal(t, failed == nil, err == nil, "%s, %s: %v, not %v", who, name, err, failed)
+					require.Equal(t, fault.Code(failed), fault.Code(err), "%s, %s", who, name)
+					require.Empty(t, cmp.Diff(want, got, cmpopts.IgnoreTypes(middleware.Metadata{}), cmp.Exporter(func(reflect.Type) bool { return true })), "%s, %s", who, name)
+				}
+			}
+		}
+	})
+}
+
+// What somebody does to an answer, nobody else sees.
+func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("demo", "  tags: {team: a}\n")
+		client := autoscaling.NewFromConfig(a.Config())
+		a.answers.read = nil
+		for range 3 {
+			out, err := client.DescribeAutoScalingGroups(context.Background(), &autoscaling.DescribeAutoScalingGroupsInput{})
+			require.NoError(t, err)
+			group := &out.AutoScalingGroups[0]
+			require.NotEmpty(t, group.Instances)
+			require.NotEmpty(t, *group.Tags[0].Key)
+			group.Tags[0].Key, group.Instances[0].LaunchTemplate.Version, group.Instances = aws.String(""), aws.String(""), nil
+		}
+		require.Equal(t, 1, len(a.answers.read["Auto Scaling DescribeAutoScalingGroups"]))
+	})
+}

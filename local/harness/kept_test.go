@@ -1,0 +1,197 @@
+package harness
+
+// Clusters that lost a stack to somebody's hand while they were protected, which kept what holds them: they can be deleted, and nothing is left.
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/query"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Unstack deletes a stack by hand though it is protected.
+func (a *Account) Unstack(cluster, stack string) {
+	a.t.Helper()
+	name := names.Stack(cluster, stack)
+	_, err := a.CloudFormation.UpdateTerminationProtection(a.t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: name})
+	require.NoError(a.t, err)
+	_, err = a.CloudFormation.DeleteStack(a.t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
+	require.NoError(a.t, err)
+	a.Settle()
+	require.NotContains(a.t, a.Stacks(cluster), stack)
+}
+
+// ids of what is in the account of a kind.
+func (a *Account) ids(kind string) (ids []string) {
+	for arn := range a.Everything() {
+		if at := strings.LastIndex(arn, kind); at >= 0 {
+			ids = append(ids, arn[at+len(kind):])
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// unnetwork deletes all VPCs and their subnets by hand.
+func (a *Account) unnetwork() {
+	a.t.Helper()
+	session, err := a.Config().Credentials.Retrieve(a.t.Context())
+	require.NoError(a.t, err)
+	for _, kind := range []struct{ name, action, argument string }{{":subnet/", "DeleteSubnet", "SubnetId"}, {":vpc/", "DeleteVpc", "VpcId"}} {
+		for _, id := range a.ids(kind.name) {
+			require.NoError(a.t, query.EC2.Call(a.t.Context(), a.Config(), session, kind.action, map[string]string{kind.argument: id}, nil), id)
+		}
+	}
+}
+
+// endEKS deletes an EKS cluster by hand, and its log group.
+func (a *Account) endEKS(cluster string) {
+	a.t.Helper()
+	name := names.EKSCluster(cluster)
+	_, err := a.EKS.UpdateClusterConfig(a.t.Context(), a.Admin(), eks.UpdateClusterConfigInput{Name: name, DeletionProtection: aws.Bool(false)})
+	require.NoError(a.t, err)
+	time.Sleep(10 * time.Minute)
+	_, err = a.EKS.DeleteCluster(a.t.Context(), a.Admin(), eks.NamedInput{Name: name})
+	require.NoError(a.t, err)
+	time.Sleep(20 * time.Minute)
+	require.Empty(a.t, a.ids(":cluster/"))
+}
+
+func (a *Account) endLog(cluster string) {
+	a.t.Helper()
+	_, err := cloudwatchlogs.NewFromConfig(a.Config()).DeleteLogGroup(a.t.Context(), &cloudwatchlogs.DeleteLogGroupInput{
+		LogGroupName: aws.String("/aws/eks/" + names.EKSCluster(cluster) + "/cluster"),
+	})
+	require.NoError(a.t, err)
+}
+
+// remains says that a deletion stands still because of what its message names.
+func (a *Account) remains(what ...string) {
+	a.t.Helper()
+	s := a.Status("demo")
+	require.Equal(a.t, status.Failed, s.Phase, s.Message)
+	require.Equal(a.t, "LeftoversRemain", s.Condition(status.Converged).Reason)
+	for _, what := range what {
+		require.Contains(a.t, s.Message, what)
+	}
+}
+
+func TestAClusterThatLostItsNetworkIsDeletedAndLeavesNothing(t *testing.T) {
+	bubble(t, func(a *Account) {
+		before := a.Everything()
+		a.Cluster("demo", "")
+		a.Unstack("demo", names.Network)
+		a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
+		a.Settle()
+		s := a.Status("demo")
+		require.Equal(t, status.Stopped, s.Phase, s.Message)
+		require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
+		require.False(t, a.Stack("demo", names.ControlPlane).TerminationProtection)
+		require.False(t, a.Protected("drover-demo"))
+
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		vpcs := a.ids(":vpc/")
+		require.Len(t, vpcs, 1)
+		a.remains("VPC " + vpcs[0] + " with its subnets: its stack was deleted by hand")
+		require.Empty(t, a.Stacks("demo"))
+		a.unnetwork()
+		a.Converge("demo")
+		a.Settle()
+		a.deleted("demo", before)
+	})
+}
+
+// Without protection nothing is kept: what was deleted by hand is gone, with all that was in it.
+func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
+	t.Run("the control plane: all in it is made anew", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			a.Cluster("demo", unprotected)
+			vpc, pool := a.ids(":vpc/"), a.Stack("demo", "pool-a").ID
+			a.Unstack("demo", names.ControlPlane)
+			require.NoError(t, a.AuditNow())
+			message := a.Status("demo").Condition(status.InSync).Message
+			require.Contains(t, message, "stack control-plane is missing")
+			require.Contains(t, message, "stack addons belongs to a control plane that is gone")
+			a.Settle()
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.Equal(t, vpc, a.ids(":vpc/"))
+			require.NotEqual(t, pool, a.Stack("demo", "pool-a").ID)
+			require.Len(t, a.API("drover-demo").Nodes(), 1)
+		})
+	})
+	t.Run("the network, which stands in its own way: nothing more is deleted, and the cluster can be", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			before := a.Everything()
+			a.Cluster("demo", unprotected)
+			_, err := a.CloudFormation.DeleteStack(a.t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", names.Network)})
+			require.NoError(t, err)
+			a.Settle()
+			require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[names.Network])
+			require.NoError(t, a.AuditNow())
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, status.Failed, s.Phase)
+			require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
+			require.Contains(t, s.Message, "delete the spec")
+			a.Remove(names.ClusterSpec("demo"), "")
+			a.Settle()
+			a.deleted("demo", before)
+		})
+	})
+}
+
+func TestAClusterThatLostItsControlPlane(t *testing.T) {
+	t.Run("is deleted once its EKS cluster is, and leaves nothing", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			before := a.Everything()
+			a.Cluster("demo", "")
+			a.Unstack("demo", names.ControlPlane)
+			a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
+			a.Settle()
+			require.False(t, a.Stack("demo", names.Network).TerminationProtection)
+			a.Remove(names.ClusterSpec("demo"), "")
+			a.Settle()
+			a.remains("EKS cluster drover-demo is there although its stack is gone")
+			a.endEKS("demo")
+			a.Converge("demo")
+			a.Settle()
+			mine := slices.DeleteFunc(a.ids(":key/"), func(id string) bool {
+				return slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(arn string) bool { return strings.HasSuffix(arn, id) })
+			})
+			require.Len(t, mine, 1)
+			a.remains("log group /aws/eks/drover-demo/cluster: its stack", "key "+mine[0]+": its stack")
+			a.endLog("demo")
+			_, err := kms.NewFromConfig(a.Config()).ScheduleKeyDeletion(a.t.Context(), &kms.ScheduleKeyDeletionInput{KeyId: &mine[0]})
+			require.NoError(t, err)
+			a.Converge("demo")
+			a.Settle()
+			require.Equal(t, status.Deleted, a.Status("demo").Phase, a.Status("demo").Message)
+		})
+	})
+	t.Run("gets another once its EKS cluster is gone", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			a.Cluster("demo", "")
+			vpc := a.ids(":vpc/")
+			a.Unstack("demo", names.ControlPlane)
+			a.endEKS("demo")
+			a.endLog("demo")
+			a.Converge("demo")
+			a.Settle()
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.Equal(t, vpc, a.ids(":vpc/"))
+		})
+	})
+}

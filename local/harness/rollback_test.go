@@ -1,0 +1,166 @@
+package harness
+
+// Ways back, and what an attempt that changed nothing must not take away.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// hold has a budget that keeps every pod of an app where it is, or takes the app away.
+func (l *life) hold(held bool) {
+	replicas := 0
+	if held {
+		replicas = 3
+	}
+	l.busy(replicas)
+}
+
+// rolledBack says that a cluster is at 1.35 again.
+func (l *life) rolledBack() {
+	l.t.Helper()
+	s := l.Status("demo")
+	require.Equal(l.t, "Done Rollback r1", strings.Join([]string{s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.To}, " "), s.Upgrade.Message)
+	stack := l.Stack("demo", names.ControlPlane)
+	require.Equal(l.t, "1.35", stack.Outputs["KubernetesVersion"])
+	require.True(l.t, strings.HasPrefix(stack.Tags[names.TagRelease], "r1@"))
+	for _, n := range l.API("drover-demo").Nodes() {
+		require.True(l.t, strings.HasPrefix(n.KubeletVersion, "v1.35."), n.KubeletVersion)
+	}
+	require.True(l.t, l.sounds())
+	l.phase(status.Ready)
+}
+
+func TestARollback(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Rollback: true})
+		l.settle()
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: there was no upgrade of this cluster that could be rolled back")
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgraded()
+		arn = l.upgrade(events.Upgrade{Rollback: true})
+		l.step(upgrade.StepControlPlane)
+		for _, n := range l.API("drover-demo").Nodes() {
+			require.True(t, strings.HasPrefix(n.KubeletVersion, "v1.35."), "nodes go first")
+		}
+		l.settle()
+		require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+		stack := l.Stack("demo", names.ControlPlane)
+		require.Equal(t, "1.35", stack.Outputs["KubernetesVersion"])
+		require.True(t, strings.HasPrefix(stack.Tags[names.TagRelease], "r1@"))
+		require.True(t, l.sounds())
+		l.phase(status.Ready)
+		again := l.upgrade(events.Upgrade{Rollback: true})
+		l.settle()
+		require.Contains(t, l.verdict(again), "was rolled back already")
+	})
+	t.Run("not after a week", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old("")
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			time.Sleep(8 * 24 * time.Hour)
+			arn := l.upgrade(events.Upgrade{Rollback: true})
+			l.settle()
+			require.Contains(t, l.verdict(arn), "EKS takes a control plane back within 7 days")
+			l.upgraded()
+		})
+	})
+}
+
+func TestARollbackAfterAnAttemptThatWasBlocked(t *testing.T) {
+	t.Run("to roll back", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			l.upgraded()
+			for range 2 { // one after the other
+				l.hold(true)
+				arn := l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeBlocked: nothing was changed: BudgetsAllow")
+				l.hold(false)
+			}
+			l.upgrade(events.Upgrade{Rollback: true})
+			l.settle()
+			l.rolledBack()
+		})
+	})
+	t.Run("to go on to another release", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			l.upgraded()
+			l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
+			l.alarm(cloudwatchtypes.StateValueAlarm)
+			arn := l.upgrade(events.Upgrade{Release: "r3"})
+			l.settle()
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeBlocked: nothing was changed: AlarmsQuiet")
+			l.alarm(cloudwatchtypes.StateValueOk)
+			l.upgrade(events.Upgrade{Rollback: true})
+			l.settle()
+			l.rolledBack()
+		})
+	})
+}
+
+// What is not well after an upgrade is why people go back: it does not keep them from it.
+func TestARollbackOfAClusterThatIsNotWell(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepNodes)
+		l.alarm(cloudwatchtypes.StateValueAlarm)
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: AlarmsQuiet")
+		require.Contains(t, l.verdict(arn), "to go back, with rollback")
+		back := l.upgrade(events.Upgrade{Rollback: true})
+		l.step(upgrade.StepNodesBack)
+		time.Sleep(time.Minute)
+		checks := l.Status("demo").Upgrade.Checks
+		require.Equal(t, "AlarmsQuiet", checks[0].Name)
+		require.False(t, checks[0].Blocks)
+		l.alarm(cloudwatchtypes.StateValueOk) // of the old version
+		l.settle()
+		require.Equal(t, "SUCCEEDED :", l.verdict(back))
+		l.rolledBack()
+	})
+}
+
+// A rollback is stopped when the control plane is back already. A pool that is added then gets nodes which that may have.
+func TestAPoolThatIsAddedWhileARollbackStandsStill(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.old(alarmed)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgraded()
+		end := strike(t, bad, `kill machine=upgrade state="Upgrade the add-ons" count=1`)
+		l.upgrade(events.Upgrade{Rollback: true})
+		l.settle()
+		end()
+		l.swept()
+		l.settle()
+		require.Equal(t, upgrade.Stopped, l.record().State)
+		more := strings.Replace(Spec("demo", alarmed), "maxSize: 3}\n", "maxSize: 3}\n    - {name: late, instanceTypes: [m7i.large], minSize: 1, maxSize: 1}\n", 1)
+		l.Upload(names.ClusterSpec("demo"), more)
+		l.settle()
+		require.Equal(t, []string{"1.35"}, l.kubelets("late"))
+		l.upgrade(events.Upgrade{Rollback: true})
+		l.settle()
+		l.rolledBack()
+	})
+}

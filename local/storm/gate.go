@@ -1,0 +1,165 @@
+package storm
+
+// When upgrades may begin: windows, exclusions and notBefore, as people mean them.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+const day = 24 * time.Hour
+
+// quarter of an hour: the offsets of zones, and the times at which windows open, are multiples of it.
+const quarter = 15 * time.Minute
+
+// gate keeps upgrades back.
+type gate struct {
+	// opens is when a window opens each day, as the clocks of a zone show it (UTC when empty), and lasts is for how long from then; without
+	// one it is always open. cron says that it is written as a schedule.
+	opens, lasts time.Duration
+	zone         string
+	cron         bool
+	// from and until are an exclusion, notBefore is the time before which none begins: since the beginning of the world.
+	from, until, notBefore time.Duration
+}
+
+func someGate(r *rand.Rand, c clocks) (g gate) {
+	if r.IntN(2) == 0 || c.zone != "" {
+		g.opens, g.lasts = time.Duration(r.IntN(24))*quarter, time.Duration(1+r.IntN(6))*30*time.Minute
+		g.cron = r.IntN(3) == 0
+	}
+	if g.zone = c.zone; c.zone != "" {
+		g.opens = c.around(r)
+	}
+	if r.IntN(2) == 0 {
+		g.from = time.Duration(r.IntN(120)) * time.Minute
+		g.until = g.from + time.Duration(1+r.IntN(180))*time.Minute
+	}
+	if r.IntN(3) == 0 {
+		g.notBefore = time.Duration(r.IntN(240)) * time.Minute
+	}
+	return g
+}
+
+// excludes says whether an exclusion holds at a time.
+func (g gate) excludes(at time.Duration) bool { return g.from <= at && at < g.until }
+
+// open says whether an upgrade may begin at a time, in a world that began then. It reckons as somebody does who looks at the clocks, and
+// shares nothing with shared/calendar.
+func (g gate) open(began time.Time, at time.Duration) bool {
+	if at < g.notBefore || g.excludes(at) {
+		return false
+	}
+	now := began.Add(at)
+	for daysAgo := 0; g.lasts > 0 && daysAgo < 2; daysAgo++ {
+		opened, opens := g.opening(now, daysAgo)
+		if opens && !now.Before(opened) && now.Before(opened.Add(g.lasts)) {
+			return true
+		}
+	}
+	return g.lasts == 0
+}
+
+// opening is when the window opens on the day that so many are before that of a time: as clocks first show at least the time that it has.
+// A schedule does not run at a time that they never show.
+func (g gate) opening(now time.Time, daysAgo int) (at time.Time, opens bool) {
+	zone := zoneOf(g.zone)
+	local := now.In(zone)
+	noon := time.Date(local.Year(), local.Month(), local.Day()-daysAgo, 12, 0, 0, 0, zone) // which every day has once
+	for at = noon.Add(-14 * time.Hour); at.Before(noon.Add(14 * time.Hour)); at = at.Add(quarter) {
+		clock := at.In(zone)
+		shows := time.Duration(clock.Hour())*time.Hour + time.Duration(clock.Minute())*time.Minute
+		if clock.Day() == noon.Day() && shows >= g.opens {
+			return at, shows == g.opens || !g.cron
+		}
+	}
+	return at, false // clocks are put forward over midnight
+}
+
+// letting is a gate that does not forbid a time that the spec names.
+func (g gate) letting(at time.Duration) gate {
+	if g.excludes(at) {
+		g.from, g.until = 0, 0
+	}
+	g.notBefore = min(g.notBefore, at)
+	return g
+}
+
+// fields of spec.upgrade, in a world that began then.
+func (g gate) fields(began time.Time) (all []string) {
+	if g.lasts > 0 {
+		all = append(all, "window: "+g.window())
+	}
+	if g.until > 0 {
+		all = append(all, fmt.Sprintf("exclusions: [{from: %q, until: %q, reason: the ball}]", g.written(began, g.from), g.written(began, g.until)))
+	}
+	if g.notBefore > 0 {
+		all = append(all, fmt.Sprintf("notBefore: %q", g.written(began, g.notBefore)))
+	}
+	return all
+}
+
+func (g gate) window() string {
+	hour, minute, zone := int(g.opens.Hours()), int(g.opens.Minutes())%60, ""
+	if g.zone != "" {
+		zone = ", timeZone: " + g.zone
+	}
+	if g.cron {
+		return fmt.Sprintf("{cron: \"%d %d * * ? *\", duration: %s%s}", minute, hour, g.lasts, zone)
+	}
+	return fmt.Sprintf("{start: \"%02d:%02d\", duration: %s%s}", hour, minute, g.lasts, zone)
+}
+
+// written is a time since the beginning of a world as people write it: with the offset that their clocks have then.
+func (g gate) written(began time.Time, at time.Duration) string {
+	return began.Add(at).In(zoneOf(g.zone)).Format(time.RFC3339)
+}
+
+// upload is a spec, and since when it was the newest.
+type upload struct {
+	at   time.Duration
+	wish *wish
+}
+
+// late is how long after it was decided an upgrade may begin: what decided it tells its report first, and either may be tried again.
+const late = 30 * time.Minute
+
+// seeUpgrade sees upgrades begin. Windows gate starts: what waits for its cluster has started.
+func (w *world) seeUpgrade(in events.UpgradeRequest) {
+	if in.Action != events.UpgradeCheck || in.Look || in.Ended != "" || w.known.begun[in.Execution] {
+		return
+	}
+	w.known.begun[in.Execution] = true
+	began := in.Started.Sub(w.began)
+	var may func(*wish, time.Duration) bool
+	switch upgrade.Origin(in.Origin) {
+	case upgrade.OriginSpec, upgrade.OriginChannel:
+		may = func(spec *wish, at time.Duration) bool { return spec.gate.open(w.began, at) }
+	case upgrade.OriginAt:
+		may = func(spec *wish, at time.Duration) bool { return at >= spec.at && !spec.gate.excludes(at) }
+	default: // people may at any time
+		return
+	}
+	w.check(2, w.wished(in.Cluster, began-late, began, may), "the upgrade of %s to %s (%s) began at %s: no spec let it", in.Cluster, in.Release, in.Origin, began)
+}
+
+// wished says whether something held of the newest spec at some time.
+func (w *world) wished(cluster string, from, until time.Duration, holds func(*wish, time.Duration) bool) bool {
+	uploads := w.uploads[cluster]
+	for i, u := range uploads {
+		end := until
+		if i+1 < len(uploads) {
+			end = min(until, uploads[i+1].at)
+		}
+		for at := max(from, u.at); u.wish != nil && at <= end; at += time.Minute {
+			if holds(u.wish, at) || holds(u.wish, end) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,46 @@
+// What a spec names of the account, and whose it is.
+package api
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Named are the resources of a cell that a spec says are to be used, by ARN: the VPC and subnets of an existing network, and the key of
+// the secrets. A key of another account or region is not among them: nothing of this cell's is that. prefix is that of EC2's ARNs, such
+// as arn:aws:ec2:us-east-1:111122223333.
+func (c *Cluster) Named(prefix string) (arns []string) {
+	if existing := c.Spec.Network.Existing; existing != nil {
+		arns = append(arns, prefix+":vpc/"+existing.VPCID)
+		for _, subnet := range existing.Subnets {
+			arns = append(arns, prefix+":subnet/"+subnet)
+		}
+	}
+	if key := c.Spec.ControlPlane.EncryptionKeyARN; strings.HasPrefix(key, strings.Replace(prefix, ":ec2:", ":kms:", 1)+":") {
+		arns = append(arns, key)
+	}
+	return arns
+}
+
+// ValidateOwners checks that nothing of what a cluster names belongs to another cluster of drover: with that one's deletion it would go, or
+// keep the deletion from getting through. owners are the clusters that things belong to, by ARN; people's own are of none.
+func (c *Cluster) ValidateOwners(prefix string, owners map[string]string) Errors {
+	var errs field.ErrorList
+	check := func(path *field.Path, value, arn string) {
+		if owner := owners[arn]; owner != "" && owner != c.Metadata.Name {
+			errs = append(errs, field.Invalid(path, value, fmt.Sprintf("it is part of cluster %s (tag drover:cluster), and goes when that goes: use one that is "+
+				"no cluster's; where that cluster is gone and left it behind, take the tag away", owner)))
+		}
+	}
+	network, key := field.NewPath("spec", "network", "existing"), c.Spec.ControlPlane.EncryptionKeyARN
+	if existing := c.Spec.Network.Existing; existing != nil {
+		check(network.Child("vpcID"), existing.VPCID, prefix+":vpc/"+existing.VPCID)
+		for i, subnet := range existing.Subnets {
+			check(network.Child("subnets").Index(i), subnet, prefix+":subnet/"+subnet)
+		}
+	}
+	check(field.NewPath("spec", "controlPlane", "encryptionKeyARN"), key, key)
+	return fromFields(errs)
+}

@@ -1,0 +1,21 @@
+package drain
+
+// Reasons why pods are blocked. Some are followed by what the API server says.
+const (
+	WhyBudget      = "its disruption budget allows no disruption now"
+	WhyBudgets     = "it is under more than one disruption budget, which the eviction API refuses"
+	WhyUnmanaged   = "nothing would start it again, and unmanagedPods is Wait"
+	WhyEmptyDir    = "it has data in an emptyDir, and deleteEmptyDirData is false"
+	WhyReadiness   = "its readiness changes"
+	WhyWritten     = "its disruption budget changes"
+	WhyConflict    = "its eviction met a conflict"
+	WhyOverload    = "the API server asks for less"
+	WhyTerminating = "its namespace is being deleted, and the pod with it"
+	WhyRefused     = "the API server refuses its eviction"
+	WhyFailed      = "the API server failed"
+)
+
+// Reasons are those that may last, each of which the runbook explains.
+func Reasons() []string {
+	return []string{WhyBudget, WhyBudgets, WhyUnmanaged, WhyEmptyDir, WhyOverload, WhyTerminating, WhyRefused, WhyFailed}
+}

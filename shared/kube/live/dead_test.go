@@ -1,0 +1,182 @@
+package live
+
+// Nodes that are not as they should be: the kubelet is dead, the instance is none yet, or never becomes one.
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/drain/handler"
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+
+// kubeletDies takes a node's lease away from KWOK, which does nothing for the node and its pods any more. The node lifecycle controller
+// finds that out within a minute, and writes that neither is Ready; here that is done for it, so that it sees to the taints at once.
+func (w *world) kubeletDies(node string) {
+	w.t.Helper()
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	require.NoError(w.t, w.patch(leases, "kube-node-lease", node, fmt.Sprintf(`{"spec":{"holderIdentity":"nobody","leaseDurationSeconds":3600,"renewTime":%q}}`, now)))
+	_, err := w.api.Resource(nodes).Patch(context.Background(), node, types.StrategicMergePatchType,
+		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}}`), metav1.PatchOptions{}, "status")
+	require.NoError(w.t, err)
+	for _, p := range w.podsOn(node) {
+		_, err := w.api.Resource(pods).Namespace(w.name).Patch(context.Background(), p.Name, types.StrategicMergePatchType,
+			[]byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
+		require.NoError(w.t, err)
+	}
+	w.eventually(func() bool {
+		for _, taint := range w.readNode(node).Spec.Taints {
+			if taint.Key == corev1.TaintNodeUnreachable && taint.Effect == corev1.TaintEffectNoExecute {
+				return true
+			}
+		}
+		return false
+	}, "the node is not unreachable")
+}
+
+// dead is a node with one of three pods of a budget that needs two of them, and whose kubelet is dead.
+func (w *world) dead(grace int) (node string) {
+	w.t.Helper()
+	node = w.node("a")
+	for _, name := range []string{"a", "b", "c"} {
+		on := node
+		if name != "a" {
+			on = w.node("to" + name)
+		}
+		w.slow(name, on, grace, "")
+		require.NoError(w.t, w.patch(pods, w.name, name, `{"metadata":{"labels":{"app":"web"}}}`))
+	}
+	w.budget("web", "{minAvailable: 2, selector: {matchLabels: {app: web}}}", 1)
+	w.kubeletDies(node)
+	return node
+}
+
+// The pods of a node whose kubelet is dead are evicted, as their budget has enough others, and end never: they are waited for for a minute.
+func TestANodeWhoseKubeletIsDead(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	node := w.dead(1)
+	began := time.Now()
+	evicted := 0
+	report := w.slices(node, policy(), func(report drain.Report) bool {
+		evicted += report.Evicted
+		return report.Terminating == 1
+	})
+	require.Equal(t, 1, evicted)
+	require.Empty(t, report.Blocked)
+	if testing.Short() {
+		t.Skip("a minute must pass")
+	}
+	report = w.drain(node, policy(), patience)
+	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+	require.Equal(t, []string{w.name + "/a"}, report.Stuck)
+	require.GreaterOrEqual(t, time.Since(began), time.Minute)
+	require.Len(t, w.podsOn(node), 1, "nobody deleted it by force: its process may still run")
+}
+
+// A person who knows that the machine is off says so by the taint, and Kubernetes lets its pods go: the drain waits no longer for them.
+// https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown
+func TestANodeThatIsOutOfService(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	node := w.dead(600)
+	_, err := w.api.Resource(nodes).Patch(context.Background(), node, types.StrategicMergePatchType,
+		[]byte(`{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	report := w.drain(node, policy(), patience) // Kubernetes looks every 20 seconds; without it the drain would wait for eleven minutes
+	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+	require.Empty(t, report.Stuck)
+	// Kubernetes calls a pod failed before it deletes it.
+	w.eventually(func() bool { return len(w.podsOn(node)) == 0 }, "the pod is still there")
+}
+
+// instance of a pool that waits at its terminate hook, for the drain function.
+type instance struct {
+	*world
+	completed []groups.Result
+}
+
+func (i *instance) Open(context.Context, string) (*kube.Cluster, error) { return i.cluster, nil }
+
+func (i *instance) GroupOf(context.Context, string) (string, error) { return "drover-demo-pool-a", nil }
+
+func (i *instance) Pool(context.Context, string) (events.Pool, error) {
+	p := policy()
+	return events.Pool{Cluster: "demo", Pool: i.name, Drain: &p}, nil
+}
+
+func (i *instance) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
+	return len(i.completed) == 0, nil
+}
+
+func (i *instance) Complete(_ context.Context, _ events.Lifecycle, result groups.Result) (bool, error) {
+	i.completed = append(i.completed, result)
+	return true, nil
+}
+
+func (i *instance) Status(context.Context, string) (*status.Cluster, error) {
+	return nil, store.ErrNotFound
+}
+
+func (i *instance) UpdateStatus(context.Context, string, func(*status.Status)) error { return nil }
+
+// end drains the instance, one call of the function after the other, until it may go.
+func (i *instance) end(t *testing.T, late time.Duration) events.DrainResult {
+	t.Helper()
+	h := &handler.Handler{Clusters: i, Groups: i, State: i, Slice: 10 * time.Second, Late: late, Now: time.Now, Metrics: io.Discard}
+	in := events.DrainRequest{Started: time.Now(), Lifecycle: &events.Lifecycle{AutoScalingGroupName: "drover-demo-pool-a", LifecycleHookName: "terminate", EC2InstanceID: "i-" + i.name + "-a"}}
+	for calls := 0; ; calls++ {
+		require.Less(t, calls, 18)
+		result, err := h.Handle(context.Background(), in)
+		require.NoError(t, err)
+		if result.Outcome != drain.Remaining {
+			return result
+		}
+	}
+}
+
+func TestAnInstanceThatNeverJoinedGoes(t *testing.T) {
+	t.Parallel() // it mostly waits
+	i := &instance{world: newWorld(t)}
+	result := i.end(t, 3*time.Second)
+	require.Equal(t, drain.Gone, result.Outcome)
+	require.Contains(t, result.Message, "never joined")
+	require.Equal(t, []groups.Result{groups.Continue}, i.completed)
+}
+
+// A node that joins while its drain is under way takes pods at once. It is cordoned, and they leave it.
+func TestANodeThatJoinsWhileItsDrainIsUnderWay(t *testing.T) {
+	t.Parallel() // it mostly waits
+	i := &instance{world: newWorld(t)}
+	i.create(deployments, i.name, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 5, selector: {matchLabels: {app: web}},
+		template: {metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 1, nodeSelector: {world: %s}, containers: [{name: c, image: c}]}}}}`, i.name))
+	ended := make(chan events.DrainResult, 1)
+	go func() { ended <- i.end(t, 30*time.Second) }()
+	late := i.name + "-a"
+	i.create(nodes, "", fmt.Sprintf(`{apiVersion: v1, kind: Node,
+		metadata: {name: %[1]s, labels: {world: %[2]s, drover.run/pool: %[2]s}, annotations: {local.drover.run/network: ready}},
+		spec: {providerID: "aws:///eu-central-1a/i-%[1]s"},
+		status: {capacity: {cpu: "64", memory: 256Gi, pods: "500"}, allocatable: {cpu: "64", memory: 256Gi, pods: "500"}}}`, late, i.name))
+	result := <-ended
+	require.Equal(t, drain.Done, result.Outcome, "%+v", result)
+	require.Equal(t, late, result.Node)
+	require.True(t, i.readNode(late).Spec.Unschedulable)
+	require.Empty(t, i.podsOn(late))
+	require.Equal(t, []groups.Result{groups.Continue}, i.completed)
+}

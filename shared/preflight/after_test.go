@@ -1,0 +1,107 @@
+package preflight_test
+
+// What is found after an upgrade.
+
+import (
+	"testing"
+
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+// upgraded is the world after it went well.
+func upgraded() (*world, preflight.Baseline) {
+	w := well()
+	before := w.facts.Baseline()
+	w.facts.ControlPlane.Version = "1.36"
+	w.facts.Addons[0].Version = "v1.36.0-eksbuild.1"
+	for i := range w.facts.Survey.Nodes {
+		w.node(i).Kubelet = "v1.36.3-eks-1"
+	}
+	return w, before
+}
+
+func TestAfter(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(w *world)
+		want  []said
+	}{
+		"all went well": {func(*world) {}, nil},
+		"its health is held to the same as before": {
+			func(w *world) { w.node(0).Ready = false; w.facts.Alarms[0].State = "ALARM" }, []said{{"NodesReady", true, "n0"}, {"AlarmsQuiet", true, "errors"}},
+		},
+		"the control plane did not move": {
+			func(w *world) { w.facts.ControlPlane.Version = "1.35" },
+			blocks("VersionsReached", "the control plane is at 1.35, not 1.36"),
+		},
+		"an add-on did not move": {
+			func(w *world) { w.facts.Addons[0].Version = "v1.35.0-eksbuild.1" }, blocks("VersionsReached", "add-on kube-proxy is at v1.35.0-eksbuild.1, not v1.36.0-eksbuild.1"),
+		},
+		"an add-on is missing": {
+			func(w *world) { w.facts.Addons = w.facts.Addons[:1] }, blocks("VersionsReached", "add-on coredns is not installed"),
+		},
+		"an add-on of any version is there": {
+			func(w *world) { w.plan.After.Spec.Addons[1].Version = "" }, nil,
+		},
+		"a node came up with the wrong version": {
+			func(w *world) { w.node(1).Kubelet = "v1.35.5-eks-1" }, blocks("NodesReplaced", "n1 of pool a has kubelet v1.35.5-eks-1"),
+		},
+		"a node came up newer than the control plane": {
+			func(w *world) { w.node(1).Kubelet = "v1.37.0"; w.plan.Steps = nil }, blocks("NodesReplaced", "n1"),
+		},
+		"a node of an image that is older by its name": {
+			func(w *world) { w.node(1).Kubelet = "v1.35.5"; w.pool().ImageID = "ami-35" }, warns("NodesReplaced", "n1 of pool a has kubelet v1.35.5"),
+		},
+		"a node that is going is not looked at": {
+			func(w *world) { w.node(1).Kubelet, w.node(1).Leaving = "v1.35.5-eks-1", true }, nil,
+		},
+		"a node of nobody's pool is theirs": {
+			func(w *world) { w.stranger("v1.34.0") }, nil,
+		},
+		"an instance was not replaced": {
+			func(w *world) { w.group(func(g *preflight.Group) { g.Outdated = []string{"i-1"} }) }, blocks("NodesReplaced", "pool a has 1 instance of an older launch template: i-1"),
+		},
+		"an instance is of another image": {
+			func(w *world) {
+				w.group(func(g *preflight.Group) { g.Instances = []string{"i-1", "i-2"} })
+				w.facts.Started = map[string]string{"i-1": "ami-36", "i-2": "ami-35"}
+			},
+			blocks("NodesReplaced", "i-2 of pool a was started from ami-35, not from ami-36"),
+		},
+		"an add-on is not well": {
+			func(w *world) { w.facts.Addons[1].Status = "DEGRADED" }, blocks("AddonsHealthy", "coredns is DEGRADED"),
+		},
+		"nor was it to be": {
+			func(w *world) {
+				w.group(func(g *preflight.Group) { g.Outdated = []string{"i-1"} })
+				w.plan.Steps = w.plan.Steps[:2]
+			}, nil,
+		},
+		"a workload has fewer ready pods": {
+			func(w *world) { w.workload(2, 4) }, blocks("WorkloadsReady", "Deployment shop/web: 2 of 4 ready, 3 of 4 before"),
+		},
+		"a workload was short before and is as short": {
+			func(w *world) { w.workload(3, 4) }, nil,
+		},
+		"a workload was scaled up and waits for its pods": {
+			func(w *world) { w.workload(3, 9) }, nil,
+		},
+		"a workload was scaled down": {
+			func(w *world) { w.workload(1, 1) }, nil,
+		},
+		"a workload was deleted, and another is new": {
+			func(w *world) {
+				w.facts.Survey.Workloads[1] = preflight.Workload{Kind: "Deployment", Namespace: "shop", Name: "new", Desired: 3}
+			}, nil,
+		},
+		"of a cluster that does not answer nothing else is said that would need it": {
+			func(w *world) { w.facts.Unreachable, w.facts.Survey = "no route", preflight.Survey{} }, blocks("ControlPlaneHealthy", "no route"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, before := upgraded()
+			before.Workloads = append([]preflight.Workload(nil), before.Workloads...)
+			c.spoil(w)
+			requireSaid(t, c.want, preflight.After(before, w.facts, w.plan))
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package preflight_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// back is a rollback from 1.36 to 1.35, in the middle of the time that EKS leaves for it.
+func back() *world {
+	w := well()
+	w.plan.From, w.plan.To = w.plan.To, w.plan.From
+	w.plan.Before, w.plan.After = w.plan.After, w.plan.Before
+	w.plan.Rollback, w.plan.BackUntil = true, now.Add(84*time.Hour)
+	w.plan.Steps = []upgrade.Step{
+		{Kind: upgrade.StepNodesBack, KubernetesVersion: "1.36"}, {Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesBack: true},
+		{Kind: upgrade.StepAddons, KubernetesVersion: "1.35", NodesBack: true}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.35", NodesBack: true},
+	}
+	w.facts.ControlPlane.Version = "1.36"
+	return w
+}
+
+// The nodes go back first: whoever cannot bring the control plane back must be told before.
+func TestBeforeARollback(t *testing.T) {
+	extended := func(w *world) {
+		w.facts.Catalogue[0].Status, w.facts.Catalogue[0].EndOfStandard = "EXTENDED_SUPPORT", old
+	}
+	for name, c := range map[string]struct {
+		spoil func(*world)
+		want  []said
+	}{
+		"one that can be made":                                {func(*world) {}, nil},
+		"to a version that the cluster may not have any more": {extended, blocks("SupportDates", "EKS takes no control plane back to Kubernetes 1.35")},
+		"to one that it may have": {
+			func(w *world) { extended(w); w.plan.After.Spec.ControlPlane.SupportType = api.SupportExtended }, warns("SupportDates", "in extended support since"),
+		},
+		"of the nodes alone": {
+			func(w *world) {
+				extended(w)
+				w.plan.From.KubernetesVersion, w.facts.ControlPlane.Version = "1.35", "1.35"
+			}, warns("SupportDates", "in extended support since"),
+		},
+		"with little time left": {func(w *world) { w.plan.BackUntil = now.Add(30 * time.Hour) }, warns("SupportDates", "in 30h0m0s")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := back()
+			c.spoil(w)
+			requireSaid(t, c.want, preflight.Before(w.facts, w.plan))
+		})
+	}
+}
+
+// EKS moves a control plane by itself when support ends, and people do in its console.
+func TestAControlPlaneThatSomebodyElseMoved(t *testing.T) {
+	w := well()
+	w.from("1.34")
+	w.plan.From.KubernetesVersion, w.plan.UpgradeFrom = "1.35", "1.34"
+	requireSaid(t, blocks("ControlPlaneHealthy", "EKS runs Kubernetes 1.34, and the cluster was deployed with 1.35"), preflight.Before(w.facts, w.plan))
+	w.facts.ControlPlane.Version = "1.36"
+	require.Empty(t, preflight.Before(w.facts, w.plan), "on its way, or at its end")
+}
+
+// What could not be asked did not pass.
+func TestChecksThatWereNotMade(t *testing.T) {
+	w := well()
+	require.Empty(t, preflight.Missed(w.facts))
+	w.facts.Unreachable = "no route"
+	found := preflight.Before(w.facts, w.plan)
+	missed, passed := preflight.Missed(w.facts), preflight.Passed(w.facts, found)
+	require.Contains(t, missed, "BudgetsAllow")
+	require.NotContains(t, passed, "BudgetsAllow")
+	require.Len(t, preflight.BeforeNames(), len(missed)+len(passed)+len(found), "each is one of the three")
+}
+
+func TestAWebhookOutsideOfTheCluster(t *testing.T) {
+	w := well()
+	w.facts.Survey.Webhooks = []preflight.Webhook{{Configuration: "ValidatingWebhookConfiguration policy", Name: "v.example.com", Host: "policy.example.com", Matches: []string{"evictions"}}}
+	requireSaid(t, warns("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (policy.example.com, asked about evictions)"), preflight.Before(w.facts, w.plan))
+}
+
+func TestAWorkloadIsNotComparedWithNothing(t *testing.T) {
+	w, _ := upgraded()
+	requireSaid(t, warns("WorkloadsReady", "is not known any more"), preflight.After(preflight.Baseline{Lost: true}, w.facts, w.plan))
+}

@@ -1,0 +1,269 @@
+package preflight_test
+
+// What the account, the release and the alarms may keep an upgrade back with.
+
+import (
+	"time"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// roomCases are those of addresses, quotas, capacity and room for pods.
+var roomCases = map[string]beforeCase{
+	"the control plane needs five addresses in each of its subnets": {
+		func(w *world) { w.free(100, 4) },
+		blocks("FreeAddresses", "EKS needs 5 free addresses in each subnet of the control plane to update it: subnet-2 has 4"),
+	},
+	"and has them": {
+		func(w *world) { w.free(10, 5) }, nil,
+	},
+	"a node without an address cannot start": {
+		func(w *world) { w.nodesOnly(); w.free(0, 0) }, blocks("FreeAddresses", "1 node of pool a more, and 0 addresses are free"),
+	},
+	"one whose pods get none can": {
+		func(w *world) { w.nodesOnly(); w.free(14, 0) }, warns("FreeAddresses", "1 node of pool a more may take 15 addresses with those for pods, and 14 are free"),
+	},
+	"pools that go together need theirs together, and each has room": {
+		func(w *world) {
+			w.nodesOnly()
+			w.quota("L-1216C47A", 0)
+			w.secondPool(0)
+			w.free(15, 14)
+		},
+		warns("FreeAddresses", "2 nodes of pool a, b more may take 30 addresses with those for pods, and 29 are free"),
+	},
+	"pools that go one after another need them one after another": {
+		func(w *world) { w.nodesOnly(); w.secondPool(1); w.free(15, 14) }, nil,
+	},
+	"a subnet that is gone has none": {
+		func(w *world) { w.facts.Subnets = nil }, blocks("FreeAddresses", "subnet-1 has 0, subnet-2 has 0, 1 node of pool a more, and 0 addresses are free"),
+	},
+
+	"the last four vCPUs are enough for one node": {
+		func(w *world) {}, nil,
+	},
+	"three are not": {
+		func(w *world) { w.quota("L-1216C47A", 97) }, blocks("InstanceQuota", "97 of 100 vCPUs are used, and the new nodes need up to 4"),
+	},
+	"pools that go together need theirs together": {
+		func(w *world) { w.secondPool(0) }, blocks("InstanceQuota", "need up to 8"),
+	},
+	"pools that go one after another do not": {
+		func(w *world) { w.secondPool(1) }, nil,
+	},
+	"spot counts to a quota of its own": {
+		func(w *world) {
+			w.quota("L-1216C47A", 100)
+			w.quota("L-34B43A08", 99)
+			w.pool().Spot = &api.Spot{}
+		},
+		blocks("InstanceQuota", "(L-34B43A08)"),
+	},
+	"a mix counts to both": {
+		func(w *world) {
+			w.quota("L-34B43A08", 0)
+			w.quota("L-1216C47A", 100)
+			w.pool().Spot = &api.Spot{OnDemandPercentage: 50}
+		},
+		blocks("InstanceQuota", "(L-1216C47A)"),
+	},
+	"a quota that nobody tells": {
+		func(w *world) { w.facts.Quotas = nil }, []said{{"InstanceQuota", false, "L-1216C47A"}, {"VolumeQuota", false, "L-7A658B76"}},
+	},
+	"the last fifty GiB are enough for one node's disk": {
+		func(w *world) { w.quota("L-7A658B76", 50) }, nil,
+	},
+	"forty-nine are not": {
+		func(w *world) { w.quota("L-7A658B76", 51) }, blocks("VolumeQuota", "51 of 100 GiB are used, and the new nodes need up to 50"),
+	},
+	"volumes of another type count to a quota of their own": {
+		func(w *world) {
+			w.quota("L-09BD8365", 51)
+			w.quota("L-7A658B76", 100)
+			w.pool().RootVolume.Type = "io2"
+		}, blocks("VolumeQuota", "(L-09BD8365)"),
+	},
+	"no node more needs no disk more": {
+		func(w *world) { w.quota("L-7A658B76", 100); w.noSurge() }, nil,
+	},
+	"a pool without nodes starts none": {
+		func(w *world) {
+			w.pool().MinSize = 0
+			w.facts.Groups["a"] = preflight.Group{Name: "g", Subnets: []string{"subnet-9"}}
+			w.quota("L-1216C47A", 100)
+		}, nil,
+	},
+
+	"a pool of which EC2 has no instance type any more": {
+		func(w *world) { w.facts.InstanceTypes = nil }, blocks("SurgeCapacity", "pool a: m7i.large, m7i.xlarge"),
+	},
+	"one of which it has one": {
+		func(w *world) { delete(w.facts.InstanceTypes, "m7i.xlarge") }, nil,
+	},
+	"a group whose launches somebody suspended": {
+		func(w *world) { w.group(func(g *preflight.Group) { g.Suspended = []string{"AZRebalance", "Launch"} }) }, blocks("SurgeCapacity", "pool a: Launch"),
+	},
+	"what updates suspend stands in nobody's way": {
+		func(w *world) {
+			w.group(func(g *preflight.Group) { g.Suspended = []string{"AZRebalance", "HealthCheck"} })
+		}, nil,
+	},
+	"a group that cannot have the instances it wants": {
+		func(w *world) {
+			w.group(func(g *preflight.Group) {
+				g.InService, g.Failure, g.FailedAt = 2, "no m7i.large in eu-central-1a", now.Add(-30*time.Hour)
+			})
+		},
+		blocks("SurgeCapacity", "no m7i.large in eu-central-1a"),
+	},
+	"one that could not a while ago": {
+		func(w *world) {
+			w.group(func(g *preflight.Group) { g.Failure, g.FailedAt = "no m7i.large", now.Add(-59*time.Minute) })
+		}, warns("SurgeCapacity", "no m7i.large"),
+	},
+	"one that could not once, and has all it wants since": {
+		func(w *world) { w.group(func(g *preflight.Group) { g.Failure, g.FailedAt = "no m7i.large", old }) }, nil,
+	},
+	"without a surge, pods find room on the others": {
+		func(w *world) { w.noSurge() }, nil,
+	},
+	"or they do not": {
+		func(w *world) {
+			w.noSurge()
+			for i := range 3 {
+				w.node(i).Requested.MilliCPU = 1500
+			}
+		},
+		warns("SurgeCapacity", "the fullest ask for 1.5 CPUs, 1.0 GiB and 5 pods, and the others have 1.0 CPUs"),
+	},
+}
+
+// versionCases are those of add-ons, versions and images.
+var versionCases = map[string]beforeCase{
+	"an add-on that does not work": {
+		func(w *world) {
+			w.facts.Addons[1].Status, w.facts.Addons[1].Issues = "DEGRADED", []string{"InsufficientNumberOfReplicas: 0"}
+		},
+		blocks("AddonsHealthy", "coredns is DEGRADED (InsufficientNumberOfReplicas: 0)"),
+	},
+	"one whose last update failed works as before": {
+		func(w *world) { w.facts.Addons[1].Status = "UPDATE_FAILED" }, warns("AddonsHealthy", "coredns is UPDATE_FAILED"),
+	},
+	"an add-on's version that EKS does not offer with the target": {
+		func(w *world) { w.plan.After.Spec.Addons[1].Version = "v9" }, blocks("AddonsCompatible", "coredns v9 is not among those that EKS offers for Kubernetes 1.36: v1.12.0"),
+	},
+	"an add-on that EKS does not have for it": {
+		func(w *world) { delete(w.facts.Compat, "coredns") }, blocks("AddonsCompatible", "EKS has no add-on coredns for Kubernetes 1.36"),
+	},
+	"one that is behind while the control plane moves": {
+		func(w *world) {
+			w.facts.Compat["coredns"] = []upgrade.AddonVersion{{Version: "v1.13.0", Kubernetes: []string{"1.36"}}, {Version: "v1.12.0", Kubernetes: []string{"1.35"}}}
+			w.plan.After.Spec.Addons[1].Version = "v1.13.0"
+		},
+		warns("AddonsCompatible", "coredns is at v1.12.0 while the control plane is at 1.36"),
+	},
+	"one that is moved before it is not": {
+		func(w *world) {
+			w.facts.Compat["coredns"] = []upgrade.AddonVersion{{Version: "v1.12.5", Kubernetes: []string{"1.35", "1.36"}}, {Version: "v1.12.0", Kubernetes: []string{"1.35"}}}
+			w.plan.After.Spec.Addons[1].Version = "v1.12.5"
+			forced := map[string]string{"coredns": "v1.12.5"}
+			w.plan.Steps[0].Addons = forced
+			w.plan.Steps = append([]upgrade.Step{{Kind: upgrade.StepAddonsFirst, KubernetesVersion: "1.35", Addons: forced}}, w.plan.Steps...)
+		}, nil,
+	},
+	"one that somebody else installed": {
+		func(w *world) {
+			w.facts.Addons = append(w.facts.Addons, preflight.Addon{Name: "theirs", Version: "v1", Status: "ACTIVE"})
+		},
+		warns("AddonsCompatible", "EKS has no add-on theirs"),
+	},
+
+	"a version that EKS does not offer": {
+		func(w *world) { w.facts.Catalogue = w.facts.Catalogue[:1] }, blocks("VersionOffered", "does not offer Kubernetes 1.36 in this region; it offers 1.35"),
+	},
+	"a version that EKS no longer offers": {
+		func(w *world) { w.facts.Catalogue[1].Status = "UNSUPPORTED" }, blocks("VersionOffered", "1.36"),
+	},
+	"every version on the way must be there": {
+		func(w *world) {
+			w.plan.Steps = append(w.plan.Steps, upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: "1.37"})
+		}, blocks("VersionOffered", "1.37"),
+	},
+
+	"a release may be reached from one minor before": {
+		func(w *world) { w.from("1.34") }, blocks("UpgradeFrom", "release 1.36-1 may be reached from Kubernetes 1.35 on, and the cluster has 1.34"),
+	},
+	"or from where it says": {
+		func(w *world) { w.from("1.34"); w.plan.UpgradeFrom = "1.34" }, nil,
+	},
+	"a rollback goes where it came from": {
+		func(w *world) { w.from("1.33"); w.plan.Rollback = true }, nil,
+	},
+
+	"support of the target that ends soon": {
+		func(w *world) { w.facts.Catalogue[1].EndOfStandard = now.AddDate(0, 0, 59) }, warns("SupportDates", "standard support of Kubernetes 1.36 ends 2027-01-20"),
+	},
+	"or in sixty days": {
+		func(w *world) { w.facts.Catalogue[1].EndOfStandard = now.AddDate(0, 0, 60) }, nil,
+	},
+	"extended support of the target": {
+		func(w *world) {
+			w.facts.Catalogue[1].Status, w.facts.Catalogue[1].EndOfStandard = "EXTENDED_SUPPORT", old
+		}, warns("SupportDates", "in extended support since 2026-11-22"),
+	},
+
+	"an image that is not there": {
+		func(w *world) { delete(w.facts.Images, "ami-36") }, blocks("Images", "ami-36 of pool a is not there"),
+	},
+	"an image that is not ready": {
+		func(w *world) { w.image(func(i *preflight.Image) { i.State = "disabled" }) }, blocks("Images", "is disabled"),
+	},
+	"an image for another processor": {
+		func(w *world) { w.image(func(i *preflight.Image) { i.Architecture = "arm64" }) }, blocks("Images", "is of arm64, not of amd64"),
+	},
+	"an image newer than the control plane": {
+		func(w *world) {
+			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-al2023-x86_64-standard-1.37-v20261101" })
+		}, blocks("Images", "newer than Kubernetes 1.36"),
+	},
+	"an image that is too old for it": {
+		func(w *world) { w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-1.32-v20250101" }) }, blocks("Images", "too old for Kubernetes 1.36"),
+	},
+	"an image that is older": {
+		func(w *world) { w.image(func(i *preflight.Image) { i.Name = "amazon-eks-arm64-node-1.35-v20250101" }) }, warns("Images", "older than Kubernetes 1.36"),
+	},
+	"an image that is deprecated": {
+		func(w *world) { w.image(func(i *preflight.Image) { i.Deprecated = old }) }, warns("Images", "deprecated since 2026-11-22"),
+	},
+	"an image of their own is not judged by its name": {
+		func(w *world) { w.image(func(i *preflight.Image) { i.Name = "golden-42" }) }, nil,
+	},
+}
+
+// alarmCases are those of alarms.
+var alarmCases = map[string]beforeCase{
+	"an alarm that fires": {
+		func(w *world) {
+			w.facts.Alarms[0] = preflight.Alarm{Name: "errors", State: "ALARM", Reason: "5 > 1", Since: old}
+		},
+		blocks("AlarmsQuiet", "in ALARM: errors since 2026-11-22T21:00:00Z (5 > 1)"),
+	},
+	"an alarm that does not exist watches nothing": {
+		func(w *world) { w.facts.Alarms = nil }, blocks("AlarmsQuiet", "errors"),
+	},
+	"an alarm that its owner does not let upgrades silence": {
+		func(w *world) { w.facts.Alarms[0].Silence = false },
+		warns("AlarmsSilenced", "their actions stay on meanwhile, for they have no tag drover:silence=upgrade: errors"),
+	},
+	"a composite alarm, which none can let": {
+		func(w *world) { w.facts.Alarms[0].Silence, w.facts.Alarms[0].Composite = false, true }, warns("AlarmsSilenced", "errors (a composite alarm)"),
+	},
+	"an alarm whose actions are off anyway": {
+		func(w *world) { w.facts.Alarms[0].Silence, w.facts.Alarms[0].Actions = false, false }, nil,
+	},
+	"an alarm without data": {
+		func(w *world) { w.facts.Alarms[0].State = "INSUFFICIENT_DATA" }, warns("AlarmsQuiet", "errors"),
+	},
+}

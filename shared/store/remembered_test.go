@@ -1,0 +1,164 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// reads are the keys that do reads, in order.
+func reads(a *harness.Account, do func()) (keys []string) {
+	mark := a.Calls.Mark()
+	do()
+	for _, call := range a.Calls.Since(mark) {
+		if call.Action == "GetObject" {
+			_, key, _ := strings.Cut(strings.TrimPrefix(call.Resource, "arn:aws:s3:::"), "/")
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func TestWhatIsListedAsItWasIsNotReadAgain(t *testing.T) {
+	a, ctx := harness.Start(t), t.Context()
+	b := a.State().Bucket
+	write := func(key, body string) {
+		_, err := b.Put(ctx, key, []byte(body))
+		require.NoError(t, err)
+	}
+	write("x/1", "one")
+	write("x/2", "two")
+	write("x/large", strings.Repeat("x", 65<<10))
+	r := store.NewRemembered(b, "x/")
+	list := func() {
+		_, err := r.List(ctx, "x/")
+		require.NoError(t, err)
+	}
+	is := func(key, want string) {
+		t.Helper()
+		object, err := r.Get(ctx, key, 1<<20)
+		require.NoError(t, err)
+		require.Equal(t, want, string(object.Body))
+		require.NotEmpty(t, object.Version)
+	}
+	require.Len(t, reads(a, func() { is("x/1", "one"); is("x/1", "one") }), 2, "nothing was listed yet")
+	list()
+	require.Equal(t, []string{"x/1"}, reads(a, func() { is("x/1", "one"); is("x/1", "one") }))
+	require.Len(t, reads(a, func() {
+		for range 2 {
+			_, err := r.Get(ctx, "x/large", 1<<20)
+			require.NoError(t, err)
+		}
+	}), 2, "what is large is not kept")
+
+	write("x/1", "other")
+	require.Empty(t, reads(a, func() { is("x/1", "one") }), "as it was listed")
+	list()
+	require.Equal(t, []string{"x/1"}, reads(a, func() { is("x/1", "other"); is("x/1", "other") }))
+	list()
+	require.Empty(t, reads(a, func() { is("x/1", "other") }))
+	_, err := r.Get(ctx, "x/1", 2)
+	var large *store.TooLarge
+	require.ErrorAs(t, err, &large, "whatever is remembered")
+
+	// It is written between the listing and the reading: the newer one is read, and again when it was listed.
+	list()
+	write("x/2", "newer")
+	require.Equal(t, []string{"x/2", "x/2"}, reads(a, func() { is("x/2", "newer"); is("x/2", "newer") }))
+	list()
+	require.Equal(t, []string{"x/2"}, reads(a, func() { is("x/2", "newer"); is("x/2", "newer") }))
+
+	object, err := b.Get(ctx, "x/2", 100)
+	require.NoError(t, err)
+	require.NoError(t, b.DeleteIf(ctx, "x/2", object.ETag))
+	list()
+	_, err = r.Get(ctx, "x/2", 100)
+	require.ErrorIs(t, err, store.ErrNotFound, "it is gone, and forgotten")
+
+	list()
+	require.Empty(t, reads(a, func() { is("x/1", "other") }))
+	a.OnCall(func(call endpoint.Call) error {
+		if call.Action == "ListBucket" {
+			return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+		}
+		return nil
+	})
+	_, err = r.List(ctx, "x/")
+	require.Error(t, err)
+	require.Equal(t, []string{"x/1"}, reads(a, func() { is("x/1", "other") }), "nobody knows whether it is as it was")
+	a.OnCall(nil)
+
+	write("y/1", "one")
+	_, err = r.List(ctx, "y/")
+	require.NoError(t, err)
+	require.Len(t, reads(a, func() { is("y/1", "one"); is("y/1", "one") }), 2, "of another prefix")
+}
+
+func TestAnOverviewReadsWhatFewClustersHaveOfThoseAlone(t *testing.T) {
+	a, ctx := harness.Start(t), t.Context()
+	state := a.State()
+	o := store.NewOverview(state)
+	require.NoError(t, o.Look(ctx))
+	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	rolls := func(cluster string) map[string]time.Time {
+		got, err := o.Rolls(ctx, cluster)
+		require.NoError(t, err)
+		return got
+	}
+	record := func(cluster string) (*upgrade.Record, string) {
+		got, etag, err := o.Upgrade(ctx, cluster)
+		require.NoError(t, err)
+		return got, etag
+	}
+	require.Empty(t, reads(a, func() {
+		require.Empty(t, rolls("demo"))
+		got, etag := record("demo")
+		require.Nil(t, got)
+		require.Empty(t, etag)
+	}))
+	require.NoError(t, state.AddRolls(ctx, "demo", []string{"a"}, at))
+	written, err := state.PutUpgrade(ctx, "demo", &upgrade.Record{Number: 3}, "")
+	require.NoError(t, err)
+	require.NoError(t, o.Look(ctx))
+	require.Equal(t, []string{names.Rolls("demo"), names.Upgrade("demo")}, reads(a, func() {
+		for range 2 {
+			require.Equal(t, map[string]time.Time{"a": at}, rolls("demo"))
+			got, etag := record("demo")
+			require.EqualValues(t, 3, got.Number)
+			require.Equal(t, written, etag)
+			require.Empty(t, rolls("shop"))
+		}
+	}))
+	require.NoError(t, o.Look(ctx))
+	require.Empty(t, reads(a, func() { rolls("demo"); record("demo") }), "it is as it was")
+
+	// A release is called by its content.
+	key := names.PinnedRelease(names.SHA256([]byte("release")))
+	require.NoError(t, state.PutOnce(ctx, key, []byte("release")))
+	read := func() {
+		object, err := o.Get(ctx, key, 100)
+		require.NoError(t, err)
+		require.Equal(t, "release", string(object.Body))
+	}
+	require.Equal(t, []string{key}, reads(a, func() { read(); read() }))
+	require.NoError(t, o.Look(ctx))
+	require.Empty(t, reads(a, read), "used the last time")
+	require.NoError(t, o.Look(ctx))
+	require.NoError(t, o.Look(ctx))
+	require.Len(t, reads(a, read), 1, "not used any more, so not kept")
+	require.Len(t, reads(a, func() {
+		for range 2 {
+			_, err := o.Get(ctx, names.Status("demo"), 100)
+			require.ErrorIs(t, err, store.ErrNotFound)
+		}
+	}), 2, "anything else is read as ever")
+}
