@@ -253,7 +253,7 @@ func (a *Account) Notices() []string {
 }
 
 // patience bounds every wait: what takes longer hangs. Days are short in virtual time.
-const patience, virtually = 15 * time.Second, 10 * 24 * time.Hour
+const patience, virtually = time.Minute, 10 * 24 * time.Hour
 
 // Until waits until done says so. It asks after everything that happens.
 func (a *Account) Until(what string, done func() bool) {

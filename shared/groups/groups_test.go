@@ -119,12 +119,18 @@ func TestLaunchFailure(t *testing.T) {
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: false\n"))
 	a.Until("an instance waits", func() bool { return len(a.Events.Held()) > 0 })
 	g, ctx := groups.New(autoscalingapi.NewFromConfig(a.Config())), t.Context()
-	waiting := func() (hook events.Lifecycle) {
-		held := a.Events.Held()
-		require.NoError(t, json.Unmarshal(held[len(held)-1].Detail, &hook))
+	// The terminate hook of the first is told before the launch hook of the second, or after it.
+	launching := func(but string) (hook events.Lifecycle) {
+		for _, held := range a.Events.Held() {
+			var h events.Lifecycle
+			require.NoError(t, json.Unmarshal(held.Detail, &h))
+			if h.LifecycleTransition == "autoscaling:EC2_INSTANCE_LAUNCHING" && h.EC2InstanceID != but {
+				hook = h
+			}
+		}
 		return hook
 	}
-	first := waiting()
+	first := launching("")
 	why, _, err := g.LaunchFailure(ctx, first.AutoScalingGroupName)
 	require.NoError(t, err)
 	require.Empty(t, why, "it is under way")
@@ -137,10 +143,8 @@ func TestLaunchFailure(t *testing.T) {
 		require.NoError(t, err)
 		return why != "" && !at.IsZero()
 	})
-	a.Until("another waits", func() bool {
-		return waiting().LifecycleTransition == first.LifecycleTransition && waiting().EC2InstanceID != first.EC2InstanceID
-	})
-	_, err = g.Complete(ctx, waiting(), groups.Continue)
+	a.Until("another waits", func() bool { return launching(first.EC2InstanceID).EC2InstanceID != "" })
+	_, err = g.Complete(ctx, launching(first.EC2InstanceID), groups.Continue)
 	require.NoError(t, err)
 	a.Until("it is told no more", func() bool {
 		why, _, err = g.LaunchFailure(ctx, first.AutoScalingGroupName)
