@@ -27,7 +27,7 @@ const rollRefused = "RollRefused"
 // none is the empty string: ASL's schema wants it as an expression.
 const none = "{% '' %}"
 
-// superseded is the fault of a change that was not begun because there is a newer spec: the round stops between two stacks.
+// superseded is the fault of a change that was not begun because its plan is out of date: the round stops between two stacks.
 var superseded = fault.Name(&fault.Superseded{})
 
 // anew forgets what an older spec came to.

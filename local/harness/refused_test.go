@@ -157,33 +157,3 @@ func TestAPoolThatGetsFewerInstancesThanItShould(t *testing.T) {
 		require.Len(t, l.Group("demo", "a").Instances, 3)
 	})
 }
-
-// Who reads of an instance that did not join a pool at rest reads of it until the pool has what it needs without it. After that converging
-// the cluster has nothing to tell.
-func TestAnInstanceThatDidNotJoinIsForgottenOnceItsPoolIsWhole(t *testing.T) {
-	upgradeLife(t, func(l *life, bad *faults.Engine) {
-		l.create(unprotected)
-		end := strike(t, bad, "kubelet-version=v1.39.1-eks-1")
-		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
-			AutoScalingGroupName: aws.String("drover-demo-pool-a"), DesiredCapacity: aws.Int32(2),
-		})
-		require.NoError(t, err)
-		time.Sleep(10 * time.Minute)
-		require.NotEmpty(t, l.Status("demo").Nodes)
-		require.Equal(t, status.NodeNotJoined, l.Status("demo").Nodes[0].State)
-		l.audited()
-		require.NotEmpty(t, l.Status("demo").Nodes, "its pool has one of two instances in service")
-		end()
-		time.Sleep(10 * time.Minute)
-		require.Len(t, l.Group("demo", "a").Instances, 2)
-		l.audited()
-		require.Empty(t, l.Status("demo").Nodes)
-		mark := l.Calls.Mark()
-		l.Converge("demo")
-		l.settle()
-		for _, call := range l.Calls.Since(mark) {
-			require.False(t, call.Mutating && CalledBy(call) == "report", "%s %s", call.Action, call.Resource)
-		}
-		l.phase(status.Ready)
-	})
-}

@@ -130,6 +130,34 @@ func (l *life) allow(timeout time.Duration) {
 	require.NoError(l.t, err)
 }
 
+// Everybody is stopped while CloudFormation changes a stack, and a spec with other tags comes before it is done. What the stack says of itself then
+// is what it was: nothing goes back to that.
+func TestASpecThatComesWhileAStoppedUpgradesStackStillChanges(t *testing.T) {
+	for _, stack := range []string{names.ControlPlane, "pool-a"} {
+		t.Run(stack, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(alarmed)
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.changing(stack)
+				l.States.StopAll("Aborted", "by a person")
+				l.swept()
+				l.Until("it is told", func() bool { return l.record().State == upgrade.Stopped })
+				require.Equal(t, "UPDATE_IN_PROGRESS", l.Stacks("demo")[stack])
+				l.Upload(names.ClusterSpec("demo"), Spec("demo", alarmed+"  tags: {team: b}\n"))
+				l.settle()
+				l.phase(status.Ready)
+				require.Equal(t, "b", l.Stack("demo", stack).Tags["team"])
+				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+				require.Equal(t, 1, l.updates())
+				require.Equal(t, []string{map[bool]string{true: "1.36", false: "1.35"}[stack == "pool-a"]}, l.kubelets("a"))
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+			})
+		})
+	}
+}
+
 // The execution that was to tell fails, too: each sweep tries again.
 func TestASweepThatCannotEndAnUpgradeTriesAgain(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {

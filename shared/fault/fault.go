@@ -17,7 +17,7 @@ type Transient struct{ Cause error }
 // LeaseLost says that another execution took the cluster over: whatever this one still does must change nothing.
 type LeaseLost struct{ Cause error }
 
-// Superseded says that there is a newer spec than what was planned: plan again.
+// Superseded says that a plan is out of date, because of a newer spec or a stack that was in motion: plan again.
 type Superseded struct{ Cause error }
 
 // ChangeRefused says that a change set would replace or delete something stateful, or cannot be made at all.

@@ -64,6 +64,9 @@ type Change struct {
 	Order    int             `json:"order,omitempty"`
 	Checksum string          `json:"checksum,omitempty"`
 	Reasons  []status.Reason `json:"reasons"`
+	// Moving says that an operation on the stack was under way when this was planned. Its outputs said what it was, and its tags what it was
+	// to be: what is wanted of it can be told only once that is over.
+	Moving bool `json:"moving,omitempty"`
 }
 
 // Plan is what takes a cluster from deployed to desired.
@@ -126,7 +129,7 @@ func Compute(in Input) Plan {
 			change.Operation, change.FirstKey = Create, stack.FirstKey
 			change.Reasons = []status.Reason{{Field: "status." + stack.Name, Old: deployed.Status, New: "CREATE_COMPLETE"}}
 		default:
-			change.Operation = Update
+			change.Operation, change.Moving = Update, InProgress(deployed.Status)
 			change.Reasons = in.whyUpdate(stack, deployed, checksum, tags)
 			p.Refused = append(p.Refused, refused(stack.Name, in.Old[stack.Name], in.New)...)
 		}

@@ -244,6 +244,7 @@ func TestPlans(t *testing.T) {
 			require.Equal(t, test.refused, refused)
 			for _, change := range p.Changes {
 				require.NotEmpty(t, change.Reasons, "every change says why")
+				require.Equal(t, InProgress(deployed[change.Stack].Status), change.Moving)
 				if reasons, ok := test.reasons[change.Stack]; ok {
 					require.Empty(t, cmp.Diff(reasons, change.Reasons))
 				}

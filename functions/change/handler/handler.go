@@ -132,6 +132,8 @@ func (s *step) run(ctx context.Context) error {
 	case plan.InProgress(now.Status):
 		// An earlier try's operation or somebody else's: wait for it, whichever it is, and look again.
 		return s.wait(ctx)
+	case s.change.Moving:
+		return &fault.Superseded{Cause: fmt.Errorf("stack %s was being changed when this was planned, and that is over: %s", s.change.StackName, now.Status)}
 	case s.change.Operation == plan.Delete:
 		if plan.Absent(now.Status) && now.Status != plan.InReview {
 			return s.done(ctx, now.Status)

@@ -67,6 +67,7 @@ type round struct {
 	stacks map[string]map[string]plan.Deployed // by cluster and stack
 	groups map[string]groups.Group
 	due    map[string]bool // clusters that a sweep has yet to start
+	drains func() (map[string]bool, error)
 	starts atomic.Int32
 }
 
@@ -77,6 +78,7 @@ func (h *Handler) audit(ctx context.Context) error {
 	}
 	r := &round{
 		Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]groups.Group{}, due: map[string]bool{},
+		drains: h.draining(ctx),
 	}
 	dues, err := h.State.Dues(ctx, r.now)
 	if err != nil {

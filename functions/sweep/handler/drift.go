@@ -56,7 +56,7 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 		return err
 	}
 	findings = append(append(findings, few...), unwell...)
-	if err := r.joined(ctx, cluster, s); err != nil {
+	if err := r.forget(ctx, cluster, s); err != nil {
 		return err
 	}
 	condition := s.Condition(status.InSync)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/resume"
@@ -63,20 +62,4 @@ func (r *round) short(ctx context.Context, cluster string) (findings []string, e
 		}
 	}
 	return findings, nil
-}
-
-// joined forgets the instances that did not join a pool at rest, once it has as many as it should without them. Those of a change are its
-// verdict's, until the cluster is what it should be.
-func (r *round) joined(ctx context.Context, cluster string, s *status.Status) error {
-	over := func(n status.Node) bool {
-		group := r.groups[names.Group(cluster, n.Pool)]
-		serve := slices.DeleteFunc(slices.Clone(group.Instances), func(i groups.Instance) bool { return i.State != groups.InService })
-		return n.State == status.NodeNotJoined && n.Execution == "" && n.Since.Before(r.now) && len(serve) >= group.Desired
-	}
-	if !slices.ContainsFunc(s.Nodes, over) {
-		return nil
-	}
-	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), over)
-	})
 }

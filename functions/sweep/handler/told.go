@@ -1,0 +1,77 @@
+package handler
+
+// Nodes that a status speaks of, though nothing keeps anybody waiting there any more: whoever was to take them out died before, or could not
+// write.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// toldFor is how long a node is told of before somebody asks whether it is still drained: most drains are over by then.
+const toldFor = 10 * time.Minute
+
+// forget takes nodes out of the status of a cluster. Instances that did not join a pool at rest, once it has as many as it should without them:
+// those of a change are its verdict's, until the cluster is what it should be. And nodes that no execution drains.
+func (r *round) forget(ctx context.Context, cluster string, s *status.Status) error {
+	var drains map[string]bool
+	over := func(n status.Node) bool {
+		switch {
+		case n.State != status.NodeNotJoined:
+			return drains != nil && r.lasts(n) && !drains[n.Instance] && !drains[cluster+"/"+n.Name]
+		case n.Execution != "" || !n.Since.Before(r.now):
+			return false
+		}
+		group := r.groups[names.Group(cluster, n.Pool)]
+		serve := slices.DeleteFunc(slices.Clone(group.Instances), func(i groups.Instance) bool { return i.State != groups.InService })
+		return len(serve) >= group.Desired
+	}
+	var err error
+	if slices.ContainsFunc(s.Nodes, r.lasts) {
+		drains, err = r.drains()
+	}
+	if !slices.ContainsFunc(s.Nodes, over) {
+		return err
+	}
+	return errors.Join(err, r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), over)
+	}))
+}
+
+// lasts says that a drain goes on for long, as far as the status knows.
+func (r *round) lasts(n status.Node) bool {
+	return n.State != status.NodeNotJoined && r.now.Sub(n.Since) > toldFor
+}
+
+// draining asks, once a round and only if somebody wants to know, what is being drained: instances by id, and nodes as cluster/name.
+func (h *Handler) draining(ctx context.Context) func() (map[string]bool, error) {
+	return sync.OnceValues(func() (map[string]bool, error) {
+		running, err := h.DrainNode.Running(ctx)
+		if err != nil {
+			return nil, err
+		}
+		drains := map[string]bool{}
+		for _, x := range running {
+			var in events.DrainRequest
+			if err := h.DrainNode.Input(ctx, x, &in); err != nil {
+				return nil, err
+			}
+			if in.Lifecycle != nil {
+				drains[in.EC2InstanceID] = true
+			}
+			drains[in.InstanceID], drains[in.Instance] = true, true
+			if in.Node != "" {
+				drains[in.Cluster+"/"+in.Node] = true
+			}
+		}
+		return drains, nil
+	})
+}
