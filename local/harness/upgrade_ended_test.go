@@ -140,8 +140,10 @@ func TestASpecThatComesWhileAStoppedUpgradesStackStillChanges(t *testing.T) {
 				l.upgrade(events.Upgrade{Release: "r2"})
 				l.changing(stack)
 				l.States.StopAll("Aborted", "by a person")
+				time.Sleep(10 * time.Second)
 				l.swept()
-				l.Until("it is told", func() bool { return l.record().State == upgrade.Stopped })
+				time.Sleep(10 * time.Second)
+				require.Equal(t, upgrade.Stopped, l.record().State)
 				require.Equal(t, "UPDATE_IN_PROGRESS", l.Stacks("demo")[stack])
 				l.Upload(names.ClusterSpec("demo"), Spec("demo", alarmed+"  tags: {team: b}\n"))
 				l.settle()
@@ -156,6 +158,32 @@ func TestASpecThatComesWhileAStoppedUpgradesStackStillChanges(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is asked for while the control plane of a stopped upgrade still moves waits until it is somewhere: only then is there a way back.
+func TestARollbackThatIsAskedForWhileAStoppedUpgradesControlPlaneStillMoves(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.changing(names.ControlPlane)
+		l.States.StopAll("Aborted", "by a person")
+		time.Sleep(10 * time.Second)
+		l.swept()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, upgrade.Stopped, l.record().State)
+		_, _, err := l.dryRun(events.Upgrade{Rollback: true})
+		require.ErrorContains(t, err, "the stack of the control plane is being changed: UPDATE_IN_PROGRESS. Ask again when that is over")
+		arn := l.upgrade(events.Upgrade{Rollback: true})
+		time.Sleep(10 * time.Second)
+		require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
+		require.Equal(t, "the stack of the control plane is being changed: UPDATE_IN_PROGRESS", l.Status("demo").Upgrade.Message)
+		l.over(arn)
+		require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+		require.Equal(t, 1, l.updates())
+		require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+		require.True(t, l.sounds())
+		l.phase(status.Ready)
+	})
 }
 
 // The execution that was to tell fails, too: each sweep tries again.

@@ -33,6 +33,9 @@ func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.U
 		return taken, err
 	}
 	j, err := h.travel(ctx, in, r)
+	if j.moving != "" {
+		return h.wait(ctx, in, upgrade.Target{Release: in.Release}, j.moving)
+	}
 	if err != nil {
 		return events.UpgradeResult{}, h.refused(ctx, in, err)
 	}

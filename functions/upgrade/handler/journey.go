@@ -22,9 +22,10 @@ import (
 // journey of a cluster.
 type journey struct {
 	spec *api.Cluster
-	// stack is the control plane's, and last the record of this cluster's last upgrade; nil when there was none.
-	stack string
-	last  *upgrade.Record
+	// stack is the control plane's. moving says that an operation on it is under way, and so that from is what it was before. last is the record
+	// of this cluster's last upgrade; nil when there was none.
+	stack, moving string
+	last          *upgrade.Record
 	// old and next are the releases by content; nextBody is the new one's.
 	old, next *api.Release
 	nextBody  []byte
@@ -81,8 +82,12 @@ func (h *Handler) travel(ctx context.Context, in events.UpgradeRequest, r *upgra
 	if j.spec, err = h.spec(ctx, in.Cluster); err != nil {
 		return j, err
 	}
-	if j.from, j.stack, err = h.deployed(ctx, in.Cluster); err != nil {
+	var stack plan.Deployed
+	if j.from, stack, err = h.deployed(ctx, in.Cluster); err != nil {
 		return j, err
+	}
+	if j.stack = stack.ID; plan.InProgress(stack.Status) {
+		j.moving = "the stack of the control plane is being changed: " + stack.Status
 	}
 	if r != nil && r.Stack == j.stack {
 		j.last = r
@@ -147,18 +152,18 @@ func (j journey) checked(cluster string, rollback bool, steps []upgrade.Step) *p
 	}
 }
 
-// deployed is what the control plane's stack says, and which it is.
-func (h *Handler) deployed(ctx context.Context, cluster string) (upgrade.Target, string, error) {
+// deployed is what the control plane's stack says, and the stack.
+func (h *Handler) deployed(ctx context.Context, cluster string) (upgrade.Target, plan.Deployed, error) {
 	stack, err := h.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
 	if err != nil {
-		return upgrade.Target{}, "", err
+		return upgrade.Target{}, stack, err
 	}
 	name, sha, pinned := strings.Cut(stack.Tags[names.TagRelease], "@")
 	version := stack.Outputs["KubernetesVersion"]
 	if !pinned || version == "" {
-		return upgrade.Target{}, "", stopf("cluster %s has no control plane yet: it is created at the release that its spec names", cluster)
+		return upgrade.Target{}, stack, stopf("cluster %s has no control plane yet: it is created at the release that its spec names", cluster)
 	}
-	return upgrade.Target{Release: name, SHA256: sha, KubernetesVersion: version}, stack.ID, nil
+	return upgrade.Target{Release: name, SHA256: sha, KubernetesVersion: version}, stack, nil
 }
 
 // pinned reads a release by content.

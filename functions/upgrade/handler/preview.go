@@ -18,6 +18,9 @@ func (h *Handler) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 		return nil, err
 	}
 	j, err := h.travel(ctx, events.UpgradeRequest{Upgrade: in}, r)
+	if j.moving != "" {
+		return nil, stopf("%s. Ask again when that is over", j.moving)
+	}
 	if err != nil {
 		return nil, err
 	}
