@@ -172,7 +172,7 @@ func TestARollbackThatIsAskedForWhileAStoppedUpgradesControlPlaneStillMoves(t *t
 		time.Sleep(10 * time.Second)
 		require.Equal(t, upgrade.Stopped, l.record().State)
 		_, _, err := l.dryRun(events.Upgrade{Rollback: true})
-		require.ErrorContains(t, err, "the stack of the control plane is being changed: UPDATE_IN_PROGRESS. Ask again when that is over")
+		require.ErrorContains(t, err, "the stack of the control plane is being changed (UPDATE_IN_PROGRESS): ask again when that is over")
 		arn := l.upgrade(events.Upgrade{Rollback: true})
 		time.Sleep(10 * time.Second)
 		require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)

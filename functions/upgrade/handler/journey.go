@@ -87,7 +87,7 @@ func (h *Handler) travel(ctx context.Context, in events.UpgradeRequest, r *upgra
 		return j, err
 	}
 	if j.stack = stack.ID; plan.InProgress(stack.Status) {
-		j.moving = "the stack of the control plane is being changed: " + stack.Status
+		j.moving = stack.Status
 	}
 	if r != nil && r.Stack == j.stack {
 		j.last = r
