@@ -198,41 +198,45 @@ func (w *world) withdraw(cluster string, gone [2]int, on bool) {
 // altered are versions of add-ons which fit the world's Kubernetes versions, too, and that no release names.
 var altered = map[string]string{"coredns": "v1.12.4-eksbuild.1", "vpc-cni": "v1.20.4-eksbuild.2"}
 
-// alter an add-on to another version by hand, or to the one again that it had.
+// alter an add-on to another version by hand, or to the one again that it had. Who restores it looks whether it came to that, and tries again.
 func (w *world) alter(cluster, addon string, on bool) {
-	was, to := w.versionOf(cluster, addon), altered[addon]
+	now, to := w.addon(cluster, addon), altered[addon]
 	if !on {
 		to = w.changed[cluster][addon]
 	}
-	if was == "" || to == "" || was == to {
+	if now.AddonVersion == "" || to == "" || now.AddonVersion == to && now.Status != "UPDATE_FAILED" {
 		return
 	}
 	in := eks.UpdateAddonInput{AddonInput: eks.AddonInput{ClusterName: names.EKSCluster(cluster), AddonName: addon}, AddonVersion: to}
 	if _, err := w.EKS.UpdateAddon(w.t.Context(), w.Admin(), in); err != nil {
-		w.tell("%s: %s stays at %s: %v", cluster, addon, was, err) // it is being changed
+		w.tell("%s: %s stays at %s: %v", cluster, addon, now.AddonVersion, err) // it is being changed
 		return
 	}
-	w.tell("%s: %s goes from %s to %s", cluster, addon, was, to)
+	w.tell("%s: %s goes from %s to %s", cluster, addon, now.AddonVersion, to)
+	if !on {
+		return
+	}
 	if w.changed[cluster] == nil {
 		w.changed[cluster] = map[string]string{}
 	}
-	if w.changed[cluster][addon] = was; !on {
-		delete(w.changed[cluster], addon)
-	}
+	w.changed[cluster][addon] = now.AddonVersion
 }
 
-// versionOf an add-on of a cluster, empty when it is not there.
-func (w *world) versionOf(cluster, addon string) string {
+// addon of a cluster, empty when it is not there.
+func (w *world) addon(cluster, addon string) eks.Addon {
 	out, err := w.EKS.DescribeAddon(w.t.Context(), w.Admin(), eks.AddonInput{ClusterName: names.EKSCluster(cluster), AddonName: addon})
 	if err != nil {
-		return ""
+		return eks.Addon{}
 	}
-	return out.Addon.AddonVersion
+	return *out.Addon
 }
 
-// isAltered says whether an add-on is of the version that people gave it. One that was made anew, or upgraded, is not.
+// isAltered says whether an add-on is of the version that people gave it, or could not be restored. One that was made anew, or upgraded, is not.
 func (w *world) isAltered(cluster string) bool {
-	maps.DeleteFunc(w.changed[cluster], func(addon, _ string) bool { return w.versionOf(cluster, addon) != altered[addon] })
+	maps.DeleteFunc(w.changed[cluster], func(addon, _ string) bool {
+		now := w.addon(cluster, addon)
+		return now.AddonVersion != altered[addon] && now.Status != "UPDATING" && now.Status != "UPDATE_FAILED"
+	})
 	return len(w.changed[cluster]) > 0
 }
 
