@@ -243,7 +243,7 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
 	change.Next(once)
 	if s.groups {
-		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no others are still drained. The pauses grow.", "$states.input.waitSeconds", nil)
+		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no others are still drained, or on their way. The pauses grow.", "$states.input.waitSeconds", nil)
 		once.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), drains.Next(change), nil)
 	}
 	once.When(when("$states.input.again = true"), change, nil).Otherwise(changed)

@@ -301,3 +301,59 @@ func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
 		l.renewed(before, 3)
 	})
 }
+
+// An autoscaler has just added nodes. Those that serve are replaced when these serve, too; but not for ever, if they do not come to it.
+func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
+	scale := func(l *life) (coming string) {
+		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+			AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(2),
+		})
+		require.NoError(l.t, err)
+		time.Sleep(10 * time.Second)
+		require.Len(l.t, l.Group("demo", "a").Coming(), 1)
+		return l.Group("demo", "a").Coming()[0]
+	}
+	for _, strategy := range []string{"RollingUpdate", "InstanceRefresh"} {
+		pool := "minSize: 1, maxSize: 3, update: {strategy: " + strategy + "}"
+		t.Run(strategy, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.Upload(names.ReleaseSpec("r1"), Release())
+				l.pool(pool)
+				l.settle()
+				coming := scale(l)
+				least := 1
+				defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) { least = min(least, count(v, groups.InService)) })()
+				l.pool(pool + larger)
+				time.Sleep(20 * time.Second)
+				require.Equal(t, "nodes are replaced when "+coming+" have joined", l.waits().Message)
+				before := l.Group("demo", "a")
+				l.settle()
+				time.Sleep(5 * time.Minute)
+				l.renewed(before, 2)
+				require.Equal(t, 1, least)
+			})
+		})
+	}
+	t.Run("and that do not", func(t *testing.T) {
+		upgradeLife(t, func(l *life, bad *faults.Engine) {
+			l.Upload(names.ReleaseSpec("r1"), Release())
+			l.pool("minSize: 1, maxSize: 3")
+			l.settle()
+			end := strike(t, bad, "kubelet-version=v1.39.1-eks-1")
+			scale(l)
+			l.pool("minSize: 1, maxSize: 3" + larger)
+			time.Sleep(14 * time.Minute)
+			require.Contains(t, l.waits().Message, " have joined")
+			require.Empty(t, l.batches(rolledGroup))
+			for range 15 * 6 { // between two of them there is a moment in which the one before is drained
+				if time.Sleep(10 * time.Second); strings.Contains(l.waits().Message, "though") {
+					break
+				}
+			}
+			require.Contains(t, l.waits().Message, " have not joined: it has waited for ")
+			end()
+			l.settle()
+			l.phase(status.Ready)
+		})
+	})
+}

@@ -67,6 +67,27 @@ func (g Group) Going() []string {
 	return ids
 }
 
+// Coming lists the instances that are on their way into service.
+func (g Group) Coming() []string {
+	var ids []string
+	for _, i := range g.Instances {
+		if strings.HasPrefix(i.State, Pending) {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// Serving counts the instances in service.
+func (g Group) Serving() (n int) {
+	for _, i := range g.Instances {
+		if i.State == InService {
+			n++
+		}
+	}
+	return n
+}
+
 // Serves says whether an instance of the group is in service.
 func (g Group) Serves(instance string) bool {
 	return slices.ContainsFunc(g.Instances, func(i Instance) bool { return i.ID == instance && i.State == InService })

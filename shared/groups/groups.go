@@ -48,6 +48,7 @@ func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Res
 // Lifecycle states of instances.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
 const (
+	Pending            = "Pending"
 	PendingWait        = "Pending:Wait"
 	PendingProceed     = "Pending:Proceed"
 	InService          = "InService"

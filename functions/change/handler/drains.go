@@ -1,8 +1,8 @@
 package handler
 
-// Nodes are replaced batch by batch, and each batch waits for the drains of the one before: join holds it back by its signals. Nothing holds the
-// first one back but this: neither CloudFormation nor an instance refresh looks whether instances that an earlier roll, or a scale-in, had end
-// are still being drained.
+// Nodes are replaced batch by batch, and each batch waits for the nodes that join and the drains of the one before: join holds it back by its
+// signals. Nothing holds the first one back but this: neither CloudFormation nor an instance refresh looks whether instances that an earlier roll, or
+// a scale-in, had end are still being drained, or whether those that an autoscaler added serve.
 
 import (
 	"context"
@@ -15,8 +15,13 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// beyond its pool's own time a drain gets this much more: its pods their grace periods, their volumes ten minutes.
-const beyond = 15 * time.Minute
+const (
+	// beyond its pool's own time a drain gets this much more: its pods their grace periods, their volumes ten minutes.
+	beyond = 15 * time.Minute
+	// joins is how long instances that come are waited for. Those of an image with which none joins come again and again, and only the roll
+	// brings another.
+	joins = 15 * time.Minute
+)
 
 // Pauses between two looks, in seconds: a quarter of what has passed, so that a few dozen looks are enough for drains of hours.
 const (
@@ -31,27 +36,46 @@ func (s *step) held(ctx context.Context, group groups.Group, stackStatus string)
 	if s.in.WaitedSeconds == nil {
 		return false, nil
 	}
-	going, waited := strings.Join(group.Going(), ", "), *s.in.WaitedSeconds
-	most := s.change.Pace.DrainSeconds + int64(beyond/time.Second)
-	if going == "" || waited >= most {
+	waited := *s.in.WaitedSeconds
+	first := s.before(group)
+	if first.over == "" || waited >= first.most {
 		if waited == 0 {
 			return false, nil
 		}
-		if going == "" {
+		if first.over == "" {
 			return false, s.tell(ctx, nil)
 		}
-		message := fmt.Sprintf("nodes are replaced though %s are still drained: it has waited for %s", going, seconds(waited))
+		message := fmt.Sprintf("nodes are replaced though %s: it has waited for %s", first.still, seconds(waited))
 		boundary.Log(ctx).Warn(message, "stack", s.change.StackName)
 		return false, s.tell(ctx, &status.Waits{Message: message})
 	}
-	pause := min(max(leastPause, min(mostPause, waited/4)), most-waited)
-	message := fmt.Sprintf("nodes are replaced when %s are drained", going)
+	pause := min(max(leastPause, min(mostPause, waited/4)), first.most-waited)
+	message := "nodes are replaced when " + first.over
 	boundary.Log(ctx).Info(message, "stack", s.change.StackName, "waitedSeconds", waited)
-	until := s.Resume.Now().Add(seconds(most - waited)).UTC()
+	until := s.Resume.Now().Add(seconds(first.most - waited)).UTC()
 	if err := s.tell(ctx, &status.Waits{Message: message, Until: until}); err != nil {
 		return true, err
 	}
 	return true, s.Resume.Later(ctx, s.waiter("", true), stackStatus, pause)
+}
+
+// first is what must be over before nodes of a group are replaced, what is while it is not, and for how many seconds that is waited for at
+// most. It is empty when nothing has to be.
+type first struct {
+	over, still string
+	most        int64
+}
+
+// before the nodes of a group are replaced. Where nothing serves, nothing is lost by replacing what comes.
+func (s *step) before(group groups.Group) first {
+	going, coming := strings.Join(group.Going(), ", "), strings.Join(group.Coming(), ", ")
+	switch serving := group.Serving(); {
+	case going != "":
+		return first{going + " are drained", going + " are still drained", s.change.Pace.DrainSeconds + int64(beyond/time.Second)}
+	case coming != "" && serving > 0 && serving < group.Desired:
+		return first{coming + " have joined", coming + " have not joined", int64(joins / time.Second)}
+	}
+	return first{}
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
