@@ -133,6 +133,7 @@ func (w *world) autoscale(cluster, pool string, share float64) {
 		return
 	}
 	w.tell("%s is scaled from %d to %d", group, v.Desired, desired)
+	w.known.grown[group] = growth{time.Now(), max(0, desired-v.Desired)}
 	if delete(w.known.chosen, group); rests {
 		w.known.chosen[group] = desired
 	}

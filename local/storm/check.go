@@ -37,6 +37,8 @@ type known struct {
 	rolls map[string]int
 	// scaled are those of them that an autoscaler scaled meanwhile, and that are not judged before they are taken back.
 	scaled map[string]int
+	// grown says when an autoscaler enlarged a group last, and by how many.
+	grown map[string]growth
 	// inService is how many instances a group has, going how many are on their way out.
 	views map[string]autoscaling.View
 	// drains is since when instances are drained, by node's provider id.
@@ -74,7 +76,7 @@ type known struct {
 
 func newKnown() *known {
 	return &known{
-		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, views: map[string]autoscaling.View{},
+		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
 		drains: map[string]time.Time{}, lost: map[string]bool{}, joined: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
 		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{},
 	}
@@ -374,6 +376,7 @@ func (w *world) seeView(group string, v autoscaling.View) {
 	if !slices.ContainsFunc(v.Instances, func(i autoscaling.InstanceView) bool { return i.State != "InService" }) {
 		delete(w.known.unhealthy, group)
 	}
+	grown := w.known.grown[group]
 	serving, served := w.known.inService(v), w.known.inService(was)
 	if is := v.Desired > 0 && serving >= v.Desired; is != w.known.whole[group] {
 		if w.known.whole[group] = is; is {
@@ -387,8 +390,20 @@ func (w *world) seeView(group string, v autoscaling.View) {
 	w.check(8, serving+lost >= min(least, v.Desired), "%s has %d of %d instances in service during its update: %+v, before %+v", group, serving, least, v, was)
 	cluster, stack := clusterOf(group)
 	_, batch := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
+	if refreshed := func(p wishedPool) bool { return names.PoolStack(p.name) == stack && p.refresh }; time.Since(grown.at) < paced && slices.ContainsFunc(w.policies[cluster], refreshed) {
+		batch += grown.by
+	}
 	w.check(8, going <= batch+lost || serving >= served, "%d instances of %s are going at once", going, group)
 }
+
+// growth of a group. A refresh has percentages of the size that the group had just before: of a larger one more go at once.
+type growth struct {
+	at time.Time
+	by int
+}
+
+// paced is for how long that counts: a batch of a refresh comes to its end within it.
+const paced = 10 * time.Minute
 
 // seeReplacement sees the audit have an instance replaced whose node is not well: one at a time.
 func (w *world) seeReplacement(group string) {
