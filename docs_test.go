@@ -3,6 +3,7 @@ package drover
 // What docs/reliability.md and docs/upgrades.md say is shown by tests is: each test that they name is there.
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -104,6 +105,40 @@ func requireTests(t *testing.T, row, text string) {
 		}
 	}
 	require.Positive(t, named, "no test is named: %s", row)
+}
+
+// Whatever test a page names, in its tables or beside a promise, is there.
+func TestPagesNameTestsThatAreThere(t *testing.T) {
+	there := map[string]bool{}
+	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == "build" || entry.Name() == ".git"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		body, err := os.ReadFile(path)
+		for _, name := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(body, -1) {
+			there[string(name[1])] = true
+		}
+		return err
+	}))
+	named := 0
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, page := range pages {
+			body, err := os.ReadFile(page)
+			require.NoError(t, err)
+			for _, name := range testName.FindAllString(string(body), -1) {
+				require.True(t, there[name], "%s names %s, which is not there", page, name)
+				named++
+			}
+		}
+	}
+	require.Greater(t, named, 200)
 }
 
 // What a compromise of each function would mean is said: none is forgotten.

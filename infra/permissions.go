@@ -233,9 +233,14 @@ var functionGrants = map[string][]grant{
 		listState,
 		describeEKS,
 		{
-			why:     "Finding what has a cluster's tags cannot be limited to a resource, nor can whether such a VPC is still there.",
-			actions: []string{"tag:GetResources", "ec2:DescribeVpcs"},
+			why:     "Finding what has a cluster's tags cannot be limited to a resource, nor can whether such a VPC is still there, nor listing roles.",
+			actions: []string{"tag:GetResources", "ec2:DescribeVpcs", "iam:ListRoles"},
 			on:      []string{"*"},
+		},
+		{
+			why:     "Whose a role is that a control plane's stack has kept.",
+			actions: []string{"iam:GetRole"},
+			on:      []string{clusterRolesARN},
 		},
 		{
 			why:     "Whether a key is there that a control plane's stack has kept.",

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/query"
 	"github.com/drover-run/drover/shared/status"
@@ -67,6 +70,28 @@ func (a *Account) endEKS(cluster string) {
 	require.NoError(a.t, err)
 	time.Sleep(20 * time.Minute)
 	require.Empty(a.t, a.ids(":cluster/"))
+}
+
+// roleOf is the one role of a cluster's stacks that is left.
+func (a *Account) roleOf(cluster string) string {
+	a.t.Helper()
+	roles := slices.DeleteFunc(a.identities.Roles(), func(r iam.Role) bool { return r.Tags[names.TagCluster] != cluster })
+	require.Len(a.t, roles, 1)
+	return roles[0].Name
+}
+
+// endRole deletes a role by hand, with what is attached to it.
+func (a *Account) endRole(name string) {
+	a.t.Helper()
+	role, err := a.identities.Role(name)
+	require.NoError(a.t, err)
+	for _, policy := range role.Attached {
+		require.NoError(a.t, a.identities.DetachRolePolicy(name, policy))
+	}
+	for policy := range role.Inline {
+		require.NoError(a.t, a.identities.DeleteRolePolicy(name, policy))
+	}
+	require.NoError(a.t, a.identities.DeleteRole(name))
 }
 
 func (a *Account) endLog(cluster string) {
@@ -172,13 +197,18 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 				return slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(arn string) bool { return strings.HasSuffix(arn, id) })
 			})
 			require.Len(t, mine, 1)
-			a.remains("log group /aws/eks/drover-demo/cluster: its stack", "key "+mine[0]+": its stack")
+			role := a.roleOf("demo")
+			a.remains("log group /aws/eks/drover-demo/cluster: its stack", "key "+mine[0]+": its stack", "role "+role+": its stack")
 			a.endLog("demo")
 			_, err := kms.NewFromConfig(a.Config()).ScheduleKeyDeletion(a.t.Context(), &kms.ScheduleKeyDeletionInput{KeyId: &mine[0]})
 			require.NoError(t, err)
 			a.Converge("demo")
 			a.Settle()
-			require.Equal(t, status.Deleted, a.Status("demo").Phase, a.Status("demo").Message)
+			a.remains("role " + role)
+			a.endRole(role)
+			a.Converge("demo")
+			a.Settle()
+			a.deleted("demo", before)
 		})
 	})
 	t.Run("gets another once its EKS cluster is gone", func(t *testing.T) {
@@ -194,4 +224,46 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			require.Equal(t, vpc, a.ids(":vpc/"))
 		})
 	})
+}
+
+// IAM has the roles of all regions: those of another cell's cluster of the same name are none of this one's, nor are those of clusters whose names
+// begin alike. CloudFormation cuts long names.
+func TestOnlyRolesOfThisCellsClusterAreLeftOfIt(t *testing.T) {
+	a := Start(t)
+	var config aws.Config
+	a.Functions.Around("clean", func(cfg aws.Config, next awslambda.Handler) awslambda.Handler {
+		config = cfg
+		return next
+	})
+	_, err := a.identities.CreatePolicy(iam.ManagedPolicy{
+		Name: names.Boundary("us-east-1"), Document: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:DescribeVpcs", "Resource": "*"}]}`,
+	})
+	require.NoError(t, err)
+	long := strings.Repeat("a", 40)
+	short := names.Stack(long, "")[:24] + "-ClusterRole-6"
+	for _, r := range []struct{ name, path, cluster, region string }{
+		{"drover-shop-control-plane-ClusterRole-1", names.ClusterRoles, "shop", Region},
+		{"drover-shop-control-plane-ClusterRole-2", names.ClusterRoles, "shop", "us-east-1"},
+		{"drover-shop-control-plane-ClusterRole-3", "/", "shop", Region},
+		{"drover-shop-control-plane-ClusterRole-4", names.ClusterRoles, "shop", ""},
+		{"drover-shop-two-control-plane-ClusterRole-5", names.ClusterRoles, "shop-two", Region},
+		{short, names.ClusterRoles, long, Region},
+	} {
+		role := iam.Role{
+			Name: r.name, Path: r.path, Tags: map[string]string{names.TagCluster: r.cluster},
+			TrustDocument: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`,
+		}
+		if r.region != "" {
+			role.Boundary = names.BoundaryARN("aws", ID, r.region)
+		}
+		_, err := a.identities.CreateRole(role)
+		require.NoError(t, err)
+	}
+	for cluster, want := range map[string][]string{
+		"shop": {"role drover-shop-control-plane-ClusterRole-1"}, "shop-two": {"role drover-shop-two-control-plane-ClusterRole-5"}, long: {"role " + short}, "sho": nil,
+	} {
+		kept, err := leftovers.New(config, names.RoleARN("aws", ID, Region, "leftovers")).Kept(t.Context(), cluster)
+		require.NoError(t, err)
+		require.Equal(t, want, kept, cluster)
+	}
 }

@@ -75,3 +75,25 @@ func TestANodeIsToldOfUntilNobodyDrainsIt(t *testing.T) {
 		require.Empty(t, l.Status("demo").Nodes)
 	})
 }
+
+// A new instance whose cluster cannot be asked waits, and so do people: it is told of for as long, though nobody drains it.
+func TestAnInstanceThatWaitsForItsClusterIsToldOfMeanwhile(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.create(unprotected)
+		l.API("drover-demo").Down(2 * time.Hour)
+		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+			AutoScalingGroupName: aws.String("drover-demo-pool-a"), DesiredCapacity: aws.Int32(2),
+		})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		told := l.Status("demo").Nodes
+		require.Len(t, told, 1)
+		require.Equal(t, status.NodeUnreachable, told[0].State)
+		_ = l.AuditNow() // it cannot ask the cluster either
+		now := l.Status("demo").Nodes
+		require.Len(t, now, 1, "its execution goes on")
+		require.Equal(t, told[0].Since, now[0].Since)
+		time.Sleep(90 * time.Minute)
+		require.Empty(t, l.Status("demo").Nodes, "it joined")
+	})
+}

@@ -5,6 +5,7 @@ package storm
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/drover-run/drover/local/apiserver"
 	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -66,10 +68,19 @@ func TestRecovery(t *testing.T) {
 		{fault: "the new launch template fails", failure: &failure{"update", "AWS::EC2::LaunchTemplate", 1}, byHand: true},
 		{fault: "the group's update fails", failure: &failure{"update", "AWS::AutoScaling::AutoScalingGroup", 1}, byHand: true},
 		{fault: "EC2 launches no instances for 20 minutes", weather: "launch-fails for=20m", within: 40 * time.Minute},
+		{fault: "the new node's kubelet is newer than the control plane", weather: "kubelet-version=v1.39.1-eks-1 count=1", within: 40 * time.Minute},
 		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: 15 * time.Minute},
 		{fault: "the add-ons' stack is deleted by hand, until it is there again", befalls: func(w *world) { w.unstack(unstacked) }, within: 30 * time.Minute},
 		{fault: "a Node is deleted by hand, until another instance is in service", befalls: func(w *world) { w.unnode("c0", "a", 0) }, within: 30 * time.Minute},
 		{fault: "a node is not Ready any more, until another is in service", befalls: func(w *world) { w.silence("c0", "a", 0, true) }, within: 45 * time.Minute},
+	}
+	shown := map[faults.Kind]bool{faults.UpdateFails: true} // of upgrades, below
+	for _, test := range tests {
+		kind, _, _ := strings.Cut(strings.ReplaceAll(test.weather, "=", " "), " ")
+		shown[faults.Kind(kind)] = true
+	}
+	for _, kind := range faults.Kinds() {
+		require.True(t, shown[kind], "how long does %s hold a change up?", kind)
 	}
 	var table strings.Builder
 	for _, test := range tests {
@@ -122,6 +133,31 @@ func TestRecovery(t *testing.T) {
 		})
 	}
 	t.Log("\n" + table.String())
+	documented(t, "Ready", len(tests), table.String())
+}
+
+// documented says that docs/reliability.md has as many rows as there are tests, and those that are here: whether a person is needed, and how long it
+// takes, less what the random pauses of retries make of it.
+func documented(t *testing.T, what string, tests int, table string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/reliability.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(page), "\n| fault | "+what+" after |\n|---|---|\n")
+	require.True(t, found)
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	told := map[string]string{}
+	for row := range strings.Lines(rest + "\n") {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		told[cells[0]] = cells[1]
+	}
+	require.Len(t, told, tests)
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		is, byItself := time.ParseDuration(cells[1])
+		was, told := time.ParseDuration(told[cells[0]])
+		require.Equal(t, byItself == nil, told == nil, "docs/reliability.md: %s", row)
+		require.InDelta(t, is.Seconds(), was.Seconds(), max(10, is.Seconds()/10), "docs/reliability.md: %s", row)
+	}
 }
 
 // How long faults hold an upgrade by one minor version up. The pool has one node, whose drain may take half an hour.
@@ -193,6 +229,7 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 		})
 	}
 	t.Log("\n" + table.String())
+	documented(t, "upgraded", len(tests), table.String())
 }
 
 // Neither the creation of a protected control plane gets through nor taking it back: what is left is deleted, although the finished

@@ -21,8 +21,8 @@ import (
 	"github.com/drover-run/drover/shared/query"
 )
 
-// retained are the types of what the templates keep and that has a tag, less the EKS cluster, which is asked for by name. IAM's roles are not in
-// the index of tags, and cost nothing.
+// retained are the types of what the templates keep and that has a tag, less the EKS cluster, which is asked for by name, and roles, which are not
+// in the index of tags.
 var retained = []string{"ec2:vpc", "kms:key", "logs:log-group"}
 
 // Kept lists what is left of a cluster's stacks when all of them are gone, in words. The index of tags lags, and has keys that wait for their
@@ -47,8 +47,76 @@ func (l *Leftovers) Kept(ctx context.Context, cluster string) ([]string, error) 
 			}
 		}
 	}
+	roles, err := l.roles(ctx, cluster)
+	kept = append(kept, roles...)
 	slices.Sort(kept)
-	return kept, nil
+	return kept, err
+}
+
+// nameKept is how much of a stack's name is in those that CloudFormation gives to its roles, at least: it cuts what is longer than IAM allows.
+const nameKept = 24
+
+// roles lists a cluster's. Each has its tag, which listings leave out. IAM has those of all regions, where other clusters may have the same
+// name: the boundary says whose it is.
+// https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListRoles.html
+func (l *Leftovers) roles(ctx context.Context, cluster string) (list []string, err error) {
+	session, err := l.config.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("signing in to call IAM: %w", err)
+	}
+	like := names.Stack(cluster, "")
+	like = like[:min(len(like), nameKept)]
+	arguments := map[string]string{"PathPrefix": names.ClusterRoles}
+	for more := true; more; {
+		var page struct {
+			Names  []string `xml:"ListRolesResult>Roles>member>RoleName"`
+			More   bool     `xml:"ListRolesResult>IsTruncated"`
+			Marker string   `xml:"ListRolesResult>Marker"`
+		}
+		if err := query.IAM.Call(ctx, l.config, session, "ListRoles", arguments, &page); err != nil {
+			return nil, fmt.Errorf("finding the roles of %s: %w", cluster, err)
+		}
+		for _, name := range page.Names {
+			if !strings.HasPrefix(name, like) {
+				continue
+			}
+			of, err := l.roleOf(ctx, session, name)
+			if err != nil {
+				return nil, err
+			}
+			if of == cluster {
+				list = append(list, "role "+name)
+			}
+		}
+		more, arguments["Marker"] = page.More, page.Marker
+	}
+	return list, nil
+}
+
+// roleOf is the cluster of this region that a role is of; empty when it is of none, or gone.
+func (l *Leftovers) roleOf(ctx context.Context, session aws.Credentials, name string) (string, error) {
+	var out struct {
+		Tags []struct {
+			Key, Value string
+		} `xml:"GetRoleResult>Role>Tags>member"`
+		Boundary string `xml:"GetRoleResult>Role>PermissionsBoundary>PermissionsBoundaryArn"`
+	}
+	err := query.IAM.Call(ctx, l.config, session, "GetRole", map[string]string{"RoleName": name}, &out)
+	if fault.Code(err) == "NoSuchEntity" {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("describing role %s: %w", name, err)
+	}
+	if !strings.HasSuffix(out.Boundary, ":policy/"+names.Boundary(l.config.Region)) {
+		return "", nil
+	}
+	for _, tag := range out.Tags {
+		if tag.Key == names.TagCluster {
+			return tag.Value, nil
+		}
+	}
+	return "", nil
 }
 
 // kept describes a resource that is there; empty is one that is not, or that goes by itself.

@@ -1,4 +1,4 @@
-// Package query speaks AWS's Query protocol, as far as EC2 and Elastic Load Balancing need it: the SDK's client of EC2 alone would add two minutes
+// Package query speaks AWS's Query protocol, as far as EC2, Elastic Load Balancing and IAM need it: the SDK's client of EC2 alone would add two minutes
 // to every build and many megabytes to a function.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Query-Requests.html
 package query
@@ -30,6 +30,7 @@ var (
 	EC2   = &API{"ec2", "2016-11-15"}
 	ELB   = &API{"elasticloadbalancing", "2012-06-01"}
 	ELBv2 = &API{"elasticloadbalancing", "2015-12-01"}
+	IAM   = &API{"iam", "2010-05-08"}
 )
 
 // answerLimit bounds what is read of an answer, in bytes: a thousand instances, which EC2 tells at once, are a tenth of it.
@@ -49,7 +50,7 @@ func (a *API) Call(ctx context.Context, config aws.Config, session aws.Credentia
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	sum := sha256.Sum256([]byte(text))
-	if err := v4.NewSigner().SignHTTP(ctx, session, request, hex.EncodeToString(sum[:]), a.Service, config.Region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(ctx, session, request, hex.EncodeToString(sum[:]), a.Service, a.region(config.Region), time.Now()); err != nil {
 		return err
 	}
 	client := config.HTTPClient
@@ -79,11 +80,31 @@ func (a *API) address(config aws.Config) string {
 	if config.BaseEndpoint != nil {
 		return strings.TrimSuffix(*config.BaseEndpoint, "/") + "/"
 	}
+	region := a.region(config.Region)
 	suffix := "amazonaws.com"
-	if strings.HasPrefix(config.Region, "cn-") {
+	if strings.HasPrefix(region, "cn-") {
 		suffix += ".cn"
 	}
-	return fmt.Sprintf("https://%s.%s.%s/", a.Service, config.Region, suffix)
+	if host, of := global[region]; of && a == IAM {
+		return "https://" + host + "/"
+	}
+	return fmt.Sprintf("https://%s.%s.%s/", a.Service, region, suffix)
+}
+
+// global are the hosts of IAM that have not their region in their name. https://docs.aws.amazon.com/general/latest/gr/iam-service.html
+var global = map[string]string{"us-east-1": "iam.amazonaws.com", "us-gov-west-1": "iam.us-gov.amazonaws.com"}
+
+// region that calls are signed for: of IAM there is one in each partition.
+func (a *API) region(own string) string {
+	switch {
+	case a != IAM:
+		return own
+	case strings.HasPrefix(own, "cn-"):
+		return "cn-north-1"
+	case strings.HasPrefix(own, "us-gov-"):
+		return "us-gov-west-1"
+	}
+	return "us-east-1"
 }
 
 // refused is an answer that is an error: what it is called and the status that it came with.

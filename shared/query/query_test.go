@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -55,3 +56,25 @@ func TestNobodyAnswers(t *testing.T) {
 	var transient *fault.Transient
 	require.ErrorAs(t, err, &transient)
 }
+
+// IAM is one for all regions of a partition, and signs for one of them.
+func TestIAMHasOneRegion(t *testing.T) {
+	for region, want := range map[string][2]string{
+		"eu-central-1":   {"iam.amazonaws.com", "/us-east-1/iam/"},
+		"us-gov-east-1":  {"iam.us-gov.amazonaws.com", "/us-gov-west-1/iam/"},
+		"cn-northwest-1": {"iam.cn-north-1.amazonaws.com.cn", "/cn-north-1/iam/"},
+	} {
+		var asked *http.Request
+		config := aws.Config{Region: region, HTTPClient: does(func(r *http.Request) (*http.Response, error) {
+			asked = r
+			return nil, errors.New("nobody is there")
+		})}
+		require.Error(t, query.IAM.Call(t.Context(), config, aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, "ListRoles", nil, nil))
+		require.Equal(t, want[0], asked.URL.Host)
+		require.Contains(t, asked.Header.Get("Authorization"), want[1])
+	}
+}
+
+type does func(*http.Request) (*http.Response, error)
+
+func (d does) Do(r *http.Request) (*http.Response, error) { return d(r) }

@@ -20,13 +20,14 @@ import (
 const toldFor = 10 * time.Minute
 
 // forget takes nodes out of the status of a cluster. Instances that did not join a pool at rest, once it has as many as it should without them:
-// those of a change are its verdict's, until the cluster is what it should be. And nodes that no execution drains.
+// those of a change are its verdict's, until the cluster is what it should be. And nodes that no execution drains, less those that join: who waits at
+// the launch hook of a cluster that cannot be asked has an execution, too, or gets one from the sweep.
 func (r *round) forget(ctx context.Context, cluster string, s *status.Status) error {
 	var drains map[string]bool
 	over := func(n status.Node) bool {
 		switch {
 		case n.State != status.NodeNotJoined:
-			return drains != nil && r.lasts(n) && !drains[n.Instance] && !drains[cluster+"/"+n.Name]
+			return drains != nil && r.lasts(n) && !drains[n.Instance] && !drains[cluster+"/"+n.Name] && !r.joins(cluster, n)
 		case n.Execution != "" || !n.Since.Before(r.now):
 			return false
 		}
@@ -49,6 +50,13 @@ func (r *round) forget(ctx context.Context, cluster string, s *status.Status) er
 // lasts says that a drain goes on for long, as far as the status knows.
 func (r *round) lasts(n status.Node) bool {
 	return n.State != status.NodeNotJoined && r.now.Sub(n.Since) > toldFor
+}
+
+// joins says that a node waits at its launch hook.
+func (r *round) joins(cluster string, n status.Node) bool {
+	return slices.ContainsFunc(r.groups[names.Group(cluster, n.Pool)].Instances, func(i groups.Instance) bool {
+		return i.ID == n.Instance && i.State == groups.PendingWait
+	})
 }
 
 // draining asks, once a round and only if somebody wants to know, what is being drained: instances by id, and nodes as cluster/name.

@@ -204,24 +204,34 @@ func (a *API) getRole(_ context.Context, c *wire.Call) (any, error) {
 // page is the answer of a listing that is never cut.
 type page struct{ IsTruncated bool }
 
-// listing decodes and authorizes the parameters of a listing of the whole account.
-func listing(c *wire.Call) error {
+// listing decodes and authorizes the parameters of a listing of the whole account, and says what paths it is of.
+func listing(c *wire.Call) (path string, err error) {
 	var in struct {
 		PathPrefix, Marker, Scope string
 		MaxItems                  *int
 		OnlyAttached              bool
 	}
 	if err := c.Decode(&in); err != nil {
-		return err
+		return "", err
 	}
-	if in.PathPrefix != "" && in.PathPrefix != "/" || in.Marker != "" || in.OnlyAttached || in.Scope != "" && in.Scope != "Local" && in.Scope != "All" {
-		return wire.Unsupported("iam", "listing by path prefix, marker, scope or attachment")
+	if in.Marker != "" || in.OnlyAttached || in.Scope != "" && in.Scope != "Local" && in.Scope != "All" {
+		return "", wire.Unsupported("iam", "listing by marker, scope or attachment")
 	}
-	return c.Authorize("*")
+	return in.PathPrefix, c.Authorize("*")
+}
+
+// wholeListing is one that knows no paths.
+func wholeListing(c *wire.Call) error {
+	path, err := listing(c)
+	if err == nil && path != "" && path != "/" {
+		return wire.Unsupported("iam", "listing anything but roles by path prefix")
+	}
+	return err
 }
 
 func (a *API) listRoles(_ context.Context, c *wire.Call) (any, error) {
-	if err := listing(c); err != nil {
+	path, err := listing(c)
+	if err != nil {
 		return nil, err
 	}
 	out := struct {
@@ -229,8 +239,11 @@ func (a *API) listRoles(_ context.Context, c *wire.Call) (any, error) {
 		page
 	}{}
 	for _, r := range a.identities.Roles() {
+		if !strings.HasPrefix(r.Path, path) {
+			continue
+		}
 		listed := a.role(r)
-		listed.Tags = nil // listings have none
+		listed.Tags, listed.PermissionsBoundary = nil, nil // listings have neither
 		out.Roles = append(out.Roles, listed)
 	}
 	return out, nil
@@ -349,7 +362,7 @@ func (a *API) getPolicyVersion(_ context.Context, c *wire.Call) (any, error) {
 }
 
 func (a *API) listPolicies(_ context.Context, c *wire.Call) (any, error) {
-	if err := listing(c); err != nil {
+	if err := wholeListing(c); err != nil {
 		return nil, err
 	}
 	out := struct {
@@ -397,7 +410,7 @@ func (a *API) getInstanceProfile(_ context.Context, c *wire.Call) (any, error) {
 }
 
 func (a *API) listInstanceProfiles(_ context.Context, c *wire.Call) (any, error) {
-	if err := listing(c); err != nil {
+	if err := wholeListing(c); err != nil {
 		return nil, err
 	}
 	out := struct {

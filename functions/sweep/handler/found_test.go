@@ -1,0 +1,95 @@
+package handler_test
+
+// What the audit finds, tells, and leaves to people.
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/functions/sweep/handler"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// otherStacks are listed otherwise than they are.
+type otherStacks struct {
+	handler.Stacks
+	see func(all map[string]plan.Deployed)
+}
+
+func (o otherStacks) All(ctx context.Context) (map[string]plan.Deployed, error) {
+	all, err := o.Stacks.All(ctx)
+	if err == nil {
+		o.see(all)
+	}
+	return all, err
+}
+
+// otherGroups are, too.
+type otherGroups struct {
+	handler.Groups
+	see func(*groups.Group)
+}
+
+func (o otherGroups) All(ctx context.Context) ([]groups.Group, error) {
+	all, err := o.Groups.All(ctx)
+	for i := range all {
+		o.see(&all[i])
+	}
+	return all, err
+}
+
+func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		stack func(*plan.Deployed)
+		group func(*groups.Group)
+		says  string
+	}{
+		"somebody ran CloudFormation's drift detection, and it found something": {
+			stack: func(d *plan.Deployed) { d.Drifted = true },
+			says:  "CloudFormation's drift detection found resources of stack pool-a changed by hand",
+		},
+		"instances of an older launch template": {
+			group: func(g *groups.Group) { g.Instances[0].TemplateVersion = "0" },
+			says:  "pool a: instances of an older launch template: i-",
+		},
+		"an instance of an older one is on its way out": {
+			group: func(g *groups.Group) {
+				g.Instances = append(g.Instances, groups.Instance{ID: "i-old", State: groups.TerminatingWait, TemplateVersion: "0"})
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Cluster("demo", "")
+			a.Functions.Sweep.Stacks = otherStacks{a.Functions.Sweep.Stacks, func(all map[string]plan.Deployed) {
+				if pool := all[names.Stack("demo", "pool-a")]; c.stack != nil {
+					c.stack(&pool)
+					all[names.Stack("demo", "pool-a")] = pool
+				}
+			}}
+			a.Functions.Sweep.Groups = otherGroups{a.Functions.Sweep.Groups, func(g *groups.Group) {
+				if c.group != nil {
+					c.group(g)
+				}
+			}}
+			before := converges(a)
+			audit(t, a)
+			require.Equal(t, before, converges(a), "it mends nothing")
+			require.Equal(t, status.Ready, a.Status("demo").Phase)
+			synced := a.Status("demo").Condition(status.InSync)
+			if c.says == "" {
+				require.True(t, synced == nil || synced.Status == "True", "%v", synced)
+				return
+			}
+			require.Equal(t, "False", synced.Status)
+			require.Equal(t, status.ReasonDrifted, synced.Reason)
+			require.Contains(t, synced.Message, c.says)
+		})
+	}
+}
