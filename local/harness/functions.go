@@ -48,7 +48,6 @@ import (
 	"github.com/drover-run/drover/shared/alarms"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/capacity"
-	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/gather"
 	"github.com/drover-run/drover/shared/groups"
@@ -99,7 +98,7 @@ func (f *Functions) deploy(c cell) {
 	f.handlers, f.attempts = map[string]awslambda.Handler{}, map[string]int{}
 	logs, now := logWriter{f.account}, time.Now
 	state := func(cfg aws.Config) *store.State {
-		return store.NewState(store.NewBucket(environment.S3(cfg), StateBucket), now)
+		return store.NewState(store.NewBucket(f.account.s3(cfg), StateBucket), now)
 	}
 	told := func(cfg aws.Config) *store.State {
 		s := state(cfg)
@@ -107,7 +106,7 @@ func (f *Functions) deploy(c cell) {
 		s.Tell, s.TellRelease = listeners.Tell, listeners.TellRelease
 		return s
 	}
-	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(environment.S3(cfg), SpecsBucket) }
+	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(f.account.s3(cfg), SpecsBucket) }
 	machine := func(cfg aws.Config) *executions.Executions {
 		return executions.New(sfn.NewFromConfig(cfg), c.machines["converge"])
 	}

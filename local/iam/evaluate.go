@@ -245,12 +245,18 @@ func expand(pattern string, context *conditionKeys) (string, bool) {
 
 // glob matches * (any characters) and ? (one character).
 func glob(pattern, s string) bool {
-	// Most are told by their first letter: actions of another service.
-	if pattern != "" && s != "" && pattern[0] != s[0] && pattern[0] < utf8.RuneSelf && pattern[0] != '*' && pattern[0] != '?' {
-		return false
+	i, j := 0, 0
+	for i < len(pattern) && pattern[i] < utf8.RuneSelf && pattern[i] != '*' && pattern[i] != '?' { // letters that stand for themselves
+		if j == len(s) || pattern[i] != s[j] {
+			return false
+		}
+		i++
+		j++
+	}
+	if i == len(pattern) || pattern[i:] == "*" {
+		return i < len(pattern) || j == len(s)
 	}
 	star, mark := -1, 0 // where the last * stands, and how far it reaches
-	i, j := 0, 0
 	for j < len(s) {
 		p, wide := utf8.DecodeRuneInString(pattern[i:])
 		t, width := utf8.DecodeRuneInString(s[j:])
