@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -62,7 +63,10 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 func (s *Service) encode(format Protocol, c *Call, result any) (body []byte, contentType string, err error) {
 	switch format {
 	case Query, EC2Query:
-		x := &xmlEncoder{ec2: format == EC2Query}
+		x := encoders.Get().(*xmlEncoder)
+		defer encoders.Put(x)
+		x.Reset()
+		x.ec2, x.err = format == EC2Query, nil
 		x.raw(xml.Header)
 		x.raw("<" + c.Action + `Response xmlns="` + s.namespace() + `">`)
 		if format == EC2Query {
@@ -80,7 +84,7 @@ func (s *Service) encode(format Protocol, c *Call, result any) (body []byte, con
 			x.raw("</ResponseMetadata>")
 		}
 		x.raw("</" + c.Action + "Response>")
-		return x.Bytes(), "text/xml", x.err
+		return bytes.Clone(x.Bytes()), "text/xml", x.err
 	case CBOR:
 		tree, err := toTree(reflect.ValueOf(result))
 		if err != nil {
@@ -321,6 +325,9 @@ type xmlEncoder struct {
 	ec2 bool
 	err error
 }
+
+// encoders of answers that were sent: what an account describes again and again is as large each time.
+var encoders = sync.Pool{New: func() any { return &xmlEncoder{} }}
 
 func (x *xmlEncoder) raw(s string) { x.WriteString(s) }
 
