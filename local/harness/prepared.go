@@ -7,14 +7,20 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -60,19 +66,64 @@ func (nobody) Handle(context.Context, any) (any, middleware.Metadata, error) {
 	panic("a direct call is made by its deserializer")
 }
 
+// clients of a function: what it calls most is prepared.
+type clients struct {
+	s3     store.Client
+	groups autoscaling.DescribeAutoScalingGroupsAPIClient
+	stacks cloudformation.DescribeStacksAPIClient
+}
+
+// clientsOf a configuration. Those of a function share what is prepared.
+func (a *Account) clientsOf(cfg aws.Config) *clients {
+	whose, one := cfg.Credentials.(*aws.CredentialsCache)
+	if c := a.clients[whose]; one && c != nil {
+		return c
+	}
+	c := &clients{}
+	p, with := preparing(awss3.ServiceID, cfg)
+	c.s3 = objectCalls{environment.S3(with), p}
+	p, with = preparing(autoscaling.ServiceID, cfg)
+	c.groups = groupCalls{autoscaling.NewFromConfig(with), p}
+	p, with = preparing(cloudformation.ServiceID, cfg)
+	c.stacks = stackCalls{cloudformation.NewFromConfig(with), p}
+	if one {
+		a.clients[whose] = c
+	}
+	return c
+}
+
+// s3 is a client of S3.
+func (a *Account) s3(cfg aws.Config) store.Client {
+	if a.options.Bubble {
+		return a.clientsOf(cfg).s3
+	}
+	return environment.S3(cfg)
+}
+
+// groups are those of Auto Scaling.
+func (a *Account) groups(cfg aws.Config) *groups.Groups {
+	g := groups.New(autoscaling.NewFromConfig(cfg))
+	if a.options.Bubble {
+		g.Described = a.clientsOf(cfg).groups
+	}
+	return g
+}
+
+// stacks are those of CloudFormation, which acts as a role.
+func (a *Account) stacks(cfg aws.Config, role string) *stacks.Stacks {
+	s := stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), role)
+	if a.options.Bubble {
+		s.Described = a.clientsOf(cfg).stacks
+	} else {
+		s.Pause = time.Millisecond
+	}
+	return s
+}
+
 // objectCalls are a client's calls about objects.
 type objectCalls struct {
 	*awss3.Client
 	*prepared
-}
-
-// s3 is a client of S3: in virtual time its calls are prepared.
-func (a *Account) s3(cfg aws.Config) store.Client {
-	if !a.options.Bubble {
-		return environment.S3(cfg)
-	}
-	p, cfg := preparing(awss3.ServiceID, cfg)
-	return objectCalls{environment.S3(cfg), p}
 }
 
 func (c objectCalls) GetObject(ctx context.Context, in *awss3.GetObjectInput, o ...func(*awss3.Options)) (*awss3.GetObjectOutput, error) {
@@ -89,4 +140,30 @@ func (c objectCalls) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInp
 
 func (c objectCalls) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2Input, o ...func(*awss3.Options)) (*awss3.ListObjectsV2Output, error) {
 	return call(ctx, c.prepared, "ListObjectsV2", in, func() (*awss3.ListObjectsV2Output, error) { return c.Client.ListObjectsV2(ctx, in, o...) })
+}
+
+// groupCalls are a client's calls about groups.
+type groupCalls struct {
+	*autoscaling.Client
+	*prepared
+}
+
+func (c groupCalls) DescribeAutoScalingGroups(
+	ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput, o ...func(*autoscaling.Options),
+) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+	return call(ctx, c.prepared, "DescribeAutoScalingGroups", in, func() (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+		return c.Client.DescribeAutoScalingGroups(ctx, in, o...)
+	})
+}
+
+// stackCalls are a client's calls about stacks.
+type stackCalls struct {
+	*cloudformation.Client
+	*prepared
+}
+
+func (c stackCalls) DescribeStacks(
+	ctx context.Context, in *cloudformation.DescribeStacksInput, o ...func(*cloudformation.Options),
+) (*cloudformation.DescribeStacksOutput, error) {
+	return call(ctx, c.prepared, "DescribeStacks", in, func() (*cloudformation.DescribeStacksOutput, error) { return c.Client.DescribeStacks(ctx, in, o...) })
 }
