@@ -19,7 +19,6 @@ import (
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/store"
 )
 
 // Direct calls are told what signed ones of the whole SDK are told, the first time and when the answer is known.
@@ -27,55 +26,55 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
 		ctx, bucket, key := context.Background(), aws.String(StateBucket), aws.String(names.Status("demo"))
-		calls := map[string]func(aws.Config, store.Client) (any, error){
-			"a list of objects": func(_ aws.Config, s3 store.Client) (any, error) {
-				return s3.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
+		calls := map[string]func(aws.Config, *clients) (any, error){
+			"a list of objects": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
 			},
-			"versions of an object": func(c aws.Config, _ store.Client) (any, error) {
+			"versions of an object": func(c aws.Config, _ *clients) (any, error) {
 				return environment.S3(c).ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: bucket, Prefix: key})
 			},
-			"what of an object is no body": func(_ aws.Config, s3 store.Client) (any, error) {
-				out, err := s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
+			"what of an object is no body": func(_ aws.Config, p *clients) (any, error) {
+				out, err := p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
 				if err == nil {
 					out.Body = nil
 				}
 				return out, err
 			},
-			"an object that is not there": func(_ aws.Config, s3 store.Client) (any, error) {
-				return s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: aws.String("none/of them?&+")})
+			"an object that is not there": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: aws.String("none/of them?&+")})
 			},
-			"a condition that does not hold": func(_ aws.Config, s3 store.Client) (any, error) {
-				return s3.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, IfNoneMatch: aws.String("*")})
+			"a condition that does not hold": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, IfNoneMatch: aws.String("*")})
 			},
-			"an object that has not changed": func(_ aws.Config, s3 store.Client) (any, error) {
-				out, err := s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
+			"an object that has not changed": func(_ aws.Config, p *clients) (any, error) {
+				out, err := p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
 				if err != nil {
 					return nil, err
 				}
-				return s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key, IfNoneMatch: out.ETag})
+				return p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key, IfNoneMatch: out.ETag})
 			},
-			"a deletion of what has changed": func(_ aws.Config, s3 store.Client) (any, error) {
-				return s3.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: bucket, Key: key, IfMatch: aws.String("\"another\"")})
+			"a deletion of what has changed": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: bucket, Key: key, IfMatch: aws.String("\"another\"")})
 			},
-			"no bucket, which the SDK refuses": func(_ aws.Config, s3 store.Client) (any, error) {
-				return s3.GetObject(ctx, &awss3.GetObjectInput{Key: key})
+			"no bucket, which the SDK refuses": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.GetObject(ctx, &awss3.GetObjectInput{Key: key})
 			},
-			"groups": func(c aws.Config, _ store.Client) (any, error) {
-				return autoscaling.NewFromConfig(c).DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
+			"groups": func(_ aws.Config, p *clients) (any, error) {
+				return p.groups.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
 			},
-			"stacks": func(c aws.Config, _ store.Client) (any, error) {
-				return cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{})
+			"stacks": func(_ aws.Config, p *clients) (any, error) {
+				return p.stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{})
 			},
-			"a stack that is not there": func(c aws.Config, _ store.Client) (any, error) {
-				return cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: aws.String("none")})
+			"a stack that is not there": func(_ aws.Config, p *clients) (any, error) {
+				return p.stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: aws.String("none")})
 			},
-			"an EKS cluster": func(c aws.Config, _ store.Client) (any, error) {
+			"an EKS cluster": func(c aws.Config, _ *clients) (any, error) {
 				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
 			},
-			"executions": func(c aws.Config, _ store.Client) (any, error) {
+			"executions": func(c aws.Config, _ *clients) (any, error) {
 				return sfn.NewFromConfig(c).ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: aws.String(a.converge)})
 			},
-			"no name, which the SDK refuses": func(c aws.Config, _ store.Client) (any, error) {
+			"no name, which the SDK refuses": func(c aws.Config, _ *clients) (any, error) {
 				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{})
 			},
 		}
@@ -83,9 +82,9 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 		for who, direct := range whose {
 			whole := direct
 			whole.APIOptions = nil
-			prepared := a.s3(direct)
+			prepared, others := a.clientsOf(direct), &clients{environment.S3(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole)}
 			for name, call := range calls {
-				want, failed := call(whole, environment.S3(whole))
+				want, failed := call(whole, others)
 				for range 2 {
 					got, err := call(direct, prepared)
 					require.Equal(t, failed == nil, err == nil, "%s, %s: %v, not %v", who, name, err, failed)
