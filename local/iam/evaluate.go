@@ -65,20 +65,21 @@ func (r request) as(principal *Principal) *request {
 
 // conditionKeys of a request are gathered when the first statement asks for one: most have neither condition nor variable.
 type conditionKeys struct {
-	context func() map[string]string
-	folded  map[string][]string // keys in lower case
+	context  func() map[string]string
+	gathered map[string]string
 }
 
 // values of a key, which is in lower case.
 func (k *conditionKeys) values(key string) []string {
-	if k.folded == nil {
-		context := k.context()
-		k.folded = make(map[string][]string, len(context))
-		for name, value := range context {
-			k.folded[strings.ToLower(name)] = strings.Split(value, "\n")
+	if k.gathered == nil {
+		k.gathered = k.context()
+	}
+	for name, value := range k.gathered { // a policy asks for one or two
+		if len(name) == len(key) && strings.EqualFold(name, key) {
+			return strings.Split(value, "\n")
 		}
 	}
-	return k.folded[key]
+	return nil
 }
 
 func (p *Policy) evaluate(r *request) Decision {

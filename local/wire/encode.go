@@ -36,13 +36,15 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 	var body []byte
 	var err error
 	contentType := ""
+	x := encoders.Get().(*xmlEncoder)
+	defer encoders.Put(x) // when its bytes are written
 	switch raw := result.(type) {
 	case []byte:
 		body = raw
 	case json.RawMessage:
 		body = raw
 	default:
-		body, contentType, err = s.encode(format, c, result)
+		body, contentType, err = s.encode(x, format, c, result)
 	}
 	if err != nil {
 		return err
@@ -60,11 +62,9 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 	return nil
 }
 
-func (s *Service) encode(format Protocol, c *Call, result any) (body []byte, contentType string, err error) {
+func (s *Service) encode(x *xmlEncoder, format Protocol, c *Call, result any) (body []byte, contentType string, err error) {
 	switch format {
 	case Query, EC2Query:
-		x := encoders.Get().(*xmlEncoder)
-		defer encoders.Put(x)
 		x.Reset()
 		x.ec2, x.err = format == EC2Query, nil
 		x.raw(xml.Header)
@@ -84,7 +84,7 @@ func (s *Service) encode(format Protocol, c *Call, result any) (body []byte, con
 			x.raw("</ResponseMetadata>")
 		}
 		x.raw("</" + c.Action + "Response>")
-		return bytes.Clone(x.Bytes()), "text/xml", x.err
+		return x.Bytes(), "text/xml", x.err
 	case CBOR:
 		tree, err := toTree(reflect.ValueOf(result))
 		if err != nil {
