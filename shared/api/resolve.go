@@ -189,4 +189,6 @@ func clone(v reflect.Value) reflect.Value {
 }
 
 // flat says that values of a kind point to nothing that could be changed: they are copied as they are.
-func flat(k reflect.Kind) bool { return k == reflect.String || k >= reflect.Bool && k <= reflect.Complex128 }
+func flat(k reflect.Kind) bool {
+	return k == reflect.String || k >= reflect.Bool && k <= reflect.Complex128
+}
