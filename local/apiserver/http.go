@@ -254,7 +254,7 @@ func (s *Server) answerList(w http.ResponseWriter, t target, match matcher) {
 	}
 	body, _ := json.Marshal(list) // JSON values; before anybody changes them
 	s.mu.Unlock()
-	send(w, http.StatusOK, json.RawMessage(body))
+	write(w, http.StatusOK, body)
 }
 
 // watch tells changes after a version until the client goes, the server ends or is down. Each is told in a turn of its own.
@@ -312,6 +312,10 @@ const WhoHeader = "X-Watcher"
 
 func send(w http.ResponseWriter, status int, v any) {
 	body, _ := json.Marshal(v) // JSON values
+	write(w, status, body)
+}
+
+func write(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client is gone if this fails

@@ -10,11 +10,18 @@ import (
 
 // This file is signals: what SignalResource tells the provider of a resource that waits.
 
-// maxSignals that wait to be read by a provider.
-const maxSignals = 1000
+// maxSignals that wait to be read by a provider, of resources that have a policy; others wait for none, and few are sent any.
+const (
+	maxSignals       = 1000
+	maxSignalsUnread = 10
+)
 
 func (r *stackResource) openSignals() {
-	r.signals = make(chan resource.Signal, maxSignals)
+	most := maxSignalsUnread
+	if r.definition.CreationPolicy != nil || r.definition.UpdatePolicy != nil {
+		most = maxSignals
+	}
+	r.signals = make(chan resource.Signal, most)
 	r.signaled = map[string]bool{}
 }
 

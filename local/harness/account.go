@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
@@ -99,6 +100,8 @@ type Account struct {
 	identities *iam.Service
 	resources  map[string]resource.Provider
 	answers    answers
+	clients    map[*aws.CredentialsCache]*clients
+	documents  map[string]known // by key
 	objects    *s3.Service
 	person     *awss3.Client // of the person at the console
 
@@ -124,7 +127,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	folder := t.TempDir() // before Close is asked for, which must come first in the end
 	t.Cleanup(func() { a.Close() })
 	ending, end := context.WithCancel(context.Background())
-	a = &Account{ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, clusters: map[string]*cluster{}, resources: map[string]resource.Provider{}, last: map[string]string{}}
+	a = &Account{ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, clusters: map[string]*cluster{}, resources: map[string]resource.Provider{}, documents: map[string]known{}, clients: map[*aws.CredentialsCache]*clients{}, last: map[string]string{}}
 	a.Calls.Notify = func(call endpoint.Call) { a.answered(call); a.happened() }
 	time := &clock.Clock{Speed: speed, Turns: o.Turns}
 	if o.Bubble {

@@ -9,14 +9,19 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
+	smithytime "github.com/aws/smithy-go/time"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/drover-run/drover/local/iam"
@@ -24,7 +29,7 @@ import (
 
 // direct configures clients to call directly, as whom the credentials are of.
 func (a *Account) direct(cfg *aws.Config) {
-	credentials := cfg.Credentials
+	credentials, client := cfg.Credentials, cfg.HTTPClient
 	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
 		retries, calls := stack.Finalize.Get("Retry")
 		if !calls { // it presigns: the signature is what is wanted
@@ -36,11 +41,11 @@ func (a *Account) direct(cfg *aws.Config) {
 		keep[middleware.BuildMiddleware](stack.Build, "ClientRequestID", "ComputeContentLength")
 		stack.Finalize.Clear()
 		deserialize, _ := stack.Deserialize.Get("OperationDeserializer")
-		c.answers = &remembering{DeserializeMiddleware: deserialize, operation: stack.ID(), answers: &a.answers}
+		answers := &remembering{DeserializeMiddleware: deserialize, operation: stack.ID(), answers: &a.answers, client: client}
 		keep[middleware.DeserializeMiddleware](stack.Deserialize, "ResponseErrorWrapper", "S3MetadataRetriever", "RequestIDRetriever")
 		for _, err := range []error{
 			stack.Initialize.Add(c, middleware.Before), stack.Finalize.Add(retries, middleware.After), stack.Finalize.Add(c, middleware.After),
-			stack.Deserialize.Add(c.answers, middleware.After),
+			stack.Deserialize.Add(answers, middleware.After),
 		} {
 			if err != nil {
 				return err
@@ -71,13 +76,11 @@ func keep[M any](s step[M], names ...string) {
 	}
 }
 
-// directCall is one.
-type directCall struct {
-	credentials aws.CredentialsProvider
-	// bucket of a call of S3.
-	bucket  string
-	answers *remembering
-}
+// directCall is what calls of an operation have in common.
+type directCall struct{ credentials aws.CredentialsProvider }
+
+// bucketKey is where a call of S3 has its bucket.
+type bucketKey struct{}
 
 // ID is that of a middleware.
 func (c *directCall) ID() string { return "DirectCall" }
@@ -88,7 +91,7 @@ func (c *directCall) HandleInitialize(ctx context.Context, in middleware.Initial
 ) {
 	if awsmiddleware.GetServiceID(ctx) == "S3" {
 		if bucket, ok := reflect.ValueOf(in.Parameters).Elem().FieldByName("Bucket").Interface().(*string); ok {
-			c.bucket = "/" + aws.ToString(bucket)
+			ctx = middleware.WithStackValue(ctx, bucketKey{}, "/"+aws.ToString(bucket))
 		}
 	}
 	return next.HandleInitialize(ctx, in)
@@ -114,11 +117,12 @@ func (c *directCall) HandleFinalize(ctx context.Context, in middleware.FinalizeI
 		return out, metadata, err
 	}
 	r.URL.Scheme, r.URL.Host = "http", addressHost
-	rawPath := ""
-	if r.URL.RawPath != "" {
-		rawPath = c.bucket
+	if bucket, ok := middleware.GetStackValue(ctx, bucketKey{}).(string); ok {
+		if r.URL.RawPath != "" {
+			r.URL.RawPath = smithyhttp.JoinPath(bucket, r.URL.RawPath)
+		}
+		r.URL.Path = smithyhttp.JoinPath(bucket, r.URL.Path)
 	}
-	r.URL.Path, r.URL.RawPath = smithyhttp.JoinPath(c.bucket, r.URL.Path), smithyhttp.JoinPath(rawPath, r.URL.RawPath)
 	return next.HandleFinalize(iam.CalledBy(ctx, credentials.AccessKeyID, Region, service), in)
 }
 
@@ -139,17 +143,24 @@ type remembering struct {
 	middleware.DeserializeMiddleware
 	operation string
 	answers   *answers
+	client    aws.HTTPClient
 }
 
 // HandleDeserialize returns a copy of what was read of an equal body, where the body is all there is to an answer.
-func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, _ middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
-	out, metadata, err := next.HandleDeserialize(ctx, in)
+	out, metadata, err := m.ask(ctx, in)
 	decode := func() (middleware.DeserializeOutput, middleware.Metadata, error) {
 		return m.DeserializeMiddleware.HandleDeserialize(ctx, in, answered{out, metadata, err})
 	}
 	response, ok := out.RawResponse.(*smithyhttp.Response)
+	if m.operation == "GetObject" && err == nil {
+		if out.Result = object(response); out.Result != (*awss3.GetObjectOutput)(nil) {
+			return out, metadata, nil
+		}
+		return decode()
+	}
 	if err != nil || !ok || response.StatusCode != http.StatusOK || m.operation != "ListObjectsV2" && !bodies[response.Header.Get("Content-Type")] {
 		return decode()
 	}
@@ -182,6 +193,71 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 		m.answers.read[operation][string(body.all)] = copied(reflect.ValueOf(out.Result)).Interface()
 	}
 	return out, metadata, err
+}
+
+// ask makes the call as the SDK's last handler does, of a request that is this attempt's own.
+func (m *remembering) ask(ctx context.Context, in middleware.DeserializeInput) (out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
+	request, ok := in.Request.(*smithyhttp.Request)
+	if !ok {
+		return out, metadata, fmt.Errorf("no direct call with a %T", in.Request)
+	}
+	r := request.Request.WithContext(ctx)
+	if body := request.GetStream(); body == nil && r.ContentLength == -1 {
+		r.ContentLength = 0
+	} else if body != nil && r.ContentLength != 0 {
+		r.Body = io.NopCloser(body)
+	}
+	response, err := m.client.Do(r)
+	if response == nil {
+		response = &http.Response{Header: http.Header{}, Body: http.NoBody}
+	}
+	if err != nil {
+		err = &smithyhttp.RequestSendError{Err: err}
+		if ctx.Err() != nil {
+			err = &smithy.CanceledError{Err: ctx.Err()}
+		}
+	}
+	out.RawResponse = &smithyhttp.Response{Response: response}
+	return out, metadata, err
+}
+
+// object is the answer of an object's read, which the SDK looks for under three dozen headers; nil when it is another.
+func object(response *smithyhttp.Response) *awss3.GetObjectOutput {
+	if response.StatusCode != http.StatusOK {
+		return nil
+	}
+	out := &awss3.GetObjectOutput{Body: response.Body}
+	for name, values := range response.Header {
+		var err error
+		switch value := values[0]; name {
+		case "Content-Type":
+			out.ContentType = &value
+		case "Content-Length":
+			out.ContentLength, err = number(value)
+		case "Etag":
+			out.ETag = &value
+		case "Last-Modified":
+			out.LastModified, err = date(value)
+		case "X-Amz-Version-Id":
+			out.VersionId = &value
+		default:
+			return nil
+		}
+		if err != nil {
+			return nil
+		}
+	}
+	return out
+}
+
+func number(text string) (*int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return &n, err
+}
+
+func date(text string) (*time.Time, error) {
+	t, err := smithytime.ParseHTTPDate(text)
+	return &t, err
 }
 
 // answered is a handler that was called before.

@@ -26,42 +26,55 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
 		ctx, bucket, key := context.Background(), aws.String(StateBucket), aws.String(names.Status("demo"))
-		calls := map[string]func(aws.Config) (any, error){
-			"a list of objects": func(c aws.Config) (any, error) {
-				return environment.S3(c).ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
+		calls := map[string]func(aws.Config, *clients) (any, error){
+			"a list of objects": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
 			},
-			"versions of an object": func(c aws.Config) (any, error) {
+			"versions of an object": func(c aws.Config, _ *clients) (any, error) {
 				return environment.S3(c).ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: bucket, Prefix: key})
 			},
-			"what of an object is no body": func(c aws.Config) (any, error) {
-				out, err := environment.S3(c).GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
+			"what of an object is no body": func(_ aws.Config, p *clients) (any, error) {
+				out, err := p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
 				if err == nil {
 					out.Body = nil
 				}
 				return out, err
 			},
-			"an object that is not there": func(c aws.Config) (any, error) {
-				return environment.S3(c).GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: aws.String("none/of them?&+")})
+			"an object that is not there": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: aws.String("none/of them?&+")})
 			},
-			"a condition that does not hold": func(c aws.Config) (any, error) {
-				return environment.S3(c).PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, IfNoneMatch: aws.String("*")})
+			"a condition that does not hold": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, IfNoneMatch: aws.String("*")})
 			},
-			"groups": func(c aws.Config) (any, error) {
-				return autoscaling.NewFromConfig(c).DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
+			"an object that has not changed": func(_ aws.Config, p *clients) (any, error) {
+				out, err := p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
+				if err != nil {
+					return nil, err
+				}
+				return p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key, IfNoneMatch: out.ETag})
 			},
-			"stacks": func(c aws.Config) (any, error) {
-				return cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{})
+			"a deletion of what has changed": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: bucket, Key: key, IfMatch: aws.String("\"another\"")})
 			},
-			"a stack that is not there": func(c aws.Config) (any, error) {
-				return cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: aws.String("none")})
+			"no bucket, which the SDK refuses": func(_ aws.Config, p *clients) (any, error) {
+				return p.s3.GetObject(ctx, &awss3.GetObjectInput{Key: key})
 			},
-			"an EKS cluster": func(c aws.Config) (any, error) {
+			"groups": func(_ aws.Config, p *clients) (any, error) {
+				return p.groups.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
+			},
+			"stacks": func(_ aws.Config, p *clients) (any, error) {
+				return p.stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{})
+			},
+			"a stack that is not there": func(_ aws.Config, p *clients) (any, error) {
+				return p.stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: aws.String("none")})
+			},
+			"an EKS cluster": func(c aws.Config, _ *clients) (any, error) {
 				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
 			},
-			"executions": func(c aws.Config) (any, error) {
+			"executions": func(c aws.Config, _ *clients) (any, error) {
 				return sfn.NewFromConfig(c).ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: aws.String(a.converge)})
 			},
-			"no name, which the SDK refuses": func(c aws.Config) (any, error) {
+			"no name, which the SDK refuses": func(c aws.Config, _ *clients) (any, error) {
 				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{})
 			},
 		}
@@ -69,10 +82,11 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 		for who, direct := range whose {
 			whole := direct
 			whole.APIOptions = nil
+			prepared, others := a.clientsOf(direct), &clients{environment.S3(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole)}
 			for name, call := range calls {
-				want, failed := call(whole)
+				want, failed := call(whole, others)
 				for range 2 {
-					got, err := call(direct)
+					got, err := call(direct, prepared)
 					require.Equal(t, failed == nil, err == nil, "%s, %s: %v, not %v", who, name, err, failed)
 					require.Equal(t, fault.Code(failed), fault.Code(err), "%s, %s", who, name)
 					require.Empty(t, cmp.Diff(want, got, cmpopts.IgnoreTypes(middleware.Metadata{}), cmp.Exporter(func(reflect.Type) bool { return true })), "%s, %s", who, name)

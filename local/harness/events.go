@@ -66,15 +66,15 @@ func (b *Bus) Lost() int {
 
 // Emit puts an event on the bus.
 func (b *Bus) Emit(_ context.Context, source, detailType string, resources []string, detail any) {
-	body, err := json.Marshal(detail)
-	if err != nil {
+	e := Event{ID: uuid.NewString(), Source: source, DetailType: detailType, Account: ID, Region: Region, Time: time.Now().UTC(), Resources: resources}
+	defer b.account.happened()
+	if !matched[detailType] {
+		return
+	}
+	var err error
+	if e.Detail, err = json.Marshal(detail); err != nil {
 		panic(err) // a service's own struct
 	}
-	e := Event{
-		ID: uuid.NewString(), Source: source, DetailType: detailType, Account: ID, Region: Region, Time: time.Now().UTC(),
-		Resources: resources, Detail: body,
-	}
-	defer b.account.happened()
 	to := b.target(e)
 	if to == "" {
 		return
@@ -166,19 +166,26 @@ func stackOf(e Event) string {
 
 // about says what an event is about, the same in every replay.
 func about(e Event) string {
-	if stack := stackOf(e); stack != "" {
-		return stack
-	}
 	var detail struct {
+		StackID              string `json:"stack-id"`
 		AutoScalingGroupName string
 		Object               struct{ Key string }
 	}
-	_ = json.Unmarshal(e.Detail, &detail) // of another event it has neither
+	_ = json.Unmarshal(e.Detail, &detail) // which has one of them
+	if stack := names.StackOfARN(detail.StackID); stack != "" {
+		return stack
+	}
 	return detail.AutoScalingGroupName + detail.Object.Key
 }
 
 func (b *Bus) s3(ctx context.Context, detailType string, detail any, resources []string) {
 	b.Emit(ctx, "aws.s3", detailType, resources, detail)
+}
+
+// matched are the types of events that rules ask about.
+var matched = map[string]bool{
+	"Object Created": true, "Object Deleted": true, "CloudFormation Stack Status Change": true, "EC2 Instance-launch Lifecycle Action": true,
+	"EC2 Instance-terminate Lifecycle Action": true, "EC2 Spot Instance Interruption Warning": true, "EC2 Instance Rebalance Recommendation": true,
 }
 
 // target says which function or machine the rules send an event to.

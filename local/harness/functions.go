@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,11 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cloudwatchapi "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	eksapi "github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	servicequotasapi "github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -48,7 +46,6 @@ import (
 	"github.com/drover-run/drover/shared/alarms"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/capacity"
-	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/gather"
 	"github.com/drover-run/drover/shared/groups"
@@ -99,7 +96,7 @@ func (f *Functions) deploy(c cell) {
 	f.handlers, f.attempts = map[string]awslambda.Handler{}, map[string]int{}
 	logs, now := logWriter{f.account}, time.Now
 	state := func(cfg aws.Config) *store.State {
-		return store.NewState(store.NewBucket(environment.S3(cfg), StateBucket), now)
+		return store.NewState(store.NewBucket(f.account.s3(cfg), StateBucket), now)
 	}
 	told := func(cfg aws.Config) *store.State {
 		s := state(cfg)
@@ -107,20 +104,16 @@ func (f *Functions) deploy(c cell) {
 		s.Tell, s.TellRelease = listeners.Tell, listeners.TellRelease
 		return s
 	}
-	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(environment.S3(cfg), SpecsBucket) }
+	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(f.account.s3(cfg), SpecsBucket) }
 	machine := func(cfg aws.Config) *executions.Executions {
 		return executions.New(sfn.NewFromConfig(cfg), c.machines["converge"])
 	}
 	cloud := func(cfg aws.Config) *stacks.Stacks {
-		s := stacks.New(cloudformationapi.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), c.cloudformation)
-		if !f.account.options.Bubble {
-			s.Pause = time.Millisecond
-		}
-		return s
+		return f.account.stacks(cfg, c.cloudformation)
 	}
 	resumer := func(cfg aws.Config) *resume.Resumer {
 		return &resume.Resumer{
-			Steps: machine(cfg), Stacks: cloud(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), State: state(cfg), Now: now,
+			Steps: machine(cfg), Stacks: cloud(cfg), Groups: f.account.groups(cfg), State: state(cfg), Now: now,
 		}
 	}
 
@@ -133,13 +126,13 @@ func (f *Functions) deploy(c cell) {
 	cfg = f.config("plan")
 	f.Plan = &plan.Handler{
 		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)),
-		Groups: groups.New(autoscalingapi.NewFromConfig(cfg)),
+		Groups: f.account.groups(cfg),
 		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Now: now,
 	}
 	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
 	cfg = f.config("change")
 	f.handlers["change"] = wrap(logs, "change", (&change.Handler{
-		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Clusters: versions.New(eksapi.NewFromConfig(cfg)), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), Resume: resumer(cfg),
+		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Clusters: versions.New(eksapi.NewFromConfig(cfg)), Groups: f.account.groups(cfg), Resume: resumer(cfg),
 		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", StateBucket, Region, names.DNSSuffix("aws")),
 	}).Handle)
 	cfg = f.config("stackevent")
@@ -154,13 +147,13 @@ func (f *Functions) deploy(c cell) {
 		Auditor: sweep.Auditor{
 			Overview: overview,
 			Planner: &plan.Handler{
-				Specs: remembered, State: overview, Groups: groups.New(autoscalingapi.NewFromConfig(cfg)),
+				Specs: remembered, State: overview, Groups: f.account.groups(cfg),
 				Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
 			},
 			Nodes: f.account.Nodes,
 		},
 		Specs: remembered, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
-		Groups:   groups.New(autoscalingapi.NewFromConfig(cfg)),
+		Groups:   f.account.groups(cfg),
 		Upgrade:  executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
 		JoinNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]), DrainNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
 		Admit:   &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now},
@@ -186,9 +179,9 @@ func (f *Functions) deploy(c cell) {
 		return
 	}
 	cfg = f.config("join")
-	f.handlers["join"] = wrap(logs, "join", joined(cloud(cfg), groups.New(autoscalingapi.NewFromConfig(cfg))))
+	f.handlers["join"] = wrap(logs, "join", joined(cloud(cfg), f.account.groups(cfg)))
 	f.config("prepare") // whose role the cluster's access entries name
-	f.handlers["drain"] = wrap(logs, "drain", drained(groups.New(autoscalingapi.NewFromConfig(f.config("drain")))))
+	f.handlers["drain"] = wrap(logs, "drain", drained(f.account.groups(f.config("drain"))))
 	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
 }
 
@@ -196,7 +189,7 @@ func (f *Functions) deploy(c cell) {
 func (f *Functions) upgrade(
 	cfg aws.Config, specs *store.Bucket, state *store.State, cloud *stacks.Stacks, machine *executions.Executions,
 ) *upgrade.Handler {
-	offered, pools, alarmed := versions.New(eksapi.NewFromConfig(cfg)), groups.New(autoscalingapi.NewFromConfig(cfg)), alarms.New(cloudwatchapi.NewFromConfig(cfg))
+	offered, pools, alarmed := versions.New(eksapi.NewFromConfig(cfg)), f.account.groups(cfg), alarms.New(cloudwatchapi.NewFromConfig(cfg))
 	clusters := kube.NewClusters(eksapi.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = f.account.reach
 	var kubernetes gather.Kubernetes = clusters
@@ -227,12 +220,12 @@ func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *st
 	}
 	cfg := f.config("join")
 	f.handlers["join"] = wrap(logs, "join", (&join.Handler{
-		Clusters: clusters(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), Stacks: cloud(cfg), State: told(cfg),
+		Clusters: clusters(cfg), Groups: f.account.groups(cfg), Stacks: cloud(cfg), State: told(cfg),
 		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldLimit: 24 * time.Hour, Now: time.Now,
 	}).Handle)
 	cfg = f.config("drain")
 	f.handlers["drain"] = wrap(logs, "drain", (&drain.Handler{
-		Clusters: clusters(cfg), Groups: groups.New(autoscalingapi.NewFromConfig(cfg)), State: told(cfg),
+		Clusters: clusters(cfg), Groups: f.account.groups(cfg), State: told(cfg),
 		Slice: 50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: logs,
 	}).Handle)
 	cfg = f.config("prepare")
@@ -338,6 +331,9 @@ func (f *Functions) invoke(ctx context.Context, in lambda.Invocation) (lambda.Re
 	if !ok {
 		return lambda.Result{}, fmt.Errorf("there is no function %s", in.Function)
 	}
+	if f.account.options.Bubble {
+		deepen()
+	}
 	// A function goes on when its caller is gone.
 	ctx, invocation := f.begin(context.WithoutCancel(ctx), step, in.Payload)
 	started := time.Now()
@@ -362,6 +358,15 @@ func (f *Functions) invoke(ctx context.Context, in lambda.Invocation) (lambda.Re
 		}
 	}
 	return result, nil
+}
+
+// deepen makes room on the stack for what a function calls, all at once: copying a stack each time that it is too small for what is called
+// next costs more.
+//
+//go:noinline
+func deepen() {
+	var room [40 << 10]byte
+	runtime.KeepAlive(&room)
 }
 
 // Ran says how often functions ran so far, and how long all of them took: in virtual time that is what they waited.

@@ -6,12 +6,14 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"syscall"
 )
@@ -86,13 +88,15 @@ func (i *invocation) loseAnswer() {
 // what is being called, the same in every replay; calls that are made at once differ in it.
 func (i *invocation) what(r *http.Request) string {
 	sum := fnv.New32a()
-	if r.Body != nil {
-		body, _ := io.ReadAll(r.Body) // in memory
+	if r.Body != nil && r.Body != http.NoBody {
+		var body bytes.Buffer
+		body.Grow(int(max(0, r.ContentLength)) + bytes.MinRead)
+		_, _ = body.ReadFrom(r.Body) // in memory
 		_ = r.Body.Close()
-		_, _ = sum.Write(body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		_, _ = sum.Write(body.Bytes())
+		r.Body = io.NopCloser(&body)
 	}
-	return fmt.Sprintf("%s %d: %s %s %s %08x", i.function, i.id, r.Method, r.URL.RequestURI(), r.Header.Get("X-Amz-Target"), sum.Sum32())
+	return i.function + " " + strconv.Itoa(i.id) + ": " + r.Method + " " + r.URL.RequestURI() + " " + r.Header.Get("X-Amz-Target") + " " + hex.EncodeToString(sum.Sum(nil))
 }
 
 type invocationKey struct{}
@@ -113,6 +117,9 @@ func (f *Functions) begin(ctx context.Context, step string, payload []byte) (con
 
 // asked is a payload without what differs from one attempt to the next.
 func asked(payload []byte) string {
+	if !bytes.Contains(payload, []byte(`"taskToken"`)) {
+		return string(payload)
+	}
 	var v map[string]any
 	if json.Unmarshal(payload, &v) != nil {
 		return string(payload)

@@ -65,20 +65,21 @@ func (r request) as(principal *Principal) *request {
 
 // conditionKeys of a request are gathered when the first statement asks for one: most have neither condition nor variable.
 type conditionKeys struct {
-	context func() map[string]string
-	folded  map[string][]string // keys in lower case
+	context  func() map[string]string
+	gathered map[string]string
 }
 
 // values of a key, which is in lower case.
 func (k *conditionKeys) values(key string) []string {
-	if k.folded == nil {
-		context := k.context()
-		k.folded = make(map[string][]string, len(context))
-		for name, value := range context {
-			k.folded[strings.ToLower(name)] = strings.Split(value, "\n")
+	if k.gathered == nil {
+		k.gathered = k.context()
+	}
+	for name, value := range k.gathered { // a policy asks for one or two
+		if len(name) == len(key) && strings.EqualFold(name, key) {
+			return strings.Split(value, "\n")
 		}
 	}
-	return k.folded[key]
+	return nil
 }
 
 func (p *Policy) evaluate(r *request) Decision {
@@ -245,12 +246,18 @@ func expand(pattern string, context *conditionKeys) (string, bool) {
 
 // glob matches * (any characters) and ? (one character).
 func glob(pattern, s string) bool {
-	// Most are told by their first letter: actions of another service.
-	if pattern != "" && s != "" && pattern[0] != s[0] && pattern[0] < utf8.RuneSelf && pattern[0] != '*' && pattern[0] != '?' {
-		return false
+	i, j := 0, 0
+	for i < len(pattern) && pattern[i] < utf8.RuneSelf && pattern[i] != '*' && pattern[i] != '?' { // letters that stand for themselves
+		if j == len(s) || pattern[i] != s[j] {
+			return false
+		}
+		i++
+		j++
+	}
+	if i == len(pattern) || pattern[i:] == "*" {
+		return i < len(pattern) || j == len(s)
 	}
 	star, mark := -1, 0 // where the last * stands, and how far it reaches
-	i, j := 0, 0
 	for j < len(s) {
 		p, wide := utf8.DecodeRuneInString(pattern[i:])
 		t, width := utf8.DecodeRuneInString(s[j:])

@@ -51,6 +51,18 @@ var objectSubresources = map[string]methods{
 	"uploads":    {"", "", ""},
 }
 
+func (m methods) of(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return m.get
+	case http.MethodPut:
+		return m.put
+	case http.MethodDelete:
+		return m.del
+	}
+	return ""
+}
+
 // otherSubresources there are on AWS; without naming them a request for one would be taken for one of the bucket itself.
 var otherSubresources = []string{
 	"accelerate", "acl", "analytics", "cors", "intelligent-tiering", "inventory", "legal-hold", "logging", "metadataConfiguration", "metrics", "object-lock",
@@ -66,8 +78,8 @@ func parse(r *http.Request) request {
 	} else {
 		q.bucket, q.key, _ = strings.Cut(path, "/")
 	}
-	for _, name := range otherSubresources {
-		if q.query.Has(name) {
+	for name := range q.query {
+		if slices.Contains(otherSubresources, name) {
 			q.subresource = r.Method + " ?" + name
 			return q
 		}
@@ -84,15 +96,16 @@ func (q *request) find(r *http.Request) string {
 	if q.key != "" {
 		table = objectSubresources
 	}
-	for name, m := range table {
-		if !q.query.Has(name) {
+	for name := range q.query {
+		m, known := table[name]
+		if !known {
 			continue
 		}
 		q.subresource = r.Method + " ?" + name
 		if q.key != "" && r.Method == http.MethodPost && (name == "uploads" || name == "uploadId") {
 			return "PutObject"
 		}
-		action := map[string]string{http.MethodGet: m.get, http.MethodHead: m.get, http.MethodPut: m.put, http.MethodDelete: m.del}[r.Method]
+		action := m.of(r.Method)
 		if name == "tagging" && q.query.Has("versionId") {
 			action = strings.Replace(action, "ObjectTagging", "ObjectVersionTagging", 1)
 		}
@@ -106,7 +119,7 @@ func (q *request) find(r *http.Request) string {
 	case q.key == "" && r.Method == http.MethodPost && q.query.Has("delete"):
 		return "DeleteObject"
 	case q.key == "":
-		return map[string]string{http.MethodGet: "ListBucket", http.MethodHead: "ListBucket", http.MethodPut: "CreateBucket", http.MethodDelete: "DeleteBucket"}[r.Method]
+		return methods{"ListBucket", "CreateBucket", "DeleteBucket"}.of(r.Method)
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		if versioned {
 			return "GetObjectVersion"
@@ -149,6 +162,13 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request, caller iam.Calle
 	return s.proxy(w, r, caller, q, requestID)
 }
 
+// headerKeys are the condition keys of headers.
+var headerKeys = map[string]string{
+	"If-Match": "s3:if-match", "If-None-Match": "s3:if-none-match", "X-Amz-Acl": "s3:x-amz-acl", "X-Amz-Copy-Source": "s3:x-amz-copy-source",
+	"X-Amz-Content-Sha256": "s3:x-amz-content-sha256", "X-Amz-Server-Side-Encryption": "s3:x-amz-server-side-encryption",
+	"X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id": "s3:x-amz-server-side-encryption-aws-kms-key-id",
+}
+
 // permit authorizes everything that a request does.
 func (s *Service) permit(r *http.Request, caller iam.Caller, q request) error {
 	if q.action == "" {
@@ -163,9 +183,9 @@ func (s *Service) permit(r *http.Request, caller iam.Caller, q request) error {
 	if q.query.Has("versionId") {
 		context["s3:VersionId"] = q.query.Get("versionId")
 	}
-	for _, h := range []string{"if-match", "if-none-match", "x-amz-server-side-encryption", "x-amz-server-side-encryption-aws-kms-key-id", "x-amz-acl", "x-amz-copy-source", "x-amz-content-sha256"} {
-		if v := r.Header.Get(h); v != "" {
-			context["s3:"+h] = v
+	for name, values := range r.Header {
+		if key, ok := headerKeys[name]; ok && values[0] != "" {
+			context[key] = values[0]
 		}
 	}
 	if q.action == "DeleteObject" && q.key == "" {
@@ -255,8 +275,8 @@ func (s *Service) proxy(w http.ResponseWriter, r *http.Request, caller iam.Calle
 		sent = err
 		s.Fail(w, r, requestID, err)
 	}
-	if s.gateway == nil {
-		forward(w, r, s.transport, look, fail)
+	if m, ok := s.transport.(*memory); ok {
+		forward(w, r, func() (*http.Response, error) { return m.respond(r, q) }, look, fail)
 		return sent
 	}
 	p := httputil.ReverseProxy{
@@ -273,9 +293,9 @@ func (s *Service) proxy(w http.ResponseWriter, r *http.Request, caller iam.Calle
 
 // forward is the part of httputil.ReverseProxy that what is in the same process needs: nothing is copied that no network takes.
 func forward(
-	w http.ResponseWriter, r *http.Request, to http.RoundTripper, look func(*http.Response) error, fail func(http.ResponseWriter, *http.Request, error),
+	w http.ResponseWriter, r *http.Request, to func() (*http.Response, error), look func(*http.Response) error, fail func(http.ResponseWriter, *http.Request, error),
 ) {
-	response, err := to.RoundTrip(r)
+	response, err := to()
 	if err == nil {
 		defer func() { _ = response.Body.Close() }()
 		err = look(response)

@@ -11,7 +11,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -36,6 +35,7 @@ type memory struct {
 type memoryBucket struct {
 	versioned bool
 	objects   map[string][]*memoryVersion // newest first, never empty
+	listed    map[string][]byte           // what lists were told since the objects changed last, by their query
 }
 
 type memoryVersion struct {
@@ -57,16 +57,21 @@ type memoryAnswer struct {
 
 func xmlAnswer(v any) memoryAnswer {
 	body, _ := xml.Marshal(v) // structs of strings and numbers
-	return memoryAnswer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/xml"}}, body: append([]byte(xml.Header), body...)}
+	return memoryAnswer{status: http.StatusOK, header: xmlHeader(), body: append([]byte(xml.Header), body...)}
 }
 
+func xmlHeader() http.Header { return http.Header{"Content-Type": {"application/xml"}} }
+
 // RoundTrip answers a request.
-func (m *memory) RoundTrip(r *http.Request) (*http.Response, error) {
+func (m *memory) RoundTrip(r *http.Request) (*http.Response, error) { return m.respond(r, parse(r)) }
+
+// respond to a request of which it is known what it asks.
+func (m *memory) respond(r *http.Request, q request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
 	var body []byte
-	if r.Body != nil {
+	if r.Body != nil && r.Body != http.NoBody {
 		var err error
 		if body, err = io.ReadAll(r.Body); err != nil {
 			return nil, err
@@ -74,7 +79,7 @@ func (m *memory) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = r.Body.Close()
 	}
 	m.mu.Lock()
-	a, err := m.answer(r, body)
+	a, err := m.answer(r, q, body)
 	m.mu.Unlock()
 	if err != nil {
 		e := translate(err)
@@ -98,8 +103,7 @@ func (m *memory) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func (m *memory) answer(r *http.Request, body []byte) (memoryAnswer, error) {
-	q := parse(r)
+func (m *memory) answer(r *http.Request, q request, body []byte) (memoryAnswer, error) {
 	b := m.buckets[q.bucket]
 	if b == nil && q.action != "CreateBucket" {
 		return memoryAnswer{}, errNoSuchBucket
@@ -134,7 +138,17 @@ func (m *memory) answer(r *http.Request, body []byte) (memoryAnswer, error) {
 		}
 		return xmlAnswer(out), nil
 	case "ListBucket":
-		return b.list(q.bucket, q.query)
+		if told, ok := b.listed[r.URL.RawQuery]; ok {
+			return memoryAnswer{status: http.StatusOK, header: xmlHeader(), body: told}, nil
+		}
+		a, err := b.list(q.bucket, q.query)
+		if err == nil && len(a.body) > 0 {
+			if b.listed == nil {
+				b.listed = map[string][]byte{}
+			}
+			b.listed[r.URL.RawQuery] = a.body
+		}
+		return a, err
 	case "ListBucketVersions":
 		return b.listVersions(q.bucket, q.query)
 	case "GetObject", "GetObjectVersion":
@@ -226,6 +240,7 @@ func (m *memory) put(q request, b *memoryBucket, header http.Header, body []byte
 
 // add a version on top.
 func (b *memoryBucket) add(key string, v *memoryVersion) {
+	b.listed = nil
 	if !b.versioned {
 		b.objects[key] = []*memoryVersion{v}
 		return
@@ -239,6 +254,7 @@ func sameTag(a, b string) bool { return strings.Trim(a, `"`) == strings.Trim(b, 
 // remove: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html
 func (m *memory) remove(q request, b *memoryBucket, versionID, match string) (memoryAnswer, error) {
 	versions := b.objects[q.key]
+	b.listed = nil
 	if match != "" && versionID == "" {
 		switch {
 		case len(versions) == 0:
@@ -309,9 +325,9 @@ func (b *memoryBucket) list(name string, q url.Values) (memoryAnswer, error) {
 		out.MaxKeys = min(n, 1000)
 	}
 	after := max(out.ContinuationToken, q.Get("start-after"))
-	for _, key := range slices.Sorted(maps.Keys(b.objects)) {
+	for _, key := range b.keys(out.Prefix) {
 		v := b.objects[key][0]
-		if v.marker || !strings.HasPrefix(key, out.Prefix) || key <= after {
+		if v.marker || key <= after {
 			continue
 		}
 		if out.KeyCount == out.MaxKeys {
@@ -325,6 +341,17 @@ func (b *memoryBucket) list(name string, q url.Values) (memoryAnswer, error) {
 		out.KeyCount++
 	}
 	return xmlAnswer(out), nil
+}
+
+// keys with a prefix, in order.
+func (b *memoryBucket) keys(prefix string) (keys []string) {
+	for key := range b.objects {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -346,10 +373,7 @@ func (b *memoryBucket) listVersions(name string, q url.Values) (memoryAnswer, er
 		Version      []version
 		DeleteMarker []version
 	}{Name: name, Prefix: q.Get("prefix")}
-	for _, key := range slices.Sorted(maps.Keys(b.objects)) {
-		if !strings.HasPrefix(key, out.Prefix) {
-			continue
-		}
+	for _, key := range b.keys(out.Prefix) {
 		for i, v := range b.objects[key] {
 			listed := version{key, v.id, stamp(v.modified), i == 0, v.etag, len(v.body)}
 			if v.marker {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -35,13 +36,15 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 	var body []byte
 	var err error
 	contentType := ""
+	x := encoders.Get().(*xmlEncoder)
+	defer encoders.Put(x) // when its bytes are written
 	switch raw := result.(type) {
 	case []byte:
 		body = raw
 	case json.RawMessage:
 		body = raw
 	default:
-		body, contentType, err = s.encode(format, c, result)
+		body, contentType, err = s.encode(x, format, c, result)
 	}
 	if err != nil {
 		return err
@@ -59,10 +62,11 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 	return nil
 }
 
-func (s *Service) encode(format Protocol, c *Call, result any) (body []byte, contentType string, err error) {
+func (s *Service) encode(x *xmlEncoder, format Protocol, c *Call, result any) (body []byte, contentType string, err error) {
 	switch format {
 	case Query, EC2Query:
-		x := &xmlEncoder{ec2: format == EC2Query}
+		x.Reset()
+		x.ec2, x.err = format == EC2Query, nil
 		x.raw(xml.Header)
 		x.raw("<" + c.Action + `Response xmlns="` + s.namespace() + `">`)
 		if format == EC2Query {
@@ -321,6 +325,9 @@ type xmlEncoder struct {
 	ec2 bool
 	err error
 }
+
+// encoders of answers that were sent: what an account describes again and again is as large each time.
+var encoders = sync.Pool{New: func() any { return &xmlEncoder{} }}
 
 func (x *xmlEncoder) raw(s string) { x.WriteString(s) }
 

@@ -17,21 +17,17 @@ type fieldOf struct {
 	index                  []int // reflect.Value.FieldByIndex
 }
 
-type fieldsKey struct {
-	of  reflect.Type
-	tag string
-}
-
-var fieldsKnown sync.Map // of fieldsKey to []fieldOf
+var fieldsKnown = map[string]*sync.Map{"json": {}, "xml": {}} // of types to []fieldOf, by tag
+var namesKnown sync.Map                                       // of types to map[string]fieldOf
 
 // fieldsOf a struct type are its exported fields, and those of structs embedded in it, less those that tag calls "-".
 func fieldsOf(t reflect.Type, tag string) []fieldOf {
-	key := fieldsKey{t, tag}
-	if known, ok := fieldsKnown.Load(key); ok {
+	all := fieldsKnown[tag]
+	if known, ok := all.Load(t); ok {
 		return known.([]fieldOf)
 	}
 	found := findFields(t, tag, nil)
-	fieldsKnown.Store(key, found)
+	all.Store(t, found)
 	return found
 }
 
@@ -58,14 +54,13 @@ func findFields(t reflect.Type, tag string, at []int) (found []fieldOf) {
 
 // fieldsByName are fieldsOf by their names in lower case.
 func fieldsByName(t reflect.Type) map[string]fieldOf {
-	key := fieldsKey{t, "json, by name"}
-	if known, ok := fieldsKnown.Load(key); ok {
+	if known, ok := namesKnown.Load(t); ok {
 		return known.(map[string]fieldOf)
 	}
 	found := map[string]fieldOf{}
 	for _, f := range fieldsOf(t, "json") {
 		found[strings.ToLower(f.name)] = f
 	}
-	fieldsKnown.Store(key, found)
+	namesKnown.Store(t, found)
 	return found
 }

@@ -144,6 +144,9 @@ func defaultOf(t reflect.Type, texts []string) reflect.Value {
 
 // clone copies a value with everything that it points to.
 func clone(v reflect.Value) reflect.Value {
+	if flat(v.Kind()) {
+		return v
+	}
 	out := reflect.New(v.Type()).Elem()
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -158,6 +161,9 @@ func clone(v reflect.Value) reflect.Value {
 	case reflect.Slice:
 		if !v.IsNil() {
 			out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+			if reflect.Copy(out, v); flat(v.Type().Elem().Kind()) {
+				break
+			}
 			for i := range v.Len() {
 				out.Index(i).Set(clone(v.Index(i)))
 			}
@@ -170,11 +176,19 @@ func clone(v reflect.Value) reflect.Value {
 			}
 		}
 	case reflect.Struct:
+		out.Set(v)
 		for i := range v.NumField() {
-			out.Field(i).Set(clone(v.Field(i)))
+			if f := v.Field(i); !flat(f.Kind()) && !f.IsZero() {
+				out.Field(i).Set(clone(f))
+			}
 		}
 	default:
 		out.Set(v)
 	}
 	return out
+}
+
+// flat says that values of a kind point to nothing that could be changed: they are copied as they are.
+func flat(k reflect.Kind) bool {
+	return k == reflect.String || k >= reflect.Bool && k <= reflect.Complex128
 }

@@ -30,29 +30,6 @@ func Validate(c *Cluster, o Options) Errors { return fromFields(validateCluster(
 // ValidateRelease returns what is wrong with a release.
 func ValidateRelease(r *Release, o Options) Errors { return fromFields(validateRelease(r, o)) }
 
-// ReadCluster decodes and validates a cluster's spec, so that errors of both kinds come at once with their places.
-// The cluster is nil when there are errors.
-func ReadCluster(file string, data []byte, o Options) (*Cluster, Errors) {
-	d := decode(file, data, KindCluster)
-	validate := func() field.ErrorList {
-		c := d.object.(*Cluster)
-		return append(validateCluster(c, o), validateChannel(c)...)
-	}
-	if errs := d.withValidation(validate); len(errs) > 0 {
-		return nil, errs
-	}
-	return d.object.(*Cluster), nil
-}
-
-// ReadRelease decodes and validates a release, as ReadCluster does a cluster's spec.
-func ReadRelease(file string, data []byte, o Options) (*Release, Errors) {
-	d := decode(file, data, KindRelease)
-	if errs := d.withValidation(func() field.ErrorList { return validateRelease(d.object.(*Release), o) }); len(errs) > 0 {
-		return nil, errs
-	}
-	return d.object.(*Release), nil
-}
-
 // ValidateChannels returns what is wrong with channels.
 func ValidateChannels(c *Channels, o Options) Errors { return fromFields(validateChannels(c, o)) }
 

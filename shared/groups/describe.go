@@ -96,7 +96,7 @@ func (g Group) Serves(instance string) bool {
 // Describe a group; false when there is none.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
 func (g *Groups) Describe(ctx context.Context, name string) (Group, bool, error) {
-	out, err := g.client.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
+	out, err := g.Described.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
 	if err != nil {
 		return Group{}, false, fmt.Errorf("describing group %s: %w", name, err)
 	}
@@ -172,7 +172,7 @@ const launching = "Launching "
 // All lists the groups of drover's pools, a hundred a call.
 func (g *Groups) All(ctx context.Context) ([]Group, error) {
 	var all []Group
-	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.client, &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: aws.Int32(100)})
+	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.Described, &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: aws.Int32(100)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

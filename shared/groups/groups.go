@@ -15,10 +15,14 @@ import (
 )
 
 // Groups is Auto Scaling in one account and region.
-type Groups struct{ client *autoscaling.Client }
+type Groups struct {
+	client *autoscaling.Client
+	// Described is who describes groups, which is done most; the client of all other calls, unless somebody sets another.
+	Described autoscaling.DescribeAutoScalingGroupsAPIClient
+}
 
 // New returns the groups of an account.
-func New(client *autoscaling.Client) *Groups { return &Groups{client} }
+func New(client *autoscaling.Client) *Groups { return &Groups{client, client} }
 
 // Result that completes a lifecycle action.
 type Result string

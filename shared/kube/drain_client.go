@@ -29,6 +29,7 @@ type typed struct {
 var (
 	drainScheme = newDrainScheme()
 	parameters  = runtime.NewParameterCodec(drainScheme)
+	serializers = serializer.NewCodecFactory(drainScheme).WithoutConversion()
 )
 
 func newDrainScheme() *runtime.Scheme {
@@ -50,7 +51,7 @@ func newTyped(config *rest.Config) (typed, error) {
 	of := func(group schema.GroupVersion, path string) (rest.Interface, error) {
 		c := rest.CopyConfig(config)
 		c.GroupVersion, c.APIPath = &group, path
-		c.NegotiatedSerializer = serializer.NewCodecFactory(drainScheme).WithoutConversion()
+		c.NegotiatedSerializer = serializers
 		c.ContentType = runtime.ContentTypeProtobuf
 		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 		return rest.RESTClientForConfigAndClient(c, client)

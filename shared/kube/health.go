@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
@@ -42,16 +41,14 @@ func (c *Clusters) Health(ctx context.Context, cluster, endpoint, authority stri
 // Health lists the nodes of drover's pools.
 func (c *Cluster) Health(ctx context.Context) ([]Health, error) {
 	// Version 0 is answered from the API server's memory.
-	list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel, ResourceVersion: "0"})
-	if err != nil {
+	options := metav1.ListOptions{LabelSelector: PoolLabel, ResourceVersion: "0"}
+	var list corev1.NodeList
+	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(ctx).Into(&list); err != nil {
 		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing nodes: %w", err)}
 	}
 	var all []Health
 	for i := range list.Items {
-		var node corev1.Node
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &node); err != nil {
-			return nil, fmt.Errorf("reading node %s: %w", list.Items[i].GetName(), err)
-		}
+		node := &list.Items[i]
 		h := Health{
 			Name: node.Name, Instance: node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], // aws:///<zone>/<instance id>
 			Pool: node.Labels[PoolLabel], Cordoned: node.Spec.Unschedulable,

@@ -30,16 +30,18 @@ type Stacks struct {
 	roleARN string
 	// Pause before a change set is looked at the first time: it takes seconds to be made. The next ones are twice as long each.
 	Pause time.Duration
+	// Described is who describes stacks, which is done most; the client of all other calls, unless somebody sets another.
+	Described cloudformation.DescribeStacksAPIClient
 }
 
 // New returns the stacks of an account. tags is needed by Of only, roleARN by changes only.
 func New(client *cloudformation.Client, tags *resourcegroupstaggingapi.Client, roleARN string) *Stacks {
-	return &Stacks{client: client, tags: tags, roleARN: roleARN, Pause: 500 * time.Millisecond}
+	return &Stacks{client: client, tags: tags, roleARN: roleARN, Pause: 500 * time.Millisecond, Described: client}
 }
 
 // Describe reads one stack by its full name; an absent one has an empty status.
 func (s *Stacks) Describe(ctx context.Context, stackName string) (plan.Deployed, error) {
-	out, err := s.client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stackName})
+	out, err := s.Described.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stackName})
 	if absent(err) {
 		return plan.Deployed{}, nil
 	}

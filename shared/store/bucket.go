@@ -24,14 +24,22 @@ var ErrNotFound = errors.New("no such object")
 // ErrConflict says that somebody else wrote the object first.
 var ErrConflict = errors.New("the object was changed by somebody else")
 
+// Client is the subset of *s3.Client that buckets need.
+type Client interface {
+	GetObject(ctx context.Context, in *s3.GetObjectInput, options ...func(*s3.Options)) (*s3.GetObjectOutput, error)
+	PutObject(ctx context.Context, in *s3.PutObjectInput, options ...func(*s3.Options)) (*s3.PutObjectOutput, error)
+	DeleteObject(ctx context.Context, in *s3.DeleteObjectInput, options ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
+	ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input, options ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
+}
+
 // Bucket is one S3 bucket.
 type Bucket struct {
-	client *s3.Client
+	client Client
 	name   string
 }
 
 // NewBucket returns the bucket of that name.
-func NewBucket(client *s3.Client, name string) *Bucket { return &Bucket{client, name} }
+func NewBucket(client Client, name string) *Bucket { return &Bucket{client, name} }
 
 // Name of the bucket.
 func (b *Bucket) Name() string { return b.name }

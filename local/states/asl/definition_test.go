@@ -14,7 +14,7 @@ func machineOf(states string) string {
 }
 
 // noInput is a $states without members.
-func noInput() json.RawMessage { return json.RawMessage(`{}`) }
+func noInput(memberSet) json.RawMessage { return json.RawMessage(`{}`) }
 
 const lambdaTask = `"Type":"Task","Resource":"arn:aws:states:::lambda:invoke"`
 
@@ -151,7 +151,7 @@ func TestFunctionsOfStepFunctions(t *testing.T) {
 
 // A query's expressions share what they read, and nothing that they assign.
 func TestExpressionsOfOneQuery(t *testing.T) {
-	q := &query{states: func() json.RawMessage { return json.RawMessage(`{"input":[3,1,2]}`) }, variables: map[string]json.RawMessage{"v": json.RawMessage(`{"n":1}`), "vv": json.RawMessage(`2`)}}
+	q := &query{states: func(memberSet) json.RawMessage { return json.RawMessage(`{"input":[3,1,2]}`) }, variables: map[string]json.RawMessage{"v": json.RawMessage(`{"n":1}`), "vv": json.RawMessage(`2`)}}
 	for _, c := range [][2]string{
 		{`$sort($states.input)`, `[1,2,3]`},
 		{`$states.input`, `[3,1,2]`},

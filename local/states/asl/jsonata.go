@@ -16,6 +16,40 @@ import (
 type expression struct {
 	source   string
 	compiled *gnata.Expression
+	// of are the members of $states that it names.
+	of memberSet
+}
+
+// memberSet are members of $states: decoding those that nobody names costs more than evaluating does.
+type memberSet uint8
+
+const (
+	ofInput memberSet = 1 << iota
+	ofResult
+	ofErrorOutput
+	ofContext
+	ofAll = ofInput | ofResult | ofErrorOutput | ofContext
+)
+
+// membersOf $states that an expression names, all when it may be about $states itself.
+func membersOf(source string) (of memberSet) {
+	for {
+		_, rest, found := strings.Cut(source, "$states")
+		if !found {
+			return of
+		}
+		source = rest
+		named := 0
+		for name, m := range map[string]memberSet{".input": ofInput, ".result": ofResult, ".errorOutput": ofErrorOutput, ".context": ofContext} {
+			if strings.HasPrefix(rest, name) && !isWord(rest, len(name)) {
+				of |= m
+				named++
+			}
+		}
+		if named == 0 {
+			return ofAll
+		}
+	}
 }
 
 // compileExpression refuses what JSONata 2.0.6 or Step Functions does not have although gnata does.
@@ -32,7 +66,7 @@ func compileExpression(source string) (*expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, source)
 	}
-	return &expression{source, c}, nil
+	return &expression{source, c, membersOf(source)}, nil
 }
 
 // containsToken looks for an operator or a variable outside of strings, quoted names, comments and regular expressions.
@@ -95,12 +129,13 @@ func isWord(s string, i int) bool {
 // query evaluates the expressions of one phase of one state. It is for one goroutine.
 type query struct {
 	ctx       context.Context
-	states    func() json.RawMessage // $states
+	states    func(memberSet) json.RawMessage // $states
 	variables map[string]json.RawMessage
 	// evaluate in the environment of all expressions of the query, which is made for the first; what they assign is their own.
 	evaluate func(*expression) (any, error)
 	bound    environment
 	names    map[string]bool // what is bound, by name
+	of       memberSet       // what of $states is
 }
 
 // environment is what gnata's environments offer; their type has no name outside of gnata.
@@ -115,7 +150,7 @@ func (q *query) value(t *template) (json.RawMessage, error) {
 		q.evaluate = func(x *expression) (any, error) { return x.compiled.EvalWithCustomFuncs(q.ctx, nil, env) }
 		q.bound, q.names = env, map[string]bool{}
 	}
-	if err := q.bind(t.expr.source); err != nil {
+	if err := q.bind(t.expr); err != nil {
 		return nil, queryFailure(t, "%v", err)
 	}
 	v, err := q.evaluate(t.expr)
@@ -133,25 +168,29 @@ func (q *query) value(t *template) (json.RawMessage, error) {
 }
 
 // bind what an expression may name, once: decoding it costs more than evaluating does.
-func (q *query) bind(source string) error {
-	bind := func(name string, raw func() json.RawMessage) error {
-		if q.names[name] || !strings.Contains(source, "$"+name) {
-			return nil
-		}
-		v, err := gnata.DecodeJSON(raw())
+func (q *query) bind(x *expression) error {
+	bind := func(name string, raw json.RawMessage) error {
+		v, err := gnata.DecodeJSON(raw)
 		if err != nil {
 			return fmt.Errorf("decoding $%s: %w", name, err)
 		}
 		q.bound.Bind(name, v)
-		q.names[name] = true
 		return nil
 	}
 	for name, raw := range q.variables {
-		if err := bind(name, func() json.RawMessage { return raw }); err != nil {
+		if q.names[name] || !strings.Contains(x.source, "$"+name) {
+			continue
+		}
+		if err := bind(name, raw); err != nil {
 			return err
 		}
+		q.names[name] = true
 	}
-	return bind("states", q.states)
+	if x.of|q.of == q.of {
+		return nil
+	}
+	q.of |= x.of
+	return bind("states", q.states(q.of))
 }
 
 func queryFailure(t *template, format string, args ...any) *Failure {

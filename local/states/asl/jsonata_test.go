@@ -61,7 +61,7 @@ func TestExpressionsAreThoseOfJSONata(t *testing.T) {
 	for _, c := range o.Cases {
 		t.Run(c.World+"/"+c.Expression, func(t *testing.T) {
 			w := o.Worlds[c.World]
-			got, err := evaluate(t, &query{states: func() json.RawMessage { return w.States }, variables: w.Variables}, c.Expression)
+			got, err := evaluate(t, &query{states: func(memberSet) json.RawMessage { return w.States }, variables: w.Variables}, c.Expression)
 			if why, differs := differences[c.Expression]; differs {
 				require.NotEqual(t, string(compact(c.Want.Result)), string(got), "no difference any more: "+why)
 				return

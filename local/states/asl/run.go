@@ -286,7 +286,7 @@ func (v *visit) limit(what string, raw json.RawMessage) error {
 	return nil
 }
 
-// query makes $states for the state. Nil members are absent.
+// query makes $states for the state. Nil members are absent, and those that nobody asks for.
 func (v *visit) query(ctx context.Context, result, errorOutput json.RawMessage) *query {
 	type named struct {
 		ID   string `json:"Id"`
@@ -316,13 +316,28 @@ func (v *visit) query(ctx context.Context, result, errorOutput json.RawMessage) 
 	if v.token != "" {
 		c.Task = &struct{ Token string }{v.token}
 	}
-	return &query{ctx: ctx, variables: v.variables, states: func() json.RawMessage {
-		return encode(struct {
-			Input       json.RawMessage `json:"input"`
+	return &query{ctx: ctx, variables: v.variables, states: func(of memberSet) json.RawMessage {
+		var s struct {
+			Input       json.RawMessage `json:"input,omitempty"`
 			Result      json.RawMessage `json:"result,omitempty"`
 			ErrorOutput json.RawMessage `json:"errorOutput,omitempty"`
-			Context     any             `json:"context"`
-		}{v.input, result, errorOutput, c})
+			Context     any             `json:"context,omitempty"`
+		}
+		if of&ofInput != 0 {
+			if s.Input = v.input; s.Input == nil {
+				s.Input = json.RawMessage("null")
+			}
+		}
+		if of&ofResult != 0 {
+			s.Result = result
+		}
+		if of&ofErrorOutput != 0 {
+			s.ErrorOutput = errorOutput
+		}
+		if of&ofContext != 0 {
+			s.Context = c
+		}
+		return encode(s)
 	}}
 }
 

@@ -1,0 +1,46 @@
+package s3_test
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stretchr/testify/require"
+)
+
+func TestListsTellWhatIsThereNow(t *testing.T) { everyStore(t, testListsTellWhatIsThereNow) }
+
+func testListsTellWhatIsThereNow(t *testing.T) {
+	b, c := newBucket(t, "listed"), admin()
+	listed := func(prefix string) []string {
+		out, err := c.ListObjectsV2(t.Context(), &awss3.ListObjectsV2Input{Bucket: &b, Prefix: &prefix})
+		require.NoError(t, err)
+		keys := []string{}
+		for _, object := range out.Contents {
+			keys = append(keys, *object.Key+" "+aws.ToString(object.ETag))
+		}
+		return keys
+	}
+	is := func(prefix string, want ...string) {
+		t.Helper()
+		for range 2 {
+			require.Equal(t, append([]string{}, want...), listed(prefix))
+		}
+	}
+	is("a/")
+	one := "a/1 " + *put(t, c, b, "a/1", "one").ETag
+	is("a/", one)
+	is("b/")
+	two := "b/2 " + *put(t, c, b, "b/2", "two").ETag
+	is("a/", one)
+	is("b/", two)
+	is("", one, two)
+	one = "a/1 " + *put(t, c, b, "a/1", "other").ETag
+	is("", one, two)
+	for _, key := range []string{"a/1", "b/2"} {
+		_, err := c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String(key)})
+		require.NoError(t, err)
+		is(key)
+	}
+	is("")
+}
