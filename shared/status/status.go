@@ -92,6 +92,8 @@ type Status struct {
 	ToldFailure *Failure `json:"toldFailure,omitempty"`
 	// Replaced tells of a cluster's only node, when it was not Ready and drover had it replaced.
 	Replaced *Replaced `json:"replaced,omitempty"`
+	// DriftedAt is since when the audit finds stacks that converging mends; absent when it finds none.
+	DriftedAt *time.Time `json:"driftedAt,omitempty"`
 	// UpdatedAt is when this document last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
 }
