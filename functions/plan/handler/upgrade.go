@@ -54,7 +54,10 @@ func (h *Handler) decide(ctx context.Context, w *work, spec *api.Cluster) error 
 	if w.record != nil && w.record.Stack != w.deployed[names.ControlPlane].ID {
 		w.record = nil // of a cluster of this name that is gone
 	}
-	in := upgrade.Situation{Spec: spec, SpecVersion: w.version, Record: w.record, Deployed: pinned(w, spec), Now: h.Now()}
+	if w.at, err = h.pinned(ctx, w, spec); err != nil {
+		return err
+	}
+	in := upgrade.Situation{Spec: spec, SpecVersion: w.version, Record: w.record, Deployed: w.at, Now: h.Now()}
 	if in.Channels, err = h.channels(ctx, spec); err != nil {
 		return err
 	}
@@ -74,14 +77,30 @@ func (h *Handler) decide(ctx context.Context, w *work, spec *api.Cluster) error 
 	return errors.Join(failed, err)
 }
 
-// pinned is what a cluster is. A control plane that could not be created is none, unless it is tried again at the same release.
-func pinned(w *work, spec *api.Cluster) upgrade.Target {
+// pinned is what a cluster is. A control plane that could not be created is none, unless it is tried again at the same release. Of one that
+// stands, and whose tag somebody took away, its last upgrade knows the release, and before the first the status knows the name: it is not
+// created at what its spec says by now.
+func (h *Handler) pinned(ctx context.Context, w *work, spec *api.Cluster) (upgrade.Target, error) {
 	t := upgrade.Target{KubernetesVersion: plan.KubernetesVersion(w.deployed)}
 	t.Release, t.SHA256 = plan.Pin(w.deployed)
-	if plan.Broken(w.deployed[names.ControlPlane].Status) && t.Release != spec.Spec.Release.Name {
-		return upgrade.Target{}
+	switch {
+	case plan.Broken(w.deployed[names.ControlPlane].Status) && t.Release != spec.Spec.Release.Name:
+		return upgrade.Target{}, nil
+	case t.Release != "" || t.KubernetesVersion == "":
+		return t, nil
+	case w.record != nil:
+		pin := w.record.Pin()
+		t.Release, t.SHA256 = pin.Release, pin.SHA256
+		return t, nil
 	}
-	return t
+	before, err := h.State.Status(ctx, w.cluster)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return t, err
+	}
+	if err == nil {
+		t.Release = before.Status.Release
+	}
+	return t, nil
 }
 
 // channels reads which release each channel is at, if the cluster follows one. Those that cannot be used move no cluster.
@@ -119,8 +138,8 @@ func (h *Handler) release(ctx context.Context, w *work, name string) (content, e
 	if c, read := w.releases[name]; read {
 		return c, nil
 	}
-	if pin, sha := plan.Pin(w.deployed); pin == name {
-		return h.content(ctx, w, upgrade.Target{Release: name, SHA256: sha})
+	if w.at.Release == name && w.at.SHA256 != "" {
+		return h.content(ctx, w, w.at)
 	}
 	key := names.ReleaseSpec(name)
 	object, err := h.Specs.Get(ctx, key, api.MaxFile)

@@ -46,25 +46,7 @@ func deleted(t *testing.T, a *harness.Account, stack string) {
 // retagged changes the tags of a stack by hand.
 func retagged(t *testing.T, a *harness.Account, stack string, change func(tags map[string]string)) {
 	t.Helper()
-	for _, s := range a.CloudFormation.Stacks() {
-		if s.StackName != names.Stack("demo", stack) {
-			continue
-		}
-		tags := map[string]string{}
-		for _, tag := range s.Tags {
-			tags[tag.Key] = tag.Value
-		}
-		change(tags)
-		in := &cloudformation.UpdateStackInput{StackName: s.StackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}}
-		for key, value := range tags {
-			in.Tags = append(in.Tags, cloudformation.Tag{Key: key, Value: value})
-		}
-		for _, p := range s.Parameters {
-			in.Parameters = append(in.Parameters, cloudformation.Parameter{ParameterKey: p.ParameterKey, UsePreviousValue: true})
-		}
-		_, err := a.CloudFormation.UpdateStack(t.Context(), a.Admin(), in)
-		require.NoError(t, err)
-	}
+	require.NoError(t, a.Retag(names.Stack("demo", stack), change))
 	a.Settle()
 }
 
