@@ -79,7 +79,8 @@ type Status struct {
 	// Upgrade is the cluster's last or next one, and Upgrades are the last ten that ended, the latest first.
 	Upgrade  *Upgrade  `json:"upgrade,omitempty"`
 	Upgrades []Upgrade `json:"upgrades,omitempty"`
-	// NextUpgrade is one whose time came, or comes, while Upgrade is under way: it waits for that.
+	// NextUpgrade is one whose time came, or comes, while Upgrade is under way: it waits for that. When that is over it is told of here until the
+	// cluster is planned again.
 	NextUpgrade *Upgrade `json:"nextUpgrade,omitempty"`
 	// Deletion is what is known of what Kubernetes made in the account, once a cluster is being deleted.
 	Deletion *Deletion `json:"deletion,omitempty"`

@@ -298,17 +298,12 @@ func waits(w *upgrade.Wait, now time.Time) string {
 // tellUpgrade writes the upgrade that is to come into the status, and takes out one that was taken back. What is under way or over is
 // told by who leads it; what an execution waits to begin is told by that.
 func (h *Handler) tellUpgrade(s *status.Status, w work) {
-	next := h.toCome(s, w)
-	if next != nil && next.Phase == status.UpgradeMissed {
-		s.Remember(*next)
-	}
-	waiting := func(u *status.Upgrade) bool { return u != nil && u.Execution != "" && u.Phase != status.UpgradeMissed }
-	switch {
-	case w.record != nil && !w.record.State.Over():
-		if !waiting(s.NextUpgrade) {
-			s.NextUpgrade = next
-		}
+	if w.record != nil && !w.record.State.Over() {
+		h.tellNext(s, w)
 		return
+	}
+	next := h.comes(s, w)
+	switch {
 	case next != nil:
 		s.Upgrade = next
 	case s.Upgrade != nil && status.ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
@@ -318,6 +313,37 @@ func (h *Handler) tellUpgrade(s *status.Status, w work) {
 	if !waiting(s.NextUpgrade) {
 		s.NextUpgrade = nil
 	}
+}
+
+// After says how to tell what is to come after an upgrade that is over, by its record: beside it, until the cluster is planned again. It only
+// reads.
+func (h *Handler) After(ctx context.Context, cluster string, record *upgrade.Record) (func(*status.Status), error) {
+	w, err := h.decided(ctx, cluster, record)
+	if err != nil || w == nil || w.record == nil {
+		return func(*status.Status) {}, err
+	}
+	return func(s *status.Status) { h.tellNext(s, *w) }, nil
+}
+
+// tellNext tells what is to come beside the upgrade that the status shows.
+func (h *Handler) tellNext(s *status.Status, w work) {
+	if next := h.comes(s, w); !waiting(s.NextUpgrade) {
+		s.NextUpgrade = next
+	}
+}
+
+// waiting says whether an execution waits to begin an upgrade.
+func waiting(u *status.Upgrade) bool {
+	return u != nil && u.Execution != "" && u.Phase != status.UpgradeMissed
+}
+
+// comes is the upgrade that is to come. One that was missed is remembered.
+func (h *Handler) comes(s *status.Status, w work) *status.Upgrade {
+	next := h.toCome(s, w)
+	if next != nil && next.Phase == status.UpgradeMissed {
+		s.Remember(*next)
+	}
+	return next
 }
 
 // toCome is the upgrade that is to come, with what was told of it before; nil when none is.
