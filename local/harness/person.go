@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/eks"
 	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/iam"
@@ -142,6 +144,30 @@ func (a *Account) Stack(cluster, stack string) plan.Deployed {
 	deployed, err := stacks.New(cloudformationapi.NewFromConfig(a.Config()), nil, "").Describe(context.Background(), names.Stack(cluster, stack))
 	require.NoError(a.t, err)
 	return deployed
+}
+
+// Retag changes a stack's tags, as somebody does who updates it with others.
+func (a *Account) Retag(stackName string, change func(tags map[string]string)) error {
+	for _, s := range a.CloudFormation.Stacks() {
+		if s.StackName != stackName {
+			continue
+		}
+		tags := map[string]string{}
+		for _, t := range s.Tags {
+			tags[t.Key] = t.Value
+		}
+		change(tags)
+		in := &cloudformation.UpdateStackInput{StackName: s.StackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}}
+		for _, key := range slices.Sorted(maps.Keys(tags)) {
+			in.Tags = append(in.Tags, cloudformation.Tag{Key: key, Value: tags[key]})
+		}
+		for _, p := range s.Parameters {
+			in.Parameters = append(in.Parameters, cloudformation.Parameter{ParameterKey: p.ParameterKey, UsePreviousValue: true})
+		}
+		_, err := a.CloudFormation.UpdateStack(context.Background(), a.Admin(), in)
+		return err
+	}
+	return nil
 }
 
 // SweepNow runs the sweep.

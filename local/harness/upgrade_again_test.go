@@ -1,13 +1,16 @@
 package harness
 
-// A channel's upgrade that its checks block, day after day.
+// A channel's upgrade that its checks block, day after day, and what is to come after an upgrade that is over.
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
@@ -54,6 +57,89 @@ func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
 			l.swept()
 			l.settle()
 		}
+	})
+}
+
+// What a channel asks for and what waits for its window stays told of while another upgrade is asked for by hand, also when that comes to nothing, for
+// which nobody converges the cluster.
+func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
+	opens := func() time.Time { return time.Now().UTC().Truncate(time.Minute).Add(9 * time.Hour) }
+	// scheduled has an upgrade to r2, which the channel is at, wait for its window.
+	scheduled := func(l *life) (at time.Time) {
+		at = opens()
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
+		l.old(fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], window: {start: %q, duration: 2h}}\n", at.Format("15:04")))
+		l.Upload(names.ReleaseSpec("r3"), third())
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("r2"))
+		l.sweep()
+		s := l.Status("demo")
+		require.Equal(t, "Scheduled r2", s.Upgrade.Phase+" "+s.Upgrade.To)
+		require.Equal(t, at, s.Upgrade.At.UTC())
+		return at
+	}
+	// quiet says that the status tells of it once the audit has looked, and that no converge has anything to add.
+	quiet := func(l *life, at time.Time) {
+		time.Sleep(15 * time.Minute)
+		l.audited()
+		s := l.Status("demo")
+		require.Equal(t, "Scheduled r2", s.Upgrade.Phase+" "+s.Upgrade.To)
+		require.Equal(t, at, s.Upgrade.At.UTC())
+		require.Nil(t, s.NextUpgrade)
+		require.Equal(t, status.Ready, s.Phase)
+		l.audited() // the checks in advance
+		mark := l.Calls.Mark()
+		l.Converge("demo")
+		l.audited()
+		for _, call := range l.Calls.Since(mark) {
+			require.False(t, call.Mutating && (CalledBy(call) == "plan" || CalledBy(call) == "report"), "%s %s", call.Action, call.Resource)
+		}
+		require.Zero(t, l.toldOf("Cancelled"))
+	}
+	for name, to := range map[string]string{"another": "r3", "the same": "r2"} {
+		t.Run("by hand to "+name+", which is blocked", func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				at := scheduled(l)
+				l.alarm(cloudwatchtypes.StateValueAlarm)
+				l.upgrade(events.Upgrade{Release: to})
+				l.settle()
+				s := l.Status("demo")
+				require.Equal(t, "Blocked "+to, s.Upgrade.Phase+" "+s.Upgrade.To, "what people read is what they asked for")
+				require.NotNil(t, s.NextUpgrade)
+				require.Equal(t, "Scheduled r2 Channel", s.NextUpgrade.Phase+" "+s.NextUpgrade.To+" "+s.NextUpgrade.Origin)
+				require.Equal(t, at, s.NextUpgrade.At.UTC())
+				quiet(l, at)
+			})
+		})
+	}
+	t.Run("by hand to another, while it is under way", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			at := scheduled(l)
+			l.upgrade(events.Upgrade{Release: "r3"})
+			time.Sleep(20 * time.Second)
+			s := l.Status("demo")
+			require.Equal(t, "Checking r3", s.Upgrade.Phase+" "+s.Upgrade.To)
+			require.NotNil(t, s.NextUpgrade)
+			require.Equal(t, "Scheduled r2", s.NextUpgrade.Phase+" "+s.NextUpgrade.To)
+			l.settle()
+			require.Equal(t, "Done r3", l.Status("demo").Upgrade.Phase+" "+l.Status("demo").Upgrade.To)
+			require.Equal(t, 1, l.toldOf(status.UpgradeScheduled), "once")
+			quiet(l, at)
+		})
+	})
+	t.Run("of the channel, which was blocked", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			at := scheduled(l)
+			l.alarm(cloudwatchtypes.StateValueAlarm)
+			time.Sleep(time.Until(at) + time.Minute)
+			l.swept()
+			l.settle()
+			s := l.Status("demo")
+			require.Equal(t, "Blocked r2", s.Upgrade.Phase+" "+s.Upgrade.To)
+			require.NotNil(t, s.NextUpgrade)
+			require.Equal(t, at.Add(24*time.Hour), s.NextUpgrade.At.UTC())
+			require.Equal(t, s.Upgrade.Checks, s.NextUpgrade.Checks, "it is known what blocks")
+			quiet(l, at.Add(24*time.Hour))
+		})
 	})
 }
 

@@ -4,6 +4,7 @@ package storm
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -75,30 +76,23 @@ func (w *world) nodeless(cluster string) string {
 // untag takes a stack's tags away, as somebody does who updates it without them. Network and control plane keep the one by which drover's role
 // may touch them: without it only people can mend them.
 func (w *world) untag(cluster, stack string) {
-	for _, s := range w.CloudFormation.Stacks() {
-		if s.StackName != names.Stack(cluster, stack) {
-			continue
-		}
-		in := &cloudformation.UpdateStackInput{
-			StackName: s.StackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}, Tags: []cloudformation.Tag{{Key: "owner", Value: "nobody"}},
-		}
-		for _, t := range s.Tags {
-			if t.Key == names.TagCluster && (stack == names.Network || stack == names.ControlPlane) {
-				in.Tags = append(in.Tags, t)
-			}
-		}
-		for _, p := range s.Parameters {
-			in.Parameters = append(in.Parameters, cloudformation.Parameter{ParameterKey: p.ParameterKey, UsePreviousValue: true})
-		}
-		if _, err := w.CloudFormation.UpdateStack(context.Background(), w.Admin(), in); err != nil {
-			w.tell("%s is not updated: %v", s.StackName, err)
-			continue
-		}
-		w.touched(cluster)[stack] = true
-		w.known.Lock()
-		w.known.unstacked[s.StackName] = time.Time{}
-		w.known.Unlock()
+	name := names.Stack(cluster, stack)
+	if _, there := w.Stacks(cluster)[stack]; !there {
+		return
 	}
+	err := w.Retag(name, func(tags map[string]string) {
+		keep := stack == names.Network || stack == names.ControlPlane
+		maps.DeleteFunc(tags, func(key, _ string) bool { return !keep || key != names.TagCluster })
+		tags["owner"] = "nobody"
+	})
+	if err != nil {
+		w.tell("%s is not updated: %v", name, err)
+		return
+	}
+	w.touched(cluster)[stack] = true
+	w.known.Lock()
+	defer w.known.Unlock()
+	w.known.unstacked[name] = time.Time{}
 }
 
 // autoscale a pool to a share of what it may grow by, as an autoscaler does, which knows no plans of drover's.

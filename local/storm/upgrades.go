@@ -87,10 +87,6 @@ func (w *world) upgrading(s *status.Status) string {
 			return ""
 		}
 	case string(upgrade.Checking), string(upgrade.Running):
-	case string(upgrade.Blocked): // the audit has it planned anew, and that tells when it is tried again
-		if u.Origin != string(upgrade.OriginChannel) || u.Ended == nil || time.Since(*u.Ended) >= found {
-			return ""
-		}
 	default:
 		return ""
 	}

@@ -23,10 +23,12 @@ var upgradeUrgencies = map[string]string{
 func upgrades(cluster string, before, after *status.Status) (told []Notice) {
 	was, waited, is, waits := before.Upgrade, before.NextUpgrade, after.Upgrade, after.NextUpgrade
 	switch {
-	case waited != nil && waits == nil && same(waited, is) && !same(was, is): // its turn has come
+	case waited != nil && waits == nil && same(waited, is) && (!same(was, is) || was.Ended != nil): // its turn has come
 		was, waited = waited, nil
 	case waits != nil && waited == nil && same(was, waits) && !same(was, is): // another began before it
 		was, waited = nil, was
+	case waits != nil && waited == nil && same(is, waits) && is.Ended != nil: // it is tried again
+		waited = is
 	}
 	if n, does := upgrading(cluster, was, is, before.Upgrades); does && !shown(before.Upgrades, was, is) {
 		told = append(told, n)

@@ -100,6 +100,9 @@ func TestFindingsInAdvance(t *testing.T) {
 	blocked := to(blocks)
 	blocked.Upgrade.Phase, blocked.Upgrade.At, blocked.Upgrade.Execution = "Blocked", nil, "x"
 	require.Equal(t, Progress, urgency(blocked, to(blocks)), "it is tried again, and what blocked it was told")
+	over := *blocked.Upgrade
+	over.Ended = &now
+	require.Equal(t, Progress, urgency(&status.Status{Upgrade: &over}, &status.Status{Upgrade: &over, NextUpgrade: to(blocks).Upgrade}), "beside it as well")
 	require.Equal(t, Problem, urgency(blocked, to(blocks, warns)))
 	require.Equal(t, Progress, urgency(to(blocks), &status.Status{}), "it was taken back")
 	require.NotContains(t, Between("demo", to(blocks), &status.Status{})[0].Message, "BudgetsAllow")
@@ -120,6 +123,7 @@ func TestUpgradesBehindAnotherAreTold(t *testing.T) {
 	at := now.Add(-time.Hour)
 	running := &status.Upgrade{Phase: "Running", To: "r2", Origin: "Hand", Execution: "x"}
 	done := &status.Upgrade{Phase: "Done", To: "r2", Origin: "Hand", Execution: "x", Ended: &now}
+	blocked := &status.Upgrade{Phase: "Blocked", To: "r3", Origin: "At", Execution: "y", Started: &at, Ended: &now}
 	next := func(phase string) *status.Upgrade {
 		return &status.Upgrade{Phase: phase, To: "r3", Origin: "At", At: &at}
 	}
@@ -140,6 +144,10 @@ func TestUpgradesBehindAnotherAreTold(t *testing.T) {
 		"another begins before it":        {status.Status{Upgrade: next("Scheduled")}, status.Status{Upgrade: running}, []string{"r2 Running"}},
 		"and it is still to come":         {status.Status{Upgrade: next("Scheduled")}, status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, []string{"r2 Running"}},
 		"both change in the same moment":  {status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: done, NextUpgrade: next("Delayed")}, []string{"r2 Done", "r3 Delayed"}},
+		"it is blocked":                   {status.Status{Upgrade: running, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: blocked, NextUpgrade: next("Scheduled")}, []string{"r3 Blocked"}},
+		"and is tried again":              {status.Status{Upgrade: blocked}, status.Status{Upgrade: blocked, NextUpgrade: next("Scheduled")}, []string{"r3 Scheduled"}},
+		"which is told once, too":         {status.Status{Upgrade: blocked, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: next("Scheduled")}, nil},
+		"or is not":                       {status.Status{Upgrade: blocked, NextUpgrade: next("Scheduled"), Upgrades: []status.Upgrade{*blocked}}, status.Status{Upgrade: blocked}, []string{"r3 Cancelled"}},
 		"it is the same, by another name": {status.Status{Upgrade: done, NextUpgrade: next("Scheduled")}, status.Status{Upgrade: next("Scheduled")}, nil},
 	}
 	for name, test := range tests {

@@ -162,7 +162,8 @@ func (in Input) whyUpdate(stack render.Stack, deployed Deployed, checksum string
 	var reasons []status.Reason
 	if old := deployed.Tags[names.TagChecksum]; old != checksum {
 		reasons = Diff(stack.Name, in.Old[stack.Name], in.New)
-		if before, now := deployed.Tags[names.TagRollAt], stack.Tags[names.TagRollAt]; before != now {
+		// Whoever took the checksum's tag away took this one with it: that is no roll.
+		if before, now := deployed.Tags[names.TagRollAt], stack.Tags[names.TagRollAt]; before != now && (old != "" || before != "") {
 			field := source(stack.Name) + ".rollAt" // the spec's own, or that of somebody who asked by hand
 			reasons = slices.DeleteFunc(reasons, func(r status.Reason) bool { return r.Field == field })
 			reasons = append(reasons, status.Reason{Field: field, Old: before, New: now})

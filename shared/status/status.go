@@ -79,7 +79,8 @@ type Status struct {
 	// Upgrade is the cluster's last or next one, and Upgrades are the last ten that ended, the latest first.
 	Upgrade  *Upgrade  `json:"upgrade,omitempty"`
 	Upgrades []Upgrade `json:"upgrades,omitempty"`
-	// NextUpgrade is one whose time came, or comes, while Upgrade is under way: it waits for that.
+	// NextUpgrade is one whose time came, or comes, while Upgrade is under way: it waits for that. When that is over it is told of here until the
+	// cluster is planned again.
 	NextUpgrade *Upgrade `json:"nextUpgrade,omitempty"`
 	// Deletion is what is known of what Kubernetes made in the account, once a cluster is being deleted.
 	Deletion *Deletion `json:"deletion,omitempty"`
@@ -92,6 +93,8 @@ type Status struct {
 	ToldFailure *Failure `json:"toldFailure,omitempty"`
 	// Replaced tells of a cluster's only node, when it was not Ready and drover had it replaced.
 	Replaced *Replaced `json:"replaced,omitempty"`
+	// DriftedAt is since when the audit finds stacks that converging mends; absent when it finds none.
+	DriftedAt *time.Time `json:"driftedAt,omitempty"`
 	// UpdatedAt is when this document last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
 }

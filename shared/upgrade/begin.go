@@ -59,6 +59,20 @@ func (r *Record) Fits(from, target Target) bool {
 	return from.KubernetesVersion == before || from.KubernetesVersion == r.Steps[open].KubernetesVersion
 }
 
+// Pin is what a cluster is pinned to, as far as its last upgrade says: for one whose stack does not say it any more.
+func (r *Record) Pin() Target {
+	last := r.Changed()
+	if last == nil { // what was blocked, and nothing before it
+		return r.From
+	}
+	for i, s := range last.Steps {
+		if s.Moved() && (i < last.Step || i == last.Step && !s.Started.IsZero()) {
+			return last.Target
+		}
+	}
+	return last.From
+}
+
 // Named is what a spec says of releases and versions, to see whether it says something else now: a record's Over.
 func Named(spec *api.Cluster) string {
 	if spec.Spec.KubernetesVersion == "" {

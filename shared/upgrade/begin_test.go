@@ -59,6 +59,24 @@ func TestBegin(t *testing.T) {
 	})
 }
 
+func TestWhatAClusterIsPinnedTo(t *testing.T) {
+	r := Record{State: Done, From: r1, Target: r2, Steps: []Step{{Kind: StepControlPlane}, {Kind: StepAddons}, {Kind: StepNodes}}, Step: 3}
+	require.Equal(t, r2, r.Pin())
+	r.State = Stopped
+	require.Equal(t, r2, r.Pin(), "nothing but checks was left")
+	r.Step = 1
+	require.Equal(t, r1, r.Pin(), "the pin moves with the nodes")
+	r.Step = 2
+	require.Equal(t, r1, r.Pin(), "once that begins")
+	r.Steps[2].Started = noon
+	require.Equal(t, r2, r.Pin())
+	next := Begin(&r, Start{Origin: OriginHand, Key: "hand"}, spec("r1"), r2, Target{"r3", "sha3", "1.37"}, "x", noon)
+	next.State = Blocked
+	require.Equal(t, r2, next.Pin(), "what is blocked moves nothing")
+	first := Begin(nil, Start{Origin: OriginHand, Key: "hand"}, spec("r1"), r1, r2, "x", noon)
+	require.Equal(t, r1, first.Pin())
+}
+
 func TestWhatCountsOverTheSpec(t *testing.T) {
 	done := Record{State: Done, Over: "r1"}
 	require.True(t, done.counts(spec("r1")))

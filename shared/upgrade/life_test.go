@@ -140,6 +140,9 @@ func (l *life) converge() {
 	if l.IntN(6) > 0 || !l.in.Record.underWay() { // or the converge fails at once
 		l.in.Deployed = Target{pin.Release, pin.SHA256, resolved.Spec.KubernetesVersion}
 		l.image, l.addons = resolved.Spec.Pools[0].ImageID, addonVersions(resolved)
+		if last := l.in.Record.Changed(); l.in.Record != nil && (last == nil || last.State == Done || last.State == Running || !last.open().Moved()) { // one that stopped may not have moved it yet
+			require.Equal(l, [2]string{pin.Release, pin.SHA256}, [2]string{l.in.Record.Pin().Release, l.in.Record.Pin().SHA256}, "%+v", l.in.Record)
+		}
 	}
 	if d.Wait != nil {
 		require.Nil(l, d.Start)
@@ -260,7 +263,10 @@ func (l *life) machine() {
 	case r.Step == len(r.Steps):
 		l.end(Done)
 	case l.proved(r.open()):
-		again.Step++
+		if again.Step++; again.Step < len(again.Steps) {
+			again.Steps = slices.Clone(again.Steps)
+			again.Steps[again.Step].Started = l.in.Now
+		}
 	}
 }
 

@@ -201,6 +201,8 @@ type work struct {
 	templates map[string]string
 	rendered  *render.Output
 	deployed  map[string]plan.Deployed
+	// at is what the cluster is and is pinned to; zero before there is a control plane.
+	at upgrade.Target
 	// later are the times at which to plan again: those at which the spec wants pools rolled and that are still to come, and that of the
 	// next upgrade.
 	later []time.Time
@@ -437,7 +439,11 @@ func refuse(changes []status.Reason) *stop {
 // expired or this drover no longer reads it, is left out: reasons are then told by checksum.
 func (h *Handler) before(ctx context.Context, w work) (map[string]*api.Cluster, error) {
 	var release *api.Release
-	if name, sha, ok := strings.Cut(w.deployed[names.ControlPlane].Tags[names.TagRelease], "@"); ok {
+	name, sha := w.at.Release, w.at.SHA256
+	if sha == "" { // a control plane that could not be created
+		name, sha = plan.Pin(w.deployed)
+	}
+	if sha != "" {
 		object, err := h.State.Get(ctx, names.PinnedRelease(sha), api.MaxFile)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err

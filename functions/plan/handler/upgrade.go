@@ -54,7 +54,10 @@ func (h *Handler) decide(ctx context.Context, w *work, spec *api.Cluster) error 
 	if w.record != nil && w.record.Stack != w.deployed[names.ControlPlane].ID {
 		w.record = nil // of a cluster of this name that is gone
 	}
-	in := upgrade.Situation{Spec: spec, SpecVersion: w.version, Record: w.record, Deployed: pinned(w, spec), Now: h.Now()}
+	if w.at, err = h.pinned(ctx, w, spec); err != nil {
+		return err
+	}
+	in := upgrade.Situation{Spec: spec, SpecVersion: w.version, Record: w.record, Deployed: w.at, Now: h.Now()}
 	if in.Channels, err = h.channels(ctx, spec); err != nil {
 		return err
 	}
@@ -74,14 +77,30 @@ func (h *Handler) decide(ctx context.Context, w *work, spec *api.Cluster) error 
 	return errors.Join(failed, err)
 }
 
-// pinned is what a cluster is. A control plane that could not be created is none, unless it is tried again at the same release.
-func pinned(w *work, spec *api.Cluster) upgrade.Target {
+// pinned is what a cluster is. A control plane that could not be created is none, unless it is tried again at the same release. Of one that
+// stands, and whose tag somebody took away, its last upgrade knows the release, and before the first the status knows the name: it is not
+// created at what its spec says by now.
+func (h *Handler) pinned(ctx context.Context, w *work, spec *api.Cluster) (upgrade.Target, error) {
 	t := upgrade.Target{KubernetesVersion: plan.KubernetesVersion(w.deployed)}
 	t.Release, t.SHA256 = plan.Pin(w.deployed)
-	if plan.Broken(w.deployed[names.ControlPlane].Status) && t.Release != spec.Spec.Release.Name {
-		return upgrade.Target{}
+	switch {
+	case plan.Broken(w.deployed[names.ControlPlane].Status) && t.Release != spec.Spec.Release.Name:
+		return upgrade.Target{}, nil
+	case t.Release != "" || t.KubernetesVersion == "":
+		return t, nil
+	case w.record != nil:
+		pin := w.record.Pin()
+		t.Release, t.SHA256 = pin.Release, pin.SHA256
+		return t, nil
 	}
-	return t
+	before, err := h.State.Status(ctx, w.cluster)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return t, err
+	}
+	if err == nil {
+		t.Release = before.Status.Release
+	}
+	return t, nil
 }
 
 // channels reads which release each channel is at, if the cluster follows one. Those that cannot be used move no cluster.
@@ -119,8 +138,8 @@ func (h *Handler) release(ctx context.Context, w *work, name string) (content, e
 	if c, read := w.releases[name]; read {
 		return c, nil
 	}
-	if pin, sha := plan.Pin(w.deployed); pin == name {
-		return h.content(ctx, w, upgrade.Target{Release: name, SHA256: sha})
+	if w.at.Release == name && w.at.SHA256 != "" {
+		return h.content(ctx, w, w.at)
 	}
 	key := names.ReleaseSpec(name)
 	object, err := h.Specs.Get(ctx, key, api.MaxFile)
@@ -279,17 +298,12 @@ func waits(w *upgrade.Wait, now time.Time) string {
 // tellUpgrade writes the upgrade that is to come into the status, and takes out one that was taken back. What is under way or over is
 // told by who leads it; what an execution waits to begin is told by that.
 func (h *Handler) tellUpgrade(s *status.Status, w work) {
-	next := h.toCome(s, w)
-	if next != nil && next.Phase == status.UpgradeMissed {
-		s.Remember(*next)
-	}
-	waiting := func(u *status.Upgrade) bool { return u != nil && u.Execution != "" && u.Phase != status.UpgradeMissed }
-	switch {
-	case w.record != nil && !w.record.State.Over():
-		if !waiting(s.NextUpgrade) {
-			s.NextUpgrade = next
-		}
+	if w.record != nil && !w.record.State.Over() {
+		h.tellNext(s, w)
 		return
+	}
+	next := h.comes(s, w)
+	switch {
 	case next != nil:
 		s.Upgrade = next
 	case s.Upgrade != nil && status.ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
@@ -299,6 +313,37 @@ func (h *Handler) tellUpgrade(s *status.Status, w work) {
 	if !waiting(s.NextUpgrade) {
 		s.NextUpgrade = nil
 	}
+}
+
+// After says how to tell what is to come after an upgrade that is over, by its record: beside it, until the cluster is planned again. It only
+// reads.
+func (h *Handler) After(ctx context.Context, cluster string, record *upgrade.Record) (func(*status.Status), error) {
+	w, err := h.decided(ctx, cluster, record)
+	if err != nil || w == nil || w.record == nil {
+		return func(*status.Status) {}, err
+	}
+	return func(s *status.Status) { h.tellNext(s, *w) }, nil
+}
+
+// tellNext tells what is to come beside the upgrade that the status shows.
+func (h *Handler) tellNext(s *status.Status, w work) {
+	if next := h.comes(s, w); !waiting(s.NextUpgrade) {
+		s.NextUpgrade = next
+	}
+}
+
+// waiting says whether an execution waits to begin an upgrade.
+func waiting(u *status.Upgrade) bool {
+	return u != nil && u.Execution != "" && u.Phase != status.UpgradeMissed
+}
+
+// comes is the upgrade that is to come. One that was missed is remembered.
+func (h *Handler) comes(s *status.Status, w work) *status.Upgrade {
+	next := h.toCome(s, w)
+	if next != nil && next.Phase == status.UpgradeMissed {
+		s.Remember(*next)
+	}
+	return next
 }
 
 // toCome is the upgrade that is to come, with what was told of it before; nil when none is.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/shared/names"
@@ -163,6 +164,61 @@ func TestAReleaseThatIsDeletedWhileItIsUsed(t *testing.T) {
 }
 
 // In the middle of an upgrade the spec says something else: what was begun is finished, and no more.
+// Whoever takes the tags of the control plane's stack away takes with them which release the cluster is at. What its spec names by now is
+// another one, and only an upgrade brings the cluster there.
+func TestAControlPlaneThatLostItsTagsStaysAtItsRelease(t *testing.T) {
+	// lose the tags, but for the one by which drover may touch the stack, and have them put back.
+	lose := func(t *testing.T, a *harness.Account) {
+		t.Helper()
+		was, nodes, before := a.Stack("demo", names.ControlPlane).Tags, a.Group("demo", "a").Instances, is(a)
+		require.NoError(t, a.Retag("drover-demo-control-plane", func(tags map[string]string) {
+			clear(tags)
+			tags[names.TagCluster] = "demo"
+		}))
+		a.Settle()
+		p, reason, message, err := a.Functions.Plan.Preview(t.Context(), "demo")
+		require.NoError(t, err)
+		require.Empty(t, reason, message)
+		require.Len(t, p.Changes, 1, "%+v", p.Changes)
+		a.Converge("demo")
+		a.Settle()
+		require.Equal(t, before, is(a))
+		require.Equal(t, was[names.TagRelease], a.Stack("demo", names.ControlPlane).Tags[names.TagRelease])
+		require.Equal(t, nodes, a.Group("demo", "a").Instances)
+		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	}
+	t.Run("after an upgrade by hand", func(t *testing.T) {
+		a := began(t, "")
+		a.Upgrade(events.Upgrade{Cluster: "demo", Release: "r2"})
+		a.Settle()
+		require.Equal(t, "r2 1.36 new nodes", is(a))
+		lose(t, a)
+	})
+	t.Run("in the middle of one", func(t *testing.T) {
+		a := began(t, "")
+		stoppedAfterTheControlPlane(t, a)
+		a.Converge("demo") // which tells that it stopped
+		a.Settle()
+		lose(t, a)
+	})
+	t.Run("before its first, which waits", func(t *testing.T) {
+		a := began(t, "")
+		a.Upload("clusters/demo.yaml", of("r2", closed(time.Now())))
+		a.Settle()
+		lose(t, a)
+		require.Equal(t, status.UpgradeScheduled, a.Status("demo").Upgrade.Phase)
+	})
+	t.Run("and somebody upgrades it by hand before they are back", func(t *testing.T) {
+		a := began(t, "")
+		require.NoError(t, a.Retag("drover-demo-control-plane", func(tags map[string]string) { delete(tags, names.TagRelease) }))
+		a.Settle()
+		x := a.Upgrade(events.Upgrade{Cluster: "demo", Release: "r2"})
+		a.Settle()
+		require.Contains(t, a.Execution(x).Cause, "somebody took the tag drover:release from stack drover-demo-control-plane")
+		require.Equal(t, "1.35", a.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+	})
+}
+
 func TestTheSpecChangesInTheMiddle(t *testing.T) {
 	tests := map[string]struct {
 		spec string

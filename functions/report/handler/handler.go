@@ -266,6 +266,7 @@ func (v *verdict) apply(s *status.Status, now time.Time) {
 		s.Upgrade, s.NextUpgrade, s.Upgrades, s.Replaced = nil, nil, nil, nil
 		// What was no longer as it was made, or waited for a node, is no more.
 		s.Unset(status.InSync, status.AddonsDeployed)
+		s.DriftedAt = nil
 	case v.phase == status.Ready || v.upgrading:
 		s.Plan = nil
 		s.Joined()

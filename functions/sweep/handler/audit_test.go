@@ -46,25 +46,7 @@ func deleted(t *testing.T, a *harness.Account, stack string) {
 // retagged changes the tags of a stack by hand.
 func retagged(t *testing.T, a *harness.Account, stack string, change func(tags map[string]string)) {
 	t.Helper()
-	for _, s := range a.CloudFormation.Stacks() {
-		if s.StackName != names.Stack("demo", stack) {
-			continue
-		}
-		tags := map[string]string{}
-		for _, tag := range s.Tags {
-			tags[tag.Key] = tag.Value
-		}
-		change(tags)
-		in := &cloudformation.UpdateStackInput{StackName: s.StackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}}
-		for key, value := range tags {
-			in.Tags = append(in.Tags, cloudformation.Tag{Key: key, Value: value})
-		}
-		for _, p := range s.Parameters {
-			in.Parameters = append(in.Parameters, cloudformation.Parameter{ParameterKey: p.ParameterKey, UsePreviousValue: true})
-		}
-		_, err := a.CloudFormation.UpdateStack(t.Context(), a.Admin(), in)
-		require.NoError(t, err)
-	}
+	require.NoError(t, a.Retag(names.Stack("demo", stack), change))
 	a.Settle()
 }
 
@@ -305,6 +287,43 @@ func TestRepairsThatDoNotHelpBecomeRare(t *testing.T) {
 		a.Settle()
 	}
 	require.Equal(t, 6, converges(a)-before, "at once, after 15 and 30 minutes, 1, 2 and 4 hours")
+}
+
+// What is only told, for however long, does not put off what can be repaired.
+func TestWhatIsToldForLongPutsOffNoRepair(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	before := converges(a)
+	a.Nodes.Decide(func(string, []kube.Health) ([]kube.Health, error) { return nil, errors.New("connection refused") })
+	for n := range 4 {
+		later(a, time.Duration(n)*15*time.Minute)
+		audit(t, a)
+	}
+	require.Equal(t, "False", a.Status("demo").Condition(status.InSync).Status)
+	deleted(t, a, "pool-a")
+	later(a, 75*time.Minute) // five audits since the first finding: not one of those in which repairs that do not help are made again
+	audit(t, a)
+	require.Equal(t, before+1, converges(a))
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
+	later(a, 90*time.Minute)
+	audit(t, a)
+	require.Nil(t, a.Status("demo").DriftedAt)
+}
+
+// Whoever takes the tags of a pool away that was rolled by hand takes the time of that with them. It is put back, and no node is replaced.
+func TestTheTagsOfAPoolThatWasRolledAreRepaired(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Converge("demo", "a")
+	a.Settle()
+	was, nodes := tags(a, "pool-a"), a.Group("demo", "a").Instances
+	require.NotEmpty(t, was[names.TagRollAt])
+	retagged(t, a, "pool-a", func(tags map[string]string) { clear(tags); tags["x"] = "y" })
+	audit(t, a)
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, `stack pool-a: checksum.pool-a is ""`)
+	require.Equal(t, was[names.TagRollAt], tags(a, "pool-a")[names.TagRollAt])
+	require.Equal(t, was[names.TagChecksum], tags(a, "pool-a")[names.TagChecksum])
+	require.Equal(t, nodes, a.Group("demo", "a").Instances)
 }
 
 func TestAReleaseThatComesAtLast(t *testing.T) {

@@ -59,13 +59,13 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if err := r.forget(ctx, cluster, s); err != nil {
 		return err
 	}
-	condition := s.Condition(status.InSync)
-	since := r.now
-	if condition != nil && condition.Status == "False" {
-		since = condition.LastTransitionTime
-	}
-	if err := r.tell(ctx, cluster, condition, findings); err != nil {
+	if err := r.tell(ctx, cluster, s.Condition(status.InSync), findings, repairable); err != nil {
 		return err
+	}
+	// What is only told may have been found long before: repairs reckon from when there was something to repair.
+	since := r.now
+	if s.DriftedAt != nil {
+		since = *s.DriftedAt
 	}
 	if repairable && due(since, r.now) {
 		if err := r.remember(ctx, cluster, p); err != nil {
@@ -130,8 +130,9 @@ func (r *round) remember(ctx context.Context, cluster string, p plan.Plan) error
 	})
 }
 
-// tell says in the status what was found. A cluster in which nothing was ever found has no such condition.
-func (r *round) tell(ctx context.Context, cluster string, before *status.Condition, findings []string) error {
+// tell says in the status what was found, and since when there is something to repair. A cluster in which nothing was ever found has no such
+// condition.
+func (r *round) tell(ctx context.Context, cluster string, before *status.Condition, findings []string, repairable bool) error {
 	if len(findings) == 0 && (before == nil || before.Status == "True") {
 		return nil
 	}
@@ -143,7 +144,16 @@ func (r *round) tell(ctx context.Context, cluster string, before *status.Conditi
 		now.Status, now.Reason, now.Message = "False", status.ReasonDrifted, strings.Join(findings, "\n")
 		boundary.Log(ctx).Warn("a cluster is not what it was", "cluster", cluster, "findings", findings)
 	}
-	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.Set(now, r.now) })
+	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		s.Set(now, r.now)
+		switch {
+		case !repairable:
+			s.DriftedAt = nil
+		case s.DriftedAt == nil:
+			at := r.now.UTC()
+			s.DriftedAt = &at
+		}
+	})
 }
 
 // due says whether an audit repairs what was first found at since: then, and after 15 minutes, 30, one hour and so on, so that what

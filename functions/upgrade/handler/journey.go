@@ -160,7 +160,11 @@ func (h *Handler) deployed(ctx context.Context, cluster string) (upgrade.Target,
 	}
 	name, sha, pinned := strings.Cut(stack.Tags[names.TagRelease], "@")
 	version := stack.Outputs["KubernetesVersion"]
-	if !pinned || version == "" {
+	switch {
+	case version != "" && !pinned:
+		return upgrade.Target{}, stack, stopf("somebody took the tag %s from stack %s: which release the cluster is at is not known until it is converged, which the audit does",
+			names.TagRelease, names.Stack(cluster, names.ControlPlane))
+	case version == "":
 		return upgrade.Target{}, stack, stopf("cluster %s has no control plane yet: it is created at the release that its spec names", cluster)
 	}
 	return upgrade.Target{Release: name, SHA256: sha, KubernetesVersion: version}, stack, nil

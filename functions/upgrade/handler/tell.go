@@ -17,7 +17,23 @@ const upgradeStopped = status.ReasonUpgradeStopped
 
 // tell writes an upgrade into the status. nil keeps the checks that were told of it before.
 func (h *Handler) tell(ctx context.Context, cluster string, r *upgrade.Record, checks []status.Check, message string) error {
-	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) { h.say(s, r, checks, message) })
+	if err := h.State.UpdateStatus(ctx, cluster, func(s *status.Status) { h.say(s, r, checks, message) }); err != nil || !r.State.Over() {
+		return err
+	}
+	return h.then(ctx, cluster, r)
+}
+
+// then tells what is to come when an upgrade is over. Planning does, too, but nobody converges a cluster for an upgrade that changed nothing.
+func (h *Handler) then(ctx context.Context, cluster string, r *upgrade.Record) error {
+	tell, err := h.Planner.After(ctx, cluster, r)
+	if err != nil {
+		return err
+	}
+	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		if s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
+			tell(s)
+		}
+	})
 }
 
 // tellOf does the same of an upgrade that was perhaps of an earlier cluster of this name: then only if it is the one that the status
@@ -27,8 +43,11 @@ func (h *Handler) tellOf(ctx context.Context, cluster string, r *upgrade.Record,
 	if err != nil {
 		return err
 	}
+	if of {
+		return h.tell(ctx, cluster, r, nil, message)
+	}
 	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		if of || s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
+		if s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
 			h.say(s, r, nil, message)
 		}
 	})
@@ -39,6 +58,9 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 	u.Checks, u.Message = checks, message
 	if old := s.Upgrade; checks == nil && old != nil && old.Execution == u.Execution {
 		u.Checks = old.Checks
+	}
+	if old := s.Upgrade; old != nil && (old.Phase == status.UpgradeScheduled || old.Phase == status.UpgradeDelayed) && old.To != u.To && s.NextUpgrade == nil {
+		s.NextUpgrade = old // this one began before it
 	}
 	s.Upgrade = &u
 	s.Forgo(u.Execution)
