@@ -38,7 +38,7 @@ func versionsOfAClusterThatFollowsAChannel(t *testing.T) {
 		require.Equal(t, moves{"r1", release}, fleet[0].Release)
 		require.Equal(t, due, fleet[0].Due)
 		if release == "" {
-			require.Equal(t, moves{Current: "1.35"}, fleet[0].ControlPlane)
+			require.Equal(t, planeMove{moves: moves{Current: "1.35"}}, fleet[0].ControlPlane)
 		}
 	}
 	is("", "")

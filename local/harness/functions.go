@@ -157,7 +157,7 @@ func (f *Functions) deploy(c cell) {
 				Specs: remembered, State: overview, Groups: groups.New(autoscalingapi.NewFromConfig(cfg)),
 				Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
 			},
-			Nodes: f.account.Nodes,
+			Nodes: f.account.Nodes, EKS: versions.New(eksapi.NewFromConfig(cfg)),
 		},
 		Specs: remembered, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
 		Groups:   groups.New(autoscalingapi.NewFromConfig(cfg)),
