@@ -101,6 +101,19 @@ func (r *Record) Adopt(spec *api.Cluster, version string) {
 	r.Answered[OriginSpec] = specKey(version)
 }
 
+// overrides says whether an upgrade that is over may count instead of what a spec names.
+func (r *Record) overrides() bool {
+	last := r.Changed()
+	return last != nil && last.Over != "" && last.State.Over()
+}
+
+// Serve gives the spec the word again, once it named what the cluster is: whatever it names from then on it asks for, also what it named before.
+func (r *Record) Serve() {
+	if r.overrides() {
+		r.Changed().Over = ""
+	}
+}
+
 // Again says when an upgrade that was missed begins after all, if it does. What spec and channels ask for stays asked for.
 func Again(spec *api.Cluster, origin Origin, now time.Time) string {
 	timed := spec != nil && spec.Spec.Upgrade.At != nil && spec.Spec.Upgrade.At.Release == spec.Spec.Release.Name

@@ -40,6 +40,9 @@ type Decision struct {
 	Start *Start
 	// Wait tells of the one that will begin, or cannot. While one is under way it is the one that comes after it.
 	Wait *Wait
+	// Served says that the record's Over has served: the spec names what the cluster is by now. Whoever tells that the cluster is converged
+	// writes so: see Serve.
+	Served bool
 	// Look is when to decide again though nothing happened until then; the zero time is never.
 	Look time.Time
 }
@@ -96,6 +99,7 @@ func Decide(in Situation) (Decision, error) {
 		// What an upgrade has moved stays, and what it has not, too.
 		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
 	}
+	d.Served = !in.Record.counts(spec) && same(wants, in.Deployed) && in.Record.overrides() && !(last.unfinished() && same(wants, last.Target))
 	switch at, channel := in.at(), in.channel(); {
 	case !same(wants, in.Deployed), last.unfinished() && same(wants, last.Target) && (last.Origin == OriginSpec || !in.Record.counts(spec)):
 		d.Wants, d.Keep = &wants, Keep{Images: true, Addons: true, Stated: true}
