@@ -43,6 +43,8 @@ type Decision struct {
 	// Served says that the record's Over has served: the spec names what the cluster is by now. Whoever tells that the cluster is converged
 	// writes so: see Serve.
 	Served bool
+	// Instead says what counts instead of the release that the spec names, for people; "" when that is the spec's own.
+	Instead string
 	// Look is when to decide again though nothing happened until then; the zero time is never.
 	Look time.Time
 }
@@ -93,6 +95,9 @@ func Decide(in Situation) (Decision, error) {
 		if wants, err = in.named(); err != nil {
 			return d, err
 		}
+	}
+	if in.Record.counts(spec) {
+		d.Instead = in.Record.Instead()
 	}
 	last := in.Record.Changed()
 	if last.unfinished() && (in.Record.counts(spec) || same(wants, last.Target)) {

@@ -29,7 +29,7 @@ func (v *verdict) upgrade(u *events.PlannedUpgrade) {
 	case state == upgrade.Blocked || state == upgrade.Stopped:
 		v.phase, v.message = status.Stopped, u.Message
 	default:
-		v.message = "the cluster is what its spec says, but for its release: " + u.Message
+		v.message = status.ButRelease + u.Message
 	}
 	if u.Spec {
 		v.condition.Status, v.condition.Reason, v.condition.Message = "False", reasons[state], v.message
