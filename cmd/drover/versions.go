@@ -312,7 +312,10 @@ func (r *fleetReader) due(ctx context.Context, v *clusterVersions, spec *api.Clu
 			return u.To, u.ToVersion, nil
 		}
 	}
-	if r.channels == nil || r.channels.Spec.Release(spec.Spec.Upgrade.Channel, plan.KubernetesVersion(deployed)) == "" {
+	if channel := spec.Spec.Upgrade.Channel; r.channels == nil || r.channels.Spec.Release(channel, plan.KubernetesVersion(deployed)) == "" {
+		if channel != "" && channel != api.ChannelNone {
+			v.Due = fmt.Sprintf("never: no release is in its channel %s", channel)
+		}
 		return "", "", nil
 	}
 	return r.followed(ctx, v, spec, deployed)

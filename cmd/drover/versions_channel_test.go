@@ -42,6 +42,10 @@ func versionsOfAClusterThatFollowsAChannel(t *testing.T) {
 		}
 	}
 	is("", "")
+	a.Upload("releases/channels.yaml", "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {rapid: r2}\n")
+	is("", "never: no release is in its channel Stable")
+	a.Remove("releases/channels.yaml", "")
+	is("", "never: no release is in its channel Stable")
 	stable("r2") // nobody has swept yet
 	is("r2", "within five minutes (Channel)")
 	follows("  paused: true\n")

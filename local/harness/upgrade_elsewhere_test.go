@@ -104,20 +104,3 @@ func TestAControlPlaneThatWasMovedElsewhere(t *testing.T) {
 		})
 	})
 }
-
-// While an upgrade moves it the stack comes after EKS, and nothing is told of that.
-func TestAnAuditDuringAnUpgrade(t *testing.T) {
-	upgradeLife(t, func(l *life, _ *faults.Engine) {
-		l.old(alarmed)
-		arn := l.upgrade(events.Upgrade{Release: "r2"})
-		for l.Execution(arn).Status == "RUNNING" {
-			time.Sleep(time.Minute)
-			_ = l.AuditNow()
-			if c := l.Status("demo").Condition(status.InSync); c != nil {
-				require.NotContains(t, c.Message, "EKS runs")
-			}
-		}
-		l.settle()
-		l.upgraded()
-	})
-}

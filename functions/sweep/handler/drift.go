@@ -55,7 +55,7 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if err != nil {
 		return err
 	}
-	elsewhere, err := r.moved(ctx, cluster, s)
+	elsewhere, err := r.moved(ctx, cluster)
 	if err != nil {
 		return err
 	}

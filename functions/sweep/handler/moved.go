@@ -11,7 +11,6 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
-	"github.com/drover-run/drover/shared/status"
 )
 
 // EKS is asked which version a control plane runs: a subset of versions.Versions.
@@ -19,10 +18,10 @@ type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 }
 
-// moved asks EKS once for each cluster. While drover upgrades it the stack comes after EKS, and each step is proved by the upgrade.
-func (r *round) moved(ctx context.Context, cluster string, s *status.Status) (findings []string, err error) {
+// moved asks EKS once for each cluster. No stack of it is being changed: while drover moves it the stack comes after EKS.
+func (r *round) moved(ctx context.Context, cluster string) (findings []string, err error) {
 	deployed := plan.KubernetesVersion(r.stacks[cluster])
-	if deployed == "" || underWay(s.Upgrade) {
+	if deployed == "" {
 		return nil, nil
 	}
 	eks, err := r.EKS.ControlPlane(ctx, names.EKSCluster(cluster))
