@@ -63,6 +63,9 @@ type PlanResult struct {
 	Deletion *Deletion `json:"deletion,omitempty"`
 	// Upgrade is what an upgrade has to do with this plan; nil when nothing.
 	Upgrade *PlannedUpgrade `json:"upgrade,omitempty"`
+	// Served is the number of the upgrade whose release need not count instead of the spec's any more, once the cluster is converged: the spec
+	// names it.
+	Served int64 `json:"served,omitempty"`
 }
 
 // PlannedUpgrade says why a cluster that was converged is not all that its spec says, or begins to be.

@@ -279,7 +279,8 @@ var functionGrants = map[string][]grant{
 	},
 	"report": {
 		state(getPut, "status/", "leases/"),
-		state(getDelete, "rolls/", "due/", "upgrades/", "baselines/"),
+		state(getDelete, "rolls/", "due/", "baselines/"),
+		state(all, "upgrades/"),
 		listState,
 		specs(get, "clusters/"),
 		listSpecs,

@@ -194,6 +194,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "s3:ListBucket on state",
 			"s3:GetObject on state/rolls/*", "s3:GetObject on state/due/*", "s3:GetObject on state/upgrades/*", "s3:GetObject on state/baselines/*",
 			"s3:DeleteObject on state/rolls/*", "s3:DeleteObject on state/due/*", "s3:DeleteObject on state/upgrades/*", "s3:DeleteObject on state/baselines/*",
+			"s3:PutObject on state/upgrades/*",
 		},
 		"sweep": append([]string{
 			"s3:GetObject on specs/clusters/*", "s3:GetObjectVersion on specs/clusters/*", "s3:GetObject on specs/releases/*", "s3:ListBucket on specs",

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -35,6 +36,7 @@ const (
 	stacksPause  = 400 * time.Millisecond // shared/stacks: between two pages
 	groupsTake   = 300 * time.Millisecond // a page of 100 groups
 	nodesTake    = 150 * time.Millisecond // a connection and one listing
+	eksTakes     = 100 * time.Millisecond // DescribeCluster
 	sweepMemory  = 0.5                    // GB: infra/functions.go
 	sweepShare   = 512. / 1769            // of a processor, which Lambda gives by memory
 	sweepWorkers = 16
@@ -57,7 +59,7 @@ type fleet struct {
 	stacks   map[string]plan.Deployed
 	groups   []groups.Group
 
-	gets, lists, stackPages, groupPages, executionLists, nodeLists atomic.Int64
+	gets, lists, stackPages, groupPages, executionLists, nodeLists, eksCalls atomic.Int64
 	// looks are the calls, of those counted, that find out whether an upgrade is due.
 	looks atomic.Int64
 }
@@ -115,6 +117,11 @@ func (f *fleet) All(context.Context) (map[string]plan.Deployed, error) {
 func (f *fleet) Offered(context.Context) ([]string, error) { return []string{"1.36"}, nil }
 
 func (f *fleet) Exists(context.Context, string) (bool, error) { return false, nil }
+
+func (f *fleet) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
+	f.eksCalls.Add(1)
+	return preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, nil
+}
 
 // fleetState is the state bucket as store.Overview reads it for planning; what only a fleet in which something is wrong needs is an error.
 // That an overview costs so many calls is shown by a test of functions/sweep.
@@ -265,7 +272,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 	}
 	f.gets.Store(0)
 	clear(state.releases)
-	return f, handler.Auditor{Planner: p, Overview: state, Nodes: fleetNodes{f}, Parallel: sweepWorkers}, specs, nil
+	return f, handler.Auditor{Planner: p, Overview: state, Nodes: fleetNodes{f}, EKS: f, Parallel: sweepWorkers}, specs, nil
 }
 
 // deployed is a stack as a change leaves it, with the outputs that the audit reads; every value of another stack's is "out".
@@ -293,21 +300,21 @@ func (f *fleet) handler(auditor handler.Auditor, specs handler.Specs) *handler.H
 
 // cost of one sweep or audit.
 type cost struct {
-	gets, lists, stacks, scaling, executions, nodes, looks float64
+	gets, lists, stacks, scaling, executions, eks, nodes, looks float64
 	// seconds of Lambda, of which work was measured here.
 	seconds, work, dollars float64
 }
 
-func (c cost) calls() float64 { return c.gets + c.lists + c.stacks + c.scaling + c.executions }
+func (c cost) calls() float64 { return c.gets + c.lists + c.stacks + c.scaling + c.executions + c.eks }
 
 func (c cost) String() string {
-	return fmt.Sprintf("%.0f s3:GetObject, %.0f s3:ListBucket, %.0f DescribeStacks, %.0f DescribeAutoScalingGroups, %.0f ListExecutions; %.0f to clusters' own APIs",
-		c.gets, c.lists, c.stacks, c.scaling, c.executions, c.nodes)
+	return fmt.Sprintf("%.0f s3:GetObject, %.0f s3:ListBucket, %.0f DescribeStacks, %.0f DescribeAutoScalingGroups, %.0f ListExecutions, %.0f DescribeCluster; %.0f to clusters' own APIs",
+		c.gets, c.lists, c.stacks, c.scaling, c.executions, c.eks, c.nodes)
 }
 
 // once sweeps or audits a fleet, and says what that costs.
 func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (c cost, err error) {
-	for _, counter := range []*atomic.Int64{&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.looks} {
+	for _, counter := range []*atomic.Int64{&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.eksCalls, &f.looks} {
 		counter.Store(0)
 	}
 	started := time.Now()
@@ -316,11 +323,11 @@ func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (
 	}
 	c = cost{
 		gets: float64(f.gets.Load()), lists: float64(f.lists.Load()), stacks: float64(f.stackPages.Load()), scaling: float64(f.groupPages.Load()),
-		executions: float64(f.executionLists.Load()), nodes: float64(f.nodeLists.Load()), looks: float64(f.looks.Load()), work: time.Since(started).Seconds(),
+		executions: float64(f.executionLists.Load()), eks: float64(f.eksCalls.Load()), nodes: float64(f.nodeLists.Load()), looks: float64(f.looks.Load()), work: time.Since(started).Seconds(),
 	}
 	// One after the other, but for what is done for several clusters at a time.
 	c.seconds = (c.lists+c.executions)*s3Takes.Seconds() + c.stacks*(stacksTake+stacksPause).Seconds() + c.scaling*groupsTake.Seconds() +
-		(c.gets*s3Takes.Seconds()+c.nodes*nodesTake.Seconds())/sweepWorkers + c.work/sweepShare
+		(c.gets*s3Takes.Seconds()+c.eks*eksTakes.Seconds()+c.nodes*nodesTake.Seconds())/sweepWorkers + c.work/sweepShare
 	c.dollars = c.gets*s3ReadPrice + c.lists*s3WritePrice + c.seconds*sweepMemory*gigabyteSecondPrice + invocationPrice + schedulePrice
 	return c, nil
 }

@@ -111,7 +111,7 @@ func TestUpgrade(t *testing.T) {
 		v := versions(t)
 		require.Equal(t, "Ready", v.Phase)
 		require.Equal(t, moves{Current: release}, v.Release)
-		require.Equal(t, moves{Current: version}, v.ControlPlane)
+		require.Equal(t, planeMove{moves: moves{Current: version}}, v.ControlPlane)
 		require.Len(t, v.Pools, 1)
 		require.Equal(t, version, v.Pools[0].KubernetesVersion)
 		require.Len(t, v.Addons, 5)
@@ -180,7 +180,7 @@ func TestUpgrade(t *testing.T) {
 		require.NoError(t, tellBusy(t.Context(), &waits, newCell(cloud.Config(), "aws", account.ID), "minimal"))
 		require.Contains(t, waits.String(), "An upgrade to release 1.35-1 (Kubernetes 1.35) is under way (drover status minimal): this one would wait for it.\n")
 		require.Equal(t, "1.35-1", v.Release.Target)
-		require.Equal(t, moves{"1.36", "1.35"}, v.ControlPlane)
+		require.Equal(t, planeMove{moves: moves{"1.36", "1.35"}}, v.ControlPlane)
 		// The nodes go first: by now they may be back already.
 		require.Equal(t, "ami-06efac426bf628e4f", cmp.Or(v.Pools[0].Target, v.Pools[0].Current))
 		at(t, "1.35-1", "1.35")

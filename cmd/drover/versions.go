@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/capacity"
+	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -65,7 +66,7 @@ type clusterVersions struct {
 	Channel string `json:"channel"`
 	Release moves  `json:"release"`
 	// ControlPlane is a Kubernetes version; StandardSupportEnds and ExtendedSupportEnds are of the current one, as days.
-	ControlPlane        moves      `json:"controlPlane"`
+	ControlPlane        planeMove  `json:"controlPlane"`
 	StandardSupportEnds string     `json:"standardSupportEnds,omitempty"`
 	ExtendedSupportEnds string     `json:"extendedSupportEnds,omitempty"`
 	Pools               []poolMove `json:"pools,omitempty"`
@@ -81,6 +82,12 @@ type clusterVersions struct {
 type moves struct {
 	Current string `json:"current"`
 	Target  string `json:"target,omitempty"`
+}
+
+// planeMove is of what EKS runs. Deployed is what the stack was made with, where that is another: EKS moved the control plane, or somebody did.
+type planeMove struct {
+	moves
+	Deployed string `json:"deployed,omitempty"`
 }
 
 // poolMove is of images; KubernetesVersion is that of the current image's kubelet, where its name says so.
@@ -101,10 +108,18 @@ func (m *moves) to(target string) {
 	}
 }
 
+// to sets the target unless stack and control plane are both at it.
+func (m *planeMove) to(target string) {
+	if m.moves.to(target); m.Deployed != "" && m.Deployed != target {
+		m.Target = target
+	}
+}
+
 // fleetReader reads what all clusters have in common once.
 type fleetReader struct {
 	c         *cell
 	stacks    map[string]plan.Deployed
+	eks       *versions.Versions
 	catalogue map[string]preflight.Version
 	channels  *api.Channels
 	releases  map[string]*api.Release
@@ -120,11 +135,11 @@ func readFleet(ctx context.Context, c *cell) ([]clusterVersions, error) {
 	if len(statuses) == 0 {
 		return fleet, nil
 	}
-	r := &fleetReader{c: c, catalogue: map[string]preflight.Version{}, releases: map[string]*api.Release{}}
+	r := &fleetReader{c: c, eks: versions.New(eks.NewFromConfig(c.cfg)), catalogue: map[string]preflight.Version{}, releases: map[string]*api.Release{}}
 	if r.stacks, err = stacks.New(cloudformation.NewFromConfig(c.cfg), nil, "").All(ctx); err != nil {
 		return nil, err
 	}
-	catalogue, err := versions.New(eks.NewFromConfig(c.cfg)).Catalogue(ctx)
+	catalogue, err := r.eks.Catalogue(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +171,9 @@ func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (clusterVe
 		}
 	}
 	v.Release.Current, _ = plan.Pin(deployed)
-	v.ControlPlane.Current = plan.KubernetesVersion(deployed)
+	if err := r.plane(ctx, &v, plan.KubernetesVersion(deployed)); err != nil {
+		return v, err
+	}
 	if known, ok := r.catalogue[v.ControlPlane.Current]; ok {
 		v.StandardSupportEnds, v.ExtendedSupportEnds = dayOf(known.EndOfStandard), dayOf(known.EndOfExtended)
 	}
@@ -179,6 +196,21 @@ func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (clusterVe
 		v.Channel = string(c)
 	}
 	return v, r.parts(ctx, &v, spec, deployed)
+}
+
+// plane asks EKS what it runs, of a control plane that was deployed.
+func (r *fleetReader) plane(ctx context.Context, v *clusterVersions, deployed string) error {
+	if deployed == "" {
+		return nil
+	}
+	runs, err := r.eks.ControlPlane(ctx, names.EKSCluster(v.Cluster))
+	if err != nil && fault.Code(err) != "ResourceNotFoundException" { // somebody deleted it: the status says so
+		return err
+	}
+	if v.ControlPlane.Current = runs.Version; runs.Version != deployed {
+		v.ControlPlane.Deployed = deployed
+	}
+	return nil
 }
 
 // parts of a cluster: what they are, and what they are to become by the upgrade that is under way or scheduled, or by its channel.
@@ -280,7 +312,10 @@ func (r *fleetReader) due(ctx context.Context, v *clusterVersions, spec *api.Clu
 			return u.To, u.ToVersion, nil
 		}
 	}
-	if r.channels == nil || r.channels.Spec.Release(spec.Spec.Upgrade.Channel, v.ControlPlane.Current) == "" {
+	if channel := spec.Spec.Upgrade.Channel; r.channels == nil || r.channels.Spec.Release(channel, plan.KubernetesVersion(deployed)) == "" {
+		if channel != "" && channel != api.ChannelNone {
+			v.Due = fmt.Sprintf("never: no release is in its channel %s", channel)
+		}
 		return "", "", nil
 	}
 	return r.followed(ctx, v, spec, deployed)
@@ -403,7 +438,10 @@ func printFleet(w io.Writer, fleet []clusterVersions) {
 		if until != "" && v.ExtendedSupportEnds != "" {
 			until += ", extended " + v.ExtendedSupportEnds
 		}
-		row(v, "control plane", v.ControlPlane, "", until)
+		if v.ControlPlane.Deployed != "" {
+			v.ControlPlane.Current = cmp.Or(v.ControlPlane.Current, "-") + " (deployed with " + v.ControlPlane.Deployed + ")"
+		}
+		row(v, "control plane", v.ControlPlane.moves, "", until)
 		for _, p := range v.Pools {
 			if p.KubernetesVersion != "" {
 				p.Current = p.KubernetesVersion + " (" + p.Current + ")"

@@ -38,10 +38,14 @@ func versionsOfAClusterThatFollowsAChannel(t *testing.T) {
 		require.Equal(t, moves{"r1", release}, fleet[0].Release)
 		require.Equal(t, due, fleet[0].Due)
 		if release == "" {
-			require.Equal(t, moves{Current: "1.35"}, fleet[0].ControlPlane)
+			require.Equal(t, planeMove{moves: moves{Current: "1.35"}}, fleet[0].ControlPlane)
 		}
 	}
 	is("", "")
+	a.Upload("releases/channels.yaml", "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {rapid: r2}\n")
+	is("", "never: no release is in its channel Stable")
+	a.Remove("releases/channels.yaml", "")
+	is("", "never: no release is in its channel Stable")
 	stable("r2") // nobody has swept yet
 	is("r2", "within five minutes (Channel)")
 	follows("  paused: true\n")

@@ -45,7 +45,7 @@ func showVersions(t *testing.T) {
 	v := fleet[0]
 	require.Equal(t, "Rapid", v.Channel)
 	require.Equal(t, moves{"1.36-1", "1.37-1"}, v.Release)
-	require.Equal(t, moves{"1.36", "1.37"}, v.ControlPlane)
+	require.Equal(t, planeMove{moves: moves{"1.36", "1.37"}}, v.ControlPlane)
 	require.Contains(t, v.Due, "2090-01-01T01:00:00Z")
 	require.Equal(t, []poolMove{
 		{named{"spot", moves{"ami-d390dc44800d0e650", "ami-cad6f48a6f7586fe6"}}, "1.36"},
@@ -133,7 +133,7 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 			require.NoError(t, r.parts(t.Context(), &v, spec, test.deployed))
 			require.Equal(t, test.due, v.Due)
 			require.Equal(t, test.release, v.Release)
-			require.Equal(t, test.plane, v.ControlPlane)
+			require.Equal(t, planeMove{moves: test.plane}, v.ControlPlane)
 			require.Equal(t, []poolMove{{named: named{"a", test.pool}}}, v.Pools)
 			require.Equal(t, []named{{"coredns", test.addon}}, v.Addons)
 		})
@@ -153,7 +153,7 @@ func TestVersionsOfWhatIsToCome(t *testing.T) {
 	}}
 	at := time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC)
 	v := clusterVersions{
-		Cluster: "demo", Release: moves{Current: "1.36-1"}, ControlPlane: moves{Current: "1.36"}, Upgrade: &status.Upgrade{Phase: "Running", To: "1.37-1", Started: &at},
+		Cluster: "demo", Release: moves{Current: "1.36-1"}, ControlPlane: planeMove{moves: moves{Current: "1.36"}}, Upgrade: &status.Upgrade{Phase: "Running", To: "1.37-1", Started: &at},
 		NextUpgrade: &status.Upgrade{Phase: "Scheduled", To: "1.37-2", Origin: "At", At: &at},
 	}
 	require.NoError(t, r.parts(t.Context(), &v, &api.Cluster{}, map[string]plan.Deployed{

@@ -55,6 +55,7 @@ func main() {
 				},
 			},
 			Nodes:    kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
+			EKS:      offered,
 			Parallel: 16,
 		},
 		Specs: remembered, State: state, Stacks: cloud,

@@ -150,7 +150,7 @@ func (f *Functions) deploy(c cell) {
 				Specs: remembered, State: overview, Groups: f.account.groups(cfg),
 				Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
 			},
-			Nodes: f.account.Nodes,
+			Nodes: f.account.Nodes, EKS: versions.New(eksapi.NewFromConfig(cfg)),
 		},
 		Specs: remembered, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
 		Groups:   f.account.groups(cfg),

@@ -211,6 +211,22 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			a.deleted("demo", before)
 		})
 	})
+	t.Run("to whoever deleted the EKS cluster alone: the audit says so, and what to do gets another", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			a.Cluster("demo", "")
+			a.endEKS("demo")
+			require.NoError(t, a.AuditNow())
+			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "EKS has no cluster drover-demo though its stack is there: somebody deleted it. "+
+				"To make it anew, delete the stack drover-demo-control-plane and the cluster's log group, too, and start drover-converge")
+			a.Unstack("demo", names.ControlPlane)
+			a.endLog("demo")
+			a.Converge("demo")
+			a.Settle()
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.NoError(t, a.AuditNow())
+			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status, a.Status("demo").Condition(status.InSync).Message)
+		})
+	})
 	t.Run("gets another once its EKS cluster is gone", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", "")

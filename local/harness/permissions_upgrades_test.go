@@ -68,6 +68,13 @@ var upgradeLives = map[string]func(*life){
 		l.audited()
 		l.sweep()
 	},
+	"an upgrade by hand that the spec names afterwards": func(l *life) {
+		l.old(alarmed)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.names("r2")
+		l.settle()
+	},
 	"an upgrade while somebody else converges": func(l *life) {
 		l.old(alarmed)
 		l.unheard("  kubernetesVersion: \"1.36\"\n  tags: {team: b}\n" + alarmed)

@@ -20,12 +20,10 @@ func tooMany(bad, all int) bool { return bad*10 > all }
 
 // controlPlane: EKS refuses to update a cluster that is not ACTIVE, and an update fails on most of what EKS calls an issue.
 // https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html#cluster-health-status
-// EKS itself moves a control plane whose version is supported no more, and people may in its console: then the stack says another version than
-// there is, and every step would be of the wrong one.
 func controlPlane(r *report, f *Facts, p *Plan) {
-	if v := f.ControlPlane.Version; v != "" && v != p.From.KubernetesVersion && !slices.Contains(p.Versions(), v) && v != p.To.KubernetesVersion {
-		r.block("Upgrade to a release of Kubernetes "+v+": stack and control plane say the same then.",
-			"EKS runs Kubernetes %s, and the cluster was deployed with %s: somebody else moved it, or EKS did when support ended", v, p.From.KubernetesVersion)
+	if v := f.ControlPlane.Version; !p.leadsBy(v) {
+		what, next := Moved(v, p.From.KubernetesVersion)
+		r.block(next, "%s", what)
 	}
 	if c := f.ControlPlane; c.Status != "ACTIVE" {
 		r.block("Wait until EKS is done with it, or see the cluster in the EKS console.", "the EKS cluster is %s", c.Status)
@@ -39,6 +37,26 @@ func controlPlane(r *report, f *Facts, p *Plan) {
 	if bad := f.Survey.Unhealthy; len(bad) > 0 {
 		r.block("Wait a minute and try again; if it stays, ask AWS support.", "the API server is not ready (/readyz): %s", list(bad))
 	}
+}
+
+// Moved says that a control plane runs another version than its stack was deployed with, and what to do; "" when it does not. EKS itself
+// moves one whose version is supported no more, and people may in its console.
+// https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+func Moved(runs, deployed string) (what, next string) {
+	switch {
+	case runs == "" || runs == deployed:
+		return "", ""
+	case minor(runs) < minor(deployed):
+		return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: somebody rolled it back, and not the nodes", runs, deployed),
+			fmt.Sprintf("Move it to %s again with `aws eks update-cluster-version`. Then `drover upgrade CLUSTER --rollback` takes nodes and all back.", deployed)
+	}
+	return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: EKS moved it when support ended, or somebody did", runs, deployed),
+		fmt.Sprintf("Upgrade to a release of Kubernetes %s: stack and control plane say the same then.", runs)
+}
+
+// leadsBy says whether a version that the control plane runs is on the way: otherwise every step would be of the wrong one.
+func (p *Plan) leadsBy(runs string) bool {
+	return runs == "" || runs == p.From.KubernetesVersion || slices.Contains(p.Versions(), runs) || runs == p.To.KubernetesVersion
 }
 
 // nodesReady: a node that is not Ready has pods that cannot leave it, and takes none.

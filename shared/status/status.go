@@ -27,6 +27,9 @@ type Phase string
 // AsSpecified is the message of Ready.
 const AsSpecified = "the cluster is what its spec says"
 
+// ButRelease begins that of a cluster that is so but for its release: why follows.
+const ButRelease = AsSpecified + ", but for its release: "
+
 // The phases.
 const (
 	// Pending: a spec was accepted and its converge has not begun.

@@ -78,8 +78,10 @@ func Named(spec *api.Cluster) string {
 	if spec.Spec.KubernetesVersion == "" {
 		return spec.Spec.Release.Name
 	}
-	return spec.Spec.Release.Name + " (Kubernetes " + spec.Spec.KubernetesVersion + ")"
+	return spec.Spec.Release.Name + inKubernetes(spec.Spec.KubernetesVersion)
 }
+
+func inKubernetes(version string) string { return " (Kubernetes " + version + ")" }
 
 // Superseded says why an upgrade that is under way does not go on: what the spec says meanwhile. spec is nil when it was deleted.
 // "" when it goes on.
@@ -114,6 +116,34 @@ func (r *Record) Adopt(spec *api.Cluster, version string) {
 	}
 	r.Answered[OriginSpec] = specKey(version)
 }
+
+// overrides says whether an upgrade that is over may count instead of what a spec names.
+func (r *Record) overrides() bool {
+	last := r.Changed()
+	return last != nil && last.Over != "" && last.State.Over()
+}
+
+// Serve gives the spec the word again, once it named what the cluster is: whatever it names from then on it asks for, also what it named before.
+func (r *Record) Serve() {
+	if r.overrides() {
+		r.Changed().Over = ""
+	}
+}
+
+// Instead says what counts instead of the release that the spec names, and why; "" when that is the spec's own.
+func (r *Record) Instead() string {
+	last := r.Changed()
+	if !r.overrides() || last.Over == last.Target.Release || last.Over == last.Target.Release+inKubernetes(last.Target.KubernetesVersion) {
+		return ""
+	}
+	if last.unfinished() {
+		return fmt.Sprintf("the upgrade to %s stopped on its way, and what it moved stays", last.Target)
+	}
+	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, askers[last.Origin], last.Over)
+}
+
+// askers are who asked, in words.
+var askers = map[Origin]string{OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginHand: "somebody", OriginRollback: "a rollback"}
 
 // Again says when an upgrade that was missed begins after all, if it does. What spec and channels ask for stays asked for.
 func Again(spec *api.Cluster, origin Origin, now time.Time) string {

@@ -160,3 +160,33 @@ func TestWhenWhatWasMissedBegins(t *testing.T) {
 	s.Spec.Upgrade.NotBefore = "2026-12-01T00:00:00Z"
 	require.Contains(t, Again(s, OriginSpec, noon.Add(10*time.Hour)), "opens at 2026-12-01T00:00:00Z")
 }
+
+// What counts instead of the release that a spec names is told, also where an upgrade was stopped on its way.
+func TestWhatCountsInsteadOfTheSpecs(t *testing.T) {
+	record := func(change func(*Record)) *Record {
+		r := &Record{Origin: OriginChannel, Over: "r36-1", From: target("r36-1"), Target: target("r37-1"), State: Done, Step: 1, Steps: []Step{{Kind: StepNodes}}}
+		change(r)
+		return r
+	}
+	tests := map[string]struct {
+		record *Record
+		want   string
+	}{
+		"nothing, without an upgrade": {nil, ""},
+		"what a channel asked for": {
+			record(func(*Record) {}), "release r37-1 (Kubernetes 1.37) counts, which its channel asked for, until the spec names another than r36-1",
+		},
+		"what was stopped":                        {record(func(r *Record) { r.State, r.Step = Stopped, 0 }), "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays"},
+		"nothing, while it is under way":          {record(func(r *Record) { r.State = Running }), ""},
+		"nothing, when the spec asked for it":     {record(func(r *Record) { r.Over = "" }), ""},
+		"nothing, when the spec names it":         {record(func(r *Record) { r.Over = "r37-1" }), ""},
+		"nothing, when it names the version, too": {record(func(r *Record) { r.Over = "r37-1 (Kubernetes 1.37)" }), ""},
+		"what counted before one that was blocked": {
+			&Record{State: Blocked, Over: "r36-1", Target: target("r38-1"), Last: record(func(r *Record) { r.Origin = OriginRollback })},
+			"release r37-1 (Kubernetes 1.37) counts, which a rollback asked for, until the spec names another than r36-1",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, test.record.Instead()) })
+	}
+}

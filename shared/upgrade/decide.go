@@ -40,6 +40,11 @@ type Decision struct {
 	Start *Start
 	// Wait tells of the one that will begin, or cannot. While one is under way it is the one that comes after it.
 	Wait *Wait
+	// Served says that the record's Over has served: the spec names what the cluster is by now. Whoever tells that the cluster is converged
+	// writes so: see Serve.
+	Served bool
+	// Instead says what counts instead of the release that the spec names, for people; "" when that is the spec's own.
+	Instead string
 	// Look is when to decide again though nothing happened until then; the zero time is never.
 	Look time.Time
 }
@@ -91,11 +96,15 @@ func Decide(in Situation) (Decision, error) {
 			return d, err
 		}
 	}
+	if in.Record.counts(spec) {
+		d.Instead = in.Record.Instead()
+	}
 	last := in.Record.Changed()
 	if last.unfinished() && (in.Record.counts(spec) || same(wants, last.Target)) {
 		// What an upgrade has moved stays, and what it has not, too.
 		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
 	}
+	d.Served = !in.Record.counts(spec) && same(wants, in.Deployed) && in.Record.overrides() && !(last.unfinished() && same(wants, last.Target))
 	switch at, channel := in.at(), in.channel(); {
 	case !same(wants, in.Deployed), last.unfinished() && same(wants, last.Target) && (last.Origin == OriginSpec || !in.Record.counts(spec)):
 		d.Wants, d.Keep = &wants, Keep{Images: true, Addons: true, Stated: true}

@@ -489,3 +489,52 @@ func TestWindowsOnTheDaysThatClocksChange(t *testing.T) {
 		require.Nil(t, d.Start)
 	}
 }
+
+// Until a spec names what the cluster came to by another way, the spec that it had then asks for nothing. Afterwards it does, as any other.
+func TestASpecThatHasTheWordAgain(t *testing.T) {
+	byHand := last(func(r *Record) { r.Origin, r.Key, r.Over, r.From = OriginHand, "hand x", "r37-0", target("r37-0") })
+	blockedSince := func(in *Situation) {
+		byHand(in)
+		in.Record = &Record{Number: 5, State: Blocked, Last: in.Record}
+	}
+	stopped := last(func(r *Record) { r.Origin, r.Key, r.Over, r.State, r.Step = OriginHand, "hand x", "r37-0", Stopped, 2 })
+	begun := last(func(r *Record) { // and all that it moved is back
+		r.Origin, r.Key, r.Over, r.State, r.Step, r.From, r.Target = OriginHand, "hand x", "r37-0", Stopped, 1, target("r37-1"), target("r38-1")
+	})
+	tests := map[string]struct {
+		record func(*Situation)
+		named  string
+		served bool
+		wants  string // of r37-0, once that is written
+	}{
+		"it names what was asked for by hand":               {byHand, "r37-1", true, "r37-0"},
+		"though another was blocked since":                  {blockedSince, "r37-1", true, "r37-0"},
+		"it says what it said":                              {byHand, "r37-0", false, ""},
+		"it names something else, which is still to come":   {byHand, "r37-2", false, ""},
+		"what was stopped on its way is not served by that": {stopped, "r37-1", false, ""},
+		"but by what the cluster was before":                {begun, "r37-1", true, "r37-0"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := Situation{Spec: spec(test.named), SpecVersion: "v2", Deployed: target("r37-1"), Now: noon, KubernetesVersion: kubernetes}
+			test.record(&in)
+			d, err := Decide(in)
+			require.NoError(t, err)
+			require.Equal(t, test.served, d.Served)
+			if d.Served {
+				in.Record.Serve()
+			}
+			in.Spec, in.SpecVersion = spec("r37-0"), "v3"
+			d, err = Decide(in)
+			require.NoError(t, err)
+			require.False(t, d.Served)
+			if test.wants == "" {
+				require.Nil(t, d.Wants)
+				return
+			}
+			require.NotNil(t, d.Wants)
+			require.Equal(t, test.wants, d.Wants.Release)
+			require.Equal(t, "spec v3", d.Start.Key)
+		})
+	}
+}

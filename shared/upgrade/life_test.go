@@ -27,6 +27,7 @@ type life struct {
 	uploads   int
 	rollbacks int
 	started   map[string]int // by key, since another of its origin
+	word      int64          // of the upgrade since which a spec named what the cluster is, and was converged to; -1 when none was
 	latest    map[Origin]string
 }
 
@@ -58,7 +59,7 @@ func FuzzLives(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		l := &life{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), started: map[string]int{}, latest: map[Origin]string{}}
+		l := &life{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), started: map[string]int{}, latest: map[Origin]string{}, word: -1}
 		l.in = Situation{Spec: spec("r36-1"), SpecVersion: "v0", Deployed: target("r36-1"), Now: noon, KubernetesVersion: kubernetes}
 		l.in.Spec.Spec.Pools[1], l.in.Spec.Spec.Addons = api.Pool{Name: "added", Architecture: api.AMD64}, nil // it is not there yet
 		l.in.Channels = &api.ChannelsSpec{}
@@ -110,6 +111,7 @@ func (l *life) people() {
 func (l *life) converge() {
 	d, err := Decide(l.in)
 	require.NoError(l, err)
+	l.hasTheWord(d)
 	if d.Wants != nil && Minor(d.Wants.KubernetesVersion) < Minor(l.in.Deployed.KubernetesVersion) {
 		return // the spec is refused
 	}
@@ -152,6 +154,34 @@ func (l *life) converge() {
 	}
 	if d.Start != nil {
 		l.start(d)
+	}
+}
+
+// hasTheWord holds a decision to what specs may expect: what one named, and the cluster became, stands in for no other spec from then on.
+func (l *life) hasTheWord(d Decision) {
+	if l.in.Record.underWay() {
+		return
+	}
+	number := int64(0)
+	if l.in.Record != nil {
+		number = l.in.Record.Number
+	}
+	wants, err := l.in.named()
+	require.NoError(l, err)
+	switch {
+	case same(wants, l.in.Deployed) && d.Wants == nil && !l.in.Record.counts(l.in.Spec) && l.IntN(3) > 0: // or it is not converged
+		if d.Served {
+			record := *l.in.Record
+			if record.Last != nil {
+				last := *record.Last
+				record.Last = &last
+			}
+			record.Serve()
+			l.in.Record = &record
+		}
+		l.word = number
+	case !same(wants, l.in.Deployed) && l.word == number:
+		require.NotNil(l, d.Wants, "another spec asks for something, though the one before the last upgrade named the same")
 	}
 }
 
@@ -228,6 +258,7 @@ func (l *life) back() {
 	l.rollbacks++
 	l.in.Record = Begin(l.in.Record, Start{Origin: OriginRollback, Key: fmt.Sprint("rollback ", l.rollbacks)}, l.in.Spec, l.in.Deployed, to, "x", l.in.Now)
 	if len(l.in.Record.Steps) > 0 {
+		l.forwardAgain()
 		return
 	}
 	image, _ := kubernetes(to.Release)
@@ -237,6 +268,20 @@ func (l *life) back() {
 		return
 	}
 	l.in.Record.Steps = steps
+}
+
+// forwardAgain blocks a rollback that is gone on with after nodes or kube-proxy, which had gone back, came forward again, as another spec wanted: checks
+// walk the steps that are left.
+func (l *life) forwardAgain() {
+	r, newest := l.in.Record, max(Minor(l.image[4:]), Minor(l.addons["kube-proxy"][1:]))
+	left := r.Steps[min(r.Step, len(r.Steps)):]
+	move := slices.IndexFunc(left, func(s Step) bool { return s.Kind == StepControlPlane })
+	if move < 0 || newest <= Minor(left[move].KubernetesVersion) {
+		return
+	}
+	if !slices.ContainsFunc(left[:move], func(s Step) bool { return s.Kind == StepNodesBack || s.Kind == StepAddonsFirst }) || Minor(l.image[4:]) == newest && left[0].Kind != StepNodesBack {
+		l.end(Stopped)
+	}
 }
 
 func (l *life) end(state State) {
@@ -262,6 +307,7 @@ func (l *life) machine() {
 		l.end(Stopped)
 	case r.Step == len(r.Steps):
 		l.end(Done)
+		again.Adopt(l.in.Spec, l.in.SpecVersion)
 	case l.proved(r.open()):
 		if again.Step++; again.Step < len(again.Steps) {
 			again.Steps = slices.Clone(again.Steps)

@@ -23,7 +23,7 @@ type Record struct {
 	Origin Origin `json:"origin"`
 	Key    string `json:"key"`
 	// Over is what the spec named (see Named) when this one was asked for by another way than the spec. Until the spec names something
-	// else, Target counts instead of it. It is empty when the spec asks for this one, or did by the time that it stopped.
+	// else, Target counts instead of it. It is empty when the spec asks for this one, or came to name what this one leads to.
 	Over string `json:"over,omitempty"`
 	// From is what the cluster was, and Target what it is to be.
 	From   Target `json:"from"`

@@ -127,6 +127,16 @@ func walk(from, to *api.Cluster, compat Compat, back bool) []Step {
 	return steps
 }
 
+// Overtaken leaves out steps that are still to be made and that the control plane is beyond: EKS, or somebody, moved it. The step to the version that it
+// runs stays, for the stack does not know of it; that one has the add-ons of the steps before it, too. In a rollback the nodes go first all the same.
+func Overtaken(steps []Step, open int, runs string) []Step {
+	at := slices.IndexFunc(steps[open:], func(s Step) bool { return s.Kind == StepControlPlane && !s.NodesBack && s.KubernetesVersion == runs })
+	if at <= 0 {
+		return steps
+	}
+	return slices.Concat(steps[:open], steps[open+at:])
+}
+
 func addonVersions(c *api.Cluster) map[string]string {
 	versions := map[string]string{}
 	for _, addon := range c.Spec.Addons {

@@ -122,3 +122,21 @@ func TestStepsBack(t *testing.T) {
 	_, err = StepsBack(at("1.37"), at("1.35"), nil)
 	require.ErrorContains(t, err, "by one minor version")
 }
+
+// What moved a control plane elsewhere has made some of the steps, whether they were planned before or after.
+func TestStepsThatWereOvertaken(t *testing.T) {
+	steps, err := Steps(at("1.34", "coredns v1"), at("1.37", "coredns v4"), catalogue)
+	require.NoError(t, err)
+	rest := []string{"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37", "Nodes 1.37"}
+	require.Equal(t, told(steps), told(Overtaken(steps, 0, "1.34")), "it is where it was")
+	require.Equal(t, append([]string{"ControlPlane 1.35 map[coredns:v2]", "AddonsFirst 1.35 map[coredns:v3]"}, rest...), told(Overtaken(steps, 0, "1.35")))
+	require.Equal(t, rest, told(Overtaken(steps, 0, "1.36")), "by two versions")
+	require.Equal(t, append([]string{"AddonsFirst 1.34 map[coredns:v2]", "ControlPlane 1.35 map[coredns:v2]"}, rest...), told(Overtaken(steps, 2, "1.36")), "what is made stays")
+	require.Equal(t, told(steps), told(Overtaken(steps, 2, "1.35")))
+	require.Equal(t, told(steps), told(Overtaken(steps, len(steps), "1.37")))
+	require.Equal(t, told(steps), told(Overtaken(steps, 0, "1.38")), "beyond all of them: the checks say so")
+
+	back, err := StepsBack(at("1.36"), at("1.35"), catalogue)
+	require.NoError(t, err)
+	require.Equal(t, told(back), told(Overtaken(back, 0, "1.35")), "nodes go back first")
+}

@@ -153,6 +153,9 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 		return result, err
 	}
 	result.Upgrade = h.planned(w)
+	if w.decision.Served {
+		result.Served = w.record.Number
+	}
 	if len(p.Changes) == 0 {
 		result.Outcome = events.OutcomeUnchanged
 		return result, h.tell(ctx, in, w, p, lease.Fence)

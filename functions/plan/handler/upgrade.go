@@ -278,6 +278,8 @@ func (h *Handler) planned(w work) *events.PlannedUpgrade {
 			p.State = string(upgrade.Blocked)
 		}
 		return p
+	case d.Instead != "":
+		return &events.PlannedUpgrade{State: string(upgrade.Done), Message: d.Instead}
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // Specs is what people wrote: a subset of store.Bucket.
@@ -32,6 +33,8 @@ type State interface {
 	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
 	Release(ctx context.Context, cluster, execution string) error
 	Forget(ctx context.Context, cluster string) error
+	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
+	PutUpgrade(ctx context.Context, cluster string, record *upgrade.Record, etag string) (string, error)
 }
 
 // Handler reports.
@@ -79,6 +82,9 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 		if err := h.State.Forget(ctx, in.Cluster); err != nil {
 			return events.ReportResult{}, err
 		}
+	}
+	if err := h.served(ctx, in); err != nil {
+		return events.ReportResult{}, err
 	}
 	told, err := h.tell(ctx, in, &v)
 	if err != nil {

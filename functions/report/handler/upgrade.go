@@ -3,8 +3,12 @@ package handler
 // What an upgrade makes of the verdict on a cluster that is what it should be for now.
 
 import (
+	"context"
+	"errors"
+
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -25,7 +29,7 @@ func (v *verdict) upgrade(u *events.PlannedUpgrade) {
 	case state == upgrade.Blocked || state == upgrade.Stopped:
 		v.phase, v.message = status.Stopped, u.Message
 	default:
-		v.message = "the cluster is what its spec says, but for its release: " + u.Message
+		v.message = status.ButRelease + u.Message
 	}
 	if u.Spec {
 		v.condition.Status, v.condition.Reason, v.condition.Message = "False", reasons[state], v.message
@@ -43,4 +47,20 @@ func (v *verdict) stays(in events.ReportRequest, s *status.Status) {
 		return
 	}
 	v.message, v.condition.Message = s.Upgrade.Message, s.Upgrade.Message
+}
+
+// served has the record say that a spec which was converged to has the word again. Where another upgrade began meanwhile there is nothing to say.
+func (h *Handler) served(ctx context.Context, in events.ReportRequest) error {
+	if in.Plan == nil || in.Plan.Served == 0 || in.Plan.Outcome != events.OutcomeUnchanged {
+		return nil
+	}
+	record, etag, err := h.State.Upgrade(ctx, in.Cluster)
+	if err != nil || record == nil || record.Number != in.Plan.Served {
+		return err
+	}
+	record.Serve()
+	if _, err = h.State.PutUpgrade(ctx, in.Cluster, record, etag); errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
 }

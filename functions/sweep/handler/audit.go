@@ -3,7 +3,7 @@ package handler
 // The audit looks at every cluster, a few times an hour, for what no event tells: tries that are due again, work that stands still,
 // a release that came at last, and what is no longer as it was made. Stacks, groups, specs and what few clusters have are listed once
 // for all; of each cluster are read its status, its spec and the releases that it may go to if they changed since the function read
-// them, and its nodes.
+// them, and its nodes; EKS is asked which version it runs.
 
 import (
 	"context"
@@ -44,6 +44,7 @@ type Auditor struct {
 	Planner  Planner
 	Overview Overview
 	Nodes    Nodes
+	EKS      EKS
 	// Parallel is how many clusters are looked at at the same time.
 	Parallel int
 }

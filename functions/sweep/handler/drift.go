@@ -55,7 +55,11 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if err != nil {
 		return err
 	}
-	findings = append(append(findings, few...), unwell...)
+	elsewhere, err := r.moved(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	findings = slices.Concat(elsewhere, findings, few, unwell)
 	if err := r.forget(ctx, cluster, s); err != nil {
 		return err
 	}

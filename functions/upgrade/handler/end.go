@@ -48,6 +48,9 @@ func (h *Handler) finish(ctx context.Context, in events.UpgradeRequest) (events.
 		return events.UpgradeResult{}, err
 	}
 	r.State, r.Ended, r.Alarms = upgrade.Done, h.Now().UTC(), nil
+	if err := h.adopt(ctx, in.Cluster, r.Record); err != nil {
+		return events.UpgradeResult{}, err
+	}
 	if err := h.write(ctx, in.Cluster, &r); err != nil {
 		return events.UpgradeResult{}, err
 	}

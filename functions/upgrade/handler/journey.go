@@ -329,3 +329,12 @@ func (h *Handler) steps(ctx context.Context, j journey, rollback bool) ([]upgrad
 	}
 	return steps, nil
 }
+
+// overtaken are steps less those that EKS, or somebody, made already.
+func (h *Handler) overtaken(ctx context.Context, cluster string, steps []upgrade.Step, open int) ([]upgrade.Step, error) {
+	eks, err := h.EKS.ControlPlane(ctx, names.EKSCluster(cluster))
+	if err != nil {
+		return nil, err
+	}
+	return upgrade.Overtaken(steps, min(open, len(steps)), eks.Version), nil
+}

@@ -33,6 +33,9 @@ func (h *Handler) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 	default:
 		p.Steps, err = h.steps(ctx, j, in.Rollback)
 	}
+	if err == nil {
+		p.Steps, err = h.overtaken(ctx, in.Cluster, p.Steps, 0)
+	}
 	return p, err
 }
 

@@ -100,6 +100,9 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string) {
 	case s.Phase != status.Upgrading:
 	case converged != nil && converged.Status == "True":
 		s.Phase, s.Message = status.Ready, status.AsSpecified // as the next converge would say: it would write nothing else
+		if instead := r.Instead(); instead != "" {
+			s.Message = status.ButRelease + instead
+		}
 	case converged != nil:
 		s.Phase, s.Message = status.Failed, converged.Message
 	}
