@@ -171,6 +171,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:GetObject on state/leases/*", "s3:ListBucket on state",
 			"eks:DescribeCluster on cluster/drover-*", "tag:GetResources on *", "ec2:DescribeVpcs on *",
 			"kms:DescribeKey on key/* if Null aws:ResourceTag/drover:cluster", "logs:DescribeLogGroups on log-group:*",
+			"iam:ListRoles on *", "iam:GetRole on role/drover/drover-*",
 		},
 		"join": {
 			"eks:DescribeCluster on cluster/drover-*",
