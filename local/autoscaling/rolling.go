@@ -159,8 +159,10 @@ func (w *signalWait) wait(ctx context.Context, n int, timeout time.Duration) err
 		w.seen = map[string]bool{}
 	}
 	for n > 0 {
+		turn := w.service.config.Clock.Ticket("autoscaling: signals of " + w.request.StackName)
 		select {
 		case signal := <-w.request.Signals:
+			turn()
 			if w.seen[signal.UniqueID] || w.counts != nil && !w.counts(signal.UniqueID) {
 				continue
 			}
@@ -175,6 +177,7 @@ func (w *signalWait) wait(ctx context.Context, n int, timeout time.Duration) err
 				return w.verdict()
 			}
 		case <-timer.Done():
+			turn()
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

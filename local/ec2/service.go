@@ -184,6 +184,7 @@ func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
 		case <-changed:
 			turn()
 		case <-ctx.Done():
+			turn()
 			return ctx.Err()
 		case <-s.ctx.Done():
 			return s.ctx.Err()

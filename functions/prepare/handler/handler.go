@@ -45,8 +45,12 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 	ctx, cancel := context.WithTimeout(ctx, h.Patience)
 	defer cancel()
 	for {
-		if err = cluster.GrantRoles(ctx); err == nil {
+		again := cluster.GrantRoles(ctx)
+		if again == nil {
 			return done, nil
+		}
+		if err == nil || ctx.Err() == nil { // a call that the end of the patience cut off says nothing of the cluster
+			err = again
 		}
 		boundary.Log(ctx).Warn("the cluster does not take drover's roles yet", "cluster", in.Cluster, "error", err.Error())
 		select {
