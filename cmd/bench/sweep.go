@@ -244,7 +244,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		return nil, auditor, nil, err
 	}
 	state := &fleetState{fleet: f, releases: map[string]store.Object{}}
-	specs = store.NewRemembered(f, names.ClusterSpecs)
+	specs = store.NewRemembered(f, names.ClusterSpecs, names.ReleaseSpecs)
 	p := &planner.Handler{
 		Specs: specs, State: state, Versions: f, Now: time.Now,
 		Cell: render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: "state"},

@@ -7,6 +7,7 @@ package handler
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +85,8 @@ func (h *Handler) waiting(ctx context.Context, machine Machine, hookName string,
 		delete(instances, hook.EC2InstanceID)
 	}
 	var failed []error
-	for instance, group := range instances {
+	for _, instance := range slices.Sorted(maps.Keys(instances)) {
+		group := instances[instance]
 		hook, found, err := h.Groups.Hook(ctx, group, hookName)
 		if err == nil && found {
 			boundary.Log(ctx).Warn("nobody works on this instance", "instance", instance, "group", group, "hook", hookName)
