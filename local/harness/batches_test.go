@@ -357,3 +357,24 @@ func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
 		})
 	})
 }
+
+// A pool gets less room than it fills, by a spec or because a roll that was rolled back left it larger. Auto Scaling ends an instance for that: not
+// beside a drain that goes on.
+func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		drained := l.drains("minSize: 3, maxSize: 3, drain: {timeout: 3h}")
+		most := 0
+		defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) {
+			most = max(most, count(v, groups.Terminating)-count(v, groups.TerminatingProceed))
+		})()
+		l.pool("minSize: 2, maxSize: 2, drain: {timeout: 3h}")
+		time.Sleep(time.Minute)
+		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
+		l.hold(false)
+		time.Sleep(8 * time.Minute)
+		l.settle()
+		l.phase(status.Ready)
+		require.Equal(t, 2, l.Group("demo", "a").Desired)
+		require.Equal(t, 1, most)
+	})
+}

@@ -5,6 +5,7 @@ package storm
 import (
 	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -52,10 +53,17 @@ func (w *world) unnode(cluster, pool string, which int) {
 			continue
 		}
 		if which--; which < 0 {
+			// Known before it is done: who watches sees it at once.
 			w.known.Lock()
 			w.known.lost[instanceOf(n)], w.known.nodeless[cluster] = true, instanceOf(n)
 			w.known.Unlock()
-			w.tell("node %s is deleted: %d", n.Name, w.DeleteNode(cluster, n.Name))
+			answer := w.DeleteNode(cluster, n.Name)
+			if w.tell("node %s is deleted: %d", n.Name, answer); answer != http.StatusOK {
+				w.known.Lock()
+				delete(w.known.lost, instanceOf(n))
+				delete(w.known.nodeless, cluster)
+				w.known.Unlock()
+			}
 			return
 		}
 	}
@@ -128,8 +136,8 @@ func (w *world) autoscale(cluster, pool string, share float64) {
 	}
 	w.tell("%s is scaled from %d to %d", group, v.Desired, desired)
 	w.known.grown[group] = growth{time.Now(), max(0, desired-v.Desired)}
-	if delete(w.known.chosen, group); rests {
-		w.known.chosen[group] = desired
+	if delete(w.known.chosen, group); rests { // between two changes of a roll there may be more room than the spec has
+		w.known.chosen[group] = min(desired, w.mostOf(cluster, pool))
 	}
 }
 
@@ -163,7 +171,7 @@ func (w *world) unfound(of string) bool {
 	w.known.Lock()
 	defer w.known.Unlock()
 	for name, gone := range w.known.unstacked {
-		if c, _ := clusterOf(name); c == of && (gone.IsZero() || time.Since(gone) < found) {
+		if c, _ := clusterOf(name); c == of && (gone.IsZero() || time.Since(gone) < found || time.Since(w.calmed) < found) {
 			return true
 		}
 	}

@@ -77,20 +77,22 @@ func (w *world) cancel(cluster string) {
 
 // upgrading says that an upgrade is under way, or soon will be; empty when none is.
 func (w *world) upgrading(s *status.Status) string {
-	u := s.Upgrade
-	if u == nil {
-		return ""
-	}
-	switch u.Phase {
-	case status.UpgradeScheduled, status.UpgradeDelayed:
-		if u.At == nil || time.Until(*u.At) > time.Hour {
-			return ""
+	for _, u := range []*status.Upgrade{s.Upgrade, s.NextUpgrade} {
+		if u == nil {
+			continue
 		}
-	case string(upgrade.Checking), string(upgrade.Running):
-	default:
-		return ""
+		switch u.Phase {
+		case status.UpgradeScheduled, status.UpgradeDelayed:
+			if u.At == nil || time.Until(*u.At) > time.Hour {
+				continue
+			}
+		case string(upgrade.Checking), string(upgrade.Running):
+		default:
+			continue
+		}
+		return fmt.Sprintf("the upgrade to %s is %s: %s", u.To, u.Phase, u.Message)
 	}
-	return fmt.Sprintf("the upgrade to %s is %s: %s", u.To, u.Phase, u.Message)
+	return ""
 }
 
 // toCome says that an upgrade of a cluster waits for its time, or is told of beside one that is over, until the cluster is planned again.

@@ -92,8 +92,9 @@ type world struct {
 	// known is what checks remember.
 	known *known
 	plot  plot
-	// fine says that nothing goes wrong any more; resources counts what CloudFormation did, by step and type.
+	// fine says that nothing goes wrong any more, since calmed; resources counts what CloudFormation did, by step and type.
 	fine      bool
+	calmed    time.Time
 	resources map[string]int
 	// channels is how often they moved.
 	channels int
@@ -297,7 +298,7 @@ func (w *world) live() {
 	w.wait(time.Since(w.began) + w.plot.calm)
 	w.tell("the weather is fine")
 	w.engine.Clear()
-	w.fine = true
+	w.fine, w.calmed = true, time.Now()
 	w.settle(w.clusters())
 }
 

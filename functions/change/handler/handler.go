@@ -245,6 +245,8 @@ func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[st
 			return err
 		}
 		token = s.tokenOf(parameters)
+	} else if later, err := s.shrinks(ctx, now, parameters); err != nil || later {
+		return err
 	}
 	if err := Guard(s.change.StackName, set.Changes); err != nil {
 		return err

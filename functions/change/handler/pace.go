@@ -65,6 +65,19 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 	return set, false, err
 }
 
+// shrinks says whether a change must wait that leaves a pool less room than it fills: Auto Scaling ends instances for it at once, and those that
+// the roll before replaced may still be drained. A rollback leaves a pool as large as the roll had raised it.
+func (s *step) shrinks(ctx context.Context, now plan.Deployed, parameters map[string]string) (later bool, err error) {
+	if s.change.Pace == nil || larger(parameters[render.MaxSize], now.Parameters[render.MaxSize]) == parameters[render.MaxSize] {
+		return false, nil
+	}
+	group, _, err := s.Groups.Describe(ctx, s.change.Pace.Group)
+	if err != nil || larger(parameters[render.MaxSize], strconv.Itoa(group.Desired)) == parameters[render.MaxSize] {
+		return false, err
+	}
+	return s.held(ctx, group, now.Status)
+}
+
 // first changes the parameters and nothing else; after that the step looks again. It says whether there was anything to change.
 func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]string, token string) (bool, error) {
 	address, err := url.JoinPath(s.TemplateBase, now.Tags[names.TagTemplate])
