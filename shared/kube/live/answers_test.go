@@ -137,7 +137,7 @@ func TestAnswersThatAreNoYes(t *testing.T) {
 			}
 			return true
 		}, 6},
-		"a webhook forbids it for now": {func(rw http.ResponseWriter) bool {
+		"a webhook forbids it at first": {func(rw http.ResponseWriter) bool {
 			return answer(rw, 403, "Forbidden", "admission webhook denied the request", 0)
 		}, 6},
 		"its namespace is being deleted": {func(rw http.ResponseWriter) bool {

@@ -1,0 +1,220 @@
+package handler_test
+
+// What the audit repairs, and what it only tells.
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestWhatIsNoLongerAsItWasMadeIsRepaired(t *testing.T) {
+	tests := map[string]struct {
+		harm    func(t *testing.T, a *harness.Account)
+		finding string
+		healed  func(t *testing.T, a *harness.Account)
+	}{
+		"a pool's stack was deleted": {
+			func(t *testing.T, a *harness.Account) { deleted(t, a, "pool-a") },
+			"stack pool-a is missing",
+			func(t *testing.T, a *harness.Account) {
+				require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
+			},
+		},
+		"the add-ons' stack was deleted": {
+			func(t *testing.T, a *harness.Account) { deleted(t, a, "addons") },
+			"stack addons is missing",
+			func(t *testing.T, a *harness.Account) {
+				require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["addons"])
+			},
+		},
+		"a tag was changed": {
+			func(t *testing.T, a *harness.Account) {
+				retagged(t, a, "network", func(tags map[string]string) { tags["team"] = "thieves" })
+			},
+			`stack network: tags.network.team is "thieves" instead of "a"`,
+			func(t *testing.T, a *harness.Account) { require.Equal(t, "a", tags(a, "network")["team"]) },
+		},
+		"all tags were removed": {
+			func(t *testing.T, a *harness.Account) {
+				retagged(t, a, "pool-a", func(tags map[string]string) { clear(tags); tags["x"] = "y" })
+			},
+			`stack pool-a: checksum.pool-a is ""`,
+			func(t *testing.T, a *harness.Account) {
+				require.Equal(t, "demo", tags(a, "pool-a")[names.TagCluster])
+			},
+		},
+		"termination protection was turned off": {
+			func(t *testing.T, a *harness.Account) {
+				_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: "drover-demo-network"})
+				require.NoError(t, err)
+			},
+			"terminationProtection.network",
+			func(t *testing.T, a *harness.Account) {
+				for _, s := range a.CloudFormation.Stacks() {
+					require.Equal(t, s.StackName == "drover-demo-network" || s.StackName == "drover-demo-control-plane", s.EnableTerminationProtection, s.StackName)
+				}
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Cluster("demo", "  tags: {team: a}\n")
+			before := converges(a)
+			test.harm(t, a)
+			require.NoError(t, a.AuditNow())
+			condition := a.Status("demo").Condition(status.InSync)
+			require.NotNil(t, condition)
+			require.Equal(t, status.ReasonDrifted, condition.Reason)
+			require.Contains(t, condition.Message, test.finding)
+			a.Settle()
+			test.healed(t, a)
+			require.Equal(t, before+1, converges(a))
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			// The next audit sees that it is over, and the one after it has nothing to say.
+			audit(t, a)
+			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
+			mark := a.Calls.Mark()
+			audit(t, a)
+			for _, call := range a.Calls.Since(mark) {
+				require.False(t, call.Mutating, call.Action)
+			}
+			require.Equal(t, before+1, converges(a))
+		})
+	}
+}
+
+func TestWhatOnlyANewDroverWouldMakeOtherwiseIsTold(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	retagged(t, a, "addons", func(tags map[string]string) { tags[names.TagChecksum] = "of what an older drover made" })
+	before := converges(a)
+	audit(t, a)
+	condition := a.Status("demo").Condition(status.InSync)
+	require.Contains(t, condition.Message, "stack addons differs from what its spec makes now (checksum.addons)")
+	require.Equal(t, before, converges(a))
+	// Nor is it done along with what may be repaired.
+	deleted(t, a, "pool-a")
+	audit(t, a)
+	require.Equal(t, before, converges(a))
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack pool-a is missing")
+}
+
+func TestWhatNobodyKnowsIsTold(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	_, err := a.CloudFormation.CreateStack(t.Context(), a.Admin(), &cloudformation.CreateStackInput{
+		StackName: "drover-demo-pool-old", TemplateBody: `{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}`,
+	})
+	require.NoError(t, err)
+	a.Settle()
+	before := converges(a)
+	audit(t, a)
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack pool-old (CREATE_COMPLETE) is in no spec")
+	require.Equal(t, before, converges(a))
+}
+
+func TestAStackInReviewThatNoSpecWantsIsRemoved(t *testing.T) {
+	t.Run("by the plan that knows of it", func(t *testing.T) {
+		a := harness.Start(t)
+		a.Cluster("demo", "")
+		a.OnCall(func(call endpoint.Call) error {
+			if call.Action == "ExecuteChangeSet" && strings.Contains(call.Resource, "pool-b") {
+				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+			}
+			return nil
+		})
+		a.Upload("clusters/demo.yaml", harness.Spec("demo", "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n"))
+		a.Settle()
+		require.Equal(t, plan.InReview, a.Stacks("demo")["pool-b"])
+		a.OnCall(nil)
+		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+		a.Settle()
+		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+		require.NotContains(t, a.Stacks("demo"), "pool-b")
+	})
+	t.Run("by the audit, when nobody does", func(t *testing.T) {
+		a := harness.Start(t)
+		a.Cluster("demo", "")
+		for _, name := range []string{"drover-demo-pool-old", "drover-other-pool-a", "theirs"} {
+			_, err := a.CloudFormation.CreateChangeSet(t.Context(), a.Admin(), &cloudformation.CreateChangeSetInput{
+				StackName: name, ChangeSetName: "x", ChangeSetType: "CREATE", TemplateBody: `{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}`,
+			})
+			require.NoError(t, err)
+		}
+		audit(t, a)
+		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+		var left []string
+		for _, stack := range a.CloudFormation.Stacks() {
+			if stack.StackStatus == plan.InReview {
+				left = append(left, stack.StackName)
+			}
+		}
+		require.ElementsMatch(t, []string{"drover-other-pool-a", "theirs"}, left, "not those of a cluster that nobody knows, nor anybody else's")
+		audit(t, a)
+		require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
+	})
+}
+
+func TestRepairsThatDoNotHelpBecomeRare(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "  tags: {team: a}\n")
+	before := converges(a)
+	for n := range 17 { // four hours
+		if tags(a, "network")["team"] == "a" {
+			retagged(t, a, "network", func(tags map[string]string) { tags["team"] = "thieves" })
+		}
+		later(a, time.Duration(n)*15*time.Minute)
+		require.NoError(t, a.AuditNow())
+		a.Settle()
+	}
+	require.Equal(t, 6, converges(a)-before, "at once, after 15 and 30 minutes, 1, 2 and 4 hours")
+}
+
+func TestWhatIsToldForLongPutsOffNoRepair(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	before := converges(a)
+	a.Nodes.Decide(func(string, []kube.Health) ([]kube.Health, error) { return nil, errors.New("connection refused") })
+	for n := range 4 {
+		later(a, time.Duration(n)*15*time.Minute)
+		audit(t, a)
+	}
+	require.Equal(t, "False", a.Status("demo").Condition(status.InSync).Status)
+	deleted(t, a, "pool-a")
+	later(a, 75*time.Minute) // five audits since the first finding: not one of those in which repairs that do not help are made again
+	audit(t, a)
+	require.Equal(t, before+1, converges(a))
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
+	later(a, 90*time.Minute)
+	audit(t, a)
+	require.Nil(t, a.Status("demo").DriftedAt)
+}
+
+func TestTheTagsOfAPoolThatWasRolledAreRepaired(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Converge("demo", "a")
+	a.Settle()
+	was, nodes := tags(a, "pool-a"), a.Group("demo", "a").Instances
+	require.NotEmpty(t, was[names.TagRollAt])
+	retagged(t, a, "pool-a", func(tags map[string]string) { clear(tags); tags["x"] = "y" })
+	audit(t, a)
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, `stack pool-a: checksum.pool-a is ""`)
+	require.Equal(t, was[names.TagRollAt], tags(a, "pool-a")[names.TagRollAt])
+	require.Equal(t, was[names.TagChecksum], tags(a, "pool-a")[names.TagChecksum])
+	require.Equal(t, nodes, a.Group("demo", "a").Instances)
+}
