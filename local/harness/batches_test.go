@@ -369,7 +369,7 @@ func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
 		})()
 		l.pool("minSize: 2, maxSize: 2, drain: {timeout: 3h}")
 		time.Sleep(time.Minute)
-		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
+		require.Equal(t, "the pool is made smaller when "+drained+" are drained", l.waits().Message)
 		l.hold(false)
 		time.Sleep(8 * time.Minute)
 		l.settle()

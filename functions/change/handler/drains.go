@@ -29,10 +29,16 @@ const (
 	mostPause  = 300
 )
 
-// held says whether the nodes of a group must not be replaced yet. Then the step looks again after a while, as it does after somebody else's
+// What waits for drains and joins, as the status names it.
+const (
+	aRoll    = "nodes are replaced"
+	lessRoom = "the pool is made smaller"
+)
+
+// held says whether what a change does to a group must not happen yet. Then the step looks again after a while, as it does after somebody else's
 // update: whatever came meanwhile counts, a newer spec, another holder of the lease. It does not wait for longer than a drain may take, or
 // a pool that always has a node on its way out would never be rolled.
-func (s *step) held(ctx context.Context, group groups.Group, stackStatus string) (bool, error) {
+func (s *step) held(ctx context.Context, what string, group groups.Group, stackStatus string) (bool, error) {
 	if s.in.WaitedSeconds == nil {
 		return false, nil
 	}
@@ -45,12 +51,12 @@ func (s *step) held(ctx context.Context, group groups.Group, stackStatus string)
 		if first.over == "" {
 			return false, s.tell(ctx, nil)
 		}
-		message := fmt.Sprintf("nodes are replaced though %s: it has waited for %s", first.still, seconds(waited))
+		message := fmt.Sprintf("%s though %s: it has waited for %s", what, first.still, seconds(waited))
 		boundary.Log(ctx).Warn(message, "stack", s.change.StackName)
 		return false, s.tell(ctx, &status.Waits{Message: message})
 	}
 	pause := min(max(leastPause, min(mostPause, waited/4)), first.most-waited)
-	message := "nodes are replaced when " + first.over
+	message := what + " when " + first.over
 	boundary.Log(ctx).Info(message, "stack", s.change.StackName, "waitedSeconds", waited)
 	until := s.Resume.Now().Add(seconds(first.most - waited)).UTC()
 	if err := s.tell(ctx, &status.Waits{Message: message, Until: until}); err != nil {

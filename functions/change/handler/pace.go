@@ -46,7 +46,7 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 	if err != nil {
 		return set, false, err
 	}
-	if held, err := s.held(ctx, group, now.Status); err != nil || held {
+	if held, err := s.held(ctx, aRoll, group, now.Status); err != nil || held {
 		return set, held, err
 	}
 	want := replacing(pace, group, now)
@@ -75,7 +75,7 @@ func (s *step) shrinks(ctx context.Context, now plan.Deployed, parameters map[st
 	if err != nil || larger(parameters[render.MaxSize], strconv.Itoa(group.Desired)) == parameters[render.MaxSize] {
 		return false, err
 	}
-	return s.held(ctx, group, now.Status)
+	return s.held(ctx, lessRoom, group, now.Status)
 }
 
 // first changes the parameters and nothing else; after that the step looks again. It says whether there was anything to change.
