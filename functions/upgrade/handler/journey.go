@@ -330,11 +330,19 @@ func (h *Handler) steps(ctx context.Context, j journey, rollback bool) ([]upgrad
 	return steps, nil
 }
 
-// overtaken are steps less those that EKS, or somebody, made already.
-func (h *Handler) overtaken(ctx context.Context, cluster string, steps []upgrade.Step, open int) ([]upgrade.Step, error) {
-	eks, err := h.EKS.ControlPlane(ctx, names.EKSCluster(cluster))
+// way is the steps of an upgrade and the one that is open: those of the one that it goes on with, if there are any. They are planned anew up to where
+// the control plane is to move next, unless it has, and are less those that EKS, or somebody, made already.
+func (h *Handler) way(ctx context.Context, in events.UpgradeRequest, j journey, steps []upgrade.Step, open int) ([]upgrade.Step, int, error) {
+	eks, err := h.EKS.ControlPlane(ctx, names.EKSCluster(in.Cluster))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return upgrade.Overtaken(steps, min(open, len(steps)), eks.Version), nil
+	if from := upgrade.Unmoved(steps, open, j.from.KubernetesVersion); len(steps) == 0 || from >= 0 && eks.Version == j.from.KubernetesVersion {
+		anew, err := h.steps(ctx, j, in.Rollback || len(steps) > 0 && steps[0].NodesBack)
+		if err != nil {
+			return nil, 0, err
+		}
+		steps, open = upgrade.Replan(steps, from, anew), from
+	}
+	return upgrade.Overtaken(steps, min(open, len(steps)), eks.Version), open, nil
 }
