@@ -166,6 +166,77 @@ func TestAPoolThatIsAddedWhileARollbackStandsStill(t *testing.T) {
 	})
 }
 
+// A rollback that stopped is taken back: the nodes come forward again. What was before the upgrade can still be gone back to, as long as EKS does that.
+func TestARollbackThatWasTakenBackCanBeMadeAfterAll(t *testing.T) {
+	for name, forward := range map[string]func(t *testing.T, l *life, bad *faults.Engine){
+		"when the nodes are forward again": func(t *testing.T, l *life, _ *faults.Engine) {
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			l.upgraded()
+		},
+		"when that stopped, too": func(t *testing.T, l *life, bad *faults.Engine) {
+			end := strike(t, bad, `kill machine=upgrade state="Replace the nodes" count=1`)
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			end()
+			l.swept()
+			l.settle()
+			require.Equal(t, upgrade.Stopped, l.record().State)
+			require.Equal(t, upgrade.OriginHand, l.record().Origin)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.old(alarmed)
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+				end := strike(t, bad, "update-fails action=VersionRollback")
+				l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				end()
+				require.Equal(t, []string{"1.35"}, l.kubelets("a"))
+				forward(t, l, bad)
+				arn := l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+				l.rolledBack()
+			})
+		})
+	}
+}
+
+// EKS counts its seven days from when the control plane came to its version, whatever was tried since.
+func TestARollbackThatStoodStillForTooLong(t *testing.T) {
+	for name, meanwhile := range map[string]func(l *life){
+		"it is gone on with":      func(*life) {},
+		"after it was taken back": func(l *life) { l.over(l.upgrade(events.Upgrade{Release: "r2"})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.old(alarmed)
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				end := strike(t, bad, "update-fails action=VersionRollback")
+				l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				end()
+				meanwhile(l)
+				time.Sleep(8 * 24 * time.Hour)
+				before := l.kubelets("a")
+				arn := l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				require.Contains(t, l.verdict(arn), "EKS takes a control plane back within 7 days")
+				require.Equal(t, before, l.kubelets("a"), "no node goes for nothing")
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+			})
+		})
+	}
+}
+
 // EKS does not take the control plane back, when the nodes are back already. Whatever brings nodes forward until somebody goes on with it, they go back once
 // more before the control plane does.
 func TestARollbackThatIsGoneOnWithAfterNodesCameForwardAgain(t *testing.T) {

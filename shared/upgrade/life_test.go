@@ -257,8 +257,11 @@ func (l *life) back() {
 		return
 	}
 	to := last.From
-	if last.Origin == OriginRollback {
+	switch {
+	case last.Origin == OriginRollback:
 		to = last.Target
+	case last.Back != nil:
+		to = *last.Back
 	}
 	l.rollbacks++
 	l.in.Record = Begin(l.in.Record, Start{Origin: OriginRollback, Key: fmt.Sprint("rollback ", l.rollbacks)}, l.in.Spec, l.in.Deployed, to, "x", l.in.Now)

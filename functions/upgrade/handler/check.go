@@ -246,6 +246,9 @@ func (h *Handler) claim(ctx context.Context, in events.UpgradeRequest, r *upgrad
 		mine.Number, mine.Started, mine.Insights = r.Number, r.Started, r.Insights
 	}
 	mine.Stack = j.stack
+	if in.Rollback {
+		mine.BackUntil = j.backUntil
+	}
 	if last == nil && r != nil {
 		mine.Alarms = r.Alarms // that are off still
 	}

@@ -274,20 +274,23 @@ func (h *Handler) back(ctx context.Context, j *journey) (err error) {
 	case last.Origin == upgrade.OriginRollback && last.State == upgrade.Done:
 		return stopf("the last upgrade was rolled back already, to %s", last.Target)
 	case last.Origin == upgrade.OriginRollback:
-		j.to = last.Target
+		j.to, j.backUntil = last.Target, last.BackUntil
+	case last.Back != nil:
+		j.to, j.backUntil = *last.Back, last.BackUntil
 	default:
 		j.to = last.From
-	}
-	if j.to.KubernetesVersion != j.from.KubernetesVersion {
 		for _, s := range last.Steps {
-			if s.Kind != upgrade.StepControlPlane || s.KubernetesVersion != j.from.KubernetesVersion || s.Ended.IsZero() {
-				continue
-			}
-			if j.backUntil = s.Ended.Add(rollbackWithin); j.backUntil.Before(h.Now()) {
-				return stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images in the pools' imageID",
-					s.KubernetesVersion, s.Ended.Format(time.DateTime))
+			if s.Kind == upgrade.StepControlPlane && s.KubernetesVersion == j.from.KubernetesVersion && !s.Ended.IsZero() {
+				j.backUntil = s.Ended.Add(rollbackWithin)
 			}
 		}
+	}
+	switch {
+	case j.to.KubernetesVersion == j.from.KubernetesVersion:
+		j.backUntil = time.Time{} // it does not move, or has
+	case !j.backUntil.IsZero() && j.backUntil.Before(h.Now()):
+		return stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images in the pools' imageID",
+			j.from.KubernetesVersion, j.backUntil.Add(-rollbackWithin).Format(time.DateTime))
 	}
 	j.next, j.nextBody, err = h.pinned(ctx, j.to)
 	return err
