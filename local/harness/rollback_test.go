@@ -271,7 +271,9 @@ func TestARollbackThatIsGoneOnWithAfterNodesCameForwardAgain(t *testing.T) {
 				arn := l.upgrade(events.Upgrade{Rollback: true})
 				l.settle()
 				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-control-plane")
-				require.Contains(t, l.verdict(arn), "Next: control plane to 1.35")
+				require.Contains(t, l.verdict(arn), "Done and kept: nodes back to the images that they had")
+				require.Contains(t, l.verdict(arn), "Next: control plane to 1.35. To go on, start drover-upgrade again with the same input, or drover upgrade --rollback; "+
+					"to take the rollback back, drover upgrade --to r2")
 				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 				require.Equal(t, []string{"1.35"}, l.kubelets("a"))
 				end()
