@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/tagging"
 	"github.com/drover-run/drover/local/wire"
@@ -363,5 +364,28 @@ func TestProtectionCountsAsDeployed(t *testing.T) {
 		a.Remove(names.ClusterSpec("demo"), "")
 		a.Settle()
 		require.Equal(t, status.Deleted, a.Status("demo").Phase)
+	})
+}
+
+// The execution that is to say that protection keeps a cluster is stopped before it reports: it is told all the same, once.
+func TestAProtectedClusterWhoseDeletionIsNotReported(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.old("")
+		end := strike(t, bad, `kill machine=converge state="Report" count=1`)
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.settle()
+		end()
+		l.sweep()
+		l.audited()
+		l.phase(status.Stopped)
+		s := l.Status("demo")
+		require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
+		require.Contains(t, s.Message, "Upload the spec again to keep the cluster")
+		require.Equal(t, 1, strings.Count(strings.Join(l.Notices(), "\n"), "is Stopped"))
+		mark := l.Calls.Mark()
+		l.sweep()
+		for _, call := range l.Calls.Since(mark) {
+			require.False(t, call.Mutating, "%s %s", call.Action, call.Resource)
+		}
 	})
 }

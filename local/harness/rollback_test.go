@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -163,4 +164,137 @@ func TestAPoolThatIsAddedWhileARollbackStandsStill(t *testing.T) {
 		l.settle()
 		l.rolledBack()
 	})
+}
+
+// A rollback that stopped is taken back: the nodes come forward again. What was before the upgrade can still be gone back to, as long as EKS does that.
+func TestARollbackThatWasTakenBackCanBeMadeAfterAll(t *testing.T) {
+	for name, forward := range map[string]func(t *testing.T, l *life, bad *faults.Engine){
+		"when the nodes are forward again": func(t *testing.T, l *life, _ *faults.Engine) {
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			l.upgraded()
+		},
+		"when that stopped, too": func(t *testing.T, l *life, bad *faults.Engine) {
+			end := strike(t, bad, `kill machine=upgrade state="Replace the nodes" count=1`)
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			end()
+			l.swept()
+			l.settle()
+			require.Equal(t, upgrade.Stopped, l.record().State)
+			require.Equal(t, upgrade.OriginHand, l.record().Origin)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.old(alarmed)
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+				end := strike(t, bad, "update-fails action=VersionRollback")
+				l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				end()
+				require.Equal(t, []string{"1.35"}, l.kubelets("a"))
+				forward(t, l, bad)
+				arn := l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+				l.rolledBack()
+			})
+		})
+	}
+}
+
+// EKS counts its seven days from when the control plane came to its version, whatever was tried since.
+func TestARollbackThatStoodStillForTooLong(t *testing.T) {
+	for name, meanwhile := range map[string]func(l *life){
+		"it is gone on with":      func(*life) {},
+		"after it was taken back": func(l *life) { l.over(l.upgrade(events.Upgrade{Release: "r2"})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.old(alarmed)
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				end := strike(t, bad, "update-fails action=VersionRollback")
+				l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				end()
+				meanwhile(l)
+				time.Sleep(8 * 24 * time.Hour)
+				before := l.kubelets("a")
+				arn := l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				require.Contains(t, l.verdict(arn), "EKS takes a control plane back within 7 days")
+				require.Equal(t, before, l.kubelets("a"), "no node goes for nothing")
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+			})
+		})
+	}
+}
+
+// EKS does not take the control plane back, when the nodes are back already. Whatever brings nodes forward until somebody goes on with it, they go back once
+// more before the control plane does.
+func TestARollbackThatIsGoneOnWithAfterNodesCameForwardAgain(t *testing.T) {
+	spec := func(pools ...string) string { return strings.NewReplacer(pools...).Replace(Spec("demo", alarmed)) }
+	for name, test := range map[string]struct {
+		forward func(l *life)
+		pool    string
+	}{
+		"not at all": {func(*life) {}, ""},
+		"as another spec says": {func(l *life) {
+			l.names("r2")
+			l.settle()
+		}, "a"},
+		"in a pool that was added": {func(l *life) {
+			l.Upload(names.ClusterSpec("demo"), spec("maxSize: 3}\n", "maxSize: 3}\n    - {name: late, instanceTypes: [m7i.large], minSize: 1, maxSize: 1}\n"))
+			l.settle()
+		}, "late"},
+		"by an image that the spec named for a while": {func(l *life) {
+			l.Upload(names.ClusterSpec("demo"), spec("{name: a,", "{name: a, imageID: "+ec2.ImageID("1.36", "amd64")+","))
+			l.settle()
+			l.Upload(names.ClusterSpec("demo"), spec())
+			l.settle()
+		}, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.old(alarmed)
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+				end := strike(t, bad, "update-fails action=VersionRollback")
+				arn := l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-control-plane")
+				require.Contains(t, l.verdict(arn), "Done and kept: nodes back to the images that they had")
+				require.Contains(t, l.verdict(arn), "Next: control plane to 1.35. To go on, start drover-upgrade again with the same input, or drover upgrade --rollback; "+
+					"to take the rollback back, drover upgrade --to r2")
+				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+				require.Equal(t, []string{"1.35"}, l.kubelets("a"))
+				end()
+
+				test.forward(l)
+				if test.pool != "" {
+					require.Equal(t, []string{"1.36"}, l.kubelets(test.pool))
+				}
+				plan, blocks, err := l.dryRun(events.Upgrade{Rollback: true})
+				require.NoError(t, err)
+				require.Empty(t, blocks)
+				require.Equal(t, upgrade.StepNodesBack, plan.Steps[0].Kind)
+				arn = l.upgrade(events.Upgrade{Rollback: true})
+				l.step(upgrade.StepControlPlane)
+				for _, n := range l.API("drover-demo").Nodes() {
+					require.True(t, strings.HasPrefix(n.KubeletVersion, "v1.35."), "nodes go first")
+				}
+				l.settle()
+				require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+				l.rolledBack()
+			})
+		})
+	}
 }

@@ -28,7 +28,12 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 	if changed := last.Changed(); changed.Fits(from, target) {
 		r.First = cmp.Or(changed.First, changed.Number)
 		r.From, r.Steps, r.Step, r.Images = changed.From, changed.Steps, changed.Step, changed.Images
+		r.Back, r.BackUntil = changed.Back, changed.BackUntil
 	} else if changed != nil {
+		if changed.Origin == OriginRollback && changed.State != Done && same(from, changed.From) && same(target, changed.From) {
+			back := changed.Target
+			r.Back, r.BackUntil = &back, changed.BackUntil
+		}
 		kept := *changed
 		kept.Last, kept.Answered, kept.Alarms = nil, nil, nil
 		r.Last = &kept

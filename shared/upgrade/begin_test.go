@@ -59,6 +59,25 @@ func TestBegin(t *testing.T) {
 	})
 }
 
+// Who takes back a rollback that stopped does not lose what it was to lead to.
+func TestWhereARollbackLeadsThatWasTakenBack(t *testing.T) {
+	until := noon.Add(7 * 24 * time.Hour)
+	back := Record{Number: 2, Origin: OriginRollback, From: r2, Target: r1, State: Stopped, Steps: []Step{{Kind: StepNodesBack, KubernetesVersion: "1.37", Started: noon}}, BackUntil: until}
+	hand := Start{Origin: OriginHand, Key: "hand", Release: "r2"}
+	forward := Begin(&back, hand, spec("r1"), r2, r2, "x", noon)
+	require.Equal(t, r2, forward.From)
+	require.Equal(t, &r1, forward.Back)
+	require.Equal(t, until, forward.BackUntil)
+	forward.State, forward.Steps = Stopped, []Step{{Kind: StepNodes, KubernetesVersion: "1.37", Started: noon}}
+	require.Equal(t, &r1, Begin(forward, hand, spec("r1"), r2, r2, "x", noon).Back, "nor by going on with that")
+
+	r3 := Target{"r3", "sha3", "1.37"}
+	require.Nil(t, Begin(&back, hand, spec("r1"), r2, r3, "x", noon).Back, "another release has the one before it to go back to")
+	require.Nil(t, Begin(&back, hand, spec("r1"), r1, r2, "x", noon).Back, "the control plane went back: it is upgraded once more")
+	back.State = Done
+	require.Nil(t, Begin(&back, hand, spec("r1"), r2, r2, "x", noon).Back)
+}
+
 func TestWhatAClusterIsPinnedTo(t *testing.T) {
 	r := Record{State: Done, From: r1, Target: r2, Steps: []Step{{Kind: StepControlPlane}, {Kind: StepAddons}, {Kind: StepNodes}}, Step: 3}
 	require.Equal(t, r2, r.Pin())

@@ -224,18 +224,23 @@ func (l *life) start(d Decision) {
 	}
 	changed := l.in.Record.Changed()
 	l.in.Record = Begin(l.in.Record, *s, l.in.Spec, l.in.Deployed, to, "x", l.in.Now)
-	if len(l.in.Record.Steps) > 0 {
+	image, _ := kubernetes(s.Release)
+	from, to2 := at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0")
+	if steps := l.in.Record.Steps; len(steps) > 0 {
+		way := Steps
+		if steps[0].NodesBack {
+			way = StepsBack
+		}
+		l.replan(func() ([]Step, error) { return way(from, to2, proxies()) })
 		return
 	}
 	if changed != nil {
 		require.Equal(l, changed.Steps, l.in.Record.Changed().Steps, "what changed the cluster is known until something else does")
 	}
-	image, _ := kubernetes(s.Release)
 	if Minor(image) > Minor(to.KubernetesVersion) {
 		l.end(Blocked) // the nodes would be newer: a check says so
 		return
 	}
-	from, to2 := at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0")
 	steps, err := Steps(from, to2, proxies())
 	// What is too old for where it leads, a check finds: an upgrade that was left on its way may have left nodes, or kube-proxy, behind.
 	if err != nil || Minor(to.KubernetesVersion)-min(Minor(l.image[4:]), Minor(l.addons["kube-proxy"][1:])) > Skew {
@@ -252,17 +257,23 @@ func (l *life) back() {
 		return
 	}
 	to := last.From
-	if last.Origin == OriginRollback {
+	switch {
+	case last.Origin == OriginRollback:
 		to = last.Target
+	case last.Back != nil:
+		to = *last.Back
 	}
 	l.rollbacks++
 	l.in.Record = Begin(l.in.Record, Start{Origin: OriginRollback, Key: fmt.Sprint("rollback ", l.rollbacks)}, l.in.Spec, l.in.Deployed, to, "x", l.in.Now)
+	image, _ := kubernetes(to.Release)
+	back := func() ([]Step, error) {
+		return StepsBack(at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0"), proxies())
+	}
 	if len(l.in.Record.Steps) > 0 {
-		l.forwardAgain()
+		l.replan(back)
 		return
 	}
-	image, _ := kubernetes(to.Release)
-	steps, err := StepsBack(at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0"), proxies())
+	steps, err := back()
 	if err != nil || Minor(image) > Minor(to.KubernetesVersion) {
 		l.end(Blocked)
 		return
@@ -270,17 +281,13 @@ func (l *life) back() {
 	l.in.Record.Steps = steps
 }
 
-// forwardAgain blocks a rollback that is gone on with after nodes or kube-proxy, which had gone back, came forward again, as another spec wanted: checks
-// walk the steps that are left.
-func (l *life) forwardAgain() {
-	r, newest := l.in.Record, max(Minor(l.image[4:]), Minor(l.addons["kube-proxy"][1:]))
-	left := r.Steps[min(r.Step, len(r.Steps)):]
-	move := slices.IndexFunc(left, func(s Step) bool { return s.Kind == StepControlPlane })
-	if move < 0 || newest <= Minor(left[move].KubernetesVersion) {
-		return
-	}
-	if !slices.ContainsFunc(left[:move], func(s Step) bool { return s.Kind == StepNodesBack || s.Kind == StepAddonsFirst }) || Minor(l.image[4:]) == newest && left[0].Kind != StepNodesBack {
-		l.end(Stopped)
+// replan the steps of an upgrade that goes on, where the control plane has yet to move: another spec may have brought nodes or kube-proxy elsewhere.
+func (l *life) replan(plan func() ([]Step, error)) {
+	r := l.in.Record
+	if from := Unmoved(r.Steps, r.Step, l.in.Deployed.KubernetesVersion); from >= 0 {
+		steps, err := plan()
+		require.NoError(l, err)
+		r.Steps, r.Step = Replan(r.Steps, from, steps), from
 	}
 }
 

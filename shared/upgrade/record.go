@@ -45,6 +45,10 @@ type Record struct {
 	// Started is when the first check began, Ended when it came to State.
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
+	// Back is what a rollback of this upgrade leads to, where that is not From: this one takes back a rollback that stopped on its way.
+	Back *Target `json:"back,omitempty"`
+	// BackUntil is until when EKS takes the control plane back: of a rollback that moves it, and of what takes that back.
+	BackUntil time.Time `json:"backUntil,omitzero"`
 	// Last is the upgrade that changed the cluster last, until this one does. It still counts if this one is blocked: it can be gone on
 	// with, and rolled back.
 	Last *Record `json:"last,omitempty"`

@@ -137,6 +137,35 @@ func Overtaken(steps []Step, open int, runs string) []Step {
 	return slices.Concat(steps[:open], steps[open+at:])
 }
 
+// Unmoved is the first step since the control plane moved last, of an upgrade that was left on its way at a step and moves it once more from the version
+// that is deployed: what comes before such a move is not sure to be as it was made. Specs that were followed meanwhile may have brought nodes forward
+// that had gone back. -1 when the control plane does not move any more, or has moved; 0 without steps.
+func Unmoved(steps []Step, open int, deployed string) int {
+	switch {
+	case len(steps) == 0:
+		return 0
+	case open >= len(steps):
+		return -1
+	}
+	switch s := steps[open]; {
+	case s.Kind == StepAddons, s.Kind == StepNodes, s.Kind == StepControlPlane && s.KubernetesVersion == deployed:
+		return -1
+	}
+	for open > 0 && steps[open-1].Kind != StepControlPlane {
+		open--
+	}
+	return open
+}
+
+// Replan puts steps that were planned now in the place of those from one on. If that was started, what comes first by now was, too.
+func Replan(steps []Step, from int, anew []Step) []Step {
+	all := slices.Concat(steps[:from], anew)
+	if from < len(steps) {
+		all[from].Started = steps[from].Started
+	}
+	return all
+}
+
 func addonVersions(c *api.Cluster) map[string]string {
 	versions := map[string]string{}
 	for _, addon := range c.Spec.Addons {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -139,4 +140,53 @@ func TestStepsThatWereOvertaken(t *testing.T) {
 	back, err := StepsBack(at("1.36"), at("1.35"), catalogue)
 	require.NoError(t, err)
 	require.Equal(t, told(back), told(Overtaken(back, 0, "1.35")), "nodes go back first")
+}
+
+// Up to where the control plane moves next, what was made may have been undone: it is planned anew, and what was started stays so.
+func TestStepsThatArePlannedAnew(t *testing.T) {
+	steps, err := Steps(at("1.34", "coredns v1"), at("1.36", "coredns v3"), catalogue)
+	require.NoError(t, err)
+	require.Equal(t, []StepKind{StepAddonsFirst, StepControlPlane, StepAddonsFirst, StepControlPlane, StepAddons, StepNodes}, kinds(steps))
+	back, err := StepsBack(at("1.36", "kube-proxy v1.36.0"), at("1.35", "kube-proxy v1.35.0"), proxies())
+	require.NoError(t, err)
+	require.Equal(t, []StepKind{StepNodesBack, StepAddonsFirst, StepControlPlane, StepAddons, StepNodes}, kinds(back))
+	for name, test := range map[string]struct {
+		steps    []Step
+		open     int
+		deployed string
+		want     int
+	}{
+		"none yet":                               {nil, 0, "1.34", 0},
+		"before the first move":                  {steps, 0, "1.34", 0},
+		"in it":                                  {steps, 1, "1.34", 0},
+		"when that is made":                      {steps, 1, "1.35", -1},
+		"between two moves":                      {steps, 2, "1.35", 2},
+		"in the second":                          {steps, 3, "1.35", 2},
+		"after it":                               {steps, 4, "1.36", -1},
+		"in the last step":                       {steps, 5, "1.36", -1},
+		"when all are made":                      {steps, 6, "1.36", -1},
+		"back, while the control plane goes":     {back, 2, "1.36", 0},
+		"back, when it went":                     {back, 2, "1.35", -1},
+		"back, before the nodes have gone":       {back, 0, "1.36", 0},
+		"back, after the control plane has gone": {back, 3, "1.35", -1},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, Unmoved(test.steps, test.open, test.deployed)) })
+	}
+
+	steps[0].Started, steps[2].Started = noon, noon.Add(time.Hour)
+	anew, err := Steps(at("1.35", "coredns v3"), at("1.36", "coredns v3"), catalogue)
+	require.NoError(t, err)
+	all := Replan(steps, 2, anew)
+	require.Equal(t, []StepKind{StepAddonsFirst, StepControlPlane, StepControlPlane, StepAddons, StepNodes}, kinds(all))
+	require.Equal(t, noon, all[0].Started)
+	require.Equal(t, noon.Add(time.Hour), all[2].Started)
+	require.Zero(t, anew[0].Started)
+	require.Equal(t, anew, Replan(nil, 0, anew))
+}
+
+func kinds(steps []Step) (all []StepKind) {
+	for _, s := range steps {
+		all = append(all, s.Kind)
+	}
+	return all
 }

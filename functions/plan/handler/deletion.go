@@ -36,13 +36,18 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 		return result, err
 	}
 	if protected := plan.Protected(deployed); len(protected) > 0 {
-		err := h.tellDeletion(ctx, in, deployed, lease.Fence, func(*status.Status) {})
+		why := &stop{status.ReasonDeletionProtected, fmt.Sprintf("%s was deleted, but deletion protection is on (%s): nothing is deleted. "+
+			"Upload the spec again to keep the cluster; to delete it, upload it with deletionProtection: false, wait until it is Ready, then delete the spec",
+			key, strings.Join(protected, ", "))}
+		err := h.tellDeletion(ctx, in, deployed, lease.Fence, func(s *status.Status) {
+			// From here on the deletion counts as heard, and no lease is held: whoever stops the execution before its report would leave no word of it.
+			s.Phase, s.Message = status.Stopped, why.message
+			s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: why.reason, Message: why.message}, h.Now())
+		})
 		if err != nil {
 			return result, err
 		}
-		return result, &stop{status.ReasonDeletionProtected, fmt.Sprintf("%s was deleted, but deletion protection is on (%s): nothing is deleted. "+
-			"Upload the spec again to keep the cluster; to delete it, upload it with deletionProtection: false, wait until it is Ready, then delete the spec",
-			key, strings.Join(protected, ", "))}
+		return result, why
 	}
 	if len(deployed) == 0 && before.Status.Phase == status.Deleted {
 		result.Outcome = events.OutcomeGone

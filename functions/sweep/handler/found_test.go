@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -44,12 +45,32 @@ func (o otherGroups) All(ctx context.Context) ([]groups.Group, error) {
 	return all, err
 }
 
+// otherEKS says something else of a control plane.
+type otherEKS struct {
+	handler.EKS
+	see func(*preflight.ControlPlane)
+}
+
+func (o otherEKS) ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error) {
+	c, err := o.EKS.ControlPlane(ctx, eksCluster)
+	o.see(&c)
+	return c, err
+}
+
 func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		stack func(*plan.Deployed)
 		group func(*groups.Group)
+		eks   func(*preflight.ControlPlane)
 		says  string
 	}{
+		"EKS has issues with the control plane": {
+			eks: func(c *preflight.ControlPlane) {
+				c.Issues = []string{"KmsKeyDisabled: The key is disabled", "Ec2SubnetNotFound: The subnet is gone"}
+			},
+			says: "EKS reports an issue with the control plane: Ec2SubnetNotFound: The subnet is gone\n" +
+				"EKS reports an issue with the control plane: KmsKeyDisabled: The key is disabled",
+		},
 		"somebody ran CloudFormation's drift detection, and it found something": {
 			stack: func(d *plan.Deployed) { d.Drifted = true },
 			says:  "CloudFormation's drift detection found resources of stack pool-a changed by hand",
@@ -78,6 +99,11 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 					c.group(g)
 				}
 			}}
+			a.Functions.Sweep.EKS = otherEKS{a.Functions.Sweep.EKS, func(p *preflight.ControlPlane) {
+				if c.eks != nil {
+					c.eks(p)
+				}
+			}}
 			before := converges(a)
 			audit(t, a)
 			require.Equal(t, before, converges(a), "it mends nothing")
@@ -87,9 +113,15 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 				require.True(t, synced == nil || synced.Status == "True", "%v", synced)
 				return
 			}
+			require.NotNil(t, synced)
 			require.Equal(t, "False", synced.Status)
 			require.Equal(t, status.ReasonDrifted, synced.Reason)
 			require.Contains(t, synced.Message, c.says)
+			mark := a.Calls.Mark()
+			audit(t, a)
+			for _, call := range a.Calls.Since(mark) {
+				require.False(t, call.Mutating, "it is told once: %s %s", call.Action, call.Resource)
+			}
 		})
 	}
 }

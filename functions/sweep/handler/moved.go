@@ -1,11 +1,13 @@
 package handler
 
 // Control planes that are at another version than their stacks: EKS moves one whose version is supported no more, and people move them
-// in its console. No event tells of it, and the stack does not know.
+// in its console. And those that EKS has an issue with, such as a subnet, a role or a key that is gone. No event tells of either, and the
+// stack does not know.
 
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
@@ -13,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// EKS is asked which version a control plane runs: a subset of versions.Versions.
+// EKS is asked which version a control plane runs, and how it is: a subset of versions.Versions.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 }
@@ -34,6 +36,10 @@ func (r *round) moved(ctx context.Context, cluster string) (findings []string, e
 	}
 	if what, next := preflight.Moved(eks.Version, deployed); what != "" {
 		findings = append(findings, what+". "+next)
+	}
+	// In an order of their own: the same issues are the same words.
+	for _, issue := range slices.Compact(slices.Sorted(slices.Values(eks.Issues))) {
+		findings = append(findings, "EKS reports an issue with the control plane: "+issue)
 	}
 	return findings, nil
 }

@@ -246,17 +246,17 @@ func (h *Handler) claim(ctx context.Context, in events.UpgradeRequest, r *upgrad
 		mine.Number, mine.Started, mine.Insights = r.Number, r.Started, r.Insights
 	}
 	mine.Stack = j.stack
+	if in.Rollback {
+		mine.BackUntil = j.backUntil
+	}
 	if last == nil && r != nil {
 		mine.Alarms = r.Alarms // that are off still
 	}
-	var err error
 	if len(mine.Steps) == 0 {
 		mine.Images = j.images
-		mine.Steps, err = h.steps(ctx, j, in.Rollback)
 	}
-	if err == nil {
-		mine.Steps, err = h.overtaken(ctx, in.Cluster, mine.Steps, mine.Step)
-	}
+	var err error
+	mine.Steps, mine.Step, err = h.way(ctx, in, j, mine.Steps, mine.Step)
 	return mine, err
 }
 

@@ -154,7 +154,11 @@ func remains(r *upgrade.Record) string {
 	if len(done) > 0 {
 		what = "Done and kept: " + strings.Join(done, ", ")
 	}
-	return fmt.Sprintf("%s. Next: %s. To go on, start drover-upgrade again with the same input, or drover upgrade; to go back, with rollback", what, next)
+	ways := "or drover upgrade; to go back, with rollback"
+	if r.Origin == upgrade.OriginRollback { // without a word, drover upgrade goes to what the spec names
+		ways = "or drover upgrade --rollback; to take the rollback back, drover upgrade --to " + r.From.Release
+	}
+	return fmt.Sprintf("%s. Next: %s. To go on, start drover-upgrade again with the same input, %s", what, next, ways)
 }
 
 // reason reads what a failed step said: the description of an execution when the converge machine failed, Lambda's error object when a

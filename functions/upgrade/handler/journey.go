@@ -274,20 +274,23 @@ func (h *Handler) back(ctx context.Context, j *journey) (err error) {
 	case last.Origin == upgrade.OriginRollback && last.State == upgrade.Done:
 		return stopf("the last upgrade was rolled back already, to %s", last.Target)
 	case last.Origin == upgrade.OriginRollback:
-		j.to = last.Target
+		j.to, j.backUntil = last.Target, last.BackUntil
+	case last.Back != nil:
+		j.to, j.backUntil = *last.Back, last.BackUntil
 	default:
 		j.to = last.From
-	}
-	if j.to.KubernetesVersion != j.from.KubernetesVersion {
 		for _, s := range last.Steps {
-			if s.Kind != upgrade.StepControlPlane || s.KubernetesVersion != j.from.KubernetesVersion || s.Ended.IsZero() {
-				continue
-			}
-			if j.backUntil = s.Ended.Add(rollbackWithin); j.backUntil.Before(h.Now()) {
-				return stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images in the pools' imageID",
-					s.KubernetesVersion, s.Ended.Format(time.DateTime))
+			if s.Kind == upgrade.StepControlPlane && s.KubernetesVersion == j.from.KubernetesVersion && !s.Ended.IsZero() {
+				j.backUntil = s.Ended.Add(rollbackWithin)
 			}
 		}
+	}
+	switch {
+	case j.to.KubernetesVersion == j.from.KubernetesVersion:
+		j.backUntil = time.Time{} // it does not move, or has
+	case !j.backUntil.IsZero() && j.backUntil.Before(h.Now()):
+		return stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images in the pools' imageID",
+			j.from.KubernetesVersion, j.backUntil.Add(-rollbackWithin).Format(time.DateTime))
 	}
 	j.next, j.nextBody, err = h.pinned(ctx, j.to)
 	return err
@@ -330,11 +333,19 @@ func (h *Handler) steps(ctx context.Context, j journey, rollback bool) ([]upgrad
 	return steps, nil
 }
 
-// overtaken are steps less those that EKS, or somebody, made already.
-func (h *Handler) overtaken(ctx context.Context, cluster string, steps []upgrade.Step, open int) ([]upgrade.Step, error) {
-	eks, err := h.EKS.ControlPlane(ctx, names.EKSCluster(cluster))
+// way is the steps of an upgrade and the one that is open: those of the one that it goes on with, if there are any. They are planned anew up to where
+// the control plane is to move next, unless it has, and are less those that EKS, or somebody, made already.
+func (h *Handler) way(ctx context.Context, in events.UpgradeRequest, j journey, steps []upgrade.Step, open int) ([]upgrade.Step, int, error) {
+	eks, err := h.EKS.ControlPlane(ctx, names.EKSCluster(in.Cluster))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return upgrade.Overtaken(steps, min(open, len(steps)), eks.Version), nil
+	if from := upgrade.Unmoved(steps, open, j.from.KubernetesVersion); len(steps) == 0 || from >= 0 && eks.Version == j.from.KubernetesVersion {
+		anew, err := h.steps(ctx, j, in.Rollback || len(steps) > 0 && steps[0].NodesBack)
+		if err != nil {
+			return nil, 0, err
+		}
+		steps, open = upgrade.Replan(steps, from, anew), from
+	}
+	return upgrade.Overtaken(steps, min(open, len(steps)), eks.Version), open, nil
 }

@@ -25,16 +25,17 @@ func (h *Handler) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 		return nil, err
 	}
 	p := j.checked(in.Cluster, in.Rollback, nil)
-	switch last := j.last.Changed(); {
-	case there(j):
+	if there(j) {
 		return p, nil
-	case last.Fits(j.from, j.to):
-		p.Steps = last.Steps[min(last.Step, len(last.Steps)):]
-	default:
-		p.Steps, err = h.steps(ctx, j, in.Rollback)
 	}
+	var steps []upgrade.Step
+	open := 0
+	if last := j.last.Changed(); last.Fits(j.from, j.to) {
+		steps, open = last.Steps, last.Step
+	}
+	steps, open, err = h.way(ctx, events.UpgradeRequest{Upgrade: in}, j, steps, open)
 	if err == nil {
-		p.Steps, err = h.overtaken(ctx, in.Cluster, p.Steps, 0)
+		p.Steps = steps[min(open, len(steps)):]
 	}
 	return p, err
 }
