@@ -17,6 +17,9 @@ func resolve(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name := range v {
+			if branches, _ := v["Fn::If"].([]any); len(branches) == 3 {
+				return resolve(key, branches[1])
+			}
 			if len(v) == 1 && (name == "Ref" || len(name) > 4 && name[:4] == "Fn::") {
 				switch key {
 				case "VPCZoneIdentifier":

@@ -378,3 +378,33 @@ func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
 		require.Equal(t, 1, most)
 	})
 }
+
+// A rollback fails, because the drains of its batch take longer than CloudFormation waits. It is continued when they are over: it takes its next batch
+// at once.
+func TestARollbackIsContinuedOnceNothingIsDrained(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		const pool = "minSize: 3, maxSize: 3, drain: {timeout: 6h}"
+		l.Upload(names.ReleaseSpec("r1"), Release())
+		l.pool(pool)
+		l.settle()
+		l.hold(true)
+		l.pool(pool + larger)
+		l.Until("its rollback has failed", func() bool { return l.Stacks("demo")["pool-a"] == "UPDATE_ROLLBACK_FAILED" })
+		time.Sleep(time.Minute)
+		l.phase(status.Failed)
+		going := func(v autoscaling.View) int { return count(v, groups.Terminating) }
+		view, _ := l.AutoScaling.View(rolledGroup)
+		before, most := going(view), 0
+		require.NotZero(t, before)
+		defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) { most = max(most, going(v)) })()
+		l.Converge("demo")
+		time.Sleep(10 * time.Minute)
+		require.Contains(t, l.waits().Message, "nodes are replaced when ")
+		require.Equal(t, "UPDATE_ROLLBACK_FAILED", l.Stacks("demo")["pool-a"])
+		require.LessOrEqual(t, most, before)
+		l.hold(false)
+		l.settle()
+		l.phase(status.Ready)
+		require.Equal(t, 3, l.Group("demo", "a").Desired)
+	})
+}

@@ -35,7 +35,7 @@ type known struct {
 	going map[string]bool
 	// rolls are the groups whose stacks are being updated: how many instances must stay in service.
 	rolls map[string]int
-	// scaled are those of them that an autoscaler scaled meanwhile, and that are not judged before they are taken back.
+	// scaled are those of them that are not judged before they are taken back: an autoscaler scaled them meanwhile, or their rollback failed.
 	scaled map[string]int
 	// grown says when an autoscaler enlarged a group last, and by how many.
 	grown map[string]growth
@@ -287,6 +287,11 @@ func (w *world) seeStack(stackName, is string) {
 		w.known.standing[cluster] = true
 	case stack == names.ControlPlane && is == "DELETE_COMPLETE":
 		delete(w.known.standing, cluster)
+	case strings.HasPrefix(stack, names.PoolPrefix) && is == "UPDATE_ROLLBACK_FAILED": // whoever continues it goes on with the same group, larger by a batch
+		if least, rolling := w.known.rolls[stackName]; rolling {
+			w.known.scaled[stackName] = least
+			delete(w.known.rolls, stackName)
+		}
 	case strings.HasPrefix(stack, names.PoolPrefix) && !strings.HasSuffix(is, "_IN_PROGRESS"):
 		delete(w.known.rolls, stackName)
 		delete(w.known.scaled, stackName)

@@ -31,6 +31,8 @@ const (
 	MinHealthyPercentage  = "MinHealthyPercentage"
 	// MaxSize is the group's greatest size: the spec's, but while nodes are replaced as much as that takes.
 	MaxSize = "MaxSize"
+	// ReplaceNodes is "true" unless an update must leave the nodes as they are, whatever it brings them: the group has no policy then.
+	ReplaceNodes = "ReplaceNodes"
 )
 
 // bounds are how many nodes less and more than desired there may be.
@@ -47,24 +49,33 @@ func (p *Pace) Replacing(desired int) map[string]string {
 	desired = max(desired, p.MinSize) // what the group will have as soon as it changes
 	if p.Strategy == api.InstanceRefresh {
 		least, most := p.percentages(max(desired, 1))
-		return texts(map[string]int{MinHealthyPercentage: least, MaxHealthyPercentage: most, MaxSize: p.MaxSize})
+		return replacing(map[string]int{MinHealthyPercentage: least, MaxHealthyPercentage: most, MaxSize: p.MaxSize})
 	}
 	unavailable, surge := p.bounds(desired)
-	return texts(map[string]int{
+	return replacing(map[string]int{
 		MinInstancesInService: desired - unavailable, MaxBatchSize: max(1, unavailable+surge), MaxSize: max(p.MaxSize, desired+surge),
 	})
 }
 
-// Again is Replacing after a try that was rolled back, which leaves the group as large as it had made it. That counts for no more than
-// the spec lets a pool have, or the group would grow with every try; and its room stays as it is deployed.
+// Again is Replacing where a try was rolled back, which leaves the group as large as it had made it. That counts for no more than the spec lets
+// a pool have, or than the deployed room is for, or the group would grow with every try; and its room stays as it is deployed.
 // https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
 func (p *Pace) Again(desired int, deployed map[string]string) map[string]string {
-	values := p.Replacing(min(desired, p.MaxSize))
-	most, _ := strconv.Atoi(values[MaxSize])
-	if now, err := strconv.Atoi(deployed[MaxSize]); err == nil {
-		values[MaxSize] = strconv.Itoa(max(most, now))
+	room, _ := strconv.Atoi(deployed[MaxSize])
+	again := p.Replacing(min(desired, max(p.MaxSize, p.fits(room))))
+	most, _ := strconv.Atoi(again[MaxSize])
+	again[MaxSize] = strconv.Itoa(max(most, room))
+	return again
+}
+
+// fits is how many nodes, and their surge, a group has room for.
+func (p *Pace) fits(room int) int {
+	for desired := room; desired > 0; desired-- {
+		if _, surge := p.bounds(desired); desired+surge <= room {
+			return desired
+		}
 	}
-	return values
+	return 0
 }
 
 // percentages of the desired capacity between which an instance refresh keeps the group: at most 100 apart, rounded so that
@@ -84,18 +95,18 @@ func (p *Pace) percentages(desired int) (least, most int) {
 // Resting are the parameters for changes that replace no node, and of a stack at rest: as they are deployed, as far as they are
 // and may be beside the spec's greatest size.
 func (p *Pace) Resting(deployed map[string]string) map[string]string {
-	values := p.Replacing(p.MinSize)
-	for name := range values {
+	resting := p.Replacing(p.MinSize)
+	for name := range resting {
 		if now, ok := deployed[name]; ok {
-			values[name] = now
+			resting[name] = now
 		}
 	}
-	values[MaxSize] = strconv.Itoa(p.MaxSize)
+	resting[MaxSize], resting[ReplaceNodes] = strconv.Itoa(p.MaxSize), "true"
 	// CloudFormation wants less than the greatest size.
-	if least, err := strconv.Atoi(values[MinInstancesInService]); err == nil {
-		values[MinInstancesInService] = strconv.Itoa(min(least, p.MaxSize-1))
+	if least, err := strconv.Atoi(resting[MinInstancesInService]); err == nil {
+		resting[MinInstancesInService] = strconv.Itoa(min(least, p.MaxSize-1))
 	}
-	return values
+	return resting
 }
 
 // Deployed is the pace by the strategy of a deployed template, which may be another than the spec's is now: a rollback goes by it.
@@ -121,8 +132,9 @@ func within(parameters, part map[string]string) bool {
 	return true
 }
 
-func texts(numbers map[string]int) map[string]string {
-	values := make(map[string]string, len(numbers))
+// replacing are the parameters for replacing nodes with these numbers.
+func replacing(numbers map[string]int) map[string]string {
+	values := map[string]string{ReplaceNodes: "true"}
 	for name, n := range numbers {
 		values[name] = strconv.Itoa(n)
 	}

@@ -38,7 +38,10 @@ func TestPaces(t *testing.T) {
 		"a refresh of an empty pool":                    {Pace{Strategy: api.InstanceRefresh, MinSize: 0, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "1"}, 0, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "3"}},
 		"a refresh of many":                             {Pace{Strategy: api.InstanceRefresh, MinSize: 0, MaxSize: 300, MaxUnavailable: "1", MaxSurge: "0"}, 200, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "100", MaxSize: "300"}},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.pace.Replacing(c.desired)) })
+		t.Run(name, func(t *testing.T) {
+			c.want[ReplaceNodes] = "true"
+			require.Equal(t, c.want, c.pace.Replacing(c.desired))
+		})
 	}
 }
 
@@ -89,20 +92,23 @@ func TestWhatAFailedRollLeftIsNotAddedTo(t *testing.T) {
 	}{
 		"its surge counts for the next":       {rolling, 6, "6", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
 		"what an autoscaler may have does":    {rolling, 3, "5", map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
-		"room for what is there stays":        {rolling, 9, "9", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "9"}},
+		"room for what is there stays":        {rolling, 9, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
+		"and is for as many as before":        {rolling, 7, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
 		"a template without the parameter":    {rolling, 6, "", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
 		"a refresh that followed upon a roll": {Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MaxSize: 2}, 3, "3", map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "150", MaxSize: "3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			c.want[ReplaceNodes] = "true"
 			require.Equal(t, c.want, c.pace.Again(c.desired, map[string]string{MaxSize: c.deployed}))
+			require.Equal(t, c.want, c.pace.Again(c.desired, c.want), "it is the same when it is deployed")
 		})
 	}
 }
 
 func TestRestingKeepsWhatIsDeployed(t *testing.T) {
 	p := &Pace{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
-	deployed := map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "9", "SubnetIds": "subnet-1"}
-	require.Equal(t, map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "5"}, p.Resting(deployed))
+	deployed := map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "9", ReplaceNodes: "false", "SubnetIds": "subnet-1"}
+	require.Equal(t, map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "5", ReplaceNodes: "true"}, p.Resting(deployed))
 	require.Equal(t, p, p.Deployed(deployed))
 	deployed[MinInstancesInService] = "9"
 	require.Equal(t, "4", p.Resting(deployed)[MinInstancesInService], "less than the greatest size")
@@ -110,13 +116,20 @@ func TestRestingKeepsWhatIsDeployed(t *testing.T) {
 	require.Equal(t, p.Strategy, refresh.Deployed(deployed).Strategy, "the template is one of another strategy")
 	require.Equal(t, refresh, p.Deployed(refresh.Replacing(3)))
 	require.Nil(t, p.Deployed(map[string]string{MaxSize: "3"}), "the template is one of no strategy")
-	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5"}, refresh.Resting(deployed))
+	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5", ReplaceNodes: "true"}, refresh.Resting(deployed))
 }
 
 func TestThePolicyTakesThePaceByReference(t *testing.T) {
 	c := smallCluster()
 	group := at(t, resources(t, stackOf(t, render(t, resolve(t, c)), "pool-workers")), "Group")
-	rolling := at(t, group, "UpdatePolicy", "AutoScalingRollingUpdate")
+	// Or there is none, and an update replaces nothing.
+	policy := func(name string) any {
+		branches := at(t, group, "UpdatePolicy", name, "Fn::If").([]any)
+		require.Equal(t, "ReplacesNodes", branches[0])
+		require.Equal(t, map[string]any{"Ref": "AWS::NoValue"}, branches[2])
+		return branches[1]
+	}
+	rolling := policy("AutoScalingRollingUpdate")
 	for _, name := range []string{MinInstancesInService, MaxBatchSize} {
 		require.Equal(t, map[string]any{"Ref": name}, at(t, rolling, name))
 	}
@@ -125,10 +138,10 @@ func TestThePolicyTakesThePaceByReference(t *testing.T) {
 	require.NotContains(t, at(t, group, "Properties"), "DesiredCapacity")
 	c.Spec.Pools[0].Update = api.Update{Strategy: api.InstanceRefresh, PauseTime: "90s"}
 	group = at(t, resources(t, stackOf(t, render(t, resolve(t, c)), "pool-workers")), "Group")
-	require.Equal(t, map[string]any{"AutoScalingInstanceRefresh": map[string]any{"Strategy": "Rolling", "Preferences": map[string]any{
+	require.Equal(t, map[string]any{"Strategy": "Rolling", "Preferences": map[string]any{
 		MinHealthyPercentage: map[string]any{"Ref": MinHealthyPercentage}, MaxHealthyPercentage: map[string]any{"Ref": MaxHealthyPercentage},
 		"InstanceWarmup": 90, "SkipMatching": true,
-	}}}, at(t, group, "UpdatePolicy"))
+	}}, policy("AutoScalingInstanceRefresh"))
 }
 
 // A pool that is rolled on demand gets a new version of its launch template, and no other pool any change.

@@ -145,7 +145,7 @@ func (s *step) run(ctx context.Context) error {
 		}
 		return s.delete(ctx, now, true)
 	case now.Status == "UPDATE_ROLLBACK_FAILED":
-		return s.rollBack(ctx)
+		return s.rollBack(ctx, now)
 	}
 	if err := s.beside(ctx, now); err != nil {
 		return err
@@ -336,8 +336,18 @@ func (s *step) delete(ctx context.Context, now plan.Deployed, again bool) error 
 	return s.Stacks.Delete(ctx, s.change.StackName, token)
 }
 
-// rollBack continues a rollback that failed: nothing else can be done with such a stack. When it fails again the step has failed.
-func (s *step) rollBack(ctx context.Context) error {
+// rollBack continues a rollback that failed: nothing else can be done with such a stack. When it fails again the step has failed. A pool's takes
+// its next batch at once, and it may have failed because the drains of the last one took so long.
+func (s *step) rollBack(ctx context.Context, now plan.Deployed) error {
+	if s.change.Pace != nil {
+		group, _, err := s.Groups.Describe(ctx, s.change.Pace.Group)
+		if err != nil {
+			return err
+		}
+		if later, err := s.held(ctx, group, now.Status); err != nil || later {
+			return err
+		}
+	}
 	w := s.waiter("rollback-"+s.token, true)
 	w.Wants = "UPDATE_ROLLBACK_COMPLETE"
 	if err := s.put(ctx, w); err != nil {

@@ -52,6 +52,11 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 	want := replacing(pace, group, now)
 	boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
 	if back := s.back(group, now, want); !within(now.Parameters, back) {
+		// A rollback left another version of the launch template, which this would bring to the nodes, and go back without the room that it makes. The
+		// change replaces them anyway. Going back itself replaces those of another try, if there are any.
+		if !plan.Settled(now.Status) && replaces(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
+			back[render.ReplaceNodes] = "false"
+		}
 		began, err := s.first(ctx, now, back, "pace-"+s.tokenOf(back)) // another pace is another operation
 		if err != nil || began {
 			return set, began, err
@@ -94,9 +99,9 @@ func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]str
 	return true, s.Stacks.Execute(ctx, s.change, set, token)
 }
 
-// replacing are the parameters of a pace for replacing the nodes of a group.
+// replacing are the parameters of a pace for replacing the nodes of a group. While the pace is deployed by itself, it may be for what a rollback left.
 func replacing(pace *render.Pace, group groups.Group, now plan.Deployed) map[string]string {
-	if plan.Settled(now.Status) {
+	if plan.Settled(now.Status) && now.Tags[names.TagPace] == "" {
 		return pace.Replacing(group.Desired)
 	}
 	return pace.Again(group.Desired, now.Parameters)

@@ -119,8 +119,12 @@ func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error)
 		// Releases and channels first: what is planned by is remembered as it was listed.
 		return struct{}{}, errors.Join(h.releases(ctx), h.audit(ctx))
 	}
+	// Instances at hooks come first: their time runs out, and then a node that nobody drains goes with its pods. Whatever cuts a sweep off has
+	// the less behind it the earlier they are.
+	all, listing := h.Groups.All(ctx)
+	hooks := h.hooks(ctx, all)
 	changing, err := h.waiters(ctx)
-	return struct{}{}, errors.Join(err, h.missed(ctx), h.ended(ctx), h.upgrades(ctx), h.lifecycle(ctx, changing), h.channels(ctx), h.due(ctx))
+	return struct{}{}, errors.Join(listing, hooks, err, h.missed(ctx), h.ended(ctx), h.upgrades(ctx), h.lifecycle(ctx, all, changing), h.channels(ctx), h.due(ctx))
 }
 
 // waiters resumes the steps whose stacks are at rest, and returns the stacks that are being changed.

@@ -36,15 +36,9 @@ type Machine interface {
 	Input(ctx context.Context, execution string, into any) error
 }
 
-// lifecycle looks after instances: one listing of the groups, and one of drains, when there is nothing to find. Changing are stacks that
-// are known to be.
-func (h *Handler) lifecycle(ctx context.Context, changing map[string]bool) error {
-	all, err := h.Groups.All(ctx)
-	if err != nil {
-		return err
-	}
+// hooks looks after instances that wait at hooks: those that leave first, for their pods are at stake.
+func (h *Handler) hooks(ctx context.Context, all []groups.Group) error {
 	joining, leaving := map[string]string{}, map[string]string{}
-	var failed []error
 	for _, group := range all {
 		for _, i := range group.Instances {
 			switch i.State {
@@ -54,14 +48,22 @@ func (h *Handler) lifecycle(ctx context.Context, changing map[string]bool) error
 				leaving[i.ID] = group.Name
 			}
 		}
+	}
+	return errors.Join(h.waiting(ctx, h.DrainNode, groups.TerminateHook, leaving), h.waiting(ctx, h.JoinNode, groups.LaunchHook, joining))
+}
+
+// lifecycle looks after what is left behind in groups, and of drains: one listing of these when there is nothing to find. Changing are stacks
+// that are known to be.
+func (h *Handler) lifecycle(ctx context.Context, all []groups.Group, changing map[string]bool) error {
+	var failed []error
+	for _, group := range all {
 		changes, err := h.suspended(ctx, group)
 		failed = append(failed, err)
 		if changes || changing[group.Name] { // a pool's stack and its group have one name
 			failed = append(failed, h.unsignalled(ctx, group))
 		}
 	}
-	return errors.Join(append(failed,
-		h.waiting(ctx, h.JoinNode, groups.LaunchHook, joining), h.waiting(ctx, h.DrainNode, groups.TerminateHook, leaving), h.cutOff(ctx))...)
+	return errors.Join(append(failed, h.cutOff(ctx))...)
 }
 
 // waiting starts an execution for each instance, by its group, that waits at a hook and has none. One whose event is still on its

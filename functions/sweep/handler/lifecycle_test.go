@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-run/drover/local/ec2"
 	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/states"
@@ -68,6 +69,22 @@ func terminate(t *testing.T, a *harness.Account) string {
 	require.NoError(t, err)
 	a.Until("it waits at its hook", func() bool { return len(instances(t, a)[groups.TerminatingWait]) == 1 })
 	return id
+}
+
+// A sweep that dies has looked after what waits at hooks before anything else: half an hour, and the node goes with its pods.
+func TestALostTerminateEventAndSweepsThatDie(t *testing.T) {
+	bad := faults.New(1)
+	a := harness.StartWith(t, harness.Options{Faults: bad})
+	a.Cluster("demo", "")
+	losing(a, "aws.autoscaling")
+	terminate(t, a)
+	rule, err := faults.Parse("crash-before=6 caller=sweep")
+	require.NoError(t, err)
+	_, err = bad.Add(time.Now(), rule)
+	require.NoError(t, err)
+	require.Error(t, a.SweepNow())
+	require.Len(t, executionsOf(a, "drain-node"), 1)
+	a.Until("it is gone", func() bool { return len(instances(t, a)[groups.TerminatingWait]) == 0 })
 }
 
 func TestALostTerminateEvent(t *testing.T) {
