@@ -22,7 +22,7 @@ func Beside(cluster, stack string) status.Reason {
 }
 
 // orphans are the stacks of add-ons and pools that belong to a control plane which is gone, with its EKS cluster: what they made in it went
-// along, though the stacks do not know. They go when there is another control plane, and are made anew by the plan after that.
+// along, though the stacks do not know. They go before there is another control plane, and are made anew by the plan after that.
 func (in Input) orphans(changes []Change) []Change {
 	founds := slices.ContainsFunc(changes, func(c Change) bool { return c.Stack == names.ControlPlane && c.Operation == Create })
 	var gone []Change

@@ -140,7 +140,7 @@ func Compute(in Input) Plan {
 	p.Changes = append(p.Changes, in.removals(wanted)...)
 	p.Changes = in.orphans(p.Changes)
 	slices.SortStableFunc(p.Changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(stage(a.Stack), stage(b.Stack)), cmp.Compare(a.Order, b.Order))
+		return cmp.Or(cmp.Compare(a.stage(), b.stage()), cmp.Compare(a.Order, b.Order))
 	})
 	return p
 }
@@ -272,6 +272,15 @@ func stage(stack string) int {
 	}
 }
 
+// stage of a change. What belonged to a control plane that is gone goes before there is another: by that, too, is it known if it is not all gone
+// when an execution ends.
+func (c Change) stage() int {
+	if c.Orphan() {
+		return stage(names.Network)
+	}
+	return stage(c.Stack)
+}
+
 // source is the field of the spec that a stack comes from.
 func source(stack string) string {
 	if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
@@ -306,7 +315,7 @@ func (p Plan) Stages() events.Stages {
 	lists := [5][]string{{}, {}, {}, {}, {}} // never null in JSON
 	pools, last := [][]string{}, -1
 	for _, change := range p.Changes {
-		at := stage(change.Stack)
+		at := change.stage()
 		if at != poolStage {
 			lists[at] = append(lists[at], change.Stack)
 			continue
