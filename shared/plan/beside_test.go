@@ -38,4 +38,7 @@ func TestTheStacksOfAControlPlaneThatIsGoneGoBeforeAnother(t *testing.T) {
 	}
 	require.Len(t, again.Changes, len(first.Changes)-2)
 	require.Empty(t, Compute(input(spec(), spec(), deploy(deploy(deployed, p), again))).Changes)
+
+	deployed[names.ControlPlane] = Deployed{Name: names.ControlPlane, Status: "DELETE_FAILED"}
+	require.Equal(t, "Create control-plane", order(Compute(input(spec(), spec(), deployed)))[0], "its EKS cluster may be there, which drains would wait for")
 }

@@ -61,7 +61,9 @@ type Change struct {
 	// Pace gives the parameters that depend on the pool's size at the moment of the change.
 	Pace *render.Pace `json:"pace,omitempty"`
 	// Order of a pool: see api.Update.
-	Order    int             `json:"order,omitempty"`
+	Order int `json:"order,omitempty"`
+	// First says that it goes before all others.
+	First    bool            `json:"first,omitempty"`
 	Checksum string          `json:"checksum,omitempty"`
 	Reasons  []status.Reason `json:"reasons"`
 	// Moving says that an operation on the stack was under way when this was planned. Its outputs said what it was, and its tags what it was
@@ -272,10 +274,8 @@ func stage(stack string) int {
 	}
 }
 
-// stage of a change. What belonged to a control plane that is gone goes before there is another: by that, too, is it known if it is not all gone
-// when an execution ends.
 func (c Change) stage() int {
-	if c.Orphan() {
+	if c.First {
 		return stage(names.Network)
 	}
 	return stage(c.Stack)
