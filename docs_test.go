@@ -21,35 +21,20 @@ var (
 )
 
 func TestReliabilityNamesTestsThatAreThere(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("docs", "reliability.md"))
-	require.NoError(t, err)
-	table, _, found := strings.Cut(string(body), "\n## ")
-	require.True(t, found)
-	rows := 0
-	for line := range strings.Lines(table) {
-		cells := strings.Split(strings.TrimSpace(line), " | ")
-		if !strings.HasPrefix(line, "| ") || len(cells) != 3 || cells[0] == "| fault" {
-			continue
-		}
-		rows++
-		requireTests(t, cells[0], cells[2])
+	table := rows(section(t, "reliability.md", ""))
+	require.Greater(t, len(table), 10)
+	for _, row := range table {
+		require.Len(t, row, 3, row)
+		requireTests(t, row[0], row[2])
 	}
-	require.Greater(t, rows, 10)
 }
 
 // Each kind of fault that the local account makes has its row.
 func TestReliabilityHasEveryKindOfFault(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("docs", "reliability.md"))
-	require.NoError(t, err)
-	table, _, found := strings.Cut(string(body), "\n## ")
-	require.True(t, found)
 	var told, kinds []string
-	for line := range strings.Lines(table) {
-		if cell, is := strings.CutPrefix(line, "| "); is {
-			cell, _, _ = strings.Cut(cell, " | ")
-			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
-				told = append(told, name[1])
-			}
+	for _, row := range rows(section(t, "reliability.md", "")) {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[0], -1) {
+			told = append(told, name[1])
 		}
 	}
 	for _, kind := range faults.Kinds() {
@@ -59,36 +44,20 @@ func TestReliabilityHasEveryKindOfFault(t *testing.T) {
 }
 
 func TestUpgradesNameTestsThatAreThere(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("docs", "upgrades.md"))
-	require.NoError(t, err)
-	before, table, found := strings.Cut(string(body), "\n## Beside others\n")
-	require.True(t, found)
-	_, bad, found := strings.Cut(before, "\n## Bad days\n")
-	require.True(t, found)
-	days := 0
-	for line := range strings.Lines(bad) {
-		cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(line), " |"), " | ")
-		if !strings.HasPrefix(line, "| ") || cells[len(cells)-1] == "tests" {
-			continue
-		}
-		days++
-		require.Len(t, cells, 3, line)
-		requireTests(t, cells[0], cells[2])
+	days := rows(section(t, "upgrades.md", "Bad days"))
+	require.Greater(t, len(days), 15)
+	for _, row := range days {
+		require.Len(t, row, 3, row)
+		requireTests(t, row[0], row[2])
 	}
-	require.Greater(t, days, 15)
-	rows := 0
-	for line := range strings.Lines(table) {
-		cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(line), " |"), " | ")
-		if !strings.HasPrefix(line, "| ") || cells[len(cells)-1] == "drover" {
-			continue
-		}
-		rows++
-		require.Len(t, cells, 6, line)
-		_, shown, found := strings.Cut(cells[5], " [")
-		require.True(t, found, "no test is named: %s", line)
-		requireTests(t, cells[0], shown)
+	others := rows(section(t, "upgrades.md", "Beside others"))
+	require.Greater(t, len(others), 25)
+	for _, row := range others {
+		require.Len(t, row, 6, row)
+		_, shown, found := strings.Cut(row[5], " [")
+		require.True(t, found, "no test is named: %s", row)
+		requireTests(t, row[0], shown)
 	}
-	require.Greater(t, rows, 25)
 }
 
 // requireTests says that text names a test, and that each that it names, after the package that it is in, is there.
@@ -143,17 +112,10 @@ func TestPagesNameTestsThatAreThere(t *testing.T) {
 
 // What a compromise of each function would mean is said: none is forgotten.
 func TestSecurityHasARowForEachFunction(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("docs", "security.md"))
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(body), "## What a compromise would mean")
-	require.True(t, found)
-	table, _, _ := strings.Cut(rest, "\n## ")
-	rows := map[string]bool{}
-	for line := range strings.Lines(table) {
-		if cells := strings.Split(line, " | "); len(cells) == 3 {
-			for name := range strings.SplitSeq(strings.TrimPrefix(cells[0], "| "), ", ") {
-				rows[name] = true
-			}
+	told := map[string]bool{}
+	for _, row := range rows(section(t, "security.md", "What a compromise would mean")) {
+		for name := range strings.SplitSeq(row[0], ", ") {
+			told[name] = true
 		}
 	}
 	functions, err := filepath.Glob("functions/*/main.go")
@@ -161,7 +123,7 @@ func TestSecurityHasARowForEachFunction(t *testing.T) {
 	require.Greater(t, len(functions), 10)
 	for _, main := range functions {
 		name := filepath.Base(filepath.Dir(main))
-		require.True(t, rows[name], "docs/security.md does not say what a compromise of %s would mean", name)
+		require.True(t, told[name], "docs/security.md does not say what a compromise of %s would mean", name)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -23,16 +22,11 @@ var (
 
 // Each phase has its row, in the order of the code.
 func TestTheRunbookHasEveryPhase(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("docs", "runbook.md"))
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(body), "\n## Phases\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
-	var rows []string
-	for _, row := range regexp.MustCompile(`(?m)^\| (\w+) \| .+ \| .+ \|$`).FindAllStringSubmatch(section, -1)[1:] {
-		rows = append(rows, row[1])
+	var told []string
+	for _, row := range rows(section(t, "runbook.md", "Phases")) {
+		told = append(told, row[0])
 	}
-	require.Equal(t, constants(t, "shared/status/status.go", "Phase"), rows)
+	require.Equal(t, constants(t, "shared/status/status.go", "Phase"), told)
 }
 
 // constants are the values of a file's constants of a type, in order.
@@ -59,18 +53,10 @@ func constants(t *testing.T, file, of string) (all []string) {
 }
 
 func TestTheRunbookHasEveryStop(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("docs", "runbook.md"))
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(body), "\n## Upgrades\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
 	var phrases []string
-	for line := range strings.Lines(section) {
-		if cell, row := strings.CutPrefix(line, "| "); row {
-			cell, _, _ = strings.Cut(cell, " | ")
-			for _, quoted := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(cell, -1) {
-				phrases = append(phrases, quoted[1])
-			}
+	for _, row := range rows(section(t, "runbook.md", "Upgrades")) {
+		for _, quoted := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(row[0], -1) {
+			phrases = append(phrases, quoted[1])
 		}
 	}
 	files, err := filepath.Glob("functions/upgrade/handler/*.go")

@@ -64,8 +64,9 @@ type Options struct {
 	Faults *faults.Engine
 	// Identities changes the synthesized roles before they are made.
 	Identities func(*iam.Written)
-	// OnAllow is iam.Service's.
+	// OnAllow and OnDeny are iam.Service's.
 	OnAllow func(role, sid string)
+	OnDeny  func(role string, would func(*iam.Policy) bool)
 }
 
 // Account is an account with drover in it.
@@ -135,7 +136,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	}
 	a.clock = time
 	a.identities = iam.New(ID, Region, time)
-	a.identities.OnAllow = o.OnAllow
+	a.identities.OnAllow, a.identities.OnDeny = o.OnAllow, o.OnDeny
 	a.Events = &Bus{account: a}
 
 	var err error

@@ -11,16 +11,16 @@ import (
 
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/eks"
+	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/query"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -47,19 +47,17 @@ func (a *Account) ids(kind string) (ids []string) {
 	return ids
 }
 
-// unnetwork deletes all VPCs and their subnets by hand.
-func (a *Account) unnetwork() {
+// unmade are all of a kind, deleted by hand.
+func (a *Account) unmade(kind string) {
 	a.t.Helper()
-	session, err := a.Config().Credentials.Retrieve(a.t.Context())
-	require.NoError(a.t, err)
-	for _, kind := range []struct{ name, action, argument string }{{":subnet/", "DeleteSubnet", "SubnetId"}, {":vpc/", "DeleteVpc", "VpcId"}} {
-		for _, id := range a.ids(kind.name) {
-			require.NoError(a.t, query.EC2.Call(a.t.Context(), a.Config(), session, kind.action, map[string]string{kind.argument: id}, nil), id)
+	for _, arn := range slices.Sorted(maps.Keys(a.Everything())) {
+		if strings.Contains(arn, kind) {
+			require.NoError(a.t, a.unmake(arn), arn)
 		}
 	}
 }
 
-// endEKS deletes an EKS cluster by hand, and its log group.
+// endEKS deletes an EKS cluster by hand.
 func (a *Account) endEKS(cluster string) {
 	a.t.Helper()
 	name := names.EKSCluster(cluster)
@@ -78,28 +76,6 @@ func (a *Account) roleOf(cluster string) string {
 	roles := slices.DeleteFunc(a.identities.Roles(), func(r iam.Role) bool { return r.Tags[names.TagCluster] != cluster })
 	require.Len(a.t, roles, 1)
 	return roles[0].Name
-}
-
-// endRole deletes a role by hand, with what is attached to it.
-func (a *Account) endRole(name string) {
-	a.t.Helper()
-	role, err := a.identities.Role(name)
-	require.NoError(a.t, err)
-	for _, policy := range role.Attached {
-		require.NoError(a.t, a.identities.DetachRolePolicy(name, policy))
-	}
-	for policy := range role.Inline {
-		require.NoError(a.t, a.identities.DeleteRolePolicy(name, policy))
-	}
-	require.NoError(a.t, a.identities.DeleteRole(name))
-}
-
-func (a *Account) endLog(cluster string) {
-	a.t.Helper()
-	_, err := cloudwatchlogs.NewFromConfig(a.Config()).DeleteLogGroup(a.t.Context(), &cloudwatchlogs.DeleteLogGroupInput{
-		LogGroupName: aws.String("/aws/eks/" + names.EKSCluster(cluster) + "/cluster"),
-	})
-	require.NoError(a.t, err)
 }
 
 // remains says that a deletion stands still because of what its message names.
@@ -132,7 +108,8 @@ func TestAClusterThatLostItsNetworkIsDeletedAndLeavesNothing(t *testing.T) {
 		require.Len(t, vpcs, 1)
 		a.remains("VPC " + vpcs[0] + " with its subnets: its stack was deleted by hand")
 		require.Empty(t, a.Stacks("demo"))
-		a.unnetwork()
+		a.unmade(":subnet/")
+		a.unmade(":vpc/")
 		a.Converge("demo")
 		a.Settle()
 		a.deleted("demo", before)
@@ -154,6 +131,30 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 			require.Equal(t, vpc, a.ids(":vpc/"))
 			require.NotEqual(t, pool, a.Stack("demo", "pool-a").ID)
+			require.Len(t, a.API("drover-demo").Nodes(), 1)
+		})
+	})
+	t.Run("the control plane, and the execution that makes another fails: the next one still makes all of it anew", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			a.Cluster("demo", unprotected)
+			before := []string{a.Stack("demo", names.Addons).ID, a.Stack("demo", "pool-a").ID}
+			a.OnCall(func(call endpoint.Call) error {
+				if CalledBy(call) == "prepare" {
+					return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+				}
+				return nil
+			})
+			a.Unstack("demo", names.ControlPlane)
+			require.NoError(t, a.AuditNow())
+			a.Settle()
+			require.Equal(t, status.Failed, a.Status("demo").Phase, a.Status("demo").Message)
+			require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")[names.ControlPlane])
+			a.OnCall(nil)
+			a.Converge("demo")
+			a.Settle()
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.NotContains(t, before, a.Stack("demo", names.Addons).ID)
+			require.NotContains(t, before, a.Stack("demo", "pool-a").ID)
 			require.Len(t, a.API("drover-demo").Nodes(), 1)
 		})
 	})
@@ -199,13 +200,13 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			require.Len(t, mine, 1)
 			role := a.roleOf("demo")
 			a.remains("log group /aws/eks/drover-demo/cluster: its stack", "key "+mine[0]+": its stack", "role "+role+": its stack")
-			a.endLog("demo")
+			a.unmade(":log-group:/aws/eks/")
 			_, err := kms.NewFromConfig(a.Config()).ScheduleKeyDeletion(a.t.Context(), &kms.ScheduleKeyDeletionInput{KeyId: &mine[0]})
 			require.NoError(t, err)
 			a.Converge("demo")
 			a.Settle()
 			a.remains("role " + role)
-			a.endRole(role)
+			require.NoError(t, a.endRole(role))
 			a.Converge("demo")
 			a.Settle()
 			a.deleted("demo", before)
@@ -219,7 +220,7 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "EKS has no cluster drover-demo though its stack is there: somebody deleted it. "+
 				"To make it anew, delete the stack drover-demo-control-plane and the cluster's log group, too, and start drover-converge")
 			a.Unstack("demo", names.ControlPlane)
-			a.endLog("demo")
+			a.unmade(":log-group:/aws/eks/")
 			a.Converge("demo")
 			a.Settle()
 			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
@@ -233,7 +234,7 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			vpc := a.ids(":vpc/")
 			a.Unstack("demo", names.ControlPlane)
 			a.endEKS("demo")
-			a.endLog("demo")
+			a.unmade(":log-group:/aws/eks/")
 			a.Converge("demo")
 			a.Settle()
 			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)

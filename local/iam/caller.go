@@ -144,6 +144,11 @@ func (c Caller) authorize(action, resource string, context map[string]string, po
 	default:
 		why = "because no identity-based policy allows the " + action + " action"
 	}
+	if c.role != "" && c.service.OnDeny != nil {
+		c.service.OnDeny(c.role, func(p *Policy) bool {
+			return p.evaluate(newRequest(action, resource, nil, func() map[string]string { return c.fullContext(context) })) == Allowed
+		})
+	}
 	return errorf(403, "AccessDenied", "User: %s is not authorized to perform: %s on resource: %s %s", c.ARN(), action, resource, why)
 }
 

@@ -46,6 +46,7 @@ func (w *world) uploadRelease(minor, rev int) {
 func (w *world) moveChannels() {
 	at := min(w.channels, 2*(lastMinor-firstMinor)+1)
 	w.channels++
+	w.channelsAt = time.Now()
 	nodes := ""
 	for minor := firstMinor; minor <= lastMinor; minor++ {
 		nodes += fmt.Sprintf("    \"1.%d\": %s\n", minor, release(minor, min(at, 1)))

@@ -54,6 +54,10 @@ var kindsOfWeather = []func(*rand.Rand) string{
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("kubelet-version=v1.39.1-eks-1 p=%.2f count=%d", 0.05+r.Float64()/2, 1+r.IntN(4)) // newer
 	},
+	func(r *rand.Rand) string {
+		code := pick(r, "InsufficientInstanceCapacity", "VcpuLimitExceeded")
+		return fmt.Sprintf("launch-fails=%s p=%.2f after=%dm for=%dm", code, 0.2+r.Float64()*0.8, 1+r.IntN(90), 1+r.IntN(90))
+	},
 }
 
 func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }

@@ -96,8 +96,9 @@ type world struct {
 	fine      bool
 	calmed    time.Time
 	resources map[string]int
-	// channels is how often they moved.
-	channels int
+	// channels is how often they moved, and channelsAt when they did last.
+	channels   int
+	channelsAt time.Time
 	// sweeps are those under way that nobody waits for.
 	sweeps sync.WaitGroup
 }
@@ -453,6 +454,9 @@ func (w *world) unsettled(cluster string) string {
 		}
 		if w.unfound(cluster) {
 			return "a stack was deleted by hand"
+		}
+		if want.channel != "" && time.Since(w.channelsAt) < found { // the next sweeps look, and begin what it asks for
+			return "its channel has just moved"
 		}
 		if len(s.Nodes) > 0 {
 			return fmt.Sprintf("node %s of %s is %s: %s", s.Nodes[0].Instance, s.Nodes[0].Pool, s.Nodes[0].State, s.Nodes[0].Message)

@@ -22,19 +22,24 @@ func Beside(cluster, stack string) status.Reason {
 }
 
 // orphans are the stacks of add-ons and pools that belong to a control plane which is gone, with its EKS cluster: what they made in it went
-// along, though the stacks do not know. They go when there is another control plane, and are made anew by the plan after that.
+// along, though the stacks do not know. They are made anew by the plan after the one that makes another control plane. They go before that: what an
+// execution that ends in the middle leaves of them is known by there being none. Where a stack is there that could not be deleted, they go behind it:
+// so may its EKS cluster be, which drover may not reach any more, and drains would wait for it.
 func (in Input) orphans(changes []Change) []Change {
-	founds := slices.ContainsFunc(changes, func(c Change) bool { return c.Stack == names.ControlPlane && c.Operation == Create })
+	i := slices.IndexFunc(changes, func(c Change) bool { return c.Stack == names.ControlPlane && c.Operation == Create })
+	if i < 0 {
+		return changes
+	}
 	var gone []Change
 	for _, name := range slices.Sorted(maps.Keys(in.Deployed)) {
 		if stage(name) > stage(names.ControlPlane) && !Absent(in.Deployed[name].Status) {
 			gone = append(gone, Change{
-				Stack: name, StackName: names.Stack(in.Cluster, name), Operation: Delete, Order: orderOf(in.New, name),
+				Stack: name, StackName: names.Stack(in.Cluster, name), Operation: Delete, Order: orderOf(in.New, name), First: changes[i].Founds(),
 				Reasons: []status.Reason{{Field: controlPlaneGone, Old: "present", New: "absent"}},
 			})
 		}
 	}
-	if !founds || len(gone) == 0 {
+	if len(gone) == 0 {
 		return changes
 	}
 	changes = slices.DeleteFunc(changes, func(c Change) bool { return stage(c.Stack) > stage(names.ControlPlane) })

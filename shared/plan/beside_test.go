@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,24 +9,36 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// What belonged to a control plane that is gone goes behind the one that takes its place, and comes with the plan after that.
-func TestTheStacksOfAControlPlaneThatIsGoneGoBehindAnother(t *testing.T) {
+// What belonged to a control plane that is gone goes before another takes its place, and comes with the plan after that. If not all of it was gone
+// when an execution ended, the rest goes with the next plan.
+func TestTheStacksOfAControlPlaneThatIsGoneGoBeforeAnother(t *testing.T) {
 	first := Compute(input(spec(), nil, nil))
 	deployed := deploy(nil, first)
-	before := order(first)
 	delete(deployed, names.ControlPlane)
 	p := Compute(input(spec(), spec(), deployed))
-	require.Equal(t, "Create control-plane", order(p)[0])
-	for _, change := range p.Changes[1:] {
+	last := len(p.Changes) - 1
+	for _, change := range p.Changes[:last] {
 		require.True(t, change.Orphan(), change.Stack)
 	}
-	require.Len(t, p.Changes, len(before)-1, "all but the network")
-	require.True(t, p.Changes[0].Founds())
+	require.Equal(t, "Create control-plane", order(p)[last])
+	require.True(t, p.Changes[last].Founds())
+	require.Len(t, p.Changes, len(first.Changes)-1, "all but the network")
+	stages := p.Stages()
+	require.Len(t, stages.Network, last)
+	require.Equal(t, []string{names.ControlPlane}, stages.ControlPlane)
+	require.Empty(t, slices.Concat(stages.Addons, slices.Concat(stages.Pools...), stages.NodeAddons))
+
+	half := p
+	half.Changes = p.Changes[:1]
+	require.Equal(t, order(p)[1:], order(Compute(input(spec(), spec(), deploy(deployed, half)))))
 
 	again := Compute(input(spec(), spec(), deploy(deployed, p)))
 	for _, change := range again.Changes {
 		require.Equal(t, Create, change.Operation, change.Stack)
 	}
-	require.Len(t, again.Changes, len(before)-2)
+	require.Len(t, again.Changes, len(first.Changes)-2)
 	require.Empty(t, Compute(input(spec(), spec(), deploy(deploy(deployed, p), again))).Changes)
+
+	deployed[names.ControlPlane] = Deployed{Name: names.ControlPlane, Status: "DELETE_FAILED"}
+	require.Equal(t, "Create control-plane", order(Compute(input(spec(), spec(), deployed)))[0], "its EKS cluster may be there, which drains would wait for")
 }

@@ -61,7 +61,9 @@ type Change struct {
 	// Pace gives the parameters that depend on the pool's size at the moment of the change.
 	Pace *render.Pace `json:"pace,omitempty"`
 	// Order of a pool: see api.Update.
-	Order    int             `json:"order,omitempty"`
+	Order int `json:"order,omitempty"`
+	// First says that it goes before all others.
+	First    bool            `json:"first,omitempty"`
 	Checksum string          `json:"checksum,omitempty"`
 	Reasons  []status.Reason `json:"reasons"`
 	// Moving says that an operation on the stack was under way when this was planned. Its outputs said what it was, and its tags what it was
@@ -140,7 +142,7 @@ func Compute(in Input) Plan {
 	p.Changes = append(p.Changes, in.removals(wanted)...)
 	p.Changes = in.orphans(p.Changes)
 	slices.SortStableFunc(p.Changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(stage(a.Stack), stage(b.Stack)), cmp.Compare(a.Order, b.Order))
+		return cmp.Or(cmp.Compare(a.stage(), b.stage()), cmp.Compare(a.Order, b.Order))
 	})
 	return p
 }
@@ -272,6 +274,13 @@ func stage(stack string) int {
 	}
 }
 
+func (c Change) stage() int {
+	if c.First {
+		return stage(names.Network)
+	}
+	return stage(c.Stack)
+}
+
 // source is the field of the spec that a stack comes from.
 func source(stack string) string {
 	if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
@@ -306,7 +315,7 @@ func (p Plan) Stages() events.Stages {
 	lists := [5][]string{{}, {}, {}, {}, {}} // never null in JSON
 	pools, last := [][]string{}, -1
 	for _, change := range p.Changes {
-		at := stage(change.Stack)
+		at := change.stage()
 		if at != poolStage {
 			lists[at] = append(lists[at], change.Stack)
 			continue

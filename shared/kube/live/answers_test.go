@@ -147,9 +147,7 @@ func TestAnswersThatAreNoYes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			from := w.node("a")
-			w.deploy("web", 3, "a", "")
+			w, from := web(t, 3)
 			p := w.through(t)
 			p.behave(firstEvictions(1, c.do))
 			report := w.drain(from, policy(), patience)
@@ -162,9 +160,7 @@ func TestAnswersThatAreNoYes(t *testing.T) {
 
 func TestWhatRefusesIsNamed(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 1, "a", "")
+	w, from := web(t, 1)
 	p := w.through(t)
 	p.behave(firstEvictions(1000, func(rw http.ResponseWriter) bool { return answer(rw, 403, "Forbidden", "admission webhook says no", 0) }))
 	report := w.slices(from, policy(), func(report drain.Report) bool { return len(report.Blocked) > 0 && report.Blocked[0].Why != "" })
@@ -178,9 +174,7 @@ func TestWhatRefusesIsNamed(t *testing.T) {
 // A webhook whose pods are gone fails each eviction for as long as they are.
 func TestAServerThatGoesOnFailingIsAskedLessAndLess(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 10, "a", "")
+	w, from := web(t, 10)
 	p := w.through(t)
 	p.behave(firstEvictions(1000, func(rw http.ResponseWriter) bool {
 		return answer(rw, 500, "InternalError", `failed calling webhook "pods.example.com"`, 0)
@@ -194,9 +188,7 @@ func TestAServerThatGoesOnFailingIsAskedLessAndLess(t *testing.T) {
 
 func TestAPodThatIsGoneBeforeItsEviction(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 3, "a", "")
+	w, from := web(t, 3)
 	p := w.through(t)
 	p.behave(firstEvictions(1, func(rw http.ResponseWriter) bool { return answer(rw, 404, "NotFound", "pods not found", 0) }))
 	// The lie is found out: a list shows the pods again.
@@ -207,11 +199,7 @@ func TestAPodThatIsGoneBeforeItsEviction(t *testing.T) {
 
 func TestWatchesThatAreClosed(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 40, "a", "")
-	w.budget("web", "{maxUnavailable: 4, selector: {matchLabels: {app: web}}}", 4)
-	w.node("b")
+	w, from := budgeted(t, 40, 4)
 	p := w.through(t)
 	p.behave(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/eviction") {
@@ -230,9 +218,7 @@ func TestWatchesThatAreClosed(t *testing.T) {
 
 func TestTheAPIServerIsAwayForAWhile(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 10, "a", "")
+	w, from := web(t, 10)
 	p := w.through(t)
 	p.behave(func(rw http.ResponseWriter, _ *http.Request) bool { rw.WriteHeader(503); return true })
 	report := w.drain(from, policy(), 3*time.Second)
@@ -252,11 +238,7 @@ func TestTheAPIServerIsAwayForAWhile(t *testing.T) {
 
 func TestSlicesThatAreKilledAnywhere(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 30, "a", "")
-	w.budget("web", "{maxUnavailable: 3, selector: {matchLabels: {app: web}}}", 3)
-	w.node("b")
+	w, from := budgeted(t, 30, 3)
 	slices := 0
 	for {
 		slices++
@@ -322,11 +304,7 @@ func (w *world) leastHealthy(ctx context.Context, budget string) int {
 
 // It takes the server of all tests away for a while. Those that run beside each other begin when the others are over, and so after it.
 func TestZTheAPIServerRestartsInTheMiddle(t *testing.T) {
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 60, "a", "")
-	w.budget("web", "{maxUnavailable: 2, selector: {matchLabels: {app: web}}}", 2)
-	w.node("b")
+	w, from := budgeted(t, 60, 2)
 	ended := make(chan drain.Report, 1)
 	go func() { ended <- w.drain(from, policy(), patience) }()
 	w.eventually(func() bool { return len(w.podsOn(from)) < 55 }, "the drain does not begin")

@@ -141,9 +141,7 @@ func TestWhatStaysAndWhatGoes(t *testing.T) {
 
 func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 2, "a", "")
+	w, from := web(t, 2)
 	w.budget("none", "{minAvailable: 2, selector: {matchLabels: {app: web}}}", 0)
 	report := w.slices(from, policy(), func(report drain.Report) bool {
 		require.Zero(t, report.Requests, "what a budget does not allow is not asked for")
@@ -168,9 +166,7 @@ func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
 
 func TestTwoBudgetsBlockAndAreNamed(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 2, "a", "")
+	w, from := web(t, 2)
 	w.deploy("free", 2, "a", "")
 	w.budget("one", "{maxUnavailable: 1, selector: {matchLabels: {app: web}}}", 1)
 	w.budget("two", "{maxUnavailable: 1, selector: {matchLabels: {app: web}}}", 1)
@@ -190,17 +186,13 @@ func TestABudgetOfAnotherNamespaceDoesNotMatter(t *testing.T) {
 	t.Parallel() // it mostly waits
 	other := newWorld(t)
 	other.create(budgets, other.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: all}, spec: {minAvailable: 99, selector: {}}}")
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 3, "a", "")
+	w, from := web(t, 3)
 	require.Equal(t, drain.Done, w.drain(from, policy(), patience).Outcome)
 }
 
 func TestForcedAfterTheDeadlineAndNotBefore(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 3, "a", "")
+	w, from := web(t, 3)
 	w.budget("none", "{minAvailable: 3, selector: {matchLabels: {app: web}}}", 0)
 	p := policy()
 	p.Timeout, p.OnTimeout = 3, drain.Force
@@ -226,9 +218,7 @@ func TestForcedAfterTheDeadlineAndNotBefore(t *testing.T) {
 // Whoever goes on with a drain goes on with its time, too, also when somebody uncordoned the node meanwhile.
 func TestTheTimeOfADrainCountsFromItsBegin(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 2, "a", "")
+	w, from := web(t, 2)
 	w.budget("none", "{minAvailable: 2, selector: {matchLabels: {app: web}}}", 0)
 	began := time.Now().Add(-2 * time.Hour)
 	first, cancel := context.WithCancel(context.Background())
@@ -249,9 +239,7 @@ func TestTheTimeOfADrainCountsFromItsBegin(t *testing.T) {
 
 func TestGoingOnLeavesAndNamesWhatIsLeft(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 1, "a", "")
+	w, from := web(t, 1)
 	w.budget("none", "{minAvailable: 1, selector: {matchLabels: {app: web}}}", 0)
 	p := policy()
 	p.Timeout, p.OnTimeout = 1, drain.Continue

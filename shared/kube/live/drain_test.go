@@ -13,9 +13,7 @@ import (
 func TestManyPodsLeaveAtOnce(t *testing.T) {
 	for _, n := range []int{30, 100, 240} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			w := newWorld(t)
-			from := w.node("a")
-			w.deploy("web", n, "a", "")
+			w, from := web(t, n)
 			w.node("b")
 			began := time.Now()
 			report := w.drain(from, policy(), patience)
@@ -28,11 +26,7 @@ func TestManyPodsLeaveAtOnce(t *testing.T) {
 
 func TestABudgetOfOneIsKept(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 20, "a", "")
-	w.budget("web", "{maxUnavailable: 1, selector: {matchLabels: {app: web}}}", 1)
-	w.node("b")
+	w, from := budgeted(t, 20, 1)
 	began := time.Now()
 	report := w.drain(from, policy(), patience)
 	t.Logf("20 pods, budget of 1: %s, %d requests", time.Since(began).Round(10*time.Millisecond), report.Requests)
@@ -41,9 +35,7 @@ func TestABudgetOfOneIsKept(t *testing.T) {
 
 func TestATenthAtOnce(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 50, "a", "")
+	w, from := web(t, 50)
 	w.budget("web", "{maxUnavailable: 10%, selector: {matchLabels: {app: web}}}", 5)
 	w.node("b")
 	began := time.Now()

@@ -194,6 +194,24 @@ func podReady(p *corev1.Pod) bool {
 	return false
 }
 
+// web is a world with an app of that many pods, all on one node.
+func web(t testing.TB, pods int) (w *world, from string) {
+	t.Helper()
+	w = newWorld(t)
+	from = w.node("a")
+	w.deploy("web", pods, "a", "")
+	return w, from
+}
+
+// budgeted is such a world, with a budget that lets so many of the pods be out, and another node to go to.
+func budgeted(t testing.TB, pods, out int) (w *world, from string) {
+	t.Helper()
+	w, from = web(t, pods)
+	w.budget("web", fmt.Sprintf("{maxUnavailable: %d, selector: {matchLabels: {app: web}}}", out), out)
+	w.node("b")
+	return w, from
+}
+
 // budget for an app, ready to allow what it should.
 func (w *world) budget(name, spec string, allowed int) {
 	w.t.Helper()

@@ -55,9 +55,7 @@ func TestAnotherPodOfTheNameIsNotEvicted(t *testing.T) {
 // The API server answers 500 when it finds a second budget that the drain has not seen yet.
 func TestASecondBudgetThatComesMeanwhile(t *testing.T) {
 	t.Parallel() // it mostly waits
-	w := newWorld(t)
-	from := w.node("a")
-	w.deploy("web", 2, "a", "")
+	w, from := web(t, 2)
 	w.budget("one", "{maxUnavailable: 1, selector: {matchLabels: {app: web}}}", 1)
 	w.node("b")
 	p := w.through(t)
