@@ -102,11 +102,14 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 				what = "the update waits for a node more: an autoscaler wants more of them than are replaced"
 			}
 		}
-		select {
-		case <-time.After(min(lastPause, max(leastPause, w.Now().Sub(began)/10))):
-		case <-watching.Done():
+		pause := min(lastPause, max(leastPause, w.Now().Sub(began)/10))
+		again := time.After(pause)
+		if end, bounded := watching.Deadline(); bounded && time.Until(end) <= pause { // by then its time is over, and what it waits for is known
+			again = nil
 		}
-		if watching.Err() != nil { // also when both are over at once: what it waits for is known
+		select {
+		case <-again:
+		case <-watching.Done():
 			w.wait(leastWait)
 			w.result.Message += "; it counts when " + what
 			return false, ctx.Err()
