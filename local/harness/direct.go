@@ -2,8 +2,8 @@ package harness
 
 // Direct calls: in virtual time lives make hundreds of thousands of calls, and most of what the SDK does about one is the same every
 // time and meets nothing of the account: rules of endpoints, checksums, signatures of requests that never leave the process, metrics
-// that nobody reads. Left are the request and the answer on the wire, errors, retries, and whose call it is. Accounts in real time keep
-// all of it.
+// that nobody reads. Left are the request on the wire, errors, retries, and whose call it is; answers are on the wire the first time, and where
+// what they say cannot be handed over as it is (see wire.Handed). Accounts in real time keep all of it.
 
 import (
 	"bytes"
