@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,6 +234,9 @@ func (s *Server) update(k kind, old, o object) (object, error) {
 }
 
 func same(a, b object) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
 	x, _ := json.Marshal(a)
 	y, _ := json.Marshal(b)
 	return string(x) == string(y)
@@ -295,7 +299,7 @@ func labelsOf(o object) labels.Set {
 }
 
 func (m matcher) matches(o object) bool {
-	return (m.labels == nil || m.labels.Matches(labelsOf(o))) && (m.fields == nil || m.fields.Matches(fields.Set{
+	return (m.labels == nil || m.labels.Empty() || m.labels.Matches(labelsOf(o))) && (m.fields == nil || m.fields.Empty() || m.fields.Matches(fields.Set{
 		"metadata.name": nameOf(o), "metadata.namespace": text(o, "metadata", "namespace"), "spec.nodeName": text(o, "spec", "nodeName"),
 	}))
 }

@@ -151,7 +151,9 @@ func (w *world) follow(k kind, o object, typ string) {
 	if k == nodes && typ != "DELETED" && !ready(o) && annotation(o, networkAnnotation) == "ready" {
 		w.becomeReady(o)
 	}
-	w.hold()
+	if k == nodes || k == pods || k == deployments || k == budgets { // what the others are changes nothing here
+		w.hold()
+	}
 }
 
 func annotation(o object, name string) string {
@@ -311,12 +313,14 @@ func (w *world) count() {
 				up++
 			}
 		}
-		next := runtime.DeepCopyJSON(d)
-		next["spec"].(object)["replicas"] = int64(w.apps[name].Replicas)
-		next["status"] = object{"replicas": there, "updatedReplicas": there, "readyReplicas": up, "availableReplicas": up}
-		if !same(d, next) {
-			s.settle(deployments, "MODIFIED", next)
+		replicas, status := int64(w.apps[name].Replicas), object{"replicas": there, "updatedReplicas": there, "readyReplicas": up, "availableReplicas": up}
+		is, _, _ := unstructured.NestedInt64(d, "spec", "replicas")
+		if was, _ := d["status"].(object); is == replicas && was != nil && same(was, status) {
+			continue
 		}
+		next := runtime.DeepCopyJSON(d)
+		next["spec"].(object)["replicas"], next["status"] = replicas, status
+		s.settle(deployments, "MODIFIED", next)
 	}
 }
 

@@ -46,9 +46,12 @@ func page[T any](list []T, token string, maximum *int, byDefault, limit int) ([]
 type (
 	describedInstance struct {
 		InstanceId, InstanceType, AvailabilityZone, LifecycleState, HealthStatus string
-		AutoScalingGroupName                                                     string `xml:",omitempty"`
 		LaunchTemplate                                                           TemplateSpecification
 		ProtectedFromScaleIn                                                     bool
+	}
+	describedMember struct {
+		describedInstance
+		AutoScalingGroupName string
 	}
 	describedTag struct {
 		ResourceId, ResourceType, Key, Value string
@@ -213,12 +216,12 @@ func (s *Service) describeInstances(c *wire.Call, in struct {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := []describedInstance{}
+	found := []describedMember{}
 	for _, g := range s.groups {
 		for _, m := range g.members {
 			if len(in.InstanceIds) == 0 || slices.Contains(in.InstanceIds, m.id) {
-				d := m.describe()
-				d.AutoScalingGroupName, d.HealthStatus = g.name, strings.ToUpper(d.HealthStatus)
+				d := describedMember{m.describe(), g.name}
+				d.HealthStatus = strings.ToUpper(d.HealthStatus)
 				found = append(found, d)
 			}
 		}
@@ -228,7 +231,7 @@ func (s *Service) describeInstances(c *wire.Call, in struct {
 		return nil, err
 	}
 	return struct {
-		AutoScalingInstances []describedInstance
+		AutoScalingInstances []describedMember
 		NextToken            string `xml:",omitempty"`
 	}{list, next}, nil
 }

@@ -2,7 +2,11 @@ package endpoint
 
 // Answers that are lost: the call is done, and its caller does not hear how it ended.
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/drover-run/drover/local/wire"
+)
 
 // Lost, returned by Intercept, has the call done and its answer thrown away.
 type Lost struct {
@@ -42,6 +46,12 @@ func (w *loseable) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	return w.ResponseWriter.Write(b)
+}
+
+// Take is wire.Taker's, for who is in the same process.
+func (w *loseable) Take(result any, format wire.Protocol) bool {
+	taker, ok := w.ResponseWriter.(wire.Taker)
+	return ok && (w.header != nil || taker.Take(result, format))
 }
 
 // named is the stack or group that a call names.

@@ -177,7 +177,7 @@ var fields = []struct {
 }
 
 // matches says whether a rule is about a moment, chances and counts aside.
-func (r Rule) matches(m Moment) bool {
+func (r *Rule) matches(m Moment) bool {
 	k, ok := kindOf(r.Kind)
 	if !ok || k.what != m.What || r.Kind == Conflict && !m.Conditional {
 		return false
@@ -186,7 +186,7 @@ func (r Rule) matches(m Moment) bool {
 		return false
 	}
 	for _, f := range fields {
-		want, got := *f.rule(&r), f.moment(m)
+		want, got := *f.rule(r), f.moment(m)
 		if like(want, got) || f.word == "stack" && m.Cluster != "" && like("drover-"+m.Cluster+"-"+want, got) {
 			continue
 		}

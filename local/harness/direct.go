@@ -2,8 +2,8 @@ package harness
 
 // Direct calls: in virtual time lives make hundreds of thousands of calls, and most of what the SDK does about one is the same every
 // time and meets nothing of the account: rules of endpoints, checksums, signatures of requests that never leave the process, metrics
-// that nobody reads. Left are the request and the answer on the wire, errors, retries, and whose call it is. Accounts in real time keep
-// all of it.
+// that nobody reads. Left are the request on the wire, errors, retries, and whose call it is; answers are on the wire the first time, and where
+// what they say cannot be handed over as it is (see wire.Handed). Accounts in real time keep all of it.
 
 import (
 	"bytes"
@@ -130,6 +130,7 @@ func (c *directCall) HandleFinalize(ctx context.Context, in middleware.FinalizeI
 type answers struct {
 	mu   sync.Mutex
 	read map[string]map[string]any // by operation and body
+	as   map[string]reflect.Type   // what results of operations are read into
 }
 
 // maxAnswers of an operation are kept at a time.
@@ -146,15 +147,27 @@ type remembering struct {
 	client    aws.HTTPClient
 }
 
-// HandleDeserialize returns a copy of what was read of an equal body, where the body is all there is to an answer.
+// HandleDeserialize returns what was handed over, or a copy of what was read of an equal body, where the body is all there is to an answer.
 func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, _ middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
-	out, metadata, err := m.ask(ctx, in)
+	operation, asked := awsmiddleware.GetServiceID(ctx)+" "+m.operation, ctx
+	m.answers.mu.Lock()
+	if as := m.answers.as[operation]; as != nil {
+		asked = context.WithValue(ctx, asKey{}, as)
+	}
+	m.answers.mu.Unlock()
+	out, metadata, err := m.ask(asked, in)
 	decode := func() (middleware.DeserializeOutput, middleware.Metadata, error) {
 		return m.DeserializeMiddleware.HandleDeserialize(ctx, in, answered{out, metadata, err})
 	}
 	response, ok := out.RawResponse.(*smithyhttp.Response)
+	if ok && err == nil {
+		if body, here := response.Body.(*read); here && body.taken != nil {
+			out.Result = body.taken
+			return out, metadata, nil
+		}
+	}
 	if m.operation == "GetObject" && err == nil {
 		if out.Result = object(response); out.Result != (*awss3.GetObjectOutput)(nil) {
 			return out, metadata, nil
@@ -173,7 +186,6 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 			copy(body.all[i:], bytes.Repeat([]byte{'0'}, len(id)))
 		}
 	}
-	operation := awsmiddleware.GetServiceID(ctx) + " " + m.operation
 	m.answers.mu.Lock()
 	known, there := m.answers.read[operation][string(body.all)]
 	m.answers.mu.Unlock()
@@ -185,8 +197,9 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 		m.answers.mu.Lock()
 		defer m.answers.mu.Unlock()
 		if m.answers.read == nil {
-			m.answers.read = map[string]map[string]any{}
+			m.answers.read, m.answers.as = map[string]map[string]any{}, map[string]reflect.Type{}
 		}
+		m.answers.as[operation] = reflect.TypeOf(out.Result)
 		if of := m.answers.read[operation]; of == nil || len(of) == maxAnswers {
 			m.answers.read[operation] = map[string]any{}
 		}

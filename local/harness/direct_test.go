@@ -4,11 +4,14 @@ import (
 	"context"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/smithy-go/middleware"
@@ -26,6 +29,12 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
 		ctx, bucket, key := context.Background(), aws.String(StateBucket), aws.String(names.Status("demo"))
+		_, err := cloudformation.NewFromConfig(a.Config()).CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{
+			StackName: aws.String("drover-demo-pool-b"), ChangeSetName: aws.String("another"), ChangeSetType: "CREATE",
+			TemplateBody: aws.String(`{"Resources": {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "<&"}}}}`), Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("")}},
+		})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
 		calls := map[string]func(aws.Config, *clients) (any, error){
 			"a list of objects": func(_ aws.Config, p *clients) (any, error) {
 				return p.s3.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
@@ -71,6 +80,35 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 			"an EKS cluster": func(c aws.Config, _ *clients) (any, error) {
 				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
 			},
+			"what a stack went through": func(c aws.Config, _ *clients) (any, error) {
+				return cloudformation.NewFromConfig(c).DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: aws.String("drover-demo-pool-a")})
+			},
+			"a change set": func(c aws.Config, _ *clients) (any, error) {
+				return cloudformation.NewFromConfig(c).DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{
+					StackName: aws.String("drover-demo-pool-b"), ChangeSetName: aws.String("another"), IncludePropertyValues: aws.Bool(true),
+				})
+			},
+			"what a group went through": func(c aws.Config, _ *clients) (any, error) {
+				return autoscaling.NewFromConfig(c).DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{})
+			},
+			"hooks": func(c aws.Config, _ *clients) (any, error) {
+				return autoscaling.NewFromConfig(c).DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: aws.String("drover-demo-pool-a")})
+			},
+			"instances": func(c aws.Config, _ *clients) (any, error) {
+				return autoscaling.NewFromConfig(c).DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{})
+			},
+			"what has tags": func(c aws.Config, _ *clients) (any, error) {
+				return resourcegroupstaggingapi.NewFromConfig(c).GetResources(ctx, &resourcegroupstaggingapi.GetResourcesInput{})
+			},
+			"versions of Kubernetes": func(c aws.Config, _ *clients) (any, error) {
+				return eks.NewFromConfig(c).DescribeClusterVersions(ctx, &eks.DescribeClusterVersionsInput{})
+			},
+			"versions of add-ons": func(c aws.Config, _ *clients) (any, error) {
+				return eks.NewFromConfig(c).DescribeAddonVersions(ctx, &eks.DescribeAddonVersionsInput{AddonName: aws.String("coredns")})
+			},
+			"one execution": func(c aws.Config, _ *clients) (any, error) {
+				return sfn.NewFromConfig(c).DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(a.States.Executions()[0].ARN)})
+			},
 			"executions": func(c aws.Config, _ *clients) (any, error) {
 				return sfn.NewFromConfig(c).ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: aws.String(a.converge)})
 			},
@@ -101,7 +139,7 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
 		client := autoscaling.NewFromConfig(a.Config())
-		a.answers.read = nil
+		a.answers.read, a.answers.as = nil, nil
 		for range 3 {
 			out, err := client.DescribeAutoScalingGroups(context.Background(), &autoscaling.DescribeAutoScalingGroupsInput{})
 			require.NoError(t, err)
@@ -110,6 +148,13 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 			require.NotEmpty(t, *group.Tags[0].Key)
 			group.Tags[0].Key, group.Instances[0].LaunchTemplate.Version, group.Instances = aws.String(""), aws.String(""), nil
 		}
-		require.Equal(t, 1, len(a.answers.read["Auto Scaling DescribeAutoScalingGroups"]))
+		require.Equal(t, 1, len(a.answers.read["Auto Scaling DescribeAutoScalingGroups"]), "the others are handed over")
+		for range 3 { // which nobody hands over
+			out, err := a.person.ListObjectsV2(context.Background(), &awss3.ListObjectsV2Input{Bucket: aws.String(StateBucket), Prefix: aws.String("status/")})
+			require.NoError(t, err)
+			require.NotEmpty(t, *out.Contents[0].Key)
+			out.Contents[0].Key = aws.String("")
+		}
+		require.Equal(t, 1, len(a.answers.read["S3 ListObjectsV2"]))
 	})
 }

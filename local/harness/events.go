@@ -6,6 +6,7 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -68,7 +69,7 @@ func (b *Bus) Lost() int {
 func (b *Bus) Emit(_ context.Context, source, detailType string, resources []string, detail any) {
 	e := Event{ID: uuid.NewString(), Source: source, DetailType: detailType, Account: ID, Region: Region, Time: time.Now().UTC(), Resources: resources}
 	defer b.account.happened()
-	if !matched[detailType] {
+	if !matched[detailType] || source == "aws.s3" && !slices.Contains(resources, "arn:aws:s3:::"+SpecsBucket) { // which no rule asks about
 		return
 	}
 	var err error

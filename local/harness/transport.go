@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/drover-run/drover/local/wire"
 )
 
 // address of the account, which nothing listens at.
@@ -37,20 +40,25 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		in.Header = r.Header.Clone()
 		in.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10))
 	}
-	w := &response{header: http.Header{}, status: http.StatusOK}
+	as, _ := r.Context().Value(asKey{}).(reflect.Type)
+	w := &response{header: http.Header{}, status: http.StatusOK, as: as}
 	p.handler.ServeHTTP(w, in)
 	_ = in.Body.Close()
 	body := w.body.Bytes()
 	return &http.Response{
 		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Body: &read{bytes.NewReader(body), body}, ContentLength: int64(len(body)), Request: r,
+		Header: w.header, Body: &read{bytes.NewReader(body), body, w.taken}, ContentLength: int64(len(body)), Request: r,
 	}, nil
 }
 
-// read is the body of an answer, of which all is there.
+// asKey is where a call has the type of which its result may be handed over, in place of a body.
+type asKey struct{}
+
+// read is the body of an answer, of which all is there, or what was handed over in its place.
 type read struct {
 	*bytes.Reader
-	all []byte
+	all   []byte
+	taken any
 }
 
 func (*read) Close() error { return nil }
@@ -73,6 +81,16 @@ type response struct {
 	status int
 	wrote  bool
 	body   bytes.Buffer
+	as     reflect.Type
+	taken  any
+}
+
+// Take is wire.Taker's.
+func (w *response) Take(result any, format wire.Protocol) (taken bool) {
+	if w.as != nil {
+		w.taken, taken = wire.Handed(result, format, w.as)
+	}
+	return taken
 }
 
 func (w *response) Header() http.Header { return w.header }

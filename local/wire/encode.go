@@ -33,6 +33,11 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 		maps.Copy(header, r.Header)
 		result = r.Body
 	}
+	if t, ok := w.(Taker); ok && status == http.StatusOK && len(header) == 0 && t.Take(result, format) {
+		w.Header().Set("X-Amzn-Requestid", c.RequestID)
+		w.WriteHeader(status)
+		return nil
+	}
 	var body []byte
 	var err error
 	contentType := ""

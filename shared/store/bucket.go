@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -101,14 +100,15 @@ func (b *Bucket) get(ctx context.Context, in *s3.GetObjectInput, limit int64) (O
 	}
 	defer out.Body.Close()
 	version := aws.ToString(out.VersionId)
-	if size := aws.ToInt64(out.ContentLength); size > limit {
+	size := aws.ToInt64(out.ContentLength)
+	if size > limit {
 		return Object{}, &TooLarge{*in.Key, size, limit, version}
 	}
-	body, err := io.ReadAll(out.Body)
-	if err != nil {
+	body := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	if _, err := body.ReadFrom(out.Body); err != nil {
 		return Object{}, &fault.Transient{Cause: fmt.Errorf("reading s3://%s/%s: %w", b.name, *in.Key, err)}
 	}
-	return Object{Body: body, Version: version, ETag: aws.ToString(out.ETag)}, nil
+	return Object{Body: body.Bytes(), Version: version, ETag: aws.ToString(out.ETag)}, nil
 }
 
 // PutOnce writes a content-addressed object unless it is there already.

@@ -73,8 +73,8 @@ type work struct {
 	// meanwhile, 0 when there is none. spare says that it waits for fewer nodes than there are.
 	described, spare bool
 	during           int
-	// elapsed since the execution started.
-	elapsed time.Duration
+	// elapsed since the execution started. waited since the instance joined, at least: when it did so in an earlier call there was a pause after it.
+	elapsed, waited time.Duration
 	// awaited says that the cluster's add-ons wait for a first node.
 	awaited bool
 	result  events.JoinResult
@@ -108,6 +108,7 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	case groups.PendingWait:
 		err = w.join(ctx, watching)
 	case groups.PendingProceed, groups.InService:
+		w.waited = w.between()
 		w.result.Message = "the instance is in service"
 		err = w.signal(ctx, watching)
 	default:

@@ -23,8 +23,8 @@ import (
 	"github.com/drover-run/drover/shared/render"
 )
 
-// Pauses between two looks at the group within a call: a tenth of what has passed, so that few looks find soon enough what takes
-// seconds and what takes minutes.
+// Pauses between two looks at the group within a call: a tenth of what has passed since the instance joined, as far as the call knows, so that
+// few looks find soon enough what takes seconds and what takes hours.
 const (
 	leastPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
@@ -39,10 +39,13 @@ const (
 	mostPause = 400
 )
 
-// wait until the next call: a twentieth of what has passed, so that what is waited for is found at most 5 % late.
+// between two calls is a twentieth of what has passed, so that what is waited for is found at most 5 % late.
+func (w *work) between() time.Duration { return min(mostWait*time.Second, w.elapsed/20) }
+
+// wait until the next call.
 func (w *work) wait(least int64) {
 	w.result.Outcome = events.JoinWaiting
-	w.result.WaitSeconds = max(least, min(mostWait, int64(w.elapsed/time.Second)/20))
+	w.result.WaitSeconds = max(least, int64(w.between()/time.Second))
 	w.result.PausedSeconds = w.in.PausedSeconds
 }
 
@@ -68,7 +71,7 @@ func (w *work) signal(ctx, watching context.Context) error {
 
 // free says whether the next batch may begin. Otherwise the result says what it waits for and for how long.
 func (w *work) free(ctx, watching context.Context) (bool, error) {
-	for began := w.Now(); ; {
+	for began := w.Now().Add(-w.waited); ; {
 		group, _, err := w.Groups.Describe(ctx, w.in.AutoScalingGroupName)
 		if err != nil {
 			return false, err
@@ -99,8 +102,13 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 				what = "the update waits for a node more: an autoscaler wants more of them than are replaced"
 			}
 		}
+		pause := min(lastPause, max(leastPause, w.Now().Sub(began)/10))
+		again := time.After(pause)
+		if end, bounded := watching.Deadline(); bounded && time.Until(end) <= pause { // by then its time is over, and what it waits for is known
+			again = nil
+		}
 		select {
-		case <-time.After(min(lastPause, max(leastPause, w.Now().Sub(began)/10))):
+		case <-again:
 		case <-watching.Done():
 			w.wait(leastWait)
 			w.result.Message += "; it counts when " + what

@@ -53,6 +53,7 @@ type world struct {
 	result   groups.Result
 	ended    time.Duration
 	signals  []signal
+	looks    int
 	stack    string
 	status   *status.Cluster
 	// due has what the sweep is asked to look after.
@@ -152,6 +153,7 @@ func (w *world) expire() {
 func (w *world) State(context.Context, string) (string, error) { w.expire(); return w.state, nil }
 
 func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, error) {
+	w.looks++
 	require.Equal(w.t, "drover-demo-pool-workers", group)
 	g := groups.Group{Desired: w.desired, Min: w.min, Instances: []groups.Instance{{ID: "i-new", State: w.state, TemplateVersion: "2"}}}
 	for id, until := range w.leaving {
@@ -427,6 +429,19 @@ func TestJoin(t *testing.T) {
 }
 
 // While a cluster cannot be asked, people read it: at once when it will not pass by itself, else when it lasts.
+// Auto Scaling is asked a few times a minute, however long a drain takes.
+func TestALongDrainIsLookedAtLessOften(t *testing.T) {
+	for lasts, looks := range map[time.Duration]int{10 * time.Second: 40, 10 * time.Minute: 240, time.Hour: 600} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.leaving["i-old"] = lasts
+			require.Equal(t, events.JoinReady, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
+			require.InEpsilon(t, lasts, w.signals[0].after, 0.1)
+			require.Less(t, w.looks, looks, lasts)
+		})
+	}
+}
+
 func TestTheFirstNodeWakesAClusterWhoseAddonsWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		addons string // the condition's status
