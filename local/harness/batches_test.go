@@ -399,7 +399,7 @@ func TestARollbackIsContinuedOnceNothingIsDrained(t *testing.T) {
 		defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) { most = max(most, going(v)) })()
 		l.Converge("demo")
 		time.Sleep(10 * time.Minute)
-		require.Contains(t, l.waits().Message, "nodes are replaced when ")
+		require.Contains(t, l.waits().Message, "the rollback goes on when ")
 		require.Equal(t, "UPDATE_ROLLBACK_FAILED", l.Stacks("demo")["pool-a"])
 		require.LessOrEqual(t, most, before)
 		l.hold(false)

@@ -31,8 +31,9 @@ const (
 
 // What waits for drains and joins, as the status names it.
 const (
-	aRoll    = "nodes are replaced"
-	lessRoom = "the pool is made smaller"
+	aRoll     = "nodes are replaced"
+	lessRoom  = "the pool is made smaller"
+	goingBack = "the rollback goes on"
 )
 
 // held says whether what a change does to a group must not happen yet. Then the step looks again after a while, as it does after somebody else's

@@ -344,7 +344,7 @@ func (s *step) rollBack(ctx context.Context, now plan.Deployed) error {
 		if err != nil {
 			return err
 		}
-		if later, err := s.held(ctx, group, now.Status); err != nil || later {
+		if later, err := s.held(ctx, goingBack, group, now.Status); err != nil || later {
 			return err
 		}
 	}

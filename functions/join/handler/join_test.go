@@ -428,7 +428,6 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// While a cluster cannot be asked, people read it: at once when it will not pass by itself, else when it lasts.
 // Auto Scaling is asked a few times a minute, however long a drain takes.
 func TestALongDrainIsLookedAtLessOften(t *testing.T) {
 	for lasts, looks := range map[time.Duration]int{10 * time.Second: 40, 10 * time.Minute: 240, time.Hour: 600} {
@@ -474,6 +473,7 @@ func TestTheFirstNodeWakesAClusterWhoseAddonsWait(t *testing.T) {
 	}
 }
 
+// While a cluster cannot be asked, people read it: at once when it will not pass by itself, else when it lasts.
 func TestAClusterThatCannotBeAskedIsInTheStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		world func(*world)
