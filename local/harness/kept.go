@@ -18,8 +18,9 @@ import (
 	"github.com/drover-run/drover/shared/query"
 )
 
-// EndKept begins to delete what is left of a cluster, and says what still is: an EKS cluster takes its time, and what it uses goes after it.
-func (a *Account) EndKept(cluster string) (left []string) {
+// EndKept begins to delete what is left of a cluster, and says what still is: an EKS cluster takes its time, and what it uses goes after it. Volumes
+// are not tagged as a cluster's.
+func (a *Account) EndKept(cluster string, volumes ...string) (left []string) {
 	a.t.Helper()
 	ctx, name := context.Background(), names.EKSCluster(cluster)
 	if out, err := a.EKS.DescribeCluster(ctx, a.Admin(), eks.NamedInput{Name: name}); err == nil {
@@ -30,6 +31,9 @@ func (a *Account) EndKept(cluster string) (left []string) {
 			_, _ = a.EKS.DeleteCluster(ctx, a.Admin(), eks.NamedInput{Name: name})
 		}
 		return []string{out.Cluster.ARN}
+	}
+	for _, volume := range volumes {
+		_ = a.ec2("DeleteVolume", "VolumeId", volume) // it is gone already
 	}
 	kept := func() []string {
 		all := a.Everything()

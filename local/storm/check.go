@@ -240,6 +240,8 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		asked := w.known.back[cluster] || w.known.undone[r.StackName]
 		w.known.Unlock()
 		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s, and nobody asked for that", cluster, was, next)
+	case step == "create" && (r.Type == "AWS::EC2::VPC" || r.Type == "AWS::EKS::Cluster"):
+		w.check(3, !w.lives(cluster), "%s of %s is made beside the EKS cluster, which is there", r.LogicalID, r.StackName)
 	case r.Type == "AWS::AutoScaling::AutoScalingGroup":
 		w.seeGroup(step, cluster, stack, r)
 	}
@@ -271,6 +273,9 @@ func (w *world) seeStack(stackName, is string) {
 	defer w.known.Unlock()
 	if _, byHand := w.known.unstacked[stackName]; byHand && !strings.HasSuffix(is, "_IN_PROGRESS") {
 		w.known.unstacked[stackName] = time.Now()
+		if stack == names.Network { // whoever goes on with it is somebody else
+			delete(w.known.going, stackName)
+		}
 	}
 	if is == "DELETE_COMPLETE" {
 		delete(w.known.going, stackName)

@@ -118,6 +118,25 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"a control plane is deleted": {3, func(p *plot) {
 			p.ending = func(w *world) { w.deleteStack("drover-c0-control-plane") }
 		}, "is deleted, and nobody asked for it"},
+		"a network is made beside a cluster that lost its own": {3, func(p *plot) {
+			p.acts[1].spec.protected = true
+			p.ending = func(w *world) {
+				w.lose("c0", names.Network)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+				_, err := w.CloudFormation.CreateStack(context.Background(), w.Admin(), &stacks.CreateStackInput{
+					StackName: "drover-c0-network", TemplateBody: `{"Resources": {"VPC": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}}}`,
+				})
+				require.NoError(w.t, err)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+			}
+		}, "is made beside the EKS cluster"},
+		"nobody is told of a network that is gone": {0, func(p *plot) {
+			p.acts[1].spec.protected = true
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "lose the network", do: func(w *world) {
+				w.lose("c0", names.Network)
+				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+			}})
+		}, "it lost its network"},
 		"a protected cluster is deleted with its spec": {11, func(p *plot) {
 			p.acts[1].spec.protected = true
 			p.ending = func(w *world) {

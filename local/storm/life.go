@@ -38,7 +38,7 @@ type act struct {
 }
 
 // kindsOfActs bounds the cases of a life.
-const kindsOfActs = 39
+const kindsOfActs = 40
 
 // firstMinor is the oldest Kubernetes minor of a life, lastMinor the newest.
 const firstMinor, lastMinor = 34, 36
@@ -303,6 +303,10 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			}
 		case 36:
 			acts = append(acts, act{at: at, cluster: name, what: "fire the schedule twice", do: (*world).fireTwice})
+		case 39:
+			stack := pick(r, names.Network, names.ControlPlane)
+			acts = append(acts, act{at: at, cluster: name, what: "lose " + stack + " by hand", do: func(w *world) { w.lose(name, stack) }})
+			return acts, &w
 		case 37:
 			addon := pick(r, slices.Sorted(maps.Keys(altered))...)
 			ill("alter "+addon, addon+" is restored", func(w *world, on bool) { w.alter(name, addon, on) })
