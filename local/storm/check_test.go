@@ -137,6 +137,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
 			}})
 		}, "it lost its network"},
+		"nobody is told of a control plane that was moved": {0, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "move", do: func(w *world) {
+				w.move("c0", firstMinor+1)
+				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+			}})
+		}, "its control plane was moved"},
 		"a protected cluster is deleted with its spec": {11, func(p *plot) {
 			p.acts[1].spec.protected = true
 			p.ending = func(w *world) {

@@ -38,7 +38,7 @@ type act struct {
 }
 
 // kindsOfActs bounds the cases of a life.
-const kindsOfActs = 40
+const kindsOfActs = 41
 
 // firstMinor is the oldest Kubernetes minor of a life, lastMinor the newest.
 const firstMinor, lastMinor = 34, 36
@@ -307,6 +307,18 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			stack := pick(r, names.Network, names.ControlPlane)
 			acts = append(acts, act{at: at, cluster: name, what: "lose " + stack + " by hand", do: func(w *world) { w.lose(name, stack) }})
 			return acts, &w
+		case 40:
+			if w.minor < lastMinor && !upgraded {
+				upgraded = true
+				to := w.minor + 1
+				acts = append(acts, act{at: at, cluster: name, what: "move the control plane by hand", do: func(w *world) { w.move(name, to) }})
+				if r.IntN(3) > 0 {
+					at += pause(r)
+					w.minor = to
+					upload("follow the control plane")
+					after()
+				}
+			}
 		case 37:
 			addon := pick(r, slices.Sorted(maps.Keys(altered))...)
 			ill("alter "+addon, addon+" is restored", func(w *world, on bool) { w.alter(name, addon, on) })

@@ -87,8 +87,9 @@ type world struct {
 	withdrawn      map[string][2]int
 	// changed are the versions that add-ons of clusters have which people changed by hand.
 	changed map[string]map[string]string
-	// lost is the stack of each cluster, network or control plane, that somebody deleted.
-	lost map[string]string
+	// lost is the stack of each cluster, network or control plane, that somebody deleted, and moved the minor that somebody moved its control plane to.
+	lost  map[string]string
+	moved map[string]int
 	// policies are every pool that the specs of a cluster ever had.
 	policies map[string][]wishedPool
 	// known is what checks remember.
@@ -174,7 +175,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{},
 			uploads: map[string][]upload{}, blocked: map[string]bool{}, rings: map[string]bool{}, turning: map[string]bool{},
 			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][2]int{}, changed: map[string]map[string]string{},
-			lost: map[string]string{}}
+			lost: map[string]string{}, moved: map[string]int{}}
 		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
 		w.turns.tracing = trace
 		w.turns.after = w.after
@@ -370,6 +371,7 @@ func (w *world) settle(clusters []string) {
 				w.mend(cluster)
 			}
 			w.giveUp(cluster)
+			w.follow(cluster)
 		}
 		for _, cluster := range clusters {
 			if text := w.unsettled(cluster); text != "" {
@@ -448,6 +450,8 @@ func (w *world) unsettled(cluster string) string {
 		return w.ails(cluster)
 	case want != nil && w.bereft(cluster) != "":
 		return "it lost its " + w.bereft(cluster)
+	case want != nil && want.minor < w.astray(cluster):
+		return "its control plane was moved"
 	case want == nil && len(w.Stacks(cluster)) == 0 && (s.UpdatedAt.IsZero() || s.Phase == status.Deleted || s.Phase == status.Stopped):
 		return ""
 	case want == nil && (w.protected[cluster] || w.turning[cluster]) && s.Phase == status.Stopped:
