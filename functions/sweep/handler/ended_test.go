@@ -24,6 +24,7 @@ func TestAnExecutionThatEndedWithoutAReport(t *testing.T) {
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Until("the control plane is there", func() bool { return a.Idle() && a.Stacks("demo")["control-plane"] == "CREATE_COMPLETE" })
 	a.States.StopAll("Aborted", "by a person")
+	a.Settle()
 	require.Equal(t, status.Converging, a.Status("demo").Phase)
 
 	a.Events.Decide(nil)

@@ -125,6 +125,7 @@ func TestADrainAtAHookThatWasStoppedGoesOn(t *testing.T) {
 	require.NoError(t, a.SweepNow())
 	require.Len(t, executionsOf(a, "drain-node"), before, "somebody works on it")
 	a.States.StopAll("Aborted", "by a person")
+	a.Settle()
 	a.Functions.Kill(nil)
 	require.NoError(t, a.SweepNow())
 	a.Until("it is gone", func() bool { return len(instances(t, a)[groups.TerminatingWait]) == 0 })
