@@ -179,6 +179,8 @@ func (r *round) look(ctx context.Context, cluster string) error {
 	switch {
 	case s.Phase == status.Pending && since >= idle:
 		return r.start(ctx, cluster, s, "its execution was never seen")
+	case !there && s.SpecVersion != "" && since >= idle && (s.Phase == status.Ready || s.Phase == status.Stopped):
+		return r.start(ctx, cluster, s, "nobody has acted on the deletion of its spec")
 	case s.Phase == status.Converging && since >= silent, s.Phase == status.Deleting && since >= quiet:
 		return r.stuck(ctx, cluster, s)
 	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):

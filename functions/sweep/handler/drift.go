@@ -207,6 +207,8 @@ func mends(stack string, reason status.Reason) bool {
 	switch {
 	case reason.Field == "checksum."+stack: // nobody but people takes the tag away
 		return reason.Old == ""
+	case strings.HasSuffix(reason.Field, ".rollAt"): // its time came, and nobody made the roll
+		return true
 	case strings.HasPrefix(reason.Field, "tags."), strings.HasPrefix(reason.Field, "status."), strings.HasPrefix(reason.Field, "terminationProtection."),
 		strings.Contains(reason.Field, ".outputs."), strings.Contains(reason.Field, ".parameters."):
 		return true
