@@ -5,6 +5,7 @@ package resume
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,7 +90,10 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 		result.Cause = fmt.Sprintf("stack %s is %s: %s%s", w.StackName, stackStatus, failure, refused) + advice(w.StackName, stackStatus, failure)
 	}
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
-		s.SetStack(told, r.Now())
+		// Told again when the cluster is Ready without it, that a stack is gone is no news.
+		if known := func(o status.Stack) bool { return o.Name == w.Stack }; stackStatus != "DELETE_COMPLETE" || slices.ContainsFunc(s.Stacks, known) {
+			s.SetStack(told, r.Now())
+		}
 		if plan.Settled(stackStatus) && !w.Again {
 			s.Made(w.Stack)
 		}

@@ -92,7 +92,7 @@ func TestHowAStepIsResumed(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &scene{reason: "no capacity"}
+			s := &scene{reason: "no capacity", status: status.Status{Stacks: []status.Stack{{Name: "pool-a"}}}}
 			test.waiter.Stack, test.waiter.StackName, test.waiter.Cluster = "pool-a", "drover-demo-pool-a", "demo"
 			require.NoError(t, s.resume(test.waiter, test.status))
 			require.Equal(t, test.did, s.did)
@@ -130,6 +130,17 @@ func TestTheWaiterIsForgottenLast(t *testing.T) {
 		require.ErrorIs(t, s.resume(w, "UPDATE_FAILED"), errBroken)
 		require.NotContains(t, s.did, "forget")
 	}
+}
+
+// That a stack is gone is told while the status has it, and not once more when it has been left out.
+func TestAStackThatIsGoneIsToldOnce(t *testing.T) {
+	s := &scene{status: status.Status{Stacks: []status.Stack{{Name: "pool-a", Status: "DELETE_IN_PROGRESS"}}}}
+	w := store.Waiter{Cluster: "demo", Stack: "pool-a", ClientRequestToken: "t"}
+	require.NoError(t, s.resume(w, "DELETE_COMPLETE"))
+	require.Equal(t, "DELETE_COMPLETE", s.status.Stacks[0].Status)
+	s.status.Stacks = nil
+	require.NoError(t, s.resume(w, "DELETE_COMPLETE"))
+	require.Empty(t, s.status.Stacks)
 }
 
 // The control plane is at another version when its own change was made, and not when somebody else's was, or none.
