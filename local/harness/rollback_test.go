@@ -42,6 +42,19 @@ func (l *life) rolledBack() {
 	l.phase(status.Ready)
 }
 
+// half has a cluster upgraded, and its rollback stop when the nodes are back: EKS does not take the control plane back. The rollback's ARN.
+func (l *life) half(bad *faults.Engine) string {
+	l.t.Helper()
+	l.old(alarmed)
+	l.upgrade(events.Upgrade{Release: "r2"})
+	l.settle()
+	l.upgraded()
+	defer strike(l.t, bad, "update-fails action=VersionRollback")()
+	arn := l.upgrade(events.Upgrade{Rollback: true})
+	l.settle()
+	return arn
+}
+
 func TestARollback(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
@@ -188,14 +201,7 @@ func TestARollbackThatWasTakenBackCanBeMadeAfterAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, bad *faults.Engine) {
-				l.old(alarmed)
-				l.upgrade(events.Upgrade{Release: "r2"})
-				l.settle()
-				l.upgraded()
-				end := strike(t, bad, "update-fails action=VersionRollback")
-				l.upgrade(events.Upgrade{Rollback: true})
-				l.settle()
-				end()
+				l.half(bad)
 				require.Equal(t, []string{"1.35"}, l.kubelets("a"))
 				forward(t, l, bad)
 				arn := l.upgrade(events.Upgrade{Rollback: true})
@@ -215,13 +221,7 @@ func TestARollbackThatStoodStillForTooLong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, bad *faults.Engine) {
-				l.old(alarmed)
-				l.upgrade(events.Upgrade{Release: "r2"})
-				l.settle()
-				end := strike(t, bad, "update-fails action=VersionRollback")
-				l.upgrade(events.Upgrade{Rollback: true})
-				l.settle()
-				end()
+				l.half(bad)
 				meanwhile(l)
 				time.Sleep(8 * 24 * time.Hour)
 				before := l.kubelets("a")
@@ -263,20 +263,13 @@ func TestARollbackThatIsGoneOnWithAfterNodesCameForwardAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			upgradeLife(t, func(l *life, bad *faults.Engine) {
-				l.old(alarmed)
-				l.upgrade(events.Upgrade{Release: "r2"})
-				l.settle()
-				l.upgraded()
-				end := strike(t, bad, "update-fails action=VersionRollback")
-				arn := l.upgrade(events.Upgrade{Rollback: true})
-				l.settle()
+				arn := l.half(bad)
 				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-control-plane")
 				require.Contains(t, l.verdict(arn), "Done and kept: nodes back to the images that they had")
 				require.Contains(t, l.verdict(arn), "Next: control plane to 1.35. To go on, start drover-upgrade again with the same input, or drover upgrade --rollback; "+
 					"to take the rollback back, drover upgrade --to r2")
 				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 				require.Equal(t, []string{"1.35"}, l.kubelets("a"))
-				end()
 
 				test.forward(l)
 				if test.pool != "" {

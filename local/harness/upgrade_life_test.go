@@ -96,7 +96,7 @@ func upgradeLife(t *testing.T, run func(l *life, bad *faults.Engine)) {
 }
 
 // strike adds a rule of what goes wrong, and returns how to end it.
-func strike(t *testing.T, bad *faults.Engine, rule string) (end func()) {
+func strike(t testing.TB, bad *faults.Engine, rule string) (end func()) {
 	t.Helper()
 	r, err := faults.Parse(rule)
 	require.NoError(t, err)

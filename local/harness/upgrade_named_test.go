@@ -82,6 +82,33 @@ func TestTheSpecNamesWhatIsUnderWay(t *testing.T) {
 	})
 }
 
+// Somebody names a release that is not there, an upgrade that was asked for otherwise begins meanwhile, and the spec is put back.
+func TestTheSpecIsPutBackOverAnUpgrade(t *testing.T) {
+	for name, when := range map[string]func(l *life, arn string){
+		"that is under way": func(l *life, _ string) { l.step(upgrade.StepControlPlane) },
+		"that is over":      func(l *life, arn string) { l.over(arn) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(alarmed)
+				l.names("lost")
+				l.settle()
+				require.Equal(t, "False", l.Status("demo").Condition(status.SpecAccepted).Status)
+				arn := l.upgrade(events.Upgrade{Release: "r2"})
+				when(l, arn)
+				l.names("r1")
+				l.over(arn)
+				l.settle()
+				require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+				l.upgraded()
+				s := l.Status("demo")
+				require.Equal(t, "True", s.Condition(status.SpecAccepted).Status, s.Message)
+				require.Contains(t, s.Message, "release r2 (Kubernetes 1.36) counts, which somebody asked for, until the spec names another than lost or r1")
+			})
+		})
+	}
+}
+
 // A spec that came to name what somebody asked for otherwise has the word again: when it goes back, it asks for something.
 func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
 	refused := func(l *life) {

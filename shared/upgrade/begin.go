@@ -20,6 +20,9 @@ func Begin(last *Record, start Start, spec *api.Cluster, from, target Target, ex
 	}
 	if start.Origin != OriginSpec {
 		r.Over = Named(spec)
+		if !target.spelled(r.Over) {
+			r.Before = last.before(from)
+		}
 	}
 	if last != nil {
 		r.Number, r.Alarms = last.Number+1, last.Alarms // that are off still
@@ -86,6 +89,24 @@ func Named(spec *api.Cluster) string {
 	return spec.Spec.Release.Name + inKubernetes(spec.Spec.KubernetesVersion)
 }
 
+// before is what the spec named last that came to something: what the cluster is, or what the upgrades that made it so counted instead of.
+func (r *Record) before(from Target) Target {
+	if r.overrides() {
+		return r.Changed().Before
+	}
+	return from
+}
+
+// overrules says whether an upgrade was asked for instead of what a spec names: it names that still, or is put back to what it named before.
+func (r *Record) overrules(spec *api.Cluster) bool {
+	return r.Over != "" && (r.Over == Named(spec) || namedBy(spec, r.Before))
+}
+
+// spelled says whether what a spec names (see Named) is this target.
+func (t Target) spelled(named string) bool {
+	return named == t.Release || named == t.Release+inKubernetes(t.KubernetesVersion)
+}
+
 func inKubernetes(version string) string { return " (Kubernetes " + version + ")" }
 
 // Superseded says why an upgrade that is under way does not go on: what the spec says meanwhile. spec is nil when it was deleted.
@@ -96,7 +117,7 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 		return "the spec was deleted"
 	case spec.Spec.Paused:
 		return "spec.paused is true"
-	case r.names(spec), r.Over != "" && r.Over == Named(spec):
+	case namedBy(spec, r.Target), r.overrules(spec):
 		return ""
 	case r.Over != "":
 		return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.Over)
@@ -104,15 +125,15 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 	return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.Target)
 }
 
-// names says whether a spec names what an upgrade leads to.
-func (r *Record) names(spec *api.Cluster) bool {
-	return spec.Spec.Release.Name == r.Target.Release && (spec.Spec.KubernetesVersion == "" || spec.Spec.KubernetesVersion == r.Target.KubernetesVersion)
+// namedBy says whether a spec names a target.
+func namedBy(spec *api.Cluster, to Target) bool {
+	return spec.Spec.Release.Name == to.Release && (spec.Spec.KubernetesVersion == "" || spec.Spec.KubernetesVersion == to.KubernetesVersion)
 }
 
 // Adopt makes an upgrade that was asked for otherwise the spec's own, when that names its target by now and did not before: what becomes of it is the answer to
 // that version of the spec, which does not ask for it anew.
 func (r *Record) Adopt(spec *api.Cluster, version string) {
-	if r.Over == "" || spec == nil || r.Over == Named(spec) || !r.names(spec) {
+	if r.Over == "" || spec == nil || r.Over == Named(spec) || !namedBy(spec, r.Target) {
 		return
 	}
 	r.Over, r.Answered = "", maps.Clone(r.Answered)
@@ -138,13 +159,17 @@ func (r *Record) Serve() {
 // Instead says what counts instead of the release that the spec names, and why; "" when that is the spec's own.
 func (r *Record) Instead() string {
 	last := r.Changed()
-	if !r.overrides() || last.Over == last.Target.Release || last.Over == last.Target.Release+inKubernetes(last.Target.KubernetesVersion) {
+	if !r.overrides() || last.Target.spelled(last.Over) {
 		return ""
 	}
 	if last.unfinished() {
 		return fmt.Sprintf("the upgrade to %s stopped on its way, and what it moved stays", last.Target)
 	}
-	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, askers[last.Origin], last.Over)
+	named := last.Over
+	if last.Before.Release != "" && !last.Before.spelled(named) {
+		named += " or " + last.Before.Release
+	}
+	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, askers[last.Origin], named)
 }
 
 // askers are who asked, in words.
@@ -193,5 +218,5 @@ func (r *Record) counts(spec *api.Cluster) bool {
 	case r.State == Blocked:
 		return r.Last.counts(spec)
 	}
-	return r.Over != "" && r.Over == Named(spec)
+	return r.overrules(spec)
 }

@@ -19,7 +19,7 @@ func TestBegin(t *testing.T) {
 	hand := Start{Origin: OriginHand, Key: "hand 1", Release: "r2"}
 	first := Begin(nil, hand, spec("r1"), r1, r2, "x1", noon)
 	require.Equal(t, &Record{
-		Number: 1, Execution: "x1", Origin: OriginHand, Key: "hand 1", Over: "r1", From: r1, Target: r2, State: Checking, Started: noon,
+		Number: 1, Execution: "x1", Origin: OriginHand, Key: "hand 1", Over: "r1", Before: r1, From: r1, Target: r2, State: Checking, Started: noon,
 		Answered: map[Origin]string{OriginHand: "hand 1"},
 	}, first)
 
@@ -111,6 +111,35 @@ func TestWhatCountsOverTheSpec(t *testing.T) {
 	first.State = Blocked
 	require.Nil(t, first.Changed())
 	require.False(t, first.counts(spec("r5")), "nothing did, and the spec's own release is still to come")
+}
+
+// Somebody may have changed the spec to what comes to nothing just before an upgrade that was asked for otherwise began, and put it back after.
+func TestWhatCountsOverASpecThatIsPutBack(t *testing.T) {
+	hand := func(last *Record, named *api.Cluster, from, to Target) *Record {
+		r := Begin(last, Start{Origin: OriginHand, Key: "hand"}, named, from, to, "x", noon)
+		r.State = Done
+		return r
+	}
+	r3 := Target{"r3", "sha3", "1.37"}
+	first := hand(nil, spec("lost"), r1, r2)
+	require.True(t, first.counts(spec("lost")))
+	require.True(t, first.counts(spec("r1")), "put back, it does not ask for a downgrade")
+	require.False(t, first.counts(spec("r3")))
+	require.Empty(t, first.Superseded(spec("r1")), "nor does that stop the upgrade on its way")
+	require.Contains(t, first.Instead(), "until the spec names another than lost or r1")
+	stated := spec("r1")
+	stated.Spec.KubernetesVersion = r1.KubernetesVersion
+	require.True(t, first.counts(stated))
+	stated.Spec.KubernetesVersion = "1.39"
+	require.False(t, first.counts(stated))
+
+	second := hand(first, spec("gone"), r2, r3)
+	require.True(t, second.counts(spec("r1")), "what was put back is what the spec named, and not what the first upgrade made of the cluster")
+	require.False(t, second.counts(spec("r2")))
+
+	back := Begin(nil, Start{Origin: OriginRollback, Key: "rollback"}, spec("r1"), r2, r1, "x", noon)
+	back.State = Done
+	require.False(t, back.counts(spec("r2")), "the spec names what was taken back, once it named what it was taken back to: it asks for it anew")
 }
 
 func TestSuperseded(t *testing.T) {

@@ -25,6 +25,9 @@ type Record struct {
 	// Over is what the spec named (see Named) when this one was asked for by another way than the spec. Until the spec names something
 	// else, Target counts instead of it. It is empty when the spec asks for this one, or came to name what this one leads to.
 	Over string `json:"over,omitempty"`
+	// Before is what it named before Over, if it came to something: Over may name a release that is not there, or one that waits for its
+	// window. Target counts instead of that, too, when the spec is put back to it. It is empty when Over names the target.
+	Before Target `json:"before,omitzero"`
 	// From is what the cluster was, and Target what it is to be.
 	From   Target `json:"from"`
 	Target Target `json:"target"`
