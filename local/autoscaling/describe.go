@@ -86,7 +86,7 @@ type (
 
 func (m *member) describe() describedInstance {
 	return describedInstance{
-		InstanceId: m.id, InstanceType: m.typ, AvailabilityZone: m.zone, LifecycleState: m.state, HealthStatus: m.health, ProtectedFromScaleIn: m.protected,
+		InstanceId: m.id, InstanceType: m.typ, AvailabilityZone: m.zone, LifecycleState: m.lifecycle(), HealthStatus: m.health, ProtectedFromScaleIn: m.protected,
 		LaunchTemplate: TemplateSpecification{m.template.ID, m.template.Name, strconv.Itoa(m.template.Version)},
 	}
 }

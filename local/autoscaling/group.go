@@ -113,6 +113,15 @@ const (
 // leaving says whether an instance is on its way out: it no longer counts for the desired capacity.
 func (m *member) leaving() bool { return strings.HasPrefix(m.state, terminating) }
 
+// lifecycle is the state that others see: an instance goes on from its hooks when all have been continued.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
+func (m *member) lifecycle() string {
+	if m.state == pendingWait && !slices.ContainsFunc(m.actions, func(a *action) bool { return a.result != "CONTINUE" }) {
+		return pendingProceed
+	}
+	return m.state
+}
+
 func (g *group) counted() int {
 	n := 0
 	for _, m := range g.members {

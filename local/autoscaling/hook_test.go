@@ -89,10 +89,13 @@ func TestHeartbeats(t *testing.T) {
 
 func TestTwoHooksOfOneTransition(t *testing.T) {
 	hooks := []any{hook("one", "LAUNCHING", 300, "ABANDON"), hook("two", "LAUNCHING", 300, "ABANDON")}
-	for name, test := range map[string]struct{ one, two, state string }{
-		"both must continue":         {"CONTINUE", "", pendingWait},
-		"both have":                  {"CONTINUE", "CONTINUE", inService},
-		"one ABANDON ends the other": {"ABANDON", "", "Terminating:Proceed Pending"},
+	for name, test := range map[string]struct {
+		one, two, state string
+		proceeds        bool
+	}{
+		"both must continue":         {"CONTINUE", "", pendingWait, false},
+		"both have":                  {"CONTINUE", "CONTINUE", inService, true},
+		"one ABANDON ends the other": {"ABANDON", "", "Terminating:Proceed Pending", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(w *world) {
@@ -100,12 +103,15 @@ func TestTwoHooksOfOneTransition(t *testing.T) {
 				require.NoError(t, w.setDesired(w.admin, "pool", 1))
 				settle(10 * time.Second)
 				id := w.ids()[0]
+				proceeds := false
+				defer w.Watch("pool", func(v View) { proceeds = proceeds || v.Instances[0].State == pendingProceed })()
 				require.NoError(t, w.answer(w.admin, "pool", "one", "", id, test.one))
 				if test.two != "" {
 					require.NoError(t, w.answer(w.admin, "pool", "two", "", id, test.two))
 				}
 				synctest.Wait()
 				require.Equal(t, test.state, w.state())
+				require.Equal(t, test.proceeds, proceeds)
 			})
 		})
 	}

@@ -160,7 +160,7 @@ type InstanceView struct {
 func (g *group) view() View {
 	v := View{Min: g.min, Max: g.max, Desired: g.desired, Suspended: slices.Sorted(maps.Keys(g.suspended))}
 	for _, m := range g.members {
-		v.Instances = append(v.Instances, InstanceView{m.id, m.state, m.template.Version})
+		v.Instances = append(v.Instances, InstanceView{m.id, m.lifecycle(), m.template.Version})
 	}
 	return v
 }

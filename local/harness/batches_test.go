@@ -302,6 +302,34 @@ func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
 	})
 }
 
+// An autoscaler adds a node to a pool of one after the roll was begun and before CloudFormation comes to the group. The one may be out, and never both.
+func TestANodeThatAnAutoscalerAddsAsARollBeginsStays(t *testing.T) {
+	for _, update := range []string{"maxUnavailable: 1, maxSurge: 0", "maxUnavailable: 1, maxSurge: 1", "maxUnavailable: 0, maxSurge: 1"} {
+		t.Run(update, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				pool := "minSize: 1, maxSize: 3, update: {" + update + "}"
+				l.Upload(names.ReleaseSpec("r1"), Release())
+				l.pool(pool)
+				l.settle()
+				l.pool(pool + larger)
+				l.Until("the roll is begun", func() bool { return l.Stacks("demo")["pool-a"] == "UPDATE_IN_PROGRESS" })
+				_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+					AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(2),
+				})
+				require.NoError(t, err)
+				before, began := l.Group("demo", "a"), time.Now()
+				require.Equal(t, "1", before.TemplateVersion, "CloudFormation has not come to it")
+				least := 1
+				defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) { least = min(least, count(v, groups.InService)) })()
+				l.settle()
+				require.Equal(t, 1, least)
+				require.Less(t, time.Since(began), time.Hour, "CloudFormation waits for signals for as long")
+				l.renewed(before, 2)
+			})
+		})
+	}
+}
+
 // An autoscaler has just added nodes. Those that serve are replaced when these serve, too; but not for ever, if they do not come to it.
 func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
 	scale := func(l *life) (coming string) {

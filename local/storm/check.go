@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -37,14 +38,15 @@ type known struct {
 	rolls map[string]int
 	// scaled are those of them that are not judged before they are taken back: an autoscaler scaled them meanwhile, or their rollback failed.
 	scaled map[string]int
+	// looked is how many instances a group was to have when change looked at it to reckon the pace of the update that is next, or under way. What an
+	// autoscaler wants more before CloudFormation comes to the group, nobody could reckon with.
+	looked map[string]int
 	// grown says when an autoscaler enlarged a group last, and by how many.
 	grown map[string]growth
 	// inService is how many instances a group has, going how many are on their way out.
 	views map[string]autoscaling.View
 	// drains is since when instances are drained, by node's provider id.
 	drains map[string]time.Time
-	// joined are the instances whose launch hooks join completed.
-	joined map[string]bool
 	// used instances have been in service.
 	used map[string]bool
 	// outlasting are instances whose drains a roll did not wait for any longer: it was rolled back.
@@ -76,8 +78,8 @@ type known struct {
 
 func newKnown() *known {
 	return &known{
-		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
-		drains: map[string]time.Time{}, lost: map[string]bool{}, joined: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
+		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
+		drains: map[string]time.Time{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
 		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{},
 	}
 }
@@ -145,18 +147,19 @@ func (w *world) touch(cluster string, before, now *wish) {
 
 // seeFunctionCall sees the calls of functions before they are answered.
 func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
-	if harness.CalledBy(call) == "join" && call.Action == "CompleteLifecycleAction" {
-		var in events.JoinRequest
-		if json.Unmarshal(asked, &in) == nil {
-			w.known.Lock()
-			w.known.joined[in.EC2InstanceID] = true
-			w.known.Unlock()
-		}
-	}
 	if harness.CalledBy(call) == "upgrade" {
 		var in events.UpgradeRequest
 		if json.Unmarshal(asked, &in) == nil {
 			w.seeUpgrade(in)
+		}
+	}
+	if harness.CalledBy(call) == "change" && call.Action == "DescribeAutoScalingGroups" {
+		var in events.ChangeRequest
+		if json.Unmarshal(asked, &in) == nil {
+			w.known.Lock()
+			group := names.Stack(in.Cluster, in.Stack)
+			w.known.looked[group] = w.known.views[group].Desired
+			w.known.Unlock()
 		}
 	}
 	if harness.CalledBy(call) != "change" || call.Service != "cloudformation" || !call.Mutating && !mutating(call.Action) {
@@ -277,6 +280,9 @@ func (w *world) seeStack(stackName, is string) {
 			delete(w.known.going, stackName)
 		}
 	}
+	if !strings.HasSuffix(is, "_IN_PROGRESS") {
+		delete(w.known.looked, stackName)
+	}
 	if is == "DELETE_COMPLETE" {
 		delete(w.known.going, stackName)
 		delete(w.known.chosen, stackName)
@@ -312,8 +318,12 @@ func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 	if most, err := strconv.Atoi(fmt.Sprint(r.Properties["MaxSize"])); step == "update" && err == nil {
 		v := w.known.views[group]
 		out, _ := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
+		desired := v.Desired
+		if n, is := w.known.looked[group]; is {
+			desired = min(desired, n)
+		}
 		// A rollback leaves the group as large as the roll had raised it, which nobody asked for either.
-		least := max(0, min(w.known.inService(v), min(v.Desired, most, w.mostOf(cluster, strings.TrimPrefix(stack, names.PoolPrefix)))-out))
+		least := max(0, min(inService(v), min(desired, most, w.mostOf(cluster, strings.TrimPrefix(stack, names.PoolPrefix)))-out))
 		for _, rolls := range []map[string]int{w.known.rolls, w.known.scaled} {
 			if was, rolling := rolls[group]; rolling { // back: the group is larger by a batch, which nobody asked for
 				least = min(least, was)
@@ -347,10 +357,11 @@ func (w *world) mostOf(cluster, pool string) (most int) {
 	return most
 }
 
-// inService are the instances whose nodes take pods: they are in service, or their launch hook is completed.
-func (k *known) inService(v autoscaling.View) (n int) {
+// inService are the instances whose nodes take pods: they are in service, or on their way there from their launch hook. One that was abandoned at
+// the hook never was.
+func inService(v autoscaling.View) (n int) {
 	for _, i := range v.Instances {
-		if i.State == "InService" || strings.HasPrefix(i.State, "Pending") && k.joined[i.ID] {
+		if i.State == groups.InService || i.State == groups.PendingProceed {
 			n++
 		}
 	}
@@ -387,7 +398,7 @@ func (w *world) seeView(group string, v autoscaling.View) {
 		delete(w.known.unhealthy, group)
 	}
 	grown := w.known.grown[group]
-	serving, served := w.known.inService(v), w.known.inService(was)
+	serving, served := inService(v), inService(was)
 	if is := v.Desired > 0 && serving >= v.Desired; is != w.known.whole[group] {
 		if w.known.whole[group] = is; is {
 			w.known.full = time.Now()

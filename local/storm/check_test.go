@@ -25,7 +25,9 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/apiserver"
+	scaling "github.com/drover-run/drover/local/autoscaling"
 	stacks "github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/shared/environment"
@@ -310,6 +312,54 @@ func TestEveryCheckCanFail(t *testing.T) {
 			require.NotZero(t, o.Checks[invariant], invariant)
 		}
 	})
+}
+
+// A node takes pods as soon as its launch hook is continued. One that was abandoned there never did.
+func TestWhatIsAbandonedWasNotInService(t *testing.T) {
+	const group = "drover-c0-pool-a"
+	for state, wrong := range map[string]int{groups.PendingWait: 0, groups.PendingProceed: 1} {
+		w := &world{known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
+		sees := func(second string) {
+			w.seeView(group, scaling.View{Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: groups.InService}, {ID: "i-2", State: second}}})
+		}
+		sees(state)
+		w.known.rolls[group] = 2
+		w.seeFunctionCall(endpoint.Call{Caller: "arn:aws:sts::1:assumed-role/r/join", Action: "CompleteLifecycleAction"}, []byte(`{"EC2InstanceId": "i-2"}`))
+		sees(groups.Terminating)
+		require.Len(t, w.known.said, wrong, state)
+	}
+}
+
+// What keeps to the invariants breaks none, however it looks at some moment.
+func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
+	for name, change := range map[string]func(*plot){
+		// A roll goes by what the pool was to have when change looked at it.
+		"an autoscaler wants a node more when a roll was begun": func(p *plot) {
+			for _, a := range p.acts {
+				pool := &a.spec.pools[0]
+				pool.max, pool.unavailable = 6, 1
+			}
+			p.twist = func(w *world) {
+				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					said, err := next.Invoke(ctx, payload)
+					if v, there := w.AutoScaling.View(names.Group("c0", "a")); there && v.Desired == 3 && w.Stacks("c0")[names.PoolStack("a")] == "UPDATE_IN_PROGRESS" {
+						w.autoscale("c0", "a", 0.34)
+					}
+					return said, err
+				})
+			}
+			p.ending = func(w *world) {
+				require.Contains(w.t, strings.Join(w.out.Story, "\n"), "drover-c0-pool-a is scaled from 3 to 4")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := quiet()
+			change(&p)
+			o := run(t, 1, p, false)
+			require.Empty(t, o.Violations, strings.Join(o.Story, "\n"))
+		})
+	}
 }
 
 func (w *world) deleteStack(name string) {

@@ -43,7 +43,8 @@ func (p *Pace) bounds(desired int) (unavailable, surge int) {
 // Replacing are the parameters for replacing the nodes of a group with that desired capacity.
 //
 // A rolling update first grows the group by a batch when it could not keep the instances in service that it must: to
-// MinInstancesInService and MaxBatchSize together, if MaxSize lets it.
+// MinInstancesInService and MaxBatchSize together, if MaxSize lets it. It does not grow where none must stay, and then a batch is no more than may
+// be out: an autoscaler may enlarge the group before CloudFormation comes to it.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (p *Pace) Replacing(desired int) map[string]string {
 	desired = max(desired, p.MinSize) // what the group will have as soon as it changes
@@ -52,9 +53,11 @@ func (p *Pace) Replacing(desired int) map[string]string {
 		return replacing(map[string]int{MinHealthyPercentage: least, MaxHealthyPercentage: most, MaxSize: p.MaxSize})
 	}
 	unavailable, surge := p.bounds(desired)
-	return replacing(map[string]int{
-		MinInstancesInService: desired - unavailable, MaxBatchSize: max(1, unavailable+surge), MaxSize: max(p.MaxSize, desired+surge),
-	})
+	least, batch := desired-unavailable, unavailable+surge
+	if least == 0 {
+		batch = unavailable
+	}
+	return replacing(map[string]int{MinInstancesInService: least, MaxBatchSize: max(1, batch), MaxSize: max(p.MaxSize, desired+surge)})
 }
 
 // Again is Replacing where a try was rolled back, which leaves the group as large as it had made it. That counts for no more than the spec lets

@@ -31,6 +31,7 @@ func TestPaces(t *testing.T) {
 		"less than it must have":                        {Pace{MinSize: 4, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 1, map[string]string{MinInstancesInService: "4", MaxBatchSize: "1", MaxSize: "5"}},
 		"some less, none more":                          {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "2", MaxSurge: "0"}, 5, map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
 		"more less than there are":                      {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "9", MaxSurge: "0"}, 2, map[string]string{MinInstancesInService: "0", MaxBatchSize: "2", MaxSize: "5"}},
+		"all less, which makes no surge":                {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "100%", MaxSurge: "1"}, 2, map[string]string{MinInstancesInService: "0", MaxBatchSize: "2", MaxSize: "5"}},
 		"percentages":                                   {Pace{MinSize: 1, MaxSize: 20, MaxUnavailable: "25%", MaxSurge: "25%"}, 10, map[string]string{MinInstancesInService: "8", MaxBatchSize: "5", MaxSize: "20"}},
 		"percentages that come to nothing":              {Pace{MinSize: 1, MaxSize: 3, MaxUnavailable: "10%", MaxSurge: "0"}, 3, map[string]string{MinInstancesInService: "3", MaxBatchSize: "1", MaxSize: "4"}},
 		"a refresh":                                     {Pace{Strategy: api.InstanceRefresh, MinSize: 1, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "1"}, 3, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "133", MaxSize: "3"}},

@@ -121,7 +121,8 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 // an autoscaler added meanwhile. One that it does not wait for yet would let it take its next batch before this one is over.
 //
 // It has waited for as many as the group is to have during the update, less those that it has still to replace; those who were Ready first
-// signal first.
+// signal first. That is the group's MinSize meanwhile, more than it was to be if an autoscaler enlarged the group just before. Where no node must
+// stay, CloudFormation leaves MinSize alone, and takes as many at once as the pool had: a signal more than that lets it take none that must stay.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
 	if group.Desired <= group.Min || !rolling(group, w.in.EC2InstanceID) { // CloudFormation has both grow, and nobody else the first
@@ -135,18 +136,19 @@ func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
 		w.described, w.during = true, 0
 		least, err := strconv.Atoi(deployed.Parameters[render.MinInstancesInService])
 		batch, err2 := strconv.Atoi(deployed.Parameters[render.MaxBatchSize])
-		if err == nil && err2 == nil && plan.InProgress(deployed.Status) {
+		if err == nil && err2 == nil && least > 0 && plan.InProgress(deployed.Status) {
 			w.during = least + batch
 		}
 	}
-	if w.during == 0 || group.Desired <= w.during {
+	during := max(w.during, group.Min)
+	if w.during == 0 || group.Desired <= during {
 		return false, nil
 	}
 	own := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == w.in.EC2InstanceID })
 	if own < 0 {
 		return false, nil
 	}
-	awaited, before := w.during, 0
+	awaited, before := during, 0
 	for _, i := range group.Instances {
 		if i.ID == w.in.EC2InstanceID {
 			continue

@@ -348,6 +348,10 @@ func TestJoin(t *testing.T) {
 			rolling, func(w *world) { w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 1, 5, 4 },
 			events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
 		},
+		"an autoscaler wants more, and wanted more before the update began": {
+			rolling, func(w *world) { w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 6, 5 },
+			events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
+		},
 		"an autoscaler wants more, and nothing is rolled": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.stack = []string{"i-old"}, 4, 6, 1, "UPDATE_COMPLETE"
