@@ -52,7 +52,7 @@ type State interface {
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 	Converge(ctx context.Context, cluster, specVersion, after string) error
-	Again(ctx context.Context, cluster, specVersion, why string) error
+	Again(ctx context.Context, cluster, specVersion, why string) (begun bool, err error)
 	Stop(ctx context.Context, execution, cause string) error
 }
 
