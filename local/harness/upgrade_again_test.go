@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
@@ -111,6 +113,27 @@ func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
 			})
 		})
 	}
+	t.Run("by hand to another, which is blocked, and no execution can be started for most of an hour", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			at := scheduled(l)
+			l.alarm(cloudwatchtypes.StateValueAlarm)
+			l.upgrade(events.Upgrade{Release: "r3"})
+			l.settle()
+			require.NotNil(t, l.Status("demo").NextUpgrade)
+			l.OnCall(func(call endpoint.Call) error {
+				if call.Action == "StartExecution" && CalledBy(call) == "sweep" {
+					return &wire.Error{Code: "AccessDeniedException", Message: "not now", Status: 400}
+				}
+				return nil
+			})
+			for range 2 { // after 15 minutes and 30
+				time.Sleep(15 * time.Minute)
+				require.ErrorContains(t, l.AuditNow(), "starting to converge demo")
+			}
+			l.OnCall(nil)
+			quiet(l, at)
+		})
+	})
 	t.Run("by hand to another, while it is under way", func(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			at := scheduled(l)

@@ -30,32 +30,37 @@ func New(client *sfn.Client, converge string) *Executions { return &Executions{c
 // the same execution, whether it still runs or is over, and starts nothing.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 func (e *Executions) Converge(ctx context.Context, cluster, specVersion, after string) error {
-	return e.start(ctx, cluster, names.ConvergeExecution(cluster, specVersion, after))
+	_, err := e.start(ctx, cluster, names.ConvergeExecution(cluster, specVersion, after))
+	return err
 }
 
 // Again starts converging a cluster to a version of its spec once more, which nobody asked for. The same reason again is the same
-// execution.
-func (e *Executions) Again(ctx context.Context, cluster, specVersion, why string) error {
+// execution: begun is false when it is over.
+func (e *Executions) Again(ctx context.Context, cluster, specVersion, why string) (begun bool, err error) {
 	return e.start(ctx, cluster, names.AgainExecution(cluster, specVersion, why))
 }
 
 // ConvergeDue starts converging a cluster because a time has come, once for each time.
 func (e *Executions) ConvergeDue(ctx context.Context, cluster string, at time.Time) error {
-	return e.start(ctx, cluster, names.DueExecution(cluster, at))
+	_, err := e.start(ctx, cluster, names.DueExecution(cluster, at))
+	return err
 }
 
-func (e *Executions) start(ctx context.Context, cluster, name string) error {
+func (e *Executions) start(ctx context.Context, cluster, name string) (begun bool, err error) {
 	input, err := json.Marshal(events.Converge{Cluster: cluster})
 	if err != nil {
-		return err
+		return false, err
 	}
 	text := string(input)
 	_, err = e.client.StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &e.converge, Name: &name, Input: &text})
 	var exists *types.ExecutionAlreadyExists
-	if err != nil && !errors.As(err, &exists) {
-		return fmt.Errorf("starting to converge %s: %w", cluster, err)
+	if errors.As(err, &exists) {
+		return false, nil
 	}
-	return nil
+	if err != nil {
+		return false, fmt.Errorf("starting to converge %s: %w", cluster, err)
+	}
+	return true, nil
 }
 
 // Running says whether an execution is not over yet. One that Step Functions has forgotten is over.

@@ -46,6 +46,16 @@ func TestExecutions(t *testing.T) {
 	require.NoError(t, e.Converge(ctx, "other", "v1", "v2"), "back from another")
 	require.Len(t, a.States.Executions(), 3)
 
+	begun, err := e.Again(ctx, "other", "v1", "because")
+	require.NoError(t, err)
+	require.True(t, begun)
+	again := a.States.Executions()[3]
+	a.Until("it is over", func() bool { return a.Execution(again.ARN).Status != "RUNNING" })
+	begun, err = e.Again(ctx, "other", "v1", "because")
+	require.NoError(t, err)
+	require.False(t, begun)
+	require.Len(t, a.States.Executions(), 4)
+
 	w, err := a.State().Waiter(ctx, "drover-demo-network")
 	require.NoError(t, err)
 	require.Equal(t, first.ARN, w.Execution)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -193,14 +194,43 @@ func (r *round) look(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// start converges a cluster. What is over the bound is found by the next audit.
+// start converges a cluster, at this audit.
 func (r *round) start(ctx context.Context, cluster string, s *status.Status, why string) error {
+	_, err := r.startOnce(ctx, cluster, s, why, r.now)
+	return err
+}
+
+// repeat converges a cluster because of something that has been so since then: then, and after 15 minutes, 30, one hour and so on, so that what
+// converging does not mend is not tried all the time. What could not be started is by the next audit. begun says whether anything was.
+func (r *round) repeat(ctx context.Context, cluster string, s *status.Status, why string, since time.Time) (begun bool, err error) {
+	return r.startOnce(ctx, cluster, s, why, since.Add(pause(r.now.Sub(since))))
+}
+
+// pause is the last of the growing pauses that are over after a time, give or take what one audit is later than another.
+func pause(after time.Duration) time.Duration {
+	n := uint64(max(0, after+period/2) / period) // audits
+	if n == 0 {
+		return 0
+	}
+	return period << (bits.Len64(n) - 1)
+}
+
+// startOnce converges a cluster, once for each minute at which it was due: the same audit that is run twice starts one execution. What is over
+// the bound is found by the next audit.
+func (r *round) startOnce(ctx context.Context, cluster string, s *status.Status, why string, at time.Time) (begun bool, err error) {
 	if r.starts.Add(1) > maxStarts {
-		return nil
+		return false, nil
+	}
+	begun, err = r.Executions.Again(ctx, cluster, s.SpecVersion, why+" "+at.UTC().Truncate(time.Minute).Format(time.RFC3339))
+	if err != nil {
+		return false, err
+	}
+	if !begun {
+		r.starts.Add(-1)
+		return false, nil
 	}
 	boundary.Log(ctx).Warn("converging again", "cluster", cluster, "why", why)
-	// The minute makes the name: the same audit that is run twice starts one execution.
-	return r.Executions.Again(ctx, cluster, s.SpecVersion, why+" "+r.now.UTC().Truncate(time.Minute).Format(time.RFC3339))
+	return true, nil
 }
 
 // stuck ends an execution that waits for nothing, which nobody would resume, and starts another. One whose waiter is there is the

@@ -184,6 +184,36 @@ func TestRepairsThatDoNotHelpBecomeRare(t *testing.T) {
 	require.Equal(t, 6, converges(a)-before, "at once, after 15 and 30 minutes, 1, 2 and 4 hours")
 }
 
+func TestARepairThatCouldNotBeStartedIsStartedByTheNextAudit(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	deleted(t, a, "pool-a")
+	before := converges(a)
+	a.OnCall(func(call endpoint.Call) error {
+		if call.Action == "StartExecution" {
+			return &wire.Error{Code: "AccessDeniedException", Message: "not now", Status: 400}
+		}
+		return nil
+	})
+	for n := range 3 { // at once, after 15 and 30 minutes
+		later(a, time.Duration(n)*15*time.Minute)
+		require.ErrorContains(t, a.AuditNow(), "starting to converge demo")
+	}
+	a.OnCall(nil)
+	later(a, 45*time.Minute)
+	audit(t, a)
+	require.Equal(t, before+1, converges(a), "none of them was a repair that did not help")
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
+
+	deleted(t, a, "pool-a") // before any audit has seen it: that repair did not help
+	audit(t, a)
+	require.Equal(t, before+1, converges(a), "the repair of half an hour was made")
+	later(a, time.Hour)
+	audit(t, a)
+	require.Equal(t, before+2, converges(a))
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
+}
+
 func TestWhatIsToldForLongPutsOffNoRepair(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")

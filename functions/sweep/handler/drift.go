@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/bits"
 	"net"
 	"slices"
 	"strings"
@@ -71,13 +70,14 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if s.DriftedAt != nil {
 		since = *s.DriftedAt
 	}
-	if repairable && due(since, r.now) {
-		if err := r.remember(ctx, cluster, p); err != nil {
-			return err
-		}
-		return r.start(ctx, cluster, s, "its stacks are not what they were")
+	if !repairable {
+		return nil
 	}
-	return nil
+	if err := r.remember(ctx, cluster, p); err != nil {
+		return err
+	}
+	_, err = r.repeat(ctx, cluster, s, "its stacks are not what they were", since)
+	return err
 }
 
 // paused says that people want nothing done.
@@ -158,13 +158,6 @@ func (r *round) tell(ctx context.Context, cluster string, before *status.Conditi
 			s.DriftedAt = &at
 		}
 	})
-}
-
-// due says whether an audit repairs what was first found at since: then, and after 15 minutes, 30, one hour and so on, so that what
-// repairing does not mend is not repaired all the time.
-func due(since, now time.Time) bool {
-	n := uint64(max(0, now.Sub(since)+period/2) / period) // audits since then
-	return bits.OnesCount64(n) <= 1
 }
 
 // drifted tells what planning found of stacks that were what they should be, and whether converging mends it all. It does not where

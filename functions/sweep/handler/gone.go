@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// gone is what a running function knows of them: the ETags of the statuses, by key, that say that the deletion was heard. As long as
+// gone is what a running function knows of them: the ETags of the statuses, by key, after which nothing is to be done. As long as
 // they stay as they were they need not be read again.
 type gone struct {
 	mu    sync.Mutex
@@ -63,7 +63,15 @@ func (h *Handler) deleted(ctx context.Context, statuses []store.Entry) error {
 			h.gone.hear(key, etags[key])
 			return nil
 		}
-		boundary.Log(ctx).Warn("the event of the deletion of this spec was lost", "cluster", cluster)
-		return h.Admit.Admit(ctx, cluster)
+		if c.Status.ObservedVersion != "" {
+			boundary.Log(ctx).Warn("the event of the deletion of this spec was lost", "cluster", cluster)
+			return h.Admit.Admit(ctx, cluster)
+		}
+		// It was heard and is not planned yet. Whoever heard it may not have come to start that.
+		if err := h.Admit.Admit(ctx, cluster); err != nil {
+			return err
+		}
+		h.gone.hear(key, etags[key])
+		return nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -52,7 +53,7 @@ type State interface {
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 	Converge(ctx context.Context, cluster, specVersion, after string) error
-	Again(ctx context.Context, cluster, specVersion, why string) error
+	Again(ctx context.Context, cluster, specVersion, why string) (begun bool, err error)
 	Stop(ctx context.Context, execution, cause string) error
 }
 
@@ -188,8 +189,7 @@ func (h *Handler) waiter(ctx context.Context, stackName string, since time.Time)
 	return false, h.Resume.Resume(ctx, w, stack.Status)
 }
 
-// missed admits the specs that are newer than their cluster's status, or as old: S3 tells the time in seconds, and admitting twice
-// does nothing more.
+// missed admits the specs that are newer than their cluster's status, or as old and not those that it tells of: S3 tells the time in seconds.
 func (h *Handler) missed(ctx context.Context) error {
 	specs, err := h.Specs.List(ctx, names.ClusterSpecs)
 	if err != nil {
@@ -208,8 +208,15 @@ func (h *Handler) missed(ctx context.Context) error {
 	for _, spec := range specs {
 		cluster, ok := names.ClusterOfKey(spec.Key)
 		there[names.Status(cluster)] = true
-		if !ok || h.Now().Sub(spec.Modified) < h.Patience || told[names.Status(cluster)].After(spec.Modified) {
+		at := told[names.Status(cluster)]
+		if !ok || h.Now().Sub(spec.Modified) < h.Patience || at.After(spec.Modified) {
 			continue
+		}
+		if at.Equal(spec.Modified) {
+			if observed, err := h.observed(ctx, cluster); err != nil || observed {
+				failed = append(failed, err)
+				continue
+			}
 		}
 		boundary.Log(ctx).Warn("the event of this spec was lost", "cluster", cluster)
 		if err := h.Admit.Admit(ctx, cluster); err != nil {
@@ -218,6 +225,25 @@ func (h *Handler) missed(ctx context.Context) error {
 	}
 	statuses = slices.DeleteFunc(statuses, func(entry store.Entry) bool { return there[entry.Key] })
 	return errors.Join(append(failed, h.deleted(ctx, statuses))...)
+}
+
+// observed says whether a cluster's status is about the version of its spec that is there.
+func (h *Handler) observed(ctx context.Context, cluster string) (bool, error) {
+	c, err := h.State.Status(ctx, cluster)
+	if err != nil {
+		return false, err
+	}
+	object, err := h.Specs.Get(ctx, names.ClusterSpec(cluster), api.MaxFile)
+	var large *store.TooLarge
+	switch {
+	case errors.As(err, &large):
+		object.Version = large.Version
+	case errors.Is(err, store.ErrNotFound): // by now
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return c.Status.ObservedVersion == object.Version, nil
 }
 
 // ended tells of the executions that hold a lease and are over: they were aborted or ran out of time, and never reported. The

@@ -8,11 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -167,6 +170,55 @@ func TestLostEventsOfSpecs(t *testing.T) {
 		require.Equal(t, status.Ready, a.Status("demo").Phase)
 		require.Equal(t, version, a.Status("demo").SpecVersion)
 	})
+	t.Run("but not of one in the second of its own status", func(t *testing.T) {
+		for name, spec := range map[string]string{"invalid": "kind: Cluster", "too large": strings.Repeat("#", api.MaxFile+1)} {
+			a := harness.Start(t)
+			a.Upload("clusters/demo.yaml", spec)
+			a.Settle()
+			require.Equal(t, status.Stopped, a.Status("demo").Phase)
+			require.Zero(t, admitted(t, a), name)
+		}
+	})
+	t.Run("nor of a deletion that was heard, and whose tries fail", func(t *testing.T) {
+		a := harness.Start(t)
+		a.Cluster("demo", "  deletionProtection: false\n")
+		a.OnCall(func(call endpoint.Call) error {
+			if harness.CalledBy(call) == "plan" && call.Action == "DescribeStacks" {
+				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+			}
+			return nil
+		})
+		a.Remove("clusters/demo.yaml", "")
+		a.Settle()
+		s := a.Status("demo")
+		require.Equal(t, status.Failed, s.Phase)
+		require.NotEmpty(t, s.SpecVersion, "it was not planned")
+		require.Zero(t, admitted(t, a))
+		mark := a.Calls.Mark()
+		require.NoError(t, a.SweepNow())
+		for _, call := range a.Calls.Since(mark) {
+			require.False(t, call.Action == "StartExecution" || call.Action == "GetObject" && strings.Contains(call.Resource, "demo"), "%s %s", call.Action, call.Resource)
+		}
+	})
+	t.Run("but of a deletion that was heard, and for which nothing could be started", func(t *testing.T) {
+		a := harness.Start(t)
+		a.Cluster("demo", "  deletionProtection: false\n")
+		a.OnCall(func(call endpoint.Call) error {
+			if call.Action == "StartExecution" {
+				return &wire.Error{Code: "AccessDeniedException", Message: "not now", Status: 400}
+			}
+			return nil
+		})
+		a.Remove("clusters/demo.yaml", "")
+		a.Settle()
+		require.Empty(t, a.Status("demo").ObservedVersion)
+		require.ErrorContains(t, a.SweepNow(), "starting to converge demo")
+		a.OnCall(nil)
+		require.Zero(t, admitted(t, a))
+		a.Settle()
+		require.Equal(t, status.Deleted, a.Status("demo").Phase)
+		require.Empty(t, a.Stacks("demo"))
+	})
 	t.Run("of a spec whose event may still come", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Functions.Sweep.Patience = time.Minute
@@ -179,6 +231,15 @@ func TestLostEventsOfSpecs(t *testing.T) {
 		require.Len(t, a.States.Executions(), 1)
 		a.Settle()
 	})
+}
+
+// admitted is how many specs a sweep says to have missed.
+func admitted(t *testing.T, a *harness.Account) int {
+	t.Helper()
+	var logs strings.Builder
+	_, err := boundary.WrapTo(&logs, "sweep", a.Functions.Sweep.Handle)(t.Context(), events.Sweep{})
+	require.NoError(t, err)
+	return strings.Count(logs.String(), "of this spec was lost")
 }
 
 func TestASweepThatFindsNothingChangesNothing(t *testing.T) {

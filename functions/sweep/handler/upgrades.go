@@ -165,8 +165,8 @@ func (r *round) upgrading(ctx context.Context, cluster string, s *status.Status)
 	case underWay(u):
 		// Its record may be over, and that was not told.
 		return false, r.leader(ctx, cluster, u.Execution)
-	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil && due(*u.Ended, r.now):
-		return true, r.start(ctx, cluster, s, "its upgrade is over, and another is to come")
+	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil:
+		return r.repeat(ctx, cluster, s, "its upgrade is over, and another is to come", *u.Ended)
 	case r.waits(u):
 		return r.overdue(ctx, cluster, s)
 	}
