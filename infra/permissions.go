@@ -196,7 +196,7 @@ var functionGrants = map[string][]grant{
 		{
 			why: "What the checks look at belongs to nobody's resources, or cannot be limited to them; all of it is read only.",
 			actions: []string{
-				"tag:GetResources", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "servicequotas:GetServiceQuota", "cloudwatch:DescribeAlarms",
+				"tag:GetResources", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "eks:ListClusters", "servicequotas:GetServiceQuota", "cloudwatch:DescribeAlarms",
 				"ec2:DescribeSubnets", "ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeVolumes",
 				"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
 			},

@@ -157,7 +157,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on state/leases/*", "s3:GetObject on state/rolls/*", "s3:ListBucket on state",
 			"states:DescribeExecution on execution:drover-converge:*", "states:DescribeExecution on execution:drover-upgrade:*",
 			"cloudformation:DescribeStacks on stack/drover-*", "tag:GetResources on *",
-			"eks:DescribeCluster on cluster/drover-*", "eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *",
+			"eks:DescribeCluster on cluster/drover-*", "eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *", "eks:ListClusters on *",
 			"eks:ListAddons on cluster/drover-*", "eks:ListInsights on cluster/drover-*", "eks:DescribeInsight on cluster/drover-*",
 			"eks:StartInsightsRefresh on cluster/drover-*", "eks:DescribeInsightsRefresh on cluster/drover-*", "eks:DescribeAddon on addon/drover-*",
 			"servicequotas:GetServiceQuota on *", "ec2:DescribeSubnets on *", "ec2:DescribeImages on *", "ec2:DescribeInstanceTypes on *", "ec2:DescribeInstances on *",

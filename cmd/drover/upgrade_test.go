@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/servicequotas"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -142,6 +143,13 @@ func TestUpgrade(t *testing.T) {
 			out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run")
 			require.Contains(t, out, "minimal: release 1.35-1 (Kubernetes 1.35) → release 1.36-1 (Kubernetes 1.36)")
 			require.Contains(t, out, "  3. nodes to the images of the release: at least 1m55s\n     pool workers: 1 nodes to ami-d390dc44800d0e650")
+			require.Regexp(t, "passed: .*VolumeQuota, ClusterQuota, ", out)
+
+			most := cloud.Quotas.Limit(servicequotas.Clusters)
+			cloud.Quotas.Set(servicequotas.Clusters, 1)
+			out = ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run")
+			cloud.Quotas.Set(servicequotas.Clusters, float64(most))
+			require.Regexp(t, `ClusterQuota.*Clusters \(L-1194D53C\): \d+ of 1 are there`, out)
 		})
 	})
 	t.Run("--watch follows it to its end", func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/query"
 )
 
-// EndKept begins to delete what is left of a cluster, and says what still is: an EKS cluster takes its time, and what it uses goes after it. Volumes
-// are not tagged as a cluster's.
+// EndKept begins to delete what is left of a cluster, and says what still is: an EKS cluster takes its time, and what it uses goes after it. Stacks that
+// are there, and what they hold, are not left: drover deletes them. Volumes are not tagged as a cluster's.
 func (a *Account) EndKept(cluster string, volumes ...string) (left []string) {
 	a.t.Helper()
 	ctx, name := context.Background(), names.EKSCluster(cluster)
@@ -36,8 +36,14 @@ func (a *Account) EndKept(cluster string, volumes ...string) (left []string) {
 		_ = a.ec2("DeleteVolume", "VolumeId", volume) // it is gone already
 	}
 	kept := func() []string {
+		held := map[string]bool{}
+		for _, stack := range a.CloudFormation.Stacks() {
+			held[stack.StackId] = true
+		}
 		all := a.Everything()
-		maps.DeleteFunc(all, func(_ string, t tagging.Tagged) bool { return t.Tags[names.TagCluster] != cluster })
+		maps.DeleteFunc(all, func(arn string, t tagging.Tagged) bool {
+			return t.Tags[names.TagCluster] != cluster || held[arn] || held[t.Tags["aws:cloudformation:stack-id"]]
+		})
 		return slices.Sorted(maps.Keys(all)) // subnets before their VPC
 	}
 	for _, arn := range kept() {

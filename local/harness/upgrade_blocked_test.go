@@ -1,6 +1,6 @@
 package harness
 
-// Upgrades that the checks block: nothing is changed.
+// Upgrades that the checks block: nothing is changed. And what they only tell.
 
 import (
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/local/eks"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/servicequotas"
 	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -38,6 +39,27 @@ func TestAnUpgradeThatIsBlocked(t *testing.T) {
 		require.True(t, l.sounds())
 		l.alarm(cloudwatchtypes.StateValueOk)
 		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgraded()
+	})
+}
+
+// The account has as many clusters as it may. That is told, and keeps no upgrade back: it makes none.
+func TestAnUpgradeWhereNoOtherClusterCouldBeMade(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old("")
+		l.Quotas.Set(servicequotas.Clusters, 1)
+		_, blocks, err := l.dryRun(events.Upgrade{Release: "r2"})
+		require.NoError(t, err)
+		require.Empty(t, blocks)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepControlPlane)
+		checks := l.Status("demo").Upgrade.Checks
+		i := slices.IndexFunc(checks, func(c status.Check) bool { return c.Name == "ClusterQuota" })
+		require.GreaterOrEqual(t, i, 0, "%+v", checks)
+		require.False(t, checks[i].Blocks)
+		require.Equal(t, "Clusters (L-1194D53C): 1 of 1 are there: one that has to be made anew beside them could not be", checks[i].Message)
+		require.Contains(t, checks[i].Next, "request-service-quota-increase --service-code eks --quota-code L-1194D53C")
 		l.settle()
 		l.upgraded()
 	})

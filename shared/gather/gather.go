@@ -27,6 +27,8 @@ type EKS interface {
 	Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, looked time.Time, err error)
 	Catalogue(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
+	// Clusters counts the account's in the region, whoever made them.
+	Clusters(ctx context.Context) (int, error)
 }
 
 // Groups are the Auto Scaling groups of pools: a subset of groups.Groups.
@@ -55,9 +57,10 @@ type Capacity interface {
 
 // Quotas are the account's: a subset of quotas.Quotas.
 type Quotas interface {
-	// Limit of a quota of EC2, and Storage, one of EBS in GiB; false when it has none that is known.
+	// Limit of a quota of EC2, Storage, one of EBS in GiB, and Clusters, one of EKS; false when it has none that is known.
 	Limit(ctx context.Context, code string) (preflight.Quota, bool, error)
 	Storage(ctx context.Context, code string) (preflight.Quota, bool, error)
+	Clusters(ctx context.Context, code string) (preflight.Quota, bool, error)
 }
 
 // Gatherer of facts.
@@ -188,7 +191,7 @@ func (g *Gatherer) groups(ctx context.Context, plan *preflight.Plan) (map[string
 	return found, nil
 }
 
-// room is where new nodes and the control plane's new interfaces find their place.
+// room is where new nodes, the control plane's new interfaces and another cluster find their place.
 func (g *Gatherer) room(ctx context.Context, plan *preflight.Plan, f *preflight.Facts) error {
 	subnets := slices.Clone(f.ControlPlane.Subnets)
 	for _, group := range f.Groups {
@@ -208,9 +211,17 @@ func (g *Gatherer) room(ctx context.Context, plan *preflight.Plan, f *preflight.
 	return g.quotas(ctx, plan, f)
 }
 
-// quotas that new nodes and their volumes would count to.
+// quotas that new nodes, their volumes and another cluster would count to.
 func (g *Gatherer) quotas(ctx context.Context, plan *preflight.Plan, f *preflight.Facts) error {
 	f.Quotas = map[string]preflight.Quota{}
+	clusters, err := g.EKS.Clusters(ctx)
+	if err != nil {
+		return err
+	}
+	const code = preflight.ClusterQuotaCode
+	if err := limits(ctx, f, map[string]int{code: 1}, map[string]int{code: clusters}, g.Quotas.Clusters); err != nil {
+		return err
+	}
 	if needed := preflight.QuotasNeeded(f, plan); len(needed) > 0 {
 		running, err := g.Capacity.Running(ctx)
 		if err != nil {

@@ -165,6 +165,10 @@ func TestFactsOfAClusterThatRuns(t *testing.T) {
 		storage := f.Quotas["L-7A658B76"]
 		require.Equal(t, 50, storage.Used, "what its disk has")
 		require.Equal(t, 300<<10, storage.Limit)
+		clusters := f.Quotas["L-1194D53C"]
+		require.Equal(t, "Clusters", clusters.Name)
+		require.Equal(t, 1, clusters.Used, "itself")
+		require.Equal(t, 1000, clusters.Limit)
 
 		require.Empty(t, f.Unreachable)
 		require.Len(t, f.Survey.Nodes, 1)
@@ -214,7 +218,7 @@ func TestGatheringChangesNothing(t *testing.T) {
 		require.Equal(t, []string{
 			"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
 			"ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeSubnets", "ec2:DescribeVolumes",
-			"eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:DescribeCluster", "eks:DescribeClusterVersions", "eks:DescribeInsight", "eks:ListAddons", "eks:ListInsights",
+			"eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:DescribeCluster", "eks:DescribeClusterVersions", "eks:DescribeInsight", "eks:ListAddons", "eks:ListClusters", "eks:ListInsights",
 			"monitoring:DescribeAlarms", "monitoring:ListTagsForResource", "servicequotas:GetServiceQuota",
 		}, slices.Compact(w.asked), "what the role of the upgrade function must allow")
 		require.NotEmpty(t, w.methods)
@@ -242,7 +246,7 @@ func TestWhatDoesNotAnswer(t *testing.T) {
 
 		for _, action := range []string{
 			"DescribeCluster", "ListAddons", "DescribeAddon", "ListInsights", "DescribeClusterVersions", "DescribeAddonVersions", "DescribeAutoScalingGroups", "DescribeScalingActivities",
-			"DescribeSubnets", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "GetServiceQuota",
+			"DescribeSubnets", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "ListClusters", "GetServiceQuota",
 		} {
 			w.OnCall(func(call endpoint.Call) error {
 				if call.Action == action {

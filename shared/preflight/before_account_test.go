@@ -70,7 +70,7 @@ var roomCases = map[string]beforeCase{
 		blocks("InstanceQuota", "(L-1216C47A)"),
 	},
 	"a quota that nobody tells": {
-		func(w *world) { w.facts.Quotas = nil }, []said{{"InstanceQuota", false, "L-1216C47A"}, {"VolumeQuota", false, "L-7A658B76"}},
+		func(w *world) { w.facts.Quotas = nil }, []said{{"InstanceQuota", false, "L-1216C47A"}, {"VolumeQuota", false, "L-7A658B76"}, {"ClusterQuota", false, "Service Quotas does not tell: L-1194D53C"}},
 	},
 	"the last fifty GiB are enough for one node's disk": {
 		func(w *world) { w.quota("L-7A658B76", 50) }, nil,
@@ -87,6 +87,20 @@ var roomCases = map[string]beforeCase{
 	},
 	"no node more needs no disk more": {
 		func(w *world) { w.quota("L-7A658B76", 100); w.noSurge() }, nil,
+	},
+	"a last cluster could be made, though the upgrade makes none": {
+		func(w *world) { w.quota("L-1194D53C", 99) },
+		warns("ClusterQuota", "(L-1194D53C): 99 of 100 are there: of those that have to be made anew beside them one could be, and no more"),
+	},
+	"no cluster more could be made": {
+		func(w *world) { w.quota("L-1194D53C", 100) },
+		warns("ClusterQuota", "(L-1194D53C): 100 of 100 are there: one that has to be made anew beside them could not be"),
+	},
+	"nor beyond a quota that AWS lowered": {
+		func(w *world) { w.quota("L-1194D53C", 120) }, warns("ClusterQuota", "120 of 100"),
+	},
+	"which an upgrade of nodes alone is told, too": {
+		func(w *world) { w.nodesOnly(); w.noSurge(); w.quota("L-1194D53C", 100) }, warns("ClusterQuota", "100 of 100"),
 	},
 	"a pool without nodes starts none": {
 		func(w *world) {

@@ -37,6 +37,7 @@ var prospects = []check{
 	{FreeAddresses, false, freeAddresses},
 	{InstanceQuota, false, instanceQuota},
 	{VolumeQuota, false, volumeQuota},
+	{ClusterQuota, false, clusterQuota},
 	{SurgeCapacity, false, surgeCapacity},
 	{AddonsCompatible, false, addonsCompatible},
 	{VersionOffered, false, versionOffered},

@@ -93,7 +93,7 @@ type Facts struct {
 	Started map[string]string
 	// InstanceTypes of the pools, by name.
 	InstanceTypes map[string]InstanceType
-	// Quotas of running instances and of volumes, by code.
+	// Quotas of running instances, of volumes and of clusters, by code.
 	Quotas map[string]Quota
 	// Alarms of the spec that exist.
 	Alarms []Alarm

@@ -17,6 +17,7 @@ const (
 	FreeAddresses       = "FreeAddresses"
 	InstanceQuota       = "InstanceQuota"
 	VolumeQuota         = "VolumeQuota"
+	ClusterQuota        = "ClusterQuota"
 	SurgeCapacity       = "SurgeCapacity"
 	AddonsHealthy       = "AddonsHealthy"
 	AddonsCompatible    = "AddonsCompatible"

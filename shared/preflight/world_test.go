@@ -69,6 +69,7 @@ func well() *world {
 			Quotas: map[string]preflight.Quota{
 				"L-1216C47A": {Code: "L-1216C47A", Name: "Running On-Demand Standard instances", Limit: 100, Used: 96},
 				"L-7A658B76": {Code: "L-7A658B76", Name: "Storage of gp3 volumes, in TiB", Limit: 1 << 20, Used: 1000},
+				"L-1194D53C": {Code: "L-1194D53C", Name: "Clusters", Limit: 100, Used: 98},
 			},
 			Alarms: []preflight.Alarm{{Name: "errors", State: "OK", Actions: true, Silence: true}},
 		},

@@ -28,6 +28,11 @@ func (q *Quotas) Storage(ctx context.Context, code string) (preflight.Quota, boo
 	return q.get(ctx, "ebs", code, 1024)
 }
 
+// Clusters is the quota of EKS with a code.
+func (q *Quotas) Clusters(ctx context.Context, code string) (preflight.Quota, bool, error) {
+	return q.get(ctx, "eks", code, 1)
+}
+
 // get a quota, in units of which one of Service Quotas' has so many.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
 func (q *Quotas) get(ctx context.Context, service, code string, units float64) (preflight.Quota, bool, error) {

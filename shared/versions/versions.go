@@ -34,6 +34,21 @@ func (v *Versions) Offered(ctx context.Context) ([]string, error) {
 	return offered, nil
 }
 
+// Clusters counts the account's EKS clusters in the region, whoever made them, a hundred a call. Those that are only registered with EKS are not
+// among them, and have a quota of their own.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_ListClusters.html
+func (v *Versions) Clusters(ctx context.Context) (int, error) {
+	sum := 0
+	for pages := eks.NewListClustersPaginator(v.client, &eks.ListClustersInput{}); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("counting the clusters: %w", err)
+		}
+		sum += len(page.Clusters)
+	}
+	return sum, nil
+}
+
 // Exists says whether there is an EKS cluster of a name, in whatever state.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 func (v *Versions) Exists(ctx context.Context, eksCluster string) (bool, error) {
