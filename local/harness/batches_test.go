@@ -302,7 +302,8 @@ func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
 	})
 }
 
-// An autoscaler adds a node to a pool of one after the roll was begun and before CloudFormation comes to the group. The one may be out, and never both.
+// An autoscaler adds a node to a pool of one after the roll was begun and before CloudFormation comes to the group. The one may be out, and
+// never both.
 func TestANodeThatAnAutoscalerAddsAsARollBeginsStays(t *testing.T) {
 	for _, update := range []string{"maxUnavailable: 1, maxSurge: 0", "maxUnavailable: 1, maxSurge: 1", "maxUnavailable: 0, maxSurge: 1"} {
 		t.Run(update, func(t *testing.T) {

@@ -38,8 +38,8 @@ type known struct {
 	rolls map[string]int
 	// scaled are those of them that are not judged before they are taken back: an autoscaler scaled them meanwhile, or their rollback failed.
 	scaled map[string]int
-	// looked is how many instances a group was to have when change looked at it to reckon the pace of the update that is next, or under way. What an
-	// autoscaler wants more before CloudFormation comes to the group, nobody could reckon with.
+	// looked is how many instances a group was to have when change looked at it to reckon the pace of the update that is next, or under way.
+	// What an autoscaler wants more before CloudFormation comes to the group, nobody could reckon with.
 	looked map[string]int
 	// grown says when an autoscaler enlarged a group last, and by how many.
 	grown map[string]growth
@@ -357,8 +357,8 @@ func (w *world) mostOf(cluster, pool string) (most int) {
 	return most
 }
 
-// inService are the instances whose nodes take pods: they are in service, or on their way there from their launch hook. One that was abandoned at
-// the hook never was.
+// inService are the instances whose nodes take pods: they are in service, or on their way there from their launch hook. One that was
+// abandoned at the hook never was.
 func inService(v autoscaling.View) (n int) {
 	for _, i := range v.Instances {
 		if i.State == groups.InService || i.State == groups.PendingProceed {

@@ -43,8 +43,8 @@ func (p *Pace) bounds(desired int) (unavailable, surge int) {
 // Replacing are the parameters for replacing the nodes of a group with that desired capacity.
 //
 // A rolling update first grows the group by a batch when it could not keep the instances in service that it must: to
-// MinInstancesInService and MaxBatchSize together, if MaxSize lets it. It does not grow where none must stay, and then a batch is no more than may
-// be out: an autoscaler may enlarge the group before CloudFormation comes to it.
+// MinInstancesInService and MaxBatchSize together, if MaxSize lets it. It does not grow where none must stay, and then a batch is no more
+// than may be out: an autoscaler may enlarge the group before CloudFormation comes to it.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (p *Pace) Replacing(desired int) map[string]string {
 	desired = max(desired, p.MinSize) // what the group will have as soon as it changes

@@ -121,8 +121,8 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 // an autoscaler added meanwhile. One that it does not wait for yet would let it take its next batch before this one is over.
 //
 // It has waited for as many as the group is to have during the update, less those that it has still to replace; those who were Ready first
-// signal first. That is the group's MinSize meanwhile, more than it was to be if an autoscaler enlarged the group just before. Where no node must
-// stay, CloudFormation leaves MinSize alone, and takes as many at once as the pool had: a signal more than that lets it take none that must stay.
+// signal first. That is the group's MinSize meanwhile, more than it was to be if an autoscaler enlarged the group just before. Where no node
+// must stay, CloudFormation leaves MinSize alone, and takes as many at once as the pool had: a signal more lets it take none that must stay.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
 	if group.Desired <= group.Min || !rolling(group, w.in.EC2InstanceID) { // CloudFormation has both grow, and nobody else the first
