@@ -363,7 +363,7 @@ func (w *world) do(a act) {
 // was stopped are started once more, as the runbook says.
 func (w *world) settle(clusters []string) {
 	began := time.Since(w.began)
-	nudged := map[string]int{}
+	nudged, rolled := map[string]int{}, map[string]bool{}
 	for {
 		waits := ""
 		for _, cluster := range clusters { // what ails one may hold up another
@@ -381,7 +381,8 @@ func (w *world) settle(clusters []string) {
 					nudged[cluster]++
 					w.tell("%s: by hand: %s", cluster, s.Message)
 					w.out.Acts["nudge"]++
-					if nudged[cluster] == 1 && strings.Contains(s.Message, preflight.KubeletSkew) { // the weather had an older kubelet join; the message says to roll
+					if !rolled[cluster] && strings.Contains(told(s), preflight.KubeletSkew) { // the weather had an older kubelet join; the message says to roll
+						rolled[cluster] = true
 						var pools []string
 						for _, p := range w.wishes[cluster].pools {
 							w.touchPool(cluster, p.name)

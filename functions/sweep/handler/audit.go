@@ -200,8 +200,9 @@ func (r *round) start(ctx context.Context, cluster string, s *status.Status, why
 	return err
 }
 
-// repeat converges a cluster because of something that has been so since then: then, and after 15 minutes, 30, one hour and so on, so that what
-// converging does not mend is not tried all the time. What could not be started is by the next audit. begun says whether anything was.
+// repeat converges a cluster because of something that has been so since then: then, and after 15 minutes, 30, one hour and so on, so
+// that what converging does not mend is not tried all the time. What could not be started is by the next audit. begun says whether
+// anything was.
 func (r *round) repeat(ctx context.Context, cluster string, s *status.Status, why string, since time.Time) (begun bool, err error) {
 	return r.startOnce(ctx, cluster, s, why, since.Add(pause(r.now.Sub(since))))
 }
@@ -215,8 +216,8 @@ func pause(after time.Duration) time.Duration {
 	return period << (bits.Len64(n) - 1)
 }
 
-// startOnce converges a cluster, once for each minute at which it was due: the same audit that is run twice starts one execution. What is over
-// the bound is found by the next audit.
+// startOnce converges a cluster, once for each minute at which it was due: the same audit that is run twice starts one execution. What
+// is over the bound is found by the next audit.
 func (r *round) startOnce(ctx context.Context, cluster string, s *status.Status, why string, at time.Time) (begun bool, err error) {
 	if r.starts.Add(1) > maxStarts {
 		return false, nil

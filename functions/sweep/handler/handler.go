@@ -189,7 +189,8 @@ func (h *Handler) waiter(ctx context.Context, stackName string, since time.Time)
 	return false, h.Resume.Resume(ctx, w, stack.Status)
 }
 
-// missed admits the specs that are newer than their cluster's status, or as old and not those that it tells of: S3 tells the time in seconds.
+// missed admits the specs that are newer than their cluster's status, or as old and not those that it tells of: S3 tells the time in
+// seconds.
 func (h *Handler) missed(ctx context.Context) error {
 	specs, err := h.Specs.List(ctx, names.ClusterSpecs)
 	if err != nil {
