@@ -84,7 +84,7 @@ func TestDemo(t *testing.T) {
 	})
 	t.Run("it took few state transitions", func(t *testing.T) {
 		transitions := 0
-		for _, x := range append(cloud.sinceOf("demo", "drover-converge", started), cloud.sinceOf("demo", "drover-join-node", started)...) {
+		for _, x := range append(cloud.ended(t, "demo", "drover-converge", started), cloud.ended(t, "demo", "drover-join-node", started)...) {
 			require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
 			transitions += x.Transitions
 		}

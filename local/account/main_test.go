@@ -329,6 +329,16 @@ func (w *world) sinceOf(cluster, machine string, start time.Time) []states.Execu
 	return slices.DeleteFunc(w.since(machine, start), func(x states.Execution) bool { return !concerns(x, cluster) })
 }
 
+// ended are the same once each has: an event that came late may have started one of them just now.
+func (w *world) ended(t *testing.T, cluster, machine string, start time.Time) (list []states.Execution) {
+	t.Helper()
+	w.until(t, func() bool {
+		list = w.sinceOf(cluster, machine, start)
+		return !slices.ContainsFunc(list, func(x states.Execution) bool { return x.Status == "RUNNING" })
+	}, func() string { return w.executions(cluster) })
+	return list
+}
+
 // retire ends the control plane of a cluster when the test is over, behind drover's back: even at rest a control plane takes its part of the
 // processors.
 func (w *world) retire(t *testing.T, cluster string) {

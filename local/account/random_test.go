@@ -187,7 +187,7 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 	for _, n := range nodesOf(t, name) {
 		require.Equal(t, !roll.Fails, n.Labels["example.com/roll"] == fmt.Sprint(started.UnixNano()), n.Name)
 	}
-	for _, x := range cloud.sinceOf(name, "drover-drain-node", started) {
+	for _, x := range cloud.ended(t, name, "drover-drain-node", started) {
 		require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
 	}
 	require.NoError(t, cluster.Remove(ctx, roll.Workloads...))

@@ -80,7 +80,7 @@ func TestPoolsRoll(t *testing.T) {
 			}
 			for _, machine := range []string{"drover-join-node", "drover-drain-node"} {
 				told := 0
-				for _, x := range cloud.sinceOf(name, machine, started) {
+				for _, x := range cloud.ended(t, name, machine, started) {
 					require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
 					if strings.Contains(x.Input, "LifecycleActionToken") { // the sweep of another test may start one that finds nothing to do
 						told++

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,8 +31,8 @@ var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: 
 // finds that out within a minute, and writes that neither is Ready; here that is done for it, so that it sees to the taints at once.
 func (w *world) kubeletDies(node string) {
 	w.t.Helper()
-	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-	require.NoError(w.t, w.patch(leases, "kube-node-lease", node, fmt.Sprintf(`{"spec":{"holderIdentity":"nobody","leaseDurationSeconds":3600,"renewTime":%q}}`, now)))
+	w.lease(node, 3600)
+	w.kwokSawLeases()
 	_, err := w.api.Resource(nodes).Patch(context.Background(), node, types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(w.t, err)
@@ -48,6 +49,26 @@ func (w *world) kubeletDies(node string) {
 		}
 		return false
 	}, "the node is not unreachable")
+}
+
+// lease gives the lease of a node to nobody, for so many seconds from now.
+func (w *world) lease(node string, seconds int) {
+	w.t.Helper()
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	require.NoError(w.t, w.patch(leases, "kube-node-lease", node, fmt.Sprintf(`{"spec":{"holderIdentity":"nobody","leaseDurationSeconds":%d,"renewTime":%q}}`, seconds, now)))
+}
+
+// kwokSawLeases waits until KWOK knows of all leases what was written before: its watch, which may lag, has them in the order in which they
+// were written, and it takes back the lease of another node only once it has seen that one be nobody's and run out.
+func (w *world) kwokSawLeases() {
+	w.t.Helper()
+	other := w.node("other")
+	w.lease(other, 1)
+	w.eventually(func() bool {
+		var l coordinationv1.Lease
+		w.read(leases, "kube-node-lease", other, &l)
+		return l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "nobody"
+	}, "KWOK does not take the lease back")
 }
 
 // dead is a node with one of three pods of a budget that needs two of them, and whose kubelet is dead.
