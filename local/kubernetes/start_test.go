@@ -35,7 +35,7 @@ func bin(t *testing.T) string {
 func TestAControlPlaneFromStartToStop(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
-	c, err := Start(t.Context(), Options{Name: "test", Dir: dir, BinDir: bin(t), ServiceCIDR: "172.20.0.0/16", Minor: "1.35"})
+	c, err := Start(t.Context(), Options{Name: "test", Dir: dir, BinDir: bin(t), ServiceCIDR: "172.20.0.0/16", Minor: "1.35", ControllersLast: true})
 	require.NoError(t, err)
 	t.Cleanup(c.Stop)
 	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
@@ -71,6 +71,17 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 	t.Run("the servers act as the minor version asked for", func(t *testing.T) {
 		v := call(t, http.MethodGet, "/version", "", "")
 		require.Equal(t, []any{"v1.36.3", "35"}, []any{v["gitVersion"], v["emulationMinor"]})
+	})
+	t.Run("the controllers and the scheduler come last", func(t *testing.T) {
+		nice := func(pid int) string {
+			out, err := exec.Command("ps", "-o", "ni=", "-p", strconv.Itoa(pid)).Output()
+			require.NoError(t, err)
+			return strings.TrimSpace(string(out))
+		}
+		ours := nice(os.Getpid())
+		for name, as := range map[string]string{"etcd": ours, "kube-apiserver": ours, "kwok": ours, "kube-controller-manager": "19", "kube-scheduler": "19"} {
+			require.Equal(t, as, nice(c.parts[name].cmd.Process.Pid), name)
+		}
 	})
 	t.Run("who shows no certificate is told nothing", func(t *testing.T) {
 		anonymous := *client
