@@ -268,7 +268,7 @@ func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
 	}
 }
 
-// addsANode has an autoscaler add one when the first instance of a roll is in a state, of a pool of which one may be out, or there may be one more.
+// addsANode has an autoscaler add one when the first instance of a roll is in a state, of a pool of which one may be out or one more be there.
 func addsANode(t *testing.T, update, state string) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		pool := "minSize: 3, maxSize: 6, update: {" + update + "}"

@@ -124,8 +124,8 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 // signal first. That is the group's MinSize meanwhile, more than it was to be if an autoscaler enlarged the group just before. Where no node
 // must stay, CloudFormation leaves MinSize alone, and takes as many at once as the pool had: a signal more lets it take none that must stay.
 //
-// Those who are still on their way in do not count as awaited: one that an autoscaler added, and that was Ready before them, would answer for
-// one of the last batch, and the next would go while that has not joined.
+// Those who are still on their way in do not count as awaited: one that an autoscaler added, and that was Ready before them, would answer
+// for one of the last batch, and the next would go while that has not joined.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
 	if group.Desired <= group.Min || !rolling(group, w.in.EC2InstanceID) { // CloudFormation has both grow, and nobody else the first

@@ -10,8 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// PreviewOver is Preview with stacks that were read before, by name: one listing of all stacks serves the plans of all clusters. next is the
-// upgrade that planning would begin, or tell to be to come; nil when there is none, or a reason why the newest spec is not used.
+// PreviewOver is Preview with stacks that were read before, by name: one listing of all stacks serves the plans of all clusters. next is
+// the upgrade that planning would begin, or tell to be to come; nil when there is none, or a reason why the newest spec is not used.
 func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[string]plan.Deployed) (
 	p plan.Plan, next *status.Upgrade, reason, message string, err error,
 ) {
