@@ -255,7 +255,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		document := status.New(cluster)
 		document.Status.Phase, document.Status.SpecVersion = status.Ready, "1"
 		f.statuses[cluster] = document
-		made, _, message, err := p.PreviewOver(ctx, cluster, nil)
+		made, _, _, message, err := p.PreviewOver(ctx, cluster, nil)
 		if err != nil || len(made.Changes) == 0 {
 			return nil, auditor, nil, fmt.Errorf("planning %s: %s %w", cluster, message, err)
 		}

@@ -323,12 +323,15 @@ func (u *roll) run(ctx context.Context) error {
 			return err
 		}
 	}
+	total := len(u.obsolete)
 	if added := during - u.final; added > 0 {
+		if u.signals != nil { // with more new instances than are replaced, success is of all that it waits for
+			u.signals.total = max(total, added)
+		}
 		if err := u.added(ctx, added); err != nil {
 			return err
 		}
 	}
-	total := len(u.obsolete)
 	fresh := during - total // instances that stay
 	for len(u.obsolete) > 0 {
 		n := min(u.batch, len(u.obsolete))

@@ -198,6 +198,38 @@ func TestRollingUpdateWithSignals(t *testing.T) {
 	}
 }
 
+// Where more instances are added than are replaced, CloudFormation waits for all of them: one that fails is none of those that succeed.
+func TestRollingUpdateThatAddsMoreThanItReplaces(t *testing.T) {
+	for name, fails := range map[string]bool{"all succeed": false, "the second fails": true} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(w *world) {
+				more := map[string]any{"MinSize": 0.0, "LifecycleHookSpecificationList": []any{hook("launch", "LAUNCHING", 900, "ABANDON")}}
+				w.create(more)
+				launched := 0
+				w.onLaunch = func(id string) string {
+					if launched++; launched > 1 {
+						w.signals <- resource.Signal{UniqueID: id, Success: !fails || launched == 2}
+					}
+					return "CONTINUE"
+				}
+				require.NoError(t, w.setDesired(w.admin, "pool", 1))
+				settle(time.Minute)
+				old := w.ids()
+				err := w.roll(rolling(map[string]any{"MinInstancesInService": 1.0, "MaxBatchSize": 2.0, "WaitOnResourceSignals": true, "PauseTime": "PT10M"}), more)
+				require.Contains(t, w.progressed(), "New instance(s) added to autoscaling group - Waiting on 2 resource signal(s) with a timeout of PT10M.")
+				if fails {
+					require.EqualError(t, err, "Received 1 FAILURE signal(s) out of 2.  Unable to satisfy 100% MinSuccessfulInstancesPercent requirement")
+					require.Contains(t, w.ids(), old[0], "nothing is ended before all have succeeded")
+					return
+				}
+				require.NoError(t, err)
+				settle(time.Minute)
+				requireVersion(w, 2, 1)
+			})
+		})
+	}
+}
+
 // Without signals, an instance that has not been continued by its launch hook is not in service, so that the update waits.
 func TestRollingUpdateWaitsForLaunchHooks(t *testing.T) {
 	run(t, func(w *world) {

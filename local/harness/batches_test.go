@@ -261,10 +261,17 @@ func (f handlerFunc) Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
 // An autoscaler adds a node while nodes are replaced one by one. CloudFormation would take its signal for that of the batch, and its next
-// batch while that has not joined.
+// batch while that has not joined, also when the node was Ready long before that batch.
 func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
+	for update, by := range map[string]string{"maxUnavailable: 0, maxSurge: 1": "Pending", "maxUnavailable: 1, maxSurge: 0": "Terminating"} {
+		t.Run(update, func(t *testing.T) { addsANode(t, update, by) })
+	}
+}
+
+// addsANode has an autoscaler add one when the first instance of a roll is in a state, of a pool of which one may be out or one more be there.
+func addsANode(t *testing.T, update, state string) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
-		const pool = "minSize: 3, maxSize: 6"
+		pool := "minSize: 3, maxSize: 6, update: {" + update + "}"
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		l.pool(pool)
 		l.settle()
@@ -285,19 +292,22 @@ func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
 			}
 		})()
 		l.pool(pool + larger)
-		for l.Group("demo", "a").Desired != 4 {
-			time.Sleep(time.Second)
-		}
+		l.Until("the roll is under way", func() bool {
+			v, _ := l.AutoScaling.View(rolledGroup)
+			return count(v, state) > 0
+		})
+		now := l.Group("demo", "a").Desired
 		mu.Lock()
 		added = true
 		mu.Unlock()
 		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
-			AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(5),
+			AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(int32(now + 1)),
 		})
 		require.NoError(t, err)
 		l.settle()
 		require.True(t, full)
 		require.Empty(t, short, "the next batch goes when the last one has joined")
+		time.Sleep(5 * time.Minute) // what was drained last is gone
 		l.renewed(before, 3)
 	})
 }

@@ -46,13 +46,14 @@ func (a Amount) Of(whole int, up bool) int {
 // None says that the amount is nothing, whatever of.
 func (a Amount) None() bool { return a == "0" || a == "0%" }
 
-// Bounds are how many nodes less and more than desired a pool may have while its nodes are replaced.
+// Bounds are how many nodes less and more than desired a pool may have while its nodes are replaced. More than there are to replace would
+// only boot to be ended again, and one that did not join would fail the update.
 func (u Update) Bounds(desired int) (unavailable, surge int) {
 	unavailable, surge = u.MaxUnavailable.Of(desired, false), u.MaxSurge.Of(desired, true)
 	if unavailable == 0 && surge == 0 {
 		surge = 1 // of a percentage of few nodes may be left nothing
 	}
-	return min(unavailable, desired), surge
+	return min(unavailable, desired), min(surge, max(1, desired))
 }
 
 // MarshalJSON writes what files have: a number, or a percentage in quotes.

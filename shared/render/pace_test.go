@@ -26,6 +26,7 @@ func TestPaces(t *testing.T) {
 		"one more, none less":                           {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 3, map[string]string{MinInstancesInService: "3", MaxBatchSize: "1", MaxSize: "5"}},
 		"at its greatest size the pool grows beyond it": {Pace{MinSize: 3, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "2"}, 3, map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
 		"a single node":                                 {Pace{MinSize: 1, MaxSize: 1, MaxUnavailable: "0", MaxSurge: "1"}, 1, map[string]string{MinInstancesInService: "1", MaxBatchSize: "1", MaxSize: "2"}},
+		"more than there are to replace":                {Pace{MinSize: 1, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "2"}, 1, map[string]string{MinInstancesInService: "1", MaxBatchSize: "1", MaxSize: "3"}},
 		"an empty pool":                                 {Pace{MinSize: 0, MaxSize: 4, MaxUnavailable: "0", MaxSurge: "1"}, 0, map[string]string{MinInstancesInService: "0", MaxBatchSize: "1", MaxSize: "4"}},
 		"more than an autoscaler may have now":          {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 8, map[string]string{MinInstancesInService: "8", MaxBatchSize: "1", MaxSize: "9"}},
 		"less than it must have":                        {Pace{MinSize: 4, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 1, map[string]string{MinInstancesInService: "4", MaxBatchSize: "1", MaxSize: "5"}},

@@ -123,6 +123,9 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 // It has waited for as many as the group is to have during the update, less those that it has still to replace; those who were Ready first
 // signal first. That is the group's MinSize meanwhile, more than it was to be if an autoscaler enlarged the group just before. Where no node
 // must stay, CloudFormation leaves MinSize alone, and takes as many at once as the pool had: a signal more lets it take none that must stay.
+//
+// Those who are still on their way in do not count as awaited: one that an autoscaler added, and that was Ready before them, would answer
+// for one of the last batch, and the next would go while that has not joined.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
 	if group.Desired <= group.Min || !rolling(group, w.in.EC2InstanceID) { // CloudFormation has both grow, and nobody else the first
@@ -148,7 +151,7 @@ func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
 	if own < 0 {
 		return false, nil
 	}
-	awaited, before := during, 0
+	awaited, before := during-len(group.Coming()), 0
 	for _, i := range group.Instances {
 		if i.ID == w.in.EC2InstanceID {
 			continue

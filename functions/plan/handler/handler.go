@@ -174,20 +174,25 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 // none, as Handle would put it into the status. With both, the plan is that of the last good spec, and the reason why the newest is
 // not used.
 func (h *Handler) Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error) {
-	w, err := h.read(ctx, cluster, events.PlanRequest{})
+	_, p, reason, message, err = h.preview(ctx, cluster)
+	return p, reason, message, err
+}
+
+func (h *Handler) preview(ctx context.Context, cluster string) (w work, p plan.Plan, reason, message string, err error) {
+	w, err = h.read(ctx, cluster, events.PlanRequest{})
 	if err == nil {
 		p, err = h.compute(ctx, w)
 	}
 	var stopped *stop
 	switch {
 	case errors.As(err, &stopped):
-		return p, stopped.reason, stopped.message, nil
+		return w, p, stopped.reason, stopped.message, nil
 	case errors.Is(err, errAbsent):
-		return p, status.ReasonSpecAbsent, "there is no spec " + names.ClusterSpec(cluster), nil
+		return w, p, status.ReasonSpecAbsent, "there is no spec " + names.ClusterSpec(cluster), nil
 	case err == nil && w.rejected != nil:
-		return p, w.rejected.reason, w.rejected.message, nil
+		return w, p, w.rejected.reason, w.rejected.message, nil
 	}
-	return p, "", "", err
+	return w, p, "", "", err
 }
 
 // work is what planning has read and rendered.

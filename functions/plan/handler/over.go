@@ -7,13 +7,21 @@ import (
 
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
 )
 
-// PreviewOver is Preview with stacks that were read before, by name: one listing of all stacks serves the plans of all clusters.
-func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[string]plan.Deployed) (p plan.Plan, reason, message string, err error) {
+// PreviewOver is Preview with stacks that were read before, by name: one listing of all stacks serves the plans of all clusters. next is
+// the upgrade that planning would begin, or tell to be to come; nil when there is none, or a reason why the newest spec is not used.
+func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[string]plan.Deployed) (
+	p plan.Plan, next *status.Upgrade, reason, message string, err error,
+) {
 	over := *h
 	over.Stacks = listed(deployed)
-	return over.Preview(ctx, cluster)
+	w, p, reason, message, err := over.preview(ctx, cluster)
+	if err == nil && reason == "" {
+		next = over.toCome(&status.Status{}, w)
+	}
+	return p, next, reason, message, err
 }
 
 // listed are stacks that were read before.

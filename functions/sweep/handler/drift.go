@@ -39,12 +39,15 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if err != nil {
 		return err
 	}
-	p, reason, message, err := r.Planner.PreviewOver(ctx, cluster, stacks)
+	p, next, reason, message, err := r.Planner.PreviewOver(ctx, cluster, stacks)
 	if err != nil {
 		return err
 	}
 	if accepted := s.Condition(status.SpecAccepted); accepted != nil && accepted.Reason == status.ReasonReleaseUnusable && reason != accepted.Reason {
 		return r.start(ctx, cluster, s, "its release came")
+	}
+	if r.untold(cluster, s, next) {
+		return r.start(ctx, cluster, s, "nobody has acted on an upgrade that is to come")
 	}
 	findings, repairable := judge(s, p, reason, message, stacks)
 	if s.Phase != status.Upgrading { // which replaces them

@@ -117,8 +117,8 @@ type Handler struct {
 // Handle sweeps or audits once. What fails for one cluster holds up no other; what failed is returned at the end.
 func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error) {
 	if in.Audit {
-		// Releases and channels first: what is planned by is remembered as it was listed.
-		return struct{}{}, errors.Join(h.releases(ctx), h.audit(ctx))
+		// Releases and channels first: what is planned by is remembered as it was listed, and whom a channel moves is for the sweep to start.
+		return struct{}{}, errors.Join(h.releases(ctx), h.channels(ctx), h.audit(ctx))
 	}
 	// Instances at hooks come first: their time runs out, and then a node that nobody drains goes with its pods. Whatever cuts a sweep off has
 	// the less behind it the earlier they are.

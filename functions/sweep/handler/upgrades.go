@@ -173,6 +173,13 @@ func (r *round) upgrading(ctx context.Context, cluster string, s *status.Status)
 	return false, nil
 }
 
+// untold says whether an upgrade is to come that no status tells of: whoever was to plan it, as when a channel moved, was stopped before it
+// did. What planning has told of waits for its time, or begins; what is over is not to come. A cluster that failed waits for its next try,
+// and one that is upgraded is told what comes after.
+func (r *round) untold(cluster string, s *status.Status, next *status.Upgrade) bool {
+	return next != nil && s.ToldOf(next) == nil && (s.Phase == status.Ready || s.Phase == status.Stopped) && !r.due[cluster]
+}
+
 // waits says whether an upgrade was to begin and did not, and may be late.
 func (r *round) waits(u *status.Upgrade) bool {
 	return u != nil && status.ToCome(u.Phase) && u.Phase != status.UpgradeMissed && u.At != nil && r.now.Sub(*u.At) >= period
