@@ -151,3 +151,22 @@ func TestARollbackThatStopsLeavesNoClusterAsSpecified(t *testing.T) {
 		l.lasts()
 	})
 }
+
+// The spec is deleted while its upgrade replaces nodes, and is back before all is gone: the execution that made the step deletes the cluster, and makes
+// another. Nobody has asked that one for the upgrade which ends then.
+func TestAnUpgradeOfAClusterThatWasMadeAnewLeavesThatAlone(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed + unprotected)
+		spec := strings.Replace(Spec("demo", alarmed+unprotected), "name: r1", "name: r2", 1)
+		l.Upload(names.ClusterSpec("demo"), spec)
+		l.changing("pool-a")
+		arn := l.record().Execution
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.Until("the network goes", func() bool { return l.Stacks("demo")[names.Network] == "DELETE_IN_PROGRESS" })
+		l.Upload(names.ClusterSpec("demo"), spec)
+		l.settle()
+		require.Contains(t, l.verdict(arn), "the cluster was deleted, and perhaps made anew")
+		require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says", l.says())
+		l.lasts()
+	})
+}

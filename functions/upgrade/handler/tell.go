@@ -38,6 +38,8 @@ type end struct {
 	// verdict is what converging would say of the cluster; nil where it would change something. busy says that it is being converged.
 	verdict *status.Verdict
 	busy    bool
+	// earlier says that the upgrade was of an earlier cluster of this name: no spec of the one that is there asked for it.
+	earlier bool
 }
 
 func (h *Handler) end(ctx context.Context, cluster string) (e end, err error) {
@@ -59,9 +61,14 @@ func (h *Handler) tellOf(ctx context.Context, cluster string, r *upgrade.Record,
 	if of {
 		return h.tell(ctx, cluster, r, nil, message)
 	}
+	e, err := h.end(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	e.earlier = true
 	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		if s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
-			h.say(s, r, nil, message, end{})
+			h.say(s, r, nil, message, e)
 		}
 	})
 }
@@ -100,7 +107,7 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 // to tell, and so is what was said of it since.
 func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e end) {
 	converged := s.Condition(status.Converged)
-	asked := r.Origin == upgrade.OriginSpec || r.Over == "" && e.verdict == nil
+	asked := !e.earlier && (r.Origin == upgrade.OriginSpec || r.Over == "" && e.verdict == nil)
 	switch {
 	case s.Phase == status.Deleting || s.Phase == status.Deleted:
 	case !r.State.Over():
