@@ -170,3 +170,22 @@ func TestAnUpgradeOfAClusterThatWasMadeAnewLeavesThatAlone(t *testing.T) {
 		l.lasts()
 	})
 }
+
+// Somebody stops an upgrade while its checks run, and uploads a spec. The sweep tells of that end in the middle of the spec's changes.
+func TestAnUpgradeThatEndsWhileTheClusterIsConverged(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		time.Sleep(20 * time.Second)
+		l.States.Stop(l.record().Execution, "Stopped", "by a person")
+		l.Upload(names.ClusterSpec("demo"), Spec("demo", secondPool+alarmed))
+		time.Sleep(10 * time.Second)
+		l.swept()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, upgrade.Blocked, l.record().State)
+		require.Regexp(t, "^Converging \\(False Converging: changing . of . stacks\\): changing", l.says())
+		l.settle()
+		require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says", l.says())
+		l.lasts()
+	})
+}
