@@ -74,6 +74,8 @@ type PlannedUpgrade struct {
 	State string `json:"state"`
 	// Spec says that it is the spec that asks for it: then the cluster is not Ready before it is made.
 	Spec bool `json:"spec,omitempty"`
+	// Release that the spec asks for, when that upgrade ended before it was made, and is not tried again by itself.
+	Release string `json:"release,omitempty"`
 	// Message for people.
 	Message string `json:"message"`
 	// Start is the input of the upgrade machine when the upgrade is to begin as soon as the cluster is converged, and Name that of the

@@ -31,7 +31,7 @@ type world struct {
 	events  []string // detail-type and state, in order
 	objects map[string]string
 	nodes   map[string]Node
-	refuse  error // what RegisterNode answers
+	refuse  error // what RegisterNode and DeregisterNode answer
 }
 
 func newWorld(t *testing.T, change func(*Config)) *world {
@@ -80,8 +80,10 @@ func (w *world) RegisterNode(_ context.Context, n Node) error {
 func (w *world) DeregisterNode(_ context.Context, _, name string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.nodes, name)
-	return nil
+	if w.refuse == nil {
+		delete(w.nodes, name)
+	}
+	return w.refuse
 }
 
 // role makes a role that a service may assume, and returns its caller.

@@ -425,20 +425,46 @@ func (s *Service) terminate(i *instance, reasonCode string) {
 	})
 }
 
-// bury releases everything an instance had. Its node goes too: the cloud controller of EKS deletes nodes whose
-// instances are gone.
-func (s *Service) bury(ctx context.Context, i *instance) {
-	s.mu.Lock()
-	nodes, cluster := s.nodes, i.cluster
-	s.mu.Unlock()
-	if nodes != nil && cluster != "" {
-		// The cluster may be gone before its nodes' instances: then there is nothing to deregister from.
-		if err := nodes.DeregisterNode(ctx, cluster, i.dnsName); err != nil {
-			s.log(i, "cloud-controller", err.Error())
-		}
-	}
+// look is how long after an API server did not answer the cloud controller asks again, looks how often here: no outage lasts as long.
+const (
+	look  = 5 * time.Minute
+	looks = 24
+)
+
+// deregister returns what takes out the node of an instance that is gone, as the cloud controller of EKS does. The cluster may be gone
+// before: then there is nothing to deregister from.
+// https://kubernetes.io/docs/concepts/architecture/cloud-controller/#node-controller
+func (s *Service) deregister(i *instance) func(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	nodes, cluster, node := s.nodes, i.cluster, i.dnsName // which goes with its interface
+	return func(ctx context.Context) error {
+		if nodes == nil || cluster == "" {
+			return nil
+		}
+		err := nodes.DeregisterNode(ctx, cluster, node)
+		if err != nil {
+			s.log(i, "cloud-controller", err.Error())
+		}
+		return err
+	}
+}
+
+// bury releases everything an instance had, and its node goes.
+func (s *Service) bury(ctx context.Context, i *instance) {
+	deregister := s.deregister(i)
+	asked := deregister(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if asked != nil {
+		s.background(func(ctx context.Context) {
+			for range looks {
+				if s.config.Clock.Timer(ctx, look) != nil || deregister(ctx) == nil {
+					return
+				}
+			}
+		})
+	}
 	for _, nic := range i.nics {
 		s.freeInterface(nic)
 	}

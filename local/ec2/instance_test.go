@@ -183,6 +183,34 @@ func TestRegistrationIsRetried(t *testing.T) {
 	})
 }
 
+// The API server does not answer when an instance has ended: the cloud controller looks again.
+func TestDeregistrationIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.Close()
+		_, subnet, group := w.network()
+		i, err := w.Launch(LaunchRequest{Template: w.template(multipartData(nodeConfigPart), ImageID("1.36", "x86_64"), group, "", nil), SubnetID: subnet})
+		require.NoError(t, err)
+		time.Sleep(pendingWork + bootWork)
+		synctest.Wait()
+		require.Len(t, w.nodes, 1)
+		answer := func(err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.refuse = err
+		}
+		answer(errors.New("the API server is down"))
+		require.NoError(t, w.Terminate(i.ID, ""))
+		time.Sleep(shutdownWork + look/2)
+		synctest.Wait()
+		require.Len(t, w.nodes, 1)
+		answer(nil)
+		time.Sleep(look)
+		synctest.Wait()
+		require.Empty(t, w.nodes)
+	})
+}
+
 func TestLaunchErrors(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.InstanceLimit = 1 })
 	_, subnet, group := w.network()

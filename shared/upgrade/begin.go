@@ -91,7 +91,7 @@ func Named(spec *api.Cluster) string {
 
 // before is what the spec named last that came to something: what the cluster is, or what the upgrades that made it so counted instead of.
 func (r *Record) before(from Target) Target {
-	if r.overrides() {
+	if r.overrides() && r.Changed().Before.Release != "" {
 		return r.Changed().Before
 	}
 	return from
@@ -120,7 +120,7 @@ func (r *Record) Superseded(spec *api.Cluster) string {
 	case namedBy(spec, r.Target), r.overrules(spec):
 		return ""
 	case r.Over != "":
-		return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.Over)
+		return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.over())
 	}
 	return fmt.Sprintf("the spec names release %s by now, and no longer %s", Named(spec), r.Target)
 }
@@ -130,10 +130,11 @@ func namedBy(spec *api.Cluster, to Target) bool {
 	return spec.Spec.Release.Name == to.Release && (spec.Spec.KubernetesVersion == "" || spec.Spec.KubernetesVersion == to.KubernetesVersion)
 }
 
-// Adopt makes an upgrade that was asked for otherwise the spec's own, when that names its target by now and did not before: what becomes of it is the answer to
-// that version of the spec, which does not ask for it anew.
+// Adopt makes an upgrade that was asked for otherwise the spec's own, when that names its target: what becomes of it is the answer to that
+// version of the spec, which does not ask for it anew. A rollback to what the spec has named all along stays what it is: stopped on its way,
+// it leaves what no spec can ask for.
 func (r *Record) Adopt(spec *api.Cluster, version string) {
-	if r.Over == "" || spec == nil || r.Over == Named(spec) || !namedBy(spec, r.Target) {
+	if r.Over == "" || spec == nil || !namedBy(spec, r.Target) || r.Origin == OriginRollback && r.Over == Named(spec) {
 		return
 	}
 	r.Over, r.Answered = "", maps.Clone(r.Answered)
@@ -159,17 +160,23 @@ func (r *Record) Serve() {
 // Instead says what counts instead of the release that the spec names, and why; "" when that is the spec's own.
 func (r *Record) Instead() string {
 	last := r.Changed()
-	if !r.overrides() || last.Target.spelled(last.Over) {
+	switch {
+	case !r.overrides():
+		return ""
+	case last.unfinished():
+		return fmt.Sprintf("the upgrade to %s stopped on its way, and what it moved stays", last.Target)
+	case last.Target.spelled(last.Over):
 		return ""
 	}
-	if last.unfinished() {
-		return fmt.Sprintf("the upgrade to %s stopped on its way, and what it moved stays", last.Target)
+	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, askers[last.Origin], last.over())
+}
+
+// over is what a spec may name without taking the word back, for people: see overrules.
+func (r *Record) over() string {
+	if r.Before.Release == "" || r.Before.spelled(r.Over) {
+		return r.Over
 	}
-	named := last.Over
-	if last.Before.Release != "" && !last.Before.spelled(named) {
-		named += " or " + last.Before.Release
-	}
-	return fmt.Sprintf("%s counts, which %s asked for, until the spec names another than %s", last.Target, askers[last.Origin], named)
+	return r.Over + " or " + r.Before.Release
 }
 
 // askers are who asked, in words.
@@ -202,6 +209,12 @@ func (r *Record) open() Step {
 		return Step{Kind: StepNodes, KubernetesVersion: r.Target.KubernetesVersion}
 	}
 	return r.Steps[min(r.Step, len(r.Steps)-1)]
+}
+
+// Unfinished says whether an upgrade to a target was stopped on its way, whatever was tried since and changed nothing.
+func (r *Record) Unfinished(to Target) bool {
+	last := r.Changed()
+	return last.unfinished() && same(to, last.Target)
 }
 
 // unfinished says whether an upgrade was stopped on its way.

@@ -126,6 +126,7 @@ func TestWhatCountsOverASpecThatIsPutBack(t *testing.T) {
 	require.True(t, first.counts(spec("r1")), "put back, it does not ask for a downgrade")
 	require.False(t, first.counts(spec("r3")))
 	require.Empty(t, first.Superseded(spec("r1")), "nor does that stop the upgrade on its way")
+	require.Contains(t, first.Superseded(spec("r3")), "the spec names release r3 by now, and no longer lost or r1")
 	require.Contains(t, first.Instead(), "until the spec names another than lost or r1")
 	stated := spec("r1")
 	stated.Spec.KubernetesVersion = r1.KubernetesVersion
@@ -140,6 +141,8 @@ func TestWhatCountsOverASpecThatIsPutBack(t *testing.T) {
 	back := Begin(nil, Start{Origin: OriginRollback, Key: "rollback"}, spec("r1"), r2, r1, "x", noon)
 	back.State = Done
 	require.False(t, back.counts(spec("r2")), "the spec names what was taken back, once it named what it was taken back to: it asks for it anew")
+	again := hand(back, spec("lost"), r1, r3)
+	require.True(t, again.counts(spec("r1")), "what the rollback led to is what the spec named before, and what the cluster was")
 }
 
 func TestSuperseded(t *testing.T) {
@@ -181,6 +184,12 @@ func TestASpecThatNamesWhatIsUnderWay(t *testing.T) {
 		same.Adopt(other, "v2")
 		require.Equal(t, began(), &same)
 	}
+	named := Begin(nil, Start{Origin: OriginHand, Key: "hand 1"}, spec("r2"), r1, r2, "x", noon)
+	named.Adopt(spec("r2"), "v2")
+	require.Empty(t, named.Over, "it named it before")
+	back := Begin(nil, Start{Origin: OriginRollback, Key: "rollback"}, spec("r1"), r2, r1, "x", noon)
+	back.Adopt(spec("r1"), "v2")
+	require.Equal(t, "r1", back.Over, "no spec could ask for the rest of the way back")
 	after.State, after.Steps = Stopped, []Step{{Kind: StepNodes, KubernetesVersion: "1.37"}}
 	in := Situation{
 		Spec: spec("r2"), SpecVersion: "v2", Record: &after, Deployed: Target{"r1", "sha1", "1.37"}, Now: noon,
@@ -224,7 +233,10 @@ func TestWhatCountsInsteadOfTheSpecs(t *testing.T) {
 		"what a channel asked for": {
 			record(func(*Record) {}), "release r37-1 (Kubernetes 1.37) counts, which its channel asked for, until the spec names another than r36-1",
 		},
-		"what was stopped":                        {record(func(r *Record) { r.State, r.Step = Stopped, 0 }), "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays"},
+		"what was stopped": {record(func(r *Record) { r.State, r.Step = Stopped, 0 }), "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays"},
+		"what was stopped on the way back to what it names": {
+			record(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginRollback, "r37-1", Stopped, 0 }), "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
+		},
 		"nothing, while it is under way":          {record(func(r *Record) { r.State = Running }), ""},
 		"nothing, when the spec asked for it":     {record(func(r *Record) { r.Over = "" }), ""},
 		"nothing, when the spec names it":         {record(func(r *Record) { r.Over = "r37-1" }), ""},

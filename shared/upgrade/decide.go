@@ -100,13 +100,13 @@ func Decide(in Situation) (Decision, error) {
 		d.Instead = in.Record.Instead()
 	}
 	last := in.Record.Changed()
-	if last.unfinished() && (in.Record.counts(spec) || same(wants, last.Target)) {
+	if last.unfinished() && (in.Record.counts(spec) || in.Record.Unfinished(wants)) {
 		// What an upgrade has moved stays, and what it has not, too.
 		d.Keep = Keep{Images: true, Addons: true, Stated: last.Origin == OriginSpec}
 	}
-	d.Served = !in.Record.counts(spec) && same(wants, in.Deployed) && in.Record.overrides() && !(last.unfinished() && same(wants, last.Target))
+	d.Served = !in.Record.counts(spec) && same(wants, in.Deployed) && in.Record.overrides() && !in.Record.Unfinished(wants)
 	switch at, channel := in.at(), in.channel(); {
-	case !same(wants, in.Deployed), last.unfinished() && same(wants, last.Target) && (last.Origin == OriginSpec || !in.Record.counts(spec)):
+	case !same(wants, in.Deployed), in.Record.Unfinished(wants) && (last.Origin == OriginSpec || !in.Record.counts(spec)):
 		d.Wants, d.Keep = &wants, Keep{Images: true, Addons: true, Stated: true}
 		in.bySpec(&d, wants)
 	case at != nil:

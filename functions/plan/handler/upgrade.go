@@ -272,9 +272,9 @@ func (h *Handler) planned(w work) *events.PlannedUpgrade {
 		}
 		return &events.PlannedUpgrade{State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait, h.Now()))}
 	case d.Wants != nil:
-		p := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Message: fmt.Sprintf(
+		p := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Release: d.Wants.Release, Message: fmt.Sprintf(
 			"the upgrade to %s did not come to its end: mend what was in its way, and upload the spec again or use drover upgrade", *d.Wants)}
-		if r != nil && r.State == upgrade.Blocked {
+		if r != nil && r.State == upgrade.Blocked && !r.Unfinished(*d.Wants) {
 			p.State = string(upgrade.Blocked)
 		}
 		return p
@@ -317,14 +317,36 @@ func (h *Handler) tellUpgrade(s *status.Status, w work) {
 	}
 }
 
-// After says how to tell what is to come after an upgrade that is over, by its record: beside it, until the cluster is planned again. It only
-// reads.
-func (h *Handler) After(ctx context.Context, cluster string, record *upgrade.Record) (func(*status.Status), error) {
-	w, err := h.decided(ctx, cluster, record)
-	if err != nil || w == nil || w.record == nil {
-		return func(*status.Status) {}, err
+// After says how to tell, when the record of an upgrade says that it is over, what is to come after it: beside it, until the cluster is
+// planned again. verdict is what converging would say of the cluster; nil where it would change something. It only reads.
+func (h *Handler) After(ctx context.Context, cluster string) (next func(*status.Status), verdict *status.Verdict, err error) {
+	next = func(*status.Status) {}
+	w, err := h.read(ctx, cluster, events.PlanRequest{})
+	if errors.Is(err, errAbsent) {
+		return next, nil, nil
 	}
-	return func(s *status.Status) { h.tellNext(s, *w) }, nil
+	var p plan.Plan
+	if err == nil {
+		next = func(s *status.Status) { h.tellNext(s, w) }
+		p, err = h.compute(ctx, w)
+	}
+	result := events.PlanResult{Outcome: events.OutcomeUnchanged}
+	var stopped *stop
+	switch {
+	case errors.As(err, &stopped):
+		result.Outcome, result.Reason, result.Message = events.OutcomeStopped, stopped.reason, stopped.message
+	case err != nil || len(p.Changes) > 0:
+		return next, nil, err
+	case w.rejected != nil:
+		result.Reason, result.Message = w.rejected.reason, w.rejected.message
+	}
+	if stopped == nil {
+		if result.Upgrade = h.planned(w); result.Upgrade != nil {
+			result.Upgrade.Start = nil // nobody starts it here
+		}
+	}
+	v := status.Judge(&result)
+	return next, &v, nil
 }
 
 // tellNext tells what is to come beside the upgrade that the status shows.

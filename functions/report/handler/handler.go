@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,21 +45,11 @@ type Handler struct {
 
 // verdict is what a round came to.
 type verdict struct {
-	phase     status.Phase
-	message   string
-	condition status.Condition
-	// spec is true when only the newest spec is no good: a cluster that runs as its last good one says is Ready all the same.
-	spec bool
+	status.Verdict
 	// again is true when the same may succeed later without anybody's doing.
 	again bool
 	// execution that it is the verdict on.
 	execution string
-	// upgrading is true when the stacks are what they should be now, and an upgrade makes something else of them.
-	upgrading bool
-	// version of the spec that was judged and not converged to; empty when planning has told it already.
-	version string
-	// rejected is why the newest spec is not used, of a cluster that is what its last good one says.
-	rejected *status.Condition
 }
 
 // Handle ends a round.
@@ -78,7 +67,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 	}
 	v := judge(in)
 	// Before anybody is told that the cluster is gone: who is cut off here does it again.
-	if v.phase == status.Deleted && in.Plan.Fence > 0 {
+	if v.Phase == status.Deleted && in.Plan.Fence > 0 {
 		if err := h.State.Forget(ctx, in.Cluster); err != nil {
 			return events.ReportResult{}, err
 		}
@@ -97,7 +86,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 		return events.ReportResult{}, err
 	}
 	again, err := h.newer(ctx, in)
-	return events.ReportResult{Again: again, Failed: v.phase == status.Failed, Reason: v.message}, err
+	return events.ReportResult{Again: again, Failed: v.Phase == status.Failed, Reason: v.Message}, err
 }
 
 // newer says whether there is a spec that this round did not plan: its own execution may have left the cluster to this one.
@@ -120,39 +109,17 @@ func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, err
 func judge(in events.ReportRequest) verdict {
 	if failures := failures(in); len(failures) > 0 {
 		message := strings.Join(failures, "\n")
-		return verdict{phase: status.Failed, message: message, again: passing(in), condition: status.Condition{
+		return verdict{Verdict: status.Verdict{Phase: status.Failed, Message: message, Condition: status.Condition{
 			Type: status.Converged, Status: "False", Reason: reason(in), Message: message,
-		}}
-	}
-	if in.Plan.Outcome == events.OutcomeStopped {
-		v := verdict{phase: status.Stopped, message: in.Plan.Message, version: in.Plan.SpecVersion, condition: status.Condition{
-			Type: status.Converged, Status: "False", Reason: in.Plan.Reason, Message: in.Plan.Message,
-		}}
-		if slices.Contains([]string{status.ReasonSpecInvalid, status.ReasonSpecAbsent, status.ReasonReleaseUnusable}, in.Plan.Reason) {
-			v.condition.Type, v.spec = status.SpecAccepted, true
-		}
-		return v
+		}}, again: passing(in)}
 	}
 	if in.Plan.Outcome == events.OutcomeDeletes || in.Plan.Outcome == events.OutcomeGone {
-		return verdict{phase: status.Deleted, message: "the cluster is gone", condition: status.Condition{
+		return verdict{Verdict: status.Verdict{Phase: status.Deleted, Message: "the cluster is gone", Condition: status.Condition{
 			Type: status.Converged, Status: "False", Reason: status.ReasonDeleted,
-		}}
+		}}}
 	}
-	v := verdict{phase: status.Ready, message: status.AsSpecified, condition: status.Condition{
-		Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate,
-	}}
-	v.upgrade(in.Plan.Upgrade)
-	if in.Plan.Reason != "" {
-		v.rejected = &status.Condition{Type: status.SpecAccepted, Status: "False", Reason: in.Plan.Reason, Message: in.Plan.Message}
-		if v.phase == status.Ready {
-			v.message = unused + in.Plan.Message
-		}
-	}
-	return v
+	return verdict{Verdict: status.Judge(in.Plan)}
 }
-
-// unused begins the message of a cluster that is Ready though its newest spec cannot be used.
-const unused = "the cluster is what its last good spec says; the newest is not used: "
 
 // failures lists what failed, one line each.
 func failures(in events.ReportRequest) []string {
@@ -213,9 +180,8 @@ func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict)
 		*v = given // another try may have named the instances of another status
 		if told = !late(in, s); told {
 			v.name(in, s)
-			v.stays(in, s)
 			v.execution = in.Execution
-			v.apply(s, h.Now())
+			v.write(s, h.Now())
 		}
 	})
 	return told, err
@@ -245,48 +211,29 @@ func (v *verdict) name(in events.ReportRequest, s *status.Status) {
 		}
 	}
 	if len(lines) > 0 {
-		v.message = strings.Join(append([]string{v.message}, lines...), "\n")
-		v.condition.Message = v.message
+		v.Message = strings.Join(append([]string{v.Message}, lines...), "\n")
+		v.Condition.Message = v.Message
 	}
 }
 
-// apply writes a verdict into a status.
-func (v *verdict) apply(s *status.Status, now time.Time) {
-	v.retry(s, now)
-	s.Phase, s.Message = v.phase, v.message
-	if v.condition.Reason == status.ReasonPaused {
-		s.GoodVersion = "" // an older one, which is not paused, counts no more
-	}
-	if v.phase == status.Failed {
+// write a verdict into a status.
+func (v *verdict) write(s *status.Status, now time.Time) {
+	switch v.Phase {
+	case status.Failed:
+		v.retry(s, now)
 		s.Execution = v.execution
-	}
-	if v.version != "" {
-		s.SpecVersion = v.version
-	}
-	if v.phase == status.Deleted && s.Deletion != nil {
-		s.Message = gone(s.Deletion)
-	}
-	switch converged := s.Condition(status.Converged); {
-	case v.phase == status.Deleted:
-		s.Plan, s.Stacks, s.Nodes, v.condition.Message = nil, nil, nil, s.Message
+	case status.Deleted:
+		if s.Deletion != nil {
+			v.Message = gone(s.Deletion)
+		}
+		v.Condition.Message = v.Message
+		s.Plan, s.Stacks, s.Nodes = nil, nil, nil
 		s.Upgrade, s.NextUpgrade, s.Upgrades, s.Replaced = nil, nil, nil, nil
 		// What was no longer as it was made, or waited for a node, is no more.
 		s.Unset(status.InSync, status.AddonsDeployed)
 		s.DriftedAt = nil
-	case v.phase == status.Ready || v.upgrading:
-		s.Plan = nil
-		s.Joined()
-		accepted := status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}
-		if v.rejected != nil {
-			accepted = *v.rejected
-		}
-		s.Set(accepted, now)
-	case v.spec && converged != nil && converged.Status == "True":
-		s.Phase, s.Message = status.Ready, unused+v.message
-	case v.spec:
-		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: v.condition.Reason, Message: v.message}, now)
 	}
-	s.Set(v.condition, now)
+	v.Apply(s, now)
 }
 
 // gone says what became of what Kubernetes made.

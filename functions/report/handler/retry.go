@@ -21,14 +21,10 @@ var pauses = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * ti
 // retry counts a failure and says when the next try is. One that was counted is not counted again: a report that died may have written
 // it.
 func (v verdict) retry(s *status.Status, now time.Time) {
-	if v.phase == status.Failed && s.Phase == status.Failed && s.Execution == v.execution && s.Message == v.message {
+	if s.Phase == status.Failed && s.Execution == v.execution && s.Message == v.Message {
 		return
 	}
 	s.RetryAt = nil
-	if v.phase != status.Failed {
-		s.Failures = 0
-		return
-	}
 	if v.again && s.Failures < len(pauses) {
 		at := now.Add(pauses[s.Failures]).UTC().Truncate(time.Second)
 		s.RetryAt = &at

@@ -98,15 +98,11 @@ func (h *Handler) preflight(ctx context.Context, cluster string, r record, j jou
 		return events.UpgradeResult{Outcome: events.UpgradeGo, Message: j.from.String() + " to " + j.to.String()}, h.tell(ctx, cluster, r.Record, checks, "every check passed")
 	}
 	message := "nothing was changed: " + blocking(checks)
-	if r.State, r.Ended = over(r.Record), h.Now().UTC(); r.State == upgrade.Stopped {
+	if err := h.ends(ctx, cluster, r, over(r.Record)); err != nil {
+		return events.UpgradeResult{}, err
+	}
+	if r.State == upgrade.Stopped {
 		message = "it does not go on: " + blocking(checks)
-	}
-	if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
-		return events.UpgradeResult{}, err
-	}
-	r.Alarms = nil
-	if err := h.write(ctx, cluster, &r); err != nil {
-		return events.UpgradeResult{}, err
 	}
 	return events.UpgradeResult{Outcome: events.UpgradeBlocked, Message: message}, h.tell(ctx, cluster, r.Record, checks, message)
 }

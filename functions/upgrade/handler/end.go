@@ -44,14 +44,7 @@ func (h *Handler) finish(ctx context.Context, in events.UpgradeRequest) (events.
 		}
 		return events.UpgradeResult{}, &stop{found}
 	}
-	if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
-		return events.UpgradeResult{}, err
-	}
-	r.State, r.Ended, r.Alarms = upgrade.Done, h.Now().UTC(), nil
-	if err := h.adopt(ctx, in.Cluster, r.Record); err != nil {
-		return events.UpgradeResult{}, err
-	}
-	if err := h.write(ctx, in.Cluster, &r); err != nil {
+	if err := h.ends(ctx, in.Cluster, r, upgrade.Done); err != nil {
 		return events.UpgradeResult{}, err
 	}
 	return events.UpgradeResult{Outcome: events.UpgradeDone, Message: message}, h.tell(ctx, in.Cluster, r.Record, checks, message)
@@ -97,25 +90,29 @@ func (h *Handler) stop(ctx context.Context, in events.UpgradeRequest) (events.Up
 	if err != nil {
 		return events.UpgradeResult{}, err
 	}
-	mine := record{r, etag}
 	if r == nil || r.Execution != cmp.Or(in.Ended, in.Execution) {
 		return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: why}, nil
 	}
 	if !r.State.Over() {
-		if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
-			return events.UpgradeResult{}, err
-		}
-		if r.State, r.Ended, r.Alarms = over(r), h.Now().UTC(), nil; r.State == upgrade.Stopped {
-			if err := h.adopt(ctx, in.Cluster, r); err != nil {
-				return events.UpgradeResult{}, err
-			}
-		}
-		if err := h.write(ctx, in.Cluster, &mine); err != nil {
+		if err := h.ends(ctx, in.Cluster, record{r, etag}, over(r)); err != nil {
 			return events.UpgradeResult{}, err
 		}
 	}
 	message := came(r, why)
 	return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: message}, h.tellOf(ctx, in.Cluster, r, message)
+}
+
+// ends an upgrade: alarms are on again, and its record says what became of it.
+func (h *Handler) ends(ctx context.Context, cluster string, r record, as upgrade.State) error {
+	if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
+		return err
+	}
+	if r.State, r.Ended, r.Alarms = as, h.Now().UTC(), nil; as != upgrade.Blocked {
+		if err := h.adopt(ctx, cluster, r.Record); err != nil {
+			return err
+		}
+	}
+	return h.write(ctx, cluster, &r)
 }
 
 // adopt has the end of an upgrade be the answer to the spec, if that names its target by now.

@@ -52,8 +52,9 @@ type Planner interface {
 	Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error)
 	// Decide says which upgrade is asked for and may begin now, given the record of the last; nil when nothing is planned at all.
 	Decide(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
-	// After says how to tell what is to come after an upgrade that is over.
-	After(ctx context.Context, cluster string, record *upgrade.Record) (func(*status.Status), error)
+	// After says how to tell what is to come after an upgrade that is over, and what converging would say of the cluster; nil where it would
+	// change something.
+	After(ctx context.Context, cluster string) (next func(*status.Status), verdict *status.Verdict, err error)
 }
 
 // EKS is asked what runs, and which add-ons fit: a subset of versions.Versions.

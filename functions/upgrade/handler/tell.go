@@ -15,25 +15,40 @@ import (
 // upgradeStopped is the error that the machine gives to what this function itself ended.
 const upgradeStopped = status.ReasonUpgradeStopped
 
-// tell writes an upgrade into the status. nil keeps the checks that were told of it before.
+// tell writes an upgrade into the status. nil keeps the checks that were told of it before. When it is over that is told together with what
+// comes after it, and what the cluster is without it: nobody converges a cluster for an upgrade that changed nothing.
 func (h *Handler) tell(ctx context.Context, cluster string, r *upgrade.Record, checks []status.Check, message string) error {
-	if err := h.State.UpdateStatus(ctx, cluster, func(s *status.Status) { h.say(s, r, checks, message) }); err != nil || !r.State.Over() {
-		return err
-	}
-	return h.then(ctx, cluster, r)
-}
-
-// then tells what is to come when an upgrade is over. Planning does, too, but nobody converges a cluster for an upgrade that changed nothing.
-func (h *Handler) then(ctx context.Context, cluster string, r *upgrade.Record) error {
-	tell, err := h.Planner.After(ctx, cluster, r)
-	if err != nil {
-		return err
+	e := end{next: func(*status.Status) {}}
+	if r.State.Over() {
+		var err error
+		if e, err = h.end(ctx, cluster); err != nil {
+			return err
+		}
 	}
 	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		if s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
-			tell(s)
-		}
+		h.say(s, r, checks, message, e)
+		e.next(s)
 	})
+}
+
+// end is what is to be told at the end of an upgrade beside it.
+type end struct {
+	// next tells what is to come after it.
+	next func(*status.Status)
+	// verdict is what converging would say of the cluster; nil where it would change something. busy says that it is being converged.
+	verdict *status.Verdict
+	busy    bool
+	// earlier says that the upgrade was of an earlier cluster of this name: no spec of the one that is there asked for it.
+	earlier bool
+}
+
+func (h *Handler) end(ctx context.Context, cluster string) (e end, err error) {
+	if e.next, e.verdict, err = h.Planner.After(ctx, cluster); err != nil {
+		return e, err
+	}
+	holder, err := h.State.Holder(ctx, cluster, h.Executions.Running)
+	e.busy = holder != ""
+	return e, err
 }
 
 // tellOf does the same of an upgrade that was perhaps of an earlier cluster of this name: then only if it is the one that the status
@@ -46,14 +61,19 @@ func (h *Handler) tellOf(ctx context.Context, cluster string, r *upgrade.Record,
 	if of {
 		return h.tell(ctx, cluster, r, nil, message)
 	}
+	e, err := h.end(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	e.earlier = true
 	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		if s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
-			h.say(s, r, nil, message)
+			h.say(s, r, nil, message, e)
 		}
 	})
 }
 
-func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check, message string) {
+func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check, message string, e end) {
 	u := describe(r)
 	u.Checks, u.Message = checks, message
 	if old := s.Upgrade; checks == nil && old != nil && old.Execution == u.Execution {
@@ -79,33 +99,52 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 		condition.Reason = status.ReasonUpgrading
 	}
 	s.Set(condition, h.Now())
-	h.phase(s, r, message)
+	h.phase(s, r, message, e)
 }
 
-// phase of the cluster. That its spec was not followed is the cluster's own state; of any other origin it is Ready or not as before. What
-// becomes of a cluster that is being deleted is for others to tell.
-func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string) {
+// phase of the cluster. That its spec was not followed is the cluster's own state; after an upgrade of any other origin it is what
+// converging says of it or, where there is something to change, what it was. What becomes of a cluster that is being deleted is for others
+// to tell, and so is what was said of it since.
+func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e end) {
 	converged := s.Condition(status.Converged)
+	asked := !e.earlier && (r.Origin == upgrade.OriginSpec || r.Over == "" && e.verdict == nil)
 	switch {
 	case s.Phase == status.Deleting || s.Phase == status.Deleted:
 	case !r.State.Over():
 		s.Phase, s.Message = status.Upgrading, message
-	case r.State != upgrade.Done && r.Over == "":
+	case r.State != upgrade.Done && asked:
 		reason := status.ReasonUpgradeStopped
 		if r.State == upgrade.Blocked {
 			reason = status.ReasonUpgradeBlocked
 		}
 		s.Phase, s.Message = status.Stopped, message
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: reason, Message: message}, h.Now())
-	case s.Phase != status.Upgrading:
-	case converged != nil && converged.Status == "True":
-		s.Phase, s.Message = status.Ready, status.AsSpecified // as the next converge would say: it would write nothing else
+	case s.Phase != status.Upgrading && s.Phase != status.Failed || converged == nil:
+	case e.busy && converged.Reason == status.ReasonConverging:
+		s.Phase, s.Message = status.Converging, converged.Message // whoever is at it says how that ends
+	case e.verdict != nil:
+		v := *e.verdict
+		v.Apply(s, h.Now())
+	case s.Phase == status.Failed:
+	case converged.Status == "True":
+		s.Phase, s.Message = status.Ready, status.AsSpecified
 		if instead := r.Instead(); instead != "" {
 			s.Message = status.ButRelease + instead
 		}
-	case converged != nil:
-		s.Phase, s.Message = status.Failed, converged.Message
+	default:
+		s.Phase, s.Message = before(converged.Reason), converged.Message
 	}
+}
+
+// before is the phase of a cluster that was not what its spec says, for a reason.
+func before(reason string) status.Phase {
+	switch reason {
+	case status.ReasonUpgradeScheduled:
+		return status.Ready
+	case status.ReasonUpgradeBlocked, status.ReasonUpgradeStopped:
+		return status.Stopped
+	}
+	return status.Failed
 }
 
 func describe(r *upgrade.Record) status.Upgrade {

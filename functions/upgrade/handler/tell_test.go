@@ -20,11 +20,11 @@ func TestTheStatusKeepsTheLastTenUpgrades(t *testing.T) {
 			Number: int64(n), Execution: fmt.Sprint("x", n), Origin: upgrade.OriginHand, State: upgrade.Running, Target: upgrade.Target{Release: fmt.Sprint("r", n)},
 			Steps: []upgrade.Step{{Kind: upgrade.StepNodes, Started: now.Add(time.Minute), Ended: now.Add(time.Hour)}}, Started: now,
 		}
-		h.say(s, r, []status.Check{{Name: "NodesReady"}}, "the nodes")
+		h.say(s, r, []status.Check{{Name: "NodesReady"}}, "the nodes", end{})
 		require.Len(t, s.Upgrades, min(n, 10), "only what is over")
 		r.State, r.Ended = upgrade.Done, now.Add(2*time.Hour)
 		for range 2 { // a call that died is made again
-			h.say(s, r, nil, "it is over")
+			h.say(s, r, nil, "it is over", end{})
 		}
 		require.Len(t, s.Upgrades, min(n+1, 10))
 		require.Equal(t, *s.Upgrade, s.Upgrades[0], "the newest first")

@@ -1,0 +1,119 @@
+package status
+
+// What converging comes to, as people read it: phase, message and conditions. The report of a round says it in these words and, once an
+// upgrade is over, so does who led it.
+
+import (
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/events"
+)
+
+// Verdict on a cluster.
+type Verdict struct {
+	Phase     Phase
+	Message   string
+	Condition Condition
+	// Version of the spec that was judged and not converged to; empty when planning has told it already.
+	Version string
+	// upgrade says that the stacks are what they should be now, and what an upgrade makes of them.
+	upgrade *events.PlannedUpgrade
+	// spec is true when only the newest spec is no good: a cluster that runs as its last good one says is Ready all the same.
+	spec bool
+	// rejected is why the newest spec is not used, of a cluster that is what its last good one says.
+	rejected *Condition
+}
+
+// unused begins the message of a cluster that is Ready though its newest spec cannot be used.
+const unused = "the cluster is what its last good spec says; the newest is not used: "
+
+// Judge is the verdict on a plan after which nothing is left to change, or on why there is none.
+func Judge(p *events.PlanResult) Verdict {
+	if p.Outcome == events.OutcomeStopped {
+		v := Verdict{Phase: Stopped, Message: p.Message, Version: p.SpecVersion, Condition: Condition{
+			Type: Converged, Status: "False", Reason: p.Reason, Message: p.Message,
+		}}
+		if slices.Contains([]string{ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable}, p.Reason) {
+			v.Condition.Type, v.spec = SpecAccepted, true
+		}
+		return v
+	}
+	v := Verdict{Phase: Ready, Message: AsSpecified, Condition: Condition{Type: Converged, Status: "True", Reason: ReasonUpToDate}}
+	v.upgrades(p.Upgrade)
+	if p.Reason != "" {
+		v.rejected = &Condition{Type: SpecAccepted, Status: "False", Reason: p.Reason, Message: p.Message}
+		if v.Phase == Ready {
+			v.Message = unused + p.Message
+		}
+	}
+	return v
+}
+
+// upgrades says that what the spec asks for is still to come, or is being made.
+func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
+	if v.upgrade = u; u == nil {
+		return
+	}
+	switch {
+	case u.State == "Checking" || u.State == "Running":
+		// Its execution says how it ends.
+		v.Phase, v.Message = Upgrading, u.Message
+		return
+	case u.Start != nil:
+		v.Phase, v.Message = Upgrading, u.Message
+	case u.State == "Blocked" || u.State == "Stopped":
+		v.Phase, v.Message = Stopped, u.Message
+	default:
+		v.Message = ButRelease + u.Message
+	}
+	if u.Spec {
+		v.Condition.Status, v.Condition.Reason, v.Condition.Message = "False", asked[u.State], v.Message
+	}
+}
+
+// asked are the reasons for which a cluster is not what its spec says of releases, by the state of the upgrade.
+var asked = map[string]string{UpgradeScheduled: ReasonUpgradeScheduled, "Blocked": ReasonUpgradeBlocked, "Stopped": ReasonUpgradeStopped}
+
+// said has the verdict on an upgrade that ended be in its own words for why, which planning does not know.
+func (v *Verdict) said(s *Status) {
+	if v.Phase != Stopped || v.upgrade == nil {
+		return
+	}
+	for _, u := range s.Upgrades {
+		if u.Phase == v.upgrade.State && u.To == v.upgrade.Release && u.Message != "" {
+			v.Message, v.Condition.Message = u.Message, u.Message
+			return
+		}
+	}
+}
+
+// Apply writes a verdict into a status.
+func (v *Verdict) Apply(s *Status, now time.Time) {
+	v.said(s)
+	if v.Phase != Failed {
+		s.Failures, s.RetryAt = 0, nil
+	}
+	s.Phase, s.Message = v.Phase, v.Message
+	if v.Condition.Reason == ReasonPaused {
+		s.GoodVersion = "" // an older one, which is not paused, counts no more
+	}
+	if v.Version != "" {
+		s.SpecVersion = v.Version
+	}
+	switch converged := s.Condition(Converged); {
+	case v.Phase == Ready || v.upgrade != nil:
+		s.Plan = nil
+		s.Joined()
+		accepted := Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}
+		if v.rejected != nil {
+			accepted = *v.rejected
+		}
+		s.Set(accepted, now)
+	case v.spec && converged != nil && converged.Status == "True":
+		s.Phase, s.Message = Ready, unused+v.Message
+	case v.spec:
+		s.Set(Condition{Type: Converged, Status: "False", Reason: v.Condition.Reason, Message: v.Message}, now)
+	}
+	s.Set(v.Condition, now)
+}
