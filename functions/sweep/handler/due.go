@@ -20,38 +20,56 @@ type Starter interface {
 // minute, and the limits of AWS's APIs are the account's.
 const startsAtOnce = 25
 
-// due starts what is due, the oldest first and those of one time by name. A cluster that is busy is left for the next sweep: its execution
-// may have planned before the time came. So is what is over the bound.
+// due starts what is due, the clusters of which that is longest so first and those of one time by name. A cluster that is busy is left for the
+// next sweep: its execution may have planned before the time came. So is what is over the bound.
 func (h *Handler) due(ctx context.Context) error {
 	dues, err := h.State.Dues(ctx, h.Now())
 	if err != nil {
 		return err
 	}
+	var clusters []string
+	of := map[string][]store.Due{}
+	for _, due := range dues {
+		if of[due.Cluster] == nil {
+			clusters = append(clusters, due.Cluster)
+		}
+		of[due.Cluster] = append(of[due.Cluster], due)
+	}
 	var failed []error
 	started := 0
-	for i, due := range dues {
+	for i, cluster := range clusters {
 		if started == startsAtOnce {
-			boundary.Log(ctx).Info("more is due than starts at once", "left", len(dues)-i)
+			boundary.Log(ctx).Info("more is due than starts at once", "left", len(clusters)-i)
 			break
 		}
-		holder, err := h.State.Holder(ctx, due.Cluster, h.Executions.Running)
+		holder, err := h.State.Holder(ctx, cluster, h.Executions.Running)
 		switch {
 		case err != nil:
 		case holder != "":
-			err = h.busy(ctx, due, holder)
+			for _, due := range of[cluster] {
+				err = errors.Join(err, h.busy(ctx, due, holder))
+			}
 		default:
 			started++ // also one that fails: AWS may ask for less
-			err = h.start(ctx, due)
+			err = h.start(ctx, of[cluster])
 		}
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
 }
 
-func (h *Handler) start(ctx context.Context, due store.Due) error {
-	boundary.Log(ctx).Info("due", "cluster", due.Cluster, "at", due.At)
-	if err := h.Start.ConvergeDue(ctx, due.Cluster, due.At); err != nil {
+// start converges a cluster once for all that is due. The newest time names the execution: if that was started before, the older had come, too.
+// It is forgotten last, so that who is cut off here starts no other for one of the older.
+func (h *Handler) start(ctx context.Context, dues []store.Due) error {
+	newest := dues[len(dues)-1]
+	boundary.Log(ctx).Info("due", "cluster", newest.Cluster, "at", newest.At)
+	if err := h.Start.ConvergeDue(ctx, newest.Cluster, newest.At); err != nil {
 		return err
 	}
-	return h.State.Done(ctx, due)
+	for _, due := range dues {
+		if err := h.State.Done(ctx, due); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -76,6 +78,34 @@ func TestWhatIsDueAtOneTimeIsDoneOnce(t *testing.T) {
 	require.NoError(t, a.SweepNow())
 	a.Settle()
 	require.Len(t, machine(a, "converge"), 3, "another time is another thing")
+}
+
+// A channel that moves twice, or moves when a window opens, is one thing to do as well; also for a sweep that comes after one which was cut
+// off before it forgot all of it.
+func TestWhatIsDueAtSeveralTimesIsDoneOnce(t *testing.T) {
+	a := harness.Start(t)
+	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	for i := range 3 {
+		require.NoError(t, a.State().AddDue(t.Context(), "one", at.Add(time.Duration(i)*time.Minute)))
+	}
+	deleted := 0
+	a.OnCall(func(call endpoint.Call) error {
+		if call.Action != "DeleteObject" {
+			return nil
+		}
+		if deleted++; deleted > 1 {
+			return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+		}
+		return nil
+	})
+	require.Error(t, a.SweepNow())
+	a.OnCall(nil)
+	require.NoError(t, a.SweepNow())
+	a.Settle()
+	require.Len(t, machine(a, "converge"), 1)
+	dues, err := a.State().Dues(t.Context(), time.Now())
+	require.NoError(t, err)
+	require.Empty(t, dues)
 }
 
 // An upgrade that waits for its turn is not one that did not begin.
