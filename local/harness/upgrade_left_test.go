@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -150,6 +152,50 @@ func TestARollbackThatStopsLeavesNoClusterAsSpecified(t *testing.T) {
 			"the upgrade to release r1 (Kubernetes 1.35) stopped on its way, and what it moved stays", l.says())
 		l.lasts()
 	})
+}
+
+// Its first step is planned, and whoever planned it has the cluster when it cannot tell so: the number of its lease is all that is new.
+func TestAnUpgradeThatStopsBeforeItChangesAnythingLeavesNothingToTell(t *testing.T) {
+	for name, asked := range map[string]func(l *life) string{
+		"by hand": func(l *life) string { return l.upgrade(events.Upgrade{Release: "r2"}) },
+		"by hand, back": func(l *life) string {
+			l.over(l.upgrade(events.Upgrade{Release: "r2"}))
+			l.settle()
+			l.upgraded()
+			return l.upgrade(events.Upgrade{Rollback: true})
+		},
+		"of the spec": func(l *life) string {
+			l.names("r2")
+			l.Until("it begins", func() bool { return l.record().Execution != "" })
+			return l.record().Execution
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(alarmed)
+				arn := asked(l)
+				had := false
+				l.OnCall(func(call endpoint.Call) error {
+					if CalledBy(call) != "plan" || call.Action != "PutObject" || !strings.Contains(call.Resource, "/plans/") {
+						return nil
+					}
+					had = true
+					return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+				})
+				l.over(arn)
+				l.settle()
+				l.OnCall(nil)
+				require.True(t, had)
+				require.Equal(t, upgrade.Stopped, l.record().State)
+				mark := l.Calls.Mark()
+				l.lasts()
+				for _, call := range l.Calls.Since(mark) {
+					by := CalledBy(call)
+					require.False(t, mutates(call) && (by == "plan" || by == "report"), "%s called %s %s", by, call.Action, call.Resource)
+				}
+			})
+		})
+	}
 }
 
 // The spec is deleted while its upgrade replaces nodes, and is back before all is gone: the execution that made the step deletes the cluster, and makes

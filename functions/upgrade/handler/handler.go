@@ -31,6 +31,7 @@ type Specs interface {
 type State interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 	PutOnce(ctx context.Context, key string, body []byte) error
+	Lease(ctx context.Context, cluster string) (store.Lease, error)
 	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string, err error)
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
 	PutUpgrade(ctx context.Context, cluster string, record *upgrade.Record, etag string) (string, error)

@@ -38,6 +38,8 @@ type end struct {
 	// verdict is what converging would say of the cluster; nil where it would change something. busy says that it is being converged.
 	verdict *status.Verdict
 	busy    bool
+	// fence of the lease as it is by then: an execution that was to make a step may have had it, and ended before it told so.
+	fence int64
 	// earlier says that the upgrade was of an earlier cluster of this name: no spec of the one that is there asked for it.
 	earlier bool
 }
@@ -46,8 +48,11 @@ func (h *Handler) end(ctx context.Context, cluster string) (e end, err error) {
 	if e.next, e.verdict, err = h.Planner.After(ctx, cluster); err != nil {
 		return e, err
 	}
-	holder, err := h.State.Holder(ctx, cluster, h.Executions.Running)
-	e.busy = holder != ""
+	lease, err := h.State.Lease(ctx, cluster)
+	if e.fence = lease.Fence; err != nil || lease.Execution == "" {
+		return e, err
+	}
+	e.busy, err = h.Executions.Running(ctx, lease.Execution)
 	return e, err
 }
 
@@ -86,6 +91,7 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 	s.Forgo(u.Execution)
 	if r.State.Over() {
 		s.Remember(u)
+		s.Fence = max(s.Fence, e.fence)
 	}
 	condition := status.Condition{Type: status.Upgraded, Status: "False", Message: message}
 	switch r.State {
