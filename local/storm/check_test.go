@@ -352,6 +352,24 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 				require.Contains(w.t, strings.Join(w.out.Story, "\n"), "drover-c0-pool-a is scaled from 3 to 4")
 			}
 		},
+		// A deletion goes by the spec as it was when change looked at it.
+		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
+			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+			p.last["c0"] = p.acts[0].spec
+			p.twist = func(w *world) {
+				back := false
+				w.OnCall(func(call endpoint.Call) error {
+					if !back && call.Action == "DeleteStack" && strings.Contains(call.Resource, names.Stack("c0", names.ControlPlane)) {
+						back = true
+						w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+					}
+					return w.seeCall(call)
+				})
+			}
+			p.ending = func(w *world) {
+				require.Equal(w.t, 2, w.out.Acts["create"])
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := quiet()
