@@ -10,8 +10,9 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Somebody deletes the stack of the only pool while its cluster is upgraded: the last node's drain waits for a pod that has no other node to go to, as
-// long as Auto Scaling lets it. Until then a budget stops whoever starts the upgrade again; once the pool is back, they need not do more than that.
+// Somebody deletes the stack of the only pool while its cluster is upgraded: the last node's drain waits for a pod that has no other node
+// to go to, as long as Auto Scaling lets it. Until then a budget stops whoever starts the upgrade again; once the pool is back, they need
+// not do more than that.
 func TestPeopleStartAnUpgradeAgainWhenAPoolDeletedByHandIsBack(t *testing.T) {
 	p := quiet()
 	first := p.acts[0].spec

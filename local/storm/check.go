@@ -41,8 +41,8 @@ type known struct {
 	// looked is how many instances a group was to have when change looked at it to reckon the pace of the update that is next, or under way.
 	// What an autoscaler wants more before CloudFormation comes to the group, nobody could reckon with.
 	looked map[string]int
-	// unwanted says of a stack whether its cluster's spec was deleted, and protection off, when change looked last, just before it began. A spec that
-	// comes after that look finds the stack going, and it is made anew.
+	// unwanted says of a stack whether its cluster's spec was deleted, and protection off, when change looked last, just before it began.
+	// A spec that comes after that look finds the stack going, and it is made anew.
 	unwanted map[string]bool
 	// grown says when an autoscaler enlarged a group last, and by how many.
 	grown map[string]growth
