@@ -41,6 +41,9 @@ type known struct {
 	// looked is how many instances a group was to have when change looked at it to reckon the pace of the update that is next, or under way.
 	// What an autoscaler wants more before CloudFormation comes to the group, nobody could reckon with.
 	looked map[string]int
+	// unwanted says of a stack whether its cluster's spec was deleted, and protection off, when change looked last, just before it began.
+	// A spec that comes after that look finds the stack going, and it is made anew.
+	unwanted map[string]bool
 	// grown says when an autoscaler enlarged a group last, and by how many.
 	grown map[string]growth
 	// inService is how many instances a group has, going how many are on their way out.
@@ -80,7 +83,7 @@ func newKnown() *known {
 	return &known{
 		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
 		drains: map[string]time.Time{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
-		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{},
+		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{},
 	}
 }
 
@@ -159,6 +162,14 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 			w.known.Lock()
 			group := names.Stack(in.Cluster, in.Stack)
 			w.known.looked[group] = w.known.views[group].Desired
+			w.known.Unlock()
+		}
+	}
+	if harness.CalledBy(call) == "change" && call.Action == "GetObject" {
+		var in events.ChangeRequest
+		if json.Unmarshal(asked, &in) == nil && strings.HasSuffix(call.Resource, "/"+names.ClusterSpec(in.Cluster)) {
+			w.known.Lock()
+			w.known.unwanted[names.Stack(in.Cluster, in.Stack)] = w.mayGo(in.Cluster)
 			w.known.Unlock()
 		}
 	}
@@ -250,15 +261,22 @@ func (w *world) seeResource(step string, r resource.Request) error {
 	}
 	if step == "delete" && (stack == names.ControlPlane || stack == names.Network) && !w.known.going[r.StackName] {
 		w.known.Lock()
-		may := w.wishes[cluster] == nil && (!w.protected[cluster] || w.turning[cluster])
+		asked := w.known.unwanted[r.StackName]
+		delete(w.known.unwanted, r.StackName)
+		may := asked || w.mayGo(cluster)
 		w.known.going[r.StackName] = may // a new spec does not stop it any more
 		w.known.Unlock()
-		w.check(3, w.wishes[cluster] == nil || !w.known.standing[cluster], "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
+		w.check(3, asked || w.wishes[cluster] == nil || !w.known.standing[cluster], "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
 		if w.known.standing[cluster] {
 			w.check(11, may, "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)
 		}
 	}
 	return w.failResource(step, r)
+}
+
+// mayGo says whether all of a cluster is to be deleted, as people want it now.
+func (w *world) mayGo(cluster string) bool {
+	return w.wishes[cluster] == nil && (!w.protected[cluster] || w.turning[cluster])
 }
 
 func minorOf(version string) int {

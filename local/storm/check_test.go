@@ -120,6 +120,23 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"a control plane is deleted": {3, func(p *plot) {
 			p.ending = func(w *world) { w.deleteStack("drover-c0-control-plane") }
 		}, "is deleted, and nobody asked for it"},
+		"a control plane is deleted though its spec is back": {3, func(p *plot) {
+			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+			p.last["c0"] = p.acts[0].spec
+			p.twist = func(w *world) {
+				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					var in events.ChangeRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					if in.Stack != names.ControlPlane || w.wishes["c0"] != nil {
+						return next.Invoke(ctx, payload)
+					}
+					w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+					name := names.Stack("c0", names.ControlPlane) // without another look at the spec
+					_, err := w.CloudFormation.DeleteStack(ctx, w.Admin(), &stacks.DeleteStackInput{StackName: name})
+					return []byte("{}"), err
+				})
+			}
+		}, "is deleted, and nobody asked for it"},
 		"a network is made beside a cluster that lost its own": {3, func(p *plot) {
 			p.acts[1].spec.protected = true
 			p.ending = func(w *world) {
@@ -350,6 +367,24 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 			}
 			p.ending = func(w *world) {
 				require.Contains(w.t, strings.Join(w.out.Story, "\n"), "drover-c0-pool-a is scaled from 3 to 4")
+			}
+		},
+		// A deletion goes by the spec as it was when change looked at it.
+		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
+			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+			p.last["c0"] = p.acts[0].spec
+			p.twist = func(w *world) {
+				back := false
+				w.OnCall(func(call endpoint.Call) error {
+					if !back && call.Action == "DeleteStack" && strings.Contains(call.Resource, names.Stack("c0", names.ControlPlane)) {
+						back = true
+						w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+					}
+					return w.seeCall(call)
+				})
+			}
+			p.ending = func(w *world) {
+				require.Equal(w.t, 2, w.out.Acts["create"])
 			}
 		},
 	} {

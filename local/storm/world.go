@@ -364,6 +364,9 @@ func (w *world) do(a act) {
 func (w *world) settle(clusters []string) {
 	began := time.Since(w.began)
 	nudged, rolled := map[string]int{}, map[string]bool{}
+	// early are those that people started again last while somebody's deletion of a stack went on, which a drain may hold up for two days:
+	// what stopped them then may be over with it.
+	early := map[string]bool{}
 	for {
 		waits := ""
 		for _, cluster := range clusters { // what ails one may hold up another
@@ -377,8 +380,10 @@ func (w *world) settle(clusters []string) {
 			if text := w.unsettled(cluster); text != "" {
 				waits = cluster + ": " + text
 				s := w.Status(cluster)
-				if (s.Phase == status.Failed || w.stuck(s)) && !w.converging(cluster) && nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience {
+				due := nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience || early[cluster] && !w.unfound(cluster)
+				if (s.Phase == status.Failed || w.stuck(s)) && !w.converging(cluster) && due {
 					nudged[cluster]++
+					early[cluster] = w.unfound(cluster)
 					w.tell("%s: by hand: %s", cluster, s.Message)
 					w.out.Acts["nudge"]++
 					if !rolled[cluster] && strings.Contains(told(s), preflight.KubeletSkew) { // the weather had an older kubelet join; the message says to roll
