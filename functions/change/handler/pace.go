@@ -57,7 +57,7 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 		if !plan.Settled(now.Status) && replaces(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
 			back[render.ReplaceNodes] = "false"
 		}
-		began, err := s.first(ctx, now, back, "pace-"+s.tokenOf(back)) // another pace is another operation
+		began, err := s.first(ctx, now, back)
 		if err != nil || began {
 			return set, began, err
 		}
@@ -84,7 +84,9 @@ func (s *step) shrinks(ctx context.Context, now plan.Deployed, parameters map[st
 }
 
 // first changes the parameters and nothing else; after that the step looks again. It says whether there was anything to change.
-func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]string, token string) (bool, error) {
+func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]string) (bool, error) {
+	// Another each time: when an autoscaler has changed its mind twice, the same pace is another operation than the one before.
+	token := "pace-" + names.SHA256([]byte(s.in.TaskToken + s.tokenOf(want)))[:40]
 	address, err := url.JoinPath(s.TemplateBase, now.Tags[names.TagTemplate])
 	if err != nil {
 		return false, err

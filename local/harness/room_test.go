@@ -1,0 +1,56 @@
+package harness
+
+// Room that a roll makes for its surge before it begins, and what an autoscaler chooses meanwhile.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// scale the pool, as an autoscaler does.
+func (l *life) scale(desired int) {
+	_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+		AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(int32(desired)),
+	})
+	require.NoError(l.t, err)
+}
+
+// The autoscaler changes its mind twice while room is made, so that as much is made again as once before.
+func TestRoomIsMadeAgainAsItWas(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		const pool = "minSize: 1, maxSize: 3"
+		l.Upload(names.ReleaseSpec("r1"), Release())
+		l.pool(pool)
+		l.settle()
+		l.scale(3)
+		time.Sleep(10 * time.Minute)
+		updates := 0
+		l.OnResource(func(step string, r resource.Request) error {
+			if step == "update" && r.LogicalID == names.GroupResource {
+				switch updates++; updates {
+				case 1:
+					l.scale(2)
+				case 2:
+					l.scale(3)
+				}
+			}
+			return nil
+		})
+		before, began := l.Group("demo", "a"), time.Now()
+		l.pool(pool + larger)
+		l.settle()
+		l.phase(status.Ready)
+		require.Less(t, time.Since(began), time.Hour, "it waited for the event of an operation that was not begun")
+		time.Sleep(5 * time.Minute)
+		l.renewed(before, 3)
+	})
+}
