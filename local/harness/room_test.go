@@ -10,9 +10,11 @@ import (
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -22,6 +24,36 @@ func (l *life) scale(desired int) {
 		AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(int32(desired)),
 	})
 	require.NoError(l.t, err)
+}
+
+// A change set with the room in it is made, and meanwhile a node is replaced: the roll begins by what the pool is after that.
+func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		const pool = "minSize: 3, maxSize: 4, drain: {timeout: 3h}"
+		l.Upload(names.ReleaseSpec("r1"), Release())
+		l.pool(pool)
+		l.settle()
+		l.scale(4)
+		time.Sleep(10 * time.Minute)
+		l.hold(true)
+		before, drained, made := l.Group("demo", "a"), l.instance(), 0
+		l.OnCall(func(call endpoint.Call) error {
+			if CalledBy(call) == "change" && call.Action == "CreateChangeSet" && l.Stack("demo", "pool-a").Parameters[render.MaxSize] == "5" {
+				if made++; made == 2 { // the first has no room in it yet
+					l.terminate()
+				}
+			}
+			return nil
+		})
+		l.pool(pool + larger)
+		time.Sleep(20 * time.Minute)
+		require.Equal(t, []string{drained}, l.Group("demo", "a").Leaving())
+		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
+		require.Empty(t, l.batches(rolledGroup))
+		l.hold(false)
+		l.settle()
+		l.renewed(before, 4)
+	})
 }
 
 // The autoscaler changes its mind twice while room is made, so that as much is made again as once before.

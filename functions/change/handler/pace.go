@@ -37,37 +37,43 @@ func replaces(changes []types.ResourceChange) bool {
 	})
 }
 
+// mostLooks at a group whose desired capacity is another each time: an autoscaler that never rests must not keep a roll from beginning.
+const mostLooks = 3
+
 // pace gives a change that replaces nodes the parameters for as many as the pool has now. While others of its nodes are still drained, it changes
 // nothing, and when the parameters that a rollback needs are not deployed, nothing but those; later is true then: the step looks again after that.
-// Otherwise it returns the change set to execute.
+// Otherwise it returns the change set to execute. Making one takes up to a minute, so the group is looked at again after that, too.
 func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[string]string, set stacks.ChangeSet) (_ stacks.ChangeSet, later bool, err error) {
 	pace := s.change.Pace
-	group, _, err := s.Groups.Describe(ctx, pace.Group)
-	if err != nil {
-		return set, false, err
-	}
-	if held, err := s.held(ctx, aRoll, group, now.Status); err != nil || held {
-		return set, held, err
-	}
-	want := replacing(pace, group, now)
-	boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
-	if back := s.back(group, now, want); !within(now.Parameters, back) {
-		// A rollback left another version of the launch template, which this would bring to the nodes, and go back without the room that it makes. The
-		// change replaces them anyway. Going back itself replaces those of another try, if there are any.
-		if !plan.Settled(now.Status) && replaces(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
-			back[render.ReplaceNodes] = "false"
+	for looks := 0; ; looks++ {
+		group, _, err := s.Groups.Describe(ctx, pace.Group)
+		if err != nil {
+			return set, false, err
 		}
-		began, err := s.first(ctx, now, back)
-		if err != nil || began {
-			return set, began, err
+		if held, err := s.held(ctx, aRoll, group, now.Status); err != nil || held {
+			return set, held, err
+		}
+		want := replacing(pace, group, now)
+		boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
+		if back := s.back(group, now, want); !within(now.Parameters, back) {
+			// A rollback left another version of the launch template, which this would bring to the nodes, and go back without the room that it makes. The
+			// change replaces them anyway. Going back itself replaces those of another try, if there are any.
+			if !plan.Settled(now.Status) && replaces(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
+				back[render.ReplaceNodes] = "false"
+			}
+			began, err := s.first(ctx, now, back)
+			if err != nil || began {
+				return set, began, err
+			}
+		}
+		if within(parameters, want) || looks == mostLooks {
+			return set, false, nil // made with them already
+		}
+		maps.Copy(parameters, want)
+		if set, err = s.prepare(ctx, now, parameters, s.tokenOf(parameters)); err != nil {
+			return set, false, err
 		}
 	}
-	if within(parameters, want) {
-		return set, false, nil // made with them already
-	}
-	maps.Copy(parameters, want)
-	set, err = s.prepare(ctx, now, parameters, s.tokenOf(parameters))
-	return set, false, err
 }
 
 // shrinks says whether a change must wait that leaves a pool less room than it fills: Auto Scaling ends instances for it at once, and those that
