@@ -3,6 +3,7 @@ package harness
 // Room that a roll makes for its surge before it begins, and what an autoscaler chooses meanwhile.
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,9 +11,11 @@ import (
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
@@ -84,5 +87,39 @@ func TestRoomIsMadeAgainAsItWas(t *testing.T) {
 		require.Less(t, time.Since(began), time.Hour, "it waited for the event of an operation that was not begun")
 		time.Sleep(5 * time.Minute)
 		l.renewed(before, 3)
+	})
+}
+
+// The autoscaler fills the room of a roll, and before it is taken back people want another one. It takes no further room, and in the end the pool is as
+// large as its spec lets it be: a scale-in like any.
+func TestWhoeverFillsTheRoomOfARollGetsNoMore(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		const pool = "minSize: 1, maxSize: 2, update: {maxSurge: 50%}"
+		l.Upload(names.ReleaseSpec("r1"), Release())
+		l.pool(pool)
+		l.settle()
+		l.scale(2)
+		time.Sleep(10 * time.Minute)
+		before, updates, most := l.Group("demo", "a"), 0, 0
+		least := len(before.Instances)
+		l.OnResource(func(step string, r resource.Request) error {
+			if step == "update" && r.LogicalID == names.GroupResource {
+				if updates++; updates == 2 { // there is room, and the roll begins
+					l.scale(3)
+					l.pool(pool + strings.Replace(larger, "60", "70", 1))
+				}
+			}
+			return nil
+		})
+		defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) {
+			most, least = max(most, v.Desired), min(least, count(v, groups.InService))
+		})()
+		l.pool(pool + larger)
+		l.settle()
+		time.Sleep(5 * time.Minute)
+		l.renewed(before, 2)
+		require.Equal(t, 2, l.Group("demo", "a").Max)
+		require.Equal(t, 3, most)
+		require.Equal(t, 2, least)
 	})
 }

@@ -108,8 +108,9 @@ func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]str
 }
 
 // replacing are the parameters of a pace for replacing the nodes of a group. While the pace is deployed by itself, it may be for what a rollback left.
+// A group that is larger than the spec lets it be was left so, too, or an autoscaler has filled the room of a roll that has not been taken back yet.
 func replacing(pace *render.Pace, group groups.Group, now plan.Deployed) map[string]string {
-	if plan.Settled(now.Status) && now.Tags[names.TagPace] == "" {
+	if plan.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
 		return pace.Replacing(group.Desired)
 	}
 	return pace.Again(group.Desired, now.Parameters)
