@@ -46,6 +46,8 @@ type Node struct {
 	Since time.Time `json:"since"`
 	// Execution that converged the cluster then, if one did.
 	Execution string `json:"execution,omitempty"`
+	// Template is the version of the launch template of an instance that did not join, if it was known.
+	Template string `json:"template,omitempty"`
 }
 
 const (

@@ -70,14 +70,16 @@ type work struct {
 	// nodes of the pool, as they were seen last.
 	nodes []kube.Node
 	// described says that the pool's stack was; during is how many instances a rolling update that goes on wants its group to have
-	// meanwhile, 0 when there is none. spare says that it waits for fewer nodes than there are.
-	described, spare bool
-	during           int
+	// meanwhile, 0 when there is none. spare says that it waits for fewer nodes than there are, replaced that it replaces this one, too.
+	described, spare, replaced bool
+	during                     int
 	// elapsed since the execution started. waited since the instance joined, at least: when it did so in an earlier call there was a pause after it.
 	elapsed, waited time.Duration
 	// awaited says that the cluster's add-ons wait for a first node.
 	awaited bool
-	result  events.JoinResult
+	// template is the version of the launch template that the instance was launched with, once that was looked at.
+	template string
+	result   events.JoinResult
 }
 
 // Handle watches for a while and says what became of the instance. What it does next it reads from the instance's lifecycle

@@ -66,6 +66,10 @@ func (w *work) signal(ctx, watching context.Context) error {
 		}
 	}
 	w.result.Outcome = events.JoinReady
+	if w.replaced {
+		w.result.Message += "; it is replaced, too, and nobody waits for it"
+		return nil
+	}
 	return w.Stacks.Signal(ctx, w.stack(), names.GroupResource, w.in.EC2InstanceID, true)
 }
 
@@ -75,6 +79,9 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 		group, _, err := w.Groups.Describe(ctx, w.in.AutoScalingGroupName)
 		if err != nil {
 			return false, err
+		}
+		if w.replaced = !w.refreshed() && behind(group, w.in.EC2InstanceID); w.replaced {
+			return true, nil
 		}
 		leaving := slices.DeleteFunc(group.Leaving(), func(id string) bool { return id == w.in.EC2InstanceID })
 		// CloudFormation ends the next instances as soon as it hears of this one: by then it is in service.
@@ -232,4 +239,10 @@ func version(group groups.Group, instance string) string {
 		}
 	}
 	return ""
+}
+
+// behind says whether an instance is of an older launch template than its group's: an update that is under way replaces it like the others.
+func behind(group groups.Group, instance string) bool {
+	own := version(group, instance)
+	return own != "" && group.TemplateVersion != "" && own != group.TemplateVersion
 }

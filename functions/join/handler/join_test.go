@@ -45,6 +45,8 @@ type world struct {
 	old     []string
 	// fellows are new instances that were Ready before this one, desired is how many the group is to have of at least min.
 	fellows, desired, min int
+	// template is the version of the launch template of the group.
+	template string
 	// unwell is when the node is not Ready any more, well when it is again; drained is for how long the node of i-old is.
 	unwell, well, drained time.Duration
 
@@ -155,7 +157,7 @@ func (w *world) State(context.Context, string) (string, error) { w.expire(); ret
 func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, error) {
 	w.looks++
 	require.Equal(w.t, "drover-demo-pool-workers", group)
-	g := groups.Group{Desired: w.desired, Min: w.min, Instances: []groups.Instance{{ID: "i-new", State: w.state, TemplateVersion: "2"}}}
+	g := groups.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template, Instances: []groups.Instance{{ID: "i-new", State: w.state, TemplateVersion: "2"}}}
 	for id, until := range w.leaving {
 		if w.since() < until {
 			g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.TerminatingWait, TemplateVersion: "1"})
@@ -358,6 +360,9 @@ func TestJoin(t *testing.T) {
 			},
 			events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
 		},
+		"of a launch template that an update replaces: no signal": {
+			rolling, func(w *world) { w.template = "3" }, events.JoinReady, "it is replaced, too, and nobody waits for it", groups.Continue, 0, nil, "",
+		},
 		"an instance refresh holds the hook": {
 			refresh, func(w *world) { w.old, w.leaving["i-old2"] = []string{"i-old"}, 3*time.Hour }, events.JoinReady, "is Ready", groups.Continue, 3*time.Hour + 10*time.Minute, []signal{{true, 3*time.Hour + 10*time.Minute}}, "",
 		},
@@ -387,7 +392,15 @@ func TestJoin(t *testing.T) {
 			w.state = groups.PendingProceed
 			time.AfterFunc(950*time.Millisecond, func() { w.state = groups.InService })
 		}, events.JoinReady, "in service", "", 0, []signal{{true, time.Second}}, ""},
-		"the second fails the update":    {rolling, second, events.JoinAbandoned, "has not registered", groups.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}}, status.NodeNotJoined},
+		"the second fails the update": {rolling, second, events.JoinAbandoned, "has not registered", groups.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}}, status.NodeNotJoined},
+		"of what it brings":           {rolling, func(w *world) { second(w); w.template = "2" }, events.JoinAbandoned, "has not registered", groups.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}}, status.NodeNotJoined},
+		"and not of what it replaces": {rolling, func(w *world) { second(w); w.template = "3" }, events.JoinAbandoned, "has not", groups.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
+		"the first was of what it replaces": {
+			rolling, func(w *world) {
+				failing(w)
+				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined, Template: "1"}, time.Now())
+			}, events.JoinAbandoned, "has not", groups.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
+		},
 		"but not its rollback":           {rolling, func(w *world) { second(w); w.stack = "UPDATE_ROLLBACK_IN_PROGRESS" }, events.JoinAbandoned, "has not", groups.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
 		"nor when nobody changes a pool": {rolling, func(w *world) { second(w); w.status.Status.Phase = status.Ready }, events.JoinAbandoned, "has not", groups.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
 		"one of another pool, or of an earlier update, counts not": {
@@ -507,7 +520,8 @@ func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
 	w.state = ""
 	h := &Handler{Groups: w, Stacks: stack{w}, State: state{w}, Now: time.Now}
 	got, err := h.Handle(t.Context(), events.JoinRequest{GivenUp: "Runtime.ExitError: it crashed", Lifecycle: events.Lifecycle{
-		EC2InstanceID: "i-new", NotificationMetadata: `{"cluster":"demo","pool":"workers"}`,
+		AutoScalingGroupName: "drover-demo-pool-workers",
+		EC2InstanceID:        "i-new", NotificationMetadata: `{"cluster":"demo","pool":"workers"}`,
 	}})
 	require.NoError(t, err)
 	require.Equal(t, events.JoinAbandoned, got.Outcome)

@@ -16,7 +16,7 @@ import (
 // tell the status of an instance that keeps people waiting.
 func (w *work) tell(ctx context.Context, state status.NodeState) {
 	w.update(ctx, func(s *status.Status) {
-		s.SetNode(status.Node{Name: w.result.Node, Instance: w.in.EC2InstanceID, Pool: w.pool.Pool, State: state, Message: w.result.Message}, w.Now())
+		s.SetNode(status.Node{Name: w.result.Node, Instance: w.in.EC2InstanceID, Pool: w.pool.Pool, State: state, Message: w.result.Message, Template: w.template}, w.Now())
 	})
 }
 
@@ -55,28 +55,46 @@ func (w *work) update(ctx context.Context, change func(*status.Status)) {
 const enough = 2
 
 // failed tells of an instance that did not join, and CloudFormation too when it is not the first of an update: it rolls back at
-// once, instead of waiting for an hour for a signal that no instance will send.
+// once, instead of waiting for an hour for a signal that no instance will send. Those of a launch template that the update replaces say nothing of it.
 func (w *work) failed(ctx context.Context) {
+	group, _, err := w.Groups.Describe(ctx, w.in.AutoScalingGroupName)
+	w.template = version(group, w.in.EC2InstanceID)
 	w.tell(ctx, status.NodeNotJoined)
-	err := func() error {
-		cluster, err := w.State.Status(ctx, w.pool.Cluster)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if s := cluster.Status; !s.Converges() || len(s.NotJoined(w.pool.Pool, s.Execution)) < enough {
-			return nil
-		}
-		deployed, err := w.Stacks.Describe(ctx, w.stack())
-		// A rollback goes by signals, too, and must not be failed by instances of what it rolls back.
-		if err != nil || deployed.Status != "UPDATE_IN_PROGRESS" && deployed.Status != "CREATE_IN_PROGRESS" {
-			return err
-		}
-		return w.Stacks.Signal(ctx, w.stack(), names.GroupResource, w.in.EC2InstanceID, false)
-	}()
+	if err == nil && !behind(group, w.in.EC2InstanceID) {
+		err = w.fail(ctx)
+	}
 	if err != nil {
 		boundary.Log(ctx).Error("failing the update", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
 	}
+}
+
+// fail the update under way, if enough instances of what it brings did not join.
+func (w *work) fail(ctx context.Context) error {
+	cluster, err := w.State.Status(ctx, w.pool.Cluster)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s := cluster.Status
+	if !s.Converges() || len(alike(s.NotJoined(w.pool.Pool, s.Execution), w.template)) < enough {
+		return nil
+	}
+	deployed, err := w.Stacks.Describe(ctx, w.stack())
+	// A rollback goes by signals, too, and must not be failed by instances of what it rolls back.
+	if err != nil || deployed.Status != "UPDATE_IN_PROGRESS" && deployed.Status != "CREATE_IN_PROGRESS" {
+		return err
+	}
+	return w.Stacks.Signal(ctx, w.stack(), names.GroupResource, w.in.EC2InstanceID, false)
+}
+
+// alike are those nodes that may be of a version of the launch template: of some nobody knows.
+func alike(nodes []status.Node, template string) (same []status.Node) {
+	for _, n := range nodes {
+		if template == "" || n.Template == "" || n.Template == template {
+			same = append(same, n)
+		}
+	}
+	return same
 }
