@@ -100,13 +100,12 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 				return !w.pauses(group), nil
 			}
 			if what == "" {
-				if w.spare, err = w.isSpare(ctx, group); err != nil {
+				if what, err = w.awaits(ctx, group); err != nil {
 					return false, err
 				}
-				if !w.spare {
+				if w.spare = what != ""; !w.spare {
 					return !w.pauses(group), nil
 				}
-				what = "the update waits for a node more: an autoscaler wants more of them than are replaced"
 			}
 		}
 		pause := min(lastPause, max(leastPause, w.Now().Sub(began)/10))
@@ -124,24 +123,25 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 	}
 }
 
-// isSpare says whether CloudFormation waits for no signal any more: a rolling update counts the signals of all new instances, those too that
-// an autoscaler added meanwhile. One that it does not wait for yet would let it take its next batch before this one is over.
+// awaits says what must happen before CloudFormation waits for this signal, or nothing when it does: a rolling update counts the signals of all new
+// instances, those too that an autoscaler added meanwhile. One that it does not wait for yet would let it take its next batch before this one is over.
 //
 // It has waited for as many as the group is to have during the update, less those that it has still to replace; those who were Ready first
 // signal first. That is the group's MinSize meanwhile, more than it was to be if an autoscaler enlarged the group just before. Where no node
 // must stay, CloudFormation leaves MinSize alone, and takes as many at once as the pool had: a signal more lets it take none that must stay.
 //
-// Those who are still on their way in do not count as awaited: one that an autoscaler added, and that was Ready before them, would answer
-// for one of the last batch, and the next would go while that has not joined.
+// Those who are still on their way in do not count as awaited: one that an autoscaler added, and that was Ready before them, would answer for
+// one of the last batch, and the next would go while that has not joined. But one that never joins comes again and again, and would hold all of
+// them until the update fails: whoever takes the place of one that has just failed holds nobody. As many serve by then as the update goes by.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
-func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
+func (w *work) awaits(ctx context.Context, group groups.Group) (string, error) {
 	if group.Desired <= group.Min || !rolling(group, w.in.EC2InstanceID) { // CloudFormation has both grow, and nobody else the first
-		return false, nil
+		return "", nil
 	}
 	if !w.described {
 		deployed, err := w.Stacks.Describe(ctx, w.stack())
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		w.described, w.during = true, 0
 		least, err := strconv.Atoi(deployed.Parameters[render.MinInstancesInService])
@@ -152,13 +152,14 @@ func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
 	}
 	during := max(w.during, group.Min)
 	if w.during == 0 || group.Desired <= during {
-		return false, nil
+		return "", nil
 	}
 	own := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == w.in.EC2InstanceID })
 	if own < 0 {
-		return false, nil
+		return "", nil
 	}
-	awaited, before := during-len(group.Coming()), 0
+	awaited, before := during, 0
+	var coming []string
 	for _, i := range group.Instances {
 		if i.ID == w.in.EC2InstanceID {
 			continue
@@ -168,11 +169,20 @@ func (w *work) isSpare(ctx context.Context, group groups.Group) (bool, error) {
 			continue
 		}
 		node := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == i.ID })
-		if i.State == groups.InService && node >= 0 && w.nodes[node].Ready && earlier(w.nodes[node], w.nodes[own]) {
+		switch {
+		case strings.HasPrefix(i.State, groups.Pending):
+			coming = append(coming, i.ID)
+		case i.State == groups.InService && node >= 0 && w.nodes[node].Ready && earlier(w.nodes[node], w.nodes[own]):
 			before++
 		}
 	}
-	return before >= awaited, nil
+	switch {
+	case before >= awaited:
+		return "the update waits for a node more: an autoscaler wants more of them than are replaced", nil
+	case before < awaited-len(coming) || before < awaited-len(coming)+w.failedLately(ctx, version(group, w.in.EC2InstanceID)):
+		return "", nil
+	}
+	return strings.Join(coming, ", ") + " have joined", nil
 }
 
 // earlier says whether a node was Ready before another; of those in the same second, the one whose name comes first.

@@ -45,8 +45,9 @@ type world struct {
 	old     []string
 	// fellows are new instances that were Ready before this one, desired is how many the group is to have of at least min.
 	fellows, desired, min int
-	// template is the version of the launch template of the group.
-	template string
+	// comes is until when i-coming is on its way in, of a version of the launch template; template is the group's.
+	comes             time.Duration
+	comesOf, template string
 	// unwell is when the node is not Ready any more, well when it is again; drained is for how long the node of i-old is.
 	unwell, well, drained time.Duration
 
@@ -165,6 +166,9 @@ func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, e
 	}
 	for i := range w.fellows {
 		g.Instances = append(g.Instances, groups.Instance{ID: fmt.Sprintf("i-fellow%d", i), State: groups.InService, TemplateVersion: "2"})
+	}
+	if w.since() < w.comes {
+		g.Instances = append(g.Instances, groups.Instance{ID: "i-coming", State: groups.PendingWait, TemplateVersion: w.comesOf})
 	}
 	for _, id := range w.old {
 		g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.InService, TemplateVersion: "1"})
@@ -359,6 +363,24 @@ func TestJoin(t *testing.T) {
 				w.old, w.fellows, w.desired, w.min, w.stack = []string{"i-old"}, 4, 6, 1, "UPDATE_COMPLETE"
 			},
 			events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
+		},
+		"an autoscaler wants more, and one is on its way in": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 6*time.Minute, "2"
+			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 6 * time.Minute}}, "",
+		},
+		"and does not join, nor do those in its place": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, never, "2"
+				time.AfterFunc(14*time.Minute, func() {
+					w.status.Status.SetNode(status.Node{Instance: "i-came", Pool: "workers", State: status.NodeNotJoined, Template: "2"}, time.Now())
+				})
+			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 14 * time.Minute}}, "",
+		},
+		"or one of what is replaced is": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old"}, 1, 5, 4, never, "1"
+			}, events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
 		},
 		"of a launch template that an update replaces: no signal": {
 			rolling, func(w *world) { w.template = "3" }, events.JoinReady, "it is replaced, too, and nobody waits for it", groups.Continue, 0, nil, "",

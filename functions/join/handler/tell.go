@@ -98,3 +98,23 @@ func alike(nodes []status.Node, template string) (same []status.Node) {
 	}
 	return same
 }
+
+// boot is how long it takes at most until one that takes the place of another waits at its hook.
+const boot = 5 * time.Minute
+
+// failedLately counts instances of the pool and of a version of the launch template that did not join, and in whose place others may be coming now.
+func (w *work) failedLately(ctx context.Context, template string) (n int) {
+	cluster, err := w.State.Status(ctx, w.pool.Cluster)
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) {
+			boundary.Log(ctx).Warn("reading the status", "cluster", w.pool.Cluster, "error", err.Error())
+		}
+		return 0
+	}
+	for _, node := range alike(cluster.Status.Nodes, template) {
+		if node.State == status.NodeNotJoined && node.Pool == w.pool.Pool && w.Now().Sub(node.Since) <= w.Limit+boot {
+			n++
+		}
+	}
+	return n
+}
