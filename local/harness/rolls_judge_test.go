@@ -12,7 +12,6 @@ import (
 	"github.com/drover-run/drover/local/apiserver"
 	"github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -20,6 +19,8 @@ import (
 type judge struct {
 	pool    rolledPool
 	rolling bool
+	// refreshes says that the update is an instance refresh, or one that is rolled back by the policy that was before.
+	refreshes bool
 	// base is how many nodes the pool had to have when the update began, grown how many more an autoscaler has wanted since.
 	base, grown int
 	// floor is how many there have to be in service before any may be out, lost how many fewer there are as they failed.
@@ -56,6 +57,7 @@ func (l *rolls) begins(step string, r resource.Request) error {
 	if j == nil {
 		return nil
 	}
+	_, j.refreshes = r.UpdatePolicy["AutoScalingInstanceRefresh"]
 	if !r.Rollback {
 		for _, p := range l.specs[version] {
 			if names.Group("demo", p.name) == r.StackName {
@@ -69,8 +71,11 @@ func (l *rolls) begins(step string, r resource.Request) error {
 			}
 		}
 		j.floor = min(j.base, j.serving())
-	} else { // it goes by the numbers of the update's begin, whatever an autoscaler has wanted since
-		j.floor, j.grown = min(j.floor, j.base), 0
+	} else {
+		j.floor = min(j.floor, j.base)
+		if !j.refreshes { // it goes by the numbers of the update's begin, whatever an autoscaler has wanted since
+			j.grown = 0
+		}
 	}
 	j.rolling, j.leaving, j.old = true, map[string]bool{}, map[string]bool{}
 	waited := j.going && time.Since(j.busy) >= j.pool.timeout+15*time.Minute
@@ -166,7 +171,7 @@ func (l *rolls) sees(group string, v autoscaling.View) {
 		j.floor = j.base + j.grown
 	}
 	unavailable, surge := j.pool.update.Bounds(j.base)
-	if j.pool.update.Strategy == api.InstanceRefresh && j.grown > 0 { // of a refresh they are percentages of what is wanted now
+	if j.refreshes && j.grown > 0 { // of a refresh they are percentages of what is wanted now
 		scale := func(n int) int { return (n*(j.base+j.grown) + j.base - 1) / j.base }
 		unavailable, surge = scale(unavailable), scale(surge)
 	}
