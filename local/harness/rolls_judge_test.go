@@ -23,6 +23,9 @@ type judge struct {
 	refreshes bool
 	// base is how many nodes the pool had to have when the update began, grown how many more an autoscaler has wanted since.
 	base, grown int
+	// beyond its greatest size are so many that the update ends at once: the room that a roll had made is taken back, and an autoscaler or a rollback
+	// had filled it. They are none of those that the pool is to have.
+	beyond int
 	// floor is how many there have to be in service before any may be out, lost how many fewer there are as they failed.
 	floor, lost int
 	// served have been in service, taken went by the autoscaler. Those of leaving were drained when an update began that is a rollback, whose first
@@ -64,7 +67,10 @@ func (l *rolls) begins(step string, r resource.Request) error {
 				j.pool = p
 			}
 		}
-		j.base, j.grown, j.lost = min(j.view.Desired, j.pool.most), 0, 0
+		j.base, j.grown, j.lost, j.beyond = min(j.view.Desired, j.pool.most), 0, 0, 0
+		if most, err := strconv.Atoi(fmt.Sprint(r.Properties["MaxSize"])); err == nil {
+			j.beyond = max(0, j.view.Desired-most)
+		}
 		for _, i := range j.view.Instances { // nobody looks at the health of instances meanwhile
 			if l.lost[i.ID] {
 				j.lost++
@@ -189,7 +195,7 @@ func (l *rolls) sees(group string, v autoscaling.View) {
 	if serving+j.lost < min(j.floor, v.Desired)-unavailable {
 		l.wrongly("%d in service: %s", serving, states())
 	}
-	if out > batch {
+	if out > batch+j.beyond {
 		l.wrongly("%d out: %s", out, states())
 	}
 	j.most = max(j.most, out)
