@@ -127,7 +127,7 @@ func (f *Functions) deploy(c cell) {
 	f.Plan = &plan.Handler{
 		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)),
 		Groups: f.account.groups(cfg),
-		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Now: now,
+		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Render: f.account.rendered.render, Now: now,
 	}
 	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
 	cfg = f.config("change")
@@ -148,7 +148,7 @@ func (f *Functions) deploy(c cell) {
 			Overview: overview,
 			Planner: &plan.Handler{
 				Specs: remembered, State: overview, Groups: f.account.groups(cfg),
-				Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
+				Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Render: f.Plan.Render, Now: now,
 			},
 			Nodes: f.account.Nodes, EKS: versions.New(eksapi.NewFromConfig(cfg)),
 		},
@@ -206,7 +206,8 @@ func (f *Functions) upgrade(
 			Quotas: quotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
 		},
 		Planner: &plan.Handler{ // at the time at which planning decides
-			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Now: func() time.Time { return f.Plan.Now() },
+			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Render: f.Plan.Render,
+			Now: func() time.Time { return f.Plan.Now() },
 		},
 	}
 }
