@@ -81,7 +81,7 @@ func (a *Account) clientsOf(cfg aws.Config) *clients {
 	}
 	c := &clients{}
 	p, with := preparing(awss3.ServiceID, cfg)
-	c.s3 = objectCalls{environment.S3(with), p}
+	c.s3 = a.objectCalls(environment.S3(with), p, cfg)
 	p, with = preparing(autoscaling.ServiceID, cfg)
 	c.groups = groupCalls{autoscaling.NewFromConfig(with), p}
 	p, with = preparing(cloudformation.ServiceID, cfg)
@@ -118,28 +118,6 @@ func (a *Account) stacks(cfg aws.Config, role string) *stacks.Stacks {
 		s.Pause = time.Millisecond
 	}
 	return s
-}
-
-// objectCalls are a client's calls about objects.
-type objectCalls struct {
-	*awss3.Client
-	*prepared
-}
-
-func (c objectCalls) GetObject(ctx context.Context, in *awss3.GetObjectInput, o ...func(*awss3.Options)) (*awss3.GetObjectOutput, error) {
-	return call(ctx, c.prepared, "GetObject", in, func() (*awss3.GetObjectOutput, error) { return c.Client.GetObject(ctx, in, o...) })
-}
-
-func (c objectCalls) PutObject(ctx context.Context, in *awss3.PutObjectInput, o ...func(*awss3.Options)) (*awss3.PutObjectOutput, error) {
-	return call(ctx, c.prepared, "PutObject", in, func() (*awss3.PutObjectOutput, error) { return c.Client.PutObject(ctx, in, o...) })
-}
-
-func (c objectCalls) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput, o ...func(*awss3.Options)) (*awss3.DeleteObjectOutput, error) {
-	return call(ctx, c.prepared, "DeleteObject", in, func() (*awss3.DeleteObjectOutput, error) { return c.Client.DeleteObject(ctx, in, o...) })
-}
-
-func (c objectCalls) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2Input, o ...func(*awss3.Options)) (*awss3.ListObjectsV2Output, error) {
-	return call(ctx, c.prepared, "ListObjectsV2", in, func() (*awss3.ListObjectsV2Output, error) { return c.Client.ListObjectsV2(ctx, in, o...) })
 }
 
 // groupCalls are a client's calls about groups.
