@@ -101,6 +101,7 @@ type Account struct {
 	identities *iam.Service
 	resources  map[string]resource.Provider
 	answers    answers
+	rendered   rendered
 	clients    map[*aws.CredentialsCache]*clients
 	documents  map[string]known // by key
 	objects    *s3.Service

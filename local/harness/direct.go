@@ -38,13 +38,13 @@ func (a *Account) direct(cfg *aws.Config) {
 		c := &directCall{credentials: credentials}
 		keep[middleware.InitializeMiddleware](stack.Initialize, "RegisterServiceMetadata", "OperationIdempotencyTokenAutoFill", "OperationInputValidation")
 		keep[middleware.SerializeMiddleware](stack.Serialize, "OperationSerializer")
-		keep[middleware.BuildMiddleware](stack.Build, "ClientRequestID", "ComputeContentLength")
+		keep[middleware.BuildMiddleware](stack.Build, "ComputeContentLength")
 		stack.Finalize.Clear()
 		deserialize, _ := stack.Deserialize.Get("OperationDeserializer")
 		answers := &remembering{DeserializeMiddleware: deserialize, operation: stack.ID(), answers: &a.answers, client: client}
 		keep[middleware.DeserializeMiddleware](stack.Deserialize, "ResponseErrorWrapper", "S3MetadataRetriever", "RequestIDRetriever")
 		for _, err := range []error{
-			stack.Initialize.Add(c, middleware.Before), stack.Finalize.Add(retries, middleware.After), stack.Finalize.Add(c, middleware.After),
+			stack.Initialize.Add(c, middleware.Before), stack.Build.Add(invocationID{}, middleware.Before), stack.Finalize.Add(retries, middleware.After), stack.Finalize.Add(c, middleware.After),
 			stack.Deserialize.Add(answers, middleware.After),
 		} {
 			if err != nil {
@@ -128,9 +128,37 @@ func (c *directCall) HandleFinalize(ctx context.Context, in middleware.FinalizeI
 
 // answers that were read: sweeps hear the same again and again, and reading it is most of what they cost.
 type answers struct {
-	mu   sync.Mutex
-	read map[string]map[string]any // by operation and body
-	as   map[string]reflect.Type   // what results of operations are read into
+	mu    sync.Mutex
+	read  map[string]map[string]any // by operation and body
+	as    map[string]reflect.Type   // what results of operations are read into
+	asked map[string]bool           // operations on objects of which the SDK has written a call
+}
+
+// wrote says whether the SDK has written a call of an operation on objects, and that it has by now.
+func (a *answers) wrote(operation string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asked == nil {
+		a.asked = map[string]bool{}
+	}
+	wrote := a.asked[operation]
+	a.asked[operation] = true
+	return wrote
+}
+
+// known is a copy of what was read of an equal body, nil when none was.
+func (a *answers) known(operation string, body io.Reader) any {
+	here, ok := body.(*read)
+	if !ok {
+		return nil
+	}
+	a.mu.Lock()
+	known, there := a.read[operation][string(here.all)]
+	a.mu.Unlock()
+	if !there {
+		return nil
+	}
+	return copied(reflect.ValueOf(known)).Interface()
 }
 
 // maxAnswers of an operation are kept at a time.
@@ -186,11 +214,8 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 			copy(body.all[i:], bytes.Repeat([]byte{'0'}, len(id)))
 		}
 	}
-	m.answers.mu.Lock()
-	known, there := m.answers.read[operation][string(body.all)]
-	m.answers.mu.Unlock()
-	if there {
-		out.Result = copied(reflect.ValueOf(known)).Interface()
+	if known := m.answers.known(operation, body); known != nil {
+		out.Result = known
 		return out, metadata, nil
 	}
 	if out, metadata, err = decode(); err == nil {
@@ -220,7 +245,12 @@ func (m *remembering) ask(ctx context.Context, in middleware.DeserializeInput) (
 	} else if body != nil && r.ContentLength != 0 {
 		r.Body = io.NopCloser(body)
 	}
-	response, err := m.client.Do(r)
+	response, err := (*http.Response)(nil), error(nil)
+	if made := attemptOf(ctx); made != nil && !made.told {
+		response, err, made.told = made.response, made.err, true
+	} else {
+		response, err = m.client.Do(r)
+	}
 	if response == nil {
 		response = &http.Response{Header: http.Header{}, Body: http.NoBody}
 	}

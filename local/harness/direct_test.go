@@ -80,6 +80,12 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 			"an EKS cluster": func(c aws.Config, _ *clients) (any, error) {
 				return eks.NewFromConfig(c).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
 			},
+			"a prepared one": func(_ aws.Config, p *clients) (any, error) {
+				return p.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("drover-demo")})
+			},
+			"an EKS cluster that is not there": func(_ aws.Config, p *clients) (any, error) {
+				return p.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("none")})
+			},
 			"what a stack went through": func(c aws.Config, _ *clients) (any, error) {
 				return cloudformation.NewFromConfig(c).DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: aws.String("drover-demo-pool-a")})
 			},
@@ -120,7 +126,7 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 		for who, direct := range whose {
 			whole := direct
 			whole.APIOptions = nil
-			prepared, others := a.clientsOf(direct), &clients{environment.S3(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole)}
+			prepared, others := a.clientsOf(direct), &clients{environment.S3(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole), eks.NewFromConfig(whole)}
 			for name, call := range calls {
 				want, failed := call(whole, others)
 				for range 2 {

@@ -22,7 +22,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	cloudwatchapi "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	eksapi "github.com/aws/aws-sdk-go-v2/service/eks"
 	servicequotasapi "github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -59,7 +58,6 @@ import (
 	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 // Functions are drover's.
@@ -121,18 +119,18 @@ func (f *Functions) deploy(c cell) {
 	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now}).Handle)
 	cfg = f.config("publish")
 	f.handlers["publish"] = wrap(logs, "publish", (&publish.Handler{
-		Specs: specs(cfg), State: told(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)), Images: capacity.New(cfg), Now: now,
+		Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: capacity.New(cfg), Now: now,
 	}).Handle)
 	cfg = f.config("plan")
 	f.Plan = &plan.Handler{
-		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)),
+		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: f.account.versions(cfg),
 		Groups: f.account.groups(cfg),
-		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Now: now,
+		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Render: f.account.rendered.render, Now: now,
 	}
 	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
 	cfg = f.config("change")
 	f.handlers["change"] = wrap(logs, "change", (&change.Handler{
-		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Clusters: versions.New(eksapi.NewFromConfig(cfg)), Groups: f.account.groups(cfg), Resume: resumer(cfg),
+		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Clusters: f.account.versions(cfg), Groups: f.account.groups(cfg), Resume: resumer(cfg),
 		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", StateBucket, Region, names.DNSSuffix("aws")),
 	}).Handle)
 	cfg = f.config("stackevent")
@@ -148,21 +146,21 @@ func (f *Functions) deploy(c cell) {
 			Overview: overview,
 			Planner: &plan.Handler{
 				Specs: remembered, State: overview, Groups: f.account.groups(cfg),
-				Versions: versions.New(eksapi.NewFromConfig(cfg)), Cell: f.Plan.Cell, Now: now,
+				Versions: f.account.versions(cfg), Cell: f.Plan.Cell, Render: f.Plan.Render, Now: now,
 			},
-			Nodes: f.account.Nodes, EKS: versions.New(eksapi.NewFromConfig(cfg)),
+			Nodes: f.account.Nodes, EKS: f.account.versions(cfg),
 		},
 		Specs: remembered, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
 		Groups:   f.account.groups(cfg),
 		Upgrade:  executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
 		JoinNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]), DrainNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
 		Admit:   &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now},
-		Publish: &publish.Handler{Specs: specs(cfg), State: told(cfg), Versions: versions.New(eksapi.NewFromConfig(cfg)), Images: capacity.New(cfg), Now: now},
+		Publish: &publish.Handler{Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: capacity.New(cfg), Now: now},
 		Now:     now,
 	}
 	if f.account.options.Bubble {
 		f.Sweep.Patience = 2 * time.Minute
-		nodes := kube.NewClusters(eksapi.NewFromConfig(cfg), sts.NewFromConfig(cfg))
+		nodes := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
 		nodes.Reach = f.account.reach
 		f.Sweep.Auditor.Nodes = nodes
 	}
@@ -172,7 +170,7 @@ func (f *Functions) deploy(c cell) {
 	f.handlers["upgrade"] = wrap(logs, "upgrade", f.Upgrade.Handle)
 	cfg = f.config("clean")
 	f.handlers["clean"] = wrap(logs, "clean", (&clean.Handler{
-		Specs: specs(cfg), State: state(cfg), Clusters: versions.New(eksapi.NewFromConfig(cfg)), Leftovers: leftovers.New(cfg, c.leftovers),
+		Specs: specs(cfg), State: state(cfg), Clusters: f.account.versions(cfg), Leftovers: leftovers.New(cfg, c.leftovers),
 	}).Handle)
 	if f.account.options.Bubble {
 		f.deployNodes(logs, state, told, cloud)
@@ -189,8 +187,8 @@ func (f *Functions) deploy(c cell) {
 func (f *Functions) upgrade(
 	cfg aws.Config, specs *store.Bucket, state *store.State, cloud *stacks.Stacks, machine *executions.Executions,
 ) *upgrade.Handler {
-	offered, pools, alarmed := versions.New(eksapi.NewFromConfig(cfg)), f.account.groups(cfg), alarms.New(cloudwatchapi.NewFromConfig(cfg))
-	clusters := kube.NewClusters(eksapi.NewFromConfig(cfg), sts.NewFromConfig(cfg))
+	offered, pools, alarmed := f.account.versions(cfg), f.account.groups(cfg), alarms.New(cloudwatchapi.NewFromConfig(cfg))
+	clusters := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = f.account.reach
 	var kubernetes gather.Kubernetes = clusters
 	var nodes upgrade.Nodes = clusters
@@ -206,7 +204,8 @@ func (f *Functions) upgrade(
 			Quotas: quotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
 		},
 		Planner: &plan.Handler{ // at the time at which planning decides
-			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Now: func() time.Time { return f.Plan.Now() },
+			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Render: f.Plan.Render,
+			Now: func() time.Time { return f.Plan.Now() },
 		},
 	}
 }
@@ -214,7 +213,7 @@ func (f *Functions) upgrade(
 // deployNodes wires the functions that speak to clusters.
 func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *store.State, cloud func(aws.Config) *stacks.Stacks) {
 	clusters := func(cfg aws.Config) *kube.Clusters {
-		c := kube.NewClusters(eksapi.NewFromConfig(cfg), sts.NewFromConfig(cfg))
+		c := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
 		c.Reach = f.account.reach
 		return c
 	}

@@ -13,6 +13,7 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
@@ -22,6 +23,7 @@ import (
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/versions"
 )
 
 // prepared are the stacks of a client by operation, once each was called. Middlewares of direct calls keep nothing of a call.
@@ -71,6 +73,7 @@ type clients struct {
 	s3     store.Client
 	groups autoscaling.DescribeAutoScalingGroupsAPIClient
 	stacks cloudformation.DescribeStacksAPIClient
+	eks    eks.DescribeClusterAPIClient
 }
 
 // clientsOf a configuration. Those of a function share what is prepared.
@@ -81,11 +84,13 @@ func (a *Account) clientsOf(cfg aws.Config) *clients {
 	}
 	c := &clients{}
 	p, with := preparing(awss3.ServiceID, cfg)
-	c.s3 = objectCalls{environment.S3(with), p}
+	c.s3 = a.objectCalls(environment.S3(with), p, cfg)
 	p, with = preparing(autoscaling.ServiceID, cfg)
 	c.groups = groupCalls{autoscaling.NewFromConfig(with), p}
 	p, with = preparing(cloudformation.ServiceID, cfg)
 	c.stacks = stackCalls{cloudformation.NewFromConfig(with), p}
+	p, with = preparing(eks.ServiceID, cfg)
+	c.eks = clusterCalls{eks.NewFromConfig(with), p}
 	if one {
 		a.clients[whose] = c
 	}
@@ -98,6 +103,21 @@ func (a *Account) s3(cfg aws.Config) store.Client {
 		return a.clientsOf(cfg).s3
 	}
 	return environment.S3(cfg)
+}
+
+// eks describes EKS clusters.
+func (a *Account) eks(cfg aws.Config) eks.DescribeClusterAPIClient {
+	if a.options.Bubble {
+		return a.clientsOf(cfg).eks
+	}
+	return eks.NewFromConfig(cfg)
+}
+
+// versions are those of EKS.
+func (a *Account) versions(cfg aws.Config) *versions.Versions {
+	v := versions.New(eks.NewFromConfig(cfg))
+	v.Described = a.eks(cfg)
+	return v
 }
 
 // groups are those of Auto Scaling.
@@ -118,28 +138,6 @@ func (a *Account) stacks(cfg aws.Config, role string) *stacks.Stacks {
 		s.Pause = time.Millisecond
 	}
 	return s
-}
-
-// objectCalls are a client's calls about objects.
-type objectCalls struct {
-	*awss3.Client
-	*prepared
-}
-
-func (c objectCalls) GetObject(ctx context.Context, in *awss3.GetObjectInput, o ...func(*awss3.Options)) (*awss3.GetObjectOutput, error) {
-	return call(ctx, c.prepared, "GetObject", in, func() (*awss3.GetObjectOutput, error) { return c.Client.GetObject(ctx, in, o...) })
-}
-
-func (c objectCalls) PutObject(ctx context.Context, in *awss3.PutObjectInput, o ...func(*awss3.Options)) (*awss3.PutObjectOutput, error) {
-	return call(ctx, c.prepared, "PutObject", in, func() (*awss3.PutObjectOutput, error) { return c.Client.PutObject(ctx, in, o...) })
-}
-
-func (c objectCalls) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput, o ...func(*awss3.Options)) (*awss3.DeleteObjectOutput, error) {
-	return call(ctx, c.prepared, "DeleteObject", in, func() (*awss3.DeleteObjectOutput, error) { return c.Client.DeleteObject(ctx, in, o...) })
-}
-
-func (c objectCalls) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2Input, o ...func(*awss3.Options)) (*awss3.ListObjectsV2Output, error) {
-	return call(ctx, c.prepared, "ListObjectsV2", in, func() (*awss3.ListObjectsV2Output, error) { return c.Client.ListObjectsV2(ctx, in, o...) })
 }
 
 // groupCalls are a client's calls about groups.
@@ -166,4 +164,14 @@ func (c stackCalls) DescribeStacks(
 	ctx context.Context, in *cloudformation.DescribeStacksInput, o ...func(*cloudformation.Options),
 ) (*cloudformation.DescribeStacksOutput, error) {
 	return call(ctx, c.prepared, "DescribeStacks", in, func() (*cloudformation.DescribeStacksOutput, error) { return c.Client.DescribeStacks(ctx, in, o...) })
+}
+
+// clusterCalls are a client's calls about EKS clusters.
+type clusterCalls struct {
+	*eks.Client
+	*prepared
+}
+
+func (c clusterCalls) DescribeCluster(ctx context.Context, in *eks.DescribeClusterInput, o ...func(*eks.Options)) (*eks.DescribeClusterOutput, error) {
+	return call(ctx, c.prepared, "DescribeCluster", in, func() (*eks.DescribeClusterOutput, error) { return c.Client.DescribeCluster(ctx, in, o...) })
 }

@@ -3,7 +3,6 @@ package iam
 // Callers: who a request comes from, and what they may do.
 
 import (
-	"maps"
 	"strconv"
 	"strings"
 )
@@ -79,7 +78,10 @@ func (c Caller) Evaluate(policy *Policy, action, resource string, context map[st
 	if c.Anonymous() {
 		return NoMatch
 	}
-	return EvaluateResourcePolicy(policy, c.principal, action, resource, c.fullContext(context))
+	if policy == nil {
+		return NoMatch
+	}
+	return policy.evaluate(newRequest(action, resource, &c.principal, c.keys(context)))
 }
 
 // PassRole authorizes handing a role to a service such as lambda.amazonaws.com.
@@ -91,7 +93,7 @@ func (c Caller) PassRole(roleARN, servicePrincipal string) error {
 // the role's policies give nor a resource's policy that names the role. One that names the session, or everyone, is not limited.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html#access_policies_boundaries-eval-logic
 func (c Caller) decide(action, resource string, context map[string]string, policy *Policy) (identity, onResource Decision) {
-	r := newRequest(action, resource, nil, func() map[string]string { return c.fullContext(context) })
+	r := newRequest(action, resource, nil, c.keys(context))
 	if policy != nil {
 		onResource = policy.evaluate(r.as(&c.principal))
 	}
@@ -146,47 +148,73 @@ func (c Caller) authorize(action, resource string, context map[string]string, po
 	}
 	if c.role != "" && c.service.OnDeny != nil {
 		c.service.OnDeny(c.role, func(p *Policy) bool {
-			return p.evaluate(newRequest(action, resource, nil, func() map[string]string { return c.fullContext(context) })) == Allowed
+			return p.evaluate(newRequest(action, resource, nil, c.keys(context))) == Allowed
 		})
 	}
 	return errorf(403, "AccessDenied", "User: %s is not authorized to perform: %s on resource: %s %s", c.ARN(), action, resource, why)
 }
 
-// fullContext adds the global condition keys. The endpoint listens on the loopback interface only, so that calls count as
-// secure transport.
-func (c Caller) fullContext(context map[string]string) map[string]string {
-	full := map[string]string{}
-	now := c.service.clock.Now()
-	full["aws:CurrentTime"] = now.Format("2006-01-02T15:04:05Z")
-	full["aws:EpochTime"] = strconv.FormatInt(now.Unix(), 10)
-	full["aws:SecureTransport"] = "true"
-	full["aws:RequestedRegion"] = c.service.Region
-	if c.principal.Service != "" {
-		full["aws:PrincipalIsAWSService"] = "true"
-		full["aws:PrincipalServiceName"] = c.principal.Service
-	} else {
-		full["aws:PrincipalIsAWSService"] = "false"
-		full["aws:PrincipalAccount"] = c.principal.Account
-		full["aws:PrincipalArn"] = c.principal.ARN
-		full["aws:PrincipalType"] = "User"
-		full["aws:userid"] = c.userID
-		full["aws:SourceIp"] = "127.0.0.1"
-		if c.role != "" {
-			full["aws:PrincipalArn"] = c.principal.RoleARN
-			full["aws:PrincipalType"] = "AssumedRole"
-			for k, v := range c.service.roleTags(c.role) {
-				full["aws:PrincipalTag/"+k] = v
-			}
-		} else {
-			full["aws:username"] = c.principal.ARN[strings.LastIndex(c.principal.ARN, "/")+1:]
+// keys are those of the request, of what comes with the caller, and the global ones. The endpoint listens on the loopback interface only, so that
+// calls count as secure transport.
+func (c Caller) keys(context map[string]string) conditionKeys {
+	return func(key string) (string, bool) {
+		if value, there := find(context, key); there {
+			return value, true
 		}
+		if value, there := find(c.context, key); there {
+			return value, true
+		}
+		return c.global(key)
 	}
-	full["aws:ViaAWSService"] = strconv.FormatBool(c.via != "")
-	if c.via != "" {
-		full["aws:CalledVia"], full["aws:CalledViaFirst"], full["aws:CalledViaLast"] = c.via, c.via, c.via
-		delete(full, "aws:SourceIp")
+}
+
+// global condition keys, in lower case.
+func (c Caller) global(key string) (value string, there bool) {
+	service, via := c.principal.Service != "", c.via != ""
+	switch key {
+	case "aws:currenttime":
+		return c.service.clock.Now().Format("2006-01-02T15:04:05Z"), true
+	case "aws:epochtime":
+		return strconv.FormatInt(c.service.clock.Now().Unix(), 10), true
+	case "aws:securetransport":
+		return "true", true
+	case "aws:requestedregion":
+		return c.service.Region, true
+	case "aws:principalisawsservice":
+		return strconv.FormatBool(service), true
+	case "aws:principalservicename":
+		return c.principal.Service, service
+	case "aws:viaawsservice":
+		return strconv.FormatBool(via), true
+	case "aws:calledvia", "aws:calledviafirst", "aws:calledvialast":
+		return c.via, via
 	}
-	maps.Copy(full, c.context)
-	maps.Copy(full, context)
-	return full
+	if service {
+		return "", false
+	}
+	assumed := c.role != ""
+	switch key {
+	case "aws:principalaccount":
+		return c.principal.Account, true
+	case "aws:userid":
+		return c.userID, true
+	case "aws:sourceip":
+		return "127.0.0.1", !via
+	case "aws:principalarn":
+		if assumed {
+			return c.principal.RoleARN, true
+		}
+		return c.principal.ARN, true
+	case "aws:principaltype":
+		if assumed {
+			return "AssumedRole", true
+		}
+		return "User", true
+	case "aws:username":
+		return c.principal.ARN[strings.LastIndex(c.principal.ARN, "/")+1:], !assumed
+	}
+	if tag, ok := strings.CutPrefix(key, "aws:principaltag/"); ok && assumed {
+		return find(c.service.roleTags(c.role), tag)
+	}
+	return "", false
 }

@@ -40,7 +40,7 @@ func EvaluateResourcePolicy(policy *Policy, principal Principal, action, resourc
 	if policy == nil {
 		return NoMatch
 	}
-	return policy.evaluate(newRequest(action, resource, &principal, func() map[string]string { return context }))
+	return policy.evaluate(newRequest(action, resource, &principal, in(context)))
 }
 
 // Values joins the values of a condition key that has several, such as aws:TagKeys.
@@ -50,11 +50,11 @@ func Values(values ...string) string { return strings.Join(values, "\n") }
 type request struct {
 	action, resource string // the action in lower case
 	principal        *Principal
-	context          *conditionKeys
+	context          conditionKeys
 }
 
-func newRequest(action, resource string, principal *Principal, context func() map[string]string) *request {
-	return &request{strings.ToLower(action), resource, principal, &conditionKeys{context: context}}
+func newRequest(action, resource string, principal *Principal, context conditionKeys) *request {
+	return &request{strings.ToLower(action), resource, principal, context}
 }
 
 // as is the request by another principal.
@@ -63,21 +63,27 @@ func (r request) as(principal *Principal) *request {
 	return &r
 }
 
-// conditionKeys of a request are gathered when the first statement asks for one: most have neither condition nor variable.
-type conditionKeys struct {
-	context  func() map[string]string
-	gathered map[string]string
+// conditionKeys says what a request has for a key, which is in lower case. It is asked for one or two: most statements have neither
+// condition nor variable.
+type conditionKeys func(key string) (value string, there bool)
+
+// in a map, whose keys are in any case.
+func in(context map[string]string) conditionKeys {
+	return func(key string) (string, bool) { return find(context, key) }
 }
 
-// values of a key, which is in lower case.
-func (k *conditionKeys) values(key string) []string {
-	if k.gathered == nil {
-		k.gathered = k.context()
-	}
-	for name, value := range k.gathered { // a policy asks for one or two
+func find(context map[string]string, key string) (value string, there bool) {
+	for name, value := range context {
 		if len(name) == len(key) && strings.EqualFold(name, key) {
-			return strings.Split(value, "\n")
+			return value, true
 		}
+	}
+	return "", false
+}
+
+func (k conditionKeys) values(key string) []string {
+	if value, there := k(key); there {
+		return strings.Split(value, "\n")
 	}
 	return nil
 }
@@ -201,7 +207,7 @@ var unliterals = strings.NewReplacer(string(literalStar), "*", string(literalQue
 // expand replaces policy variables: ${key}, ${key, 'default'}, and ${*}, ${?}, ${$} for the characters themselves. It
 // is false when a variable has no value: the pattern then matches nothing.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
-func expand(pattern string, context *conditionKeys) (string, bool) {
+func expand(pattern string, context conditionKeys) (string, bool) {
 	if !strings.Contains(pattern, "${") {
 		return pattern, true
 	}

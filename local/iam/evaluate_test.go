@@ -119,7 +119,7 @@ func TestEvaluation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, err := ParsePolicy(test.policy, false)
 			require.NoError(t, err)
-			require.Equal(t, test.want, p.evaluate(newRequest(test.action, test.resource, nil, func() map[string]string { return test.context })))
+			require.Equal(t, test.want, p.evaluate(newRequest(test.action, test.resource, nil, in(test.context))))
 		})
 	}
 }
@@ -324,4 +324,49 @@ func TestBoundaries(t *testing.T) {
 	require.NoError(t, s.SetBoundary("bounded", ""))
 	require.NoError(t, c.Authorize("s3:GetObject", other, nil))
 	require.NoError(t, s.DeletePolicy(boundary.ARN))
+}
+
+// What a request says of a key wins over what comes with its caller, and that over what is global.
+func TestConditionKeysOfCallers(t *testing.T) {
+	s := New("111122223333", "eu-central-1", &clock.Clock{})
+	_, err := s.CreateRole(Role{Name: "r", TrustDocument: document(`{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}`), Tags: map[string]string{"Team": "a"}})
+	require.NoError(t, err)
+	role, _, err := s.AssumeRoleAs("arn:aws:iam::111122223333:role/r", "session", "lambda.amazonaws.com")
+	require.NoError(t, err)
+	admin, _ := s.Admin()
+	service := s.ServiceCaller("events.amazonaws.com", "arn:aws:events:::rule/x")
+	const none = "none"
+	for name, test := range map[string]struct {
+		Caller
+		want map[string]string
+	}{
+		"a user": {admin, map[string]string{
+			"aws:securetransport": "true", "aws:requestedregion": "eu-central-1", "aws:principalisawsservice": "false", "aws:principalaccount": "111122223333",
+			"aws:principalarn": "arn:aws:iam::111122223333:user/admin", "aws:principaltype": "User", "aws:username": "admin", "aws:sourceip": "127.0.0.1",
+			"aws:viaawsservice": "false", "aws:calledvia": none, "aws:principalservicename": none, "aws:principaltag/team": none, "of:request": "its own",
+		}},
+		"a role": {role, map[string]string{
+			"aws:principalarn": "arn:aws:iam::111122223333:role/r", "aws:principaltype": "AssumedRole", "aws:principaltag/team": "a", "aws:username": none,
+			"aws:userid": role.UserID(), "aws:principaltag/other": none,
+		}},
+		"a service that acts for a role": {role.InvokedBy("cloudformation.amazonaws.com"), map[string]string{
+			"aws:viaawsservice": "true", "aws:calledvia": "cloudformation.amazonaws.com", "aws:calledviafirst": "cloudformation.amazonaws.com",
+			"aws:calledvialast": "cloudformation.amazonaws.com", "aws:sourceip": none,
+		}},
+		"a service": {service, map[string]string{
+			"aws:principalisawsservice": "true", "aws:principalservicename": "events.amazonaws.com", "aws:sourcearn": "arn:aws:events:::rule/x",
+			"aws:sourceaccount": "of the request", "aws:principalaccount": none, "aws:sourceip": none, "aws:securetransport": "true",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys := test.keys(map[string]string{"of:Request": "its own", "aws:SourceAccount": "of the request"})
+			for key, want := range test.want {
+				got, there := keys(key)
+				require.Equal(t, want != none, there, key)
+				if there {
+					require.Equal(t, want, got, key)
+				}
+			}
+		})
+	}
 }

@@ -15,7 +15,7 @@ func FuzzEvaluate(f *testing.F) {
 		for _, s := range p.Statements {
 			allows = allows || s.Allow
 		}
-		got := p.evaluate(newRequest(action, resource, nil, func() map[string]string { return map[string]string{"a:b": value, "aws:username": value} }))
+		got := p.evaluate(newRequest(action, resource, nil, in(map[string]string{"a:b": value, "aws:username": value})))
 		if got == Allowed && !allows {
 			t.Fatalf("%s allows %s", text, action)
 		}

@@ -60,7 +60,7 @@ func (s *Service) AssumeRole(
 	if duration > role.MaxSession {
 		return Caller{}, Credentials{}, errorf(400, "ValidationError", "The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
 	}
-	return s.assume(roleARN, sessionName, c.principal, c.fullContext(context), duration, &c, policy)
+	return s.assume(roleARN, sessionName, c.principal, context, duration, &c, policy)
 }
 
 func (s *Service) mayNotAssume(c Caller, roleARN string) error {
@@ -79,8 +79,13 @@ func (s *Service) assume(
 	if err != nil {
 		return fail(errorf(403, "AccessDenied", "%s is not authorized to perform: sts:AssumeRole on resource: %s: %v", by.Service, roleARN, err))
 	}
-	allowed := false
-	switch EvaluateResourcePolicy(role.trust, by, "sts:AssumeRole", roleARN, context) {
+	allowed, trust := false, NoMatch
+	if c != nil {
+		trust = c.Evaluate(role.trust, "sts:AssumeRole", roleARN, context)
+	} else {
+		trust = EvaluateResourcePolicy(role.trust, by, "sts:AssumeRole", roleARN, context)
+	}
+	switch trust {
 	case Delegated:
 		allowed = c != nil && c.Authorize("sts:AssumeRole", roleARN, context) == nil
 	case Allowed:

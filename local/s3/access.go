@@ -69,8 +69,20 @@ var otherSubresources = []string{
 	"policyStatus", "replication", "requestPayment", "restore", "retention", "select", "torrent", "website", "rename", "session", "abac",
 }
 
+// plainQueries are those of most requests, which nobody changes.
+var plainQueries = map[string]url.Values{
+	"x-id=GetObject": {"x-id": {"GetObject"}}, "x-id=PutObject": {"x-id": {"PutObject"}}, "x-id=DeleteObject": {"x-id": {"DeleteObject"}},
+}
+
+func queryOf(u *url.URL) url.Values {
+	if plain, is := plainQueries[u.RawQuery]; is {
+		return plain
+	}
+	return u.Query()
+}
+
 func parse(r *http.Request) request {
-	q := request{query: r.URL.Query()}
+	q := request{query: queryOf(r.URL)}
 	path := strings.TrimPrefix(r.URL.Path, "/")
 	host, _, _ := strings.Cut(r.Host, ":")
 	if bucket, ok := strings.CutSuffix(host, ".localhost"); ok {

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -39,6 +40,7 @@ type Service struct {
 	clock      *clock.Clock
 	emit       Emit
 	sequence   atomic.Int64
+	always     map[string]string // condition keys of every request
 
 	gateway   *s3api.S3ApiServer
 	socket    string
@@ -72,7 +74,7 @@ func New(identities *iam.Service, c *clock.Clock, dir string, emit Emit) (*Servi
 	if emit == nil {
 		emit = func(context.Context, string, any, []string) {}
 	}
-	s := &Service{identities: identities, clock: c, emit: emit, buckets: map[string]*bucket{}}
+	s := &Service{identities: identities, clock: c, emit: emit, buckets: map[string]*bucket{}, always: always(identities)}
 	if err := s.start(dir); err != nil {
 		return nil, fmt.Errorf("start S3: %w", err)
 	}
@@ -85,10 +87,14 @@ func NewInMemory(identities *iam.Service, c *clock.Clock, emit Emit) *Service {
 	if emit == nil {
 		emit = func(context.Context, string, any, []string) {}
 	}
-	s := &Service{identities: identities, clock: c, emit: emit, buckets: map[string]*bucket{}}
+	s := &Service{identities: identities, clock: c, emit: emit, buckets: map[string]*bucket{}, always: always(identities)}
 	s.transport = &memory{s: s, buckets: map[string]*memoryBucket{}}
 	s.client = s.gatewayClient("root", "secret")
 	return s
+}
+
+func always(identities *iam.Service) map[string]string {
+	return map[string]string{"aws:ResourceAccount": identities.Account, "s3:ResourceAccount": identities.Account, "s3:TlsVersion": "1.3"}
 }
 
 // gatewayClient speaks to what answers behind the front.
@@ -225,9 +231,10 @@ func (s *Service) sendsEvents(name string) bool {
 
 // authorize asks identity policies and the bucket's policy. action has no prefix.
 func (s *Service) authorize(caller iam.Caller, action, bucket, key string, context map[string]string) error {
-	full := map[string]string{"aws:ResourceAccount": s.identities.Account, "s3:ResourceAccount": s.identities.Account, "s3:TlsVersion": "1.3"}
-	for k, v := range context {
-		full[k] = v
+	full := s.always
+	if len(context) > 0 {
+		full = maps.Clone(s.always)
+		maps.Copy(full, context)
 	}
 	resource := s.arn(bucket, key)
 	if bucket == "" {

@@ -25,14 +25,14 @@ var ErrNoCluster = errors.New("the EKS cluster is not there")
 
 // Clusters opens the APIs of clusters.
 type Clusters struct {
-	eks     *eks.Client
+	eks     eks.DescribeClusterAPIClient
 	presign *sts.PresignClient
 	// Reach, when set, is how the API server at an endpoint is reached, in place of the network and its authority.
 	Reach func(endpoint string) http.RoundTripper
 }
 
 // NewClusters returns the clusters of an account.
-func NewClusters(client *eks.Client, identity *sts.Client) *Clusters {
+func NewClusters(client eks.DescribeClusterAPIClient, identity *sts.Client) *Clusters {
 	return &Clusters{eks: client, presign: sts.NewPresignClient(identity)}
 }
 

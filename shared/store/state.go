@@ -64,7 +64,7 @@ func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*s
 				return ctx.Err()
 			}
 		}
-		c, old := status.New(cluster), status.New(cluster)
+		c := status.New(cluster)
 		etag, err := s.GetJSON(ctx, names.Status(cluster), c)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
@@ -75,12 +75,13 @@ func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*s
 		if after, err := json.Marshal(c); known && err == nil && bytes.Equal(before, after) {
 			return nil
 		}
-		if known {
-			_ = json.Unmarshal(before, old)
-		} else {
-			old.Status = status.Status{} // so that the first phase is a change
-		}
 		if s.Tell != nil {
+			old := status.New(cluster)
+			if known {
+				_ = json.Unmarshal(before, old)
+			} else {
+				old.Status = status.Status{} // so that the first phase is a change
+			}
 			if err := s.Tell(ctx, cluster, &old.Status, &c.Status); err != nil {
 				return fmt.Errorf("telling of the status of %s: %w", cluster, err)
 			}

@@ -12,10 +12,14 @@ import (
 )
 
 // Versions of an account and region.
-type Versions struct{ client *eks.Client }
+type Versions struct {
+	client *eks.Client
+	// Described is who describes clusters: the client, unless another is set.
+	Described eks.DescribeClusterAPIClient
+}
 
 // New returns the versions that a client is offered.
-func New(client *eks.Client) *Versions { return &Versions{client} }
+func New(client *eks.Client) *Versions { return &Versions{client, client} }
 
 // Offered lists the minor versions that EKS offers now, such as "1.36".
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
@@ -52,7 +56,7 @@ func (v *Versions) Clusters(ctx context.Context) (int, error) {
 // Exists says whether there is an EKS cluster of a name, in whatever state.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 func (v *Versions) Exists(ctx context.Context, eksCluster string) (bool, error) {
-	_, err := v.client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
+	_, err := v.Described.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
 	if fault.Code(err) == "ResourceNotFoundException" {
 		return false, nil
 	}

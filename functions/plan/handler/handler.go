@@ -78,7 +78,9 @@ type Handler struct {
 	Groups     Groups
 	Versions   Versions
 	Cell       render.Cell
-	Now        func() time.Time
+	// Render is render.Render, unless who plans remembers what was rendered.
+	Render func(render.Cluster) (*render.Output, error)
+	Now    func() time.Time
 }
 
 // stop ends planning with a reason for people: nothing will be done until one of them acts.
@@ -339,7 +341,11 @@ func (h *Handler) render(ctx context.Context, w work, in events.PlanRequest, spe
 	if !w.decision.Look.IsZero() {
 		w.later = append(w.later, w.decision.Look)
 	}
-	if w.rendered, err = render.Render(render.Cluster{Cell: h.Cell, Resolved: w.resolved, RollAt: rollAt, Templates: w.templates}); err != nil {
+	rendered := h.Render
+	if rendered == nil {
+		rendered = render.Render
+	}
+	if w.rendered, err = rendered(render.Cluster{Cell: h.Cell, Resolved: w.resolved, RollAt: rollAt, Templates: w.templates}); err != nil {
 		return w, &stop{status.ReasonSpecInvalid, err.Error()}
 	}
 	return w, nil
