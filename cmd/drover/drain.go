@@ -21,7 +21,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
@@ -38,8 +37,8 @@ func drainCommand() *cobra.Command {
 		Use:   "drain CLUSTER NODE",
 		Short: "Take the pods off a node, as their disruption budgets allow",
 		Long: `Starts a drain of a node of one of drover's pools: its pods leave as their disruption budgets and the pool's drain policy
-allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them; that needs an access entry
-for you in the spec of the cluster.`,
+allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them. For that the cluster must
+let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := openCell(cmd.Context())
@@ -63,7 +62,7 @@ func rollCommand() *cobra.Command {
 		Short: "Replace all nodes of a pool, as its update policy says",
 		Long: `Replaces every node of a pool once, though nothing else changed, as the pool's update policy says. While the cluster converges already,
 the roll comes after that. With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that
-it takes; that needs an access entry for you in the spec of the cluster.`,
+it takes. For that the cluster must let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := openCell(cmd.Context())
@@ -145,9 +144,12 @@ func previewDrain(ctx context.Context, out io.Writer, c *cell, cluster, pool, no
 // preview is previewDrain once the cluster is reached. It only reads.
 func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *cell, cluster, pool, node string) error {
 	found, err := opened.Preview(ctx, pool, node)
-	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-		return fmt.Errorf("cluster %s does not let you look at its nodes, pods and disruption budgets: you need an access entry in its spec, "+
-			"under controlPlane.access, with the policy AmazonEKSAdminViewPolicy for instance: %w", cluster, err)
+	if mayNotLook(err) {
+		u, err := refusal(ctx, c, cluster, err)
+		if err != nil {
+			return err
+		}
+		return u
 	}
 	if err != nil {
 		return err
