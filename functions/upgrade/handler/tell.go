@@ -92,6 +92,9 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 	if r.State.Over() {
 		s.Remember(u)
 		s.Fence = max(s.Fence, e.fence)
+		if r.State == upgrade.Stopped && !e.busy && !e.earlier {
+			s.Unplan()
+		}
 	}
 	condition := status.Condition{Type: status.Upgraded, Status: "False", Message: message}
 	switch r.State {
