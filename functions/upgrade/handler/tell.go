@@ -5,10 +5,12 @@ package handler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -18,14 +20,10 @@ const upgradeStopped = status.ReasonUpgradeStopped
 // tell writes an upgrade into the status. nil keeps the checks that were told of it before. When it is over that is told together with what
 // comes after it, and what the cluster is without it: nobody converges a cluster for an upgrade that changed nothing.
 func (h *Handler) tell(ctx context.Context, cluster string, r *upgrade.Record, checks []status.Check, message string) error {
-	e := end{next: func(*status.Status) {}}
-	if r.State.Over() {
-		var err error
-		if e, err = h.end(ctx, cluster); err != nil {
-			return err
-		}
+	if !r.State.Over() {
+		return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) { h.say(s, r, checks, message, end{}) })
 	}
-	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+	return h.tellEnd(ctx, cluster, func(s *status.Status, e end) {
 		h.say(s, r, checks, message, e)
 		e.next(s)
 	})
@@ -44,12 +42,38 @@ type end struct {
 	earlier bool
 }
 
+// looks bounds how often the end is looked at anew, while others converge the cluster.
+const looks = 4
+
+// tellEnd writes the end of an upgrade into the status. Who took the lease since that was looked at, and wrote there, knows more: then it is looked
+// at again.
+func (h *Handler) tellEnd(ctx context.Context, cluster string, change func(*status.Status, end)) error {
+	for range looks {
+		e, err := h.end(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		late := false
+		err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+			if late = s.Fence > e.fence; !late {
+				change(s, e)
+			}
+		})
+		if err != nil || !late {
+			return err
+		}
+	}
+	return fmt.Errorf("telling how the upgrade of %s ended: others converge it meanwhile: %w", cluster, store.ErrConflict)
+}
+
+// end looks at the lease first: whoever takes it while the rest is looked at has a later fence.
 func (h *Handler) end(ctx context.Context, cluster string) (e end, err error) {
-	if e.next, e.verdict, err = h.Planner.After(ctx, cluster); err != nil {
+	lease, err := h.State.Lease(ctx, cluster)
+	if err != nil {
 		return e, err
 	}
-	lease, err := h.State.Lease(ctx, cluster)
-	if e.fence = lease.Fence; err != nil || lease.Execution == "" {
+	e.fence = lease.Fence
+	if e.next, e.verdict, err = h.Planner.After(ctx, cluster); err != nil || lease.Execution == "" {
 		return e, err
 	}
 	e.busy, err = h.Executions.Running(ctx, lease.Execution)
@@ -66,13 +90,8 @@ func (h *Handler) tellOf(ctx context.Context, cluster string, r *upgrade.Record,
 	if of {
 		return h.tell(ctx, cluster, r, nil, message)
 	}
-	e, err := h.end(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	e.earlier = true
-	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		if s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
+	return h.tellEnd(ctx, cluster, func(s *status.Status, e end) {
+		if e.earlier = true; s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
 			h.say(s, r, nil, message, e)
 		}
 	})
