@@ -75,6 +75,9 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 	if said := or(is.Message, detail.Step); said != "" {
 		message += ": " + said
 	}
+	if is.Checked != nil && is.Ended != nil && is.Checked.Before(*is.Ended) && len(is.Checks) > 0 && phase != cancelled {
+		message += fmt.Sprintf("\nThe checks found at %s, which may have passed since:", is.Checked.UTC().Format(time.RFC3339))
+	}
 	for _, c := range is.Checks {
 		if phase == cancelled {
 			break // nobody need mend it

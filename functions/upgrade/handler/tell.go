@@ -99,9 +99,12 @@ func (h *Handler) tellOf(ctx context.Context, cluster string, r *upgrade.Record,
 
 func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check, message string, e end) {
 	u := describe(r)
-	u.Checks, u.Message = checks, message
-	if old := s.Upgrade; checks == nil && old != nil && old.Execution == u.Execution {
-		u.Checks = old.Checks
+	u.Checks, u.Checked, u.Message = checks, when(h.Now()), message
+	if checks == nil {
+		u.Checked = nil
+		if old := s.Upgrade; old != nil && old.Execution == u.Execution {
+			u.Checks, u.Checked = old.Checks, old.Checked
+		}
 	}
 	if old := s.Upgrade; old != nil && (old.Phase == status.UpgradeScheduled || old.Phase == status.UpgradeDelayed) && old.To != u.To && s.NextUpgrade == nil {
 		s.NextUpgrade = old // this one began before it

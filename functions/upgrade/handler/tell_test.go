@@ -38,6 +38,7 @@ func TestTheStatusKeepsTheLastTenUpgrades(t *testing.T) {
 	require.Equal(t, 2*time.Hour, last.Ended.Sub(*last.Started))
 	require.Equal(t, 59*time.Minute, last.Steps[0].Ended.Sub(*last.Steps[0].Started))
 	require.Equal(t, []status.Check{{Name: "NodesReady"}}, last.Checks, "what was found stays")
+	require.Equal(t, *last.Started, *last.Checked, "and when: nobody looked again")
 }
 
 // crossed is a cluster that another execution begins to converge whenever the end of an upgrade was looked at, so many times: it takes the lease and
