@@ -3,6 +3,7 @@ package handler
 // What people read of an upgrade: its phase, its steps, and what it waits for or why it stopped.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,10 +123,8 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 	switch r.State {
 	case upgrade.Done:
 		condition.Status, condition.Reason = "True", status.ReasonUpgraded
-	case upgrade.Blocked:
-		condition.Reason = status.ReasonUpgradeBlocked
-	case upgrade.Stopped:
-		condition.Reason = status.ReasonUpgradeStopped
+	case upgrade.Blocked, upgrade.Stopped:
+		condition.Reason = status.LackOf(string(r.State)).Reason
 	default:
 		condition.Reason = status.ReasonUpgrading
 	}
@@ -144,12 +143,9 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e e
 	case !r.State.Over():
 		s.Phase, s.Message = status.Upgrading, message
 	case r.State != upgrade.Done && asked:
-		reason := status.ReasonUpgradeStopped
-		if r.State == upgrade.Blocked {
-			reason = status.ReasonUpgradeBlocked
-		}
-		s.Phase, s.Message = status.Stopped, message
-		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: reason, Message: message}, h.Now())
+		lack := status.LackOf(string(r.State))
+		s.Phase, s.Message = lack.Phase, message
+		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: lack.Reason, Message: message}, h.Now())
 	case s.Phase != status.Upgrading && s.Phase != status.Failed || converged == nil:
 	case e.busy && converged.Reason == status.ReasonConverging:
 		s.Phase, s.Message = status.Converging, converged.Message // whoever is at it says how that ends
@@ -163,19 +159,8 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e e
 			s.Message = status.ButRelease + instead
 		}
 	default:
-		s.Phase, s.Message = before(converged.Reason), converged.Message
+		s.Phase, s.Message = cmp.Or(status.LackBecause(converged.Reason).Phase, status.Failed), converged.Message
 	}
-}
-
-// before is the phase of a cluster that was not what its spec says, for a reason.
-func before(reason string) status.Phase {
-	switch reason {
-	case status.ReasonUpgradeScheduled:
-		return status.Ready
-	case status.ReasonUpgradeBlocked, status.ReasonUpgradeStopped:
-		return status.Stopped
-	}
-	return status.Failed
 }
 
 func describe(r *upgrade.Record) status.Upgrade {
