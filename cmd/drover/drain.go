@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -21,7 +22,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
@@ -38,8 +38,8 @@ func drainCommand() *cobra.Command {
 		Use:   "drain CLUSTER NODE",
 		Short: "Take the pods off a node, as their disruption budgets allow",
 		Long: `Starts a drain of a node of one of drover's pools: its pods leave as their disruption budgets and the pool's drain policy
-allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them; that needs an access entry
-for you in the spec of the cluster.`,
+allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them. For that the cluster must
+let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := openCell(cmd.Context())
@@ -63,7 +63,7 @@ func rollCommand() *cobra.Command {
 		Short: "Replace all nodes of a pool, as its update policy says",
 		Long: `Replaces every node of a pool once, though nothing else changed, as the pool's update policy says. While the cluster converges already,
 the roll comes after that. With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that
-it takes; that needs an access entry for you in the spec of the cluster.`,
+it takes. For that the cluster must let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := openCell(cmd.Context())
@@ -145,9 +145,12 @@ func previewDrain(ctx context.Context, out io.Writer, c *cell, cluster, pool, no
 // preview is previewDrain once the cluster is reached. It only reads.
 func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *cell, cluster, pool, node string) error {
 	found, err := opened.Preview(ctx, pool, node)
-	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-		return fmt.Errorf("cluster %s does not let you look at its nodes, pods and disruption budgets: you need an access entry in its spec, "+
-			"under controlPlane.access, with the policy AmazonEKSAdminViewPolicy for instance: %w", cluster, err)
+	if mayNotLook(err) {
+		u, err := refusal(ctx, c, cluster, err)
+		if err != nil {
+			return err
+		}
+		return u
 	}
 	if err != nil {
 		return err
@@ -181,7 +184,7 @@ func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *cell, 
 	if pool == "" {
 		return nil
 	}
-	unavailable, surge := update.Bounds(len(found))
+	unavailable, surge := bounds(update, len(found))
 	fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, %d at a time: by its update %d may be missing meanwhile, and %d more may be there. ",
 		pool, len(found), min(len(found), max(1, unavailable+surge)), unavailable, surge)
 	if !estimated {
@@ -232,9 +235,9 @@ func policyOf(ctx context.Context, pools *groups.Groups, cluster, pool string) (
 // printPreview of one node's drain, and return its estimate; negative when something blocks for which there is none.
 func printPreview(out io.Writer, p kube.Preview, policy drain.Policy) time.Duration {
 	now := time.Now()
-	begin := now.Add(policy.LoadBalancerWait.Duration())
-	p.View.Excluded = now
-	decision := drain.Decide(begin, drain.Task{Policy: policy, Started: begin}, p.View, math.MaxInt)
+	p.View.Excluded = now.Add(-policy.LoadBalancerWait.Duration()) // as if load balancers had had their time
+	task := drain.Task{Policy: policy, Started: now}
+	decision := drain.Decide(now, task, p.View, math.MaxInt)
 	what := map[string]string{}
 	for _, pod := range decision.Left {
 		what[pod.ID()] = "leaves at once"
@@ -277,9 +280,38 @@ func printPreview(out io.Writer, p kube.Preview, policy drain.Policy) time.Durat
 		fmt.Fprintf(out, "\nThe drain would wait for what blocks: by the pool's policy %s.\n", waiting(policy))
 		return decision.Estimate
 	}
-	estimate := decision.Estimate + policy.LoadBalancerWait.Duration()
+	estimate := leastDrain(now, task, p.View, decision)
 	fmt.Fprintf(out, "\nLeast time: %s, if pods take their whole grace periods and others replace them at once.\n", estimate.Round(time.Second))
 	return estimate
+}
+
+// leastDrain is the least time of a drain that begins now, by what is decided once load balancers had their time. Pods that are ending already do not
+// wait for those, nor does the node when no pod is left; and a drain that gives up in time takes no longer than until then.
+func leastDrain(now time.Time, task drain.Task, view drain.View, decision drain.Decision) (least time.Duration) {
+	policy := task.Policy
+	var grace time.Duration
+	for _, pod := range decision.Left {
+		grace = max(grace, pod.Grace)
+	}
+	if limit := policy.PodGracePeriod.Duration(); limit > 0 {
+		grace = min(grace, limit)
+	}
+	view.Pods = maps.Clone(view.Pods)
+	for _, pod := range decision.Terminating {
+		least = max(least, pod.Deleted.Sub(now))
+		delete(view.Pods, pod.UID)
+	}
+	if len(decision.Terminating) < len(decision.Left) {
+		least = max(least, drain.Decide(now, task, view, math.MaxInt).Estimate+policy.LoadBalancerWait.Duration())
+	}
+	switch {
+	case policy.Timeout == 0:
+	case policy.OnTimeout == drain.Continue:
+		least = min(least, policy.Timeout.Duration())
+	case policy.OnTimeout == drain.Force:
+		least = min(least, policy.Timeout.Duration()+grace)
+	}
+	return least
 }
 
 // staying says why pods of a class stay.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -97,11 +98,30 @@ func TestDrain(t *testing.T) {
 		require.NoError(t, checkRolled(ctx, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), map[string]string{"a": "i-1", "b": "i-2"}))
 	})
 	t.Run("without an access entry, what is missing is said", func(t *testing.T) {
-		message := fails(t, "drain", "demo", node, "--dry-run")
-		require.Contains(t, message, "you need an access entry in its spec, under controlPlane.access")
-		require.Contains(t, message, "AmazonEKSAdminViewPolicy")
+		require.Contains(t, drover(t, "apply", "examples/releases/1.37-1.yaml").stdout, "uploaded release 1.37-1")
+		require.NoError(t, cloud.Settle(ctx))
+		var said []string
+		for _, arguments := range [][]string{{"drain", "demo", node}, {"roll", "demo", "workers"}, {"upgrade", "demo", "--to", "1.37-1"}} {
+			r := drover(t, append(arguments, "--dry-run")...)
+			require.Equal(t, 2, r.code, "nothing blocks, and not everything was seen: %s%s", r.stdout, r.stderr)
+			before, entry, there := strings.Cut(r.stderr, "\n\n")
+			require.True(t, there, r.stderr)
+			require.Contains(t, before, "cluster demo does not let you see its nodes, pods and disruption budgets (")
+			require.Contains(t, before, "You are "+cloud.Principal()+". It keeps drover from nothing")
+			said = append(said, entry)
+			if arguments[0] != "upgrade" {
+				require.Empty(t, r.stdout)
+				continue
+			}
+			require.NotContains(t, r.stdout, "blocks")
+			require.Regexp(t, `\d+ of \d+ checks were made, `, r.stdout)
+			require.Regexp(t, `not made, as the cluster does not let you look into it: NodesReady, .*BudgetsAllow.*; of ControlPlaneHealthy and SurgeCapacity only what AWS tells`, r.stdout)
+			require.Contains(t, r.stdout, "  3. nodes to the images of the release: at least ")
+			require.Contains(t, r.stdout, "and pods leave at once: they could not be looked at")
+		}
+		require.Equal(t, []string{accessEntry(cloud.Principal())}, slices.Compact(said))
 	})
-	ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", withAccess...)), "--watch")
+	ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml")+accessLine(cloud.Principal())+"\n"), "--watch")
 
 	said := func(t *testing.T, out string) {
 		t.Helper()

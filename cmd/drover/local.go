@@ -122,6 +122,11 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	return nil
 }
 
+// accessLine gives a principal the access entry that dry runs need, as the last line of a spec that has no controlPlane.
+func accessLine(principal string) string {
+	return fmt.Sprintf("  controlPlane: {access: [{principalARN: %q, policies: [{name: %s}]}]}", principal, viewPolicy)
+}
+
 // howToReach prints what a shell needs.
 func howToReach(out io.Writer, a *account.Account, o localOptions) {
 	environment := a.Environment()
@@ -131,15 +136,20 @@ func howToReach(out io.Writer, a *account.Account, o localOptions) {
 	}
 	fmt.Fprintf(out, `
   build/drover apply examples/releases/1.36-1.yaml
-  build/drover apply examples/clusters/demo.yaml --watch
+  build/drover apply examples/releases/1.37-1.yaml
+  (cat examples/clusters/demo.yaml; echo '%s') > build/demo.yaml
+  build/drover apply build/demo.yaml --watch
   build/drover status
+  build/drover roll demo workers --dry-run
+  build/drover upgrade demo --to 1.37-1 --dry-run
   aws --endpoint-url $AWS_ENDPOINT_URL s3 ls s3://%s --recursive
   aws --endpoint-url $AWS_ENDPOINT_URL cloudformation describe-stacks
   aws --endpoint-url $AWS_ENDPOINT_URL stepfunctions start-execution --input '{"cluster":"demo"}' \
     --state-machine-arn arn:aws:states:%s:%s:stateMachine:drover-converge
   kubectl --kubeconfig %s get nodes
 
+build/demo.yaml is the example with an access entry for you, so that the dry runs may look into the cluster. The kubeconfig is its administrator's.
 Older aws commands do not read AWS_ENDPOINT_URL, so it is given. The clusters' logs are in %s. Ctrl-C ends it all.
-`, names.StateBucket(account.ID, a.Region()), a.Region(), account.ID,
+`, accessLine(a.Principal()), names.StateBucket(account.ID, a.Region()), a.Region(), account.ID,
 		a.KubeconfigPattern("demo"), filepath.Join(o.dir, "clusters"))
 }

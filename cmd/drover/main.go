@@ -24,7 +24,7 @@ func main() {
 		if !errors.Is(err, errSaid) {
 			fmt.Fprintln(os.Stderr, "drover:", err)
 		}
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 

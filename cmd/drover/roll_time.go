@@ -22,18 +22,31 @@ func tooLong(drains []time.Duration, update api.Update) bool {
 	return update.Strategy != api.InstanceRefresh && len(drains) > 0 && slices.Max(drains)+pause > batchLimit
 }
 
-// rollTime is the least time in which nodes with these drains are replaced. The surge boots first. Then as many nodes at a time as the pool's
+// bounds are how many of a pool's nodes its update lets be out, and how many more be there. A rolling update adds none where none has to stay:
+// see render.Pace.
+func bounds(update api.Update, nodes int) (unavailable, surge int) {
+	unavailable, surge = update.Bounds(nodes)
+	if unavailable >= nodes && update.Strategy != api.InstanceRefresh {
+		surge = 0
+	}
+	return unavailable, surge
+}
+
+// rollTime is the least time in which nodes with these drains are replaced. The surge boots first; an instance refresh need not wait for it
+// where some may be out. Then as many nodes at a time as the pool's
 // update allows are drained while those that take their places boot, with the pool's pause before the next; for the last of them, which
 // the surge has replaced already, none boots. It is least when drains that take long are in one batch.
 func rollTime(drains []time.Duration, update api.Update) (least time.Duration) {
 	drains = slices.SortedFunc(slices.Values(drains), func(a, b time.Duration) int { return cmp.Compare(b, a) })
 	pause, _ := time.ParseDuration(update.PauseTime) // one that was read is valid, and "" is none
-	unavailable, surge := update.Bounds(len(drains))
+	unavailable, surge := bounds(update, len(drains))
 	batch := max(1, unavailable+surge)
 	boot := len(drains) // so many have still to
 	if surge > 0 && boot > 0 {
 		boot -= surge
-		least = leastBoot + pause
+		if unavailable == 0 || update.Strategy != api.InstanceRefresh {
+			least = leastBoot + pause
+		}
 	}
 	for i := 0; i < len(drains); i += batch {
 		if boot <= 0 {

@@ -23,6 +23,9 @@ func printUpgrades(w io.Writer, s status.Status) {
 		fmt.Fprintf(table, "  %s\t%s\n", step.Name, stepTimes(step))
 	}
 	table.Flush()
+	if u := s.Upgrade; u.Checked != nil && len(u.Checks) > 0 {
+		fmt.Fprintf(w, "  found at %s (a dry run looks anew):\n", u.Checked.Format(time.RFC3339))
+	}
 	for _, line := range checkLines(s.Upgrade.Checks) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}

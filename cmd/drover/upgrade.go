@@ -33,7 +33,8 @@ func upgradeCommand() *cobra.Command {
 		Short: "Upgrade a cluster to a release, or back to what it was before",
 		Long: `Starts an upgrade of a cluster now, whatever its window: checks first, then step by step the control plane, the add-ons and the nodes. The release
 counts until the spec names another. An upgrade that stopped goes on where it was when neither --to nor --rollback is given. With --dry-run it only shows the checks, the
-steps and how long they take at least; that needs an access entry for you in the spec of the cluster.`,
+steps and how long they take at least. For that the cluster must let you look into it; if it does not, the dry run says which access entry its spec needs, shows the rest and fails
+with 2. It fails with 1 when a check blocks.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if in.Rollback && in.Release != "" {

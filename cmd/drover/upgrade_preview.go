@@ -33,7 +33,7 @@ import (
 	"github.com/drover-run/drover/shared/versions"
 )
 
-// previewUpgrade prints what an upgrade would find and do. It only reads, and fails when a check blocks.
+// previewUpgrade prints what an upgrade would find and do. It only reads, and fails when a check blocks or the cluster does not let the caller look.
 func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.Clusters, in events.Upgrade) error {
 	offered := versions.New(eks.NewFromConfig(c.cfg))
 	h := &handler.Handler{
@@ -55,8 +55,9 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.
 		return err
 	}
 	pools := groups.New(autoscaling.NewFromConfig(c.cfg))
+	mine := &asCaller{clusters: clusters}
 	g := &gather.Gatherer{
-		Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarms.New(cloudwatch.NewFromConfig(c.cfg)), Capacity: capacity.New(c.cfg),
+		Kubernetes: mine, EKS: offered, Groups: pools, Alarms: alarms.New(cloudwatch.NewFromConfig(c.cfg)), Capacity: capacity.New(c.cfg),
 		Quotas: quotas.New(servicequotas.NewFromConfig(c.cfg)), Now: time.Now,
 	}
 	facts, err := g.Before(ctx, plan)
@@ -65,22 +66,42 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.
 	}
 	checks := preflight.Before(facts, plan)
 	passed, missed := preflight.Passed(facts, checks), preflight.Missed(facts)
-	fmt.Fprintf(out, "\n%d checks, %d found something:\n\n", len(preflight.BeforeNames()), len(preflight.BeforeNames())-len(passed)-len(missed))
+	all := len(preflight.BeforeNames())
+	made := fmt.Sprintf("%d checks", all)
+	if len(missed) > 0 {
+		made = fmt.Sprintf("%d of %s were made", all-len(missed), made)
+	}
+	fmt.Fprintf(out, "\n%s, %d found something:\n\n", made, all-len(passed)-len(missed))
 	for _, line := range checkLines(checks) {
 		fmt.Fprintf(out, "  %s\n", line)
 	}
 	fmt.Fprintf(out, "  passed: %s\n", strings.Join(passed, ", "))
-	if len(missed) > 0 {
+	switch {
+	case facts.Unseen:
+		fmt.Fprintf(out, "  not made, as the cluster does not let you look into it: %s; of ControlPlaneHealthy and SurgeCapacity only what AWS tells\n",
+			strings.Join(missed, ", "))
+	case len(missed) > 0:
 		fmt.Fprintf(out, "  not made, as the cluster's API does not answer: %s\n", strings.Join(missed, ", "))
 	}
 	p := &outlook{out: out, plan: plan, facts: facts, clusters: clusters, pools: pools}
 	if err := p.steps(ctx); err != nil {
 		return err
 	}
-	if preflight.Blocks(checks) {
-		return fmt.Errorf("the upgrade of %s would not begin: mend what blocks", in.Cluster)
+	blocks := preflight.Blocks(checks)
+	if mine.why == nil {
+		if blocks {
+			return fmt.Errorf("the upgrade of %s would not begin: mend what blocks", in.Cluster)
+		}
+		return nil
 	}
-	return nil
+	u, err := refusal(ctx, c, in.Cluster, mine.why)
+	if err != nil {
+		return err
+	}
+	if blocks {
+		return fmt.Errorf("the upgrade of %s would not begin: mend what blocks. And %s", in.Cluster, u.text)
+	}
+	return u
 }
 
 // tellBusy says what an upgrade would have to wait for.
@@ -118,6 +139,9 @@ type outlook struct {
 	pools    *groups.Groups
 }
 
+// seen says whether the cluster's nodes and pods could be looked at.
+func (p *outlook) seen() bool { return p.facts.Unreachable == "" && !p.facts.Unseen }
+
 // steps prints what is done one after the other, with the least time of each and of all.
 func (p *outlook) steps(ctx context.Context) error {
 	fmt.Fprintf(p.out, "\nSteps:\n\n")
@@ -131,8 +155,12 @@ func (p *outlook) steps(ctx context.Context) error {
 		all += least
 		fmt.Fprintf(p.out, "  %d. %s: at least %s\n%s", i+1, handler.StepName(step), least.Round(time.Second), details.String())
 	}
-	fmt.Fprintf(p.out, "\nLeast time: %s, when EKS takes %s for a control plane and %s for add-ons, a node %s until it is Ready, and pods their whole grace periods.\n",
-		all.Round(time.Second), leastControlPlane, leastAddons, leastBoot)
+	pods := "and pods their whole grace periods"
+	if !p.seen() {
+		pods = "and pods leave at once: they could not be looked at"
+	}
+	fmt.Fprintf(p.out, "\nLeast time: %s, when EKS takes %s for a control plane and %s for add-ons, a node %s until it is Ready, %s.\n",
+		all.Round(time.Second), leastControlPlane, leastAddons, leastBoot, pods)
 	return nil
 }
 
@@ -198,7 +226,7 @@ func (p *outlook) pool(ctx context.Context, out io.Writer, pool api.Pool) (time.
 		fmt.Fprintf(out, "     pool %s: %d nodes stay, their image is %s already\n", pool.Name, count, pool.ImageID)
 		return 0, nil
 	}
-	if p.facts.Unreachable != "" || count == 0 {
+	if !p.seen() || count == 0 {
 		fmt.Fprintf(out, "     pool %s: %d nodes to %s\n", pool.Name, count, pool.ImageID)
 		return rollTime(make([]time.Duration, count), pool.Update), nil
 	}

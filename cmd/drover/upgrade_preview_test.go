@@ -1,12 +1,17 @@
 package main
 
 import (
+	"io"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
 )
 
@@ -23,6 +28,8 @@ func TestTheLeastTimeOfAPool(t *testing.T) {
 		"drains that take longer than boots":           {[]time.Duration{long, short, long}, "0", "1", "", leastBoot + 2*long + short},
 		"all at once":                                  {[]time.Duration{short, long, short}, "0", "100%", "", leastBoot + long},
 		"all out at once":                              {[]time.Duration{short, long, short}, "100%", "0", "", long},
+		"all out at once: none is added for that":      {[]time.Duration{short, long, short}, "100%", "1", "10m", long},
+		"of one that may be out, too":                  {[]time.Duration{short}, "1", "1", "", leastBoot},
 		"two at a time: the long ones may go together": {[]time.Duration{long, short, long, short}, "0", "2", "", leastBoot + long + short},
 		"some leave and some are added":                {[]time.Duration{short, short, short, short}, "1", "1", "", 3 * leastBoot},
 		"of a percentage of few nothing may be left":   {[]time.Duration{short, short}, "10%", "0", "", 2*leastBoot + short},
@@ -32,6 +39,48 @@ func TestTheLeastTimeOfAPool(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, rollTime(test.drains, api.Update{MaxUnavailable: test.unavailable, MaxSurge: test.surge, PauseTime: test.pause}))
+		})
+	}
+}
+
+// An instance refresh begins with what may be out, while it adds what may be added.
+func TestTheLeastTimeOfARefresh(t *testing.T) {
+	drains := []time.Duration{30 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second}
+	require.Equal(t, 2*leastBoot, rollTime(drains, api.Update{Strategy: api.InstanceRefresh, MaxUnavailable: "1", MaxSurge: "1"}))
+	require.Equal(t, 3*leastBoot, rollTime(drains, api.Update{MaxUnavailable: "1", MaxSurge: "1"}))
+	require.Equal(t, 4*leastBoot+30*time.Second, rollTime(drains, api.Update{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1"}))
+}
+
+func TestTheLeastTimeOfADrain(t *testing.T) {
+	now := time.Now()
+	leaving := drain.Pod{Name: "web", UID: "1", Managed: true, Ready: true, Grace: time.Minute}
+	ending, daemon := leaving, leaving
+	ending.UID, ending.Deleted = "2", now.Add(20*time.Second)
+	daemon.UID, daemon.Class = "3", drain.Daemon
+	waits := drain.Policy{LoadBalancerWait: 90, OnTimeout: drain.Wait, Timeout: 10}
+	gives := func(then events.OnTimeout, after drain.Seconds) drain.Policy {
+		return drain.Policy{LoadBalancerWait: 90, OnTimeout: then, Timeout: after}
+	}
+	for name, test := range map[string]struct {
+		pods   []drain.Pod
+		policy drain.Policy
+		want   time.Duration
+	}{
+		"load balancers first, then the pods":            {[]drain.Pod{leaving, daemon}, waits, 150 * time.Second},
+		"nothing is to leave: nobody waits":              {[]drain.Pod{daemon}, waits, 0},
+		"what is ending already ends":                    {[]drain.Pod{ending}, waits, 20 * time.Second},
+		"beside others it takes no longer":               {[]drain.Pod{ending, leaving}, waits, 150 * time.Second},
+		"a drain that goes on without them ends in time": {[]drain.Pod{leaving}, gives(drain.Continue, 120), 2 * time.Minute},
+		"one that deletes them, when those end":          {[]drain.Pod{leaving}, gives(drain.Force, 20), 80 * time.Second},
+		"and never later than without that":              {[]drain.Pod{leaving}, gives(drain.Force, 600), 150 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view := drain.View{Pods: map[types.UID]drain.Pod{}}
+			for _, pod := range test.pods {
+				view.Pods[pod.UID] = pod
+			}
+			got := printPreview(io.Discard, kube.Preview{Node: "n", Pool: "p", View: view}, test.policy)
+			require.InDelta(t, test.want.Seconds(), got.Seconds(), 1)
 		})
 	}
 }

@@ -182,7 +182,7 @@ func TestUpgradesInAStatus(t *testing.T) {
 		Steps: []status.UpgradeStep{
 			{Name: "control plane to 1.37", Started: at(41), Ended: at(50)}, {Name: "nodes", Started: at(50)}, {Name: "more"},
 		},
-		Checks: []status.Check{{Name: "BudgetsAllow", Message: "shop/web allows nothing", Next: "Raise it."}},
+		Checks: []status.Check{{Name: "BudgetsAllow", Message: "shop/web allows nothing", Next: "Raise it."}}, Checked: at(40),
 		Images: map[string]string{"workers": "ami-36", "spot": "ami-own"},
 	}
 	next := status.Upgrade{Phase: "Delayed", From: "1.37-1", To: "1.37-2", Origin: "At", At: at(45), Message: "it waits"}
@@ -192,6 +192,7 @@ upgrade Running: 1.36-1 (Kubernetes 1.36) → 1.37-1 (Kubernetes 1.37), asked by
   control plane to 1.37  done in 9m0s
   nodes                  since 2026-11-20T12:50:00Z
   more                   to come
+  found at 2026-11-20T12:40:00Z (a dry run looks anew):
   BudgetsAllow warning: shop/web allows nothing
     → Raise it.
   pool spot had ami-own

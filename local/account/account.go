@@ -290,6 +290,12 @@ func (a *Account) Environment() map[string]string {
 	}
 }
 
+// Principal is the ARN of the person at the console, as access entries of clusters name it.
+func (a *Account) Principal() string {
+	admin, _ := a.Identities.Admin()
+	return admin.ARN()
+}
+
 // KubeconfigPattern matches the kubeconfig of a cluster's administrator, a file that is there when its control plane is.
 func (a *Account) KubeconfigPattern(cluster string) string {
 	return filepath.Join(a.dir, "clusters", names.EKSCluster(cluster)+"-*", "admin.kubeconfig")

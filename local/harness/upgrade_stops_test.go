@@ -29,6 +29,7 @@ func TestAnUpgradeThatEKSFails(t *testing.T) {
 		require.Contains(t, l.verdict(arn), "Nothing is done yet. Next: control plane to 1.36")
 		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)
 		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion, "which it is at, and not which it was to come to")
+		require.Empty(t, l.Status("demo").Plan, "nobody brings it to 1.36 until somebody asks again")
 		require.True(t, l.sounds())
 		l.again()
 		l.phase(status.Ready) // as it was before

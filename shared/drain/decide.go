@@ -269,7 +269,7 @@ func (d *decider) forced(p Pod) Request {
 	return Request{Pod: p, Grace: seconds(grace), Forced: true}
 }
 
-// estimate how long the rest takes. Under a budget pods go in rounds of as many as may be out at once.
+// estimate how long the rest takes. Under a budget as many as may be out go at once, and each of the others as soon as one is back.
 func (d *decider) estimate(begin time.Time) time.Duration {
 	var longest time.Duration
 	for _, p := range d.out.Left {
@@ -285,12 +285,18 @@ func (d *decider) estimate(begin time.Time) time.Duration {
 		if slots <= 0 {
 			return -1
 		}
-		var round time.Duration
+		out := make([]time.Duration, min(slots, len(pods))) // when each slot is free again
 		for _, p := range pods {
 			grace, _ := p.gives(d.task.Policy)
-			round = max(round, grace)
+			first := 0
+			for i := range out {
+				if out[i] < out[first] {
+					first = i
+				}
+			}
+			out[first] += grace
+			longest = max(longest, out[first])
 		}
-		longest = max(longest, round*time.Duration((len(pods)+slots-1)/slots))
 	}
 	for _, b := range d.out.Blocked {
 		if b.Why != WhyBudget {

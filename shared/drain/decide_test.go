@@ -397,6 +397,7 @@ func TestEstimates(t *testing.T) {
 		"nothing":                                   {view(nil), 0},
 		"free pods end at the same time":            {view([]*corev1.Pod{pod("a", grace(5)), pod("b", grace(20))}), 20 * time.Second},
 		"one after the other":                       {view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 1)), 90 * time.Second},
+		"each for as long as it takes itself":       {view([]*corev1.Pod{pod("a", grace(30)), pod("b", grace(5)), pod("c", grace(1))}, budget("web", 1)), 36 * time.Second},
 		"terminating ones have less to go":          {view([]*corev1.Pod{pod("a", deleted(-7*time.Second))}), 7 * time.Second},
 		"none when a budget never allows any":       {view([]*corev1.Pod{pod("a")}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Status.DesiredHealthy = 10 })), -1},
 		"none when what blocks is no single budget": {view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), -1},

@@ -15,7 +15,10 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Kubernetes surveys a cluster by its own API: a subset of kube.Clusters.
+// ErrUnseen says that a cluster does not let who asks look into it, which is no matter of the cluster's.
+var ErrUnseen = errors.New("the cluster does not let who asks look into it")
+
+// Kubernetes surveys a cluster by its own API: a subset of kube.Clusters. For one that does not let people look it may say ErrUnseen.
 type Kubernetes interface {
 	Survey(ctx context.Context, cluster string) (preflight.Survey, error)
 }
@@ -149,6 +152,10 @@ func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.
 	var unreachable *fault.ClusterUnreachable
 	if errors.As(err, &unreachable) {
 		f.Survey, f.Unreachable = preflight.Survey{}, err.Error()
+		return f, nil
+	}
+	if errors.Is(err, ErrUnseen) {
+		f.Survey, f.Unseen = preflight.Survey{}, true
 		return f, nil
 	}
 	if err != nil {

@@ -228,6 +228,27 @@ func TestGatheringChangesNothing(t *testing.T) {
 	})
 }
 
+// refusing is a cluster that does not let who asks look.
+type refusing struct{}
+
+func (refusing) Survey(context.Context, string) (preflight.Survey, error) {
+	return preflight.Survey{Budgets: []preflight.Budget{{}}}, fmt.Errorf("demo: %w", gather.ErrUnseen)
+}
+
+// One that does not let who asks look is no finding; everything else is known.
+func TestWhoMayNotLook(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.gatherer.Kubernetes = refusing{}
+		f, err := w.gatherer.Before(context.Background(), w.plan)
+		require.NoError(t, err)
+		require.True(t, f.Unseen)
+		require.Empty(t, f.Unreachable)
+		require.Equal(t, preflight.Survey{}, f.Survey)
+		require.False(t, preflight.Blocks(preflight.Before(f, w.plan)))
+		require.NotEmpty(t, f.Catalogue)
+	})
+}
+
 // An API that does not answer is found by a check; AWS that does not is an error, and somebody tries again.
 func TestWhatDoesNotAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // cancelled is the phase that is told of an upgrade that was to come and was taken back.
@@ -16,7 +17,7 @@ const cancelled = "Cancelled"
 
 // upgradeUrgencies of the phases that are over, or will not begin by themselves. The others are progress.
 var upgradeUrgencies = map[string]string{
-	"Done": Result, "Blocked": Problem, "Stopped": Problem, status.UpgradeDelayed: Problem, status.UpgradeMissed: Problem,
+	string(upgrade.Done): Result, string(upgrade.Blocked): Problem, string(upgrade.Stopped): Problem, status.UpgradeDelayed: Problem, status.UpgradeMissed: Problem,
 }
 
 // upgrades tells of the upgrade that a status shows, and of the one that waits behind it. One may have come to the place of the other.
@@ -75,6 +76,9 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 	if said := or(is.Message, detail.Step); said != "" {
 		message += ": " + said
 	}
+	if is.Checked != nil && is.Ended != nil && is.Checked.Before(*is.Ended) && len(is.Checks) > 0 && phase != cancelled {
+		message += fmt.Sprintf("\nThe checks found at %s, which may have passed since:", is.Checked.UTC().Format(time.RFC3339))
+	}
 	for _, c := range is.Checks {
 		if phase == cancelled {
 			break // nobody need mend it
@@ -91,7 +95,7 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 // urgency of a phase. One that is to come and that a check would block is a problem already, unless it was blocked by the same and is tried
 // again.
 func urgency(phase string, was, is *status.Upgrade) string {
-	known := same(was, is) && was.Phase == "Blocked" && found(was) == found(is)
+	known := same(was, is) && was.Phase == string(upgrade.Blocked) && found(was) == found(is)
 	if phase == status.UpgradeScheduled && !known && slices.ContainsFunc(is.Checks, func(c status.Check) bool { return c.Blocks }) {
 		return Problem
 	}

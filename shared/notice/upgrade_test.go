@@ -116,6 +116,13 @@ func TestChecksAreTold(t *testing.T) {
 	told := Between("demo", &status.Status{}, &status.Status{Upgrade: blocked})
 	require.Len(t, told, 1)
 	require.Equal(t, "release ? to r2: checks found something\nNodesReady: node a is NotReady. Look at it.\nWebhooks: one. None.", told[0].Message)
+
+	// One that stops hours later says when: nobody looked again.
+	found, ended := now.Add(-3*time.Hour), now
+	stopped := &status.Upgrade{Phase: "Stopped", To: "r2", Message: "nodes are still drained", Checks: blocked.Checks[1:], Checked: &found, Ended: &ended}
+	told = Between("demo", &status.Status{}, &status.Status{Upgrade: stopped})
+	require.Equal(t, "release ? to r2: nodes are still drained\nThe checks found at "+found.UTC().Format(time.RFC3339)+", which may have passed since:\nWebhooks: one. None.",
+		told[0].Message)
 }
 
 // An upgrade that waits for another is told of like any, beside that one: as it comes, is late, is missed, begins, or is taken back.

@@ -105,6 +105,20 @@ func TestPassed(t *testing.T) {
 	require.Contains(t, passed, preflight.Images)
 }
 
+// A cluster that does not let people look is not one that does not answer: nothing blocks for that, and what was not looked at has not passed.
+func TestAClusterThatPeopleMayNotSee(t *testing.T) {
+	w := well()
+	w.facts.Unseen, w.facts.Survey = true, preflight.Survey{}
+	found := preflight.Before(w.facts, w.plan)
+	require.Empty(t, found)
+	missed := preflight.Missed(w.facts)
+	require.Subset(t, missed, []string{preflight.NodesReady, preflight.BudgetsAllow})
+	require.NotContains(t, missed, preflight.ControlPlaneHealthy)
+	require.Len(t, preflight.Passed(w.facts, found), len(preflight.BeforeNames())-len(missed))
+	w.facts.ControlPlane.Status = "UPDATING"
+	require.True(t, preflight.Blocks(preflight.Before(w.facts, w.plan)), "EKS says so to everybody")
+}
+
 func TestLongListsAreCutShort(t *testing.T) {
 	w := well()
 	w.manyNodes(5000)

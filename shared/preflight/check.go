@@ -86,9 +86,9 @@ func Passed(f *Facts, found []status.Check) []string {
 	})
 }
 
-// Missed names the checks of Before that need the cluster's own API, when that did not answer.
+// Missed names the checks of Before that need the cluster's own API, when that told nothing.
 func Missed(f *Facts) []string {
-	if f.Unreachable == "" {
+	if f.surveyed() {
 		return nil
 	}
 	return namesOf(slices.DeleteFunc(slices.Concat(health, prospects), func(c check) bool { return !c.kubernetes }))
@@ -110,8 +110,8 @@ func Blocks(checks []status.Check) bool {
 func run(checks []check, f *Facts, p *Plan) []status.Check {
 	var found []status.Check
 	for _, c := range checks {
-		if c.kubernetes && f.Unreachable != "" {
-			continue // ControlPlaneHealthy says so
+		if c.kubernetes && !f.surveyed() {
+			continue // ControlPlaneHealthy says so, or who asked knows
 		}
 		r := report{name: c.name}
 		c.run(&r, f, p)

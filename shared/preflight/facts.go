@@ -73,6 +73,9 @@ type Facts struct {
 	// Survey is of the cluster's own API. When that did not answer, Unreachable says why, and the survey is empty.
 	Survey      Survey
 	Unreachable string
+	// Unseen says that the cluster does not let who asks look into it, as it may not in a person's dry run. The survey is empty then, too, and that
+	// is no finding: drover may look.
+	Unseen bool
 	// Addons that the cluster has, whoever installed them.
 	Addons []Addon
 	// Insights of EKS for the versions of the plan: those of UPGRADE_READINESS, or of ROLLBACK_READINESS for a rollback.
@@ -98,6 +101,9 @@ type Facts struct {
 	// Alarms of the spec that exist.
 	Alarms []Alarm
 }
+
+// surveyed says whether the cluster's own API told anything.
+func (f *Facts) surveyed() bool { return f.Unreachable == "" && !f.Unseen }
 
 // ControlPlane is what EKS tells of the cluster.
 type ControlPlane struct {

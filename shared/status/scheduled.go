@@ -3,6 +3,8 @@ package status
 import (
 	"slices"
 	"time"
+
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // ToCome says whether a phase of an upgrade is one before it begins, if it does.
@@ -11,7 +13,9 @@ func ToCome(phase string) bool {
 }
 
 // Refused says whether an upgrade was asked for that does not begin as things are: planning says so, and no execution tries it.
-func (u *Upgrade) Refused() bool { return u != nil && u.Phase == "Blocked" && u.Execution == "" }
+func (u *Upgrade) Refused() bool {
+	return u != nil && u.Phase == string(upgrade.Blocked) && u.Execution == ""
+}
 
 // lateness orders the phases before an upgrade begins.
 var lateness = map[string]int{UpgradeScheduled: 1, UpgradeDelayed: 2, UpgradeMissed: 3}

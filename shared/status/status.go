@@ -74,7 +74,8 @@ type Status struct {
 	// Fence is the number of the lease under which this was written: a holder with a lower one writes nothing any more.
 	Fence      int64       `json:"fence,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Plan lists the changes that the running converge makes, with their reasons.
+	// Plan lists the changes that the running converge makes, with their reasons, or that one that failed was to make. Those of an upgrade that
+	// stopped are out of it: until that goes on nobody makes them, and its message says what comes next.
 	Plan   []Change `json:"plan,omitempty"`
 	Stacks []Stack  `json:"stacks,omitempty"`
 	// Nodes that keep people waiting, the oldest first.
@@ -242,6 +243,18 @@ func (s *Status) Made(stack string) {
 			s.KubernetesVersion = change.KubernetesVersion
 		}
 	}
+}
+
+// Unplan takes out the changes that nobody is to make any more: all but those that CloudFormation is still at, whose end is told by them.
+func (s *Status) Unplan() {
+	if s.Phase == Deleting || s.Phase == Deleted {
+		return
+	}
+	s.Plan = slices.DeleteFunc(s.Plan, func(c Change) bool {
+		return !slices.ContainsFunc(s.Stacks, func(o Stack) bool {
+			return o.Name == c.Stack && strings.HasSuffix(o.Status, "_IN_PROGRESS") && !strings.Contains(o.Status, "ROLLBACK")
+		})
+	})
 }
 
 // Condition of a type, or nil.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 var (
@@ -58,6 +60,44 @@ func TestWhatAChangeWaitsFor(t *testing.T) {
 	require.Nil(t, s.Stacks[0].Waits)
 	s.Wait("pool-b", waiting)
 	require.Len(t, s.Stacks, 1)
+}
+
+// An upgrade that ended and was not made leaves a lack, which is read from the status as it was told.
+func TestWhatAClusterLacks(t *testing.T) {
+	for _, state := range []upgrade.State{upgrade.Checking, upgrade.Running, upgrade.Blocked, upgrade.Stopped, upgrade.Done} {
+		lack := LackOf(string(state))
+		if !state.Over() || state == upgrade.Done {
+			require.Zero(t, lack, state)
+			continue
+		}
+		require.Equal(t, Stopped, lack.Phase)
+		require.Equal(t, lack, LackBecause(lack.Reason))
+	}
+	require.Equal(t, Ready, LackBecause(LackOf(UpgradeScheduled).Reason).Phase, "until its time the cluster is well")
+	require.Zero(t, LackBecause("StackFailed"))
+	require.Zero(t, LackOf(""))
+}
+
+// A change that CloudFormation is still at is told of by its end: Made wants to know it by then.
+func TestWhatNobodyIsToMakeAnyMore(t *testing.T) {
+	planned := func() Status {
+		return Status{
+			Phase:  Failed,
+			Plan:   []Change{{Stack: "control-plane", KubernetesVersion: "1.37"}, {Stack: "addons"}, {Stack: "pool-a"}, {Stack: "pool-b"}},
+			Stacks: []Stack{{Name: "control-plane", Status: "UPDATE_IN_PROGRESS"}, {Name: "addons", Status: "UPDATE_ROLLBACK_IN_PROGRESS"}, {Name: "pool-a", Status: "UPDATE_COMPLETE"}},
+		}
+	}
+	s := planned()
+	s.Unplan()
+	require.Equal(t, planned().Plan[:1], s.Plan)
+	s.Made("control-plane")
+	require.Equal(t, "1.37", s.KubernetesVersion)
+	for _, phase := range []Phase{Deleting, Deleted} {
+		s = planned()
+		s.Phase = phase
+		s.Unplan()
+		require.Equal(t, planned().Plan, s.Plan, "what becomes of a cluster that is being deleted is for others to tell")
+	}
 }
 
 func TestWhatIsObservedReplacesWhatWasKnown(t *testing.T) {

@@ -23,7 +23,8 @@ type Upgrade struct {
 	// Execution of the upgrade machine.
 	Execution string        `json:"execution,omitempty"`
 	Steps     []UpgradeStep `json:"steps,omitempty"`
-	// Checks are those that did not pass, before or after; those that only warn, too. Checked is when they ran, of one that is still to come.
+	// Checks are those that did not pass, before or after; those that only warn, too. Checked is when they ran
+	// last: what was found may have passed since.
 	Checks  []Check    `json:"checks,omitempty"`
 	Checked *time.Time `json:"checked,omitempty"`
 	// Message says what it waits for, why it stopped, and what is next.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // Verdict on a cluster.
@@ -55,25 +56,49 @@ func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
 	if v.upgrade = u; u == nil {
 		return
 	}
+	state := upgrade.State(u.State)
+	lack := LackOf(u.State)
 	switch {
-	case u.State == "Checking" || u.State == "Running":
+	case state == upgrade.Checking || state == upgrade.Running:
 		// Its execution says how it ends.
 		v.Phase, v.Message = Upgrading, u.Message
 		return
 	case u.Start != nil:
 		v.Phase, v.Message = Upgrading, u.Message
-	case u.State == "Blocked" || u.State == "Stopped":
+	case lack.Phase == Stopped:
 		v.Phase, v.Message = Stopped, u.Message
 	default:
 		v.Message = ButRelease + u.Message
 	}
 	if u.Spec {
-		v.Condition.Status, v.Condition.Reason, v.Condition.Message = "False", asked[u.State], v.Message
+		v.Condition.Status, v.Condition.Reason, v.Condition.Message = "False", lack.Reason, v.Message
 	}
 }
 
-// asked are the reasons for which a cluster is not what its spec says of releases, by the state of the upgrade.
-var asked = map[string]string{UpgradeScheduled: ReasonUpgradeScheduled, "Blocked": ReasonUpgradeBlocked, "Stopped": ReasonUpgradeStopped}
+// Lack is what a cluster is that has not come to the release of its spec: the reason of its condition, and its phase.
+type Lack struct {
+	// Upgrade is the state of the upgrade that would bring it there.
+	Upgrade string
+	Reason  string
+	Phase   Phase
+}
+
+var lacks = []Lack{
+	{UpgradeScheduled, ReasonUpgradeScheduled, Ready},
+	{string(upgrade.Blocked), ReasonUpgradeBlocked, Stopped},
+	{string(upgrade.Stopped), ReasonUpgradeStopped, Stopped},
+}
+
+// LackOf is a cluster's by the state of its upgrade, and LackBecause by the reason of its condition; the zero Lack where there is none.
+func LackOf(state string) Lack       { return lacking(func(l Lack) bool { return l.Upgrade == state }) }
+func LackBecause(reason string) Lack { return lacking(func(l Lack) bool { return l.Reason == reason }) }
+
+func lacking(is func(Lack) bool) Lack {
+	if i := slices.IndexFunc(lacks, is); i >= 0 {
+		return lacks[i]
+	}
+	return Lack{}
+}
 
 // said has the verdict on an upgrade that ended be in its own words for why, which planning does not know.
 func (v *Verdict) said(s *Status) {

@@ -4,6 +4,7 @@ package handler
 // decision is shared/upgrade's.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -397,7 +398,7 @@ func (h *Handler) toCome(s *status.Status, w work) *status.Upgrade {
 		return nil
 	}
 	if r, u := w.record, s.Upgrade; d.Wait != nil && r != nil && r.State == upgrade.Blocked && r.Key == d.Wait.Key && u != nil && u.Execution == r.Execution {
-		next.Checks, next.Checked = u.Checks, u.Ended // it is tried again: what blocked it is known
+		next.Checks, next.Checked = u.Checks, cmp.Or(u.Checked, u.Ended) // it is tried again: what blocked it is known
 	}
 	told := s.ToldOf(next)
 	if told == nil {

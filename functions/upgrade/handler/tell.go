@@ -3,12 +3,15 @@ package handler
 // What people read of an upgrade: its phase, its steps, and what it waits for or why it stopped.
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -18,14 +21,10 @@ const upgradeStopped = status.ReasonUpgradeStopped
 // tell writes an upgrade into the status. nil keeps the checks that were told of it before. When it is over that is told together with what
 // comes after it, and what the cluster is without it: nobody converges a cluster for an upgrade that changed nothing.
 func (h *Handler) tell(ctx context.Context, cluster string, r *upgrade.Record, checks []status.Check, message string) error {
-	e := end{next: func(*status.Status) {}}
-	if r.State.Over() {
-		var err error
-		if e, err = h.end(ctx, cluster); err != nil {
-			return err
-		}
+	if !r.State.Over() {
+		return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) { h.say(s, r, checks, message, end{}) })
 	}
-	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+	return h.tellEnd(ctx, cluster, func(s *status.Status, e end) {
 		h.say(s, r, checks, message, e)
 		e.next(s)
 	})
@@ -44,12 +43,38 @@ type end struct {
 	earlier bool
 }
 
+// looks bounds how often the end is looked at anew, while others converge the cluster.
+const looks = 4
+
+// tellEnd writes the end of an upgrade into the status. Who took the lease since that was looked at, and wrote there, knows more: then it is looked
+// at again.
+func (h *Handler) tellEnd(ctx context.Context, cluster string, change func(*status.Status, end)) error {
+	for range looks {
+		e, err := h.end(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		late := false
+		err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+			if late = s.Fence > e.fence; !late {
+				change(s, e)
+			}
+		})
+		if err != nil || !late {
+			return err
+		}
+	}
+	return fmt.Errorf("telling how the upgrade of %s ended: others converge it meanwhile: %w", cluster, store.ErrConflict)
+}
+
+// end looks at the lease first: whoever takes it while the rest is looked at has a later fence.
 func (h *Handler) end(ctx context.Context, cluster string) (e end, err error) {
-	if e.next, e.verdict, err = h.Planner.After(ctx, cluster); err != nil {
+	lease, err := h.State.Lease(ctx, cluster)
+	if err != nil {
 		return e, err
 	}
-	lease, err := h.State.Lease(ctx, cluster)
-	if e.fence = lease.Fence; err != nil || lease.Execution == "" {
+	e.fence = lease.Fence
+	if e.next, e.verdict, err = h.Planner.After(ctx, cluster); err != nil || lease.Execution == "" {
 		return e, err
 	}
 	e.busy, err = h.Executions.Running(ctx, lease.Execution)
@@ -66,13 +91,8 @@ func (h *Handler) tellOf(ctx context.Context, cluster string, r *upgrade.Record,
 	if of {
 		return h.tell(ctx, cluster, r, nil, message)
 	}
-	e, err := h.end(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	e.earlier = true
-	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		if s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
+	return h.tellEnd(ctx, cluster, func(s *status.Status, e end) {
+		if e.earlier = true; s.Upgrade != nil && s.Upgrade.Execution == r.Execution {
 			h.say(s, r, nil, message, e)
 		}
 	})
@@ -80,9 +100,12 @@ func (h *Handler) tellOf(ctx context.Context, cluster string, r *upgrade.Record,
 
 func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check, message string, e end) {
 	u := describe(r)
-	u.Checks, u.Message = checks, message
-	if old := s.Upgrade; checks == nil && old != nil && old.Execution == u.Execution {
-		u.Checks = old.Checks
+	u.Checks, u.Checked, u.Message = checks, when(h.Now()), message
+	if checks == nil {
+		u.Checked = nil
+		if old := s.Upgrade; old != nil && old.Execution == u.Execution {
+			u.Checks, u.Checked = old.Checks, old.Checked
+		}
 	}
 	if old := s.Upgrade; old != nil && (old.Phase == status.UpgradeScheduled || old.Phase == status.UpgradeDelayed) && old.To != u.To && s.NextUpgrade == nil {
 		s.NextUpgrade = old // this one began before it
@@ -92,15 +115,16 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 	if r.State.Over() {
 		s.Remember(u)
 		s.Fence = max(s.Fence, e.fence)
+		if r.State == upgrade.Stopped && !e.busy && !e.earlier {
+			s.Unplan()
+		}
 	}
 	condition := status.Condition{Type: status.Upgraded, Status: "False", Message: message}
 	switch r.State {
 	case upgrade.Done:
 		condition.Status, condition.Reason = "True", status.ReasonUpgraded
-	case upgrade.Blocked:
-		condition.Reason = status.ReasonUpgradeBlocked
-	case upgrade.Stopped:
-		condition.Reason = status.ReasonUpgradeStopped
+	case upgrade.Blocked, upgrade.Stopped:
+		condition.Reason = status.LackOf(string(r.State)).Reason
 	default:
 		condition.Reason = status.ReasonUpgrading
 	}
@@ -119,12 +143,9 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e e
 	case !r.State.Over():
 		s.Phase, s.Message = status.Upgrading, message
 	case r.State != upgrade.Done && asked:
-		reason := status.ReasonUpgradeStopped
-		if r.State == upgrade.Blocked {
-			reason = status.ReasonUpgradeBlocked
-		}
-		s.Phase, s.Message = status.Stopped, message
-		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: reason, Message: message}, h.Now())
+		lack := status.LackOf(string(r.State))
+		s.Phase, s.Message = lack.Phase, message
+		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: lack.Reason, Message: message}, h.Now())
 	case s.Phase != status.Upgrading && s.Phase != status.Failed || converged == nil:
 	case e.busy && converged.Reason == status.ReasonConverging:
 		s.Phase, s.Message = status.Converging, converged.Message // whoever is at it says how that ends
@@ -138,19 +159,8 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e e
 			s.Message = status.ButRelease + instead
 		}
 	default:
-		s.Phase, s.Message = before(converged.Reason), converged.Message
+		s.Phase, s.Message = cmp.Or(status.LackBecause(converged.Reason).Phase, status.Failed), converged.Message
 	}
-}
-
-// before is the phase of a cluster that was not what its spec says, for a reason.
-func before(reason string) status.Phase {
-	switch reason {
-	case status.ReasonUpgradeScheduled:
-		return status.Ready
-	case status.ReasonUpgradeBlocked, status.ReasonUpgradeStopped:
-		return status.Stopped
-	}
-	return status.Failed
 }
 
 func describe(r *upgrade.Record) status.Upgrade {

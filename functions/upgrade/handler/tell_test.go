@@ -1,6 +1,8 @@
 package handler
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -35,4 +38,78 @@ func TestTheStatusKeepsTheLastTenUpgrades(t *testing.T) {
 	require.Equal(t, 2*time.Hour, last.Ended.Sub(*last.Started))
 	require.Equal(t, 59*time.Minute, last.Steps[0].Ended.Sub(*last.Steps[0].Started))
 	require.Equal(t, []status.Check{{Name: "NodesReady"}}, last.Checks, "what was found stays")
+	require.Equal(t, *last.Started, *last.Checked, "and when: nobody looked again")
+}
+
+// crossed is a cluster that another execution begins to converge whenever the end of an upgrade was looked at, so many times: it takes the lease and
+// tells of it before that is written.
+type crossed struct {
+	State
+	times  int
+	lease  store.Lease
+	status status.Status
+}
+
+func (c *crossed) Lease(context.Context, string) (store.Lease, error) { return c.lease, nil }
+
+func (c *crossed) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	if c.times > 0 {
+		c.begin()
+	}
+	change(&c.status)
+	return nil
+}
+
+func (c *crossed) begin() {
+	c.times--
+	c.lease = store.Lease{Execution: fmt.Sprint("converge ", c.lease.Fence+1), Fence: c.lease.Fence + 1}
+	c.status.Fence, c.status.Phase, c.status.Message = c.lease.Fence, status.Upgrading, "changing 1 of 6 stacks"
+	c.status.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonConverging, Message: c.status.Message}, time.Time{})
+}
+
+// Running says that whoever has the lease does.
+func (c *crossed) Running(context.Context, string) (bool, error) { return true, nil }
+
+// calm finds nothing to change. during is what happens while it looks.
+type calm struct {
+	Planner
+	during func()
+}
+
+func (c calm) After(context.Context, string) (func(*status.Status), *status.Verdict, error) {
+	c.during()
+	return func(*status.Status) {}, &status.Verdict{Phase: status.Ready, Condition: status.Condition{Type: status.Converged, Status: "True"}}, nil
+}
+
+// What others told of a converge since the end was looked at stays: it is what is.
+func TestTheEndOfAnUpgradeIsNotToldOverAConvergeThatBegins(t *testing.T) {
+	r := &upgrade.Record{Number: 1, Execution: "x", Origin: upgrade.OriginHand, State: upgrade.Stopped, Over: "r1", Target: upgrade.Target{Release: "r2"}}
+	told := func(times int, looking bool) (*crossed, error) {
+		c := &crossed{times: times, lease: store.Lease{Fence: 3}, status: status.Status{Fence: 3, Phase: status.Failed}}
+		c.status.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed"}, time.Time{})
+		during := func() {}
+		if looking {
+			during = func() {
+				if c.times > 0 {
+					c.begin()
+				}
+			}
+		}
+		h := &Handler{State: c, Executions: c, Planner: calm{during: during}, Now: time.Now}
+		return c, h.tell(t.Context(), "demo", r, nil, "it stopped")
+	}
+	c, err := told(0, false)
+	require.NoError(t, err)
+	require.Equal(t, status.Ready, c.status.Phase)
+	for _, looking := range []bool{false, true} {
+		c, err = told(1, looking)
+		require.NoError(t, err)
+		require.Equal(t, status.Converging, c.status.Phase, "whoever is at it says how that ends")
+		require.Equal(t, "changing 1 of 6 stacks", c.status.Message)
+		require.Equal(t, "Stopped", c.status.Upgrade.Phase, "and the upgrade is over all the same")
+		require.EqualValues(t, 4, c.status.Fence)
+	}
+	c, err = told(100, false)
+	require.True(t, errors.Is(err, store.ErrConflict), "the machine tries again")
+	require.Nil(t, c.status.Upgrade)
 }
