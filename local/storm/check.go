@@ -41,8 +41,9 @@ type known struct {
 	// looked is how many instances a group was to have when change looked at it to reckon the pace of the update that is next, or under way.
 	// What an autoscaler wants more before CloudFormation comes to the group, nobody could reckon with.
 	looked map[string]int
-	// unwanted says of a stack whether its cluster's spec was deleted, and protection off, when change looked last, just before it began.
-	// A spec that comes after that look finds the stack going, and it is made anew.
+	// looks is what change saw when it last looked at the spec of a stack's cluster. unwanted are stacks that it began to delete after it had looked in the
+	// same call, when the spec was deleted, and protection off: one that comes after that look finds the stack going, and it is made anew.
+	looks    map[string]look
 	unwanted map[string]bool
 	// grown says when an autoscaler enlarged a group last, and by how many.
 	grown map[string]growth
@@ -79,11 +80,17 @@ type known struct {
 	said      []Violation
 }
 
+// look at a spec by change, in the call that has the task's token: whether all of the cluster was to be deleted.
+type look struct {
+	task  string
+	mayGo bool
+}
+
 func newKnown() *known {
 	return &known{
 		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
 		drains: map[string]time.Time{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
-		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{},
+		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{}, looks: map[string]look{},
 	}
 }
 
@@ -169,7 +176,7 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 		var in events.ChangeRequest
 		if json.Unmarshal(asked, &in) == nil && strings.HasSuffix(call.Resource, "/"+names.ClusterSpec(in.Cluster)) {
 			w.known.Lock()
-			w.known.unwanted[names.Stack(in.Cluster, in.Stack)] = w.mayGo(in.Cluster)
+			w.known.looks[names.Stack(in.Cluster, in.Stack)] = look{in.TaskToken, w.mayGo(in.Cluster)}
 			w.known.Unlock()
 		}
 	}
@@ -183,6 +190,12 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	lease := w.Lease(in.Cluster)
 	w.check(4, lease.Execution == in.Execution || !w.alive(in.Execution), "%s of %s of %s by %s, and the lease is of %s",
 		call.Action, in.Stack, in.Cluster, in.Execution, lease.Execution)
+	if call.Action == "DeleteStack" {
+		name := names.Stack(in.Cluster, in.Stack)
+		w.known.Lock()
+		w.known.unwanted[name] = w.known.looks[name] == look{in.TaskToken, true}
+		w.known.Unlock()
+	}
 	if pool, ok := strings.CutPrefix(in.Stack, names.PoolPrefix); ok {
 		touched := w.known.touched[in.Cluster]
 		w.check(5, touched[all] || touched[in.Stack], "%s of pool %s of %s: no change was about it", call.Action, pool, in.Cluster)

@@ -30,6 +30,7 @@ import (
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
@@ -133,6 +134,37 @@ func TestEveryCheckCanFail(t *testing.T) {
 					w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
 					name := names.Stack("c0", names.ControlPlane) // without another look at the spec
 					_, err := w.CloudFormation.DeleteStack(ctx, w.Admin(), &stacks.DeleteStackInput{StackName: name})
+					return []byte("{}"), err
+				})
+			}
+		}, "is deleted, and nobody asked for it"},
+		"a control plane is deleted though its spec is back since change looked in a call before": {3, func(p *plot) {
+			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+			p.last["c0"] = p.acts[0].spec
+			p.twist = func(w *world) {
+				tried := false
+				instead(w, "change", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					var in events.ChangeRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					switch {
+					case in.Stack != names.ControlPlane || !tried && w.wishes["c0"] != nil:
+						return next.Invoke(ctx, payload)
+					case !tried:
+						tried = true
+						w.OnCall(func(call endpoint.Call) error {
+							if call.Action == "DeleteStack" {
+								return &wire.Error{Code: "InternalFailure", Message: "not now", Status: 500}
+							}
+							return w.seeCall(call)
+						})
+						said, err := next.Invoke(ctx, payload)
+						w.OnCall(w.seeCall)
+						w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+						return said, err
+					}
+					_, err := cloudformation.NewFromConfig(cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{
+						StackName: aws.String(names.Stack("c0", names.ControlPlane)), RoleARN: aws.String(names.RoleARN("aws", harness.ID, harness.Region, "cloudformation")),
+					})
 					return []byte("{}"), err
 				})
 			}
