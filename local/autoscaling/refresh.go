@@ -150,8 +150,11 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
+	if err := f.spares(ctx, n, max(1, room)); err != nil {
+		return false, err
+	}
 	f.mu.Lock()
-	batch := slices.Clone(f.obsolete[:n])
+	batch := slices.Clone(f.obsolete[:min(n, len(f.obsolete))])
 	g.surge = 0
 	for _, m := range batch {
 		f.end(g, m, "At "+stamp(f.now())+" an instance was taken out of service in response to an instance refresh.")
@@ -171,14 +174,43 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	return f.run.left > 0, nil
 }
 
+// spares waits until the next few obsolete instances can go with no more than out of the desired capacity not in service: fewer may be when a refresh
+// begins, because those of the one before it never got there. Whoever serves nobody goes first.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
+func (f *refreshing) spares(ctx context.Context, n, out int) error {
+	g := f.group
+	return f.await(ctx, func() (bool, error) {
+		f.obsolete = slices.DeleteFunc(f.obsolete, func(m *member) bool { return m.leaving() })
+		slices.SortStableFunc(f.obsolete, func(a, b *member) int { return a.serves() - b.serves() })
+		serving := 0
+		for _, m := range f.obsolete[:min(n, len(f.obsolete))] {
+			serving += m.serves()
+		}
+		return serving == 0 || g.inService()-serving >= g.desired-out, f.impatient()
+	})
+}
+
+// serves is 1 of an instance that is in service.
+func (m *member) serves() int {
+	if m.state == inService {
+		return 1
+	}
+	return 0
+}
+
+// impatient says that the new instances took too long.
+func (f *refreshing) impatient() error {
+	if g := f.group; !g.failing.IsZero() && f.config.Clock.Worked(f.now().Sub(g.failing)) >= refreshPatience {
+		return errors.New("The new instances did not get into service within an hour: " + g.lastFailure())
+	}
+	return nil
+}
+
 // ready waits until as many are in service as there should be, which their launch hooks decide, and then for the warm-up.
 func (f *refreshing) ready(ctx context.Context) error {
 	g := f.group
 	err := f.await(ctx, func() (bool, error) {
-		if !g.failing.IsZero() && f.config.Clock.Worked(f.now().Sub(g.failing)) >= refreshPatience {
-			return false, errors.New("The new instances did not get into service within an hour: " + g.lastFailure())
-		}
-		return g.inService() >= g.desired+g.surge, nil
+		return g.inService() >= g.desired+g.surge, f.impatient()
 	})
 	if err != nil {
 		return err

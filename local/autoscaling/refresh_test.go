@@ -86,6 +86,36 @@ func TestInstanceRefreshGoesByLaunchHooks(t *testing.T) {
 	})
 }
 
+// What does not serve yet goes first, and nothing that serves until enough others do.
+func TestInstanceRefreshOfAGroupThatIsNotWhole(t *testing.T) {
+	run(t, func(w *world) {
+		w.onLaunch, w.onTerminate = answerAll("CONTINUE"), answerAll("CONTINUE")
+		w.create(map[string]any{"LifecycleHookSpecificationList": bothHooks})
+		before := w.ids()
+		answer := func(with func(string) string) {
+			w.mu.Lock()
+			w.onLaunch = with
+			w.mu.Unlock()
+		}
+		answer(nil)
+		_, err := w.terminateInstance(w.admin, before[1], false)
+		require.NoError(t, err)
+		settle(time.Minute)
+		require.Equal(t, 1, strings.Count(w.state(), inService), w.state())
+		seen, half := w.extremes(), 50
+		r, err := w.startRefresh(w.admin, "pool", Preferences{MinHealthyPercentage: &half})
+		require.NoError(t, err)
+		settle(10 * time.Minute)
+		require.Contains(t, w.ids(), before[0])
+		answer(answerAll("CONTINUE")) // from the next one on: the hook of the one that waits runs out
+		settle(time.Hour)
+		seen.stop()
+		require.Equal(t, "Successful", r.status)
+		require.NotContains(t, w.ids(), before[0])
+		require.Equal(t, 1, seen.least)
+	})
+}
+
 // What does not get into service fails the refresh after an hour, and with it the update: its rollback is a refresh again,
 // which leaves alone what was never replaced.
 func TestInstanceRefreshThatFails(t *testing.T) {

@@ -41,15 +41,21 @@ type known struct {
 	// looked is how many instances a group was to have when change looked at it to reckon the pace of the update that is next, or under way.
 	// What an autoscaler wants more before CloudFormation comes to the group, nobody could reckon with.
 	looked map[string]int
-	// unwanted says of a stack whether its cluster's spec was deleted, and protection off, when change looked last, just before it began.
-	// A spec that comes after that look finds the stack going, and it is made anew.
+	// looks is what change saw when it last looked at the spec of a stack's cluster. unwanted are stacks that it began to delete after it had looked in the
+	// same call, when they might go: a spec that comes after that look finds the stack going, and it is made anew.
+	looks    map[string]look
 	unwanted map[string]bool
+	// stuck are the control planes' stacks that could not be deleted.
+	stuck map[string]bool
 	// grown says when an autoscaler enlarged a group last, and by how many.
 	grown map[string]growth
 	// inService is how many instances a group has, going how many are on their way out.
 	views map[string]autoscaling.View
 	// drains is since when instances are drained, by node's provider id.
 	drains map[string]time.Time
+	// attended are instances that somebody came to drain; swept is when a sweep last came.
+	attended map[string]bool
+	swept    time.Time
 	// used instances have been in service.
 	used map[string]bool
 	// outlasting are instances whose drains a roll did not wait for any longer: it was rolled back.
@@ -79,11 +85,17 @@ type known struct {
 	said      []Violation
 }
 
+// look at a spec by change, in the call that has the task's token: whether the stack might go.
+type look struct {
+	task  string
+	mayGo bool
+}
+
 func newKnown() *known {
 	return &known{
 		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
 		drains: map[string]time.Time{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
-		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{},
+		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{},
 	}
 }
 
@@ -156,6 +168,14 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 			w.seeUpgrade(in)
 		}
 	}
+	if harness.CalledBy(call) == "drain" {
+		var in events.DrainRequest
+		if json.Unmarshal(asked, &in) == nil && in.Lifecycle != nil {
+			w.known.Lock()
+			w.known.attended[in.EC2InstanceID] = true
+			w.known.Unlock()
+		}
+	}
 	if harness.CalledBy(call) == "change" && call.Action == "DescribeAutoScalingGroups" {
 		var in events.ChangeRequest
 		if json.Unmarshal(asked, &in) == nil {
@@ -168,8 +188,10 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	if harness.CalledBy(call) == "change" && call.Action == "GetObject" {
 		var in events.ChangeRequest
 		if json.Unmarshal(asked, &in) == nil && strings.HasSuffix(call.Resource, "/"+names.ClusterSpec(in.Cluster)) {
+			name := names.Stack(in.Cluster, in.Stack)
+			now := look{in.TaskToken, w.mayGo(in.Cluster, name)}
 			w.known.Lock()
-			w.known.unwanted[names.Stack(in.Cluster, in.Stack)] = w.mayGo(in.Cluster)
+			w.known.looks[name] = now
 			w.known.Unlock()
 		}
 	}
@@ -183,6 +205,12 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	lease := w.Lease(in.Cluster)
 	w.check(4, lease.Execution == in.Execution || !w.alive(in.Execution), "%s of %s of %s by %s, and the lease is of %s",
 		call.Action, in.Stack, in.Cluster, in.Execution, lease.Execution)
+	if call.Action == "DeleteStack" {
+		name := names.Stack(in.Cluster, in.Stack)
+		w.known.Lock()
+		w.known.unwanted[name] = w.known.looks[name] == look{in.TaskToken, true}
+		w.known.Unlock()
+	}
 	if pool, ok := strings.CutPrefix(in.Stack, names.PoolPrefix); ok {
 		touched := w.known.touched[in.Cluster]
 		w.check(5, touched[all] || touched[in.Stack], "%s of pool %s of %s: no change was about it", call.Action, pool, in.Cluster)
@@ -260,10 +288,11 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		w.seeGroup(step, cluster, stack, r)
 	}
 	if step == "delete" && (stack == names.ControlPlane || stack == names.Network) && !w.known.going[r.StackName] {
+		may := w.mayGo(cluster, r.StackName)
 		w.known.Lock()
 		asked := w.known.unwanted[r.StackName]
 		delete(w.known.unwanted, r.StackName)
-		may := asked || w.mayGo(cluster)
+		may = may || asked
 		w.known.going[r.StackName] = may // a new spec does not stop it any more
 		w.known.Unlock()
 		w.check(3, asked || w.wishes[cluster] == nil || !w.known.standing[cluster], "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
@@ -274,9 +303,16 @@ func (w *world) seeResource(step string, r resource.Request) error {
 	return w.failResource(step, r)
 }
 
-// mayGo says whether all of a cluster is to be deleted, as people want it now.
-func (w *world) mayGo(cluster string) bool {
-	return w.wishes[cluster] == nil && (!w.protected[cluster] || w.turning[cluster])
+// mayGo says whether a stack that holds a cluster may be deleted, as people want the cluster now: because all of it is to go, or because it can only be
+// made anew, as CloudFormation takes nothing but another deletion of a stack that it could not delete.
+func (w *world) mayGo(cluster, stackName string) bool {
+	if w.wishes[cluster] == nil {
+		return !w.protected[cluster] || w.turning[cluster]
+	}
+	w.known.Lock()
+	stuck := w.known.stuck[stackName]
+	w.known.Unlock()
+	return stuck && (!w.protected[cluster] || !w.lives(cluster))
 }
 
 func minorOf(version string) int {
@@ -301,7 +337,12 @@ func (w *world) seeStack(stackName, is string) {
 	if !strings.HasSuffix(is, "_IN_PROGRESS") {
 		delete(w.known.looked, stackName)
 	}
+	if is == "DELETE_FAILED" && stack == names.ControlPlane { // whoever goes on with it looks anew
+		delete(w.known.going, stackName)
+		w.known.stuck[stackName] = true
+	}
 	if is == "DELETE_COMPLETE" {
+		delete(w.known.stuck, stackName)
 		delete(w.known.going, stackName)
 		delete(w.known.chosen, stackName)
 	}
@@ -503,7 +544,18 @@ func (w *world) excused(cluster string, r apiserver.Removal) bool {
 	if w.deleted[cluster] && w.due(cluster, r, "Wait") { // Wait counts as Continue while a cluster is deleted, and that is not undone
 		return true
 	}
-	return lost || w.wishes[cluster] == nil || w.due(cluster, r, "Continue") || w.due(cluster, r, "Force") || w.tooLong(r)
+	return lost || w.wishes[cluster] == nil || w.due(cluster, r, "Continue") || w.due(cluster, r, "Force") || w.tooLong(r) || w.untold(r)
+}
+
+// unkept is how long the hook of an instance waits that ends, when nobody keeps it open: see ADR 7.
+const unkept = 30 * time.Minute
+
+// untold says whether nobody could know of an instance for all that time: its event was lost, and no sweep came.
+func (w *world) untold(r apiserver.Removal) bool {
+	w.known.Lock()
+	defer w.known.Unlock()
+	since, ok := w.known.drains[r.Instance]
+	return ok && r.At.Sub(since) >= unkept && !w.known.attended[r.Instance] && w.known.swept.Before(since)
 }
 
 // mostWaiting is as long as Auto Scaling lets a hook wait, whoever asks for more.

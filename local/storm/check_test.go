@@ -30,6 +30,8 @@ import (
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
@@ -49,6 +51,9 @@ func quiet() plot {
 		apps: map[string][]apiserver.App{"c0": {{Name: "web", Replicas: 6, MaxUnavailable: 1, Start: time.Minute, Stop: 10 * time.Second, Grace: 30 * time.Second}}},
 	}
 }
+
+// terminations is weather in which nobody hears of instances that are to be drained.
+const terminations = `drop event="EC2 Instance-terminate Lifecycle Action"`
 
 // instead of a function, or before it.
 func instead(w *world, step string, do func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error)) {
@@ -134,6 +139,48 @@ func TestEveryCheckCanFail(t *testing.T) {
 					name := names.Stack("c0", names.ControlPlane) // without another look at the spec
 					_, err := w.CloudFormation.DeleteStack(ctx, w.Admin(), &stacks.DeleteStackInput{StackName: name})
 					return []byte("{}"), err
+				})
+			}
+		}, "is deleted, and nobody asked for it"},
+		"a control plane is deleted though its spec is back since change looked in a call before": {3, func(p *plot) {
+			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+			p.last["c0"] = p.acts[0].spec
+			p.twist = func(w *world) {
+				tried := false
+				instead(w, "change", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					var in events.ChangeRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					switch {
+					case in.Stack != names.ControlPlane || !tried && w.wishes["c0"] != nil:
+						return next.Invoke(ctx, payload)
+					case !tried:
+						tried = true
+						w.OnCall(func(call endpoint.Call) error {
+							if call.Action == "DeleteStack" {
+								return &wire.Error{Code: "InternalFailure", Message: "not now", Status: 500}
+							}
+							return w.seeCall(call)
+						})
+						said, err := next.Invoke(ctx, payload)
+						w.OnCall(w.seeCall)
+						w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+						return said, err
+					}
+					return []byte("{}"), deleteControlPlane(ctx, cfg)
+				})
+			}
+		}, "is deleted, and nobody asked for it"},
+		"what is left of a control plane is deleted though its spec is back, protected": {3, func(p *plot) {
+			comesBack(p, true)
+			p.twist = func(w *world) {
+				sticks(w)
+				instead(w, "change", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					var in events.ChangeRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					if in.Stack != names.ControlPlane || w.Stacks("c0")[names.ControlPlane] != "DELETE_FAILED" || w.wishes["c0"] == nil {
+						return next.Invoke(ctx, payload)
+					}
+					return []byte("{}"), deleteControlPlane(ctx, cfg)
 				})
 			}
 		}, "is deleted, and nobody asked for it"},
@@ -244,6 +291,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 					return []byte(`{"outcome": "Done"}`), err
 				})
 			}
+		}, "went with"},
+		"nobody drains a node though the sweep comes": {7, func(p *plot) {
+			p.weather, p.calm = []string{terminations + " after=30m"}, time.Hour
+			p.acts = append(p.acts, act{at: 30 * time.Minute, cluster: "c0", what: "stop looking", do: func(w *world) {
+				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+			}})
 		}, "went with"},
 		"nodes are signalled before others have gone": {8, func(p *plot) {
 			p.apps["c0"][0].Start = 20 * time.Minute // drains are slow
@@ -369,6 +422,17 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 				require.Contains(w.t, strings.Join(w.out.Story, "\n"), "drover-c0-pool-a is scaled from 3 to 4")
 			}
 		},
+		// Auto Scaling ends an instance that nobody knows of.
+		"the event of a node that goes is lost, and no sweep comes before its hook ends": func(p *plot) {
+			p.weather, p.calm = []string{terminations + " after=30m for=40m", `drop event="Scheduled Event" after=30m for=40m`}, time.Hour
+			p.ending = func(w *world) {
+				require.Len(w.t, w.known.drains, len(w.known.attended)+1)
+			}
+		},
+		"a control plane that could not be deleted is made anew, as its spec is back": func(p *plot) {
+			comesBack(p, false)
+			p.twist = sticks
+		},
 		// A deletion goes by the spec as it was when change looked at it.
 		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
@@ -395,6 +459,34 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 			require.Empty(t, o.Violations, strings.Join(o.Story, "\n"))
 		})
 	}
+}
+
+// comesBack has a spec be deleted and come back later.
+func comesBack(p *plot, protected bool) {
+	back := *p.acts[0].spec
+	back.protected = protected
+	p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+	p.acts = append(p.acts, act{at: 3 * time.Hour, cluster: "c0", what: "create anew", spec: &back})
+	p.last["c0"] = &back
+}
+
+// sticks has the EKS cluster not be deleted in the first three hours.
+func sticks(w *world) {
+	w.OnResource(func(step string, r resource.Request) error {
+		err := w.seeResource(step, r)
+		if step == "delete" && r.Type == "AWS::EKS::Cluster" && time.Since(w.began) < 3*time.Hour {
+			err = &wire.Error{Code: "ResourceInUseException", Message: "somebody holds it", Status: 409}
+		}
+		return err
+	})
+}
+
+// deleteControlPlane as change does.
+func deleteControlPlane(ctx context.Context, cfg aws.Config) error {
+	_, err := cloudformation.NewFromConfig(cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{
+		StackName: aws.String(names.Stack("c0", names.ControlPlane)), RoleARN: aws.String(names.RoleARN("aws", harness.ID, harness.Region, "cloudformation")),
+	})
+	return err
 }
 
 func (w *world) deleteStack(name string) {

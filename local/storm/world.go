@@ -250,7 +250,7 @@ func (w *world) sweep(stop, done chan struct{}) {
 				w.out.Acts["fire"]++
 				w.sweepBeside()
 			}
-			_ = w.SweepNow() // the next one comes anyway
+			w.sweepNow()
 			if sweeps++; sweeps%auditEvery == 0 {
 				_ = w.AuditNow()
 			}
@@ -265,8 +265,16 @@ func (w *world) sweepBeside() {
 	turn := w.turns.ticket("another sweep")
 	w.sweeps.Go(func() {
 		turn()
-		_ = w.SweepNow()
+		w.sweepNow()
 	})
+}
+
+// sweepNow runs the sweep. The next one comes anyway.
+func (w *world) sweepNow() {
+	w.known.Lock()
+	w.known.swept = time.Now()
+	w.known.Unlock()
+	_ = w.SweepNow()
 }
 
 // fireTwice is the schedule at a moment of people's choice.
