@@ -17,7 +17,7 @@ func printUpgrades(w io.Writer, s status.Status) {
 	if s.Upgrade == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nupgrade %s\n", upgradeLine(*s.Upgrade))
+	fmt.Fprintf(w, "\nupgrade %s\n", upgradeLine(*s.Upgrade, allLines))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, step := range s.Upgrade.Steps {
 		fmt.Fprintf(table, "  %s\t%s\n", step.Name, stepTimes(step))
@@ -33,18 +33,18 @@ func printUpgrades(w io.Writer, s status.Status) {
 		fmt.Fprintf(w, "  pool %s had %s\n", pool, s.Upgrade.Images[pool])
 	}
 	if s.NextUpgrade != nil {
-		fmt.Fprintf(w, "then %s\n", upgradeLine(*s.NextUpgrade))
+		fmt.Fprintf(w, "then %s\n", upgradeLine(*s.NextUpgrade, allLines))
 	}
 	for i, u := range s.Upgrades {
 		if i == 0 && u.Is(s.Upgrade) {
 			continue // told above
 		}
-		fmt.Fprintf(w, "earlier %s\n", upgradeLine(u))
+		fmt.Fprintf(w, "earlier %s\n", upgradeLine(u, firstLine))
 	}
 }
 
-// upgradeLine is an upgrade in one line: its phase, where it leads, when, and why it waits or stopped.
-func upgradeLine(u status.Upgrade) string {
+// upgradeLine is an upgrade in one line: its phase, where it leads, when, and why it waits or stopped, as much of that as lines leaves.
+func upgradeLine(u status.Upgrade, lines func(string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", u.Phase)
 	if u.From != "" {
@@ -63,7 +63,7 @@ func upgradeLine(u status.Upgrade) string {
 		fmt.Fprintf(&b, ", at %s", u.At.Format(time.RFC3339))
 	}
 	if u.Message != "" {
-		fmt.Fprintf(&b, ": %s", firstLine(u.Message))
+		fmt.Fprintf(&b, ": %s", lines(u.Message))
 	}
 	return b.String()
 }

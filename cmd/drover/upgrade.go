@@ -138,7 +138,7 @@ func sayUpgrade(say func(key, text string), u status.Upgrade) {
 			say(fmt.Sprint("step ", i), fmt.Sprintf("%s: %s", step.Name, stepTimes(step)))
 		}
 	}
-	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase, firstLine(u.Message)), ": "))
+	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase, allLines(u.Message)), ": "))
 }
 
 // openStep is the step that is under way.
