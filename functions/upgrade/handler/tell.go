@@ -155,7 +155,7 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e e
 	case s.Phase == status.Failed:
 	case converged.Status == "True":
 		s.Phase, s.Message = status.Ready, status.AsSpecified
-		if instead := r.Instead(); instead != "" {
+		if instead := r.Instead(upgrade.Target{}); instead != "" {
 			s.Message = status.ButRelease + instead
 		}
 	default:
