@@ -274,7 +274,7 @@ func (h *Handler) planned(w work) *events.PlannedUpgrade {
 		return &events.PlannedUpgrade{State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait, h.Now()))}
 	case d.Wants != nil:
 		p := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Release: d.Wants.Release, Message: fmt.Sprintf(
-			"the upgrade to %s did not come to its end: mend what was in its way, and upload the spec again or use drover upgrade", *d.Wants)}
+			"the upgrade to %s did not come to its end: mend what was in its way; then `drover upgrade %s`, or upload the spec again", *d.Wants, w.cluster)}
 		if r != nil && r.State == upgrade.Blocked && !r.Unfinished(*d.Wants) {
 			p.State = string(upgrade.Blocked)
 		}
