@@ -309,9 +309,11 @@ func (h *Handler) tellUpgrade(s *status.Status, w work) {
 	switch {
 	case next != nil:
 		s.Upgrade = next
+		s.Judged(h.Now())
 	case s.Upgrade != nil && status.ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
 		// It was taken back, or nothing is left to do.
 		s.TakeBack()
+		s.Judged(h.Now())
 	}
 	if !waiting(s.NextUpgrade) {
 		s.NextUpgrade = nil
