@@ -20,7 +20,7 @@ func printUpgrades(w io.Writer, s status.Status) {
 	fmt.Fprintf(w, "\nupgrade %s\n", upgradeLine(*s.Upgrade, allLines))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, step := range s.Upgrade.Steps {
-		fmt.Fprintf(table, "  %s\t%s\n", step.Name, stepTimes(step))
+		fmt.Fprintf(table, "  %s\t%s\n", step.Name, stepTimes(step, s.Upgrade.Ended != nil))
 	}
 	table.Flush()
 	if u := s.Upgrade; u.Checked != nil && len(u.Checks) > 0 {
@@ -75,14 +75,22 @@ func releaseName(release, version string) string {
 	return fmt.Sprintf("%s (Kubernetes %s)", release, version)
 }
 
-func stepTimes(s status.UpgradeStep) string {
-	switch {
-	case s.Started == nil:
+// stepTimes of a step, of an upgrade that is over or not. How long it stood still before it was gone on with is no time that it took.
+func stepTimes(s status.UpgradeStep, over bool) string {
+	if s.Started == nil {
 		return "to come"
-	case s.Ended == nil:
-		return "since " + s.Started.Format(time.RFC3339)
 	}
-	return fmt.Sprintf("done in %s", s.Ended.Sub(*s.Started).Round(time.Second))
+	begun, before := *s.Started, ""
+	if s.Opened != nil {
+		begun, before = *s.Opened, ", first begun "+s.Started.Format(time.RFC3339)
+	}
+	switch {
+	case s.Ended != nil:
+		return fmt.Sprintf("done in %s%s", s.Ended.Sub(begun).Round(time.Second), before)
+	case over:
+		return "begun " + begun.Format(time.RFC3339) + ", not done"
+	}
+	return "since " + begun.Format(time.RFC3339) + before
 }
 
 // checkLines are what checks found, with what to do.

@@ -31,3 +31,17 @@ func TestHowToGoOnIsShownToTheLastLine(t *testing.T) {
 	require.Contains(t, out.String(), "earlier Stopped: r2")
 	require.Contains(t, out.String(), "no … (2 more)\n", "what nobody need go on with is a line")
 }
+
+// A step of an upgrade that stopped goes on no more, and how long it stood still is no time that it took.
+func TestTheTimesOfAStep(t *testing.T) {
+	at := func(second int) *time.Time {
+		t := time.Date(2026, 11, 20, 12, 0, second, 0, time.UTC)
+		return &t
+	}
+	require.Equal(t, "to come", stepTimes(status.UpgradeStep{}, true))
+	require.Equal(t, "since 2026-11-20T12:00:00Z", stepTimes(status.UpgradeStep{Started: at(0)}, false))
+	require.Equal(t, "begun 2026-11-20T12:00:00Z, not done", stepTimes(status.UpgradeStep{Started: at(0)}, true))
+	require.Equal(t, "since 2026-11-20T12:00:33Z, first begun 2026-11-20T12:00:00Z", stepTimes(status.UpgradeStep{Started: at(0), Opened: at(33)}, false))
+	require.Equal(t, "done in 40s", stepTimes(status.UpgradeStep{Started: at(0), Ended: at(40)}, true))
+	require.Equal(t, "done in 7s, first begun 2026-11-20T12:00:00Z", stepTimes(status.UpgradeStep{Started: at(0), Opened: at(33), Ended: at(40)}, true))
+}

@@ -170,7 +170,11 @@ func describe(r *upgrade.Record) status.Upgrade {
 		Images: r.Images,
 	}
 	for _, s := range r.Steps {
-		u.Steps = append(u.Steps, status.UpgradeStep{Name: told(s), Started: when(s.Started), Ended: when(s.Ended)})
+		step := status.UpgradeStep{Name: told(s), Started: when(s.Started), Ended: when(s.Ended)}
+		if !s.Started.IsZero() && s.Opened.After(s.Started) {
+			step.Opened = when(s.Opened)
+		}
+		u.Steps = append(u.Steps, step)
 	}
 	return u
 }
