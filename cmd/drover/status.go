@@ -78,7 +78,7 @@ func readStatus(ctx context.Context, c *cell, name string) (*status.Cluster, err
 }
 
 func unknown(name string) error {
-	return fmt.Errorf("no cluster %s is known here: upload its spec with drover apply", name)
+	return fmt.Errorf("no cluster %s is known here: upload its spec, as with `drover apply %[1]s.yaml`", name)
 }
 
 func allStatuses(ctx context.Context, c *cell) ([]*status.Cluster, error) {
