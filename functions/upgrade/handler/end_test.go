@@ -62,7 +62,9 @@ func TestWhatIsToldOfAnUpgradeThatStopped(t *testing.T) {
 
 // Steps of a rollback are told as what they are there.
 func TestTheStepsOfARollbackInWords(t *testing.T) {
-	back := func(kind upgrade.StepKind) string { return told(upgrade.Step{Kind: kind, KubernetesVersion: "1.35", NodesBack: true}) }
+	back := func(kind upgrade.StepKind) string {
+		return told(upgrade.Step{Kind: kind, KubernetesVersion: "1.35", NodesBack: true})
+	}
 	require.Equal(t, "add-ons to versions that the Kubernetes version before can have", back(upgrade.StepAddonsFirst))
 	require.Equal(t, "what else the release before has", back(upgrade.StepNodes))
 	require.Equal(t, "control plane to 1.35", back(upgrade.StepControlPlane))
