@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // printUpgrades shows a cluster's last or next upgrade with its steps and what the checks found, and below it those before.
@@ -17,7 +18,7 @@ func printUpgrades(w io.Writer, s status.Status) {
 	if s.Upgrade == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nupgrade %s\n", upgradeLine(*s.Upgrade, allLines))
+	fmt.Fprintf(w, "\nupgrade %s\n", upgradeLine(*s.Upgrade, linesOf(*s.Upgrade)))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, step := range s.Upgrade.Steps {
 		fmt.Fprintf(table, "  %s\t%s\n", step.Name, stepTimes(step, s.Upgrade.Ended != nil))
@@ -33,7 +34,7 @@ func printUpgrades(w io.Writer, s status.Status) {
 		fmt.Fprintf(w, "  pool %s had %s\n", pool, s.Upgrade.Images[pool])
 	}
 	if s.NextUpgrade != nil {
-		fmt.Fprintf(w, "then %s\n", upgradeLine(*s.NextUpgrade, allLines))
+		fmt.Fprintf(w, "then %s\n", upgradeLine(*s.NextUpgrade, linesOf(*s.NextUpgrade)))
 	}
 	for i, u := range s.Upgrades {
 		if i == 0 && u.Is(s.Upgrade) {
@@ -41,6 +42,14 @@ func printUpgrades(w io.Writer, s status.Status) {
 		}
 		fmt.Fprintf(w, "earlier %s\n", upgradeLine(u, firstLine))
 	}
+}
+
+// linesOf is how much of an upgrade's message is shown beside its checks: of one that these block it is what they say.
+func linesOf(u status.Upgrade) func(string) string {
+	if u.Phase == string(upgrade.Blocked) && len(u.Checks) > 0 {
+		return firstLine
+	}
+	return allLines
 }
 
 // upgradeLine is an upgrade in one line: its phase, where it leads, when, and why it waits or stopped, as much of that as lines leaves.

@@ -30,6 +30,11 @@ func TestHowToGoOnIsShownToTheLastLine(t *testing.T) {
 	printUpgrades(&out, status.Status{Upgrade: &status.Upgrade{Phase: "Done", To: "r3"}, Upgrades: []status.Upgrade{stopped}})
 	require.Contains(t, out.String(), "earlier Stopped: r2")
 	require.Contains(t, out.String(), "no … (2 more)\n", "what nobody need go on with is a line")
+
+	out.Reset()
+	found := []status.Check{{Name: "A", Blocks: true, Message: "one"}, {Name: "B", Blocks: true, Message: "two"}}
+	printUpgrades(&out, status.Status{Upgrade: &status.Upgrade{Phase: "Blocked", To: "r3", Message: "nothing was changed: A: one\nB: two", Checks: found}})
+	require.Equal(t, "\nupgrade Blocked: r3: nothing was changed: A: one … (1 more)\n  A blocks: one\n  B blocks: two\n", out.String(), "once")
 }
 
 // A step of an upgrade that stopped goes on no more, and how long it stood still is no time that it took.

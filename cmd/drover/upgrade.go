@@ -138,7 +138,7 @@ func sayUpgrade(say func(key, text string), u status.Upgrade) {
 			say(fmt.Sprint("step ", i), fmt.Sprintf("%s: %s", step.Name, stepTimes(step, u.Ended != nil)))
 		}
 	}
-	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase, allLines(u.Message)), ": "))
+	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase, linesOf(u)(u.Message)), ": "))
 }
 
 // openStep is the step that is under way.
