@@ -18,7 +18,7 @@ func TestACluster(t *testing.T) {
 	t.Run("nothing is known at first", func(t *testing.T) {
 		require.Regexp(t, `^NAME +PHASE`, ok(t, "status"))
 		require.JSONEq(t, "[]", ok(t, "status", "-o", "json"))
-		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known here: upload its spec with drover apply")
+		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known here: upload its spec, as with `drover apply demo.yaml`")
 		require.Contains(t, fails(t, "status", "-o", "yaml"), "must be json")
 		require.Contains(t, fails(t, "status", "--watch"), "give its NAME")
 	})

@@ -42,7 +42,7 @@ says Retain are kept. Uploading the spec again while it is being deleted keeps w
 			}
 			spec, errs := api.ReadCluster(key, object.Body, options(key))
 			if errs == nil && (spec.Spec.DeletionProtection == nil || *spec.Spec.DeletionProtection) {
-				return fmt.Errorf("%s is protected: set spec.deletionProtection to false, drover apply it and wait until it is Ready, then delete it", name)
+				return fmt.Errorf("%s is protected: set spec.deletionProtection to false, upload that and wait until it is Ready, then delete it", name)
 			}
 			if err := c.specs.DeleteIf(ctx, key, object.ETag); err != nil {
 				return err

@@ -78,7 +78,7 @@ func readStatus(ctx context.Context, c *cell, name string) (*status.Cluster, err
 }
 
 func unknown(name string) error {
-	return fmt.Errorf("no cluster %s is known here: upload its spec with drover apply", name)
+	return fmt.Errorf("no cluster %s is known here: upload its spec, as with `drover apply %[1]s.yaml`", name)
 }
 
 func allStatuses(ctx context.Context, c *cell) ([]*status.Cluster, error) {
@@ -210,10 +210,13 @@ func printDeletion(w io.Writer, d *status.Deletion) {
 func firstLine(text string) string {
 	line, rest, more := strings.Cut(text, "\n")
 	if more {
-		line += fmt.Sprintf(" … (%d more lines)", strings.Count(rest, "\n")+1)
+		line += fmt.Sprintf(" … (%d more)", strings.Count(rest, "\n")+1)
 	}
 	return line
 }
+
+// allLines of a text, the others under the first: what is to be done next comes last.
+func allLines(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
 // watchInterval between two readings of a status, for a person who looks.
 const watchInterval = time.Second
@@ -282,7 +285,7 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 				say("pod "+n.Instance+b.Pod, strings.TrimSuffix(fmt.Sprintf("  pod %s waits: %s (%s)", b.Pod, b.Why, strings.Join(b.Budgets, ", ")), " ()"))
 			}
 		}
-		say("phase", strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, firstLine(s.Message)), ": "))
+		say("phase", phaseLine(name, s))
 		show.wait(strings.Join(underWay(s), ", "))
 		rejected := s.Condition(status.SpecAccepted)
 		if u.version != "" && s.ObservedVersion == u.version && rejected != nil && rejected.Status == "False" {
@@ -305,6 +308,10 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 			return ctx.Err()
 		}
 	}
+}
+
+func phaseLine(name string, s status.Status) string {
+	return strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, allLines(s.Message)), ": ")
 }
 
 // underWay lists the stacks that a converge has still to finish.

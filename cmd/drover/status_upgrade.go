@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // printUpgrades shows a cluster's last or next upgrade with its steps and what the checks found, and below it those before.
@@ -17,10 +18,10 @@ func printUpgrades(w io.Writer, s status.Status) {
 	if s.Upgrade == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nupgrade %s\n", upgradeLine(*s.Upgrade))
+	fmt.Fprintf(w, "\nupgrade %s\n", upgradeLine(*s.Upgrade, linesOf(*s.Upgrade)))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, step := range s.Upgrade.Steps {
-		fmt.Fprintf(table, "  %s\t%s\n", step.Name, stepTimes(step))
+		fmt.Fprintf(table, "  %s\t%s\n", step.Name, stepTimes(step, s.Upgrade.Ended != nil))
 	}
 	table.Flush()
 	if u := s.Upgrade; u.Checked != nil && len(u.Checks) > 0 {
@@ -33,18 +34,26 @@ func printUpgrades(w io.Writer, s status.Status) {
 		fmt.Fprintf(w, "  pool %s had %s\n", pool, s.Upgrade.Images[pool])
 	}
 	if s.NextUpgrade != nil {
-		fmt.Fprintf(w, "then %s\n", upgradeLine(*s.NextUpgrade))
+		fmt.Fprintf(w, "then %s\n", upgradeLine(*s.NextUpgrade, linesOf(*s.NextUpgrade)))
 	}
 	for i, u := range s.Upgrades {
 		if i == 0 && u.Is(s.Upgrade) {
 			continue // told above
 		}
-		fmt.Fprintf(w, "earlier %s\n", upgradeLine(u))
+		fmt.Fprintf(w, "earlier %s\n", upgradeLine(u, firstLine))
 	}
 }
 
-// upgradeLine is an upgrade in one line: its phase, where it leads, when, and why it waits or stopped.
-func upgradeLine(u status.Upgrade) string {
+// linesOf is how much of an upgrade's message is shown beside its checks: of one that these block it is what they say.
+func linesOf(u status.Upgrade) func(string) string {
+	if u.Phase == string(upgrade.Blocked) && len(u.Checks) > 0 {
+		return firstLine
+	}
+	return allLines
+}
+
+// upgradeLine is an upgrade in one line: its phase, where it leads, when, and why it waits or stopped, as much of that as lines leaves.
+func upgradeLine(u status.Upgrade, lines func(string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", u.Phase)
 	if u.From != "" {
@@ -63,7 +72,7 @@ func upgradeLine(u status.Upgrade) string {
 		fmt.Fprintf(&b, ", at %s", u.At.Format(time.RFC3339))
 	}
 	if u.Message != "" {
-		fmt.Fprintf(&b, ": %s", firstLine(u.Message))
+		fmt.Fprintf(&b, ": %s", lines(u.Message))
 	}
 	return b.String()
 }
@@ -75,14 +84,22 @@ func releaseName(release, version string) string {
 	return fmt.Sprintf("%s (Kubernetes %s)", release, version)
 }
 
-func stepTimes(s status.UpgradeStep) string {
-	switch {
-	case s.Started == nil:
+// stepTimes of a step, of an upgrade that is over or not. How long it stood still before it was gone on with is no time that it took.
+func stepTimes(s status.UpgradeStep, over bool) string {
+	if s.Started == nil {
 		return "to come"
-	case s.Ended == nil:
-		return "since " + s.Started.Format(time.RFC3339)
 	}
-	return fmt.Sprintf("done in %s", s.Ended.Sub(*s.Started).Round(time.Second))
+	begun, before := *s.Started, ""
+	if s.Opened != nil {
+		begun, before = *s.Opened, ", first begun "+s.Started.Format(time.RFC3339)
+	}
+	switch {
+	case s.Ended != nil:
+		return fmt.Sprintf("done in %s%s", s.Ended.Sub(begun).Round(time.Second), before)
+	case over:
+		return "begun " + begun.Format(time.RFC3339) + ", not done"
+	}
+	return "since " + begun.Format(time.RFC3339) + before
 }
 
 // checkLines are what checks found, with what to do.

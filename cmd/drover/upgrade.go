@@ -118,7 +118,7 @@ func watchUpgrade(ctx context.Context, w io.Writer, c *cell, cluster, execution 
 			show.wait(openStep(*u))
 		}
 		if x.Status != types.ExecutionStatusRunning {
-			return upgradeVerdict(show, x, u, mine)
+			return upgradeVerdict(show, cluster, x, u, mine)
 		}
 		select {
 		case <-time.After(watchInterval):
@@ -135,10 +135,10 @@ func sayUpgrade(say func(key, text string), u status.Upgrade) {
 	}
 	for i, step := range u.Steps {
 		if step.Started != nil {
-			say(fmt.Sprint("step ", i), fmt.Sprintf("%s: %s", step.Name, stepTimes(step)))
+			say(fmt.Sprint("step ", i), fmt.Sprintf("%s: %s", step.Name, stepTimes(step, u.Ended != nil)))
 		}
 	}
-	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase, firstLine(u.Message)), ": "))
+	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase, linesOf(u)(u.Message)), ": "))
 }
 
 // openStep is the step that is under way.
@@ -152,17 +152,21 @@ func openStep(u status.Upgrade) string {
 }
 
 // upgradeVerdict is how an execution ended: what the status says of it, or, when it never came to write there, what it says itself.
-func upgradeVerdict(show *progress, x *sfn.DescribeExecutionOutput, u *status.Upgrade, mine bool) error {
+func upgradeVerdict(show *progress, cluster string, x *sfn.DescribeExecutionOutput, u *status.Upgrade, mine bool) error {
 	if x.Status == types.ExecutionStatusSucceeded {
 		if !mine || u.Phase != string(upgrade.Done) {
 			show.say("nothing to do: %s", outcomeOf(aws.ToString(x.Output)))
 		}
 		return nil
 	}
-	if mine {
+	ended := strings.TrimRight(fmt.Sprintf("%s: %s: %s", x.Status, aws.ToString(x.Error), aws.ToString(x.Cause)), ": ")
+	switch {
+	case mine && (upgrade.State(u.Phase).Over() || u.Phase == status.UpgradeMissed):
 		return fmt.Errorf("the upgrade is %s: %s", u.Phase, u.Message)
+	case mine: // it could not say so itself
+		return fmt.Errorf("the execution of the upgrade ended as %s. Within five minutes `drover status %s` says what is done and how to go on", ended, cluster)
 	}
-	return fmt.Errorf("the upgrade ended as %s: %s: %s", x.Status, aws.ToString(x.Error), aws.ToString(x.Cause))
+	return fmt.Errorf("the upgrade ended as %s", ended)
 }
 
 // outcomeOf is the message of an execution's output, or the output.

@@ -238,7 +238,7 @@ func TestAnUpgradeThatEKSFails(t *testing.T) {
 	require.Equal(t, aws.ToString(failed.Cause), u.Message)
 	for _, says := range []string{
 		"StackFailed: stack " + names.Stack(name, names.ControlPlane), "did not pass its health checks; the cluster remains on version 1.35",
-		"Nothing is done yet. Next: control plane to 1.36. To go on, start drover-upgrade again with the same input",
+		"Nothing is done yet. Next: control plane to 1.36. To go on: `drover upgrade " + name + "`, which starts drover-upgrade with {\"cluster\":\"" + name + "\"}",
 	} {
 		require.Contains(t, u.Message, says)
 	}

@@ -141,7 +141,7 @@ func TestARollbackOfAClusterThatIsNotWell(t *testing.T) {
 		l.alarm(cloudwatchtypes.StateValueAlarm)
 		l.over(arn)
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: AlarmsQuiet")
-		require.Contains(t, l.verdict(arn), "to go back, with rollback")
+		require.Contains(t, l.verdict(arn), "To go back: `drover upgrade demo --rollback`")
 		back := l.upgrade(events.Upgrade{Rollback: true})
 		l.step(upgrade.StepNodesBack)
 		time.Sleep(time.Minute)
@@ -266,8 +266,8 @@ func TestARollbackThatIsGoneOnWithAfterNodesCameForwardAgain(t *testing.T) {
 				arn := l.half(bad)
 				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-control-plane")
 				require.Contains(t, l.verdict(arn), "Done and kept: nodes back to the images that they had")
-				require.Contains(t, l.verdict(arn), "Next: control plane to 1.35. To go on, start drover-upgrade again with the same input, or drover upgrade --rollback; "+
-					"to take the rollback back, drover upgrade --to r2")
+				require.Contains(t, l.verdict(arn), "Next: control plane to 1.35. To go on: `drover upgrade demo --rollback`, "+
+					"which starts drover-upgrade with {\"cluster\":\"demo\",\"rollback\":true}. To take the rollback back: `drover upgrade demo --to r2`")
 				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 				require.Equal(t, []string{"1.35"}, l.kubelets("a"))
 

@@ -264,7 +264,7 @@ func TestAPhaseOfAnUpgradeThatTakesTooLong(t *testing.T) {
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "maxSize: 3", "maxSize: 4", 1))
 		l.over(arn)
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: a step took longer than it may")
-		require.Contains(t, l.verdict(arn), "Nothing is done yet. Next: control plane to 1.36")
+		require.Contains(t, l.verdict(arn), ". Next: control plane to 1.36, which is made, and still to be proved. To go on: `drover upgrade demo`")
 		require.InDelta(t, 4*time.Hour, time.Since(began), float64(5*time.Minute))
 		require.True(t, l.sounds())
 		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)

@@ -90,8 +90,8 @@ func TestAControlPlaneThatWasMovedElsewhere(t *testing.T) {
 			l.settle()
 			l.upgraded()
 			l.elsewhere("1.35")
-			require.Equal(t, "EKS runs Kubernetes 1.35, and the cluster was deployed with 1.36: somebody rolled it back, and not the nodes. Move it to 1.36 again "+
-				"with `aws eks update-cluster-version`. Then `drover upgrade CLUSTER --rollback` takes nodes and all back.", l.inSync())
+			require.Equal(t, "EKS runs Kubernetes 1.35, and the cluster was deployed with 1.36: somebody rolled it back, and not the nodes. Move it to 1.36 "+
+				"again: `aws eks update-cluster-version --name drover-demo --kubernetes-version 1.36`. Then `drover upgrade demo --rollback` takes nodes and all back.", l.inSync())
 			l.elsewhere("1.36")
 			require.Empty(t, l.inSync())
 			arn = l.upgrade(events.Upgrade{Rollback: true})

@@ -91,7 +91,7 @@ func TestAnUpgradeThatEndedWithoutAWordIsToldWithinMinutes(t *testing.T) {
 				s := l.Status("demo")
 				require.Equal(t, "Stopped", s.Upgrade.Phase)
 				require.NotNil(t, s.Upgrade.Ended)
-				require.Contains(t, s.Upgrade.Message, "execution "+leader+" is over")
+				require.Contains(t, s.Upgrade.Message, "execution "+leader+" is over: it is "+l.Execution(leader).Status)
 				require.Contains(t, s.Upgrade.Message, "Next: ")
 				require.Equal(t, status.ReasonUpgradeStopped, s.Condition(status.Upgraded).Reason)
 				require.Equal(t, c.origin == upgrade.OriginSpec, s.Phase == status.Stopped, s.Message)
@@ -320,6 +320,7 @@ func TestAnUpgradeThatStopsWhileItsClusterIsDeleted(t *testing.T) {
 			l.busy(3)
 			for range 24 * 60 {
 				if r := l.record(); r.Step == 2 && !r.Steps[2].Made.IsZero() {
+					require.Regexp(l.t, `^still being drained: i-.* \(at \d\d:\d\d:\d\dZ; looked at again at \d\d:\d\d:\d\dZ\)$`, l.Status("demo").Upgrade.Message)
 					return
 				}
 				time.Sleep(time.Minute)

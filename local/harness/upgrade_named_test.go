@@ -118,7 +118,7 @@ func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
 		c := s.Condition(status.SpecAccepted)
 		require.NotNil(l.t, c)
 		require.Equal(l.t, "False", c.Status)
-		require.Contains(l.t, c.Message, "the cluster runs 1.36, and Kubernetes is not downgraded: `drover upgrade CLUSTER --rollback` takes an upgrade back")
+		require.Contains(l.t, c.Message, "the cluster runs 1.36, and Kubernetes is not downgraded: `drover upgrade demo --rollback` takes an upgrade back")
 		require.Contains(l.t, s.Message, "is not downgraded")
 		require.Equal(l.t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		require.Contains(l.t, strings.Join(l.Notices(), "\n"), "is not downgraded")

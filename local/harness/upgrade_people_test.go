@@ -48,6 +48,12 @@ func TestWhatPeopleDoDuringAnUpgrade(t *testing.T) {
 				if name == "the spec names another release" {
 					return
 				}
+				if name == "the spec is paused" { // and so nothing can be proved
+					require.Contains(t, l.verdict(arn), "spec.paused is true. Next: control plane to 1.36, which is made, and still to be proved. To go on: `drover upgrade demo`")
+					for _, c := range l.Status("demo").Plan {
+						require.NotEqual(t, names.ControlPlane, c.Stack, "that is made")
+					}
+				}
 				l.change(alarmed) // as it was
 				l.upgrade(events.Upgrade{Release: "r2"})
 				l.settle()

@@ -29,7 +29,7 @@ func ValidateVersions(resolved *Cluster, offered []string, current, from string)
 	switch step := minor(want) - minor(current); {
 	case current == "":
 	case step < 0:
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and Kubernetes is not downgraded: `drover upgrade CLUSTER --rollback` takes an upgrade back", current)))
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and Kubernetes is not downgraded: `drover upgrade %s --rollback` takes an upgrade back", current, resolved.Metadata.Name)))
 	case step > 1 && from != "":
 		if minor(current) < minor(from) {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and the release may be reached from %s on: upgrade to a release of 1.%d first", current, from, minor(current)+1)))

@@ -75,6 +75,18 @@ func (e *Executions) Running(ctx context.Context, execution string) (bool, error
 	return out.Status == types.ExecutionStatusRunning || out.Status == types.ExecutionStatusPendingRedrive, nil
 }
 
+// Ended says how an execution ended that is over, in Step Functions' word, and "" of one that it has forgotten.
+func (e *Executions) Ended(ctx context.Context, execution string) (string, error) {
+	out, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+	if code := fault.Code(err); code == "ExecutionDoesNotExist" {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("describing execution %s: %w", execution, err)
+	}
+	return string(out.Status), nil
+}
+
 // Stop ends an execution that will not end by itself. One that is over is no error.
 func (e *Executions) Stop(ctx context.Context, execution, cause string) error {
 	_, err := e.client.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: &execution, Cause: &cause})

@@ -66,6 +66,12 @@ func TestExecutions(t *testing.T) {
 	}
 	a.Settle()
 	require.Equal(t, "FAILED", a.Execution(first.ARN).Status)
+	ended, err := e.Ended(ctx, first.ARN)
+	require.NoError(t, err)
+	require.Equal(t, "FAILED", ended)
+	ended, err = e.Ended(ctx, strings.Replace(first.ARN, first.Name, "forgotten", 1))
+	require.NoError(t, err)
+	require.Empty(t, ended)
 	require.Contains(t, a.Execution(first.ARN).Cause, "because")
 
 	require.Error(t, executions.New(sfn.NewFromConfig(a.Config()), first.MachineARN+"x").Converge(ctx, "demo", "v", ""))

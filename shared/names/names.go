@@ -270,6 +270,11 @@ func UpgradeExecution(cluster, leader string, step, try int) string {
 	return fmt.Sprintf("%s-upgrade-%s-%d-%d", cluster, SHA256([]byte(leader))[:16], step, try)
 }
 
+// MakesUpgrade says whether an execution of the converge machine, by its ARN, makes a step of an upgrade.
+func MakesUpgrade(cluster, execution string) bool {
+	return strings.HasPrefix(execution[strings.LastIndex(execution, ":")+1:], cluster+"-upgrade-")
+}
+
 // Function is the name of one of drover's Lambda functions.
 func Function(step string) string { return Prefix + step }
 

@@ -40,19 +40,27 @@ func versionsReached(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(wrong) > 0 {
-		r.block("Start `drover-upgrade` again with the same input: it goes on from the step that is open.", "%s", list(wrong))
+		again := fmt.Sprintf("`drover upgrade %s`", p.Cluster)
+		if p.Rollback {
+			again = fmt.Sprintf("`drover upgrade %s --rollback`", p.Cluster)
+		}
+		r.block(again+" goes on from the step that is open.", "%s", list(wrong))
 	}
 }
 
 // nodesReplaced: every node of a pool runs what its group launches now, and was started from the pool's image. A kubelet newer than the control plane, or too old for it, came from somewhere
 // else; an older one is what a pool with an image of its own has.
 func nodesReplaced(r *report, f *Facts, p *Plan) {
-	var wrong, older []string
+	var wrong, older, roll []string
 	for _, pool := range sortedKeys(f.Groups) {
+		before := len(wrong)
 		if outdated := f.Groups[pool].Outdated; len(outdated) > 0 && p.replaces() {
 			wrong = append(wrong, fmt.Sprintf("pool %s has %s of an older launch template: %s", pool, count(len(outdated), "instance"), list(outdated)))
 		}
 		wrong = append(wrong, p.strangers(pool, f)...)
+		if len(wrong) > before {
+			roll = append(roll, fmt.Sprintf("`drover roll %s %s`", p.Cluster, pool))
+		}
 	}
 	for _, n := range f.Survey.Nodes {
 		if n.Pool == "" || minor(n.Kubelet) < 0 || n.Leaving {
@@ -62,12 +70,15 @@ func nodesReplaced(r *report, f *Facts, p *Plan) {
 		switch apart := minor(p.To.KubernetesVersion) - minor(n.Kubelet); {
 		case apart < 0 || apart > upgrade.Skew || apart > 0 && p.replaces() && p.released(n.Pool, f):
 			wrong = append(wrong, said)
+			if again := fmt.Sprintf("`drover roll %s %s`", p.Cluster, n.Pool); !slices.Contains(roll, again) {
+				roll = append(roll, again)
+			}
 		case apart > 0:
 			older = append(older, said)
 		}
 	}
 	if len(wrong) > 0 {
-		r.block("See what the instances were started from, and roll the pool: `drover roll CLUSTER POOL`.", "not what they should be for Kubernetes %s: %s", p.To.KubernetesVersion, list(wrong))
+		r.block("See what the instances were started from, and roll what is wrong: "+list(roll)+".", "not what they should be for Kubernetes %s: %s", p.To.KubernetesVersion, list(wrong))
 	}
 	if len(older) > 0 {
 		r.warn("Name a newer image in the pool's imageID.", "older than Kubernetes %s, as their images are: %s", p.To.KubernetesVersion, list(older))

@@ -64,13 +64,13 @@ func TestAControlPlaneThatSomebodyElseMoved(t *testing.T) {
 	w.facts.ControlPlane.Version = "1.36"
 	require.Empty(t, preflight.Before(w.facts, w.plan), "on its way, or at its end")
 
-	_, next := preflight.Moved("1.37", "1.36")
+	_, next := preflight.Moved("demo", "1.37", "1.36")
 	require.Contains(t, next, "Upgrade to a release of Kubernetes 1.37")
-	_, next = preflight.Moved("1.35", "1.36") // an upgrade to an older version is refused
+	_, next = preflight.Moved("demo", "1.35", "1.36") // an upgrade to an older version is refused
 	require.Contains(t, next, "Move it to 1.36 again")
-	what, _ := preflight.Moved("1.36", "1.36")
+	what, _ := preflight.Moved("demo", "1.36", "1.36")
 	require.Empty(t, what)
-	what, _ = preflight.Moved("", "1.36")
+	what, _ = preflight.Moved("demo", "", "1.36")
 	require.Empty(t, what, "nobody knows")
 }
 

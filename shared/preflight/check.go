@@ -57,6 +57,20 @@ func Before(f *Facts, p *Plan) []status.Check {
 			found[i].Blocks = false
 		}
 	}
+	return blockingFirst(found)
+}
+
+// blockingFirst has what must be mended come before what is only to be known.
+func blockingFirst(found []status.Check) []status.Check {
+	slices.SortStableFunc(found, func(a, b status.Check) int {
+		switch {
+		case a.Blocks == b.Blocks:
+			return 0
+		case a.Blocks:
+			return -1
+		}
+		return 1
+	})
 	return found
 }
 
@@ -68,7 +82,7 @@ func After(before Baseline, f *Facts, p *Plan) []status.Check {
 		{NodesReplaced, true, nodesReplaced},
 		{WorkloadsReady, true, func(r *report, f *Facts, _ *Plan) { workloadsReady(r, before, f) }},
 	}
-	return run(slices.Concat(health, results), f, p)
+	return blockingFirst(run(slices.Concat(health, results), f, p))
 }
 
 // BeforeNames lists the checks that Before makes, and AfterNames those of After.

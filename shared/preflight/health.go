@@ -22,7 +22,7 @@ func tooMany(bad, all int) bool { return bad*10 > all }
 // https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html#cluster-health-status
 func controlPlane(r *report, f *Facts, p *Plan) {
 	if v := f.ControlPlane.Version; !p.leadsBy(v) {
-		what, next := Moved(v, p.From.KubernetesVersion)
+		what, next := Moved(p.Cluster, v, p.From.KubernetesVersion)
 		r.block(next, "%s", what)
 	}
 	if c := f.ControlPlane; c.Status != "ACTIVE" {
@@ -42,13 +42,14 @@ func controlPlane(r *report, f *Facts, p *Plan) {
 // Moved says that a control plane runs another version than its stack was deployed with, and what to do; "" when it does not. EKS itself
 // moves one whose version is supported no more, and people may in its console.
 // https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
-func Moved(runs, deployed string) (what, next string) {
+func Moved(cluster, runs, deployed string) (what, next string) {
 	switch {
 	case runs == "" || runs == deployed:
 		return "", ""
 	case minor(runs) < minor(deployed):
 		return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: somebody rolled it back, and not the nodes", runs, deployed),
-			fmt.Sprintf("Move it to %s again with `aws eks update-cluster-version`. Then `drover upgrade CLUSTER --rollback` takes nodes and all back.", deployed)
+			fmt.Sprintf("Move it to %s again: `aws eks update-cluster-version --name %s --kubernetes-version %[1]s`. Then `drover upgrade %[3]s --rollback` takes nodes and all back.",
+				deployed, names.EKSCluster(cluster), cluster)
 	}
 	return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: EKS moved it when support ended, or somebody did", runs, deployed),
 		fmt.Sprintf("Upgrade to a release of Kubernetes %s: stack and control plane say the same then.", runs)

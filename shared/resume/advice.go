@@ -10,8 +10,9 @@ import (
 	"github.com/drover-run/drover/shared/stacks"
 )
 
-// advice is the next step, as one more line each; empty where AWS's reason says all.
-func advice(stackName, stackStatus string, failure stacks.Failure) string {
+// advice is the next step, as one more line each; empty where AWS's reason says all. How an upgrade goes on is for that to say: converging does
+// not bring it on.
+func advice(stackName, stackStatus string, failure stacks.Failure, upgrading bool) string {
 	var lines []string
 	if words, ok := causes[code(failure.Reason)]; ok {
 		lines = append(lines, words)
@@ -30,7 +31,11 @@ func advice(stackName, stackStatus string, failure stacks.Failure) string {
 	case "ROLLBACK_FAILED", "DELETE_FAILED":
 		lines = append(lines, "left over: "+at, "next: remove what holds them; the deletion goes on with the next try")
 	case "UPDATE_ROLLBACK_COMPLETE":
-		lines = append(lines, "next: it is what it was before; mend the cause, then upload a spec or start drover-converge: drover does not try this again by itself")
+		next := "next: it is what it was before; mend the cause"
+		if !upgrading {
+			next += ", then upload a spec or start drover-converge: drover does not try this again by itself"
+		}
+		lines = append(lines, next)
 	case "UPDATE_ROLLBACK_FAILED":
 		next := "next: mend that; the rollback goes on with the next try"
 		if len(resources) > 0 {

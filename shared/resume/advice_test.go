@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stacks"
 )
 
@@ -30,9 +31,20 @@ func TestAdvice(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.want, advice("drover-demo-network", test.status, test.failure))
+			require.Equal(t, test.want, advice("drover-demo-network", test.status, test.failure, false))
 		})
 	}
+}
+
+// Who converges a cluster does not bring its upgrade on: that says itself how it goes on, and one way is enough.
+func TestAdviceOfAnUpgradesStep(t *testing.T) {
+	const ends = "UPDATE_ROLLBACK_COMPLETE"
+	require.Equal(t, "\nnext: it is what it was before; mend the cause", advice("drover-demo-control-plane", ends, stacks.Failure{Reason: "no"}, true))
+	require.Contains(t, advice("drover-demo-control-plane", ends, stacks.Failure{Reason: "no"}, false), "start drover-converge")
+	arn := "arn:aws:states:eu-central-1:1:execution:drover-converge:"
+	require.True(t, names.MakesUpgrade("demo", arn+names.UpgradeExecution("demo", "x", 1, 0)))
+	require.False(t, names.MakesUpgrade("demo", arn+names.ConvergeExecution("demo", "v", "")))
+	require.False(t, names.MakesUpgrade("demo-upgrade", arn+names.ConvergeExecution("demo-upgrade", "v", "")))
 }
 
 // The words are those of AWS's own pages on launches that fail.

@@ -87,7 +87,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 			}
 		}
 		result.Error = fault.Name(&fault.StackFailed{})
-		result.Cause = fmt.Sprintf("stack %s is %s: %s%s", w.StackName, stackStatus, failure, refused) + advice(w.StackName, stackStatus, failure)
+		result.Cause = fmt.Sprintf("stack %s is %s: %s%s", w.StackName, stackStatus, failure, refused) + advice(w.StackName, stackStatus, failure, names.MakesUpgrade(w.Cluster, w.Execution))
 	}
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
 		// Told again when the cluster is Ready without it, that a stack is gone is no news.

@@ -75,6 +75,28 @@ func (s *Status) Remember(u Upgrade) {
 	s.Upgrades = s.Upgrades[:min(len(s.Upgrades), History)]
 }
 
+// Judged has the condition Upgraded say what became of the upgrade that the status shows, where no execution says so: it was missed, refused, or taken
+// back, and then that of the one before counts again.
+func (s *Status) Judged(now time.Time) {
+	u := s.Upgrade
+	if c := s.Condition(Upgraded); u != nil && u.Phase != UpgradeMissed && ToCome(u.Phase) && c != nil && c.Reason == ReasonUpgradeBlocked {
+		u = nil // one that was refused is to begin, or another is
+		if len(s.Upgrades) > 0 {
+			u = &s.Upgrades[0]
+		}
+	}
+	switch {
+	case u == nil:
+		s.Unset(Upgraded)
+	case u.Phase == UpgradeMissed:
+		s.Set(Condition{Type: Upgraded, Status: "False", Reason: ReasonUpgradeMissed, Message: u.Message}, now)
+	case u.Phase == string(upgrade.Done):
+		s.Set(Condition{Type: Upgraded, Status: "True", Reason: ReasonUpgraded, Message: u.Message}, now)
+	case LackOf(u.Phase).Phase == Stopped:
+		s.Set(Condition{Type: Upgraded, Status: "False", Reason: LackOf(u.Phase).Reason, Message: u.Message}, now)
+	}
+}
+
 // TakeBack takes out the upgrade that was to come: what is to be seen is the one that was last.
 func (s *Status) TakeBack() {
 	s.Upgrade = nil

@@ -45,7 +45,9 @@ const (
 type UpgradeStep struct {
 	Name    string     `json:"name"`
 	Started *time.Time `json:"started,omitempty"`
-	Ended   *time.Time `json:"ended,omitempty"`
+	// Opened is when it was begun once more, if an upgrade that had stopped went on with it.
+	Opened *time.Time `json:"opened,omitempty"`
+	Ended  *time.Time `json:"ended,omitempty"`
 }
 
 // Check is one of the named checks before and after an upgrade that found something.

@@ -157,12 +157,17 @@ func (r *Record) Serve() {
 	}
 }
 
-// Instead says what counts instead of the release that the spec names, and why; "" when that is the spec's own.
-func (r *Record) Instead() string {
+// Instead says what counts instead of the release that the spec names, and why, of a cluster that is as deployed; "" when that is the spec's own.
+func (r *Record) Instead(deployed Target) string {
 	last := r.Changed()
 	switch {
 	case !r.overrides():
 		return ""
+	case last.unfinished() && last.unmoved(deployed):
+		if last.From.spelled(last.Over) {
+			return ""
+		}
+		return fmt.Sprintf("the upgrade to %s stopped before it had moved anything", last.Target)
 	case last.unfinished():
 		return fmt.Sprintf("the upgrade to %s stopped on its way, and what it moved stays", last.Target)
 	case last.Target.spelled(last.Over):
@@ -219,6 +224,11 @@ func (r *Record) Unfinished(to Target) bool {
 
 // unfinished says whether an upgrade was stopped on its way.
 func (r *Record) unfinished() bool { return r != nil && r.State == Stopped && r.Step < len(r.Steps) }
+
+// unmoved says that an upgrade left a cluster as it was: it was to begin with the control plane, which is where it was.
+func (r *Record) unmoved(deployed Target) bool {
+	return r.Step == 0 && r.Steps[0].Kind == StepControlPlane && same(deployed, r.From)
+}
 
 // underWay says whether an upgrade is being made.
 func (r *Record) underWay() bool { return r != nil && !r.State.Over() }

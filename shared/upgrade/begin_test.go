@@ -127,7 +127,7 @@ func TestWhatCountsOverASpecThatIsPutBack(t *testing.T) {
 	require.False(t, first.counts(spec("r3")))
 	require.Empty(t, first.Superseded(spec("r1")), "nor does that stop the upgrade on its way")
 	require.Contains(t, first.Superseded(spec("r3")), "the spec names release r3 by now, and no longer lost or r1")
-	require.Contains(t, first.Instead(), "until the spec names another than lost or r1")
+	require.Contains(t, first.Instead(Target{}), "until the spec names another than lost or r1")
 	stated := spec("r1")
 	stated.Spec.KubernetesVersion = r1.KubernetesVersion
 	require.True(t, first.counts(stated))
@@ -225,28 +225,44 @@ func TestWhatCountsInsteadOfTheSpecs(t *testing.T) {
 		change(r)
 		return r
 	}
+	stoppedAtFirst := func(named string) *Record {
+		return record(func(r *Record) {
+			r.Over, r.State, r.Step = named, Stopped, 0
+			r.Steps = []Step{{Kind: StepControlPlane, KubernetesVersion: "1.37", Started: noon}, {Kind: StepNodes, KubernetesVersion: "1.37"}}
+		})
+	}
 	tests := map[string]struct {
-		record *Record
-		want   string
+		record   *Record
+		want     string
+		deployed Target
 	}{
-		"nothing, without an upgrade": {nil, ""},
+		"nothing, without an upgrade": {want: ""},
 		"what a channel asked for": {
-			record(func(*Record) {}), "release r37-1 (Kubernetes 1.37) counts, which its channel asked for, until the spec names another than r36-1",
+			record: record(func(*Record) {}), want: "release r37-1 (Kubernetes 1.37) counts, which its channel asked for, until the spec names another than r36-1",
 		},
-		"what was stopped": {record(func(r *Record) { r.State, r.Step = Stopped, 0 }), "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays"},
+		"what was stopped": {record: record(func(r *Record) { r.State, r.Step = Stopped, 0 }), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays"},
 		"what was stopped on the way back to what it names": {
-			record(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginRollback, "r37-1", Stopped, 0 }), "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
+			record: record(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginRollback, "r37-1", Stopped, 0 }), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
 		},
-		"nothing, while it is under way":          {record(func(r *Record) { r.State = Running }), ""},
-		"nothing, when the spec asked for it":     {record(func(r *Record) { r.Over = "" }), ""},
-		"nothing, when the spec names it":         {record(func(r *Record) { r.Over = "r37-1" }), ""},
-		"nothing, when it names the version, too": {record(func(r *Record) { r.Over = "r37-1 (Kubernetes 1.37)" }), ""},
+		"nothing, when the control plane was to come first and is where it was, which the spec names": {
+			record: stoppedAtFirst("r36-1"), deployed: target("r36-1"),
+		},
+		"what was stopped before it moved anything, when the spec names yet another": {
+			record: stoppedAtFirst("r35-1"), deployed: target("r36-1"), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before it had moved anything",
+		},
+		"what was stopped when the control plane was there": {
+			record: stoppedAtFirst("r36-1"), deployed: Target{"r36-1", "", "1.37"}, want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
+		},
+		"nothing, while it is under way":          {record: record(func(r *Record) { r.State = Running })},
+		"nothing, when the spec asked for it":     {record: record(func(r *Record) { r.Over = "" })},
+		"nothing, when the spec names it":         {record: record(func(r *Record) { r.Over = "r37-1" })},
+		"nothing, when it names the version, too": {record: record(func(r *Record) { r.Over = "r37-1 (Kubernetes 1.37)" })},
 		"what counted before one that was blocked": {
-			&Record{State: Blocked, Over: "r36-1", Target: target("r38-1"), Last: record(func(r *Record) { r.Origin = OriginRollback })},
-			"release r37-1 (Kubernetes 1.37) counts, which a rollback asked for, until the spec names another than r36-1",
+			record: &Record{State: Blocked, Over: "r36-1", Target: target("r38-1"), Last: record(func(r *Record) { r.Origin = OriginRollback })},
+			want:   "release r37-1 (Kubernetes 1.37) counts, which a rollback asked for, until the spec names another than r36-1",
 		},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, test.record.Instead()) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, test.record.Instead(test.deployed)) })
 	}
 }

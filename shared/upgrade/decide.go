@@ -97,7 +97,7 @@ func Decide(in Situation) (Decision, error) {
 		}
 	}
 	if in.Record.counts(spec) {
-		d.Instead = in.Record.Instead()
+		d.Instead = in.Record.Instead(in.Deployed)
 	}
 	last := in.Record.Changed()
 	if last.unfinished() && (in.Record.counts(spec) || in.Record.Unfinished(wants)) {

@@ -83,7 +83,8 @@ func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 func StepsBack(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	now, then := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
 	if now < 0 || then < 0 || now < then || now-then > 1 {
-		return nil, fmt.Errorf("Kubernetes %s back to %s: EKS takes a control plane back by one minor version", from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
+		return nil, fmt.Errorf("Kubernetes %s back to %s: EKS takes a control plane back by one minor version: go on with %[1]s. The nodes alone can have their old images: name them in the pools' imageID",
+			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
 	}
 	return walk(from, to, compat, true), nil
 }

@@ -121,7 +121,7 @@ func TestStepsBack(t *testing.T) {
 		require.True(t, step.NodesBack, step.Kind)
 	}
 	_, err = StepsBack(at("1.37"), at("1.35"), nil)
-	require.ErrorContains(t, err, "by one minor version")
+	require.ErrorContains(t, err, "by one minor version: go on with ")
 }
 
 // What moved a control plane elsewhere has made some of the steps, whether they were planned before or after.

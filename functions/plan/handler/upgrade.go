@@ -274,7 +274,7 @@ func (h *Handler) planned(w work) *events.PlannedUpgrade {
 		return &events.PlannedUpgrade{State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait, h.Now()))}
 	case d.Wants != nil:
 		p := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Release: d.Wants.Release, Message: fmt.Sprintf(
-			"the upgrade to %s did not come to its end: mend what was in its way, and upload the spec again or use drover upgrade", *d.Wants)}
+			"the upgrade to %s did not come to its end: mend what was in its way; then `drover upgrade %s`, or upload the spec again", *d.Wants, w.cluster)}
 		if r != nil && r.State == upgrade.Blocked && !r.Unfinished(*d.Wants) {
 			p.State = string(upgrade.Blocked)
 		}
@@ -309,9 +309,11 @@ func (h *Handler) tellUpgrade(s *status.Status, w work) {
 	switch {
 	case next != nil:
 		s.Upgrade = next
+		s.Judged(h.Now())
 	case s.Upgrade != nil && status.ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
 		// It was taken back, or nothing is left to do.
 		s.TakeBack()
+		s.Judged(h.Now())
 	}
 	if !waiting(s.NextUpgrade) {
 		s.NextUpgrade = nil

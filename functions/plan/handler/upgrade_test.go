@@ -373,6 +373,8 @@ func TestUpgradesThatAreRefused(t *testing.T) {
 			require.Equal(t, test.message, s.Upgrade.Message)
 			require.Nil(t, s.Upgrade.At)
 			require.Equal(t, []string{"Blocked"}, told(a))
+			require.Equal(t, status.ReasonUpgradeBlocked, s.Condition(status.Upgraded).Reason)
+			require.Equal(t, test.message, s.Condition(status.Upgraded).Message)
 			if s.Upgrade.Origin == string(upgrade.OriginSpec) {
 				require.Equal(t, status.ReasonUpgradeBlocked, s.Condition(status.Converged).Reason)
 				require.Contains(t, s.Message, test.message)
@@ -388,6 +390,7 @@ func TestUpgradesThatAreRefused(t *testing.T) {
 			a.Upload("clusters/demo.yaml", of("r1", ""))
 			a.Settle()
 			require.Nil(t, a.Status("demo").Upgrade)
+			require.Nil(t, a.Status("demo").Condition(status.Upgraded), "there was none")
 			require.Equal(t, status.Ready, a.Status("demo").Phase)
 			require.Equal(t, []string{"Blocked"}, told(a), "told once")
 			require.Empty(t, upgrades(a))

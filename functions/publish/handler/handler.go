@@ -144,18 +144,18 @@ func (h *Handler) look(ctx context.Context, name string) (status.ReleaseStatus, 
 const told = 16 << 10
 
 // invalid is the check of a file that cannot be read.
-func invalid(errs api.Errors) []status.Check {
+func invalid(file string, errs api.Errors) []status.Check {
 	message := errs.Error()
 	if len(message) > told {
 		message = message[:told] + "\n…"
 	}
-	return []status.Check{{Name: preflight.FileValid, Blocks: true, Message: message, Next: "Correct the file and upload it again; drover validate says the same."}}
+	return []status.Check{{Name: preflight.FileValid, Blocks: true, Message: message, Next: fmt.Sprintf("Correct the file and upload it again; `drover validate %s` says the same.", file)}}
 }
 
 func (h *Handler) release(ctx context.Context, name string, body []byte) ([]status.Check, error) {
 	release, errs := api.ReadRelease(names.ReleaseSpec(name), body, api.Options{Name: name, TemplateVersions: templates.Versions()})
 	if errs != nil {
-		return invalid(errs), nil
+		return invalid(names.ReleaseSpec(name), errs), nil
 	}
 	facts := &preflight.Facts{Taken: h.Now()}
 	var addons []string
@@ -179,7 +179,7 @@ func (h *Handler) release(ctx context.Context, name string, body []byte) ([]stat
 func (h *Handler) channels(ctx context.Context, body []byte) ([]status.Check, error) {
 	channels, errs := api.ReadChannels(names.ReleaseSpec(api.ChannelsName), body, api.Options{Name: api.ChannelsName})
 	if errs != nil {
-		return invalid(errs), nil
+		return invalid(names.ReleaseSpec(api.ChannelsName), errs), nil
 	}
 	var wrong []string
 	named := channels.Spec.Releases()

@@ -34,7 +34,7 @@ func (r *round) moved(ctx context.Context, cluster string) (findings []string, e
 	case err != nil:
 		return nil, err
 	}
-	if what, next := preflight.Moved(eks.Version, deployed); what != "" {
+	if what, next := preflight.Moved(cluster, eks.Version, deployed); what != "" {
 		findings = append(findings, what+". "+next)
 	}
 	// In an order of their own: the same issues are the same words.

@@ -3,6 +3,7 @@ package handler
 // Before anything is changed: whose turn it is, where the upgrade leads, and whether it can be made.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,11 @@ import (
 // check claims an upgrade, plans its steps, and runs every check.
 func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.UpgradeResult, error) {
 	if in.Ended != "" {
-		return events.UpgradeResult{}, stopf("execution %s is over", in.Ended)
+		how, err := h.Executions.Ended(ctx, in.Ended)
+		if err != nil {
+			return events.UpgradeResult{}, err
+		}
+		return events.UpgradeResult{}, stopf("execution %s is over: it is %s", in.Ended, cmp.Or(how, "forgotten"))
 	}
 	r, etag, err := h.State.Upgrade(ctx, in.Cluster)
 	if err != nil {

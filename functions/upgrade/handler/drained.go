@@ -49,7 +49,8 @@ func (h *Handler) drained(ctx context.Context, cluster string, r *record) (event
 	} else if h.Now().Sub(s.Made) > left.allowed+beyond {
 		return events.UpgradeResult{}, stopf("%s, for longer than drain.timeout (%s). %s", left.what, left.allowed, left.late)
 	}
-	return busy(left.what, pause(h.Now().Sub(s.Made), s.Made.Sub(s.Started))), h.tell(ctx, cluster, r.Record, nil, left.what)
+	waits := asOf(left.what, h.Now(), pause(h.Now().Sub(s.Made), s.Made.Sub(s.Opened)))
+	return waits, h.tell(ctx, cluster, r.Record, nil, waits.Message)
 }
 
 // left says what of the old nodes there still is: instances that are drained, then Node objects of those that have ended.

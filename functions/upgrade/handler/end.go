@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -98,7 +99,11 @@ func (h *Handler) stop(ctx context.Context, in events.UpgradeRequest) (events.Up
 			return events.UpgradeResult{}, err
 		}
 	}
-	message := came(r, why)
+	under, err := h.under(ctx, in.Cluster, r)
+	if err != nil {
+		return events.UpgradeResult{}, err
+	}
+	message := came(in.Cluster, r, why, under)
 	return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: message}, h.tellOf(ctx, in.Cluster, r, message)
 }
 
@@ -126,19 +131,45 @@ func (h *Handler) adopt(ctx context.Context, cluster string, r *upgrade.Record) 
 	return nil
 }
 
+// under says what is known of the step that an upgrade stopped at, when that was begun: it does not count before it is proved, and much of it may be there.
+func (h *Handler) under(ctx context.Context, cluster string, r *upgrade.Record) (string, error) {
+	if r.Step >= len(r.Steps) || r.Steps[r.Step].Started.IsZero() {
+		return "", nil
+	}
+	s := r.Steps[r.Step]
+	if s.Kind != upgrade.StepControlPlane {
+		return "which was begun", nil
+	}
+	stack, err := h.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
+	switch {
+	case err != nil || stack.ID != r.Stack:
+		return "", err
+	case plan.InProgress(stack.Status):
+		return "which CloudFormation is still at: " + stack.Status, nil
+	case stack.Outputs["KubernetesVersion"] == s.KubernetesVersion:
+		return "which is made, and still to be proved", nil
+	}
+	return "", nil // it was not begun, or taken back
+}
+
 // came says what an upgrade came to that is over, and why.
-func came(r *upgrade.Record, why string) string {
+func came(cluster string, r *upgrade.Record, why, under string) string {
 	switch r.State {
 	case upgrade.Done:
 		return fmt.Sprintf("the cluster is at %s", r.Target)
 	case upgrade.Blocked:
 		return why + ". Nothing was changed"
 	}
-	return why + ". " + remains(r)
+	end := ". "
+	if strings.Contains(why, "\n") {
+		end = "\n"
+	}
+	return why + end + remains(cluster, r, under)
 }
 
-// remains says what is done, what is next, and how to go on.
-func remains(r *upgrade.Record) string {
+// remains says what is done, what is next, and how to go on: by the one command, and by what it starts, for who is at the console. under says what of
+// the next is there.
+func remains(cluster string, r *upgrade.Record, under string) string {
 	var done []string
 	for _, s := range r.Steps[:min(r.Step, len(r.Steps))] {
 		done = append(done, told(s))
@@ -147,15 +178,23 @@ func remains(r *upgrade.Record) string {
 	if r.Step < len(r.Steps) {
 		next = told(r.Steps[r.Step])
 	}
-	what := "Nothing is done yet"
-	if len(done) > 0 {
-		what = "Done and kept: " + strings.Join(done, ", ")
+	if under != "" {
+		next += ", " + under
 	}
-	ways := "or drover upgrade; to go back, with rollback"
+	what := ""
+	switch {
+	case len(done) > 0:
+		what = "Done and kept: " + strings.Join(done, ", ") + ". "
+	case under == "":
+		what = "Nothing is done yet. "
+	}
+	on, input := fmt.Sprintf("`drover upgrade %s`", cluster), fmt.Sprintf(`{"cluster":%q}`, cluster)
+	back := fmt.Sprintf("To go back: `drover upgrade %s --rollback`", cluster)
 	if r.Origin == upgrade.OriginRollback { // without a word, drover upgrade goes to what the spec names
-		ways = "or drover upgrade --rollback; to take the rollback back, drover upgrade --to " + r.From.Release
+		on, input = fmt.Sprintf("`drover upgrade %s --rollback`", cluster), fmt.Sprintf(`{"cluster":%q,"rollback":true}`, cluster)
+		back = fmt.Sprintf("To take the rollback back: `drover upgrade %s --to %s`", cluster, r.From.Release)
 	}
-	return fmt.Sprintf("%s. Next: %s. To go on, start drover-upgrade again with the same input, %s", what, next, ways)
+	return fmt.Sprintf("%sNext: %s. To go on: %s, which starts drover-upgrade with %s. %s", what, next, on, input, back)
 }
 
 // reason reads what a failed step said: the description of an execution when the converge machine failed, Lambda's error object when a

@@ -43,9 +43,10 @@ type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
 }
 
-// Executions tells whether an execution still runs: a subset of executions.Executions.
+// Executions tells whether an execution still runs, and how one ended: a subset of executions.Executions.
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
+	Ended(ctx context.Context, execution string) (string, error)
 }
 
 // Planner says what converging would change now, and why it would not, and what may begin: a subset of the plan function's handler.

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/drover-run/drover/events"
@@ -17,6 +18,14 @@ const (
 // and the end of their instances: after ten minutes of a roll a minute or two, and one look finds them gone. Each look is three transitions.
 func pause(passed, took time.Duration) time.Duration {
 	return min(max(3*passed, took/8, shortestPause), longestPause)
+}
+
+// clock is a time of a day, for what is looked at again within minutes.
+const clock = "15:04:05Z"
+
+// asOf has the machine look again after a pause, and tells when that is: until then nobody knows whether it is still so.
+func asOf(why string, now time.Time, after time.Duration) events.UpgradeResult {
+	return busy(fmt.Sprintf("%s (at %s; looked at again at %s)", why, now.UTC().Format(clock), now.Add(after).UTC().Format(clock)), after)
 }
 
 // busy has the machine look again after a pause.

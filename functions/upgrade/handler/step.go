@@ -204,6 +204,12 @@ func changes(p plan.Plan) string {
 
 // told is a step for people.
 func told(s upgrade.Step) string {
+	switch {
+	case s.NodesBack && s.Kind == upgrade.StepAddonsFirst:
+		return "add-ons to versions that the Kubernetes version before can have"
+	case s.NodesBack && s.Kind == upgrade.StepNodes: // which are back already
+		return "what else the release before has"
+	}
 	switch s.Kind {
 	case upgrade.StepAddonsFirst:
 		return "add-ons to versions that the next Kubernetes version can have"

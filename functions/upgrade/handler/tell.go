@@ -155,7 +155,7 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e e
 	case s.Phase == status.Failed:
 	case converged.Status == "True":
 		s.Phase, s.Message = status.Ready, status.AsSpecified
-		if instead := r.Instead(); instead != "" {
+		if instead := r.Instead(upgrade.Target{}); instead != "" {
 			s.Message = status.ButRelease + instead
 		}
 	default:
@@ -170,7 +170,11 @@ func describe(r *upgrade.Record) status.Upgrade {
 		Images: r.Images,
 	}
 	for _, s := range r.Steps {
-		u.Steps = append(u.Steps, status.UpgradeStep{Name: told(s), Started: when(s.Started), Ended: when(s.Ended)})
+		step := status.UpgradeStep{Name: told(s), Started: when(s.Started), Ended: when(s.Ended)}
+		if !s.Started.IsZero() && s.Opened.After(s.Started) {
+			step.Opened = when(s.Opened)
+		}
+		u.Steps = append(u.Steps, step)
 	}
 	return u
 }

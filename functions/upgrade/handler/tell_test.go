@@ -70,6 +70,8 @@ func (c *crossed) begin() {
 // Running says that whoever has the lease does.
 func (c *crossed) Running(context.Context, string) (bool, error) { return true, nil }
 
+func (c *crossed) Ended(context.Context, string) (string, error) { return "", nil }
+
 // calm finds nothing to change. during is what happens while it looks.
 type calm struct {
 	Planner

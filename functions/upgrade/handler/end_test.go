@@ -1,0 +1,72 @@
+package handler
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// deployed is a control plane's stack.
+type deployed struct {
+	Stacks
+	plan.Deployed
+}
+
+func (d deployed) Describe(context.Context, string) (plan.Deployed, error) { return d.Deployed, nil }
+
+// What is told of an upgrade that stopped says one way on, and nothing of a step that is not so: one that was begun does not count before it is proved,
+// and is there all the same.
+func TestWhatIsToldOfAnUpgradeThatStopped(t *testing.T) {
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	const on = "To go on: `drover upgrade demo`, which starts drover-upgrade with {\"cluster\":\"demo\"}. To go back: `drover upgrade demo --rollback`"
+	for name, test := range map[string]struct {
+		change          func(*upgrade.Record)
+		status, version string
+		want            string
+	}{
+		"before it began": {func(r *upgrade.Record) { r.Steps[0].Started = time.Time{} }, "UPDATE_COMPLETE", "1.35", "Nothing is done yet. Next: control plane to 1.36. " + on},
+		"taken back":      {func(*upgrade.Record) {}, "UPDATE_ROLLBACK_COMPLETE", "1.35", "Nothing is done yet. Next: control plane to 1.36. " + on},
+		"made":            {func(*upgrade.Record) {}, "UPDATE_COMPLETE", "1.36", "Next: control plane to 1.36, which is made, and still to be proved. " + on},
+		"being made": {
+			func(*upgrade.Record) {}, "UPDATE_IN_PROGRESS", "1.35", "Next: control plane to 1.36, which CloudFormation is still at: UPDATE_IN_PROGRESS. " + on,
+		},
+		"nodes": {
+			func(r *upgrade.Record) { r.Step, r.Steps[1].Started = 1, at }, "UPDATE_COMPLETE", "1.36",
+			"Done and kept: control plane to 1.36. Next: nodes to the images of the release, which was begun. " + on,
+		},
+		"a rollback": {
+			func(r *upgrade.Record) { r.Origin, r.Steps[0].Started = upgrade.OriginRollback, time.Time{} }, "UPDATE_COMPLETE", "1.37",
+			"Nothing is done yet. Next: control plane to 1.36. To go on: `drover upgrade demo --rollback`, which starts drover-upgrade with " +
+				"{\"cluster\":\"demo\",\"rollback\":true}. To take the rollback back: `drover upgrade demo --to r1`",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &upgrade.Record{
+				State: upgrade.Stopped, Origin: upgrade.OriginHand, Stack: "arn", From: upgrade.Target{Release: "r1"},
+				Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36", Started: at}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"}},
+			}
+			test.change(r)
+			h := &Handler{Stacks: deployed{Deployed: plan.Deployed{ID: "arn", Status: test.status, Outputs: map[string]string{"KubernetesVersion": test.version}}}}
+			under, err := h.under(t.Context(), "demo", r)
+			require.NoError(t, err)
+			require.Equal(t, "it was stopped. "+test.want, came("demo", r, "it was stopped", under))
+			require.Equal(t, "no\nmend it\n"+test.want, came("demo", r, "no\nmend it", under), "as a line of its own")
+		})
+	}
+}
+
+// Steps of a rollback are told as what they are there.
+func TestTheStepsOfARollbackInWords(t *testing.T) {
+	back := func(kind upgrade.StepKind) string {
+		return told(upgrade.Step{Kind: kind, KubernetesVersion: "1.35", NodesBack: true})
+	}
+	require.Equal(t, "add-ons to versions that the Kubernetes version before can have", back(upgrade.StepAddonsFirst))
+	require.Equal(t, "what else the release before has", back(upgrade.StepNodes))
+	require.Equal(t, "control plane to 1.35", back(upgrade.StepControlPlane))
+	require.Equal(t, "nodes to the images of the release", told(upgrade.Step{Kind: upgrade.StepNodes}))
+}

@@ -1,0 +1,39 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The condition says what the status' upgrade came to, also where it never began: people, and commands that watch, look there.
+func TestTheConditionOfUpgradesThatDoNotBegin(t *testing.T) {
+	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	done := Upgrade{Phase: "Done", To: "r1", Started: &noon, Ended: &noon, Message: "the cluster is at r1"}
+	s := &Status{Upgrade: &done, Upgrades: []Upgrade{done}}
+	s.Judged(noon)
+	is := func(status, reason, message string, since time.Time) {
+		t.Helper()
+		require.Equal(t, &Condition{Type: Upgraded, Status: status, Reason: reason, Message: message, LastTransitionTime: since}, s.Condition(Upgraded))
+	}
+	is("True", ReasonUpgraded, "the cluster is at r1", noon)
+
+	later := noon.Add(time.Hour)
+	s.Upgrade = &Upgrade{Phase: "Blocked", To: "r0", Message: "it is older"}
+	s.Judged(later)
+	is("False", ReasonUpgradeBlocked, "it is older", later)
+	s.Upgrade = &Upgrade{Phase: UpgradeScheduled, To: "r2"}
+	s.Judged(later)
+	is("True", ReasonUpgraded, "the cluster is at r1", later)
+	s.Upgrade = &Upgrade{Phase: UpgradeMissed, To: "r2", Message: "it was late"}
+	s.Judged(later.Add(time.Hour))
+	is("False", ReasonUpgradeMissed, "it was late", later.Add(time.Hour))
+	s.TakeBack()
+	s.Judged(later.Add(2 * time.Hour))
+	is("True", ReasonUpgraded, "the cluster is at r1", later.Add(2*time.Hour))
+	s.Upgrades = nil
+	s.TakeBack()
+	s.Judged(noon)
+	require.Nil(t, s.Condition(Upgraded))
+}
