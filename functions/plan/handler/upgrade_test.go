@@ -105,7 +105,7 @@ func TestASpecThatWaitsForItsWindow(t *testing.T) {
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Contains(t, s.Message, "but for its release: the upgrade to release r2 (Kubernetes 1.36) begins at ")
+	require.Contains(t, s.Message, "but for its release: the upgrade to release r2 (Kubernetes 1.36) begins within five minutes of ")
 	require.Equal(t, status.ReasonUpgradeScheduled, s.Condition(status.Converged).Reason)
 	require.Equal(t, "r1 1.35 old nodes", is(a))
 	require.Equal(t, "b", a.Stack("demo", "network").Tags["team"], "what has nothing to do with it goes on")
