@@ -63,8 +63,8 @@ func applyCommand() *cobra.Command {
 	return cmd
 }
 
-// How long apply waits for a verdict: without --watch for one that comes at once, as it does unless an event was lost; with it until the audit has
-// looked, too.
+// How long apply waits for a verdict: without --watch for one that comes at once, as it does unless an event was lost; with it until the
+// audit has looked, too.
 const verdictSoon, verdictLate = 20 * time.Second, 20 * time.Minute
 
 // applyRelease uploads a release, or the channels, and prints what is found out about it.

@@ -35,8 +35,8 @@ type cell struct {
 	state  *store.State
 }
 
-// openCell finds the account by its credentials; AWS_ENDPOINT_URL leads to a local account. What goes wrong is an error: the SDK's own remarks are not
-// for people.
+// openCell finds the account by its credentials; AWS_ENDPOINT_URL leads to a local account. What goes wrong is an error: the SDK's own
+// remarks are not for people.
 func openCell(ctx context.Context) (*cell, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {

@@ -94,8 +94,8 @@ func validateAt(path *field.Path, u *Upgrade) (errs field.ErrorList) {
 
 const noMore = "the window does not open any more"
 
-// validateOpens refuses a window that never opens, or has opened for the last time. It names what is in its way: the limits that shut out all that
-// is left of it, or its own times.
+// validateOpens refuses a window that never opens, or has opened for the last time. It names what is in its way: the limits that shut out
+// all that is left of it, or its own times.
 func validateOpens(path *field.Path, u *Upgrade, now time.Time) (errs field.ErrorList) {
 	window, err := u.Window.calendar()
 	if err != nil {

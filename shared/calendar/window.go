@@ -79,8 +79,8 @@ func (w Window) Open(l Limits, now time.Time) (open bool, next time.Time) {
 	return w.covers(now) && l.allow(now), next
 }
 
-// Shut says which limits shut out all that is left of a window from now on, for one that does not open any more: whether NotBefore does, and the
-// indices of the spans. Without limits in its way, a window has come to its end by itself.
+// Shut says which limits shut out all that is left of a window from now on, for one that does not open any more: whether NotBefore does,
+// and the indices of the spans. Without limits in its way, a window has come to its end by itself.
 func (w Window) Shut(l Limits, now time.Time) (notBefore bool, spans []int) {
 	if w.start == nil {
 		return false, nil

@@ -41,8 +41,8 @@ func (h *Handler) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 	return p, err
 }
 
-// Refusal says why an upgrade that begins now would be refused before anything is written, and is empty when it would not be, or would wait. What
-// cannot be read is for the upgrade itself to tell of.
+// Refusal says why an upgrade that begins now would be refused before anything is written, and is empty when it would not be, or would
+// wait. What cannot be read is for the upgrade itself to tell of.
 func (h *Handler) Refusal(ctx context.Context, in events.Upgrade) string {
 	r, _, err := h.State.Upgrade(ctx, in.Cluster)
 	if err != nil || r != nil && !r.State.Over() { // it waits for that one, and the cluster is another by then
