@@ -39,11 +39,21 @@ func TestACluster(t *testing.T) {
 	t.Run("a release is uploaded", func(t *testing.T) {
 		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml"), "uploaded release 1.36-1")
 	})
+	t.Run("apply of a release says whether it can be used", func(t *testing.T) {
+		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml", "--watch"), "\nrelease 1.36-1 can be used\n")
+		bad := write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-d390dc44800d0e650", "ami-0123456789abcdef0"))
+		r := drover(t, "apply", bad, "--watch")
+		require.Equal(t, 1, r.code, r.stdout)
+		require.Contains(t, r.stdout, "Images blocks: ")
+		require.Contains(t, r.stdout, "ami-0123456789abcdef0 for amd64 is not there")
+		require.Contains(t, r.stderr, "drover: release 1.36-9 cannot be used")
+		require.Regexp(t, `Images blocks: (.*\n)+release 1.36-9 cannot be used|its verdict is not there yet: drover apply .* --watch`, ok(t, "apply", bad))
+	})
 	t.Run("diff says what would be made, in order", func(t *testing.T) {
-		out := ok(t, "diff", demo)
+		out := ok(t, "diff", write(t, "other.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other"))) // demo may have begun with its release
 		require.Contains(t, out, "6 stacks would change")
-		require.Less(t, strings.Index(out, "Create drover-demo-network"), strings.Index(out, "Create drover-demo-control-plane"))
-		require.Less(t, strings.Index(out, "Create drover-demo-control-plane"), strings.Index(out, "Create drover-demo-pool-workers"))
+		require.Less(t, strings.Index(out, "Create drover-other-network"), strings.Index(out, "Create drover-other-control-plane"))
+		require.Less(t, strings.Index(out, "Create drover-other-control-plane"), strings.Index(out, "Create drover-other-pool-workers"))
 	})
 	t.Run("apply --watch shows what happens and ends when the cluster is Ready", func(t *testing.T) {
 		out := ok(t, "apply", demo, "--watch")

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/shared/environment"
@@ -34,9 +35,10 @@ type cell struct {
 	state  *store.State
 }
 
-// openCell finds the account by its credentials; AWS_ENDPOINT_URL leads to a local account.
+// openCell finds the account by its credentials; AWS_ENDPOINT_URL leads to a local account. What goes wrong is an error: the SDK's own
+// remarks are not for people.
 func openCell(ctx context.Context) (*cell, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, fmt.Errorf("loading the AWS configuration: %w", err)
 	}

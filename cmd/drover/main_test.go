@@ -114,6 +114,7 @@ func droverIn(t *testing.T, environment map[string]string, arguments ...string) 
 	if !errors.As(err, &exit) {
 		require.NoError(t, err)
 	}
+	require.NotContains(t, stderr.String(), "SDK ", "the SDK talks to nobody: %s", arguments)
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 

@@ -68,6 +68,8 @@ func upgradeLine(u status.Upgrade, lines func(string) string) string {
 		fmt.Fprintf(&b, ", %s, took %s", u.Started.Format(time.RFC3339), u.Ended.Sub(*u.Started).Round(time.Second))
 	case u.Started != nil:
 		fmt.Fprintf(&b, ", since %s", u.Started.Format(time.RFC3339))
+	case u.At != nil && u.Phase == status.UpgradeScheduled: // the sweep keeps times
+		fmt.Fprintf(&b, ", within five minutes of %s", u.At.Format(time.RFC3339))
 	case u.At != nil:
 		fmt.Fprintf(&b, ", at %s", u.At.Format(time.RFC3339))
 	}

@@ -12,17 +12,23 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/upgrade/handler"
+	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/shared/versions"
 )
 
 func upgradeCommand() *cobra.Command {
@@ -52,6 +58,9 @@ with 2. It fails with 1 when a check blocks.`,
 			if dryRun {
 				return previewUpgrade(ctx, out, c, kube.NewClusters(eks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)), in)
 			}
+			if why := upgrader(c).Refusal(ctx, in); why != "" {
+				return fmt.Errorf("the upgrade of %s cannot be made: %s", in.Cluster, why)
+			}
 			execution, err := startUpgrade(ctx, c, in)
 			if err != nil {
 				return err
@@ -70,6 +79,15 @@ with 2. It fails with 1 when a check blocks.`,
 	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until it is over; fails unless it is done")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the checks and the steps; change nothing")
 	return cmd
+}
+
+// upgrader is the function's own handler, for what only reads.
+func upgrader(c *cell) *handler.Handler {
+	return &handler.Handler{
+		Specs: c.specs, State: c.state, EKS: versions.New(eks.NewFromConfig(c.cfg)), Now: time.Now,
+		Stacks:     stacks.New(cloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
+		Executions: executions.New(sfn.NewFromConfig(c.cfg), ""),
+	}
 }
 
 // startUpgrade starts the machine, as a person would at the console.

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
@@ -28,7 +26,6 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/quotas"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/shared/versions"
 )
@@ -36,12 +33,7 @@ import (
 // previewUpgrade prints what an upgrade would find and do. It only reads, and fails when a check blocks or the cluster does not let the caller look.
 func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.Clusters, in events.Upgrade) error {
 	offered := versions.New(eks.NewFromConfig(c.cfg))
-	h := &handler.Handler{
-		Specs: c.specs, State: c.state, EKS: offered, Now: time.Now,
-		Stacks:     stacks.New(cloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
-		Executions: executions.New(sfn.NewFromConfig(c.cfg), ""),
-	}
-	plan, err := h.Preview(ctx, in)
+	plan, err := upgrader(c).Preview(ctx, in)
 	if err != nil {
 		return err
 	}

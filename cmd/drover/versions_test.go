@@ -210,6 +210,6 @@ earlier Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), asked by Ch
 	printUpgrades(&b, status.Status{Upgrade: &missed, Upgrades: []status.Upgrade{missed}})
 	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "one that never began, too")
 
-	require.Equal(t, "Scheduled: 1.36-1, asked by At, at 2026-11-20T12:05:00Z", upgradeLine(status.Upgrade{Phase: "Scheduled", To: "1.36-1", Origin: "At", At: at(5)}, firstLine))
+	require.Equal(t, "Scheduled: 1.36-1, asked by At, within five minutes of 2026-11-20T12:05:00Z", upgradeLine(status.Upgrade{Phase: "Scheduled", To: "1.36-1", Origin: "At", At: at(5)}, firstLine))
 	require.Equal(t, []string{"Images blocks: gone"}, checkLines([]status.Check{{Name: "Images", Blocks: true, Message: "gone"}}))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-run/drover/local/cloudformation/template"
 	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/wire"
 )
 
 // This file changes resources: each is created, updated, replaced or deleted through the provider of its type.
@@ -416,6 +417,8 @@ func (s *Service) handlerMessage(st *stack, r *stackResource, err error) string 
 		message = known.ErrorMessage()
 		name := known.ErrorCode()
 		switch {
+		case name == wire.UnsupportedCode: // so that nobody looks for it on AWS
+			code = name
 		case strings.Contains(name, "AccessDenied") || strings.Contains(name, "Unauthorized"):
 			code = "AccessDenied"
 		case strings.Contains(name, "AlreadyExist") || strings.Contains(name, "InUse"):

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/wire"
 )
 
 func TestCreateMakesResourcesInOrderAndAtOnceWhereItCan(t *testing.T) {
@@ -26,6 +28,14 @@ func TestCreateMakesResourcesInOrderAndAtOnceWhereItCan(t *testing.T) {
 		require.Equal(t, "s CREATE_COMPLETE", trail[len(trail)-1])
 		require.Equal(t, []string{createInProgress, createInProgress, createComplete}, a.statuses("s", "A"))
 		require.Equal(t, initiated, a.reason("s", "A", createInProgress))
+	})
+}
+
+// What the local account lacks is told by the same code when a stack meets it as when somebody calls.
+func TestWhatTheLocalAccountLacksIsSaidSo(t *testing.T) {
+	inAccount(t, func(t *testing.T, a *account) {
+		said := a.handlerMessage(&stack{id: "s"}, &stackResource{logicalID: "A"}, wire.Unsupported("eks", "Kubernetes 1.37"))
+		require.Regexp(t, `^Resource handler returned message: "the local account's eks does not support Kubernetes 1\.37" \(RequestToken: \S+, HandlerErrorCode: UnsupportedByLocalAccount\)$`, said)
 	})
 }
 

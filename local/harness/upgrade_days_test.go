@@ -350,7 +350,7 @@ func TestUpgradesByHandThatCannotBe(t *testing.T) {
 		}{
 			"an older release":                {events.Upgrade{Release: "older"}, "FAILED UpgradeStopped: the cluster runs Kubernetes 1.35, and 1.34 is older: Kubernetes is not downgraded but by a rollback"},
 			"a release that skips a minor":    {events.Upgrade{Release: "later"}, "FAILED UpgradeBlocked: nothing was changed: UpgradeFrom: release later may be reached from Kubernetes 1.36 on, and the cluster has 1.35"},
-			"more minors than nodes can skip": {events.Upgrade{Release: "unheard"}, "upgrade to 1.38 first"},
+			"more minors than nodes can skip": {events.Upgrade{Release: "unheard"}, "EKS offers up to 1.37 here, upgrade to 1.37 first"},
 			"a release that there is not":     {events.Upgrade{Release: "lost"}, "FAILED UpgradeStopped: there is no release releases/lost.yaml"},
 			"a version that is none":          {events.Upgrade{Release: "r2", KubernetesVersion: "2.0"}, "FAILED UpgradeStopped: "},
 			"a rollback of nothing":           {events.Upgrade{Rollback: true}, "there was no upgrade of this cluster that could be rolled back"},

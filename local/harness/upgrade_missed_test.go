@@ -60,7 +60,7 @@ func TestAMissedUpgradeOfASpecOrAChannelBeginsAfterAll(t *testing.T) {
 					if lasts < 2*time.Hour {
 						s := l.Status("demo")
 						require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase)
-						require.Equal(t, "the window of "+opens.Format(time.RFC3339)+" was missed; it begins at "+next+": it waits for the window of spec.upgrade", s.Upgrade.Message)
+						require.Equal(t, "the window of "+opens.Format(time.RFC3339)+" was missed; it begins within five minutes of "+next+": it waits for the window of spec.upgrade", s.Upgrade.Message)
 						time.Sleep(time.Until(opens.Add(24*time.Hour)) + time.Second)
 						l.sweep()
 					}

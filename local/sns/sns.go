@@ -208,11 +208,13 @@ func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, 
 		return "", err
 	}
 	for _, sub := range subscriptions {
-		body := string(wrapped)
+		// Raw, a message's attributes are the queue's message's; else they are in the body.
+		// https://docs.aws.amazon.com/sns/latest/dg/sns-large-payload-raw-message-delivery.html
+		body, own := string(wrapped), map[string]string(nil)
 		if sub.raw {
-			body = message
+			body, own = message, attributes
 		}
-		if _, err := s.queues.Send(ctx, s.identities.ServiceCaller("sns.amazonaws.com", topicARN), sub.endpoint, body, nil); err != nil {
+		if _, err := s.queues.Send(ctx, s.identities.ServiceCaller("sns.amazonaws.com", topicARN), sub.endpoint, body, own); err != nil {
 			slog.Warn("a notification was not delivered", "topic", topicARN, "endpoint", sub.endpoint, "error", err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/smithy-go"
 	"github.com/stretchr/testify/require"
 
@@ -71,6 +72,22 @@ func TestTopics(t *testing.T) {
 	require.Equal(t, *sent.MessageId, notification["MessageId"])
 	require.Equal(t, arn, notification["TopicArn"])
 	require.Equal(t, map[string]int{"inbox": 0, "closed": 0}, queues.Depths())
+
+	// Delivered raw, a message has no subject, but its attributes.
+	require.NoError(t, queues.Create("raw", map[string]string{"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}}`}, nil))
+	_, err = client.Subscribe(ctx, &awssns.SubscribeInput{
+		TopicArn: &arn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:eu-west-1:111122223333:raw"), Attributes: map[string]string{"RawMessageDelivery": "true"},
+	})
+	require.NoError(t, err)
+	_, err = client.Publish(ctx, &awssns.PublishInput{
+		TopicArn: &arn, Subject: aws.String("demo"), Message: aws.String("Ready"),
+		MessageAttributes: map[string]types.MessageAttributeValue{"cluster": {DataType: aws.String("String"), StringValue: aws.String("demo")}},
+	})
+	require.NoError(t, err)
+	got, err = queues.Receive(ctx, admin, "raw", 1, &none, nil)
+	require.NoError(t, err)
+	require.Equal(t, "Ready", got[0].Body)
+	require.Equal(t, map[string]string{"cluster": "demo"}, got[0].Attributes)
 
 	_, err = client.Publish(ctx, &awssns.PublishInput{TopicArn: aws.String(arn + "x"), Message: aws.String("m")})
 	require.Equal(t, "NotFound", code(err))

@@ -40,9 +40,12 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Status: 400}
 }
 
+// UnsupportedCode is the code of Unsupported.
+const UnsupportedCode = "UnsupportedByLocalAccount"
+
 // Unsupported is the error for an operation, parameter or property that the local account does not have.
 func Unsupported(service, what string) *Error {
-	return Errorf("UnsupportedByLocalAccount", "the local account's %s does not support %s", service, what)
+	return Errorf(UnsupportedCode, "the local account's %s does not support %s", service, what)
 }
 
 // Operation of a service. A result is a struct (or pointer to one) whose fields are the members of the response, nil when

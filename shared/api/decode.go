@@ -423,9 +423,24 @@ func (d *document) error(at place, err *field.Error) *Error {
 // locate gives errors of later checks their places in the file.
 func (d *document) locate(errs Errors) (located Errors) {
 	for _, e := range errs {
-		located = append(located, d.error(d.placeOf(e.Cause.Field), e.Cause))
+		cause := d.stated(e.Cause)
+		located = append(located, d.error(d.placeOf(cause.Field), cause))
 	}
 	return located.sorted()
+}
+
+// stated has what is wrong with the Kubernetes version of a spec that states none be wrong with the release that states it.
+func (d *document) stated(e *field.Error) *field.Error {
+	const version, release = "spec.kubernetesVersion", "spec.release.name"
+	_, there := d.places[version]
+	if _, named := d.places[release]; e.Field != version || there || !named {
+		return e
+	}
+	why := e.Detail
+	if e.Type != field.ErrorTypeForbidden {
+		why = e.ErrorBody()
+	}
+	return &field.Error{Type: field.ErrorTypeForbidden, Field: release, Detail: "the release's Kubernetes version: " + why}
 }
 
 // locateAtKey puts objects and lists where their key is, which is what people look for; scalars where the value is.

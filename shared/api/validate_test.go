@@ -348,6 +348,14 @@ func TestErrorsOfLaterChecksFindTheirPlaces(t *testing.T) {
 	errs := api.ValidateVersions(cluster, []string{"1.36"}, "", "").In("demo.yaml", spec)
 	require.Equal(t, []string{`demo.yaml:17: spec.kubernetesVersion: Unsupported value: "1.30": supported values: "1.36"`}, lines(errs))
 
+	// A version that the spec does not state is its release's.
+	cluster.Spec.KubernetesVersion = "1.35"
+	errs = api.ValidateVersions(cluster, []string{"1.36"}, "1.36", "").In("demo.yaml", []byte(good))
+	require.Equal(t, []string{
+		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: Unsupported value: "1.35": supported values: "1.36"`,
+		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: the cluster runs 1.36, and Kubernetes is not downgraded: ` + "`drover upgrade CLUSTER --rollback` takes an upgrade back",
+	}, lines(errs))
+
 	cluster.Spec.Pools[0].Labels = map[string]string{"k8s.io/a": "b"} // not in the file: the pool is the nearest that is
 	require.Equal(t, 13, api.Validate(cluster, options).In("demo.yaml", spec)[0].Line)
 }

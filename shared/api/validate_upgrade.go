@@ -4,6 +4,7 @@ package api
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -51,7 +52,7 @@ func validateUpgrade(path *field.Path, spec *ClusterSpec, now time.Time) (errs f
 	}
 	errs = append(errs, validateAt(path.Child("at"), u)...)
 	if len(errs) == 0 && u.Window != nil {
-		errs = append(errs, validateOpens(path.Child("window"), u, now)...)
+		errs = append(errs, validateOpens(path, u, now)...)
 	}
 	return errs
 }
@@ -91,15 +92,18 @@ func validateAt(path *field.Path, u *Upgrade) (errs field.ErrorList) {
 	return errs
 }
 
-// validateOpens refuses a window that never opens, or has opened for the last time.
-func validateOpens(path *field.Path, u *Upgrade, now time.Time) field.ErrorList {
+const noMore = "the window does not open any more"
+
+// validateOpens refuses a window that never opens, or has opened for the last time. It names what is in its way: the limits that shut out
+// all that is left of it, or its own times.
+func validateOpens(path *field.Path, u *Upgrade, now time.Time) (errs field.ErrorList) {
 	window, err := u.Window.calendar()
 	if err != nil {
 		return nil // a field's format says so
 	}
-	at, value := path.Child("cron"), u.Window.Cron
+	at, value := path.Child("window", "cron"), u.Window.Cron
 	if value == "" {
-		at, value = path.Child("start"), u.Window.Start
+		at, value = path.Child("window", "start"), u.Window.Start
 	}
 	beginning := time.Unix(0, 0)
 	if now.IsZero() {
@@ -108,9 +112,25 @@ func validateOpens(path *field.Path, u *Upgrade, now time.Time) field.ErrorList 
 	if open, next := window.Open(u.limits(), now); open || !next.IsZero() {
 		return nil
 	}
+	const covered = noMore + ": all times that it has left are shut out by this"
+	notBefore, spans := window.Shut(u.limits(), now)
+	if notBefore {
+		errs = append(errs, field.Invalid(path.Child("notBefore"), u.NotBefore, covered))
+	}
+	for _, i := range spans {
+		errs = append(errs, field.Invalid(path.Child("exclusions").Index(i).Child("until"), u.Exclusions[i].Until, covered))
+	}
+	if len(errs) > 1 {
+		for _, e := range errs {
+			e.Detail += fmt.Sprintf(", with the other %d", len(errs)-1)
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
 	when := "the window never opens"
 	if _, ever := window.Open(calendar.Limits{}, beginning); !ever.IsZero() {
-		when = "the window does not open any more"
+		when = noMore
 	}
 	return field.ErrorList{field.Invalid(at, value, when)}
 }
@@ -127,6 +147,30 @@ func (u *Upgrade) Open(now time.Time) (open bool, next time.Time) {
 		}
 	}
 	return window.Open(u.limits(), now)
+}
+
+// NoMore says of a window that does not open any more what is in its way.
+func (u *Upgrade) NoMore(now time.Time) string {
+	const is = "the window of spec.upgrade does not open any more"
+	if u.Window == nil {
+		return is
+	}
+	window, err := u.Window.calendar()
+	if err != nil {
+		return is
+	}
+	var by []string
+	notBefore, spans := window.Shut(u.limits(), now)
+	if notBefore {
+		by = append(by, "notBefore")
+	}
+	for _, i := range spans {
+		by = append(by, fmt.Sprintf("exclusions[%d]", i))
+	}
+	if len(by) == 0 {
+		return is
+	}
+	return is + ", as all times that it has left are shut out by spec.upgrade." + strings.Join(by, " and ")
 }
 
 func (u *Upgrade) limits() (l calendar.Limits) {

@@ -79,6 +79,32 @@ func (w Window) Open(l Limits, now time.Time) (open bool, next time.Time) {
 	return w.covers(now) && l.allow(now), next
 }
 
+// Shut says which limits shut out all that is left of a window from now on, for one that does not open any more: whether NotBefore does,
+// and the indices of the spans. Without limits in its way, a window has come to its end by itself.
+func (w Window) Shut(l Limits, now time.Time) (notBefore bool, spans []int) {
+	if w.start == nil {
+		return false, nil
+	}
+	start := w.start(now.Add(-w.duration)) // one that is open by its start counts
+	for !start.IsZero() && !l.allow(start) {
+		past := start
+		if start.Before(l.NotBefore) {
+			notBefore, past = true, l.NotBefore
+		}
+		for i, s := range l.Excluded {
+			if s.holds(start) {
+				spans = append(spans, i)
+				if s.Until.After(past) {
+					past = s.Until
+				}
+			}
+		}
+		start = w.start(past.Add(-time.Nanosecond))
+	}
+	slices.Sort(spans)
+	return notBefore, slices.Compact(spans)
+}
+
 // covers says whether a time is within the duration of a start.
 func (w Window) covers(t time.Time) bool {
 	if w.start == nil {

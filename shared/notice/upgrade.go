@@ -71,7 +71,7 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 		message += " (Kubernetes " + is.ToVersion + ")"
 	}
 	if is.Phase == status.UpgradeScheduled && is.At != nil {
-		message += ", at " + is.At.UTC().Format(time.RFC3339)
+		message += ", within five minutes of " + is.At.UTC().Format(time.RFC3339)
 	}
 	if said := or(is.Message, detail.Step); said != "" {
 		message += ": " + said

@@ -40,9 +40,9 @@ func TestUpgradesThatAreTold(t *testing.T) {
 		want          string
 	}{
 		"nothing":                                     {nil, nil, ""},
-		"one that is to come":                         {nil, scheduled(at), "progress: drover: the upgrade of demo is Scheduled: release r1 to r2 (Kubernetes 1.37), at 2026-11-20T13:00:00Z: it waits for the window"},
+		"one that is to come":                         {nil, scheduled(at), "progress: drover: the upgrade of demo is Scheduled: release r1 to r2 (Kubernetes 1.37), within five minutes of 2026-11-20T13:00:00Z: it waits for the window"},
 		"and still is":                                {scheduled(at), scheduled(at), ""},
-		"at another time":                             {scheduled(at), scheduled(later), "progress: drover: the upgrade of demo is Scheduled: release r1 to r2 (Kubernetes 1.37), at 2026-11-20T14:00:00Z: it waits for the window"},
+		"at another time":                             {scheduled(at), scheduled(later), "progress: drover: the upgrade of demo is Scheduled: release r1 to r2 (Kubernetes 1.37), within five minutes of 2026-11-20T14:00:00Z: it waits for the window"},
 		"taken back":                                  {scheduled(at), nil, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was taken back: it does not begin"},
 		"and the last one shows again":                {scheduled(at), over, "progress: drover: the upgrade of demo is Cancelled: release r1 to r2 (Kubernetes 1.37): it was taken back: it does not begin"},
 		"one that is late":                            {scheduled(at), phase(status.UpgradeDelayed, "the cluster is busy"), "problem: drover: the upgrade of demo is Delayed: release r1 to r2: the cluster is busy"},
@@ -91,7 +91,7 @@ func TestFindingsInAdvance(t *testing.T) {
 		return told[0].Attributes["urgency"]
 	}
 	require.Equal(t, Problem, urgency(to(), to(blocks)))
-	require.Equal(t, "release r1 to r2, at 2026-11-20T13:00:00Z\nBudgetsAllow: shop/web allows none. Raise it.", Between("demo", to(), to(blocks))[0].Message)
+	require.Equal(t, "release r1 to r2, within five minutes of 2026-11-20T13:00:00Z\nBudgetsAllow: shop/web allows none. Raise it.", Between("demo", to(), to(blocks))[0].Message)
 	other := blocks
 	other.Message = "shop/web allows none of 3."
 	require.Empty(t, urgency(to(blocks), to(other)), "the same check found the same, in other words")

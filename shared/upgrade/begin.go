@@ -203,7 +203,7 @@ func Again(spec *api.Cluster, origin Origin, now time.Time) string {
 	case open:
 		return "It begins when the cluster is free, in the window that is open or in the next, at " + next.UTC().Format(time.RFC3339)
 	case next.IsZero():
-		return "The window of spec.upgrade does not open any more: change it"
+		return "It does not begin: " + spec.Spec.Upgrade.NoMore(now) + ": change it"
 	}
 	return "It begins in the window that opens at " + next.UTC().Format(time.RFC3339)
 }

@@ -276,7 +276,7 @@ func (in Situation) gate(a *asked) *asked {
 	switch {
 	case open:
 	case next.IsZero():
-		a.never, a.message = true, "the window of spec.upgrade does not open any more: change it"
+		a.never, a.message = true, in.Spec.Spec.Upgrade.NoMore(in.Now)+": change it"
 	default:
 		a.at, a.message = next.UTC(), "it waits for the window of spec.upgrade"
 		if e := in.excluded(); e != nil {

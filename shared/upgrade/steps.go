@@ -71,8 +71,7 @@ func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	case then < now:
 		return nil, fmt.Errorf("the cluster runs Kubernetes %s, and %s is older: Kubernetes is not downgraded but by a rollback", from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
 	case then-now > Skew:
-		return nil, fmt.Errorf("from Kubernetes %s to %s are more than %d minor versions, and the nodes would be too old on the way: upgrade to 1.%d first",
-			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion, Skew, now+Skew)
+		return nil, &TooFar{From: from.Spec.KubernetesVersion, To: to.Spec.KubernetesVersion}
 	}
 	return walk(from, to, compat, false), nil
 }
@@ -87,6 +86,28 @@ func StepsBack(from, to *api.Cluster, compat Compat) ([]Step, error) {
 			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
 	}
 	return walk(from, to, compat, true), nil
+}
+
+// TooFar is that no nodes of one Kubernetes version could be there until the control plane is at another.
+type TooFar struct {
+	From, To string
+	// Offered are the versions that EKS offers, when that is known.
+	Offered []string
+}
+
+func (e *TooFar) Error() string {
+	first, newest := Minor(e.From)+Skew, -1
+	for _, v := range e.Offered {
+		newest = max(newest, Minor(v))
+	}
+	said := fmt.Sprintf("from Kubernetes %s to %s are more than %d minor versions, and the nodes would be too old on the way: ", e.From, e.To, Skew)
+	if newest >= 0 && newest < Minor(e.To) {
+		said += fmt.Sprintf("EKS offers up to 1.%d here, ", newest)
+		if first = min(first, newest); first <= Minor(e.From) {
+			return said + "which the cluster has"
+		}
+	}
+	return said + fmt.Sprintf("upgrade to 1.%d first", first)
 }
 
 func walk(from, to *api.Cluster, compat Compat, back bool) []Step {

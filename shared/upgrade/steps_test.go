@@ -110,6 +110,23 @@ func TestThereAreNoStepsFor(t *testing.T) {
 	}
 }
 
+// What EKS does not offer is not named as the way.
+func TestWhatIsTooFarSaysWhatThereIs(t *testing.T) {
+	for name, test := range map[string]struct {
+		offered []string
+		says    string
+	}{
+		"nothing is known":        {nil, "on the way: upgrade to 1.38 first"},
+		"all are offered":         {[]string{"1.35", "1.44", "1.36"}, "on the way: upgrade to 1.38 first"},
+		"the next is not offered": {[]string{"1.37", "1.36", "1.35"}, "on the way: EKS offers up to 1.37 here, upgrade to 1.37 first"},
+		"there is nothing newer":  {[]string{"1.35", "1.34"}, "on the way: EKS offers up to 1.35 here, which the cluster has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorContains(t, &TooFar{From: "1.35", To: "1.44", Offered: test.offered}, test.says)
+		})
+	}
+}
+
 func TestStepsBack(t *testing.T) {
 	steps, err := StepsBack(at("1.37", "kube-proxy v1.37.0-eksbuild.1"), at("1.36", "kube-proxy v1.36.0-eksbuild.1"), nil)
 	require.NoError(t, err)

@@ -295,7 +295,7 @@ func waits(w *upgrade.Wait, now time.Time) string {
 	case w.Never:
 		return "does not begin: " + w.Message
 	}
-	return "begins at " + w.At.Format(time.RFC3339) + ": " + w.Message
+	return "begins within five minutes of " + w.At.Format(time.RFC3339) + ": " + w.Message // the sweep keeps times
 }
 
 // tellUpgrade writes the upgrade that is to come into the status, and takes out one that was taken back. What is under way or over is

@@ -105,7 +105,7 @@ func TestASpecThatWaitsForItsWindow(t *testing.T) {
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Contains(t, s.Message, "but for its release: the upgrade to release r2 (Kubernetes 1.36) begins at ")
+	require.Contains(t, s.Message, "but for its release: the upgrade to release r2 (Kubernetes 1.36) begins within five minutes of ")
 	require.Equal(t, status.ReasonUpgradeScheduled, s.Condition(status.Converged).Reason)
 	require.Equal(t, "r1 1.35 old nodes", is(a))
 	require.Equal(t, "b", a.Stack("demo", "network").Tags["team"], "what has nothing to do with it goes on")
@@ -359,12 +359,16 @@ func TestUpgradesThatAreRefused(t *testing.T) {
 		"a window that opens no more": {
 			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n"), "does not begin: the window of spec.upgrade does not open any more: change it",
 		},
+		"a window whose last time is excluded": {
+			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090-2091\", duration: 4h}, exclusions: [{from: \"2091-01-01T00:00:00Z\", until: \"2091-01-02T00:00:00Z\"}]}\n"),
+			"does not begin: the window of spec.upgrade does not open any more, as all times that it has left are shut out by spec.upgrade.exclusions[0]: change it",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := began(t, "")
 			a.Upload("releases/r0.yaml", harness.ReleaseOf("1.34", "r0"))
 			if strings.Contains(test.spec, "window") { // which was open once
-				a.Functions.Plan.Now = func() time.Time { return time.Date(2091, 1, 1, 0, 0, 0, 0, time.UTC) }
+				a.Functions.Plan.Now = func() time.Time { return time.Date(2090, 6, 1, 0, 0, 0, 0, time.UTC) }
 			}
 			a.Upload("clusters/demo.yaml", test.spec)
 			a.Settle()

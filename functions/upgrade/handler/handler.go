@@ -64,6 +64,8 @@ type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	// Compat lists the versions of add-ons and what they run on.
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
+	// Offered lists the Kubernetes versions that there are.
+	Offered(ctx context.Context) ([]string, error)
 	// RefreshInsights has EKS look at a cluster now; Refreshing says whether it still does.
 	RefreshInsights(ctx context.Context, eksCluster string) error
 	Refreshing(ctx context.Context, eksCluster string) (bool, error)

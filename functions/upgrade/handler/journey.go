@@ -327,6 +327,13 @@ func (h *Handler) steps(ctx context.Context, j journey, rollback bool) ([]upgrad
 		way = upgrade.StepsBack
 	}
 	steps, err := way(j.before, j.after, compat)
+	var far *upgrade.TooFar
+	if errors.As(err, &far) {
+		if far.Offered, err = h.EKS.Offered(ctx); err != nil {
+			return nil, err
+		}
+		err = far
+	}
 	if err != nil {
 		return nil, stopf("%s", err)
 	}

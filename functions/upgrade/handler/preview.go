@@ -4,6 +4,7 @@ package handler
 
 import (
 	"context"
+	"errors"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/preflight"
@@ -38,6 +39,27 @@ func (h *Handler) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 		p.Steps = steps[min(open, len(steps)):]
 	}
 	return p, err
+}
+
+// Refusal says why an upgrade that begins now would be refused before anything is written, and is empty when it would not be, or would
+// wait. What cannot be read is for the upgrade itself to tell of.
+func (h *Handler) Refusal(ctx context.Context, in events.Upgrade) string {
+	r, _, err := h.State.Upgrade(ctx, in.Cluster)
+	if err != nil || r != nil && !r.State.Over() { // it waits for that one, and the cluster is another by then
+		return ""
+	}
+	j, err := h.travel(ctx, events.UpgradeRequest{Upgrade: in}, r)
+	if j.moving != "" {
+		return ""
+	}
+	if err == nil && !there(j) {
+		_, err = h.steps(ctx, j, in.Rollback)
+	}
+	var why *stop
+	if !errors.As(err, &why) {
+		return ""
+	}
+	return why.message
 }
 
 // StepName is what people read of a step.
