@@ -48,8 +48,8 @@ func (p *Pace) bounds(desired int) (unavailable, surge int) {
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (p *Pace) Replacing(desired int) map[string]string { return p.Grown(desired, desired) }
 
-// Grown is Replacing where the group has been made larger than the desired capacity that counts, or may be by then: a refresh goes by percentages
-// of what it finds, and no more nodes may go, or come, for that.
+// Grown is Replacing where the group has been made larger than the desired capacity that counts, or may be by then: a refresh goes by
+// percentages of what it finds, and no more nodes may go, or come, for that.
 func (p *Pace) Grown(desired, grown int) map[string]string {
 	desired = max(desired, p.MinSize) // what the group will have as soon as it changes
 	if p.Strategy == api.InstanceRefresh {
@@ -100,7 +100,8 @@ func (p *Pace) percentages(desired, grown int) (least, most int) {
 	return max(least, most-100), most
 }
 
-// Grows says how large a rolling update with these parameters makes a group of that desired capacity: a rollback finds it so. Others leave it as it is.
+// Grows says how large a rolling update with these parameters makes a group of that desired capacity: a rollback finds it so. Others leave
+// it as it is.
 func Grows(desired int, parameters map[string]string) int {
 	least, _ := strconv.Atoi(parameters[MinInstancesInService])
 	batch, _ := strconv.Atoi(parameters[MaxBatchSize])

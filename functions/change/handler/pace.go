@@ -107,8 +107,9 @@ func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]str
 	return true, s.Stacks.Execute(ctx, s.change, set, token)
 }
 
-// replacing are the parameters of a pace for replacing the nodes of a group that may have grown by then. While the pace is deployed by itself, it may be for what a rollback left.
-// A group that is larger than the spec lets it be was left so, too, or an autoscaler has filled the room of a roll that has not been taken back yet.
+// replacing are the parameters of a pace for replacing the nodes of a group that may have grown by then. While the pace is deployed by
+// itself, it may be for what a rollback left. A group that is larger than the spec lets it be was left so, too, or an autoscaler has filled
+// the room of a roll that has not been taken back yet.
 func replacing(pace *render.Pace, group groups.Group, now plan.Deployed, grown int) map[string]string {
 	if plan.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
 		return pace.Grown(group.Desired, grown)
@@ -119,8 +120,8 @@ func replacing(pace *render.Pace, group groups.Group, now plan.Deployed, grown i
 // back are the parameters that the deployed stack must have before its nodes are replaced, since a rollback goes by them and by its
 // template, whose strategy may be another than that of the change. A rolling update that is rolled back leaves the group as large as it
 // had made it: with less room the rollback would first end an instance, and one in service rather than one that never joined. If it goes
-// back by a refresh, that takes its percentages of the larger group: for fewer nodes they would let more go at once than the spec does. There
-// are none when the parameters cannot be changed alone: the template has none, or is not to be found.
+// back by a refresh, that takes its percentages of the larger group: for fewer nodes they would let more go at once than the spec does.
+// There are none when the parameters cannot be changed alone: the template has none, or is not to be found.
 func (s *step) back(group groups.Group, now plan.Deployed, want map[string]string) map[string]string {
 	deployed := s.change.Pace.Deployed(now.Parameters)
 	if deployed == nil || now.Tags[names.TagTemplate] == "" {
