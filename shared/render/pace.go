@@ -46,10 +46,14 @@ func (p *Pace) bounds(desired int) (unavailable, surge int) {
 // MinInstancesInService and MaxBatchSize together, if MaxSize lets it. It does not grow where none must stay, and then a batch is no more
 // than may be out: an autoscaler may enlarge the group before CloudFormation comes to it.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
-func (p *Pace) Replacing(desired int) map[string]string {
+func (p *Pace) Replacing(desired int) map[string]string { return p.Grown(desired, desired) }
+
+// Grown is Replacing where the group has been made larger than the desired capacity that counts, or may be by then: a refresh goes by
+// percentages of what it finds, and no more nodes may go, or come, for that.
+func (p *Pace) Grown(desired, grown int) map[string]string {
 	desired = max(desired, p.MinSize) // what the group will have as soon as it changes
 	if p.Strategy == api.InstanceRefresh {
-		least, most := p.percentages(max(desired, 1))
+		least, most := p.percentages(max(desired, 1), grown)
 		return replacing(map[string]int{MinHealthyPercentage: least, MaxHealthyPercentage: most, MaxSize: p.MaxSize})
 	}
 	unavailable, surge := p.bounds(desired)
@@ -60,12 +64,12 @@ func (p *Pace) Replacing(desired int) map[string]string {
 	return replacing(map[string]int{MinInstancesInService: least, MaxBatchSize: max(1, batch), MaxSize: max(p.MaxSize, desired+surge)})
 }
 
-// Again is Replacing where a try was rolled back, which leaves the group as large as it had made it. That counts for no more than the spec lets
+// Again is Grown where a try was rolled back, which leaves the group as large as it had made it. That counts for no more than the spec lets
 // a pool have, or than the deployed room is for, or the group would grow with every try; and its room stays as it is deployed.
 // https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
-func (p *Pace) Again(desired int, deployed map[string]string) map[string]string {
+func (p *Pace) Again(desired, grown int, deployed map[string]string) map[string]string {
 	room, _ := strconv.Atoi(deployed[MaxSize])
-	again := p.Replacing(min(desired, max(p.MaxSize, p.fits(room))))
+	again := p.Grown(min(desired, max(p.MaxSize, p.fits(room))), max(desired, grown))
 	most, _ := strconv.Atoi(again[MaxSize])
 	again[MaxSize] = strconv.Itoa(max(most, room))
 	return again
@@ -81,18 +85,30 @@ func (p *Pace) fits(room int) int {
 	return 0
 }
 
-// percentages of the desired capacity between which an instance refresh keeps the group: at most 100 apart, rounded so that
-// neither lets more nodes go, or come, than the spec says. Auto Scaling rounds the instances of the lower one up.
+// percentages of what the group has grown to, between which an instance refresh keeps it: at most 100 apart, rounded so that neither
+// lets more nodes go, or come, than the spec says of the desired capacity. Auto Scaling rounds the instances of the lower one up.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
-func (p *Pace) percentages(desired int) (least, most int) {
+func (p *Pace) percentages(desired, grown int) (least, most int) {
 	unavailable, surge := p.bounds(desired)
-	stay := desired - unavailable
-	least = stay * 100 / desired
-	if (desired*least+99)/100 < stay {
+	grown = max(grown, desired)
+	stay := grown - unavailable
+	least = stay * 100 / grown
+	if (grown*least+99)/100 < stay {
 		least++
 	}
-	most = min(200, (desired+surge)*100/desired)
+	most = min(200, (grown+surge)*100/grown)
 	return max(least, most-100), most
+}
+
+// Grows says how large a rolling update with these parameters makes a group of that desired capacity: a rollback finds it so. Others leave
+// it as it is.
+func Grows(desired int, parameters map[string]string) int {
+	least, _ := strconv.Atoi(parameters[MinInstancesInService])
+	batch, _ := strconv.Atoi(parameters[MaxBatchSize])
+	if least == 0 {
+		return desired
+	}
+	return max(desired, least+batch)
 }
 
 // Resting are the parameters for changes that replace no node, and of a stack at rest: as they are deployed, as far as they are

@@ -74,11 +74,21 @@ func TestPacesKeepTheirBounds(t *testing.T) {
 				require.Equal(t, rest, p.Resting(rest), "it stays")
 
 				p.Strategy = api.InstanceRefresh
+				grown := Grows(desired, values)
+				require.LessOrEqual(t, grown, most, name)
+				back := p.Grown(desired, grown)
 				values = p.Replacing(desired)
 				low, high := number(values, MinHealthyPercentage), number(values, MaxHealthyPercentage)
 				require.True(t, low >= 0 && low <= 100 && high >= 100 && high <= 200 && high-low <= 100, "%s: %d, %d", name, low, high)
 				require.GreaterOrEqual(t, (desired*low+99)/100, desired-less, name)
 				require.LessOrEqual(t, desired*high/100, desired+more, name)
+
+				for _, has := range []int{desired, grown} { // a rollback may begin before the group grows, and after it
+					low, high := number(back, MinHealthyPercentage), number(back, MaxHealthyPercentage)
+					require.True(t, low >= 0 && low <= 100 && high >= 100 && high <= 200 && high-low <= 100, "%s: %d, %d", name, low, high)
+					require.GreaterOrEqual(t, (has*low+99)/100, has-less, "%s, back from %d", name, has)
+					require.LessOrEqual(t, has*high/100, has+more, "%s, back from %d", name, has)
+				}
 			}
 		}
 	}
@@ -92,17 +102,18 @@ func TestWhatAFailedRollLeftIsNotAddedTo(t *testing.T) {
 		deployed string
 		want     map[string]string
 	}{
-		"its surge counts for the next":       {rolling, 6, "6", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
-		"what an autoscaler may have does":    {rolling, 3, "5", map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
-		"room for what is there stays":        {rolling, 9, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
-		"and is for as many as before":        {rolling, 7, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
-		"a template without the parameter":    {rolling, 6, "", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
-		"a refresh that followed upon a roll": {Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MaxSize: 2}, 3, "3", map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "150", MaxSize: "3"}},
+		"its surge counts for the next":        {rolling, 6, "6", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
+		"what an autoscaler may have does":     {rolling, 3, "5", map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
+		"room for what is there stays":         {rolling, 9, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
+		"and is for as many as before":         {rolling, 7, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
+		"a template without the parameter":     {rolling, 6, "", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
+		"a refresh that followed upon a roll":  {Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MaxSize: 2}, 3, "3", map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "133", MaxSize: "3"}},
+		"a refresh of what a roll had doubled": {Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "1", MaxSurge: "2", MaxSize: 2}, 4, "4", map[string]string{MinHealthyPercentage: "75", MaxHealthyPercentage: "150", MaxSize: "4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want[ReplaceNodes] = "true"
-			require.Equal(t, c.want, c.pace.Again(c.desired, map[string]string{MaxSize: c.deployed}))
-			require.Equal(t, c.want, c.pace.Again(c.desired, c.want), "it is the same when it is deployed")
+			require.Equal(t, c.want, c.pace.Again(c.desired, c.desired, map[string]string{MaxSize: c.deployed}))
+			require.Equal(t, c.want, c.pace.Again(c.desired, c.desired, c.want), "it is the same when it is deployed")
 		})
 	}
 }

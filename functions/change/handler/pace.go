@@ -53,7 +53,7 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 		if held, err := s.held(ctx, aRoll, group, now.Status); err != nil || held {
 			return set, held, err
 		}
-		want := replacing(pace, group, now)
+		want := replacing(pace, group, now, group.Desired)
 		boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
 		if back := s.back(group, now, want); !within(now.Parameters, back) {
 			// A rollback left another version of the launch template, which this would bring to the nodes, and go back without the room that it makes. The
@@ -107,25 +107,27 @@ func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]str
 	return true, s.Stacks.Execute(ctx, s.change, set, token)
 }
 
-// replacing are the parameters of a pace for replacing the nodes of a group. While the pace is deployed by itself, it may be for what a rollback left.
-// A group that is larger than the spec lets it be was left so, too, or an autoscaler has filled the room of a roll that has not been taken back yet.
-func replacing(pace *render.Pace, group groups.Group, now plan.Deployed) map[string]string {
+// replacing are the parameters of a pace for replacing the nodes of a group that may have grown by then. While the pace is deployed by
+// itself, it may be for what a rollback left. A group that is larger than the spec lets it be was left so, too, or an autoscaler has filled
+// the room of a roll that has not been taken back yet.
+func replacing(pace *render.Pace, group groups.Group, now plan.Deployed, grown int) map[string]string {
 	if plan.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
-		return pace.Replacing(group.Desired)
+		return pace.Grown(group.Desired, grown)
 	}
-	return pace.Again(group.Desired, now.Parameters)
+	return pace.Again(group.Desired, grown, now.Parameters)
 }
 
 // back are the parameters that the deployed stack must have before its nodes are replaced, since a rollback goes by them and by its
 // template, whose strategy may be another than that of the change. A rolling update that is rolled back leaves the group as large as it
-// had made it: with less room the rollback would first end an instance, and one in service rather than one that never joined. There
-// are none when the parameters cannot be changed alone: the template has none, or is not to be found.
+// had made it: with less room the rollback would first end an instance, and one in service rather than one that never joined. If it goes
+// back by a refresh, that takes its percentages of the larger group: for fewer nodes they would let more go at once than the spec does.
+// There are none when the parameters cannot be changed alone: the template has none, or is not to be found.
 func (s *step) back(group groups.Group, now plan.Deployed, want map[string]string) map[string]string {
 	deployed := s.change.Pace.Deployed(now.Parameters)
 	if deployed == nil || now.Tags[names.TagTemplate] == "" {
 		return nil
 	}
-	values := replacing(deployed, group, now)
+	values := replacing(deployed, group, now, render.Grows(group.Desired, want))
 	values[render.MaxSize] = larger(values[render.MaxSize], want[render.MaxSize])
 	return values
 }

@@ -205,14 +205,14 @@ func TestARollThatIsRolledBack(t *testing.T) {
 }
 
 // Another strategy comes with the nodes that cannot be replaced: CloudFormation goes back by the deployed one, with as much room as the
-// failed one had made.
+// failed one had made. It finds the group as large as a rolling update makes it, and a refresh goes by percentages of that.
 func TestARollByAnotherStrategyThatIsRolledBack(t *testing.T) {
 	const rolling, refreshing = "minSize: 3, maxSize: 3", "minSize: 3, maxSize: 3, update: {strategy: InstanceRefresh}"
 	for name, c := range map[string]struct {
 		before, after string
 		deployed      map[string]string
 	}{
-		"a rolling update after a refresh": {refreshing, rolling, map[string]string{render.MinHealthyPercentage: "100", render.MaxHealthyPercentage: "133", render.MaxSize: "4"}},
+		"a rolling update after a refresh": {refreshing, rolling, map[string]string{render.MinHealthyPercentage: "100", render.MaxHealthyPercentage: "125", render.MaxSize: "4"}},
 		"a refresh after a rolling update": {rolling, refreshing, map[string]string{render.MinInstancesInService: "3", render.MaxBatchSize: "1", render.MaxSize: "4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
