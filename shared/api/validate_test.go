@@ -353,7 +353,7 @@ func TestErrorsOfLaterChecksFindTheirPlaces(t *testing.T) {
 	errs = api.ValidateVersions(cluster, []string{"1.36"}, "1.36", "").In("demo.yaml", []byte(good))
 	require.Equal(t, []string{
 		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: Unsupported value: "1.35": supported values: "1.36"`,
-		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: the cluster runs 1.36, and Kubernetes is not downgraded: ` + "`drover upgrade CLUSTER --rollback` takes an upgrade back",
+		`demo.yaml:7: spec.release.name: Forbidden: the release's Kubernetes version: the cluster runs 1.36, and Kubernetes is not downgraded: ` + "`drover upgrade demo --rollback` takes an upgrade back",
 	}, lines(errs))
 
 	cluster.Spec.Pools[0].Labels = map[string]string{"k8s.io/a": "b"} // not in the file: the pool is the nearest that is
