@@ -61,6 +61,8 @@ func drainCases() []drainCase {
 // trial is one drain of all nodes of a case.
 type trial struct {
 	took float64 // seconds
+	// busy says that the machine had something else to do when it began.
+	busy bool
 	// failed nodes, and why the first of them did.
 	failed   int
 	why      string
@@ -185,8 +187,11 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 		}
 		beside = append(beside, fmt.Sprintf("%.2f × the bound", m/bound))
 		var requests, nodes []float64
-		failed, why, least, statuses := 0, "", all[0].least, map[int]int{}
+		failed, busy, why, least, statuses := 0, 0, "", all[0].least, map[int]int{}
 		for _, t := range all {
+			if t.busy {
+				busy++
+			}
 			requests = append(requests, float64(t.requests))
 			least = min(least, t.least)
 			failed += t.failed
@@ -204,6 +209,9 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 		}
 		if keep > 0 {
 			beside = append(beside, fmt.Sprintf("least healthy %d, budget %d of %d", least, keep, c.workload.Replicas))
+		}
+		if busy > 0 {
+			beside = append(beside, fmt.Sprintf("%d began while the machine was busy with something else", busy))
 		}
 		if failed > 0 {
 			beside = append(beside, fmt.Sprintf("%d of %d drains of nodes failed: %s", failed, c.nodes*len(all), why))

@@ -180,12 +180,16 @@ func (g *ground) try(ctx context.Context, c drainCase, who contestant) (trial, e
 	if err := g.reset(ctx, c); err != nil {
 		return trial{}, err
 	}
+	quiet, err := waitForQuiet(ctx)
+	if err != nil {
+		return trial{}, err
+	}
 	g.requests = &requests{evictions: map[int]int{}}
 	g.watcher.Forget()
 	nodes := c.nodeNames()
 	started := time.Now()
 	outcomes := who.drain(ctx, g, nodes)
-	t := trial{took: time.Since(started).Seconds()}
+	t := trial{took: time.Since(started).Seconds(), busy: !quiet}
 	if len(outcomes) == 1 {
 		t.took = outcomes[0].took.Seconds()
 	}
