@@ -175,7 +175,10 @@ func TestAnUpgradeThatCannotBeMadeIsRemembered(t *testing.T) {
 		l.swept()
 		l.settle()
 		l.Upload(names.ReleaseSpec("channels"), channelsOf("far"))
+		l.settle()
 		l.swept()
+		l.settle()
+		l.swept() // while the cluster was still being converged, it did not begin
 		l.settle()
 		s := l.Status("demo")
 		require.Equal(t, "Blocked r1 1.35 far", s.Upgrade.Phase+" "+s.Upgrade.From+" "+s.Upgrade.FromVersion+" "+s.Upgrade.To, s.Upgrade.Message)
