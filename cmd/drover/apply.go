@@ -97,7 +97,7 @@ func applyRelease(ctx context.Context, out io.Writer, c *cell, file string, data
 	case verdict == nil && watch:
 		return fmt.Errorf("there is no verdict on %s after %s: see /aws/lambda/drover-publish", what, patience)
 	case verdict == nil:
-		fmt.Fprintf(out, "its verdict is not there yet: drover apply %s --watch waits for it; it comes to s3://%s/%s\n", file, c.state.Name(), names.ReleaseStatus(name))
+		fmt.Fprintf(out, "its verdict is not there yet: `drover apply %s --watch` waits for it; it comes to s3://%s/%s\n", file, c.state.Name(), names.ReleaseStatus(name))
 		return nil
 	}
 	for _, line := range checkLines(verdict.Checks) {
