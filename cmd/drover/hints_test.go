@@ -71,12 +71,8 @@ func typed(command string) error {
 	}
 	for _, arg := range cmd.Flags().Args() {
 		if arg == strings.ToUpper(arg) {
-			return &placeholder{arg}
+			return fmt.Errorf("%s stands for a name, and nobody has such", arg)
 		}
 	}
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
-
-type placeholder struct{ word string }
-
-func (p *placeholder) Error() string { return p.word + " stands for a name, and nobody has such" }

@@ -32,12 +32,18 @@ func (l *life) pool(fields string) {
 	l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", ""), "minSize: 1, maxSize: 3", fields, 1))
 }
 
-// drains is a pool one of whose nodes somebody had replaced: it is drained, for as long as a budget holds its pods.
-func (l *life) drains(fields string) (drained string) {
+// grown is a pool that is ready.
+func (l *life) grown(fields string) {
 	l.t.Helper()
 	l.Upload(names.ReleaseSpec("r1"), Release())
 	l.pool(fields)
 	l.settle()
+}
+
+// drains is a pool one of whose nodes somebody had replaced: it is drained, for as long as a budget holds its pods.
+func (l *life) drains(fields string) (drained string) {
+	l.t.Helper()
+	l.grown(fields)
 	l.phase(status.Ready)
 	l.hold(true)
 	drained = l.instance()
@@ -272,9 +278,7 @@ func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
 func addsANode(t *testing.T, update, state string) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		pool := "minSize: 3, maxSize: 6, update: {" + update + "}"
-		l.Upload(names.ReleaseSpec("r1"), Release())
-		l.pool(pool)
-		l.settle()
+		l.grown(pool)
 		before := l.Group("demo", "a")
 		// Drains take less time than nodes to join, so that it is not they that hold the signals.
 		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 6, MaxUnavailable: 6, Start: time.Second, Stop: time.Second, Grace: time.Minute})
@@ -319,9 +323,7 @@ func TestANodeThatAnAutoscalerAddsAsARollBeginsStays(t *testing.T) {
 		t.Run(update, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
 				pool := "minSize: 1, maxSize: 3, update: {" + update + "}"
-				l.Upload(names.ReleaseSpec("r1"), Release())
-				l.pool(pool)
-				l.settle()
+				l.grown(pool)
 				l.pool(pool + larger)
 				l.Until("the roll is begun", func() bool { return l.Stacks("demo")["pool-a"] == "UPDATE_IN_PROGRESS" })
 				_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
@@ -356,9 +358,7 @@ func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
 		pool := "minSize: 1, maxSize: 3, update: {strategy: " + strategy + "}"
 		t.Run(strategy, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
-				l.Upload(names.ReleaseSpec("r1"), Release())
-				l.pool(pool)
-				l.settle()
+				l.grown(pool)
 				coming := scale(l)
 				least := 1
 				defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) { least = min(least, count(v, groups.InService)) })()
@@ -375,9 +375,7 @@ func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
 	}
 	t.Run("and that do not", func(t *testing.T) {
 		upgradeLife(t, func(l *life, bad *faults.Engine) {
-			l.Upload(names.ReleaseSpec("r1"), Release())
-			l.pool("minSize: 1, maxSize: 3")
-			l.settle()
+			l.grown("minSize: 1, maxSize: 3")
 			end := strike(t, bad, "kubelet-version=v1.39.1-eks-1")
 			scale(l)
 			l.pool("minSize: 1, maxSize: 3" + larger)
@@ -423,9 +421,7 @@ func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
 func TestARollbackIsContinuedOnceNothingIsDrained(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const pool = "minSize: 3, maxSize: 3, drain: {timeout: 6h}"
-		l.Upload(names.ReleaseSpec("r1"), Release())
-		l.pool(pool)
-		l.settle()
+		l.grown(pool)
 		l.hold(true)
 		l.pool(pool + larger)
 		l.Until("its rollback has failed", func() bool { return l.Stacks("demo")["pool-a"] == "UPDATE_ROLLBACK_FAILED" })

@@ -29,13 +29,23 @@ func (l *life) scale(desired int) {
 	require.NoError(l.t, err)
 }
 
+// onGroup does something before the n-th time that CloudFormation updates the pool's group.
+func (l *life) onGroup(do func(n int)) {
+	updates := 0
+	l.OnResource(func(step string, r resource.Request) error {
+		if step == "update" && r.LogicalID == names.GroupResource {
+			updates++
+			do(updates)
+		}
+		return nil
+	})
+}
+
 // A change set with the room in it is made, and meanwhile a node is replaced: the roll begins by what the pool is after that.
 func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const pool = "minSize: 3, maxSize: 4, drain: {timeout: 3h}"
-		l.Upload(names.ReleaseSpec("r1"), Release())
-		l.pool(pool)
-		l.settle()
+		l.grown(pool)
 		l.scale(4)
 		time.Sleep(10 * time.Minute)
 		l.hold(true)
@@ -63,22 +73,16 @@ func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
 func TestRoomIsMadeAgainAsItWas(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const pool = "minSize: 1, maxSize: 3"
-		l.Upload(names.ReleaseSpec("r1"), Release())
-		l.pool(pool)
-		l.settle()
+		l.grown(pool)
 		l.scale(3)
 		time.Sleep(10 * time.Minute)
-		updates := 0
-		l.OnResource(func(step string, r resource.Request) error {
-			if step == "update" && r.LogicalID == names.GroupResource {
-				switch updates++; updates {
-				case 1:
-					l.scale(2)
-				case 2:
-					l.scale(3)
-				}
+		l.onGroup(func(n int) {
+			switch n {
+			case 1:
+				l.scale(2)
+			case 2:
+				l.scale(3)
 			}
-			return nil
 		})
 		before, began := l.Group("demo", "a"), time.Now()
 		l.pool(pool + larger)
@@ -95,21 +99,16 @@ func TestRoomIsMadeAgainAsItWas(t *testing.T) {
 func TestWhoeverFillsTheRoomOfARollGetsNoMore(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const pool = "minSize: 1, maxSize: 2, update: {maxSurge: 50%}"
-		l.Upload(names.ReleaseSpec("r1"), Release())
-		l.pool(pool)
-		l.settle()
+		l.grown(pool)
 		l.scale(2)
 		time.Sleep(10 * time.Minute)
-		before, updates, most := l.Group("demo", "a"), 0, 0
+		before, most := l.Group("demo", "a"), 0
 		least := len(before.Instances)
-		l.OnResource(func(step string, r resource.Request) error {
-			if step == "update" && r.LogicalID == names.GroupResource {
-				if updates++; updates == 2 { // there is room, and the roll begins
-					l.scale(3)
-					l.pool(pool + strings.Replace(larger, "60", "70", 1))
-				}
+		l.onGroup(func(n int) {
+			if n == 2 { // there is room, and the roll begins
+				l.scale(3)
+				l.pool(pool + strings.Replace(larger, "60", "70", 1))
 			}
-			return nil
 		})
 		defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) {
 			most, least = max(most, v.Desired), min(least, count(v, groups.InService))

@@ -91,7 +91,8 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 	}
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
 		// Told again when the cluster is Ready without it, that a stack is gone is no news.
-		if known := func(o status.Stack) bool { return o.Name == w.Stack }; stackStatus != "DELETE_COMPLETE" || slices.ContainsFunc(s.Stacks, known) {
+		gone := stackStatus == "" || stackStatus == "DELETE_COMPLETE"
+		if known := func(o status.Stack) bool { return o.Name == w.Stack }; !gone || slices.ContainsFunc(s.Stacks, known) {
 			s.SetStack(told, r.Now())
 		}
 		if plan.Settled(stackStatus) && !w.Again {

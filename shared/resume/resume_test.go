@@ -134,13 +134,15 @@ func TestTheWaiterIsForgottenLast(t *testing.T) {
 
 // That a stack is gone is told while the status has it, and not once more when it has been left out.
 func TestAStackThatIsGoneIsToldOnce(t *testing.T) {
-	s := &scene{status: status.Status{Stacks: []status.Stack{{Name: "pool-a", Status: "DELETE_IN_PROGRESS"}}}}
-	w := store.Waiter{Cluster: "demo", Stack: "pool-a", ClientRequestToken: "t"}
-	require.NoError(t, s.resume(w, "DELETE_COMPLETE"))
-	require.Equal(t, "DELETE_COMPLETE", s.status.Stacks[0].Status)
-	s.status.Stacks = nil
-	require.NoError(t, s.resume(w, "DELETE_COMPLETE"))
-	require.Empty(t, s.status.Stacks)
+	for _, gone := range []string{"DELETE_COMPLETE", ""} { // as its event says, and as a look at it says
+		s := &scene{status: status.Status{Stacks: []status.Stack{{Name: "pool-a", Status: "DELETE_IN_PROGRESS"}}}}
+		w := store.Waiter{Cluster: "demo", Stack: "pool-a", ClientRequestToken: "t"}
+		require.NoError(t, s.resume(w, gone))
+		require.Equal(t, gone, s.status.Stacks[0].Status)
+		s.status.Stacks = nil
+		require.NoError(t, s.resume(w, gone))
+		require.Empty(t, s.status.Stacks)
+	}
 }
 
 // The control plane is at another version when its own change was made, and not when somebody else's was, or none.

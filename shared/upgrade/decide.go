@@ -279,7 +279,7 @@ func (in Situation) gate(a *asked) *asked {
 		a.never, a.message = true, in.Spec.Spec.Upgrade.NoMore(in.Now)+": change it"
 	default:
 		a.at, a.message = next.UTC(), "it waits for the window of spec.upgrade"
-		if e := in.excluded(); e != nil {
+		if e := in.endsAt(next); e != nil {
 			a.message = e.message()
 		}
 	}
@@ -287,6 +287,17 @@ func (in Situation) gate(a *asked) *asked {
 }
 
 type exclusion api.Exclusion
+
+// endsAt is an exclusion for whose end alone an upgrade waits. One that counts now and ends while the window is shut keeps back nothing, and
+// who told of it would have to tell something else then, though the upgrade begins when it was to begin all along. nil is none.
+func (in Situation) endsAt(next time.Time) *exclusion {
+	for _, e := range in.Spec.Spec.Upgrade.Exclusions {
+		if until, err := time.Parse(time.RFC3339, e.Until); err == nil && until.Equal(next) {
+			return (*exclusion)(&e)
+		}
+	}
+	return nil
+}
 
 // excluded is the exclusion that counts now: of several the one that ends last. nil is none.
 func (in Situation) excluded() (counts *exclusion) {

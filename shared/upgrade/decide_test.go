@@ -128,6 +128,10 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){names("r37-1"), excluded}, counts: "r36-1 1.36 ", keep: all,
 			wait: "Spec r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
 		},
+		"but not for one that ends while the window is shut": {
+			given: []func(*Situation){names("r37-1"), opens, excludedFor(-time.Minute, time.Hour)}, counts: "r36-1 1.36 ", keep: all,
+			wait: "Spec r37-1 1.37: it waits for the window", at: window,
+		},
 		"what was answered is not started again": {
 			given: []func(*Situation){names("r37-1"), answeredBy(OriginSpec, "spec v5", Blocked)}, counts: "r36-1 1.36 ", keep: all,
 		},
