@@ -85,8 +85,8 @@ func (p realPlane) Kubeconfig() string { return p.AdminKubeconfig }
 func (p realPlane) Client(user string, groups []string) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(&rest.Config{
 		Host: p.Endpoint, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: p.CA, CertData: p.AdminCert, KeyData: p.AdminKey},
-		Impersonate:     rest.ImpersonationConfig{UserName: user, Groups: groups},
+		BearerToken: p.AdminToken, TLSClientConfig: rest.TLSClientConfig{CAData: p.CA},
+		Impersonate: rest.ImpersonationConfig{UserName: user, Groups: groups},
 	})
 }
 

@@ -36,7 +36,7 @@ func (c *ControlPlane) apiserverArguments() []string {
 		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", c.etcdPort), "--etcd-cafile=" + c.path("ca.crt"),
 		"--etcd-certfile=" + c.path("apiserver.crt"), "--etcd-keyfile=" + c.path("apiserver.key"),
 		"--tls-cert-file=" + c.path("apiserver.crt"), "--tls-private-key-file=" + c.path("apiserver.key"),
-		"--client-ca-file=" + c.path("ca.crt"),
+		"--token-auth-file=" + c.path("tokens.csv"),
 		"--service-account-issuer=" + issuer, "--api-audiences=" + issuer,
 		"--service-account-key-file=" + c.path("sa.pub"), "--service-account-signing-key-file=" + c.path("sa.key"),
 		"--service-cluster-ip-range=" + c.options.ServiceCIDR,

@@ -1,4 +1,4 @@
-// The keys of a control plane: one authority, certificates for its servers and clients, kubeconfigs that hold them.
+// The keys of a control plane: one authority, certificates for its servers, tokens for its clients, kubeconfigs that hold them.
 
 package kubernetes
 
@@ -55,8 +55,8 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 	return &authority{key: key, cert: cert, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// issue makes a certificate for a Kubernetes user (name and groups) that is also good for a server on hosts.
-func (a *authority) issue(name string, groups, hosts []string) (pair, error) {
+// issue makes a certificate for a server on hosts, which also proves its name to other servers.
+func (a *authority) issue(name string, hosts []string) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return pair{}, fmt.Errorf("make the certificate of %s: %w", name, err)
@@ -66,7 +66,7 @@ func (a *authority) issue(name string, groups, hosts []string) (pair, error) {
 		return pair{}, fmt.Errorf("make the certificate of %s: %w", name, err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name, Organization: groups},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
 		NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
@@ -124,9 +124,8 @@ func serviceAccountKeys(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "sa.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600)
 }
 
-// kubeconfig of one user of the API server.
-func kubeconfig(cluster, endpoint string, ca []byte, user string, credentials pair) []byte {
-	b64 := base64.StdEncoding.EncodeToString
+// kubeconfig of one user, whom a token proves; empty is nobody.
+func kubeconfig(cluster, endpoint string, ca []byte, user, token string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 clusters:
@@ -134,10 +133,10 @@ clusters:
   cluster: {server: %[2]q, certificate-authority-data: %[3]s}
 users:
 - name: %[4]q
-  user: {client-certificate-data: %[5]s, client-key-data: %[6]s}
+  user: {token: %[5]q}
 contexts:
 - name: %[1]q
   context: {cluster: %[1]q, user: %[4]q}
 current-context: %[1]q
-`, cluster, endpoint, b64(ca), user, b64(credentials.Cert), b64(credentials.Key))
+`, cluster, endpoint, base64.StdEncoding.EncodeToString(ca), user, token)
 }

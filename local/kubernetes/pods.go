@@ -19,8 +19,11 @@ const (
 
 // podDelays are jq expressions, by stage. https://kwok.sigs.k8s.io/docs/user/stages-configuration/
 var podDelays = map[string]string{
-	"pod-ready":  `.metadata.annotations["` + ReadyAfter + `"] | values | . + "s"`,
-	"pod-delete": `[(.metadata.annotations["` + EndsAfter + `"] | values | tonumber), .metadata.deletionGracePeriodSeconds] | select(length == 2) | min | tostring + "s"`,
+	"pod-ready": `.metadata.annotations["` + ReadyAfter + `"] | values | . + "s"`,
+	// A pod without any grace left is one whose deletion was asked for: the API server deletes it with the next write, and it is asked
+	// once more only if that does not come.
+	"pod-delete": `if .metadata.deletionGracePeriodSeconds == 0 then "1s" else [(.metadata.annotations["` + EndsAfter +
+		`"] | values | tonumber), .metadata.deletionGracePeriodSeconds] | select(length == 2) | min | tostring + "s" end`,
 }
 
 // writePodStages writes KWOK's own stages of pods, with the delays.

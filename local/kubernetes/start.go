@@ -6,6 +6,7 @@ package kubernetes
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	_ "embed"
@@ -76,8 +77,8 @@ type ControlPlane struct {
 	Endpoint string
 	// CA is the PEM of the authority that signed the API server's certificate.
 	CA []byte
-	// AdminCert and AdminKey are the PEMs of a client certificate in system:masters.
-	AdminCert, AdminKey []byte
+	// AdminToken is a bearer token of a user in system:masters.
+	AdminToken string
 	// AdminKubeconfig is a file with the same.
 	AdminKubeconfig string
 
@@ -203,35 +204,46 @@ func (c *ControlPlane) writeKeys() error {
 		"127.0.0.1", "localhost", first.String(),
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 	}, c.options.Hosts...)
-	for _, id := range []struct {
-		file, user string
-		groups     []string
+	for _, server := range []struct {
+		file, name string
 		hosts      []string
 	}{
-		{"apiserver", "kube-apiserver", nil, hosts},
-		{"etcd", "etcd", nil, []string{"127.0.0.1"}},
-		{"admin", "kubernetes-admin", []string{"system:masters"}, nil},
-		{"kube-controller-manager", "system:kube-controller-manager", nil, nil},
-		{"kube-scheduler", "system:kube-scheduler", nil, nil},
-		// KWOK is every kubelet at once and plays their parts on nodes it does not own.
-		{"kwok", "kwok", []string{"system:masters"}, nil},
+		{"apiserver", "kube-apiserver", hosts},
+		{"etcd", "etcd", []string{"127.0.0.1"}},
 	} {
-		p, err := ca.issue(id.user, id.groups, id.hosts)
+		p, err := ca.issue(server.name, server.hosts)
 		if err != nil {
 			return err
 		}
-		if err := p.write(c.dir, id.file); err != nil {
-			return err
-		}
-		if id.file == "admin" {
-			c.AdminCert, c.AdminKey = p.Cert, p.Key
-		}
-		config := kubeconfig(c.options.Name, c.Endpoint, ca.PEM, id.user, p)
-		if err := os.WriteFile(c.path(id.file+".kubeconfig"), config, 0o600); err != nil {
+		if err := p.write(c.dir, server.file); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.writeTokens()
+}
+
+// writeTokens for the users of the API server. The chain of a certificate would be verified anew for every request, which is a fifteenth
+// of all that the API server has to do while a node is drained; EKS knows its users by tokens, too.
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file
+func (c *ControlPlane) writeTokens() error {
+	var file []byte
+	for _, id := range []struct{ file, user, groups string }{
+		{"admin", "kubernetes-admin", "system:masters"},
+		{"kube-controller-manager", "system:kube-controller-manager", ""},
+		{"kube-scheduler", "system:kube-scheduler", ""},
+		// KWOK is every kubelet at once and plays their parts on nodes it does not own.
+		{"kwok", "kwok", "system:masters"},
+	} {
+		token := rand.Text()
+		if id.file == "admin" {
+			c.AdminToken = token
+		}
+		file = fmt.Appendf(file, "%s,%s,%s,%q\n", token, id.user, id.user, id.groups)
+		if err := os.WriteFile(c.path(id.file+".kubeconfig"), kubeconfig(c.options.Name, c.Endpoint, c.CA, id.user, token), 0o600); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(c.path("tokens.csv"), file, 0o600)
 }
 
 func (c *ControlPlane) writeConfiguration() error {
@@ -244,7 +256,7 @@ func (c *ControlPlane) writeConfiguration() error {
 	if c.options.TokenWebhookURL == "" {
 		return nil
 	}
-	webhook := kubeconfig("authenticator", c.options.TokenWebhookURL, c.options.TokenWebhookCA, "kube-apiserver", pair{})
+	webhook := kubeconfig("authenticator", c.options.TokenWebhookURL, c.options.TokenWebhookCA, "kube-apiserver", "")
 	return os.WriteFile(c.path("token-webhook.yaml"), webhook, 0o600)
 }
 
@@ -309,12 +321,9 @@ func (c *ControlPlane) SetMinor(ctx context.Context, minor string) error {
 
 // Metrics are the API server's, in Prometheus' text format.
 func (c *ControlPlane) Metrics(ctx context.Context) ([]byte, error) {
-	client, err := c.adminClient()
-	if err != nil {
-		return nil, err
-	}
+	client := c.client()
 	defer client.CloseIdleConnections()
-	return read(ctx, client, c.Endpoint+"/metrics")
+	return c.read(ctx, client, "/metrics")
 }
 
 // Interrupt kills the API server, so that connections to it are refused, and starts it again after a while. It returns when the
@@ -425,15 +434,12 @@ func (c *ControlPlane) partDied(p *process, err error) {
 
 // await polls path until it answers 200. A program that dies meanwhile ends the wait.
 func (c *ControlPlane) await(ctx context.Context, what, path string, last error) error {
-	client, err := c.adminClient()
-	if err != nil {
-		return err
-	}
+	client := c.client()
 	defer client.CloseIdleConnections()
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		if last = get(ctx, client, c.Endpoint+path); last == nil {
+		if _, last = c.read(ctx, client, path); last == nil {
 			return nil
 		}
 		select {
@@ -446,32 +452,25 @@ func (c *ControlPlane) await(ctx context.Context, what, path string, last error)
 	}
 }
 
-func (c *ControlPlane) adminClient() (*http.Client, error) {
-	certificate, err := tls.X509KeyPair(c.AdminCert, c.AdminKey)
-	if err != nil {
-		return nil, err
-	}
+func (c *ControlPlane) client() *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.CA)
 	return &http.Client{
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}},
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}},
 		Timeout:   5 * time.Second,
-	}, nil
-}
-
-func get(ctx context.Context, client *http.Client, url string) error {
-	_, err := read(ctx, client, url)
-	return err
+	}
 }
 
 // maxAnswer bounds what is read of an answer, in bytes: metrics of an API server are about two megabytes.
 const maxAnswer = 32 << 20
 
-func read(ctx context.Context, client *http.Client, url string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// read a path of the API server, as its administrator.
+func (c *ControlPlane) read(ctx context.Context, client *http.Client, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Endpoint+path, nil)
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("Authorization", "Bearer "+c.AdminToken)
 	res, err := client.Do(req)
 	if err != nil {
 		return nil, err

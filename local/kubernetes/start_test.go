@@ -40,14 +40,18 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Stop)
 	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
-	client, err := c.adminClient()
-	require.NoError(t, err)
+	client := c.client()
+	get := func(path string) error {
+		_, err := c.read(t.Context(), client, path)
+		return err
+	}
 
 	call := func(t *testing.T, method, path, contentType, body string) map[string]any {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, c.Endpoint+path, strings.NewReader(body))
 		require.NoError(t, err)
 		req.Header.Set("Content-Type", contentType)
+		req.Header.Set("Authorization", "Bearer "+c.AdminToken)
 		res, err := client.Do(req)
 		require.NoError(t, err)
 		defer res.Body.Close()
@@ -84,11 +88,23 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 			require.Equal(t, slices.Contains(last, name), priority(p.cmd.Process.Pid) != priority(os.Getpid()), name)
 		}
 	})
-	t.Run("who shows no certificate is told nothing", func(t *testing.T) {
-		anonymous := *client
-		anonymous.Transport = &http.Transport{TLSClientConfig: client.Transport.(*http.Transport).TLSClientConfig.Clone()}
-		anonymous.Transport.(*http.Transport).TLSClientConfig.Certificates = nil
-		require.ErrorContains(t, get(t.Context(), &anonymous, c.Endpoint+"/api/v1/nodes"), "403")
+	t.Run("who shows no token of its users is told nothing", func(t *testing.T) {
+		for token, answer := range map[string]int{"": http.StatusForbidden, "Bearer ": http.StatusForbidden, "Bearer " + c.AdminToken[1:]: http.StatusUnauthorized} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Endpoint+"/api/v1/nodes", nil)
+			require.NoError(t, err)
+			req.Header.Set("Authorization", token)
+			res, err := client.Do(req)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			require.Equal(t, answer, res.StatusCode, token)
+		}
+	})
+	t.Run("nobody else reads its users' tokens", func(t *testing.T) {
+		for _, name := range []string{"tokens.csv", "admin.kubeconfig", "kwok.kubeconfig"} {
+			info, err := os.Stat(filepath.Join(dir, name))
+			require.NoError(t, err)
+			require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), name)
+		}
 	})
 	t.Run("a node becomes Ready when its network is, and not before", func(t *testing.T) {
 		call(t, http.MethodPost, "/api/v1/nodes", "application/json", `{"metadata":{"name":"n1"}}`)
@@ -116,7 +132,7 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(created), 400*time.Millisecond)
 		deleted := time.Now()
 		call(t, http.MethodDelete, "/api/v1/namespaces/default/pods/slow", "", "")
-		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/api/v1/namespaces/default/pods/slow") != nil }, patience, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return get("/api/v1/namespaces/default/pods/slow") != nil }, patience, 20*time.Millisecond)
 		require.GreaterOrEqual(t, time.Since(deleted), 900*time.Millisecond, "its grace period bounds it")
 	})
 	t.Run("moving to the next minor keeps what is in it", func(t *testing.T) {
@@ -128,8 +144,8 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 	t.Run("a program that dies is started again", func(t *testing.T) {
 		p := c.parts["kube-apiserver"]
 		require.NoError(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))
-		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/readyz") != nil }, patience, time.Millisecond)
-		require.Eventually(t, func() bool { return get(t.Context(), client, c.Endpoint+"/readyz") == nil }, patience, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return get("/readyz") != nil }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return get("/readyz") == nil }, patience, 50*time.Millisecond)
 	})
 	t.Run("after Stop nothing runs or listens", func(t *testing.T) {
 		var pids []int

@@ -29,7 +29,7 @@ type Cluster struct {
 func Admin(c *kubernetes.ControlPlane) *rest.Config {
 	return &rest.Config{
 		Host: c.Endpoint, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, CertData: c.AdminCert, KeyData: c.AdminKey},
+		BearerToken: c.AdminToken, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA},
 	}
 }
 

@@ -24,6 +24,28 @@ type change[T any] struct {
 type source[T any] struct {
 	list  func(ctx context.Context) (items []T, version string, err error)
 	watch func(ctx context.Context, version string) (watch.Interface, error)
+	// needed is closed when somebody has to know what happens after the first list; nil is always.
+	needed <-chan struct{}
+}
+
+// listAgain is how long after a list it costs less to list again than to be told of all that happened since.
+const listAgain = 250 * time.Millisecond
+
+// unneeded returns when the source must be watched. It says whether so much may have happened since a list that it is to be read again.
+func (s source[T]) unneeded(ctx context.Context, asked time.Time) (stale bool) {
+	if s.needed == nil {
+		return false
+	}
+	select {
+	case <-s.needed:
+		return false
+	default:
+	}
+	select {
+	case <-s.needed:
+	case <-ctx.Done():
+	}
+	return time.Since(asked) > listAgain
 }
 
 // Pauses between two tries to list.
@@ -61,12 +83,16 @@ func once[T any](ctx context.Context, s source[T], out chan<- change[T]) error {
 		case <-ctx.Done():
 		}
 	}
-	asked := time.Now()
-	items, version, err := s.list(ctx)
-	if err != nil {
-		return err
+	version := ""
+	for current := false; !current; {
+		asked := time.Now()
+		items, listed, err := s.list(ctx)
+		if err != nil {
+			return err
+		}
+		send(change[T]{all: true, items: items, asked: asked})
+		version, current = listed, !s.unneeded(ctx, asked)
 	}
-	send(change[T]{all: true, items: items, asked: asked})
 	w, err := s.watch(ctx, version)
 	if err != nil {
 		return err

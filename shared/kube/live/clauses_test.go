@@ -302,7 +302,7 @@ func TestVolumesAreWaitedFor(t *testing.T) {
 	p := w.through(t)
 	ended := make(chan drain.Report, 1)
 	go func() { ended <- w.drain(from, policy(), patience) }()
-	w.eventually(func() bool { return p.watching() == 3 }, "the attachments are not watched")
+	w.eventually(func() bool { return p.watching() == 2 }, "the budgets and the attachments are not watched") // there are no pods to watch
 	require.NoError(t, w.api.Resource(attachments).Delete(context.Background(), name, metav1.DeleteOptions{}))
 	report := <-ended
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)

@@ -77,7 +77,7 @@ type world struct {
 }
 
 func config() *rest.Config {
-	return &rest.Config{Host: plane.Endpoint, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: plane.CA, CertData: plane.AdminCert, KeyData: plane.AdminKey}}
+	return &rest.Config{Host: plane.Endpoint, QPS: -1, BearerToken: plane.AdminToken, TLSClientConfig: rest.TLSClientConfig{CAData: plane.CA}}
 }
 
 var worlds atomic.Int64
