@@ -9,7 +9,7 @@ type DrainRequest struct {
 	// InstanceID of EC2's own events. With an InstanceAction the instance ends within two minutes, whatever anybody does.
 	InstanceID     string `json:"instance-id,omitempty"`
 	InstanceAction string `json:"instance-action,omitempty"`
-	// Cluster, and Node by name or Instance by id, by hand.
+	// Cluster, and Node by name or Instance by id, by hand. Who says Node may mean its instance.
 	Cluster  string `json:"cluster,omitempty"`
 	Node     string `json:"node,omitempty"`
 	Instance string `json:"instance,omitempty"`

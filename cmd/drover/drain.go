@@ -26,6 +26,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/capacity"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
@@ -37,8 +38,8 @@ func drainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain CLUSTER NODE",
 		Short: "Take the pods off a node, as their disruption budgets allow",
-		Long: `Starts a drain of a node of one of drover's pools: its pods leave as their disruption budgets and the pool's drain policy
-allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them. For that the cluster must
+		Long: `Starts a drain of a node of one of drover's pools, by its name or its instance's id: its pods leave as their disruption budgets and
+the pool's drain policy allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them. For that the cluster must
 let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,10 +47,16 @@ let you look into it; if it does not, the dry run says which access entry its sp
 			if err != nil {
 				return err
 			}
-			if dryRun {
-				return previewDrain(cmd.Context(), cmd.OutOrStdout(), c, args[0], "", args[1])
+			cluster, node := args[0], args[1]
+			if !dryRun || names.IsInstance(node) { // a dry run finds out by itself whether there is a node of that name
+				if node, err = nodeOf(cmd.Context(), c, cluster, node); err != nil {
+					return err
+				}
 			}
-			return startDrain(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1])
+			if dryRun {
+				return previewDrain(cmd.Context(), cmd.OutOrStdout(), c, cluster, "", node)
+			}
+			return startDrain(cmd.Context(), cmd.OutOrStdout(), c, cluster, node)
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would leave, what blocks and how long it takes; change nothing")
@@ -78,6 +85,32 @@ it takes. For that the cluster must let you look into it; if it does not, the dr
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would leave, what blocks and how long it takes; change nothing")
 	return cmd
+}
+
+// nodeOf a pool of the cluster, by its name or its instance's id.
+func nodeOf(ctx context.Context, c *cell, cluster, named string) (node string, err error) {
+	found, err := capacity.New(c.cfg).Named(ctx, named)
+	if err != nil {
+		return "", err
+	}
+	pools := groups.New(autoscaling.NewFromConfig(c.cfg))
+	for instance, node := range found {
+		group, err := pools.GroupOf(ctx, instance)
+		if err != nil {
+			return "", err
+		}
+		if !strings.HasPrefix(group, names.Prefix) {
+			continue
+		}
+		pool, err := pools.Pool(ctx, group)
+		if err != nil {
+			return "", err
+		}
+		if pool.Cluster == cluster {
+			return node, nil
+		}
+	}
+	return "", fmt.Errorf("no pool of cluster %s has a node %s: kubectl get nodes names them", cluster, named)
 }
 
 // startDrain starts the machine, as a person would at the console.
@@ -241,6 +274,9 @@ func printPreview(out io.Writer, p kube.Preview, policy drain.Policy) time.Durat
 	what := map[string]string{}
 	for _, pod := range decision.Left {
 		what[pod.ID()] = "leaves at once"
+		if !pod.Managed {
+			what[pod.ID()] += ", and nothing starts it again"
+		}
 	}
 	for _, pod := range decision.Terminating {
 		what[pod.ID()] = "is ending already"

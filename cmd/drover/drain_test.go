@@ -164,7 +164,11 @@ func TestDrain(t *testing.T) {
 			require.Contains(t, out, "node "+name)
 		}
 		require.Contains(t, out, "A roll of pool workers replaces 2 nodes, 1 at a time: by its update 0 may be missing meanwhile, and 1 more may be there. It would wait for what blocks.")
+		said(t, ok(t, "drain", "demo", instances[node], "--dry-run"))
 		require.Contains(t, fails(t, "drain", "demo", "nobody", "--dry-run"), "cluster demo has no node nobody")
+		for _, wrong := range [][]string{{"demo", "nobody"}, {"nobody", node}, {"demo", "i-00000000000000000"}, {"nobody", instances[node], "--dry-run"}} {
+			require.Contains(t, fails(t, append([]string{"drain"}, wrong...)...), "no pool of cluster "+wrong[0]+" has a node "+wrong[1])
+		}
 		require.Contains(t, fails(t, "roll", "demo", "nobody", "--dry-run"), "cluster demo has no node of a pool nobody")
 		require.Contains(t, fails(t, "drain", "nobody", node, "--dry-run"), "drover-nobody: the EKS cluster is not there")
 		for _, call := range cloud.Calls.Since(mark) {
@@ -191,7 +195,9 @@ func TestDrain(t *testing.T) {
 	t.Run("an upgrade that nothing blocks", func(t *testing.T) { previewAnUpgrade(ctx, t, config, false) })
 	t.Run("a drain by hand", func(t *testing.T) {
 		watcher.Forget()
-		require.Contains(t, ok(t, "drain", "demo", node), ":execution:drover-drain-node:")
+		out := ok(t, "drain", "demo", instances[node])
+		require.Contains(t, out, ":execution:drover-drain-node:")
+		require.Contains(t, out, "kubectl uncordon "+node)
 		require.NoError(t, cloud.Settle(ctx))
 		drains := slices.DeleteFunc(cloud.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-drain-node" })
 		require.NotEmpty(t, drains)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/query"
 )
@@ -244,6 +245,32 @@ func (c *Capacity) Alive(ctx context.Context, ids []string) ([]string, error) {
 		}
 	}
 	return alive, nil
+}
+
+// Named are the names of the nodes that a name may mean, by instance: one cluster's nodes may be called like another's. The name may be an instance's id.
+// What has ended is left out. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+func (c *Capacity) Named(ctx context.Context, name string) (map[string]string, error) {
+	by := "private-dns-name"
+	if names.IsInstance(name) {
+		by = "instance-id"
+	}
+	var out struct {
+		Items []struct {
+			ID   string `xml:"instanceId"`
+			Name string `xml:"privateDnsName"`
+		} `xml:"reservationSet>item>instancesSet>item"`
+	}
+	ask := arguments(filter{by, []string{name}}, filter{"instance-state-name", []string{"pending", "running", "stopping", "stopped"}})
+	if err := c.call(ctx, "DescribeInstances", ask, &out); err != nil {
+		return nil, fmt.Errorf("describing instances: %w", err)
+	}
+	named := map[string]string{}
+	for _, i := range out.Items {
+		if i.ID == name || i.Name == name { // to EC2, * and ? stand for others
+			named[i.ID] = i.Name
+		}
+	}
+	return named, nil
 }
 
 // Started says which image each of the instances was started from. Those that are not there are missing.

@@ -33,6 +33,8 @@ const (
 	// volumesTimeout is how long volumes are waited for once the pods are gone: longer than the six minutes after which
 	// Kubernetes detaches them by force.
 	volumesTimeout = 10 * time.Minute
+	// blindFor is how long pods need not be watched while there is something to send.
+	blindFor = 5 * time.Second
 )
 
 // Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and
@@ -120,7 +122,7 @@ func (d *drainer) run(ctx context.Context) {
 		}
 	}
 	d.report.Message = ""
-	for ctx.Err() == nil {
+	for began := time.Now(); ctx.Err() == nil; {
 		now := time.Now()
 		room := atOnce - d.inFlight
 		if now.Before(d.pause) {
@@ -146,7 +148,7 @@ func (d *drainer) run(ctx context.Context) {
 		for _, request := range decision.Send {
 			d.send(ctx, request)
 		}
-		if d.inFlight < atOnce {
+		if d.inFlight < atOnce || now.Sub(began) > blindFor {
 			d.heed()
 		}
 		if d.pause.After(now) && (decision.Next.IsZero() || d.pause.Before(decision.Next)) {

@@ -51,6 +51,9 @@ const (
 	TagSettled = "drover:settled"
 )
 
+// IsInstance tells an instance's id from a node's name, which on EC2 is one of the DNS and has dots.
+func IsInstance(s string) bool { return strings.HasPrefix(s, "i-") && !strings.Contains(s, ".") }
+
 // EKSCluster is the name of a cluster's EKS cluster; prefixed so that IAM policies can name it.
 func EKSCluster(cluster string) string { return Prefix + cluster }
 

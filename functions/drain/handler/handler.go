@@ -184,6 +184,9 @@ func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, resul
 func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, events.DrainResult, error) {
 	var n node
 	var err error
+	if in.Instance == "" && names.IsInstance(in.Node) {
+		in.Instance = in.Node
+	}
 	switch {
 	case in.Lifecycle != nil:
 		n.instance = in.EC2InstanceID

@@ -300,6 +300,9 @@ func TestDrain(t *testing.T) {
 		"by hand by instance": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node, in.Instance = "", "i-1" }, outcome: drain.Done, touched: true,
 		},
+		"by hand by instance, where a node is asked for": {
+			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node = "i-1" }, outcome: drain.Done, touched: true,
+		},
 		"by hand, while pods stay, the autoscaler is held": {sample: "drain-request-by-hand", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true},
 		"a node that is not there": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node = "n2" }, outcome: events.DrainRefused, message: "no node n2",
