@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drover-run/drover/local/kubernetes"
 )
@@ -222,7 +223,8 @@ func (c *Cluster) Remove(ctx context.Context, workloads ...Workload) error {
 	return nil
 }
 
-// Budgeted waits until the budgets of the workloads know that all replicas are healthy. It asks often enough to be timed.
+// Budgeted waits until the budgets of the workloads know that all replicas are healthy. Who is timed by it is told, and does not ask: asking would
+// take the processors from those who are waited for.
 func (c *Cluster) Budgeted(ctx context.Context, workloads ...Workload) error {
 	for _, w := range workloads {
 		if w.MaxUnavailable == "" && w.MinAvailable == "" {
@@ -232,19 +234,37 @@ func (c *Cluster) Budgeted(ctx context.Context, workloads ...Workload) error {
 		if err != nil {
 			return err
 		}
-		if err := until(ctx, 5*time.Millisecond, "the budget of "+w.Name, func() (bool, error) {
-			b, err := c.policy.PodDisruptionBudgets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
-			if err != nil {
-				return false, err
+		for whole := false; !whole; {
+			if whole, err = c.budgeted(ctx, w, keep); err != nil {
+				return fmt.Errorf("waiting for the budget of %s: %w", w.Name, err)
 			}
-			if b.Status.ExpectedPods == int32(w.Replicas) && int(b.Status.DesiredHealthy) != keep {
-				return false, errors.New("the disruption controller keeps " + strconv.Itoa(int(b.Status.DesiredHealthy)) + " healthy, not " + strconv.Itoa(keep))
-			}
-			return b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == int32(w.Replicas) &&
-				int(b.Status.DisruptionsAllowed) == w.Replicas-keep && len(b.Status.DisruptedPods) == 0, nil
-		}); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// budgeted watches the budget of a workload until it knows that all replicas are healthy, or the API server ends the watch.
+func (c *Cluster) budgeted(ctx context.Context, w Workload, keep int) (whole bool, err error) {
+	watched, err := c.policy.PodDisruptionBudgets(w.Namespace).Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: w.Name}))
+	if err != nil {
+		return false, err
+	}
+	defer watched.Stop()
+	for event := range watched.ResultChan() {
+		b, ok := event.Object.(*policyv1.PodDisruptionBudget)
+		if !ok {
+			return false, apierrors.FromObject(event.Object)
+		}
+		if event.Type == watch.Deleted {
+			return false, errors.New("somebody deleted it")
+		}
+		if b.Status.ExpectedPods == int32(w.Replicas) && int(b.Status.DesiredHealthy) != keep {
+			return false, errors.New("the disruption controller keeps " + strconv.Itoa(int(b.Status.DesiredHealthy)) + " healthy, not " + strconv.Itoa(keep))
+		}
+		if b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == int32(w.Replicas) &&
+			int(b.Status.DisruptionsAllowed) == w.Replicas-keep && len(b.Status.DisruptedPods) == 0 {
+			return true, nil
+		}
+	}
+	return false, ctx.Err()
 }
