@@ -244,7 +244,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		return nil, auditor, nil, err
 	}
 	state := &fleetState{fleet: f, releases: map[string]store.Object{}}
-	specs = store.NewRemembered(f, names.ClusterSpecs, names.ReleaseSpecs)
+	specs = store.NewRemembered(f, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
 	p := &planner.Handler{
 		Specs: specs, State: state, Versions: f, Now: time.Now,
 		Cell: render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: "state"},
@@ -253,7 +253,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		cluster := fmt.Sprintf("c%04d", i)
 		f.specs = append(f.specs, store.Entry{Key: names.ClusterSpec(cluster), Modified: time.Now().Add(-time.Hour), ETag: cluster})
 		document := status.New(cluster)
-		document.Status.Phase, document.Status.SpecVersion = status.Ready, "1"
+		document.Status.Phase, document.Status.SpecVersion, document.Status.ObservedVersion = status.Ready, "1", "1"
 		f.statuses[cluster] = document
 		made, _, _, message, err := p.PreviewOver(ctx, cluster, nil)
 		if err != nil || len(made.Changes) == 0 {

@@ -35,7 +35,7 @@ func main() {
 	cfg := environment.AWS()
 	s3 := environment.S3(cfg)
 	specs := store.NewBucket(s3, environment.Must(environment.SpecsBucket))
-	remembered := store.NewRemembered(specs, names.ClusterSpecs, names.ReleaseSpecs)
+	remembered := store.NewRemembered(specs, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
 	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
 	listeners := notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now)
 	state.Tell, state.TellRelease = listeners.Tell, listeners.TellRelease

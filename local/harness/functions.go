@@ -140,7 +140,8 @@ func (f *Functions) deploy(c cell) {
 		Specs: specs(cfg), State: told(cfg), Now: now,
 	}).Handle)
 	cfg = f.config("sweep")
-	remembered, overview := store.NewRemembered(specs(cfg), names.ClusterSpecs, names.ReleaseSpecs), store.NewOverview(state(cfg))
+	sweepNow := func() time.Time { return f.Sweep.Now() }
+	remembered, overview := store.NewRemembered(specs(cfg), sweepNow, names.ClusterSpecs, names.ReleaseSpecs), store.NewOverview(state(cfg))
 	f.Sweep = &sweep.Handler{
 		Auditor: sweep.Auditor{
 			Overview: overview,

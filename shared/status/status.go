@@ -60,8 +60,6 @@ type Status struct {
 	GoodVersion string `json:"goodVersion,omitempty"`
 	// ObservedVersion is the S3 version of the spec that was last looked at, good or bad.
 	ObservedVersion string `json:"observedVersion,omitempty"`
-	// ObservedETag is its ETag, which lists tell, unlike versions. Empty when it could not be read.
-	ObservedETag string `json:"observedETag,omitempty"`
 	// Release and TemplateVersion as resolved from that spec.
 	Release         string `json:"release,omitempty"`
 	TemplateVersion string `json:"templateVersion,omitempty"`

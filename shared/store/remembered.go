@@ -29,6 +29,7 @@ type Objects interface {
 // Nobody but who has just listed them may read them so: what comes is as old as the last listing.
 type Remembered struct {
 	Objects
+	now      func() time.Time
 	prefixes []string
 
 	mu     sync.Mutex
@@ -45,9 +46,13 @@ type kept struct {
 // mostKept is the size of an object up to which it is remembered: those of a thousand clusters have to fit in a function's memory.
 const mostKept = 64 << 10
 
+// young is what was written less than that ago. S3 tells the time in seconds: it may be followed by another of the same bytes, and so of the
+// same ETag, that a listing does not tell from it.
+const young = time.Minute
+
 // NewRemembered remembers nothing yet.
-func NewRemembered(objects Objects, prefixes ...string) *Remembered {
-	return &Remembered{Objects: objects, prefixes: prefixes, listed: map[string]Entry{}, kept: map[string]kept{}}
+func NewRemembered(objects Objects, now func() time.Time, prefixes ...string) *Remembered {
+	return &Remembered{Objects: objects, now: now, prefixes: prefixes, listed: map[string]Entry{}, kept: map[string]kept{}}
 }
 
 // List lists what is there now, and forgets what is not. When it fails nothing is known to be as it was.
@@ -81,9 +86,10 @@ func (r *Remembered) Get(ctx context.Context, key string, limit int64) (Object, 
 	if listed && is && known.ETag == entry.ETag && known.modified.Equal(entry.Modified) && int64(len(known.Body)) <= limit {
 		return known.Object, nil
 	}
+	asked := r.now()
 	object, err := r.Objects.Get(ctx, key, limit)
 	// One that was written since is remembered from the next listing on.
-	if err == nil && listed && entry.ETag != "" && object.ETag == entry.ETag && len(object.Body) <= mostKept {
+	if err == nil && listed && entry.ETag != "" && object.ETag == entry.ETag && len(object.Body) <= mostKept && asked.Sub(entry.Modified) >= young {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.kept[key] = kept{object, entry.Modified}
@@ -112,7 +118,7 @@ type Overview struct {
 
 // NewOverview of a bucket. Look must be called before it is read.
 func NewOverview(state *State) *Overview {
-	return &Overview{State: state, remembered: NewRemembered(state.Bucket, names.AllRolls, names.Upgrades), now: map[string]Object{}}
+	return &Overview{State: state, remembered: NewRemembered(state.Bucket, state.now, names.AllRolls, names.Upgrades), now: map[string]Object{}}
 }
 
 // Look lists what few clusters have: pools that somebody asked to be rolled, and upgrades.

@@ -94,18 +94,18 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 	case errors.Is(err, store.ErrNotFound):
 		return "", h.absent(ctx, cluster)
 	case errors.As(err, &large):
-		return large.Version, h.reject(ctx, cluster, store.Object{Version: large.Version}, status.ReasonSpecInvalid, large.Error())
+		return large.Version, h.reject(ctx, cluster, large.Version, status.ReasonSpecInvalid, large.Error())
 	case err != nil:
 		return "", err
 	}
 	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions(), Now: h.Now()})
 	if errs != nil {
-		return object.Version, h.reject(ctx, cluster, object, status.ReasonSpecInvalid, errs.Error())
+		return object.Version, h.reject(ctx, cluster, object.Version, status.ReasonSpecInvalid, errs.Error())
 	}
 	boundary.Log(ctx).Info("accepted", "cluster", cluster, "version", object.Version)
 	var acted string
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.ObservedVersion, s.ObservedETag, acted = object.Version, object.ETag, s.SpecVersion
+		s.ObservedVersion, acted = object.Version, s.SpecVersion
 		if s.SpecVersion != object.Version { // else planning knows better: this event is late, or another of the same
 			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
 		}
@@ -135,7 +135,7 @@ func (h *Handler) absent(ctx context.Context, cluster string) error {
 	}
 	var acted string
 	err := h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.ObservedVersion, s.ObservedETag, acted = "", "", s.SpecVersion
+		s.ObservedVersion, acted = "", s.SpecVersion
 		s.Set(status.Condition{
 			Type: status.SpecAccepted, Status: "False", Reason: status.ReasonSpecAbsent, Message: names.ClusterSpec(cluster) + " was deleted",
 		}, h.Now())
@@ -156,13 +156,13 @@ const told = 16 << 10
 
 // reject says in the status why the newest spec is not used. The cluster's phase stays what it was: it keeps running on
 // its last good spec, if it had one.
-func (h *Handler) reject(ctx context.Context, cluster string, spec store.Object, reason, message string) error {
+func (h *Handler) reject(ctx context.Context, cluster, version, reason, message string) error {
 	if len(message) > told {
 		message = message[:told] + "\n…"
 	}
 	boundary.Log(ctx).Warn("rejected", "cluster", cluster, "reason", reason)
 	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.ObservedVersion, s.ObservedETag = spec.Version, spec.ETag
+		s.ObservedVersion = version
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason, Message: message}, h.Now())
 		// What is under way says itself how it goes; drains ask whether the cluster is being deleted.
 		if s.SpecVersion == "" && s.Phase != status.Converging && s.Phase != status.Upgrading && s.Phase != status.Deleting {

@@ -165,14 +165,29 @@ func (r *round) look(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	s := &document.Status
-	since := r.now.Sub(s.UpdatedAt)
-	spec, there := r.specs[cluster]
-	// The sweep takes a status that is newer than the spec for one that knows it; it may tell only how work on the last one goes.
-	if there && s.ObservedETag != "" && s.ObservedETag != spec.ETag && r.now.Sub(spec.Modified) >= r.Patience {
+	// A spec that cannot be read keeps nobody from the rest.
+	observed, err := r.knows(ctx, cluster, &document.Status)
+	if err == nil && !observed {
 		boundary.Log(ctx).Warn("the event of this spec was lost", "cluster", cluster)
 		return r.Admit.Admit(ctx, cluster)
 	}
+	return errors.Join(err, r.act(ctx, cluster, &document.Status))
+}
+
+// knows says whether a status is about the upload that is there, if its event should have come by now. The sweep only finds a status that is
+// older than the spec: one that is newer may tell no more than how work on the upload before goes, and two uploads may be the same bytes.
+func (r *round) knows(ctx context.Context, cluster string, s *status.Status) (bool, error) {
+	spec, there := r.specs[cluster]
+	if !there || r.now.Sub(spec.Modified) < r.Patience {
+		return true, nil
+	}
+	return r.observed(ctx, cluster, s)
+}
+
+// act on what is due of one cluster.
+func (r *round) act(ctx context.Context, cluster string, s *status.Status) error {
+	since := r.now.Sub(s.UpdatedAt)
+	_, there := r.specs[cluster]
 	if err := r.ahead(ctx, cluster, s); err != nil {
 		return err
 	}

@@ -214,7 +214,12 @@ func (h *Handler) missed(ctx context.Context) error {
 			continue
 		}
 		if at.Equal(spec.Modified) {
-			if observed, err := h.observed(ctx, cluster); err != nil || observed {
+			document, err := h.State.Status(ctx, cluster)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			if observed, err := h.observed(ctx, cluster, &document.Status); err != nil || observed {
 				failed = append(failed, err)
 				continue
 			}
@@ -228,23 +233,17 @@ func (h *Handler) missed(ctx context.Context) error {
 	return errors.Join(append(failed, h.deleted(ctx, statuses))...)
 }
 
-// observed says whether a cluster's status is about the version of its spec that is there.
-func (h *Handler) observed(ctx context.Context, cluster string) (bool, error) {
-	c, err := h.State.Status(ctx, cluster)
-	if err != nil {
-		return false, err
-	}
+// observed says whether a cluster's status is about the version of its spec that is there, or about none when none is.
+func (h *Handler) observed(ctx context.Context, cluster string, s *status.Status) (bool, error) {
 	object, err := h.Specs.Get(ctx, names.ClusterSpec(cluster), api.MaxFile)
 	var large *store.TooLarge
 	switch {
 	case errors.As(err, &large):
 		object.Version = large.Version
-	case errors.Is(err, store.ErrNotFound): // by now
-		return false, nil
-	case err != nil:
+	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return false, err
 	}
-	return c.Status.ObservedVersion == object.Version, nil
+	return s.ObservedVersion == object.Version, nil
 }
 
 // ended tells of the executions that hold a lease and are over: they were aborted or ran out of time, and never reported. The

@@ -1,0 +1,79 @@
+package handler_test
+
+// Uploads of which nobody was told, and whose cluster's status was written since: the sweep takes it for one that knows them.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestTheAuditFindsAnUploadThatAStatusWrittenSinceDoesNotName(t *testing.T) {
+	key := names.ClusterSpec("demo")
+	same, large := harness.Spec("demo", ""), strings.Repeat("#", api.MaxFile+1)
+	for name, upload := range map[string]func(t *testing.T, a *harness.Account) (version string){
+		"of the same bytes": func(_ *testing.T, a *harness.Account) string { return a.Upload(key, same) },
+		"of another spec": func(_ *testing.T, a *harness.Account) string {
+			return a.Upload(key, harness.Spec("demo", "  tags: {team: b}\n"))
+		},
+		"of one that is too large": func(_ *testing.T, a *harness.Account) string { return a.Upload(key, large) },
+		"after one that was too large": func(t *testing.T, a *harness.Account) string {
+			a.Upload(key, large)
+			require.NoError(t, a.Functions.Sweep.Admit.Admit(t.Context(), "demo"))
+			return a.Upload(key, same)
+		},
+		"of the same bytes in the second of another that an audit has read": func(t *testing.T, a *harness.Account) string {
+			a.Upload(key, same)
+			require.NoError(t, a.AuditNow())
+			require.NoError(t, a.Functions.Sweep.Admit.Admit(t.Context(), "demo"))
+			return a.Upload(key, same)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, a *harness.Account) {
+				a.Functions.Sweep.Patience = 2 * time.Minute
+				losing(a, "aws.s3")
+				version := upload(t, a)
+				a.Settle()
+				before, planned := converges(a), a.Status("demo").SpecVersion
+				time.Sleep(time.Minute)
+				require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+					s.Set(status.Condition{Type: status.InSync, Status: "True", Reason: status.ReasonInSync}, time.Now())
+				}))
+				audit(t, a)
+				require.NotEqual(t, version, a.Status("demo").ObservedVersion, "its event may still come")
+				time.Sleep(10 * time.Minute)
+				require.Zero(t, admitted(t, a), "the status is newer")
+				audit(t, a)
+				s := a.Status("demo")
+				require.Equal(t, version, s.ObservedVersion)
+				require.Equal(t, status.Ready, s.Phase, s.Message)
+				if s.Condition(status.SpecAccepted).Status == "True" {
+					require.Equal(t, version, s.SpecVersion)
+				}
+				if s.SpecVersion != planned {
+					before++
+				}
+				require.Equal(t, before, converges(a))
+
+				// It is heard now; what the first audit told of a spec that nobody had acted on is over by the next.
+				time.Sleep(15 * time.Minute)
+				audit(t, a)
+				s, mark := a.Status("demo"), a.Calls.Mark()
+				audit(t, a)
+				require.NoError(t, a.SweepNow())
+				for _, call := range a.Calls.Since(mark) {
+					require.False(t, call.Mutating, "%s %s", call.Action, call.Resource)
+				}
+				require.Equal(t, s, a.Status("demo"))
+			})
+		})
+	}
+}
