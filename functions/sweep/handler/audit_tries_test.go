@@ -160,9 +160,9 @@ func TestAThrottledClusterIsTriedAgain(t *testing.T) {
 func TestAnExecutionThatWasNeverSeen(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
-	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase = status.Pending }))
 	losing(a, "aws.s3")
-	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	version := a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.ObservedVersion = status.Pending, version }))
 	audit(t, a)
 	require.Zero(t, converges(a), "it may still come")
 	later(a, 11*time.Minute)
