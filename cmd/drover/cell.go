@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -65,6 +66,20 @@ func newCell(cfg aws.Config, partition, account string) *cell {
 		specs:  store.NewBucket(client, names.SpecsBucket(account, cfg.Region)),
 		state:  store.NewState(state, time.Now),
 	}
+}
+
+// start an execution of a machine of drover's, as a person would at the console.
+func (c *cell) start(ctx context.Context, machine string, input any) (execution string, err error) {
+	body, err := json.Marshal(input)
+	if err != nil {
+		return "", err
+	}
+	named := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s%s", c.render.Partition, c.render.Region, c.render.Account, names.Prefix, machine)
+	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &named, Input: aws.String(string(body))})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(started.ExecutionArn), nil
 }
 
 // planner plans as the plan function does, with specs read from elsewhere.

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +15,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/cobra"
 
@@ -95,14 +92,7 @@ func nodeOf(ctx context.Context, c *cell, cluster, named string) (node string, e
 	}
 	pools := groups.New(autoscaling.NewFromConfig(c.cfg))
 	for instance, node := range found {
-		group, err := pools.GroupOf(ctx, instance)
-		if err != nil {
-			return "", err
-		}
-		if !strings.HasPrefix(group, names.Prefix) {
-			continue
-		}
-		pool, err := pools.Pool(ctx, group)
+		pool, err := pools.PoolOf(ctx, instance)
 		if err != nil {
 			return "", err
 		}
@@ -110,17 +100,12 @@ func nodeOf(ctx context.Context, c *cell, cluster, named string) (node string, e
 			return node, nil
 		}
 	}
-	return "", fmt.Errorf("no pool of cluster %s has a node %s: kubectl get nodes names them", cluster, named)
+	return "", fmt.Errorf("no pool of cluster %s has a node %s: `kubectl get nodes` names them", cluster, named)
 }
 
-// startDrain starts the machine, as a person would at the console.
+// startDrain starts the machine.
 func startDrain(ctx context.Context, out io.Writer, c *cell, cluster, node string) error {
-	input, err := json.Marshal(map[string]string{"cluster": cluster, "node": node})
-	if err != nil {
-		return err
-	}
-	machine := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%sdrain-node", c.render.Partition, c.render.Region, c.render.Account, names.Prefix)
-	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &machine, Input: aws.String(string(input))})
+	execution, err := c.start(ctx, "drain-node", map[string]string{"cluster": cluster, "node": node})
 	if err != nil {
 		return fmt.Errorf("starting the drain of %s: %w", node, err)
 	}
@@ -133,11 +118,11 @@ The node stays, cordoned and out of load balancers. To use it again afterwards:
 
   kubectl uncordon %s
   kubectl label node %s node.kubernetes.io/exclude-from-external-load-balancers-
-`, node, cluster, aws.ToString(started.ExecutionArn), node, node, node)
+`, node, cluster, execution, node, node, node)
 	return nil
 }
 
-// startRoll starts the machine, as a person would at the console.
+// startRoll starts the machine.
 func startRoll(ctx context.Context, out io.Writer, c *cell, cluster, pool string) error {
 	_, found, err := groups.New(autoscaling.NewFromConfig(c.cfg)).Describe(ctx, names.Group(cluster, pool))
 	if err != nil {
@@ -146,12 +131,7 @@ func startRoll(ctx context.Context, out io.Writer, c *cell, cluster, pool string
 	if !found {
 		return fmt.Errorf("cluster %s has no pool %s", cluster, pool)
 	}
-	input, err := json.Marshal(events.Converge{Cluster: cluster, Roll: []string{pool}})
-	if err != nil {
-		return err
-	}
-	machine := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%sconverge", c.render.Partition, c.render.Region, c.render.Account, names.Prefix)
-	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &machine, Input: aws.String(string(input))})
+	execution, err := c.start(ctx, "converge", events.Converge{Cluster: cluster, Roll: []string{pool}})
 	if err != nil {
 		return fmt.Errorf("starting the roll of pool %s: %w", pool, err)
 	}
@@ -159,7 +139,7 @@ func startRoll(ctx context.Context, out io.Writer, c *cell, cluster, pool string
 
   drover status %s
   aws stepfunctions describe-execution --execution-arn %s
-`, pool, cluster, cluster, aws.ToString(started.ExecutionArn))
+`, pool, cluster, cluster, execution)
 	return nil
 }
 

@@ -24,7 +24,6 @@ import (
 	"github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/kube"
-	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -90,18 +89,12 @@ func upgrader(c *cell) *handler.Handler {
 	}
 }
 
-// startUpgrade starts the machine, as a person would at the console.
+// startUpgrade starts the machine.
 func startUpgrade(ctx context.Context, c *cell, in events.Upgrade) (execution string, err error) {
-	input, err := json.Marshal(in)
-	if err != nil {
-		return "", err
-	}
-	machine := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%supgrade", c.render.Partition, c.render.Region, c.render.Account, names.Prefix)
-	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &machine, Input: aws.String(string(input))})
-	if err != nil {
+	if execution, err = c.start(ctx, "upgrade", in); err != nil {
 		return "", fmt.Errorf("starting the upgrade of %s: %w", in.Cluster, err)
 	}
-	return aws.ToString(started.ExecutionArn), nil
+	return execution, nil
 }
 
 // watchUpgrade prints what happens in an upgrade until its execution is over.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // Groups is Auto Scaling in one account and region.
@@ -96,8 +97,17 @@ func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, er
 	return true, nil
 }
 
-// GroupOf is the group of an instance, "" when it is in none.
-func (g *Groups) GroupOf(ctx context.Context, instance string) (string, error) {
+// PoolOf is the pool of an instance, as deployed. It is empty when the instance is in none of drover's.
+func (g *Groups) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
+	group, err := g.groupOf(ctx, instance)
+	if err != nil || !strings.HasPrefix(group, names.Prefix) {
+		return events.Pool{}, err
+	}
+	return g.Pool(ctx, group)
+}
+
+// groupOf is the group of an instance, "" when it is in none.
+func (g *Groups) groupOf(ctx context.Context, instance string) (string, error) {
 	out, err := g.client.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
 	if err != nil {
 		return "", fmt.Errorf("describing instance %s: %w", instance, err)

@@ -2,9 +2,13 @@ package groups_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/stretchr/testify/require"
 
@@ -39,16 +43,16 @@ func TestHooks(t *testing.T) {
 	}
 	require.Equal(t, groups.PendingWait, state(hook.EC2InstanceID))
 	require.Empty(t, state("i-0123456789abcdef0"), "nobody knows it")
-	group, err := g.GroupOf(ctx, hook.EC2InstanceID)
-	require.NoError(t, err)
-	require.Equal(t, hook.AutoScalingGroupName, group)
-	group, err = g.GroupOf(ctx, "i-0123456789abcdef0")
-	require.NoError(t, err)
-	require.Empty(t, group)
 	pool, err := g.Pool(ctx, hook.AutoScalingGroupName)
 	require.NoError(t, err)
 	require.Equal(t, "demo", pool.Cluster)
 	require.Equal(t, "a", pool.Pool)
+	of, err := g.PoolOf(ctx, hook.EC2InstanceID)
+	require.NoError(t, err)
+	require.Equal(t, pool, of)
+	of, err = g.PoolOf(ctx, "i-0123456789abcdef0")
+	require.NoError(t, err)
+	require.Zero(t, of)
 	pool, err = g.Pool(ctx, "no-such-group")
 	require.NoError(t, err)
 	require.Zero(t, pool)
@@ -104,6 +108,26 @@ func TestHooks(t *testing.T) {
 	waited, err = g.Complete(ctx, gone, groups.Continue)
 	require.NoError(t, err, "nothing waits in a group that is gone")
 	require.False(t, waited)
+}
+
+// Nobody asks about the hooks of a group that is not drover's.
+func TestThePoolOfAnInstanceOfOthers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if action := r.FormValue("Action"); action != "DescribeAutoScalingInstances" {
+			http.Error(w, action+" is nobody's business here", http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, `<DescribeAutoScalingInstancesResponse><DescribeAutoScalingInstancesResult><AutoScalingInstances><member>
+			<InstanceId>i-1</InstanceId><AutoScalingGroupName>web</AutoScalingGroupName>
+		</member></AutoScalingInstances></DescribeAutoScalingInstancesResult></DescribeAutoScalingInstancesResponse>`)
+	}))
+	t.Cleanup(server.Close)
+	g := groups.New(autoscalingapi.New(autoscalingapi.Options{
+		BaseEndpoint: &server.URL, Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
+	}))
+	pool, err := g.PoolOf(t.Context(), "i-1")
+	require.NoError(t, err)
+	require.Zero(t, pool)
 }
 
 // What a group could not start, it is told of until it starts the next.

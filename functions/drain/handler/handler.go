@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/drover-run/drover/events"
@@ -31,7 +30,7 @@ type Clusters interface {
 
 // Groups is Auto Scaling: a subset of groups.Groups.
 type Groups interface {
-	GroupOf(ctx context.Context, instance string) (string, error)
+	PoolOf(ctx context.Context, instance string) (events.Pool, error)
 	Pool(ctx context.Context, group string) (events.Pool, error)
 	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
 	Complete(ctx context.Context, hook events.Lifecycle, result groups.Result) (bool, error)
@@ -198,13 +197,13 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 		}
 	case in.InstanceID != "":
 		n.instance = in.InstanceID
-		n.pool, err = h.poolOf(ctx, n.instance)
+		n.pool, err = h.Groups.PoolOf(ctx, n.instance)
 		if err == nil && n.pool.Cluster == "" {
 			return n, ended(drain.Gone, n.instance+" is in no pool of drover's"), nil
 		}
 	case in.Cluster != "" && in.Instance != "":
 		n.instance = in.Instance
-		n.pool, err = h.poolOf(ctx, n.instance)
+		n.pool, err = h.Groups.PoolOf(ctx, n.instance)
 	case in.Cluster != "" && in.Node != "":
 		n.pool.Cluster = in.Cluster
 		if n.cluster, err = h.open(ctx, in.Cluster); err == nil {
@@ -214,7 +213,7 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 			return n, ended(events.DrainRefused, "cluster "+in.Cluster+" has no node "+in.Node+" that is on an instance"), nil
 		}
 		if err == nil {
-			n.pool, err = h.poolOf(ctx, n.instance)
+			n.pool, err = h.Groups.PoolOf(ctx, n.instance)
 		}
 	default:
 		return n, ended(events.DrainRefused, `the input names no node: {"cluster": …, "node": …} or {"cluster": …, "instance": …}`), nil
@@ -270,15 +269,6 @@ func said(hook *events.Lifecycle) (events.Pool, error) {
 		return pool, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", hook.LifecycleHookName, hook.AutoScalingGroupName, hook.NotificationMetadata)
 	}
 	return pool, nil
-}
-
-// poolOf is the pool of an instance, empty when it is none of drover's.
-func (h *Handler) poolOf(ctx context.Context, instance string) (events.Pool, error) {
-	group, err := h.Groups.GroupOf(ctx, instance)
-	if err != nil || !strings.HasPrefix(group, names.Prefix) {
-		return events.Pool{}, err
-	}
-	return h.Groups.Pool(ctx, group)
 }
 
 // Waits between slices, in seconds.

@@ -177,8 +177,8 @@ func (w *world) Open(_ context.Context, cluster string) (*kube.Cluster, error) {
 
 // Groups.
 
-func (w *world) GroupOf(_ context.Context, instance string) (string, error) {
-	return w.groups[instance], nil
+func (w *world) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
+	return w.Pool(ctx, w.groups[instance])
 }
 
 func (w *world) Pool(_ context.Context, group string) (events.Pool, error) {

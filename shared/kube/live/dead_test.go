@@ -135,7 +135,9 @@ type instance struct {
 
 func (i *instance) Open(context.Context, string) (*kube.Cluster, error) { return i.cluster, nil }
 
-func (i *instance) GroupOf(context.Context, string) (string, error) { return "drover-demo-pool-a", nil }
+func (i *instance) PoolOf(ctx context.Context, _ string) (events.Pool, error) {
+	return i.Pool(ctx, "drover-demo-pool-a")
+}
 
 func (i *instance) Pool(context.Context, string) (events.Pool, error) {
 	p := policy()
