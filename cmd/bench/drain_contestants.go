@@ -67,7 +67,7 @@ func droverDrains(ctx context.Context, g *ground, nodes []string) []outcome {
 		if err != nil {
 			return err
 		}
-		if report := cluster.Drain(ctx, node, task, func(string) {}); report.Outcome != drain.Done {
+		if report := cluster.Drain(ctx, node, task, func(string) {}, func(context.Context, drain.Report) {}); report.Outcome != drain.Done {
 			return fmt.Errorf("%s: %s", report.Outcome, report.Summary())
 		}
 		return nil

@@ -1,8 +1,8 @@
 package kube
 
-// Draining a node: shared/drain decides, this carries it out. All that is known comes from watches, so that an eviction is
-// sent the moment a budget allows it, and nothing is asked twice. Nothing is remembered either: whoever continues a drain
-// finds it in the cluster.
+// Draining a node: shared/drain decides, this carries it out. Budgets are watched, so that an eviction is sent the moment one
+// allows it, and nothing is asked twice; pods are listed, and watched once there is nothing to send, or after blindFor. Nothing
+// is remembered: whoever continues a drain finds it in the cluster.
 
 import (
 	"context"
@@ -39,10 +39,11 @@ const (
 
 // Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and
 // the next call goes on with it. API servers that fail or cannot be reached are no failure of a drain, they are waited for.
-// It calls forced with each pod that it deleted against its budget, as soon as that is done: the report may be lost.
-func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string)) drain.Report {
+// It calls forced with each pod that it deleted against its budget, as soon as that is done: the report may be lost. It calls
+// blocked, beside the drain, with what is left once something has blocked it for a while, and not again for the same.
+func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string), blocked func(context.Context, drain.Report)) drain.Report {
 	d := &drainer{
-		Cluster: c, node: node, task: task, forced: forced, results: make(chan result, atOnce), trouble: make(chan error, 8),
+		Cluster: c, node: node, task: task, forced: forced, tell: telling{blocked: blocked}, results: make(chan result, atOnce), trouble: make(chan error, 8),
 		waits: make(chan struct{}),
 		view:  drain.View{Pods: map[types.UID]drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
@@ -61,6 +62,7 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 	defer cancel() // ends the watches
 	d.run(inside)
 	d.readOut()
+	d.told()
 	if d.report.Outcome == drain.Remaining {
 		d.note(ctx)
 	}
@@ -83,8 +85,9 @@ type drainer struct {
 	// inFlight requests, and until when the API server asked for none at all.
 	inFlight int
 	pause    time.Time
-	// hear is when trouble was heard of last.
+	// heard is when trouble was heard of last.
 	heard time.Time
+	tell  telling
 }
 
 // result of a request.
@@ -154,7 +157,7 @@ func (d *drainer) run(ctx context.Context) {
 		if d.pause.After(now) && (decision.Next.IsZero() || d.pause.Before(decision.Next)) {
 			decision.Next = d.pause
 		}
-		d.next(ctx, now, decision.Next, pods, budgets)
+		d.next(ctx, now, sooner(decision.Next, d.tellBlocked(ctx, now, decision)), pods, budgets)
 	}
 }
 

@@ -136,12 +136,15 @@ func (d *drainer) note(ctx context.Context) {
 	if text == d.held.waits {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout/2)
-	defer cancel()
-	err := d.patch(ctx, d.node, d.held.uid, map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationWaits: text}}})
-	if err != nil && d.report.Message == "" {
+	if err := d.noteWaits(context.WithoutCancel(ctx), text); err != nil && d.report.Message == "" {
 		d.report.Message = err.Error()
 	}
+}
+
+func (d *drainer) noteWaits(ctx context.Context, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout/2)
+	defer cancel()
+	return d.patch(ctx, d.node, d.held.uid, map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationWaits: text}}})
 }
 
 // emptied is since when no pods are left on the node: now, if nobody noted it before.

@@ -264,3 +264,65 @@ func TestADrainThatTakesTimeIsInTheStatus(t *testing.T) {
 		require.Contains(t, w.status.Status.Nodes[0].Message, "AccessDenied")
 	})
 }
+
+// Who is called out is told within seconds, not at the end of a slice; and at its end not the same once more.
+func TestWhatBlocksADrainIsToldInTheMiddleOfASlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hook{world: newWorld(), t: t}
+		h.waiting()
+		h.podsUntil(5 * time.Minute)
+		var nodes []status.Node
+		var noted string
+		var wrote []int
+		time.AfterFunc(6*time.Second, func() { wrote = append(wrote, h.wrote) })
+		time.AfterFunc(8*time.Second, func() {
+			wrote, nodes, noted = append(wrote, h.wrote), append(nodes, h.status.Status.Nodes...), h.node.Annotations["drover.run/drain-waits-for"]
+		})
+		time.AfterFunc(4*time.Minute, func() { wrote = append(wrote, h.wrote) })
+		require.Equal(t, asl.Succeeded, h.machine(terminating).Status)
+		require.Equal(t, []int{0, 1, 1}, wrote)
+		require.Len(t, nodes, 1)
+		require.Equal(t, status.NodeBlocked, nodes[0].State)
+		require.Equal(t, h.start.Add(7*time.Second).UTC(), nodes[0].Since)
+		require.Equal(t, []events.BlockedPod{{Pod: "shop/alone", Why: "nothing would start it again, and unmanagedPods is Wait"}}, nodes[0].Blocked)
+		require.Equal(t, nodes[0].Message, noted)
+	})
+}
+
+func TestTheMiddleOfASlice(t *testing.T) {
+	minute := int64(60)
+	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyBudget, Budgets: []string{"shop/web"}}}
+	never, inTurn := drain.Report{Left: 2, Blocked: blocked}, drain.Report{Left: 2, Blocked: blocked, EstimateSeconds: &minute}
+	for name, c := range map[string]struct {
+		before status.NodeState
+		report drain.Report
+		want   status.NodeState
+	}{
+		"what never ends by itself is told as blocked":                              {"", never, status.NodeBlocked},
+		"also when pods left before":                                                {status.NodeDraining, never, status.NodeBlocked},
+		"what may end by itself is not yet":                                         {"", inTurn, status.NodeDraining},
+		"nor while pods leave":                                                      {"", drain.Report{Left: 2, Terminating: 1, Blocked: blocked}, status.NodeDraining},
+		"what was blocked at the end of a slice is so still, or would be told anew": {status.NodeBlocked, inTurn, status.NodeBlocked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			if c.before != "" {
+				w.status.Status.SetNode(status.Node{Instance: "i-1", State: c.before}, start)
+			}
+			n := node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
+			for range 2 {
+				w.handler(start).blocked(t.Context(), n, c.report)
+				require.Len(t, w.status.Status.Nodes, 1)
+				require.Equal(t, c.want, w.status.Status.Nodes[0].State)
+				require.Equal(t, blocked, w.status.Status.Nodes[0].Blocked)
+				require.Equal(t, 1, w.wrote)
+			}
+		})
+	}
+	t.Run("a cluster without a status gets none", func(t *testing.T) {
+		w := newWorld()
+		w.status = nil
+		w.handler(start).blocked(t.Context(), node{instance: "i-1"}, never)
+		require.Nil(t, w.status)
+	})
+}

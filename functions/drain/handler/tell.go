@@ -1,10 +1,11 @@
 package handler
 
-// What people are told of a drain that takes longer than a slice. A drain goes on when the status cannot be written.
+// What people are told of a drain that takes longer than a slice, or that something blocks. It goes on when the status cannot be written.
 
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
@@ -29,6 +30,33 @@ func (h *Handler) tell(ctx context.Context, n node, result events.DrainResult) {
 		}
 		err = h.State.UpdateStatus(ctx, n.pool.Cluster, change)
 	}
+	h.written(ctx, n, err)
+}
+
+// blocked tells what blocks a drain in the middle of a slice.
+func (h *Handler) blocked(ctx context.Context, n node, report drain.Report) {
+	boundary.Log(ctx).Info("blocked", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", report.Summary())
+	_, err := h.State.Status(ctx, n.pool.Cluster)
+	if err == nil {
+		err = h.State.UpdateStatus(ctx, n.pool.Cluster, func(s *status.Status) {
+			s.SetNode(soFar(s, described(n, events.DrainResult{DrainReport: report})), h.Now())
+		})
+	}
+	h.written(ctx, n, err)
+}
+
+// soFar is a node in the middle of a slice. What there is an estimate for may go by itself, as soon as a pod elsewhere is Ready: whether it
+// does is for the end of the slice to say, or every pod that starts slowly would be told as one that somebody has to look after.
+func soFar(s *status.Status, node status.Node) status.Node {
+	known := func(o status.Node) bool { return o.Instance == node.Instance && o.State == status.NodeBlocked }
+	if node.State == status.NodeBlocked && node.EstimateSeconds != nil && !slices.ContainsFunc(s.Nodes, known) {
+		node.State = status.NodeDraining
+	}
+	return node
+}
+
+// written logs that the status could not be. A cluster without one gets none.
+func (h *Handler) written(ctx context.Context, n node, err error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		boundary.Log(ctx).Error("writing the status", "cluster", n.pool.Cluster, "instance", n.instance, "error", err.Error())
 	}

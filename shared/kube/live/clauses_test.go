@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,6 +152,34 @@ func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
 	require.Equal(t, []string{w.name + "/none"}, report.Blocked[0].Budgets)
 	require.Contains(t, w.readNode(from).Annotations["drover.run/drain-waits-for"], w.name+"/none")
 
+	t.Run("also while the drain waits, by one patch", func(t *testing.T) {
+		require.NoError(t, w.cluster.Release(context.Background(), from, false))
+		p := w.through(t)
+		var patches atomic.Int32
+		p.behave(func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPatch {
+				patches.Add(1)
+			}
+			return false
+		})
+		began := time.Now()
+		var told []drain.Report
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		ended := make(chan drain.Report, 1)
+		go func() {
+			ended <- w.cluster.Drain(ctx, from, task(policy()), func(string) {}, func(_ context.Context, report drain.Report) { told = append(told, report) })
+		}()
+		w.eventually(func() bool {
+			return strings.Contains(w.readNode(from).Annotations["drover.run/drain-waits-for"], w.name+"/none")
+		}, "the node does not say what blocks")
+		require.GreaterOrEqual(t, time.Since(began), 5*time.Second, "what blocks for a moment is nobody's concern")
+		cancel()
+		require.Equal(t, drain.Remaining, (<-ended).Outcome)
+		require.Len(t, told, 1)
+		require.Len(t, told[0].Blocked, 2)
+		require.EqualValues(t, 2, patches.Load(), "the cordon and this; the end has nothing new")
+	})
 	t.Run("and go the moment the budget does", func(t *testing.T) {
 		w.node("b")
 		p := w.through(t)
@@ -204,7 +233,7 @@ func TestForcedAfterTheDeadlineAndNotBefore(t *testing.T) {
 		return w.cluster.Drain(ctx, from, drain.Task{Policy: p, Started: began}, func(pod string) {
 			require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
 			told = append(told, pod)
-		})
+		}, untold)
 	}
 	early := slice(2 * time.Second)
 	require.Equal(t, drain.Remaining, early.Outcome)
@@ -224,7 +253,7 @@ func TestTheTimeOfADrainCountsFromItsBegin(t *testing.T) {
 	first, cancel := context.WithCancel(context.Background())
 	ended := make(chan drain.Report, 1)
 	go func() {
-		ended <- w.cluster.Drain(first, from, drain.Task{Policy: policy(), Started: began}, func(string) {})
+		ended <- w.cluster.Drain(first, from, drain.Task{Policy: policy(), Started: began}, func(string) {}, untold)
 	}()
 	w.eventually(func() bool { return w.readNode(from).Spec.Unschedulable }, "the drain does not begin")
 	cancel()

@@ -254,8 +254,11 @@ func task(p drain.Policy) drain.Task { return drain.Task{Policy: p, Started: tim
 func (w *world) drain(node string, p drain.Policy, within time.Duration) drain.Report {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	return w.cluster.Drain(ctx, node, task(p), func(string) {})
+	return w.cluster.Drain(ctx, node, task(p), func(string) {}, untold)
 }
+
+// untold is for drains whose waits nobody has to know of.
+func untold(context.Context, drain.Report) {}
 
 // slices of a drain that something holds up, one after the other as the function has them, until one has come as far as it can: on a
 // busy machine that is not the first.

@@ -1,0 +1,241 @@
+package kube
+
+// Drains in virtual time, of the API server in memory: what is asked when, and what is told when.
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/local/apiserver"
+	"github.com/drover-run/drover/local/clock"
+	"github.com/drover-run/drover/local/inprocess"
+	"github.com/drover-run/drover/shared/drain"
+)
+
+// simulated is a cluster and what was asked of it.
+type simulated struct {
+	t       *testing.T
+	server  *apiserver.Server
+	cluster *Cluster
+	// evicting is how long an eviction takes.
+	evicting time.Duration
+	began    time.Time
+	mu       sync.Mutex
+	asked    []asked
+	told     []told
+}
+
+// asked of the API server: "GET /api/v1/nodes/n1", or "watch pods".
+type asked struct {
+	what string
+	at   time.Duration
+}
+
+// told of what blocks.
+type told struct {
+	at     time.Duration
+	report drain.Report
+}
+
+func simulate(t *testing.T) *simulated {
+	s := &simulated{t: t, server: apiserver.New(&clock.Clock{}), began: time.Now()}
+	t.Cleanup(s.server.Close)
+	var err error
+	s.cluster, err = Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(s), QPS: -1})
+	require.NoError(t, err)
+	return s
+}
+
+func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	what := r.Method + " " + r.URL.Path
+	if r.URL.Query().Get("watch") != "" {
+		what = "watch " + r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	}
+	s.mu.Lock()
+	s.asked = append(s.asked, asked{what, time.Since(s.began)})
+	s.mu.Unlock()
+	if strings.HasSuffix(r.URL.Path, "/eviction") {
+		time.Sleep(s.evicting)
+	}
+	s.server.ServeHTTP(w, r)
+}
+
+// when something was asked.
+func (s *simulated) when(what string) (at []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.asked {
+		if a.what == what {
+			at = append(at, a.at)
+		}
+	}
+	return at
+}
+
+func (s *simulated) node(name string) {
+	s.t.Helper()
+	_, err := s.cluster.api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": name, "annotations": map[string]any{"local.drover.run/network": "ready"}},
+		"spec":     map[string]any{"providerID": "aws:///zone/i-" + name},
+	}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+// waits is what the node says that its drain waits for.
+func (s *simulated) waits(name string) string {
+	s.t.Helper()
+	var node corev1.Node
+	require.NoError(s.t, s.cluster.typed.core.Get().Resource("nodes").Name(name).Do(s.t.Context()).Into(&node))
+	return node.Annotations[annotationWaits]
+}
+
+// drain n1 within a time, which begins now.
+func (s *simulated) drain(within time.Duration) drain.Report {
+	s.mu.Lock()
+	s.began, s.asked, s.told = time.Now(), nil, nil
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	defer cancel()
+	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}, Started: time.Now()}
+	return s.cluster.Drain(ctx, "n1", task, func(string) {}, func(_ context.Context, report drain.Report) {
+		s.told = append(s.told, told{time.Since(s.began), report})
+	})
+}
+
+// in virtual time, a node and apps on it, and another node that is there once they are.
+func drained(t *testing.T, do func(*testing.T, *simulated), apps ...apiserver.App) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulate(t)
+		s.node("n1")
+		time.Sleep(time.Minute)
+		for _, a := range apps {
+			s.server.Run(a)
+		}
+		time.Sleep(time.Minute)
+		s.node("n2")
+		time.Sleep(time.Minute)
+		do(t, s)
+		s.server.Close()
+		synctest.Wait()
+	})
+}
+
+const slice = 50 * time.Second
+
+func TestWhatBlocksIsToldWhileItDoes(t *testing.T) {
+	app := func(name string, out int) apiserver.App {
+		return apiserver.App{Name: name, Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
+	}
+	drained(t, func(t *testing.T, s *simulated) {
+		var noted string
+		time.AfterFunc(10*time.Second, func() { noted = s.waits("n1") })
+		report := s.drain(slice)
+		require.Equal(t, drain.Remaining, report.Outcome)
+		require.Len(t, s.told, 1, "once")
+		require.Equal(t, 7*time.Second, s.told[0].at)
+		require.Equal(t, 3, s.told[0].report.Evicted, "what is not blocked goes meanwhile")
+		require.Len(t, s.told[0].report.Blocked, 3)
+		require.Equal(t, []string{"default/frozen"}, s.told[0].report.Blocked[0].Budgets)
+		require.Equal(t, s.told[0].report.Summary(), noted)
+		require.Contains(t, noted, "3 pods are left, 0 of them terminating; blocked: default/frozen-")
+		require.Equal(t, noted, s.waits("n1"))
+		require.Len(t, s.when("PATCH /api/v1/nodes/n1"), 2, "the cordon and this: the end of the slice has nothing new")
+
+		s.drain(slice)
+		require.Empty(t, s.told, "the next slice has nothing new either")
+		require.Empty(t, s.when("PATCH /api/v1/nodes/n1"))
+	}, app("free", 1), app("frozen", 0))
+}
+
+func TestWhatElseBlocksIsToldAlsoButNotAtOnce(t *testing.T) {
+	app := func(name string, out int) apiserver.App {
+		return apiserver.App{Name: name, Replicas: 6, MaxUnavailable: out, Start: 2 * time.Second, Stop: time.Second, Grace: 30 * time.Second}
+	}
+	drained(t, func(t *testing.T, s *simulated) {
+		// The other app's budget is changed when some of its pods are gone.
+		time.AfterFunc(6500*time.Millisecond, func() { s.server.Run(app("web", 0)) })
+		report := s.drain(slice)
+		require.Equal(t, drain.Remaining, report.Outcome)
+		require.Len(t, s.told, 2, "%+v", s.told)
+		require.Equal(t, 7*time.Second, s.told[0].at)
+		require.Equal(t, 22*time.Second, s.told[1].at, "a quarter of a minute later at the earliest")
+		require.NotEqual(t, s.told[0].report.Summary(), s.told[1].report.Summary())
+		require.Len(t, s.when("PATCH /api/v1/nodes/n1"), 3)
+	}, app("frozen", 0), app("web", 1))
+}
+
+// A drain that is not blocked asks for nothing more, and tells nobody, however long it takes.
+func TestADrainThatNothingBlocksTellsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		app apiserver.App
+		// long is the least that it takes.
+		long time.Duration
+		// over says that it is within the slice: then it is looked twice whether nothing is left, and else what is left is noted.
+		over bool
+	}{
+		"pods that end slowly": {
+			apiserver.App{Name: "slow", Replicas: 5, MaxUnavailable: -1, Start: time.Second, Stop: 40 * time.Second, Grace: time.Minute}, 40 * time.Second, true,
+		},
+		"one after the other, as its budget allows": {
+			apiserver.App{Name: "web", Replicas: 15, MaxUnavailable: 1, Start: 2 * time.Second, Stop: time.Second, Grace: time.Minute}, 28 * time.Second, true,
+		},
+		"longer than a slice": {
+			apiserver.App{Name: "web", Replicas: 60, MaxUnavailable: 1, Start: time.Second, Stop: 2 * time.Second, Grace: time.Minute}, slice, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drained(t, func(t *testing.T, s *simulated) {
+				report := s.drain(slice)
+				require.GreaterOrEqual(t, time.Since(s.began), c.long)
+				require.Equal(t, c.over, report.Outcome == drain.Done, "%+v", report)
+				require.Empty(t, s.told)
+				want := map[string]int{
+					"GET /api/v1/nodes/n1": 1, "PATCH /api/v1/nodes/n1": 1, "GET /api/v1/pods": 1, "watch pods": 1,
+					"GET /apis/policy/v1/poddisruptionbudgets": 1, "watch poddisruptionbudgets": 1,
+				}
+				if c.over {
+					want["GET /api/v1/pods"] += 2
+					want["GET /apis/storage.k8s.io/v1/volumeattachments"]++
+				} else {
+					want["PATCH /api/v1/nodes/n1"]++
+				}
+				counted := map[string]int{}
+				for _, a := range s.asked {
+					if !strings.HasSuffix(a.what, "/eviction") {
+						counted[a.what]++
+					}
+				}
+				require.Equal(t, want, counted)
+			}, c.app)
+		})
+	}
+}
+
+// A store that hangs holds up neither the drain nor its end.
+func TestADrainDoesNotWaitForWhatIsTold(t *testing.T) {
+	frozen := apiserver.App{Name: "frozen", Replicas: 3, MaxUnavailable: 0, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
+	drained(t, func(t *testing.T, s *simulated) {
+		began := time.Now()
+		time.AfterFunc(8*time.Second, func() { frozen.MaxUnavailable = 3; s.server.Run(frozen) })
+		ctx, cancel := context.WithTimeout(t.Context(), slice)
+		defer cancel()
+		var evicted time.Duration
+		s.server.OnRemoval(func(apiserver.Removal) { evicted = time.Since(began) })
+		report := s.cluster.Drain(ctx, "n1", drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait}, Started: began}, func(string) {}, func(ctx context.Context, _ drain.Report) { <-ctx.Done() })
+		require.Equal(t, drain.Done, report.Outcome)
+		require.InDelta(t, 8*time.Second, evicted, float64(50*time.Millisecond))
+		require.Equal(t, 7*time.Second+tellWithin, time.Since(began), "what is told late must not come after what is told in the end")
+	}, frozen)
+}
