@@ -151,8 +151,10 @@ func (d *drainer) run(ctx context.Context) {
 		for _, request := range decision.Send {
 			d.send(ctx, request)
 		}
-		if d.inFlight < atOnce || now.Sub(began) > blindFor {
+		if sighted := began.Add(blindFor); d.inFlight < atOnce || !now.Before(sighted) {
 			d.heed()
+		} else {
+			decision.Next = sooner(decision.Next, sighted)
 		}
 		if d.pause.After(now) && (decision.Next.IsZero() || d.pause.Before(decision.Next)) {
 			decision.Next = d.pause

@@ -239,3 +239,29 @@ func TestADrainDoesNotWaitForWhatIsTold(t *testing.T) {
 		require.Equal(t, 7*time.Second+tellWithin, time.Since(began), "what is told late must not come after what is told in the end")
 	}, frozen)
 }
+
+// Pods need not be watched while there is something to send, but for no longer than blindFor.
+func TestPodsAreWatchedOnceThereIsNothingToSend(t *testing.T) {
+	for name, c := range map[string]struct {
+		pods     int
+		evicting time.Duration
+		watched  time.Duration
+	}{
+		"all are sent":                               {atOnce - 1, 2 * time.Second, 0},
+		"all are sent after a while":                 {atOnce + 1, 2 * time.Second, 2 * time.Second},
+		"there is always something to send":          {4 * atOnce, 2 * time.Second, blindFor},
+		"there is, and nothing is answered for long": {2 * atOnce, 12 * time.Second, blindFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drained(t, func(t *testing.T, s *simulated) {
+				s.evicting = c.evicting
+				report := s.drain(slice)
+				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+				require.Equal(t, c.pods, report.Requests, "none is asked for twice")
+				watched := s.when("watch pods")
+				require.NotEmpty(t, watched)
+				require.InDelta(t, c.watched, watched[0], float64(50*time.Millisecond))
+			}, apiserver.App{Name: "web", Replicas: c.pods, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second})
+		})
+	}
+}
