@@ -167,7 +167,7 @@ func TestDrain(t *testing.T) {
 		said(t, ok(t, "drain", "demo", instances[node], "--dry-run"))
 		require.Contains(t, fails(t, "drain", "demo", "nobody", "--dry-run"), "cluster demo has no node nobody")
 		for _, wrong := range [][]string{{"demo", "nobody"}, {"nobody", node}, {"demo", "i-00000000000000000"}, {"nobody", instances[node], "--dry-run"}} {
-			require.Contains(t, fails(t, append([]string{"drain"}, wrong...)...), "no pool of cluster "+wrong[0]+" has a node "+wrong[1])
+			require.Contains(t, fails(t, append([]string{"drain"}, wrong...)...), "no pool of cluster "+wrong[0]+" has a node "+wrong[1]+": `kubectl get nodes` names them")
 		}
 		require.Contains(t, fails(t, "roll", "demo", "nobody", "--dry-run"), "cluster demo has no node of a pool nobody")
 		require.Contains(t, fails(t, "drain", "nobody", node, "--dry-run"), "drover-nobody: the EKS cluster is not there")

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +83,35 @@ func TestTheLeastTimeOfADrain(t *testing.T) {
 			}
 			got := printPreview(io.Discard, kube.Preview{Node: "n", Pool: "p", View: view}, test.policy)
 			require.InDelta(t, test.want.Seconds(), got.Seconds(), 1)
+		})
+	}
+}
+
+// Of each pod of a node the dry run of a drain says what becomes of it.
+func TestWhatADryRunSaysOfAPod(t *testing.T) {
+	pod := func(change func(*drain.Pod)) drain.Pod {
+		p := drain.Pod{Namespace: "shop", Name: "p", UID: "p", Class: drain.Leaving, Managed: true, Grace: time.Minute}
+		change(&p)
+		return p
+	}
+	alone := pod(func(p *drain.Pod) { p.Managed = false })
+	for name, test := range map[string]struct {
+		pod    drain.Pod
+		policy drain.Policy
+		want   string
+	}{
+		"one that is started again elsewhere": {pod(func(*drain.Pod) {}), drain.Policy{}, "leaves at once"},
+		"one without a controller":            {alone, drain.Policy{UnmanagedPods: drain.EvictUnmanaged}, "leaves at once, and nothing starts it again"},
+		"one that may not leave therefore":    {alone, drain.Policy{UnmanagedPods: drain.WaitForUnmanaged}, "BLOCKED: nothing would start it again, and unmanagedPods is Wait"},
+		"one that is gone soon, whosever it is": {
+			pod(func(p *drain.Pod) { p.Managed, p.Deleted = false, time.Now().Add(time.Minute) }), drain.Policy{}, "is ending already",
+		},
+		"one that stays": {pod(func(p *drain.Pod) { p.Managed, p.Class = false, drain.Mirror }), drain.Policy{}, "stays: the kubelet's own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			printPreview(&out, kube.Preview{Node: "n", Pool: "p", View: drain.View{Pods: map[types.UID]drain.Pod{"p": test.pod}}}, test.policy)
+			require.Regexp(t, `(?m)^  shop/p +1m0s +`+regexp.QuoteMeta(test.want)+`$`, out.String())
 		})
 	}
 }

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -134,6 +135,55 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		call(t, http.MethodDelete, "/api/v1/namespaces/default/pods/slow", "", "")
 		require.Eventually(t, func() bool { return get("/api/v1/namespaces/default/pods/slow") != nil }, patience, 20*time.Millisecond)
 		require.GreaterOrEqual(t, time.Since(deleted), 900*time.Millisecond, "its grace period bounds it")
+	})
+	// deletions of single pods that the API server answered, however that was.
+	deletions := func(t *testing.T) (n int) {
+		t.Helper()
+		b, err := c.read(t.Context(), client, "/metrics")
+		require.NoError(t, err)
+		for line := range strings.Lines(string(b)) {
+			if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="pods"`) && strings.Contains(line, `verb="DELETE"`) {
+				count, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndex(line, " "):]))
+				require.NoError(t, err)
+				n += count
+			}
+		}
+		return n
+	}
+	running := func(t *testing.T, name, metadata string) (path string) {
+		t.Helper()
+		call(t, http.MethodPost, "/api/v1/namespaces/default/pods", "application/json",
+			fmt.Sprintf(`{"metadata":{"name":%q%s},"spec":{"nodeName":"n2","containers":[{"name":"c","image":"c:1"}]}}`, name, metadata))
+		path = "/api/v1/namespaces/default/pods/" + name
+		require.Eventually(t, func() bool {
+			return call(t, http.MethodGet, path, "", "")["status"].(map[string]any)["phase"] == "Running"
+		}, patience, 20*time.Millisecond)
+		return path
+	}
+	t.Run("a kubelet asks once for the deletion of a pod that ended", func(t *testing.T) {
+		var paths []string
+		for i := range 20 {
+			paths = append(paths, running(t, fmt.Sprintf("once-%d", i), ""))
+		}
+		before := deletions(t)
+		for _, path := range paths {
+			call(t, http.MethodDelete, path, "", "")
+		}
+		for _, path := range paths {
+			require.Eventually(t, func() bool { return get(path) != nil }, patience, 20*time.Millisecond)
+		}
+		time.Sleep(500 * time.Millisecond) // for what comes late
+		require.Equal(t, 2*len(paths), deletions(t)-before, "by whoever wants it, and by the kubelet")
+	})
+	t.Run("and again a second later if the pod is still there", func(t *testing.T) {
+		path, before := running(t, "held", `,"finalizers":["example.com/hold"]`), deletions(t)
+		call(t, http.MethodDelete, path+"?gracePeriodSeconds=0", "", "")
+		began := time.Now()
+		require.EqualValues(t, 0, call(t, http.MethodGet, path, "", "")["metadata"].(map[string]any)["deletionGracePeriodSeconds"])
+		require.Eventually(t, func() bool { return deletions(t)-before == 2 }, patience, 20*time.Millisecond)
+		require.GreaterOrEqual(t, time.Since(began), 800*time.Millisecond)
+		call(t, http.MethodPatch, path, "application/merge-patch+json", `{"metadata":{"finalizers":null}}`)
+		require.Eventually(t, func() bool { return get(path) != nil }, patience, 20*time.Millisecond)
 	})
 	t.Run("moving to the next minor keeps what is in it", func(t *testing.T) {
 		require.NoError(t, c.SetMinor(t.Context(), "1.36"))
