@@ -1,4 +1,4 @@
-// The keys of a control plane: one authority, certificates for its servers, tokens for its clients, kubeconfigs that hold them.
+// The keys of a control plane: one authority, a certificate for its API server, tokens for its clients, kubeconfigs that hold them.
 
 package kubernetes
 
@@ -55,7 +55,7 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 	return &authority{key: key, cert: cert, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// issue makes a certificate for a server on hosts, which also proves its name to other servers.
+// issue makes a certificate for a server on hosts.
 func (a *authority) issue(name string, hosts []string) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *authority) issue(name string, hosts []string) (pair, error) {
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
 		NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {

@@ -99,7 +99,7 @@ func (p *process) run() error {
 	}
 	defer out.Close()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", gatedScript, p.name}, p.argv...)...)
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Dir(p.logFile), out, out
 	gate, err := cmd.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)

@@ -82,11 +82,10 @@ type ControlPlane struct {
 	// AdminKubeconfig is a file with the same.
 	AdminKubeconfig string
 
-	options  Options
-	dir      string
-	port     int
-	etcdPort int
-	guard    *guard
+	options Options
+	dir     string
+	port    int
+	guard   *guard
 
 	mu sync.Mutex
 	// parts by name, as they run.
@@ -163,13 +162,13 @@ func prepare(o Options) (*ControlPlane, error) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		return nil, fmt.Errorf("folder %s must be empty: %w", dir, errors.Join(err))
 	}
-	ports, err := freePorts(2)
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
 	c := &ControlPlane{
-		options: o, dir: dir, port: ports[0], etcdPort: ports[1], parts: map[string]*process{}, stopped: make(chan struct{}),
-		Endpoint:        "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])),
+		options: o, dir: dir, port: port, parts: map[string]*process{}, stopped: make(chan struct{}),
+		Endpoint:        "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 		AdminKubeconfig: filepath.Join(dir, "admin.kubeconfig"),
 	}
 	if err := c.writeKeys(); err != nil {
@@ -204,20 +203,12 @@ func (c *ControlPlane) writeKeys() error {
 		"127.0.0.1", "localhost", first.String(),
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 	}, c.options.Hosts...)
-	for _, server := range []struct {
-		file, name string
-		hosts      []string
-	}{
-		{"apiserver", "kube-apiserver", hosts},
-		{"etcd", "etcd", []string{"127.0.0.1"}},
-	} {
-		p, err := ca.issue(server.name, server.hosts)
-		if err != nil {
-			return err
-		}
-		if err := p.write(c.dir, server.file); err != nil {
-			return err
-		}
+	p, err := ca.issue("kube-apiserver", hosts)
+	if err != nil {
+		return err
+	}
+	if err := p.write(c.dir, "apiserver"); err != nil {
+		return err
 	}
 	return c.writeTokens()
 }
@@ -488,17 +479,12 @@ func (c *ControlPlane) read(ctx context.Context, client *http.Client, path strin
 
 func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, name) }
 
-// freePorts finds loopback ports that nothing uses.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		// Held until all are found, so that they differ.
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+// freePort finds a loopback port that nothing uses.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	return ports, nil
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
 }
