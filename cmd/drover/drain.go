@@ -273,11 +273,11 @@ func printPreview(out io.Writer, p kube.Preview, policy drain.Policy) time.Durat
 		blocked++
 		what[b.Pod] = strings.TrimSuffix(fmt.Sprintf("BLOCKED: %s (%s)", b.Why, strings.Join(b.Budgets, ", ")), " ()")
 	}
-	pods := make([]drain.Pod, 0, len(p.View.Pods))
+	pods := make([]*drain.Pod, 0, len(p.View.Pods))
 	for _, pod := range p.View.Pods {
 		pods = append(pods, pod)
 	}
-	slices.SortFunc(pods, func(a, b drain.Pod) int {
+	slices.SortFunc(pods, func(a, b *drain.Pod) int {
 		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	cordoned := ""

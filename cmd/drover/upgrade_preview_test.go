@@ -55,29 +55,30 @@ func TestTheLeastTimeOfARefresh(t *testing.T) {
 
 func TestTheLeastTimeOfADrain(t *testing.T) {
 	now := time.Now()
-	leaving := drain.Pod{Name: "web", UID: "1", Managed: true, Ready: true, Grace: time.Minute}
-	ending, daemon := leaving, leaving
-	ending.UID, ending.Deleted = "2", now.Add(20*time.Second)
-	daemon.UID, daemon.Class = "3", drain.Daemon
+	pod := func(uid types.UID) *drain.Pod {
+		return &drain.Pod{Name: "web", UID: uid, Managed: true, Ready: true, Grace: time.Minute}
+	}
+	leaving, ending, daemon := pod("1"), pod("2"), pod("3")
+	ending.Deleted, daemon.Class = now.Add(20*time.Second), drain.Daemon
 	waits := drain.Policy{LoadBalancerWait: 90, OnTimeout: drain.Wait, Timeout: 10}
 	gives := func(then events.OnTimeout, after drain.Seconds) drain.Policy {
 		return drain.Policy{LoadBalancerWait: 90, OnTimeout: then, Timeout: after}
 	}
 	for name, test := range map[string]struct {
-		pods   []drain.Pod
+		pods   []*drain.Pod
 		policy drain.Policy
 		want   time.Duration
 	}{
-		"load balancers first, then the pods":            {[]drain.Pod{leaving, daemon}, waits, 150 * time.Second},
-		"nothing is to leave: nobody waits":              {[]drain.Pod{daemon}, waits, 0},
-		"what is ending already ends":                    {[]drain.Pod{ending}, waits, 20 * time.Second},
-		"beside others it takes no longer":               {[]drain.Pod{ending, leaving}, waits, 150 * time.Second},
-		"a drain that goes on without them ends in time": {[]drain.Pod{leaving}, gives(drain.Continue, 120), 2 * time.Minute},
-		"one that deletes them, when those end":          {[]drain.Pod{leaving}, gives(drain.Force, 20), 80 * time.Second},
-		"and never later than without that":              {[]drain.Pod{leaving}, gives(drain.Force, 600), 150 * time.Second},
+		"load balancers first, then the pods":            {[]*drain.Pod{leaving, daemon}, waits, 150 * time.Second},
+		"nothing is to leave: nobody waits":              {[]*drain.Pod{daemon}, waits, 0},
+		"what is ending already ends":                    {[]*drain.Pod{ending}, waits, 20 * time.Second},
+		"beside others it takes no longer":               {[]*drain.Pod{ending, leaving}, waits, 150 * time.Second},
+		"a drain that goes on without them ends in time": {[]*drain.Pod{leaving}, gives(drain.Continue, 120), 2 * time.Minute},
+		"one that deletes them, when those end":          {[]*drain.Pod{leaving}, gives(drain.Force, 20), 80 * time.Second},
+		"and never later than without that":              {[]*drain.Pod{leaving}, gives(drain.Force, 600), 150 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			view := drain.View{Pods: map[types.UID]drain.Pod{}}
+			view := drain.View{Pods: map[types.UID]*drain.Pod{}}
 			for _, pod := range test.pods {
 				view.Pods[pod.UID] = pod
 			}

@@ -56,9 +56,9 @@ func NewBudget(b *policyv1.PodDisruptionBudget) *Budget {
 }
 
 // Covers says whether a pod is under the budget.
-func (b *Budget) Covers(p Pod) bool {
+func (b *Budget) Covers(p *Pod) bool {
 	return b.Key.namespace() == p.Namespace && b.selector.Matches(p.Labels)
 }
 
 // Counts says whether the pod's eviction needs a disruption of the budget.
-func (b *Budget) Counts(p Pod) bool { return p.Ready || !b.unready }
+func (b *Budget) Counts(p *Pod) bool { return p.Ready || !b.unready }

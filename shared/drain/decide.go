@@ -5,6 +5,7 @@ package drain
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,7 +13,7 @@ import (
 
 // View is all that is known of a node's drain.
 type View struct {
-	Pods    map[types.UID]Pod
+	Pods    map[types.UID]*Pod
 	Budgets map[Key]*Budget
 	// Tries are the requests sent so far, by pod; also of pods that are gone since.
 	Tries map[types.UID]Try
@@ -40,7 +41,7 @@ type Try struct {
 
 // Request to remove a pod.
 type Request struct {
-	Pod Pod
+	Pod *Pod
 	// Grace in seconds, when it is not the pod's own; 0 is its own.
 	Grace int64
 	// Forced requests delete; others ask for an eviction.
@@ -54,11 +55,11 @@ type Decision struct {
 	// Send these, now, at once.
 	Send []Request
 	// Left are the pods that the node still has and that must go; Terminating of them are on their way.
-	Left, Terminating []Pod
+	Left, Terminating []*Pod
 	// Blocked names those of Left that wait for something else than their own end.
 	Blocked []Blocked
 	// Stuck pods are waited for no more.
-	Stuck []Pod
+	Stuck []*Pod
 	// Begins is when evictions may, while load balancers still have time; zero is now.
 	Begins time.Time
 	// Over says that the time is over and the node goes with what is left.
@@ -97,13 +98,13 @@ type decider struct {
 	free, inFlight map[Key]int
 	budgets        map[string][]*Budget
 	// waiting are the pods under each budget that are still to go, for the estimate.
-	waiting map[Key][]Pod
+	waiting map[Key][]*Pod
 }
 
 // count what the budgets have left.
 func (d *decider) count() {
 	d.free, d.inFlight = make(map[Key]int, len(d.view.Budgets)), map[Key]int{}
-	d.budgets, d.waiting = map[string][]*Budget{}, map[Key][]Pod{}
+	d.budgets, d.waiting = map[string][]*Budget{}, map[Key][]*Pod{}
 	for key, b := range d.view.Budgets {
 		d.free[key] = b.Allowed
 		d.budgets[key.namespace()] = append(d.budgets[key.namespace()], b)
@@ -168,8 +169,8 @@ func (d *decider) decide() Decision {
 			continue
 		}
 		switch request, blocked := d.request(p); {
-		case request != nil:
-			send(*request)
+		case request.Pod != nil:
+			send(request)
 		case blocked == nil: // queued behind others under its budget
 		case force:
 			send(d.forced(p))
@@ -186,8 +187,8 @@ func (d *decider) decide() Decision {
 }
 
 // sorted are the pods that must leave: the least important first, so that what others need goes last.
-func (d *decider) sorted() []Pod {
-	pods := make([]Pod, 0, len(d.view.Pods))
+func (d *decider) sorted() []*Pod {
+	pods := make([]*Pod, 0, len(d.view.Pods))
 	for _, p := range d.view.Pods {
 		switch {
 		case p.Class != Leaving:
@@ -197,14 +198,17 @@ func (d *decider) sorted() []Pod {
 			pods = append(pods, p)
 		}
 	}
-	order := func(a, b Pod) int {
+	order := func(a, b *Pod) int {
 		if c := cmp.Compare(a.Priority, b.Priority); c != 0 {
 			return c
 		}
-		if c := cmp.Compare(a.Namespace, b.Namespace); c != 0 {
+		if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
 			return c
 		}
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.UID), string(b.UID))
 	}
 	slices.SortFunc(pods, order)
 	slices.SortFunc(d.out.Stuck, order)
@@ -212,12 +216,12 @@ func (d *decider) sorted() []Pod {
 }
 
 // request to evict a pod, or why it is blocked; neither when the budget has room but enough is on its way.
-func (d *decider) request(p Pod) (*Request, *Blocked) {
+func (d *decider) request(p *Pod) (Request, *Blocked) {
 	policy := d.task.Policy
-	blocked := func(why string, budgets ...string) (*Request, *Blocked) {
-		return nil, &Blocked{Pod: p.ID(), Why: why, Budgets: budgets}
+	blocked := func(why string, budgets ...string) (Request, *Blocked) {
+		return Request{}, &Blocked{Pod: p.ID(), Why: why, Budgets: budgets}
 	}
-	request := &Request{Pod: p}
+	request := Request{Pod: p}
 	if grace, capped := p.gives(policy); capped {
 		request.Grace = seconds(grace)
 	}
@@ -256,7 +260,7 @@ func (d *decider) request(p Pod) (*Request, *Blocked) {
 	}
 	d.free[key]--
 	if d.inFlight[key] >= perBudget {
-		return nil, nil
+		return Request{}, nil
 	}
 	d.inFlight[key]++
 	request.Budget = key
@@ -264,7 +268,7 @@ func (d *decider) request(p Pod) (*Request, *Blocked) {
 }
 
 // forced is the deletion of a pod, with the grace period that it would have had.
-func (d *decider) forced(p Pod) Request {
+func (d *decider) forced(p *Pod) Request {
 	grace, _ := p.gives(d.task.Policy)
 	return Request{Pod: p, Grace: seconds(grace), Forced: true}
 }

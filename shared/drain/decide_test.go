@@ -83,7 +83,7 @@ func ofNamespace(n string) func(*policyv1.PodDisruptionBudget) {
 
 // view of pods and budgets.
 func view(pods []*corev1.Pod, budgets ...*policyv1.PodDisruptionBudget) View {
-	v := View{Pods: map[types.UID]Pod{}, Budgets: map[Key]*Budget{}, Tries: map[types.UID]Try{}}
+	v := View{Pods: map[types.UID]*Pod{}, Budgets: map[Key]*Budget{}, Tries: map[types.UID]Try{}}
 	for _, p := range pods {
 		v.Pods[p.UID] = NewPod(p)
 	}

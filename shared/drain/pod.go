@@ -51,8 +51,8 @@ type Pod struct {
 const defaultGrace = 30 * time.Second
 
 // NewPod reads a pod.
-func NewPod(p *corev1.Pod) Pod {
-	pod := Pod{
+func NewPod(p *corev1.Pod) *Pod {
+	pod := &Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: p.Labels,
 		Pending: p.Status.Phase == corev1.PodPending, Grace: defaultGrace,
 	}
@@ -93,19 +93,19 @@ func NewPod(p *corev1.Pod) Pod {
 }
 
 // ID is namespace/name, as people write it.
-func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
+func (p *Pod) ID() string { return p.Namespace + "/" + p.Name }
 
 // stuckAfter is how long after its deletion time a pod is waited for: the kubelet is dead, or something holds the object.
 const stuckAfter = 60 * time.Second
 
 // Stuck says that a pod ought to have been gone for so long that nobody waits for it any more.
-func (p Pod) Stuck(now time.Time) bool {
+func (p *Pod) Stuck(now time.Time) bool {
 	return !p.Deleted.IsZero() && !now.Before(p.Deleted.Add(stuckAfter))
 }
 
 // gives is the grace period for an eviction or deletion under a policy. It is never 0, which would kill the pod in an
 // instant and, on a dead node, let a second of the same name start beside it.
-func (p Pod) gives(policy Policy) (grace time.Duration, capped bool) {
+func (p *Pod) gives(policy Policy) (grace time.Duration, capped bool) {
 	grace = p.Grace
 	if limit := policy.PodGracePeriod.Duration(); limit > 0 && grace > limit {
 		grace, capped = limit, true

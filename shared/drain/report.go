@@ -23,7 +23,7 @@ func Describe(r *Report, d Decision) {
 }
 
 // Names of pods, as many as a report holds.
-func Names(pods []Pod) []string {
+func Names(pods []*Pod) []string {
 	var out []string
 	for _, p := range pods[:min(len(pods), events.MaxNamed)] {
 		out = append(out, p.ID())

@@ -45,7 +45,7 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 	d := &drainer{
 		Cluster: c, node: node, task: task, forced: forced, tell: telling{blocked: blocked}, results: make(chan result, atOnce), trouble: make(chan error, 8),
 		waits: make(chan struct{}),
-		view:  drain.View{Pods: map[types.UID]drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
+		view:  drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
 	d.report.Outcome = drain.Remaining
 	held, err := c.hold(ctx, node, task.Started)

@@ -45,7 +45,7 @@ func (c *Cluster) Preview(ctx context.Context, pool, node string) ([]Preview, er
 		n := &list.Items[i]
 		p := Preview{
 			Node: n.Name, Pool: n.Labels[PoolLabel], Instance: n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:], Cordoned: n.Spec.Unschedulable,
-			View: drain.View{Pods: map[types.UID]drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}},
+			View: drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}},
 		}
 		pods, _, err := c.podsOf(n.Name).list(ctx)
 		if err != nil {
