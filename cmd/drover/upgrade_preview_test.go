@@ -90,14 +90,14 @@ func TestTheLeastTimeOfADrain(t *testing.T) {
 
 // Of each pod of a node the dry run of a drain says what becomes of it.
 func TestWhatADryRunSaysOfAPod(t *testing.T) {
-	pod := func(change func(*drain.Pod)) drain.Pod {
-		p := drain.Pod{Namespace: "shop", Name: "p", UID: "p", Class: drain.Leaving, Managed: true, Grace: time.Minute}
-		change(&p)
+	pod := func(change func(*drain.Pod)) *drain.Pod {
+		p := &drain.Pod{Namespace: "shop", Name: "p", UID: "p", Class: drain.Leaving, Managed: true, Grace: time.Minute}
+		change(p)
 		return p
 	}
 	alone := pod(func(p *drain.Pod) { p.Managed = false })
 	for name, test := range map[string]struct {
-		pod    drain.Pod
+		pod    *drain.Pod
 		policy drain.Policy
 		want   string
 	}{
@@ -111,7 +111,7 @@ func TestWhatADryRunSaysOfAPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			printPreview(&out, kube.Preview{Node: "n", Pool: "p", View: drain.View{Pods: map[types.UID]drain.Pod{"p": test.pod}}}, test.policy)
+			printPreview(&out, kube.Preview{Node: "n", Pool: "p", View: drain.View{Pods: map[types.UID]*drain.Pod{"p": test.pod}}}, test.policy)
 			require.Regexp(t, `(?m)^  shop/p +1m0s +`+regexp.QuoteMeta(test.want)+`$`, out.String())
 		})
 	}
