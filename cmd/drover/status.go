@@ -89,7 +89,9 @@ func allStatuses(ctx context.Context, c *cell) ([]*status.Cluster, error) {
 	clusters := []*status.Cluster{}
 	for _, entry := range entries {
 		cluster, err := c.state.Status(ctx, strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Statuses), ".json"))
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
+			continue // it went after it was listed
+		} else if err != nil {
 			return nil, err
 		}
 		clusters = append(clusters, cluster)
@@ -110,9 +112,18 @@ func printTable(w io.Writer, clusters []*status.Cluster) {
 	fmt.Fprintln(table, "NAME\tPHASE\tKUBERNETES\tRELEASE\tUPDATED\tMESSAGE")
 	for _, c := range clusters {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Metadata.Name, c.Status.Phase, c.Status.KubernetesVersion, c.Status.Release,
-			c.Status.UpdatedAt.Format(time.RFC3339), firstLine(c.Status.Message))
+			c.Status.UpdatedAt.Format(time.RFC3339), inTable(c.Status))
 	}
 	table.Flush()
+}
+
+// inTable is what is to be known of a cluster in one line: also that it is not what was uploaded last.
+func inTable(s status.Status) string {
+	message, accepted := firstLine(s.Message), s.Condition(status.SpecAccepted)
+	if accepted == nil || accepted.Status == "True" || s.Phase == status.Deleted || strings.Contains(s.Message, accepted.Message) {
+		return message
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s; %s: %s", message, accepted.Reason, firstLine(accepted.Message)), "; ")
 }
 
 func printStatus(w io.Writer, c *status.Cluster) {

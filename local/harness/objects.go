@@ -146,7 +146,10 @@ func (c objectCalls) GetObject(ctx context.Context, in *awss3.GetObjectInput, o 
 
 func (c objectCalls) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2Input, o ...func(*awss3.Options)) (*awss3.ListObjectsV2Output, error) {
 	rest, query := *in, "list-type=2"
-	rest.Bucket, rest.Prefix, rest.ContinuationToken = nil, nil, nil
+	rest.Bucket, rest.Prefix, rest.ContinuationToken, rest.EncodingType = nil, nil, nil, ""
+	if in.EncodingType != "" {
+		query = "encoding-type=" + string(in.EncodingType) + "&" + query
+	}
 	if in.ContinuationToken != nil {
 		query = "continuation-token=" + escaped(*in.ContinuationToken) + "&" + query
 	}

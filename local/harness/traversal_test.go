@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,18 +29,42 @@ func TestKeysThatWouldLeaveTheirCluster(t *testing.T) {
 			"demo.yaml", "demo\x00", "demo\n", "demo ", " demo", "Demo", "ｄｅｍｏ", "d\u0435mo", "demo\u202e", "demo-pool", "a-pool-b", "-demo", "demo?versionId=1", "demo#x", "*", "${AWS::AccountId}",
 			strings.Repeat("x", 900),
 		} {
-			a.Events.Deliver(event(names.ClusterSpecs + name + ".yaml"))
-			a.Events.Deliver(event(names.ClusterSpecs + url.PathEscape(name) + ".yaml"))
+			a.Upload(names.ClusterSpec(name), Spec("demo", ""))
+			a.Events.Deliver(event(names.ClusterSpec(name)))
+			a.Events.Deliver(event(names.ClusterSpec(url.PathEscape(name))))
 		}
+		a.Settle()
 		require.Empty(t, a.States.Executions())
 		require.Empty(t, a.CloudFormation.Stacks())
 		entries, err := a.State().List(t.Context(), "")
 		require.NoError(t, err)
+		require.NotEmpty(t, entries)
 		for _, entry := range entries {
 			name, ok := strings.CutPrefix(entry.Key, names.Statuses)
 			require.True(t, ok, entry.Key)
 			require.NotContains(t, name, "/")
+			require.False(t, strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }), "whoever lists statuses prints %q", name)
 			require.NotEqual(t, "demo.json", name)
+		}
+	})
+}
+
+// What a key holds that XML cannot is listed as it is, by both ways of calling.
+func TestAnyKeyIsListed(t *testing.T) {
+	bubble(t, func(a *Account) {
+		t := a.t
+		keys := []string{"k/\x1b[31m.yaml", "k/a b+c%2f&<ü>.yaml"}
+		for _, key := range keys {
+			_, err := a.State().Put(t.Context(), key, nil)
+			require.NoError(t, err)
+		}
+		for range 2 {
+			entries, err := a.State().List(t.Context(), "k/")
+			require.NoError(t, err)
+			require.Len(t, entries, len(keys))
+			for i, entry := range entries {
+				require.Equal(t, keys[i], entry.Key)
+			}
 		}
 	})
 }

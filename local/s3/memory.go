@@ -315,8 +315,9 @@ func (b *memoryBucket) list(name string, q url.Values) (memoryAnswer, error) {
 		KeyCount, MaxKeys                        int
 		IsTruncated                              bool
 		ContinuationToken, NextContinuationToken string `xml:",omitempty"`
+		EncodingType                             string `xml:",omitempty"`
 		Contents                                 []content
-	}{Name: name, Prefix: q.Get("prefix"), MaxKeys: 1000, ContinuationToken: q.Get("continuation-token")}
+	}{EncodingType: q.Get("encoding-type"), Name: name, Prefix: q.Get("prefix"), MaxKeys: 1000, ContinuationToken: q.Get("continuation-token")}
 	if text := q.Get("max-keys"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
@@ -324,7 +325,7 @@ func (b *memoryBucket) list(name string, q url.Values) (memoryAnswer, error) {
 		}
 		out.MaxKeys = min(n, 1000)
 	}
-	after := max(out.ContinuationToken, q.Get("start-after"))
+	after, last := max(out.ContinuationToken, q.Get("start-after")), ""
 	for _, key := range b.keys(out.Prefix) {
 		v := b.objects[key][0]
 		if v.marker || key <= after {
@@ -332,12 +333,15 @@ func (b *memoryBucket) list(name string, q url.Values) (memoryAnswer, error) {
 		}
 		if out.KeyCount == out.MaxKeys {
 			out.IsTruncated = true
-			if out.KeyCount > 0 {
-				out.NextContinuationToken = out.Contents[out.KeyCount-1].Key
-			}
+			out.NextContinuationToken = last
 			break
 		}
-		out.Contents = append(out.Contents, content{key, stamp(v.modified), v.etag, len(v.body), "STANDARD"})
+		last = key
+		listed := key
+		if out.EncodingType != "" {
+			listed = strings.ReplaceAll(url.QueryEscape(key), "%2F", "/")
+		}
+		out.Contents = append(out.Contents, content{listed, stamp(v.modified), v.etag, len(v.body), "STANDARD"})
 		out.KeyCount++
 	}
 	return xmlAnswer(out), nil

@@ -56,6 +56,10 @@ func TestDecodeRefusesFields(t *testing.T) {
 		edits pairs
 		want  []string
 	}{
+		"a field that would write over a terminal": {
+			pairs{"zones:", "\"\\e[2J\\u202ecolour\\n\": red\n    zones:"},
+			[]string{`f.yaml:10: spec.network.\x1b[2J\u202ecolour\n: Forbidden: unknown field`},
+		},
 		"unknown fields, with what was probably meant": {
 			pairs{"minSize: 1", "minsize: 1", "zones:", "colour: red\n    zones:"},
 			[]string{

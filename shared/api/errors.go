@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -34,8 +36,21 @@ func (e *Error) Error() string {
 		b.WriteString(shorten(e.Cause.Field) + ": ")
 	}
 	b.WriteString(e.Cause.ErrorBody())
-	// Field names come from the file, and so may hold anything.
-	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(b.String())
+	return printable(b.String())
+}
+
+// printable is a text on one line that does nothing to a terminal: names of files and fields are whatever their writer says,
+// and errors are shown to others.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
 }
 
 // Unwrap returns the field error.

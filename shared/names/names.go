@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Bus is the event bus that drover's own events go to.
@@ -132,24 +133,17 @@ func ClusterSpec(cluster string) string { return ClusterSpecs + cluster + ".yaml
 func ReleaseSpec(release string) string { return ReleaseSpecs + release + ".yaml" }
 
 // ClusterOfKey returns the cluster that a key of the specs bucket is the spec of. Keys with further slashes,
-// other suffixes or empty names are none.
-func ClusterOfKey(key string) (string, bool) {
-	name, ok := strings.CutPrefix(key, ClusterSpecs)
-	if !ok {
-		return "", false
-	}
-	name, ok = strings.CutSuffix(name, ".yaml")
-	return name, ok && name != "" && !strings.Contains(name, "/")
-}
+// other suffixes or empty names are none, nor are those that cannot be printed: a status would show them to others.
+func ClusterOfKey(key string) (string, bool) { return nameOfKey(key, ClusterSpecs) }
 
 // ReleaseOfKey returns the release that a key of the specs bucket is: what ReleaseSpec makes of it. The channels are one such key.
-func ReleaseOfKey(key string) (string, bool) {
-	name, ok := strings.CutPrefix(key, ReleaseSpecs)
-	if !ok {
-		return "", false
-	}
-	name, ok = strings.CutSuffix(name, ".yaml")
-	return name, ok && name != "" && !strings.Contains(name, "/")
+func ReleaseOfKey(key string) (string, bool) { return nameOfKey(key, ReleaseSpecs) }
+
+func nameOfKey(key, prefix string) (string, bool) {
+	name, ours := strings.CutPrefix(key, prefix)
+	name, yaml := strings.CutSuffix(name, ".yaml")
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+	return name, ours && yaml && name != "" && !strings.Contains(name, "/") && !strings.ContainsFunc(name, unprintable)
 }
 
 // Keys in the state bucket.

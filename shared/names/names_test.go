@@ -13,17 +13,21 @@ func TestKeysOfSpecs(t *testing.T) {
 		cluster string
 		ok      bool
 	}{
-		"clusters/demo.yaml":             {"demo", true},
-		"clusters/.yaml":                 {},
-		"clusters/a/b.yaml":              {},
-		"clusters/../releases/x.yaml":    {},
-		"clusters/demo.yml":              {},
-		"releases/demo.yaml":             {},
-		"clusters/demo.yaml.bak":         {},
-		"x/clusters/demo.yaml":           {},
-		"clusters/demo.yaml/clusters/":   {},
-		"status/clusters/demo.json":      {},
-		"clusters/\u2028weird name.yaml": {"\u2028weird name", true}, // validation tells its uploader what a name is
+		"clusters/demo.yaml":              {"demo", true},
+		"clusters/.yaml":                  {},
+		"clusters/a/b.yaml":               {},
+		"clusters/../releases/x.yaml":     {},
+		"clusters/demo.yml":               {},
+		"releases/demo.yaml":              {},
+		"clusters/demo.yaml.bak":          {},
+		"x/clusters/demo.yaml":            {},
+		"clusters/demo.yaml/clusters/":    {},
+		"status/clusters/demo.json":       {},
+		"clusters/weird näme?.yaml":       {"weird näme?", true}, // validation tells its uploader what a name is
+		"clusters/\x1b[31mdemo.yaml":      {},
+		"clusters/demo\u2028demo.yaml":    {},
+		"clusters/demo\nNAME  Ready.yaml": {},
+		"clusters/\xff.yaml":              {},
 	}
 	for key, want := range tests {
 		t.Run(key, func(t *testing.T) {

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/drover-run/drover/shared/fault"
 )
@@ -194,14 +196,22 @@ type Entry struct {
 // List returns the objects with a prefix, in the order of their keys.
 func (b *Bucket) List(ctx context.Context, prefix string) ([]Entry, error) {
 	var entries []Entry
-	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &prefix})
+	// A key may hold what XML cannot, and then its listing could not be read, nor any other key's: encoded, it can.
+	// https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
+	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &prefix, EncodingType: types.EncodingTypeUrl})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing s3://%s/%s: %w", b.name, prefix, err)
 		}
 		for _, object := range page.Contents {
-			entries = append(entries, Entry{aws.ToString(object.Key), aws.ToTime(object.LastModified), aws.ToInt64(object.Size), aws.ToString(object.ETag)})
+			key := aws.ToString(object.Key)
+			if page.EncodingType == types.EncodingTypeUrl {
+				if key, err = url.QueryUnescape(key); err != nil {
+					return nil, fmt.Errorf("listing s3://%s/%s: %w", b.name, prefix, err)
+				}
+			}
+			entries = append(entries, Entry{key, aws.ToTime(object.LastModified), aws.ToInt64(object.Size), aws.ToString(object.ETag)})
 		}
 	}
 	return entries, nil
