@@ -127,6 +127,18 @@ func TestSecurityHasARowForEachFunction(t *testing.T) {
 	}
 }
 
+// How much there is of what the first page of the code counts.
+func TestArchitectureCounts(t *testing.T) {
+	functions, err := filepath.Glob("functions/*/main.go")
+	require.NoError(t, err)
+	machines, err := filepath.Glob("infra/testdata/machines/*.json")
+	require.NoError(t, err)
+	page, err := os.ReadFile("docs/architecture.md")
+	require.NoError(t, err)
+	words := strings.Fields("no one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen")
+	require.Contains(t, string(page), words[len(functions)]+" functions, "+words[len(machines)]+" state machines")
+}
+
 // Whoever listens finds each event on the page, with a sample of it.
 func TestNotificationsHaveARowForEachEvent(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("docs", "notifications.md"))

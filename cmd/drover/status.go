@@ -134,7 +134,7 @@ func printStatus(w io.Writer, c *status.Cluster) {
 	}
 	fmt.Fprintln(w)
 	if s.RetryAt != nil {
-		fmt.Fprintf(w, "failed %d times; drover tries again at %s\n", s.Failures, s.RetryAt.Format(time.RFC3339))
+		fmt.Fprintf(w, "failed tries: %d; drover tries again at %s\n", s.Failures, s.RetryAt.Format(time.RFC3339))
 	}
 	if s.KubernetesVersion != "" {
 		fmt.Fprintf(w, "Kubernetes %s, release %s, templates %s, spec version %s\n", s.KubernetesVersion, s.Release, s.TemplateVersion, s.SpecVersion)

@@ -57,6 +57,8 @@ func TestWhatIsTold(t *testing.T) {
 		"a drain that is blocked":           {[]func(*status.Status){node("i-1", status.NodeDraining, "")}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, []string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: a budget"}},
 		"and still is, a minute later":      {[]func(*status.Status){node("i-1", status.NodeBlocked, "a budget, 9 min")}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget, 8 min")}, nil},
 		"an instance that did not join":     {nil, []func(*status.Status){node("i-2", status.NodeNotJoined, "")}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: NotJoined"}},
+		"the next that does not join":       {[]func(*status.Status){node("i-0123456789abcdef0", status.NodeNotJoined, "i-0123456789abcdef0 is older")}, []func(*status.Status){node("i-0123456789abcdef0", status.NodeNotJoined, "i-0123456789abcdef0 is older"), node("i-0123456789abcdef1", status.NodeNotJoined, "i-0123456789abcdef1 is older")}, nil},
+		"or does not for another reason":    {[]func(*status.Status){node("i-2", status.NodeNotJoined, "a")}, []func(*status.Status){node("i-2", status.NodeNotJoined, "a"), node("i-3", status.NodeNotJoined, "b")}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: b"}},
 		"a node that is fine again":         {[]func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, nil, nil},
 		"another node that is blocked also": {[]func(*status.Status){node("i-1", status.NodeBlocked, "b")}, []func(*status.Status){node("i-1", status.NodeBlocked, "b"), node("i-2", status.NodeBlocked, "c")}, []string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: c"}},
 	}

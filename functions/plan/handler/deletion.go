@@ -102,7 +102,7 @@ func progress(deployed map[string]plan.Deployed, next events.Deletion) string {
 		now = append(now, "what Kubernetes made in the account")
 	}
 	now = append(now, next.Stacks...)
-	return fmt.Sprintf("the spec was deleted, and so is the cluster: %d stacks are left; now %s", len(deployed), strings.Join(now, ", "))
+	return fmt.Sprintf("the spec was deleted, and so is the cluster: stacks left: %d; now %s", len(deployed), strings.Join(now, ", "))
 }
 
 // tellDeletion writes what is known of a cluster without a spec into the status. See tell for what a later holder wrote.
