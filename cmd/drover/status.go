@@ -234,7 +234,7 @@ const watchInterval = time.Second
 
 // upload is what a watch waits for the verdict on.
 type upload struct {
-	// version of the spec, and the version that drover had last looked at before.
+	// version of the spec, empty when it was deleted, and the version that drover had last looked at before.
 	version, before string
 }
 
@@ -249,6 +249,9 @@ func follow(ctx context.Context, out io.Writer, c *cell, name string, watch bool
 	fmt.Fprintf(out, "follow it: drover status %s --watch\n", name)
 	return nil
 }
+
+// deletion says whether it was none: the spec was deleted.
+func (u upload) deletion() bool { return u.version == "" && u != anyUpload }
 
 // verdict says whether a cluster's phase is about the upload, or about one that came after it.
 func (u upload) verdict(s status.Status) bool {
@@ -307,7 +310,12 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 		}
 		if u.verdict(s) {
 			switch s.Phase {
-			case status.Ready, status.Deleted:
+			case status.Ready:
+				if u.deletion() {
+					return fmt.Errorf("%s was not deleted: its spec was uploaded again meanwhile", name)
+				}
+				return nil
+			case status.Deleted:
 				return nil
 			case status.Failed, status.Stopped:
 				return fmt.Errorf("%s is %s: %s", name, s.Phase, s.Message)
