@@ -128,22 +128,39 @@ func (c *directCall) HandleFinalize(ctx context.Context, in middleware.FinalizeI
 
 // answers that were read: sweeps hear the same again and again, and reading it is most of what they cost.
 type answers struct {
-	mu    sync.Mutex
-	read  map[string]map[string]any // by operation and body
-	as    map[string]reflect.Type   // what results of operations are read into
-	asked map[string]bool           // operations on objects of which the SDK has written a call
+	mu   sync.Mutex
+	read map[string]map[string]any // by operation and body
 }
 
+// operations are what is known of them: the same in all accounts.
+type operations struct {
+	mu    sync.Mutex
+	as    map[string]reflect.Type // what their results are read into, once the SDK has read one
+	asked map[string]bool         // those on objects of which the SDK has written a call
+}
+
+var learnt = &operations{as: map[string]reflect.Type{}, asked: map[string]bool{}}
+
 // wrote says whether the SDK has written a call of an operation on objects, and that it has by now.
-func (a *answers) wrote(operation string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.asked == nil {
-		a.asked = map[string]bool{}
-	}
-	wrote := a.asked[operation]
-	a.asked[operation] = true
+func (o *operations) wrote(operation string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	wrote := o.asked[operation]
+	o.asked[operation] = true
 	return wrote
+}
+
+// result is the type that results of an operation are read into; nil when none was yet.
+func (o *operations) result(operation string) reflect.Type {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.as[operation]
+}
+
+func (o *operations) reads(operation string, into any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.as[operation] = reflect.TypeOf(into)
 }
 
 // known is a copy of what was read of an equal body, nil when none was.
@@ -180,11 +197,9 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
 	operation, asked := awsmiddleware.GetServiceID(ctx)+" "+m.operation, ctx
-	m.answers.mu.Lock()
-	if as := m.answers.as[operation]; as != nil {
+	if as := learnt.result(operation); as != nil {
 		asked = context.WithValue(ctx, asKey{}, as)
 	}
-	m.answers.mu.Unlock()
 	out, metadata, err := m.ask(asked, in)
 	decode := func() (middleware.DeserializeOutput, middleware.Metadata, error) {
 		return m.DeserializeMiddleware.HandleDeserialize(ctx, in, answered{out, metadata, err})
@@ -219,12 +234,12 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 		return out, metadata, nil
 	}
 	if out, metadata, err = decode(); err == nil {
+		learnt.reads(operation, out.Result)
 		m.answers.mu.Lock()
 		defer m.answers.mu.Unlock()
 		if m.answers.read == nil {
-			m.answers.read, m.answers.as = map[string]map[string]any{}, map[string]reflect.Type{}
+			m.answers.read = map[string]map[string]any{}
 		}
-		m.answers.as[operation] = reflect.TypeOf(out.Result)
 		if of := m.answers.read[operation]; of == nil || len(of) == maxAnswers {
 			m.answers.read[operation] = map[string]any{}
 		}

@@ -145,7 +145,7 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "  tags: {team: a}\n")
 		client := autoscaling.NewFromConfig(a.Config())
-		a.answers.read, a.answers.as = nil, nil
+		a.answers.read, learnt = nil, &operations{as: map[string]reflect.Type{}, asked: map[string]bool{}}
 		for range 3 {
 			out, err := client.DescribeAutoScalingGroups(context.Background(), &autoscaling.DescribeAutoScalingGroupsInput{})
 			require.NoError(t, err)

@@ -5,7 +5,6 @@ package harness
 
 import (
 	"context"
-	"crypto/rand"
 	"io"
 	"net/http"
 	"net/url"
@@ -14,64 +13,23 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-
-	"github.com/drover-run/drover/local/iam"
 )
 
 // objectCalls are a client's calls about objects.
 type objectCalls struct {
 	*awss3.Client
 	*prepared
-	answers     *answers
-	credentials aws.CredentialsProvider
-	http        aws.HTTPClient
-	retryer     aws.RetryerV2
+	answers *answers
 }
 
-func (a *Account) objectCalls(client *awss3.Client, p *prepared, cfg aws.Config) objectCalls {
-	retryer, _ := client.Options().Retryer.(aws.RetryerV2)
-	return objectCalls{client, p, &a.answers, cfg.Credentials, cfg.HTTPClient, retryer}
-}
-
-// attempt that was made, of which the SDK has not heard yet.
-type attempt struct {
-	response *http.Response
-	err      error
-	told     bool
-}
-
-type attemptKey struct{}
-
-// attemptOf a call, nil when the SDK makes its first itself.
-func attemptOf(ctx context.Context) *attempt {
-	made, _ := ctx.Value(attemptKey{}).(*attempt)
-	return made
-}
-
-// invocationID is drawn for each call, though nobody reads it: what is drawn after it is what it would be with the SDK's own.
-type invocationID struct{}
-
-func (invocationID) ID() string { return "InvocationID" }
-
-func (invocationID) HandleBuild(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (
-	middleware.BuildOutput, middleware.Metadata, error,
-) {
-	if attemptOf(ctx) == nil {
-		drawID()
-	}
-	return next.HandleBuild(ctx, in)
-}
-
-func drawID() {
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
+func (a *Account) objectCalls(client *awss3.Client, p *prepared) objectCalls {
+	return objectCalls{client, p, &a.answers}
 }
 
 // try makes the first attempt of a call; it is nil when that is the SDK's. rest is what of its input is not written into the request.
 func (c objectCalls) try(ctx context.Context, operation string, rest any, bucket, key *string, r *http.Request) *attempt {
-	if !c.answers.wrote(operation) || c.retryer == nil || bucket == nil || ctx.Err() != nil || !reflect.ValueOf(rest).Elem().IsZero() {
+	if !learnt.wrote(operation) || bucket == nil || !reflect.ValueOf(rest).Elem().IsZero() {
 		return nil
 	}
 	path := "/" + *bucket
@@ -81,24 +39,9 @@ func (c objectCalls) try(ctx context.Context, operation string, rest any, bucket
 	if *bucket == "" || !plainPath(path) {
 		return nil
 	}
-	drawID()
-	credentials, err := c.credentials.Retrieve(ctx)
-	if err != nil {
-		return nil
-	}
-	release, err := c.retryer.GetAttemptToken(ctx)
-	if err != nil {
-		return nil
-	}
-	r.URL.Scheme, r.URL.Host, r.URL.Path = "http", addressHost, path
-	made := &attempt{}
-	if made.response, made.err = c.http.Do(r.WithContext(iam.CalledBy(ctx, credentials.AccessKeyID, Region, "s3"))); made.ok() {
-		_ = release(nil) // as many tokens as there may be, at most
-	}
-	return made
+	r.URL.Path = path
+	return c.attempt(ctx, r)
 }
-
-func (m *attempt) ok() bool { return m.err == nil && m.response.StatusCode == http.StatusOK }
 
 // plainPath says that a path is written as it is.
 func plainPath(path string) bool {
@@ -114,14 +57,6 @@ func plainPath(path string) bool {
 
 // escaped is a value of a query.
 func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
-
-// goOn with a call whose first attempt was made, if it was.
-func goOn[I, O any](ctx context.Context, c objectCalls, operation string, in *I, made *attempt, first func(context.Context) (*O, error)) (*O, error) {
-	if made != nil {
-		ctx = context.WithValue(ctx, attemptKey{}, made)
-	}
-	return call(ctx, c.prepared, operation, in, func() (*O, error) { return first(ctx) })
-}
 
 func (c objectCalls) GetObject(ctx context.Context, in *awss3.GetObjectInput, o ...func(*awss3.Options)) (*awss3.GetObjectOutput, error) {
 	rest, query, header := *in, "x-id=GetObject", http.Header{}
@@ -141,7 +76,7 @@ func (c objectCalls) GetObject(ctx context.Context, in *awss3.GetObjectInput, o 
 			return out, nil
 		}
 	}
-	return goOn(ctx, c, "GetObject", in, made, func(ctx context.Context) (*awss3.GetObjectOutput, error) { return c.Client.GetObject(ctx, in, o...) })
+	return goOn(ctx, c.prepared, "GetObject", in, made, func(ctx context.Context) (*awss3.GetObjectOutput, error) { return c.Client.GetObject(ctx, in, o...) })
 }
 
 func (c objectCalls) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2Input, o ...func(*awss3.Options)) (*awss3.ListObjectsV2Output, error) {
@@ -162,7 +97,7 @@ func (c objectCalls) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2I
 			return known.(*awss3.ListObjectsV2Output), nil
 		}
 	}
-	return goOn(ctx, c, "ListObjectsV2", in, made, func(ctx context.Context) (*awss3.ListObjectsV2Output, error) {
+	return goOn(ctx, c.prepared, "ListObjectsV2", in, made, func(ctx context.Context) (*awss3.ListObjectsV2Output, error) {
 		return c.Client.ListObjectsV2(ctx, in, o...)
 	})
 }
@@ -192,7 +127,7 @@ func (c objectCalls) PutObject(ctx context.Context, in *awss3.PutObjectInput, o 
 			return out, nil
 		}
 	}
-	return goOn(ctx, c, "PutObject", in, made, func(ctx context.Context) (*awss3.PutObjectOutput, error) { return c.Client.PutObject(ctx, in, o...) })
+	return goOn(ctx, c.prepared, "PutObject", in, made, func(ctx context.Context) (*awss3.PutObjectOutput, error) { return c.Client.PutObject(ctx, in, o...) })
 }
 
 // written is the answer of an object's write; nil when it says anything else.
@@ -213,5 +148,7 @@ func written(header http.Header) *awss3.PutObjectOutput {
 }
 
 func (c objectCalls) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput, o ...func(*awss3.Options)) (*awss3.DeleteObjectOutput, error) {
-	return call(ctx, c.prepared, "DeleteObject", in, func() (*awss3.DeleteObjectOutput, error) { return c.Client.DeleteObject(ctx, in, o...) })
+	return goOn(ctx, c.prepared, "DeleteObject", in, nil, func(ctx context.Context) (*awss3.DeleteObjectOutput, error) {
+		return c.Client.DeleteObject(ctx, in, o...)
+	})
 }

@@ -28,13 +28,16 @@ import (
 
 // prepared are the stacks of a client by operation, once each was called. Middlewares of direct calls keep nothing of a call.
 type prepared struct {
-	service string
-	mu      sync.Mutex
-	stacks  map[string]*middleware.Stack
+	service     string
+	credentials aws.CredentialsProvider
+	http        aws.HTTPClient
+	retryer     aws.RetryerV2 // the client's
+	mu          sync.Mutex
+	stacks      map[string]*middleware.Stack
 }
 
 func preparing(service string, cfg aws.Config) (*prepared, aws.Config) {
-	p := &prepared{service: service, stacks: map[string]*middleware.Stack{}}
+	p := &prepared{service: service, credentials: cfg.Credentials, http: cfg.HTTPClient, stacks: map[string]*middleware.Stack{}}
 	cfg.APIOptions = append(slices.Clip(cfg.APIOptions), func(stack *middleware.Stack) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -44,13 +47,32 @@ func preparing(service string, cfg aws.Config) (*prepared, aws.Config) {
 	return p, cfg
 }
 
-// call makes a call as the client did it the first time.
-func call[I, O any](ctx context.Context, p *prepared, operation string, in *I, first func() (*O, error)) (*O, error) {
+// call makes a call: its first attempt by itself where it can.
+func call[I, O any](
+	ctx context.Context, p *prepared, operation string, writer middleware.SerializeMiddleware, in *I, first func(context.Context) (*O, error),
+) (*O, error) {
+	made := (*attempt)(nil)
+	if in != nil {
+		made = p.try(ctx, operation, writer, in)
+	}
+	if made != nil {
+		if out, ok := made.taken().(*O); ok {
+			return out, nil
+		}
+	}
+	return goOn(ctx, p, operation, in, made, first)
+}
+
+// goOn with a call whose first attempt was made, if it was, as the client did it the first time.
+func goOn[I, O any](ctx context.Context, p *prepared, operation string, in *I, made *attempt, first func(context.Context) (*O, error)) (*O, error) {
+	if made != nil {
+		ctx = context.WithValue(ctx, attemptKey{}, made)
+	}
 	p.mu.Lock()
 	stack := p.stacks[operation]
 	p.mu.Unlock()
 	if stack == nil || in == nil {
-		return first()
+		return first(ctx)
 	}
 	ctx = awsmiddleware.SetServiceID(middleware.ClearStackValues(ctx), p.service)
 	ctx = middleware.WithOperationName(middleware.WithServiceID(ctx, p.service), operation)
@@ -84,13 +106,21 @@ func (a *Account) clientsOf(cfg aws.Config) *clients {
 	}
 	c := &clients{}
 	p, with := preparing(awss3.ServiceID, cfg)
-	c.s3 = a.objectCalls(environment.S3(with), p, cfg)
+	objects := environment.S3(with)
+	p.retryer, _ = objects.Options().Retryer.(aws.RetryerV2)
+	c.s3 = a.objectCalls(objects, p)
 	p, with = preparing(autoscaling.ServiceID, cfg)
-	c.groups = groupCalls{autoscaling.NewFromConfig(with), p}
+	groups := autoscaling.NewFromConfig(with)
+	p.retryer, _ = groups.Options().Retryer.(aws.RetryerV2)
+	c.groups = groupCalls{groups, p}
 	p, with = preparing(cloudformation.ServiceID, cfg)
-	c.stacks = stackCalls{cloudformation.NewFromConfig(with), p}
+	stacks := cloudformation.NewFromConfig(with)
+	p.retryer, _ = stacks.Options().Retryer.(aws.RetryerV2)
+	c.stacks = stackCalls{stacks, p}
 	p, with = preparing(eks.ServiceID, cfg)
-	c.eks = clusterCalls{eks.NewFromConfig(with), p}
+	clusters := eks.NewFromConfig(with)
+	p.retryer, _ = clusters.Options().Retryer.(aws.RetryerV2)
+	c.eks = clusterCalls{clusters, p}
 	if one {
 		a.clients[whose] = c
 	}
@@ -140,6 +170,22 @@ func (a *Account) stacks(cfg aws.Config, role string) *stacks.Stacks {
 	return s
 }
 
+// How calls are written whose first attempts are made here.
+var (
+	writtenGroups = writing(func(cfg aws.Config) error {
+		_, err := autoscaling.NewFromConfig(cfg).DescribeAutoScalingGroups(context.Background(), nil)
+		return err
+	})
+	writtenStacks = writing(func(cfg aws.Config) error {
+		_, err := cloudformation.NewFromConfig(cfg).DescribeStacks(context.Background(), nil)
+		return err
+	})
+	writtenCluster = writing(func(cfg aws.Config) error {
+		_, err := eks.NewFromConfig(cfg).DescribeCluster(context.Background(), nil)
+		return err
+	})
+)
+
 // groupCalls are a client's calls about groups.
 type groupCalls struct {
 	*autoscaling.Client
@@ -149,7 +195,7 @@ type groupCalls struct {
 func (c groupCalls) DescribeAutoScalingGroups(
 	ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput, o ...func(*autoscaling.Options),
 ) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
-	return call(ctx, c.prepared, "DescribeAutoScalingGroups", in, func() (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+	return call(ctx, c.prepared, "DescribeAutoScalingGroups", writtenGroups, in, func(ctx context.Context) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
 		return c.Client.DescribeAutoScalingGroups(ctx, in, o...)
 	})
 }
@@ -163,7 +209,9 @@ type stackCalls struct {
 func (c stackCalls) DescribeStacks(
 	ctx context.Context, in *cloudformation.DescribeStacksInput, o ...func(*cloudformation.Options),
 ) (*cloudformation.DescribeStacksOutput, error) {
-	return call(ctx, c.prepared, "DescribeStacks", in, func() (*cloudformation.DescribeStacksOutput, error) { return c.Client.DescribeStacks(ctx, in, o...) })
+	return call(ctx, c.prepared, "DescribeStacks", writtenStacks, in, func(ctx context.Context) (*cloudformation.DescribeStacksOutput, error) {
+		return c.Client.DescribeStacks(ctx, in, o...)
+	})
 }
 
 // clusterCalls are a client's calls about EKS clusters.
@@ -173,5 +221,11 @@ type clusterCalls struct {
 }
 
 func (c clusterCalls) DescribeCluster(ctx context.Context, in *eks.DescribeClusterInput, o ...func(*eks.Options)) (*eks.DescribeClusterOutput, error) {
-	return call(ctx, c.prepared, "DescribeCluster", in, func() (*eks.DescribeClusterOutput, error) { return c.Client.DescribeCluster(ctx, in, o...) })
+	writer := writtenCluster
+	if in == nil || aws.ToString(in.Name) == "" { // the SDK refuses it
+		writer = nil
+	}
+	return call(ctx, c.prepared, "DescribeCluster", writer, in, func(ctx context.Context) (*eks.DescribeClusterOutput, error) {
+		return c.Client.DescribeCluster(ctx, in, o...)
+	})
 }
