@@ -81,6 +81,8 @@ type known struct {
 	readiness map[string]*readiness
 	told      []string
 	said      []Violation
+	// asked are the requests of functions, by how they were written.
+	asked map[string]any
 }
 
 // look at a spec by change, in the call that has the task's token: whether the stack might go.
@@ -91,7 +93,7 @@ type look struct {
 
 func newKnown() *known {
 	return &known{
-		touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
+		asked: map[string]any{}, touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
 		drains: map[string]time.Time{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
 		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{},
 	}
@@ -158,25 +160,36 @@ func (w *world) touch(cluster string, before, now *wish) {
 	}
 }
 
+// askedFor is what a function was asked: it makes many calls in one invocation.
+func askedFor[T any](w *world, asked []byte) (in T, ok bool) {
+	w.known.Lock()
+	defer w.known.Unlock()
+	if in, ok = w.known.asked[string(asked)].(T); ok {
+		return in, true
+	}
+	if json.Unmarshal(asked, &in) != nil {
+		return in, false
+	}
+	w.known.asked[string(asked)] = in
+	return in, true
+}
+
 // seeFunctionCall sees the calls of functions before they are answered.
 func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	if harness.CalledBy(call) == "upgrade" {
-		var in events.UpgradeRequest
-		if json.Unmarshal(asked, &in) == nil {
+		if in, ok := askedFor[events.UpgradeRequest](w, asked); ok {
 			w.seeUpgrade(in)
 		}
 	}
 	if harness.CalledBy(call) == "drain" {
-		var in events.DrainRequest
-		if json.Unmarshal(asked, &in) == nil && in.Lifecycle != nil {
+		if in, ok := askedFor[events.DrainRequest](w, asked); ok && in.Lifecycle != nil {
 			w.known.Lock()
 			w.known.attended[in.EC2InstanceID] = true
 			w.known.Unlock()
 		}
 	}
 	if harness.CalledBy(call) == "change" && call.Action == "DescribeAutoScalingGroups" {
-		var in events.ChangeRequest
-		if json.Unmarshal(asked, &in) == nil {
+		if in, ok := askedFor[events.ChangeRequest](w, asked); ok {
 			w.known.Lock()
 			group := names.Stack(in.Cluster, in.Stack)
 			w.known.looked[group] = w.known.views[group].Desired
@@ -184,8 +197,7 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 		}
 	}
 	if harness.CalledBy(call) == "change" && call.Action == "GetObject" {
-		var in events.ChangeRequest
-		if json.Unmarshal(asked, &in) == nil && strings.HasSuffix(call.Resource, "/"+names.ClusterSpec(in.Cluster)) {
+		if in, ok := askedFor[events.ChangeRequest](w, asked); ok && strings.HasSuffix(call.Resource, "/"+names.ClusterSpec(in.Cluster)) {
 			name := names.Stack(in.Cluster, in.Stack)
 			now := look{in.TaskToken, w.mayGo(in.Cluster, name)}
 			w.known.Lock()
@@ -196,8 +208,8 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	if harness.CalledBy(call) != "change" || call.Service != "cloudformation" || !call.Mutating && !mutating(call.Action) {
 		return
 	}
-	var in events.ChangeRequest
-	if json.Unmarshal(asked, &in) != nil || in.Stack == "" {
+	in, ok := askedFor[events.ChangeRequest](w, asked)
+	if !ok || in.Stack == "" {
 		return
 	}
 	lease := w.Lease(in.Cluster)
