@@ -41,7 +41,9 @@ type target struct {
 
 func locate(path string) (target, error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	unknown := apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "the API in memory does not know "+path, 0, true)
+	unknown := func() (target, error) {
+		return target{}, apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "the API in memory does not know "+path, 0, true)
+	}
 	var group, version string
 	switch {
 	case len(parts) > 2 && parts[0] == "api":
@@ -49,14 +51,14 @@ func locate(path string) (target, error) {
 	case len(parts) > 3 && parts[0] == "apis":
 		group, version, parts = parts[1], parts[2], parts[3:]
 	default:
-		return target{}, unknown
+		return unknown()
 	}
 	t := target{}
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		t.namespace, parts = parts[1], parts[2:]
 	}
 	if len(parts) > 3 {
-		return target{}, unknown
+		return unknown()
 	}
 	for _, k := range kinds {
 		if k.group == group && k.version == version && k.resource == parts[0] {
@@ -70,7 +72,7 @@ func locate(path string) (target, error) {
 			return t, nil
 		}
 	}
-	return target{}, unknown
+	return unknown()
 }
 
 // ServeHTTP answers one request.

@@ -227,7 +227,7 @@ func (s *Service) arn(kind, id string) string {
 	if kind == "image" {
 		account = "" // the AMIs of the catalogue are Amazon's
 	}
-	return fmt.Sprintf("arn:%s:ec2:%s:%s:%s/%s", s.config.Partition, s.config.Region, account, kind, id)
+	return "arn:" + s.config.Partition + ":ec2:" + s.config.Region + ":" + account + ":" + kind + "/" + id
 }
 
 // table keeps resources in the order of their creation.

@@ -336,14 +336,20 @@ func (s *Service) afterwards(q request, method string) {
 // readError reads the gateway's error for the record and leaves the body as it was.
 func readError(response *http.Response) *wire.Error {
 	e := &wire.Error{Code: http.StatusText(response.StatusCode), Status: response.StatusCode}
-	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
+	const most = 1 << 16
+	body, err := io.ReadAll(io.LimitReader(response.Body, most))
 	if err != nil {
 		return e
 	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
+	if len(body) < most { // all of it
+		_ = response.Body.Close()
+		response.Body = io.NopCloser(bytes.NewReader(body))
+	} else {
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
+	}
 	var parsed struct{ Code, Message string }
 	if xml.Unmarshal(body, &parsed) == nil && parsed.Code != "" {
 		e.Code, e.Message = parsed.Code, parsed.Message

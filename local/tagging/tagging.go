@@ -88,12 +88,13 @@ func (s *Service) getResources(ctx context.Context, c *wire.Call) (any, error) {
 	var found []Tagged
 	for _, source := range s.sources {
 		for _, t := range source(ctx) {
-			matches := len(t.Tags) > 0 && (len(in.ResourceTypeFilters) == 0 || slices.ContainsFunc(in.ResourceTypeFilters, func(f string) bool { return ofType(t.ARN, f) }))
-			matches = matches && (len(in.ResourceARNList) == 0 || slices.Contains(in.ResourceARNList, t.ARN))
+			matches := len(t.Tags) > 0 // the tags first: they tell more resources apart than types do
 			for _, f := range in.TagFilters {
 				value, ok := t.Tags[f.Key]
 				matches = matches && ok && (len(f.Values) == 0 || slices.Contains(f.Values, value))
 			}
+			matches = matches && (len(in.ResourceARNList) == 0 || slices.Contains(in.ResourceARNList, t.ARN))
+			matches = matches && (len(in.ResourceTypeFilters) == 0 || slices.ContainsFunc(in.ResourceTypeFilters, func(f string) bool { return ofType(t.ARN, f) }))
 			if matches {
 				found = append(found, t)
 			}
