@@ -115,7 +115,7 @@ func (s *Server) end(p object, options *metav1.DeleteOptions, how string) error 
 	m := meta(next)
 	m["deletionTimestamp"] = s.clock.Now().Add(time.Duration(grace) * time.Second).UTC().Format(time.RFC3339)
 	m["deletionGracePeriodSeconds"] = grace
-	uid, stop := m["uid"], min(time.Duration(grace)*time.Second, s.world.apps[labelsOf(p)["app"]].Stop)
+	uid, stop := m["uid"], min(time.Duration(grace)*time.Second, s.world.apps[text(p, "metadata", "labels", "app")].Stop)
 	s.settle(pods, "MODIFIED", next)
 	s.world.later(stop, func() {
 		if now, err := s.find(pods, text(p, "metadata", "namespace"), nameOf(p)); err == nil && meta(now)["uid"] == uid && !s.world.silent(text(now, "spec", "nodeName")) {

@@ -167,7 +167,11 @@ func meta(o object) object {
 }
 
 func text(o object, path ...string) string {
-	v, _, _ := unstructured.NestedString(o, path...)
+	last := len(path) - 1
+	for _, name := range path[:last] {
+		o, _ = o[name].(object)
+	}
+	v, _ := o[path[last]].(string)
 	return v
 }
 

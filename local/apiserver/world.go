@@ -112,7 +112,7 @@ func (s *Server) Pods() (all []Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.list(pods, "", matcher{}) {
-		all = append(all, Pod{nameOf(p), labelsOf(p)["app"], text(p, "spec", "nodeName"), ready(p), terminating(p)})
+		all = append(all, Pod{nameOf(p), text(p, "metadata", "labels", "app"), text(p, "spec", "nodeName"), ready(p), terminating(p)})
 	}
 	return all
 }
@@ -232,7 +232,7 @@ func (w *world) collect() {
 
 func (w *world) of(app string) (all []object) {
 	for _, p := range w.server.list(pods, "default", matcher{}) {
-		if labelsOf(p)["app"] == app {
+		if text(p, "metadata", "labels", "app") == app {
 			all = append(all, p)
 		}
 	}
@@ -288,7 +288,7 @@ func (w *world) schedule() {
 		next["status"] = object{"phase": "Running"}
 		s.settle(pods, "MODIFIED", w.withReady(next, false))
 		uid := meta(p)["uid"]
-		w.later(w.apps[labelsOf(p)["app"]].Start, func() {
+		w.later(w.apps[text(p, "metadata", "labels", "app")].Start, func() {
 			if now, err := s.find(pods, "default", nameOf(p)); err == nil && meta(now)["uid"] == uid && !terminating(now) && !w.silent(text(now, "spec", "nodeName")) {
 				s.settle(pods, "MODIFIED", w.withReady(now, true))
 			}
@@ -367,7 +367,7 @@ func (w *world) removed(p object, how string) {
 	if w.onRemoval == nil || text(p, "status", "phase") == "Succeeded" || text(p, "status", "phase") == "Failed" {
 		return
 	}
-	r := Removal{Pod: nameOf(p), App: labelsOf(p)["app"], Node: text(p, "spec", "nodeName"), How: how, At: w.server.clock.Now()}
+	r := Removal{Pod: nameOf(p), App: text(p, "metadata", "labels", "app"), Node: text(p, "spec", "nodeName"), How: how, At: w.server.clock.Now()}
 	r.Instance = w.instances[r.Node]
 	for _, other := range w.of(r.App) {
 		if ready(other) && !terminating(other) && nameOf(other) != r.Pod {
