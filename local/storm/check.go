@@ -139,8 +139,8 @@ func (w *world) touchPool(cluster, pool string) { w.touched(cluster)[names.PoolS
 
 // touch notes what a new spec is about.
 func (w *world) touch(cluster string, before, now *wish) {
-	// A spec that cannot be read leaves what came before it undone.
-	if before != nil && !before.broken() && !before.paused && w.unsettled(cluster) == "" && !w.running() && !w.toCome(cluster) {
+	// A spec that cannot be read leaves what came before it undone, and so does one whose release is gone.
+	if before != nil && !before.broken() && !before.paused && !w.withheld(before) && w.unsettled(cluster) == "" && !w.running() && !w.toCome(cluster) {
 		w.known.touched[cluster] = nil
 	}
 	touched := w.touched(cluster)

@@ -195,6 +195,16 @@ func (w *world) withdraw(cluster string, gone [2]int, on bool) {
 	}
 }
 
+// withheld says that the release a spec names is gone: whatever the spec asks for happens once it is there again.
+func (w *world) withheld(spec *wish) bool {
+	for _, gone := range w.withdrawn {
+		if release(gone[0], gone[1]) == spec.release() {
+			return true
+		}
+	}
+	return false
+}
+
 // altered are versions of add-ons which fit the world's Kubernetes versions, too, and that no release names.
 var altered = map[string]string{"coredns": "v1.12.4-eksbuild.1", "vpc-cni": "v1.20.4-eksbuild.2"}
 
