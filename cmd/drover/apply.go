@@ -133,10 +133,8 @@ func awaitVerdict(ctx context.Context, c *cell, name string, data []byte, patien
 		case !time.Now().Before(deadline):
 			return nil, nil
 		}
-		select {
-		case <-time.After(watchInterval):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := sleep(ctx, watchInterval); err != nil {
+			return nil, err
 		}
 	}
 }

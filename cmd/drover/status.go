@@ -253,6 +253,11 @@ func follow(ctx context.Context, out io.Writer, c *cell, name string, watch bool
 // deletion says whether it was none: the spec was deleted.
 func (u upload) deletion() bool { return u.version == "" && u != anyUpload }
 
+// awaited says that nobody has looked at the upload yet: what the status tells is of the one before.
+func (u upload) awaited(s status.Status) bool {
+	return u.version != "" && u.version != u.before && s.ObservedVersion == u.before
+}
+
 // verdict says whether a cluster's phase is about the upload, or about one that came after it.
 func (u upload) verdict(s status.Status) bool {
 	return u == anyUpload || s.SpecVersion == u.version || u.superseded(s) && s.SpecVersion == s.ObservedVersion
@@ -281,6 +286,16 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 			return err
 		}
 		s := cluster.Status
+		if u.awaited(s) {
+			say("phase", "drover has not looked at the upload yet")
+			if time.Since(show.started) > verdictSoon {
+				say("lost", "its event seems to be lost: the next sweep or audit finds it, within 20 minutes")
+			}
+			if err := sleep(ctx, watchInterval); err != nil {
+				return err
+			}
+			continue
+		}
 		for _, condition := range s.Conditions {
 			if condition.Status != "True" || said[condition.Type] != "" {
 				say(condition.Type, strings.TrimSuffix(fmt.Sprintf("%s is %s: %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message), ": "))
@@ -321,11 +336,18 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 				return fmt.Errorf("%s is %s: %s", name, s.Phase, s.Message)
 			}
 		}
-		select {
-		case <-time.After(watchInterval):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep(ctx, watchInterval); err != nil {
+			return err
 		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
