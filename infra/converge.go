@@ -96,7 +96,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
 	})
 	refused := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The input asks for what there is not"), &awsstepfunctions.FailJsonataProps{
-		Comment: jsii.String("A roll of an unknown pool. The cluster and its status stay as they are."),
+		Comment: jsii.String("A roll of a pool that is not there, or that the spec does not let happen. The cluster and its status stay as they are."),
 		Error:   jsii.String(rollRefused),
 		Cause:   jsii.String("{% $plan.message %}"),
 	})

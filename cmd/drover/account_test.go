@@ -18,7 +18,7 @@ func TestACluster(t *testing.T) {
 	t.Run("nothing is known at first", func(t *testing.T) {
 		require.Regexp(t, `^NAME +PHASE`, ok(t, "status"))
 		require.JSONEq(t, "[]", ok(t, "status", "-o", "json"))
-		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known here: upload its spec, as with `drover apply demo.yaml`")
+		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known in this account and region: check its name, AWS_REGION and your credentials; `drover status` lists those that are, and `drover apply demo.yaml` makes a new one")
 		require.Contains(t, fails(t, "status", "-o", "yaml"), "must be json")
 		require.Contains(t, fails(t, "status", "--watch"), "give its NAME")
 	})
@@ -105,7 +105,7 @@ func TestACluster(t *testing.T) {
 		require.Contains(t, ok(t, "apply", demo, "--watch"), "demo is Ready")
 	})
 	t.Run("delete keeps what is protected", func(t *testing.T) {
-		require.Contains(t, fails(t, "delete", "nobody"), "no cluster nobody is known here")
+		require.Contains(t, fails(t, "delete", "nobody"), "no cluster nobody is known in this account")
 		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")), "--watch")
 		require.Contains(t, fails(t, "delete", "demo"), "set spec.deletionProtection to false")
 		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")

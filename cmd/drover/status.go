@@ -78,7 +78,7 @@ func readStatus(ctx context.Context, c *cell, name string) (*status.Cluster, err
 }
 
 func unknown(name string) error {
-	return fmt.Errorf("no cluster %s is known here: upload its spec, as with `drover apply %[1]s.yaml`", name)
+	return fmt.Errorf("no cluster %s is known in this account and region: check its name, AWS_REGION and your credentials; `drover status` lists those that are, and `drover apply %[1]s.yaml` makes a new one", name)
 }
 
 func allStatuses(ctx context.Context, c *cell) ([]*status.Cluster, error) {
@@ -342,12 +342,16 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 	}
 }
 
+// errUnwatched is what a person who stops watching is told, who may have asked for what goes on.
+var errUnwatched = errors.New("you stopped watching; nothing was cancelled, and `drover status NAME --watch` goes on with it")
+
+// sleep between two looks of a watch.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return errUnwatched
 	}
 }
 

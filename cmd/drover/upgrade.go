@@ -131,10 +131,8 @@ func watchUpgrade(ctx context.Context, w io.Writer, c *cell, cluster, execution 
 		if x.Status != types.ExecutionStatusRunning {
 			return upgradeVerdict(show, cluster, x, u, mine)
 		}
-		select {
-		case <-time.After(watchInterval):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep(ctx, watchInterval); err != nil {
+			return err
 		}
 	}
 }

@@ -133,7 +133,7 @@ func TestUpgrade(t *testing.T) {
 	t.Run("what cannot be done", func(t *testing.T) {
 		unchanged(t, func() {
 			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "1.36-1", "--rollback"), "--to and --rollback: give one of them")
-			require.Contains(t, fails(t, "upgrade", "nobody", "--to", "1.36-1"), "no cluster nobody is known here")
+			require.Contains(t, fails(t, "upgrade", "nobody", "--to", "1.36-1"), "no cluster nobody is known in this account")
 			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--dry-run"), "there was no upgrade of this cluster")
 		})
 		// What the machine would refuse at once is refused here: nobody would look for it in the status.

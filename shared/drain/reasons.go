@@ -1,5 +1,7 @@
 package drain
 
+import "strings"
+
 // Reasons why pods are blocked. Some are followed by what the API server says.
 const (
 	WhyBudget      = "its disruption budget allows no disruption now"
@@ -14,6 +16,16 @@ const (
 	WhyRefused     = "the API server refuses its eviction"
 	WhyFailed      = "the API server failed"
 )
+
+// Passes says of a reason that it may be over in seconds: the API server fails, or others write what the eviction writes.
+func Passes(why string) bool {
+	for _, reason := range []string{WhyReadiness, WhyWritten, WhyConflict, WhyOverload, WhyFailed} {
+		if strings.HasPrefix(why, reason) {
+			return true
+		}
+	}
+	return false
+}
 
 // Reasons are those that may last, each of which the runbook explains.
 func Reasons() []string {

@@ -11,11 +11,12 @@ import (
 )
 
 // nodes tells of the nodes that came to a state which somebody may have to do something about. That a drain is under way is none.
-// Auto Scaling goes on replacing instances that do not join, day and night: of those of a pool the first with the same words is told.
+// Auto Scaling goes on replacing instances that do not join, day and night: of those of a pool, in one change or in none, the first with the same
+// words is told.
 func nodes(cluster string, before, after *status.Status) (told []Notice) {
 	for _, n := range after.Nodes {
 		same := func(o status.Node) bool {
-			alike := n.State == status.NodeNotJoined && o.Pool == n.Pool && words(o.Message) == words(n.Message)
+			alike := n.State == status.NodeNotJoined && o.Pool == n.Pool && o.Execution == n.Execution && words(o.Message) == words(n.Message)
 			return o.State == n.State && (o.Instance == n.Instance || alike)
 		}
 		if n.State == status.NodeDraining || slices.ContainsFunc(before.Nodes, same) {

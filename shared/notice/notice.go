@@ -50,7 +50,7 @@ func Between(cluster string, before, after *status.Status) []Notice {
 // urgencies of phases. Those under way end by themselves: their messages are for drover status.
 var urgencies = map[status.Phase]string{
 	status.Pending: Progress, status.Converging: Progress, status.Upgrading: Progress, status.Deleting: Progress, status.Ready: Result,
-	status.Stopped: Problem, status.Failed: Problem,
+	status.Deleted: Result, status.Stopped: Problem, status.Failed: Problem,
 }
 
 func phase(cluster string, before, after *status.Status) (Notice, bool) {

@@ -3,7 +3,9 @@ package notify
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notice"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 )
 
 // Listeners hear what changes in the status of clusters.
@@ -32,27 +35,38 @@ func New(cfg aws.Config, topicARN string, out io.Writer, now func() time.Time) *
 	}
 }
 
-// Tell tells of a change before it is written, so that it may be told twice, when writing fails, but never not at all. It notes what it
-// told in what is to be written. It is the Tell of a store.State.
-func (l *Listeners) Tell(ctx context.Context, cluster string, before, after *status.Status) error {
+// Tell tells of a change before it is written, so that it may be told twice, when writing fails for good, but never not at all. It notes what
+// it told in what is to be written, and for the next try. It is the Tell of a store.State.
+func (l *Listeners) Tell(ctx context.Context, cluster string, before, after *status.Status, told store.Told) error {
 	notices := notice.Between(cluster, before, after)
+	notices = slices.DeleteFunc(notices, func(n notice.Notice) bool { return told[once(n)] })
 	if err := l.send(ctx, notices); err != nil {
 		return err
 	}
+	for _, n := range notices {
+		told[once(n)] = true
+	}
 	notice.Remember(before, after)
-	if before.Phase != after.Phase {
+	if phase := "phase " + string(after.Phase); before.Phase != after.Phase && !told[phase] {
+		told[phase] = true
 		if err := metrics.Count(l.metrics, l.now(), "ClusterPhase", "phase", string(after.Phase)); err != nil {
 			return err
 		}
 	}
 	for _, n := range notices {
-		if told, is := n.Detail.(events.UpgradeChange); is {
-			if err := l.upgrade(told, before, after); err != nil {
+		if change, is := n.Detail.(events.UpgradeChange); is {
+			if err := l.upgrade(change, before, after); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// once is what makes a notice the same as another.
+func once(n notice.Notice) string {
+	detail, _ := json.Marshal(n.Detail) // of plain fields
+	return n.DetailType + string(detail)
 }
 
 // upgrade counts the phases of upgrades, and measures those that are over. Steps are of one phase.

@@ -293,6 +293,8 @@ func TestTheMiddleOfASlice(t *testing.T) {
 	minute := int64(60)
 	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyBudget, Budgets: []string{"shop/web"}}}
 	never, inTurn := drain.Report{Left: 2, Blocked: blocked}, drain.Report{Left: 2, Blocked: blocked, EstimateSeconds: &minute}
+	failing := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyFailed + ": etcdserver: leader changed"}, {Pod: "shop/cart", Why: drain.WhyOverload}}
+	outage, both := drain.Report{Left: 2, Blocked: failing}, drain.Report{Left: 3, Blocked: append(blocked, failing...)}
 	for name, c := range map[string]struct {
 		before status.NodeState
 		report drain.Report
@@ -302,6 +304,8 @@ func TestTheMiddleOfASlice(t *testing.T) {
 		"also when pods left before":                                                {status.NodeDraining, never, status.NodeBlocked},
 		"what may end by itself is not yet":                                         {"", inTurn, status.NodeDraining},
 		"nor while pods leave":                                                      {"", drain.Report{Left: 2, Terminating: 1, Blocked: blocked}, status.NodeDraining},
+		"nor what the API server is not up to for some seconds":                     {"", outage, status.NodeDraining},
+		"unless something else blocks, too":                                         {"", both, status.NodeBlocked},
 		"what was blocked at the end of a slice is so still, or would be told anew": {status.NodeBlocked, inTurn, status.NodeBlocked},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -314,7 +318,7 @@ func TestTheMiddleOfASlice(t *testing.T) {
 				w.handler(start).blocked(t.Context(), n, c.report)
 				require.Len(t, w.status.Status.Nodes, 1)
 				require.Equal(t, c.want, w.status.Status.Nodes[0].State)
-				require.Equal(t, blocked, w.status.Status.Nodes[0].Blocked)
+				require.Equal(t, c.report.Blocked, w.status.Status.Nodes[0].Blocked)
 				require.Equal(t, 1, w.wrote)
 			}
 		})

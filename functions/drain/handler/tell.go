@@ -45,11 +45,13 @@ func (h *Handler) blocked(ctx context.Context, n node, report drain.Report) {
 	h.written(ctx, n, err)
 }
 
-// soFar is a node in the middle of a slice. What there is an estimate for may go by itself, as soon as a pod elsewhere is Ready: whether it
-// does is for the end of the slice to say, or every pod that starts slowly would be told as one that somebody has to look after.
+// soFar is a node in the middle of a slice. What there is an estimate for may go by itself, as soon as a pod elsewhere is Ready, and so may what the
+// API server is not up to for some seconds: whether it does is for the end of the slice to say, or every pod that starts slowly, and every
+// control plane that moves, would be told as what somebody has to look after.
 func soFar(s *status.Status, node status.Node) status.Node {
 	known := func(o status.Node) bool { return o.Instance == node.Instance && o.State == status.NodeBlocked }
-	if node.State == status.NodeBlocked && node.EstimateSeconds != nil && !slices.ContainsFunc(s.Nodes, known) {
+	lasts := node.EstimateSeconds == nil && slices.ContainsFunc(node.Blocked, func(b events.BlockedPod) bool { return !drain.Passes(b.Why) })
+	if node.State == status.NodeBlocked && !lasts && !slices.ContainsFunc(s.Nodes, known) {
 		node.State = status.NodeDraining
 	}
 	return node

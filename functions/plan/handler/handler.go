@@ -134,6 +134,9 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 			return result, h.behind(ctx, in.Cluster)
 		}
 	}
+	if lease.Execution == in.Execution {
+		in.Roll = nil // this call was repeated: they were written down before the lease was taken
+	}
 	w, err := h.read(ctx, in.Cluster, in)
 	if errors.Is(err, errAbsent) {
 		return h.delete(ctx, in, lease, result)
@@ -263,16 +266,22 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 		w, err = h.render(ctx, w, in, spec, body)
 	}
 	var rejected *stop
+	if spec == nil && errors.As(err, &rejected) && rejected.reason == status.ReasonPaused && len(in.Roll) > 0 {
+		return w, &refused{"nothing was rolled: " + rejected.message}
+	}
 	if !errors.As(err, &rejected) || rejected.reason != status.ReasonSpecInvalid && rejected.reason != status.ReasonReleaseUnusable {
 		return w, err
 	}
 	good, err := h.lastGood(ctx, cluster, in)
 	good.newest, good.rejected = w.newest, rejected
 	var stopped *stop
-	if errors.Is(err, store.ErrNotFound) || errors.As(err, &stopped) {
-		return w, rejected
+	switch {
+	case !errors.Is(err, store.ErrNotFound) && !errors.As(err, &stopped):
+		return good, err
+	case spec == nil && len(in.Roll) > 0:
+		return w, &refused{"nothing was rolled: " + rejected.message}
 	}
-	return good, err
+	return w, rejected
 }
 
 // lastGood is read with the last spec that could be planned. There may be none, or none any more: that is store.ErrNotFound.

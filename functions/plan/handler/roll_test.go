@@ -65,6 +65,58 @@ func TestARollOfAnUnknownPoolFails(t *testing.T) {
 	require.Equal(t, "1", version(t, a))
 }
 
+// An execution that ended as if it had rolled something would be believed.
+func TestARollThatASpecDoesNotLetHappenFails(t *testing.T) {
+	a := harness.Start(t)
+	roll := func(why string) {
+		before, mark := a.Status("demo"), a.Calls.Mark()
+		x := a.Converge("demo", "a")
+		a.Settle()
+		require.Equal(t, "FAILED", a.Execution(x).Status)
+		require.Equal(t, "RollRefused", a.Execution(x).Error)
+		require.Contains(t, a.Execution(x).Cause, "nothing was rolled: "+why)
+		require.Equal(t, before, a.Status("demo"))
+		require.Empty(t, written(a, mark))
+	}
+	a.Upload("clusters/demo.yaml", "kind: Cluster")
+	a.Settle()
+	roll("")
+	a.Cluster("demo", "")
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))
+	a.Settle()
+	roll("spec.paused is true")
+	a.Cluster("demo", "")
+	require.Equal(t, "1", version(t, a), "nor is it afterwards")
+}
+
+// What was asked for is written down in the first round, and then the spec counts.
+func TestARolledPoolThatIsTakenAwayMeanwhile(t *testing.T) {
+	a := harness.Start(t)
+	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n", 1)
+	require.NotEqual(t, harness.Spec("demo", ""), two)
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", two)
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	fate := harness.Held
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == "aws.cloudformation" {
+			return fate
+		}
+		return harness.Delivered
+	})
+	x := a.Converge("demo", "b")
+	a.Until("a stack's event is held", func() bool { return len(a.Events.Held()) > 0 })
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+	fate = harness.Delivered
+	for _, e := range a.Events.Held() {
+		a.Events.Deliver(e)
+	}
+	a.Settle()
+	require.Equal(t, "SUCCEEDED", a.Execution(x).Status, a.Execution(x).Cause)
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+}
+
 // Somebody asks while another execution has planned already: the sweep sees to it, not before that is over.
 func TestARollOfABusyClusterIsNotLost(t *testing.T) {
 	a := harness.Start(t)

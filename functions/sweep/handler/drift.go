@@ -192,7 +192,7 @@ func drifted(p plan.Plan, stacks map[string]plan.Deployed) (findings []string, r
 		case !planned && stack.Tags[names.TagCluster] == "":
 			findings = append(findings, fmt.Sprintf("stack %s (%s) is in no spec and is not tagged as drover's: delete it if nobody needs it", name, stack.Status))
 		case stack.Drifted:
-			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found resources of stack %s changed by hand: aws cloudformation describe-stack-resource-drifts", name))
+			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found resources of stack %s changed by hand: aws cloudformation describe-stack-resource-drifts --stack-name %s", name, names.Stack(p.Cluster, name)))
 		}
 	}
 	return findings, repairable

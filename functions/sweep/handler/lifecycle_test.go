@@ -1,6 +1,7 @@
 package handler_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -151,6 +152,26 @@ func TestANodeWhoseDrainWasStoppedIsGivenBack(t *testing.T) {
 			require.Contains(t, drains[1].Name, "release-")
 			require.JSONEq(t, `{"cluster":"demo","node":"n1","started":"0001-01-01T00:00:00Z","release":true}`, string(drains[1].Input))
 		}
+	})
+}
+
+// Drains are asked for by nodes' names and by instances' ids: neither is taken for one that nobody works on.
+func TestADrainThatRunsIsNotForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, a *harness.Account) {
+		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
+		a.Settle()
+		instance := a.Group("demo", "a").Instances[0].ID
+		a.API("drover-demo").Down(2 * time.Hour)
+		x, err := a.States.Start(t.Context(), a.Admin(), machine, "by-hand", fmt.Sprintf(`{"cluster":"demo","node":%q}`, instance))
+		require.NoError(t, err)
+		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+			s.SetNode(status.Node{Instance: instance, Pool: "a", State: status.NodeBlocked, Message: "two budgets"}, time.Now())
+		}))
+		time.Sleep(time.Hour)
+		require.Equal(t, "RUNNING", a.Execution(x).Status)
+		require.NoError(t, a.AuditNow())
+		require.Len(t, a.Status("demo").Nodes, 1)
+		a.States.StopAll("Aborted", "by a person")
 	})
 }
 

@@ -76,7 +76,10 @@ func (h *Handler) draining(ctx context.Context) func() (map[string]bool, error) 
 				drains[in.EC2InstanceID] = true
 			}
 			drains[in.InstanceID], drains[in.Instance] = true, true
-			if in.Node != "" {
+			switch {
+			case names.IsInstance(in.Node):
+				drains[in.Node] = true
+			case in.Node != "":
 				drains[in.Cluster+"/"+in.Node] = true
 			}
 		}

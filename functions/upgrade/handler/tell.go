@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -64,7 +65,7 @@ func (h *Handler) tellEnd(ctx context.Context, cluster string, change func(*stat
 			return err
 		}
 	}
-	return fmt.Errorf("telling how the upgrade of %s ended: others converge it meanwhile: %w", cluster, store.ErrConflict)
+	return &fault.Transient{Cause: fmt.Errorf("telling how the upgrade of %s ended: others converge it meanwhile: %w", cluster, store.ErrConflict)}
 }
 
 // end looks at the lease first: whoever takes it while the rest is looked at has a later fence.

@@ -2,13 +2,13 @@ package handler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -112,6 +112,7 @@ func TestTheEndOfAnUpgradeIsNotToldOverAConvergeThatBegins(t *testing.T) {
 		require.EqualValues(t, 4, c.status.Fence)
 	}
 	c, err = told(100, false)
-	require.True(t, errors.Is(err, store.ErrConflict), "the machine tries again")
+	var transient *fault.Transient
+	require.ErrorAs(t, err, &transient, "the machine tries again")
 	require.Nil(t, c.status.Upgrade)
 }
