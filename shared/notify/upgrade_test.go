@@ -13,7 +13,6 @@ import (
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/status"
-	"github.com/drover-run/drover/shared/store"
 )
 
 // Each phase of an upgrade is counted once, whatever happens within it, and how long one took is told when it is over.
@@ -44,7 +43,7 @@ func TestUpgradesAreMeasured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			l := notify.New(a.Config(), a.Topic(), &out, func() time.Time { return now })
-			require.NoError(t, l.Tell(t.Context(), "demo", &status.Status{Upgrade: test.before}, &status.Status{Upgrade: test.after}, store.Told{}))
+			require.NoError(t, l.Tell(t.Context(), "demo", &status.Status{Upgrade: test.before}, &status.Status{Upgrade: test.after}, map[string]bool{}))
 			var got []string
 			for line := range strings.Lines(out.String()) {
 				var m map[string]any

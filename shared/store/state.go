@@ -24,7 +24,7 @@ type State struct {
 	now func() time.Time
 	// Tell, when set, is called with every change of a status just before it is written. Its error is that of the write, which is
 	// then not done: what was told may be told twice, and what is written was told. It may note in after what it told.
-	Tell func(ctx context.Context, cluster string, before, after *status.Status, told Told) error
+	Tell func(ctx context.Context, cluster string, before, after *status.Status, told map[string]bool) error
 	// TellRelease is the same for verdicts on releases.
 	TellRelease func(ctx context.Context, release string, before, after *status.ReleaseStatus) error
 }
@@ -51,15 +51,12 @@ func (s *State) Status(ctx context.Context, cluster string) (*status.Cluster, er
 	return c, err
 }
 
-// Told is what the tries of one write have told so far: that others wrote meanwhile is no reason to tell it once more.
-type Told map[string]bool
-
 // UpdateStatus changes a cluster's status: read, change, write if nobody else wrote meanwhile, else once more. A change
 // that changes nothing writes nothing. Many may do so at once, drains of a whole pool for instance: the pauses between tries are
 // random, so that one wins each time.
 func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
 	const attempts = 12
-	told := Told{}
+	told := map[string]bool{} // by all tries: that others wrote meanwhile is no reason to tell it once more
 	for attempt := range attempts {
 		if attempt > 0 {
 			select {
