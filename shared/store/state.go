@@ -23,7 +23,8 @@ type State struct {
 	*Bucket
 	now func() time.Time
 	// Tell, when set, is called with every change of a status just before it is written. Its error is that of the write, which is
-	// then not done: what was told may be told twice, and what is written was told. It may note in after what it told.
+	// then not done: what was told may be told twice, and what is written was told. It may note in after what it told, and
+	// in told for the next try of the same write.
 	Tell func(ctx context.Context, cluster string, before, after *status.Status, told map[string]bool) error
 	// TellRelease is the same for verdicts on releases.
 	TellRelease func(ctx context.Context, release string, before, after *status.ReleaseStatus) error
