@@ -282,6 +282,8 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 		cluster, err := c.state.Status(ctx, name)
 		if absent := errors.Is(err, store.ErrNotFound); absent && u == anyUpload {
 			return unknown(name)
+		} else if err != nil && ctx.Err() != nil {
+			return errUnwatched
 		} else if err != nil && !absent {
 			return err
 		}
@@ -343,7 +345,7 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 }
 
 // errUnwatched is what a person who stops watching is told, who may have asked for what goes on.
-var errUnwatched = errors.New("you stopped watching; nothing was cancelled, and `drover status NAME --watch` goes on with it")
+var errUnwatched = errors.New("you stopped watching; nothing was cancelled, and `drover status` says how it goes on")
 
 // sleep between two looks of a watch.
 func sleep(ctx context.Context, d time.Duration) error {

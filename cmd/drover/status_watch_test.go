@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"io"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,38 +15,47 @@ import (
 )
 
 func TestADeletionThatIsWatchedEndsWithTheCluster(t *testing.T) {
-	c := &cell{state: harness.Start(t).State()}
-	is := func(phase status.Phase, version string) {
-		require.NoError(t, c.state.UpdateStatus(t.Context(), "demo", func(s *status.Status) {
-			s.Phase, s.SpecVersion, s.ObservedVersion = phase, version, version
-		}))
-	}
-	is(status.Deleted, "")
-	require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{before: "1"}))
-	is(status.Ready, "2")
-	require.ErrorContains(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{before: "1"}), "demo was not deleted: its spec was uploaded again")
-	require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{"2", "1"}))
-	require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", anyUpload))
+	watching(t, func(t *testing.T, c *cell) {
+		comesTo(t, c, status.Deleted, "", "")
+		require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{before: "1"}))
+		comesTo(t, c, status.Ready, "", "2")
+		require.ErrorContains(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{before: "1"}), "demo was not deleted: its spec was uploaded again")
+		require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{"2", "1"}))
+		require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", anyUpload))
+	})
 }
 
 func TestWhatAnUploadBeforeCameToIsNotToldOfThisOne(t *testing.T) {
-	c := &cell{state: harness.Start(t).State()}
-	is := func(phase status.Phase, message, version string) {
-		require.NoError(t, c.state.UpdateStatus(t.Context(), "demo", func(s *status.Status) {
-			s.Phase, s.Message, s.SpecVersion, s.ObservedVersion = phase, message, version, version
-		}))
-	}
-	is(status.Failed, "the quota is used up", "1")
-	var out strings.Builder
-	once := sync.OnceFunc(func() { is(status.Ready, "every stack is as it should be", "2") })
-	require.NoError(t, watchStatus(t.Context(), writer(func(p []byte) (int, error) {
-		once()
-		return out.Write(p)
-	}), c, "demo", upload{"2", "1"}))
-	require.NotContains(t, out.String(), "quota")
-	require.Regexp(t, `^ *0\.0s  drover has not looked at the upload yet\n +\d+\.\ds  demo is Ready: every stack is as it should be\n$`, out.String())
+	watching(t, func(t *testing.T, c *cell) {
+		comesTo(t, c, status.Failed, "the quota is used up", "1")
+		time.AfterFunc(time.Minute-time.Millisecond, func() { comesTo(t, c, status.Ready, "every stack is as it should be", "2") })
+		var out strings.Builder
+		require.NoError(t, watchStatus(t.Context(), &out, c, "demo", upload{"2", "1"}))
+		require.Equal(t, `   0.0s  drover has not looked at the upload yet
+  21.0s  its event seems to be lost: the next sweep or audit finds it, within 20 minutes
+  60.0s  demo is Ready: every stack is as it should be
+`, out.String())
+	})
 }
 
-type writer func([]byte) (int, error)
+func TestWhoStopsWatchingCancelsNothing(t *testing.T) {
+	watching(t, func(t *testing.T, c *cell) {
+		comesTo(t, c, status.Converging, "", "1")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.EqualError(t, watchStatus(ctx, io.Discard, c, "demo", anyUpload), "you stopped watching; nothing was cancelled, and `drover status` says how it goes on")
+	})
+}
 
-func (w writer) Write(p []byte) (int, error) { return w(p) }
+// watching runs a test in virtual time, in an account without sockets.
+func watching(t *testing.T, test func(t *testing.T, c *cell)) {
+	synctest.Test(t, func(t *testing.T) {
+		test(t, &cell{state: harness.StartWith(t, harness.Options{Bubble: true}).State()})
+	})
+}
+
+func comesTo(t *testing.T, c *cell, phase status.Phase, message, version string) {
+	require.NoError(t, c.state.UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+		s.Phase, s.Message, s.SpecVersion, s.ObservedVersion = phase, message, version, version
+	}))
+}
