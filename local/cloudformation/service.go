@@ -313,11 +313,4 @@ func (s *Service) now() time.Time { return s.config.Clock.Now() }
 
 func newID() string { return uuid.NewString() }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

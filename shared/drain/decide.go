@@ -13,6 +13,7 @@ import (
 
 // View is all that is known of a node's drain.
 type View struct {
+	// Pods are replaced when they change: decisions point to them.
 	Pods    map[types.UID]*Pod
 	Budgets map[Key]*Budget
 	// Tries are the requests sent so far, by pod; also of pods that are gone since.

@@ -91,6 +91,18 @@ func TestWhatIsTold(t *testing.T) {
 	}
 }
 
+// Who is called out subscribes to problems: what somebody asked for is none.
+func TestUrgencies(t *testing.T) {
+	for phase, urgency := range map[status.Phase]string{
+		status.Pending: Progress, status.Converging: Progress, status.Upgrading: Progress, status.Deleting: Progress,
+		status.Ready: Result, status.Deleted: Result, status.Stopped: Problem, status.Failed: Problem,
+	} {
+		told := Between("demo", &status.Status{Phase: "Before"}, &status.Status{Phase: phase})
+		require.Len(t, told, 1, phase)
+		require.Equal(t, urgency, told[0].Attributes["urgency"], phase)
+	}
+}
+
 func TestDetails(t *testing.T) {
 	before, after := status.Status{Phase: status.Converging}, status.Status{
 		Phase: status.Failed, Message: "no capacity", SpecVersion: "v1", ObservedVersion: "v2", Release: "1.36-1", KubernetesVersion: "1.36", Execution: "arn",

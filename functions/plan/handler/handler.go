@@ -24,7 +24,6 @@ import (
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
-	"github.com/drover-run/drover/templates"
 )
 
 // Specs is what people wrote: a subset of store.Bucket.
@@ -224,86 +223,6 @@ type work struct {
 	decision upgrade.Decision
 	record   *upgrade.Record
 	releases map[string]content
-}
-
-// spec reads the newest spec. Its bytes are for the places of errors that are found later.
-func (h *Handler) spec(ctx context.Context, w *work) (*api.Cluster, []byte, error) {
-	object, err := h.Specs.Get(ctx, names.ClusterSpec(w.cluster), api.MaxFile)
-	var large *store.TooLarge
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil, nil, errAbsent
-	case errors.As(err, &large):
-		w.newest = large.Version
-		return nil, nil, &stop{status.ReasonSpecInvalid, err.Error()}
-	case err != nil:
-		return nil, nil, err
-	}
-	w.newest = object.Version
-	return h.parse(w, object)
-}
-
-// parse reads what a version of the spec says.
-func (h *Handler) parse(w *work, object store.Object) (*api.Cluster, []byte, error) {
-	key := names.ClusterSpec(w.cluster)
-	w.version = object.Version
-	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()})
-	if errs != nil {
-		return nil, nil, &stop{status.ReasonSpecInvalid, errs.Error()}
-	}
-	if spec.Spec.Paused {
-		return nil, nil, &stop{status.ReasonPaused, "spec.paused is true: drover starts nothing on this cluster"}
-	}
-	return spec, object.Body, nil
-}
-
-// read reads spec, stacks and release, and renders. While the newest spec cannot be used the last good one counts: a bad upload changes
-// nothing, and what it names is still mended.
-func (h *Handler) read(ctx context.Context, cluster string, in events.PlanRequest) (work, error) {
-	w := work{cluster: cluster, releases: map[string]content{}}
-	spec, body, err := h.spec(ctx, &w)
-	if err == nil {
-		w, err = h.render(ctx, w, in, spec, body)
-	}
-	var rejected *stop
-	if spec == nil && errors.As(err, &rejected) && rejected.reason == status.ReasonPaused && len(in.Roll) > 0 {
-		return w, &refused{"nothing was rolled: " + rejected.message}
-	}
-	if !errors.As(err, &rejected) || rejected.reason != status.ReasonSpecInvalid && rejected.reason != status.ReasonReleaseUnusable {
-		return w, err
-	}
-	good, err := h.lastGood(ctx, cluster, in)
-	good.newest, good.rejected = w.newest, rejected
-	var stopped *stop
-	switch {
-	case !errors.Is(err, store.ErrNotFound) && !errors.As(err, &stopped):
-		return good, err
-	case spec == nil && len(in.Roll) > 0:
-		return w, &refused{"nothing was rolled: " + rejected.message}
-	}
-	return w, rejected
-}
-
-// lastGood is read with the last spec that could be planned. There may be none, or none any more: that is store.ErrNotFound.
-func (h *Handler) lastGood(ctx context.Context, cluster string, in events.PlanRequest) (work, error) {
-	w := work{cluster: cluster, releases: map[string]content{}}
-	before, err := h.State.Status(ctx, cluster)
-	if err != nil {
-		return w, err
-	}
-	version := before.Status.GoodVersion
-	if version == "" {
-		return w, store.ErrNotFound
-	}
-	object, err := h.Specs.GetVersion(ctx, names.ClusterSpec(cluster), version, api.MaxFile)
-	if err != nil {
-		return w, err
-	}
-	spec, body, err := h.parse(&w, object)
-	if err != nil {
-		return w, err
-	}
-	return h.render(ctx, w, in, spec, body)
 }
 
 // render reads stacks and release of a spec, and renders.

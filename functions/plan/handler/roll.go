@@ -41,20 +41,27 @@ func (h *Handler) askLater(ctx context.Context, in events.PlanRequest) error {
 		return nil
 	}
 	spec, _, err := h.spec(ctx, &work{cluster: in.Cluster})
+	if err != nil {
+		return unrolled(in, err)
+	}
+	if err := h.ask(ctx, in, spec); err != nil {
+		return err
+	}
+	return h.State.AddDue(ctx, in.Cluster, in.Started)
+}
+
+// unrolled is what becomes of a roll when the spec cannot be read, by why not: who asked for it must not take it for done.
+func unrolled(in events.PlanRequest, why error) error {
 	var stopped *stop
-	if err == nil {
-		err = h.ask(ctx, in, spec)
-	}
-	if err == nil {
-		err = h.State.AddDue(ctx, in.Cluster, in.Started)
-	}
 	switch {
-	case errors.As(err, &stopped):
+	case len(in.Roll) == 0:
+		return why
+	case errors.As(why, &stopped):
 		return &refused{"nothing was rolled: " + stopped.message}
-	case errors.Is(err, errAbsent):
+	case errors.Is(why, errAbsent):
 		return &refused{fmt.Sprintf("nothing was rolled: cluster %s is deleted", in.Cluster)}
 	}
-	return err
+	return why
 }
 
 // refused ends planning with a reason for who started the execution. It says nothing about the cluster.

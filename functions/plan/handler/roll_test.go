@@ -87,6 +87,9 @@ func TestARollThatASpecDoesNotLetHappenFails(t *testing.T) {
 	roll("spec.paused is true")
 	a.Cluster("demo", "")
 	require.Equal(t, "1", version(t, a), "nor is it afterwards")
+	a.Remove("clusters/demo.yaml", "")
+	a.Settle()
+	roll("cluster demo is deleted")
 }
 
 // What was asked for is written down in the first round, and then the spec counts.

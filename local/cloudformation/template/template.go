@@ -2,6 +2,7 @@ package template
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -376,11 +377,4 @@ func unknownKeys(m map[string]any, known []string) []string {
 	return slices.DeleteFunc(sortedKeys(m), func(key string) bool { return slices.Contains(known, key) })
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
