@@ -33,22 +33,33 @@ func TestADeletionWhoseExecutionIsStoppedAtOnce(t *testing.T) {
 	})
 }
 
-// a roll at a time,
+// a roll at a time, which is drift only when it was not made in time,
 func TestARollWhoseExecutionIsStoppedAtOnce(t *testing.T) {
+	t.Run("just now", func(t *testing.T) {
+		rollIsStopped(t, (*life).swept, func(in *status.Condition) { require.Nil(t, in, "people asked for it") })
+	})
+	t.Run("for an hour", func(t *testing.T) {
+		rollIsStopped(t, (*life).sweep, func(in *status.Condition) { require.Contains(t, in.Message, "spec.pools[a].rollAt is") })
+	})
+}
+
+func rollIsStopped(t *testing.T, sweep func(*life), told func(*status.Condition)) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.Upload(names.ReleaseSpec("r1"), Release())
-		l.pool(fmt.Sprintf("minSize: 1, maxSize: 3, rollAt: %q", time.Now().Add(2*time.Hour).UTC().Format(time.RFC3339)))
+		at := time.Now().Add(2 * time.Hour)
+		l.pool(fmt.Sprintf("minSize: 1, maxSize: 3, rollAt: %q", at.UTC().Format(time.RFC3339)))
 		l.settle()
 		l.phase(status.Ready)
 		before := l.Group("demo", "a").Instances[0].ID
 		end := strike(t, bad, stoppedAtOnce)
-		time.Sleep(2 * time.Hour)
-		l.sweep()
+		time.Sleep(time.Until(at))
+		sweep(l)
 		end()
 		require.Equal(t, before, l.Group("demo", "a").Instances[0].ID)
 		l.audited()
 		require.NotEqual(t, before, l.Group("demo", "a").Instances[0].ID)
 		l.phase(status.Ready)
+		told(l.Status("demo").Condition(status.InSync))
 	})
 }
 

@@ -93,7 +93,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 		// Told again when the cluster is Ready without it, that a stack is gone is no news.
 		gone := stackStatus == "" || stackStatus == "DELETE_COMPLETE"
 		if known := func(o status.Stack) bool { return o.Name == w.Stack }; !gone || slices.ContainsFunc(s.Stacks, known) {
-			s.SetStack(told, r.Now())
+			s.EndStack(told, r.Now())
 		}
 		if plan.Settled(stackStatus) && !w.Again {
 			s.Made(w.Stack)

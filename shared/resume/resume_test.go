@@ -110,6 +110,14 @@ func TestHowAStepIsResumed(t *testing.T) {
 	}
 }
 
+// A second update that ends like the first: whoever reads the status sees that it has ended.
+func TestSinceWhenAStackIsWhatItIs(t *testing.T) {
+	s := &scene{status: status.Status{Stacks: []status.Stack{{Name: "pool-a", Status: "UPDATE_COMPLETE", Since: began}}}}
+	before := time.Now()
+	require.NoError(t, s.resume(store.Waiter{Cluster: "demo", Stack: "pool-a", ClientRequestToken: "t"}, "UPDATE_COMPLETE"))
+	require.False(t, s.status.Stacks[0].Since.Before(before), s.status.Stacks[0].Since)
+}
+
 // A step that is to look again later waits for no stack: it is answered, and nothing is told or forgotten.
 func TestAStepThatLooksAgainLater(t *testing.T) {
 	s := &scene{}

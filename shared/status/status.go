@@ -278,6 +278,13 @@ func (s *Status) SetStack(stack Stack, now time.Time) {
 	s.Stacks[i] = stack
 }
 
+// EndStack is SetStack at the end of an operation of the stack: it is since now what it is, also when it was the same before.
+func (s *Status) EndStack(stack Stack, now time.Time) {
+	s.SetStack(stack, now)
+	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == stack.Name })
+	s.Stacks[i].Since = now
+}
+
 // Wait says what the change of a stack waits for; nil when it does not. The time that was told first stays while it waits.
 func (s *Status) Wait(stack string, w *Waits) {
 	for i, o := range s.Stacks {

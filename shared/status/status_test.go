@@ -34,6 +34,10 @@ func TestAStackRemembersSinceWhen(t *testing.T) {
 	require.Equal(t, []Stack{{Name: "network", Status: "ROLLBACK_COMPLETE", Since: noon}}, s.Stacks)
 	s.SetStack(Stack{Name: "network", Status: "CREATE_COMPLETE"}, evening)
 	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening}}, s.Stacks)
+	s.EndStack(Stack{Name: "network", Status: "CREATE_COMPLETE"}, evening.Add(time.Hour))
+	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening.Add(time.Hour)}}, s.Stacks, "another operation")
+	s.EndStack(Stack{Name: "pool-a", Status: "CREATE_COMPLETE"}, evening)
+	require.Equal(t, evening, s.Stacks[1].Since)
 }
 
 func TestWhatAChangeWaitsFor(t *testing.T) {

@@ -49,7 +49,7 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if r.untold(cluster, s, next) {
 		return r.start(ctx, cluster, s, "nobody has acted on an upgrade that is to come")
 	}
-	findings, repairable := judge(s, p, reason, message, stacks)
+	findings, repairable := judge(s, p, reason, message, stacks, r.now)
 	if s.Phase != status.Upgrading { // which replaces them
 		findings = append(findings, outdated(cluster, stacks, r.groups)...)
 	}
@@ -91,7 +91,7 @@ func paused(s *status.Status) bool {
 
 // judge says what of a cluster's stacks is not as it was made, by its phase and by what became of planning. A spec that is not used does
 // no harm: the plan is then that of the last good one.
-func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]plan.Deployed) (findings []string, repairable bool) {
+func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]plan.Deployed, now time.Time) (findings []string, repairable bool) {
 	switch {
 	case paused(s):
 		return nil, false
@@ -99,9 +99,9 @@ func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[str
 		// The plan is what could not be made, or is being made. The next try, and the upgrade's next step, mend the rest too.
 		return lost(s, p), false
 	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable:
-		return drifted(p, stacks)
+		return drifted(p, stacks, now)
 	case reason == status.ReasonChangeRefused && s.Phase == status.Ready:
-		findings, _ = drifted(p, stacks)
+		findings, _ = drifted(p, stacks, now)
 		return append(findings, message), false
 	case reason == status.ReasonChangeRefused:
 		return lost(s, p), false
@@ -165,9 +165,12 @@ func (r *round) tell(ctx context.Context, cluster string, before *status.Conditi
 
 // drifted tells what planning found of stacks that were what they should be, and whether converging mends it all. It does not where
 // only drover's own rendering explains a difference: a new drover changes no cluster, only people do.
-func drifted(p plan.Plan, stacks map[string]plan.Deployed) (findings []string, repairable bool) {
+func drifted(p plan.Plan, stacks map[string]plan.Deployed, now time.Time) (findings []string, repairable bool) {
 	repairable = len(p.Changes) > 0
 	for _, change := range p.Changes {
+		if dueLately(change, now) {
+			continue
+		}
 		for _, reason := range change.Reasons {
 			line := fmt.Sprintf("stack %s: %s is %q instead of %q", change.Stack, reason.Field, reason.Old, reason.New)
 			switch {
@@ -196,6 +199,20 @@ func drifted(p plan.Plan, stacks map[string]plan.Deployed) (findings []string, r
 		}
 	}
 	return findings, repairable
+}
+
+// rollsBegin is how long after its time a roll is in time: the sweep starts it within five minutes.
+const rollsBegin = 10 * time.Minute
+
+// dueLately says whether all that a change is for is a roll whose time has just come: people asked for that, and it is no drift to be told.
+func dueLately(change plan.Change, now time.Time) bool {
+	for _, reason := range change.Reasons {
+		at, err := time.Parse(time.RFC3339, reason.New)
+		if !strings.HasSuffix(reason.Field, ".rollAt") || err != nil || now.Sub(at) > rollsBegin {
+			return false
+		}
+	}
+	return len(change.Reasons) > 0
 }
 
 // mends says whether converging a cluster to the spec that it was converged to before takes a reason away.
