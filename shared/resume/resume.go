@@ -92,8 +92,13 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
 		// Told again when the cluster is Ready without it, that a stack is gone is no news.
 		gone := stackStatus == "" || stackStatus == "DELETE_COMPLETE"
-		if known := func(o status.Stack) bool { return o.Name == w.Stack }; !gone || slices.ContainsFunc(s.Stacks, known) {
+		known := func(o status.Stack) bool { return o.Name == w.Stack }
+		switch {
+		case gone && !slices.ContainsFunc(s.Stacks, known):
+		case s.Converges():
 			s.EndStack(told, r.Now())
+		default: // it comes late: that operation was told
+			s.SetStack(told, r.Now())
 		}
 		if plan.Settled(stackStatus) && !w.Again {
 			s.Made(w.Stack)
