@@ -52,7 +52,8 @@ var functionTable = []function{
 	},
 	{
 		step: "change", description: "Makes, reads and executes the change set of one stack",
-		timeout: 120, memory: 256,
+		// As many change sets as one call may make, each as slow as it may be.
+		timeout: 480, memory: 256,
 		env: map[string]string{"DROVER_CLOUDFORMATION_ROLE_ARN": roleARN(clusterRole)},
 	},
 	{

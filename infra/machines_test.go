@@ -17,7 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	change "github.com/drover-run/drover/functions/change/handler"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/stacks"
 )
 
 // machineGoldens are in testdata/machines, with the tests' ARNs: the interpreter of the local account is tested on them.
@@ -140,6 +142,17 @@ func TestTasksGiveFunctionsTheirTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Killed on its way, change would make them all anew.
+func TestLambdaGivesChangeTheTimeOfItsChangeSets(t *testing.T) {
+	for _, f := range synthesized.ofType("AWS::Lambda::Function") {
+		if f["FunctionName"] == "drover-change" {
+			require.Greater(t, f["Timeout"].(float64), (change.MostChangeSets*stacks.ChangeSetPatience).Seconds()+60, "and a minute for the rest")
+			return
+		}
+	}
+	require.Fail(t, "there is no such function")
 }
 
 // Retries are for what may pass: the faults that say so, the errors of the Lambda service itself, and the death of a function.

@@ -160,6 +160,43 @@ func TestASpecThatComesWhileAStoppedUpgradesStackStillChanges(t *testing.T) {
 	}
 }
 
+// Executions are stopped while CloudFormation moves the control plane, and nobody waits for its end. The audit tells what the cluster has come to.
+func TestAControlPlaneThatMovesOnWhenItsUpgradeIsStopped(t *testing.T) {
+	for name, stop := range map[string]func(l *life, arn string){
+		"with all there is": func(l *life, _ string) { l.States.StopAll("Aborted", "by a person") },
+		"with its converge": func(l *life, _ string) {
+			all := l.executions("converge")
+			l.States.Stop(all[len(all)-1].ARN, "Aborted", "by a person")
+		},
+		"alone": func(l *life, arn string) { l.States.Stop(arn, "Aborted", "by a person") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(alarmed)
+				arn := l.upgrade(events.Upgrade{Release: "r2"})
+				l.changing(names.ControlPlane)
+				stop(l, arn)
+				time.Sleep(10 * time.Second)
+				l.swept()
+				l.settle()
+				l.Until("it has moved", func() bool { return l.Stacks("demo")[names.ControlPlane] == "UPDATE_COMPLETE" })
+				require.Equal(t, upgrade.Stopped, l.record().State)
+				time.Sleep(5 * time.Minute)
+				l.swept()
+				l.audited()
+				s := l.Status("demo")
+				require.Equal(t, "1.36", s.KubernetesVersion)
+				require.Empty(t, s.Plan, "nobody goes on by himself")
+				mark := l.Calls.Mark()
+				l.audited()
+				for _, call := range l.Calls.Since(mark) {
+					require.False(t, call.Mutating, "told once: %s %s", call.Service, call.Action)
+				}
+			})
+		})
+	}
+}
+
 // What is asked for while the control plane of a stopped upgrade still moves waits until it is somewhere: only then is there a way back.
 func TestARollbackThatIsAskedForWhileAStoppedUpgradesControlPlaneStillMoves(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {

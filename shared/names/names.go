@@ -46,7 +46,7 @@ const (
 	// TagTemplateVersion is the template version of a pool's stack, if it is another than the first: those of v1 have none.
 	TagTemplateVersion = "drover:template-version"
 	// TagPace is only there to make a difference, where nothing but parameters change that no resource has: CloudFormation would
-	// find nothing to do.
+	// find nothing to do. It counts how often one change has done so.
 	TagPace = "drover:pace"
 	// TagSettled is only there to make a difference, where a stack that was rolled back has no other.
 	TagSettled = "drover:settled"

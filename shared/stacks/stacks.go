@@ -249,8 +249,8 @@ func (s *Stacks) events(ctx context.Context, stackName string, see func(types.St
 	return nil
 }
 
-// changeSetPatience bounds the making of a change set; CloudFormation needs seconds, and sends no event about it.
-const changeSetPatience = 80 * time.Second
+// ChangeSetPatience bounds the making of a change set; CloudFormation needs seconds, and sends no event about it.
+const ChangeSetPatience = 80 * time.Second
 
 // ChangeSet is a change set that is ready to be read and executed.
 type ChangeSet struct {
@@ -286,18 +286,15 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 }
 
 // PrepareParameters makes the change set of a change of nothing but parameters: the other parameters and the tags stay as they are
-// deployed. templateURL is where the deployed template is found: drover may change stacks from none but its own, and so not from
+// deployed, but for names.TagPace, which becomes note: one that differs each time. templateURL is where the deployed template is found: drover may change stacks from none but its own, and so not from
 // what CloudFormation has.
-func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, token string) (ChangeSet, error) {
+func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, note, token string) (ChangeSet, error) {
 	in := &cloudformation.CreateChangeSetInput{
 		StackName: &change.StackName, ChangeSetName: aws.String(changeSetName(token)), ChangeSetType: types.ChangeSetTypeUpdate,
 		TemplateURL: &templateURL, RoleARN: &s.roleARN, ClientToken: &token,
 	}
-	tags, pace := maps.Clone(now.Tags), []string{}
-	for _, key := range slices.Sorted(maps.Keys(parameters)) {
-		pace = append(pace, key+"="+parameters[key])
-	}
-	tags[names.TagPace] = strings.Join(pace, " ")
+	tags := maps.Clone(now.Tags)
+	tags[names.TagPace] = note
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
 	}
@@ -349,7 +346,7 @@ func (s *Stacks) deleteChangeSet(ctx context.Context, stackName, name string) er
 // read waits for a change set and reads all its pages.
 func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, error) {
 	set := ChangeSet{Name: name}
-	ctx, cancel := context.WithTimeout(ctx, changeSetPatience)
+	ctx, cancel := context.WithTimeout(ctx, ChangeSetPatience)
 	defer cancel()
 	var next *string
 	status := types.ChangeSetStatusCreatePending
@@ -358,7 +355,7 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, e
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():
-				return set, &fault.Transient{Cause: fmt.Errorf("change set %s of stack %s is still %s after %s", name, stackName, status, changeSetPatience)}
+				return set, &fault.Transient{Cause: fmt.Errorf("change set %s of stack %s is still %s after %s", name, stackName, status, ChangeSetPatience)}
 			}
 			pause = min(2*pause, 4*time.Second)
 		}

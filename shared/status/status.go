@@ -243,16 +243,12 @@ func (s *Status) Made(stack string) {
 	}
 }
 
-// Unplan takes out the changes that nobody is to make any more: all but those that CloudFormation is still at, whose end is told by them.
+// Unplan takes out the changes that nobody is to make any more. What CloudFormation is still at is no exception: whoever waited for it is gone, and
+// the audit tells what it came to.
 func (s *Status) Unplan() {
-	if s.Phase == Deleting || s.Phase == Deleted {
-		return
+	if s.Phase != Deleting && s.Phase != Deleted {
+		s.Plan = nil
 	}
-	s.Plan = slices.DeleteFunc(s.Plan, func(c Change) bool {
-		return !slices.ContainsFunc(s.Stacks, func(o Stack) bool {
-			return o.Name == c.Stack && strings.HasSuffix(o.Status, "_IN_PROGRESS") && !strings.Contains(o.Status, "ROLLBACK")
-		})
-	})
 }
 
 // Condition of a type, or nil.

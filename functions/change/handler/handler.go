@@ -42,7 +42,7 @@ type State interface {
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
 	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (stacks.ChangeSet, error)
-	PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, token string) (stacks.ChangeSet, error)
+	PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, note, token string) (stacks.ChangeSet, error)
 	Execute(ctx context.Context, change plan.Change, set stacks.ChangeSet, token string) error
 	ContinueRollback(ctx context.Context, stackName, token string) error
 	Delete(ctx context.Context, stackName, token string) error

@@ -5,10 +5,12 @@ package handler
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -40,6 +42,13 @@ func replaces(changes []types.ResourceChange) bool {
 // mostLooks at a group whose desired capacity is another each time: an autoscaler that never rests must not keep a roll from beginning.
 const mostLooks = 3
 
+// mostPaces by themselves, of one change and for the same reason: each takes a minute or so. After them the roll begins, and a rollback goes by the
+// last of them. Those that a rollback before needs are the first two.
+const mostPaces = 10
+
+// MostChangeSets of one call: that of the change, one a look, and one of the pace by itself or of a stack that is to settle.
+const MostChangeSets = 1 + mostLooks + 1
+
 // pace gives a change that replaces nodes the parameters for as many as the pool has now. While others of its nodes are still drained, it changes
 // nothing, and when the parameters that a rollback needs are not deployed, nothing but those; later is true then: the step looks again after that.
 // Otherwise it returns the change set to execute. Making one takes up to a minute, so the group is looked at again after that, too.
@@ -55,7 +64,7 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 		}
 		want := replacing(pace, group, now, group.Desired)
 		boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
-		if back := s.back(group, now, want); !within(now.Parameters, back) {
+		if back := s.back(group, now, want); !within(now.Parameters, back) && s.paced(now) < mostPaces {
 			// A rollback left another version of the launch template, which this would bring to the nodes, and go back without the room that it makes. The
 			// change replaces them anyway. Going back itself replaces those of another try, if there are any.
 			if !plan.Settled(now.Status) && replaces(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
@@ -97,7 +106,8 @@ func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]str
 	if err != nil {
 		return false, err
 	}
-	set, err := s.Stacks.PrepareParameters(ctx, s.change, now, address, want, token)
+	note := fmt.Sprintf("%d of %s", s.paced(now)+1, s.token)
+	set, err := s.Stacks.PrepareParameters(ctx, s.change, now, address, want, note, token)
 	if err != nil || set.Empty {
 		return false, err
 	}
@@ -105,6 +115,15 @@ func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]str
 		return false, err
 	}
 	return true, s.Stacks.Execute(ctx, s.change, set, token)
+}
+
+// paced is how often the change has changed the pace by itself: the stack has it, whichever call that was.
+func (s *step) paced(now plan.Deployed) int {
+	times, of, _ := strings.Cut(now.Tags[names.TagPace], " of ")
+	if n, err := strconv.Atoi(times); err == nil && of == s.token {
+		return n
+	}
+	return 0
 }
 
 // replacing are the parameters of a pace for replacing the nodes of a group that may have grown by then. While the pace is deployed by

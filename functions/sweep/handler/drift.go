@@ -35,6 +35,9 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 			return nil
 		}
 	}
+	if err := r.version(ctx, cluster, s); err != nil {
+		return err
+	}
 	unwell, err := r.replace(ctx, cluster, s)
 	if err != nil {
 		return err
@@ -81,6 +84,19 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	}
 	_, err = r.repeat(ctx, cluster, s, "its stacks are not what they were", since)
 	return err
+}
+
+// version tells what the control plane has come to, where nobody did: who stops an execution while CloudFormation moves it leaves nobody who waits for that.
+func (r *round) version(ctx context.Context, cluster string, s *status.Status) error {
+	is := plan.KubernetesVersion(r.stacks[cluster])
+	if is == "" || is == s.KubernetesVersion {
+		return nil
+	}
+	return r.State.UpdateStatus(ctx, cluster, func(now *status.Status) {
+		if now.KubernetesVersion == s.KubernetesVersion { // and nobody has meanwhile
+			now.KubernetesVersion = is
+		}
+	})
 }
 
 // paused says that people want nothing done.
