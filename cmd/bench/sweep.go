@@ -114,13 +114,13 @@ func (f *fleet) All(context.Context) (map[string]plan.Deployed, error) {
 	return f.stacks, nil
 }
 
-func (f *fleet) Offered(context.Context) ([]string, error) { return []string{"1.36"}, nil }
+func (f *fleet) Offered(context.Context) ([]string, error) { return []string{minor}, nil }
 
 func (f *fleet) Exists(context.Context, string) (bool, error) { return false, nil }
 
 func (f *fleet) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
 	f.eksCalls.Add(1)
-	return preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, nil
+	return preflight.ControlPlane{Version: minor, Status: "ACTIVE"}, nil
 }
 
 // fleetState is the state bucket as store.Overview reads it for planning; what only a fleet in which something is wrong needs is an error.
@@ -225,6 +225,9 @@ func (n fleetNodes) Health(_ context.Context, cluster, _, _ string) ([]kube.Heal
 	return all, nil
 }
 
+// minor of Kubernetes that every cluster of the fleet has.
+const minor = "1.36"
+
 // newFleet makes clusters like the demo, each as creating it would have left it, and the statuses of some that were deleted.
 func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, auditor handler.Auditor, specs *store.Remembered, err error) {
 	demoText, err := os.ReadFile(filepath.Join(root, demoSpec))
@@ -254,6 +257,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		f.specs = append(f.specs, store.Entry{Key: names.ClusterSpec(cluster), Modified: time.Now().Add(-time.Hour), ETag: cluster})
 		document := status.New(cluster)
 		document.Status.Phase, document.Status.SpecVersion, document.Status.ObservedVersion = status.Ready, "1", "1"
+		document.Status.KubernetesVersion = minor
 		f.statuses[cluster] = document
 		made, _, _, message, err := p.PreviewOver(ctx, cluster, nil)
 		if err != nil || len(made.Changes) == 0 {
@@ -279,7 +283,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 func deployed(change plan.Change) plan.Deployed {
 	d := plan.Deployed{
 		Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, Parameters: map[string]string{}, TerminationProtection: change.Protected,
-		Outputs: map[string]string{"KubernetesVersion": "1.36", "ClusterEndpoint": "out", "ClusterCertificateAuthority": "out"},
+		Outputs: map[string]string{"KubernetesVersion": minor, "ClusterEndpoint": "out", "ClusterCertificateAuthority": "out"},
 	}
 	for _, parameter := range change.Parameters {
 		d.Parameters[parameter.Name] = parameter.Value

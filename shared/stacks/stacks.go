@@ -286,8 +286,8 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 }
 
 // PrepareParameters makes the change set of a change of nothing but parameters: the other parameters and the tags stay as they are
-// deployed, but for names.TagPace, which becomes note: one that differs each time. templateURL is where the deployed template is found: drover may change stacks from none but its own, and so not from
-// what CloudFormation has.
+// deployed, but for names.TagPace, which becomes note: one that differs each time. templateURL is where the deployed template is
+// found: drover may change stacks from none but its own, and so not from what CloudFormation has.
 func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, note, token string) (ChangeSet, error) {
 	in := &cloudformation.CreateChangeSetInput{
 		StackName: &change.StackName, ChangeSetName: aws.String(changeSetName(token)), ChangeSetType: types.ChangeSetTypeUpdate,
