@@ -69,7 +69,7 @@ func openGround(ctx context.Context, s *settings, swift bool) (*ground, error) {
 func (g *ground) open(ctx context.Context, swift bool) (err error) {
 	clientmetrics.Register(clientmetrics.RegisterOpts{RateLimiterLatency: &g.waited})
 	if g.control, err = kubernetes.Start(ctx, kubernetes.Options{
-		Name: "bench", Dir: filepath.Join(g.dir, "control-plane"), BinDir: g.bin, ServiceCIDR: "172.20.0.0/16", DefaultLimits: !swift, ControllersLast: true,
+		Name: "bench", Dir: filepath.Join(g.dir, "control-plane"), BinDir: g.bin, ServiceCIDR: "172.20.0.0/16", DefaultLimits: !swift, Measured: true,
 	}); err != nil {
 		return err
 	}

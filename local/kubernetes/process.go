@@ -19,9 +19,10 @@ import (
 const restartDelay = time.Second
 
 // The garbage collector of each program, which would take a fifth of the time that the API server has: it runs when the heap is five times
-// what was left of it, not twice, but more often from that much memory on, so that several control planes fit on one machine.
+// what was left of it, not twice, but more often from that much memory on, so that several control planes fit on one machine. One that is
+// measured has as much as on a machine of its own: an API server near its limit does little but collect.
 // https://go.dev/doc/gc-guide
-const collection, memory = "400", "512MiB"
+const collection, memory, memoryMeasured = "400", "512MiB", "4GiB"
 
 // guardScript collects process groups from its input and kills them when the input ends, which is when the process
 // that holds the other end is gone, however it went. No signal of a terminal reaches it.
@@ -69,6 +70,7 @@ func (g *guard) release() {
 type process struct {
 	name, logFile string
 	argv          []string
+	memory        string
 	guard         *guard
 	died          func(p *process, err error)
 
@@ -78,10 +80,10 @@ type process struct {
 	gone    chan struct{} // closed when the last run has ended
 }
 
-// startProcess starts argv with its output appended to <dir>/<name>.log.
-func startProcess(name, dir string, argv []string, g *guard, died func(*process, error)) (*process, error) {
+// startProcess starts argv with its output appended to <dir>/<name>.log, and with that much memory before it collects more often.
+func startProcess(name, dir string, argv []string, memory string, g *guard, died func(*process, error)) (*process, error) {
 	p := &process{
-		name: name, logFile: filepath.Join(dir, name+".log"), argv: argv, guard: g, died: died,
+		name: name, logFile: filepath.Join(dir, name+".log"), argv: argv, memory: memory, guard: g, died: died,
 		stopped: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if err := p.run(); err != nil {
@@ -105,7 +107,7 @@ func (p *process) run() error {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	defer gate.Close()
-	cmd.Env = append(os.Environ(), "GOGC="+collection, "GOMEMLIMIT="+memory)
+	cmd.Env = append(os.Environ(), "GOGC="+collection, "GOMEMLIMIT="+p.memory)
 	// A group of its own: a Ctrl-C on the terminal is for us, who then stop the programs in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.mu.Lock()

@@ -64,9 +64,9 @@ type Options struct {
 	// DefaultLimits leaves to the controllers and the scheduler the client limits that Kubernetes gives them, 20 and 50 calls a second;
 	// without it, both may make 500.
 	DefaultLimits bool
-	// ControllersLast gives the controllers and the scheduler only what all else leaves of the processors. Elsewhere they have machines of
-	// their own; here they would take their part from whoever is measured.
-	ControllersLast bool
+	// Measured says that others are measured on it. It has memory as on a machine of its own, and its controllers and scheduler only what all
+	// else leaves of the processors: elsewhere they have their own; here they would take their part from whoever is measured.
+	Measured bool
 	// Log hears of programs that died and were started again; nil is silence.
 	Log *slog.Logger
 }
@@ -397,10 +397,14 @@ func (c *ControlPlane) stopParts(names ...string) {
 
 func (c *ControlPlane) launch(name string, arguments []string) error {
 	argv := append([]string{filepath.Join(c.options.BinDir, name)}, arguments...)
-	if c.options.ControllersLast && (name == "kube-controller-manager" || name == "kube-scheduler") {
+	limit := memory
+	if c.options.Measured {
+		limit = memoryMeasured
+	}
+	if c.options.Measured && (name == "kube-controller-manager" || name == "kube-scheduler") {
 		argv = append([]string{"nice", "-n", "19"}, argv...)
 	}
-	p, err := startProcess(name, c.dir, argv, c.guard, c.partDied)
+	p, err := startProcess(name, c.dir, argv, limit, c.guard, c.partDied)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func bin(t *testing.T) string {
 func TestAControlPlaneFromStartToStop(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
-	c, err := Start(t.Context(), Options{Name: "test", Dir: dir, BinDir: bin(t), ServiceCIDR: "172.20.0.0/16", Minor: "1.35", ControllersLast: true})
+	c, err := Start(t.Context(), Options{Name: "test", Dir: dir, BinDir: bin(t), ServiceCIDR: "172.20.0.0/16", Minor: "1.35", Measured: true})
 	require.NoError(t, err)
 	t.Cleanup(c.Stop)
 	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
@@ -266,7 +266,7 @@ func TestOrphan(t *testing.T) {
 	}
 	g, err := newGuard()
 	require.NoError(t, err)
-	p, err := startProcess("sleeper", dir, []string{"sleep", "600"}, g, func(*process, error) {})
+	p, err := startProcess("sleeper", dir, []string{"sleep", "600"}, memory, g, func(*process, error) {})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "partial"), []byte(strconv.Itoa(p.cmd.Process.Pid)), 0o600))
 	require.NoError(t, os.Rename(filepath.Join(dir, "partial"), filepath.Join(dir, "pid")))
