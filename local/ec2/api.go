@@ -22,6 +22,7 @@ func (s *Service) Wire() *wire.Service {
 		"TerminateInstances":             s.terminateInstances,
 		"GetConsoleOutput":               s.getConsoleOutput,
 		"DescribeVolumes":                s.describeVolumes,
+		"CreateVolume":                   s.apiCreateVolume,
 		"DeleteVolume":                   s.apiDeleteVolume,
 		"DescribeLaunchTemplates":        s.describeLaunchTemplates,
 		"DescribeLaunchTemplateVersions": s.describeLaunchTemplateVersions,

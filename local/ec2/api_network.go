@@ -28,6 +28,7 @@ func (s *Service) networkOperations() map[string]wire.Operation {
 		"DescribeAddresses":         s.describeAddresses,
 		"DescribeVpcEndpoints":      s.describeEndpoints,
 		"DescribeNetworkInterfaces": s.describeInterfaces,
+		"CreateNetworkInterface":    s.apiCreateInterface,
 		"DeleteNetworkInterface":    s.apiDeleteInterface,
 	}
 }

@@ -169,3 +169,46 @@ func TestNetworkByHand(t *testing.T) {
 		require.Equal(t, 200, status, body)
 	}
 }
+
+// What Kubernetes makes beside drover's stacks, made by hand.
+func TestVolumesAndInterfacesByHand(t *testing.T) {
+	w := newWorld(t, nil)
+	_, body := w.call(w.admin, "Action=CreateVpc&CidrBlock=10.7.0.0/16")
+	vpc := texts(t, body, "vpcId")[0]
+	_, body = w.call(w.admin, "Action=CreateSubnet&CidrBlock=10.7.1.0/24&AvailabilityZone=us-east-1a&VpcId="+vpc)
+	subnet := texts(t, body, "subnetId")[0]
+	const volume = "Action=CreateVolume&AvailabilityZone=us-east-1a&Size=10&TagSpecification.1.ResourceType=volume&TagSpecification.1.Tag.1.Key=a&TagSpecification.1.Tag.1.Value=b"
+	_, body = w.call(w.admin, volume+"&ClientToken=once")
+	id := texts(t, body, "volumeId")[0]
+	require.Equal(t, []string{"gp3"}, texts(t, body, "volumeType"))
+	_, body = w.call(w.admin, volume+"&ClientToken=once")
+	require.Equal(t, []string{id}, texts(t, body, "volumeId"), "the same client token makes nothing more")
+	_, body = w.call(w.admin, volume)
+	require.NotEqual(t, []string{id}, texts(t, body, "volumeId"))
+	_, body = w.call(w.admin, "Action=DescribeVolumes&Filter.1.Name=tag:a&Filter.1.Value.1=b")
+	require.Len(t, texts(t, body, "volumeId"), 2)
+
+	_, body = w.call(w.admin, "Action=CreateNetworkInterface&Description=x&SubnetId="+subnet)
+	card := texts(t, body, "networkInterfaceId")[0]
+	_, body = w.call(w.admin, "Action=DescribeNetworkInterfaces&NetworkInterfaceId.1="+card)
+	require.Equal(t, []string{"default"}, texts(t, body, "groupName"), "no group is the VPC's default group")
+	status, _ := w.call(w.admin, "Action=DeleteSubnet&SubnetId="+subnet)
+	require.Equal(t, 400, status, "the interface holds its subnet")
+	for _, query := range []string{"Action=DeleteNetworkInterface&NetworkInterfaceId=" + card, "Action=DeleteSubnet&SubnetId=" + subnet, "Action=DeleteVolume&VolumeId=" + id} {
+		status, body := w.call(w.admin, query)
+		require.Equal(t, 200, status, body)
+	}
+
+	nobody := w.role("nobody", "")
+	for query, code := range map[string]string{
+		"Action=CreateVolume&AvailabilityZone=us-east-1a&Size=10&VolumeType=io2": "UnsupportedByLocalAccount",
+		"Action=CreateVolume&AvailabilityZone=us-east-1a":                        "InvalidParameterValue",
+		"Action=CreateVolume&AvailabilityZone=eu-west-1a&Size=10":                "InvalidZone.NotFound",
+		"Action=CreateNetworkInterface&SubnetId=subnet-0":                        "InvalidSubnetID.NotFound",
+	} {
+		_, body := w.call(w.admin, query)
+		require.Equal(t, []string{code}, texts(t, body, "Code"), query)
+	}
+	_, body = w.call(nobody, volume)
+	require.Equal(t, []string{"UnauthorizedOperation"}, texts(t, body, "Code"))
+}

@@ -115,6 +115,8 @@ type Service struct {
 	templates  table[*launchTemplate]
 	instances  table[*instance]
 	volumes    table[*volume]
+	// tokens are what calls with a client token made, by action and token.
+	tokens map[string]string
 }
 
 // New makes an empty EC2: no default VPC, as in accounts that deleted it. Close ends its work.
@@ -132,7 +134,7 @@ func New(config Config) *Service {
 		config.Addresses = 5
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{})}
+	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), tokens: map[string]string{}}
 }
 
 // SetNodes says where instances register; EKS needs EC2 to be there before it, so it comes later.

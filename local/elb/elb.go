@@ -1,5 +1,5 @@
 // Package elb is Elastic Load Balancing, both of its APIs, as far as something that deletes load balancers needs it: what exists is
-// made by Go code that plays Kubernetes. There are no listeners, rules, targets or attributes.
+// made by Go code that plays Kubernetes, or by people who do, but for classic ones. There are no listeners, rules, targets or attributes.
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/Welcome.html
 package elb
 
@@ -81,10 +81,15 @@ func id(name string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// path of a load balancer in its ARN, "" for a kind that there is not.
+func path(name, kind string) string {
+	return map[string]string{"classic": name, "application": "app/" + name + "/" + id(name), "network": "net/" + name + "/" + id(name)}[kind]
+}
+
 // Create makes a load balancer of a kind (classic, application or network) in a subnet, as Kubernetes would, and returns its ARN.
 // protected is deletion protection, which classic ones do not have.
 func (s *Service) Create(name, kind, subnet string, groups []string, protected bool, tags map[string]string) (string, error) {
-	path := map[string]string{"classic": name, "application": "app/" + name + "/" + id(name), "network": "net/" + name + "/" + id(name)}[kind]
+	path := path(name, kind)
 	if path == "" {
 		return "", wire.Unsupported("elasticloadbalancing", "load balancers of the kind "+kind)
 	}
@@ -141,6 +146,7 @@ func (s *Service) Wire() *wire.Service {
 		Name: "elasticloadbalancing", Protocol: wire.Query, Version: "2015-12-01",
 		Operations: map[string]wire.Operation{
 			"DescribeLoadBalancers": s.describe, "DescribeTargetGroups": s.describeGroups,
+			"CreateLoadBalancer": s.create, "CreateTargetGroup": s.createGroup,
 			"DeleteLoadBalancer": s.delete, "DeleteTargetGroup": s.deleteGroup,
 		},
 		Other: &wire.Service{

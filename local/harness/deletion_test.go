@@ -127,6 +127,7 @@ func TestAClusterIsDeletedWithAllThatKubernetesMade(t *testing.T) {
 		require.Equal(t, []string{"volume " + volumes[1]}, s.Deletion.Kept)
 		require.Contains(t, s.Message, "kept: volume "+volumes[1])
 		require.Len(t, s.Deletion.Removed, 8)
+		require.Contains(t, s.Message, "with the 8 things that Kubernetes made")
 		require.Equal(t, status.Ready, a.Status("other").Phase)
 		require.Len(t, a.Stacks("other"), 5)
 

@@ -238,7 +238,13 @@ func (v *verdict) write(s *status.Status, now time.Time) {
 
 // gone says what became of what Kubernetes made.
 func gone(d *status.Deletion) string {
-	message := fmt.Sprintf("the cluster is gone, with %d things that Kubernetes made in the account", len(d.Removed))
+	message := fmt.Sprintf("the cluster is gone, with the %d things that Kubernetes made in the account", len(d.Removed))
+	switch len(d.Removed) {
+	case 0:
+		message = "the cluster is gone; Kubernetes had made nothing in the account"
+	case 1:
+		message = "the cluster is gone, with the one thing that Kubernetes made in the account"
+	}
 	if len(d.Kept) > 0 {
 		message += "; kept: " + strings.Join(d.Kept, ", ")
 	}
