@@ -26,14 +26,14 @@ type Preview struct {
 
 // Preview looks at one node, or at all nodes of a pool when node is "". Nodes that are not there are left out.
 func (c *Cluster) Preview(ctx context.Context, pool, node string) ([]Preview, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	options := metav1.ListOptions{LabelSelector: PoolLabel + "=" + pool}
 	if node != "" {
 		options = metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()}
 	}
 	var list corev1.NodeList
-	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(ctx).Into(&list); err != nil {
+	listing, cancel := context.WithTimeout(ctx, callTimeout) // of this call alone: a pool may have hundreds of nodes, whose pods are listed node by node
+	defer cancel()
+	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(listing).Into(&list); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	budgets, _, err := c.allBudgets().list(ctx)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/drover-run/drover/events"
@@ -31,6 +32,7 @@ type Clusters interface {
 // Groups is Auto Scaling: a subset of groups.Groups.
 type Groups interface {
 	PoolOf(ctx context.Context, instance string) (events.Pool, error)
+	State(ctx context.Context, instance string) (string, error)
 	Pool(ctx context.Context, group string) (events.Pool, error)
 	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
 	Complete(ctx context.Context, hook events.Lifecycle, result groups.Result) (bool, error)
@@ -91,6 +93,8 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 		return events.DrainResult{}, err
 	case result.Outcome != "":
 		return h.end(ctx, in, n, result)
+	case in.Release && h.goes(ctx, in, n):
+		return ended(drain.Done, "the instance goes: who drains it at its hook has the node"), nil
 	case in.Release:
 		result = ended(drain.Done, "the node is as it was before")
 		if err := n.cluster.Release(ctx, n.name, false); err != nil {
@@ -107,6 +111,16 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 		return h.remains(ctx, in, n, result), nil
 	}
 	return h.end(ctx, in, n, result)
+}
+
+// goes says that an instance is on its way out while a drain that was not of its hook is given up: the one at the hook has cordoned the node
+// itself by now, and must not find it open again. When nobody can tell, that drain looks once more before it ends.
+func (h *Handler) goes(ctx context.Context, in events.DrainRequest, n node) bool {
+	if in.Lifecycle != nil {
+		return false
+	}
+	state, err := h.Groups.State(ctx, n.instance)
+	return err == nil && strings.HasPrefix(state, groups.Terminating)
 }
 
 // farewell is how long a drain may take while the whole cluster is deleted: there is nowhere to go for the pods of the last nodes, and

@@ -45,6 +45,7 @@ type world struct {
 
 	// groups by instance, pools by group, hooks that are open by instance, and those that were completed.
 	groups    map[string]string
+	states    map[string]string // in their life cycles, by instance
 	pools     map[string]events.Pool
 	open      map[string]bool
 	completed []string
@@ -183,6 +184,10 @@ func (w *world) PoolOf(ctx context.Context, instance string) (events.Pool, error
 
 func (w *world) Pool(_ context.Context, group string) (events.Pool, error) {
 	return w.pools[group], w.poolErr
+}
+
+func (w *world) State(_ context.Context, instance string) (string, error) {
+	return w.states[instance], nil
 }
 
 func (w *world) Heartbeat(_ context.Context, hook events.Lifecycle) (bool, error) {
@@ -435,6 +440,25 @@ func TestWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := &Handler{Now: func() time.Time { return start.Add(c.elapsed) }}
 			require.Equal(t, c.want, h.wait(events.DrainRequest{Started: start}, c.report))
+		})
+	}
+}
+
+// A drain by hand was stopped, and its instance goes by now: what drains it at its hook keeps the node as it wants it.
+func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
+	for state, goes := range map[string]bool{groups.InService: false, groups.Terminating: true, groups.TerminatingWait: true, groups.TerminatingProceed: true} {
+		t.Run(state, func(t *testing.T) {
+			w := newWorld()
+			w.waiting()
+			w.states = map[string]string{"i-1": state}
+			_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+			require.NoError(t, err)
+			require.True(t, w.node.Spec.Unschedulable)
+			got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Release = true }))
+			require.NoError(t, err)
+			require.Equal(t, drain.Done, got.Outcome)
+			require.Equal(t, goes, w.node.Spec.Unschedulable, got.Message)
+			require.Equal(t, goes, len(w.node.Annotations) > 0)
 		})
 	}
 }

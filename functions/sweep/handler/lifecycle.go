@@ -137,22 +137,27 @@ const (
 )
 
 // cutOff gives back the nodes of drains that were stopped, or failed, and that stay: by hand, or for a spot warning. Those at a hook
-// go, and are drained again as long as they wait. Nothing else tells of them, so Step Functions is asked each time.
+// go, and are drained again as long as they wait. Who drains a node anew has it: it is looked at again when that is over. Nothing else
+// tells of them, so Step Functions is asked each time.
 func (h *Handler) cutOff(ctx context.Context) error {
 	broken, err := h.DrainNode.Broken(ctx, h.Now().Add(-lately))
 	if err != nil {
 		return err
 	}
 	var failed []error
+	running := h.draining(ctx)
 	for _, x := range broken {
 		if name := x[strings.LastIndex(x, ":")+1:]; strings.HasPrefix(name, release) {
 			continue
 		}
 		var in events.DrainRequest
 		err := h.DrainNode.Input(ctx, x, &in)
-		if err == nil && in.Lifecycle == nil && (in.InstanceID != "" || in.Node != "" || in.Instance != "") {
-			in.Release = true
-			err = h.DrainNode.Start(ctx, release+names.SHA256([]byte(x))[:32], in)
+		if err == nil && in.Lifecycle == nil && drained(in) != "" {
+			var drains map[string]bool
+			if drains, err = running(); err == nil && !drains[drained(in)] {
+				in.Release = true
+				err = h.DrainNode.Start(ctx, release+names.SHA256([]byte(x))[:32], in)
+			}
 		}
 		failed = append(failed, err)
 	}

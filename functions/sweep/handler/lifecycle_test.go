@@ -155,6 +155,39 @@ func TestANodeWhoseDrainWasStoppedIsGivenBack(t *testing.T) {
 	})
 }
 
+// Somebody stops a drain and asks for it again at once: the node is that one's, and is given back only if it, too, comes to nothing.
+func TestANodeIsNotGivenBackWhileItIsDrainedAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, a *harness.Account) {
+		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
+		a.Settle()
+		a.API("drover-demo").Down(2 * time.Hour) // or the drains may be over before they are stopped
+		released := func() (n int) {
+			for _, x := range executionsOf(a, "drain-node") {
+				if strings.HasPrefix(x.Name, "release-") {
+					n++
+				}
+			}
+			return n
+		}
+		for i := range 2 {
+			x, err := a.States.Start(t.Context(), a.Admin(), machine, fmt.Sprintf("by-hand-%d", i), `{"cluster":"demo","node":"n1"}`)
+			require.NoError(t, err)
+			if i == 0 {
+				a.States.StopAll("Aborted", "by a person")
+				a.Until("it is over", func() bool { return a.Execution(x).Status == "ABORTED" })
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, a.SweepNow())
+		require.Zero(t, released())
+		a.States.StopAll("Aborted", "by a person")
+		time.Sleep(time.Minute)
+		require.NoError(t, a.SweepNow())
+		require.Equal(t, 2, released(), "either has left what there is to give back")
+		a.States.StopAll("Aborted", "by a person")
+	})
+}
+
 // Drains are asked for by nodes' names and by instances' ids: neither is taken for one that nobody works on.
 func TestADrainThatRunsIsNotForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {

@@ -72,17 +72,23 @@ func (h *Handler) draining(ctx context.Context) func() (map[string]bool, error) 
 			if err := h.DrainNode.Input(ctx, x, &in); err != nil {
 				return nil, err
 			}
-			if in.Lifecycle != nil {
-				drains[in.EC2InstanceID] = true
-			}
-			drains[in.InstanceID], drains[in.Instance] = true, true
-			switch {
-			case names.IsInstance(in.Node):
-				drains[in.Node] = true
-			case in.Node != "":
-				drains[in.Cluster+"/"+in.Node] = true
-			}
+			drains[drained(in)] = true
 		}
 		return drains, nil
 	})
+}
+
+// drained is what a request asks to be drained: an instance by id, a node as cluster/name, or "" when it names none.
+func drained(in events.DrainRequest) string {
+	switch {
+	case in.Lifecycle != nil:
+		return in.EC2InstanceID
+	case in.InstanceID != "":
+		return in.InstanceID
+	case in.Instance != "":
+		return in.Instance
+	case in.Node == "" || names.IsInstance(in.Node):
+		return in.Node
+	}
+	return in.Cluster + "/" + in.Node
 }
