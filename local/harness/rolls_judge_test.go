@@ -28,9 +28,8 @@ type judge struct {
 	beyond int
 	// floor is how many there have to be in service before any may be out, lost how many fewer there are as they failed.
 	floor, lost int
-	// served have been in service, taken went by the autoscaler. Those of leaving were drained when an update began that is a rollback, whose first
-	// batch CloudFormation takes whoever is still drained then, or replaces nothing, or has waited for as long as they may take. Those of old are
-	// what is replaced.
+	// served have been in service, taken went by the autoscaler. Those of leaving were drained when an update began that replaces nothing, or has
+	// waited for as long as they may take, or is a rollback of what they outlasted. Those of old are what is replaced.
 	served, taken, leaving, old map[string]bool
 	view                        autoscaling.View
 	// going says that instances are on their way out. They have been since busy, but for times too short to be seen, and were until free.
@@ -87,8 +86,8 @@ func (l *rolls) begins(step string, r resource.Request) error {
 	waited := j.going && time.Since(j.busy) >= j.pool.timeout+15*time.Minute
 	for _, i := range j.view.Instances {
 		if leaves(i) {
-			j.leaving[i.ID] = true
-			if j.counts(i.ID) && !l.lost[i.ID] && !r.Rollback && !waited && replaces(r, j.view) {
+			j.leaving[i.ID] = !r.Rollback || l.outlasts(i.ID)
+			if j.counts(i.ID) && !l.lost[i.ID] && !(r.Rollback && j.leaving[i.ID]) && !waited && replaces(r, j.view) {
 				l.wrongly("%s: a batch begins while %s of the one before is drained: %+v", r.StackName, i.ID, j.view)
 			}
 		} else {
@@ -96,6 +95,13 @@ func (l *rolls) begins(step string, r resource.Request) error {
 		}
 	}
 	return nil
+}
+
+// outlasts says whether a drain goes on for longer than CloudFormation, or an instance refresh, waits for a batch: nothing holds a rollback
+// back then.
+func (l *rolls) outlasts(instance string) bool {
+	since, drained := l.drains[instance]
+	return drained && time.Since(since) >= 59*time.Minute
 }
 
 // replaces says whether an update of a group replaces any of its instances.

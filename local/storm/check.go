@@ -56,7 +56,7 @@ type known struct {
 	swept    time.Time
 	// used instances have been in service.
 	used map[string]bool
-	// outlasting are instances whose drains a roll did not wait for any longer: it was rolled back.
+	// outlasting are instances whose drains CloudFormation did not wait for any longer: it rolled their update back.
 	outlasting map[string]bool
 	// lost instances were taken by a fault.
 	lost map[string]bool
@@ -357,9 +357,10 @@ func (w *world) seeStack(stackName, is string) {
 		delete(w.known.chosen, stackName)
 	}
 	w.known.undone[stackName] = strings.Contains(is, "ROLLBACK")
-	if is == "UPDATE_ROLLBACK_IN_PROGRESS" { // CloudFormation ends new instances whatever became of the old ones
+	if is == "UPDATE_ROLLBACK_IN_PROGRESS" { // CloudFormation ends new instances whatever became of the old ones, when its hour is over
 		for _, i := range w.known.views[stackName].Instances {
-			w.known.outlasting[i.ID] = strings.HasPrefix(i.State, "Terminating")
+			since, drained := w.known.drains[i.ID]
+			w.known.outlasting[i.ID] = strings.HasPrefix(i.State, "Terminating") && drained && time.Since(since) >= 59*time.Minute
 		}
 	}
 	switch {

@@ -21,7 +21,7 @@ const (
 	NodeBlocked NodeState = "Blocked"
 	// NodeUnreachable: nobody can be asked about it; it is kept meanwhile.
 	NodeUnreachable NodeState = "Unreachable"
-	// NodeNotJoined: the instance did not become a node that can be used, and was replaced.
+	// NodeNotJoined: the instance did not become a node that can be used, and was replaced; or it will be, once it has failed its pool's update.
 	NodeNotJoined NodeState = "NotJoined"
 )
 

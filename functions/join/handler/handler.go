@@ -114,7 +114,7 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 		w.result.Message = "the instance is in service"
 		err = w.signal(ctx, watching)
 	default:
-		w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}
+		w.gone(ctx)
 	}
 	boundary.Log(ctx).Info("looked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome", w.result.Outcome, "message", w.result.Message)
 	return w.result, err
@@ -134,7 +134,7 @@ func (w *work) join(ctx, watching context.Context) error {
 	if waits, err := w.Groups.Heartbeat(ctx, w.in.Lifecycle); err != nil {
 		boundary.Log(ctx).Warn("no heartbeat", "instance", w.in.EC2InstanceID, "error", err.Error())
 	} else if !waits {
-		w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}
+		w.gone(ctx)
 		return nil
 	}
 	cluster, err := w.open(ctx)
@@ -199,9 +199,15 @@ func (w *work) blind(ctx context.Context, err error) error {
 	return nil
 }
 
-// giveUp an instance: it is replaced.
+// giveUp an instance: it is replaced. While the update that it fails has to wait for drains, so does it; if its node comes to it after all,
+// it joins.
 func (w *work) giveUp(ctx context.Context) error {
-	w.failed(ctx)
+	if w.failed(ctx) {
+		w.wait(leastWait)
+		// That it has just watched for its node counts.
+		w.result.WaitSeconds = max(leastWait, w.result.WaitSeconds-int64((w.Now().Sub(w.in.Started)-w.elapsed)/time.Second))
+		return nil
+	}
 	return w.complete(ctx, groups.Abandon, events.JoinAbandoned)
 }
 

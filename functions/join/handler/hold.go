@@ -83,15 +83,15 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 		if w.replaced = !w.refreshed() && behind(group, w.in.EC2InstanceID); w.replaced {
 			return true, nil
 		}
-		leaving := slices.DeleteFunc(group.Leaving(), func(id string) bool { return id == w.in.EC2InstanceID })
+		leave := w.others(group)
 		// CloudFormation ends the next instances as soon as it hears of this one: by then it is in service.
 		comes := !w.refreshed() && slices.ContainsFunc(group.Instances, func(i groups.Instance) bool {
 			return i.ID == w.in.EC2InstanceID
 		}) && !group.Serves(w.in.EC2InstanceID)
 		var what string
 		switch {
-		case len(leaving) > 0:
-			what = strings.Join(leaving, ", ") + " are drained"
+		case leave != "":
+			what = leave
 		case comes:
 			what = "it is in service"
 		default:
@@ -132,7 +132,8 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 //
 // Those who are still on their way in do not count as awaited: one that an autoscaler added, and that was Ready before them, would answer for
 // one of the last batch, and the next would go while that has not joined. But one that never joins comes again and again, and would hold all of
-// them until the update fails: whoever takes the place of one that has just failed holds nobody. As many serve by then as the update goes by.
+// them until the update fails: whoever takes the place of one that has just failed holds nobody. As many serve by then as the update goes by. One that
+// is to fail the update holds them: CloudFormation would take its next batch just before it hears of that.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (w *work) awaits(ctx context.Context, group groups.Group) (string, error) {
 	if group.Desired <= group.Min || !rolling(group, w.in.EC2InstanceID) { // CloudFormation has both grow, and nobody else the first
@@ -179,7 +180,11 @@ func (w *work) awaits(ctx context.Context, group groups.Group) (string, error) {
 	switch {
 	case before >= awaited:
 		return "the update waits for a node more: an autoscaler wants more of them than are replaced", nil
-	case before < awaited-len(coming) || before < awaited-len(coming)+w.failedLately(ctx, version(group, w.in.EC2InstanceID)):
+	case before < awaited-len(coming):
+		return "", nil
+	}
+	replaced, held := w.failedLately(ctx, version(group, w.in.EC2InstanceID), coming)
+	if before < awaited-len(coming)+min(replaced, len(coming)-held) {
 		return "", nil
 	}
 	return strings.Join(coming, ", ") + " have joined", nil
@@ -190,37 +195,59 @@ func earlier(a, b kube.Node) bool {
 	return cmp.Or(a.ReadySince.Compare(b.ReadySince), cmp.Compare(a.Name, b.Name)) < 0
 }
 
+// others says that other instances of the group are on their way out, or nothing.
+func (w *work) others(group groups.Group) string {
+	leaving := slices.DeleteFunc(group.Leaving(), func(id string) bool { return id == w.in.EC2InstanceID })
+	if len(leaving) == 0 {
+		return ""
+	}
+	return strings.Join(leaving, ", ") + " are drained"
+}
+
 // nodesHold says what must become of the pool's nodes before the next batch may begin, or nothing.
 func (w *work) nodesHold(ctx context.Context, group groups.Group) string {
+	if seen, unseen := w.see(ctx); !seen {
+		return unseen
+	}
+	var own *kube.Node
+	if i := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == w.in.EC2InstanceID }); i >= 0 {
+		own = &w.nodes[i]
+	}
+	if lacks := missing(own, w.pool.Readiness); lacks != "" {
+		return "it is what it was: " + lacks
+	}
+	return w.drained(group)
+}
+
+// see the pool's nodes, or say that the cluster must be asked for them. One that is gone has none.
+func (w *work) see(ctx context.Context) (seen bool, unseen string) {
 	cluster, err := w.open(ctx)
 	if errors.Is(err, kube.ErrNoCluster) {
-		return ""
+		return false, ""
 	}
 	var nodes []kube.Node
 	if err == nil {
 		nodes, err = cluster.PoolNodes(ctx, w.pool.Pool)
 	}
 	if err != nil {
-		return "the cluster can be asked: " + err.Error()
+		return false, "the cluster can be asked: " + err.Error()
 	}
 	w.nodes = nodes
-	var own *kube.Node
+	return true, ""
+}
+
+// drained says which nodes are though their instances are in service, or nothing: by hand, or for a spot instance that goes.
+func (w *work) drained(group groups.Group) string {
 	var drained []string
-	for i, node := range nodes {
-		switch {
-		case node.Instance == w.in.EC2InstanceID:
-			own = &nodes[i]
-		case node.Draining && group.Serves(node.Instance):
+	for _, node := range w.nodes {
+		if node.Draining && node.Instance != w.in.EC2InstanceID && group.Serves(node.Instance) {
 			drained = append(drained, node.Name)
 		}
 	}
-	if lacks := missing(own, w.pool.Readiness); lacks != "" {
-		return "it is what it was: " + lacks
+	if len(drained) == 0 {
+		return ""
 	}
-	if len(drained) > 0 {
-		return strings.Join(drained, ", ") + " are drained"
-	}
-	return ""
+	return strings.Join(drained, ", ") + " are drained"
 }
 
 // pauses says whether the pool's pause is still to be waited for: only while there is something to roll.

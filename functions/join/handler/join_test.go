@@ -268,6 +268,7 @@ func TestJoin(t *testing.T) {
 		failing(w)
 		w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
 	}
+	tooNew := func(w *world) { second(w); w.registers, w.kubelet = 0, "v1.37.0" }
 	for name, c := range map[string]struct {
 		pool    string
 		world   func(*world)
@@ -377,6 +378,14 @@ func TestJoin(t *testing.T) {
 				})
 			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 14 * time.Minute}}, "",
 		},
+		"nor does it before one that did not join has failed the update": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 10*time.Minute, "2"
+				for _, id := range []string{"i-came", "i-coming"} {
+					w.status.Status.SetNode(status.Node{Instance: id, Pool: "workers", State: status.NodeNotJoined, Template: "2"}, time.Now())
+				}
+			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 10 * time.Minute}}, "",
+		},
 		"or one of what is replaced is": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old"}, 1, 5, 4, never, "1"
@@ -433,6 +442,57 @@ func TestJoin(t *testing.T) {
 				w.status.Status.SetNode(status.Node{Instance: "i-b", Pool: "workers", State: status.NodeNotJoined}, time.Now())
 				w.status.Status.Execution = "arn:converge:1"
 			}, events.JoinAbandoned, "has not", groups.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
+		},
+		"it waits for the drains of its batch": {
+			rolling, func(w *world) { second(w); w.leaving["i-old"] = 30 * time.Minute }, events.JoinAbandoned, "has not registered", groups.Abandon, 30 * time.Minute, []signal{{false, 30 * time.Minute}}, status.NodeNotJoined,
+		},
+		"from the first moment on": {
+			rolling, func(w *world) { tooNew(w); w.leaving["i-old"] = 20 * time.Minute }, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 20 * time.Minute, []signal{{false, 20 * time.Minute}}, status.NodeNotJoined,
+		},
+		"and for those of nodes that serve": {
+			rolling, func(w *world) { tooNew(w); w.old, w.drained = []string{"i-old"}, 20*time.Minute }, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 20 * time.Minute, []signal{{false, 20 * time.Minute}}, status.NodeNotJoined,
+		},
+		"for as long as CloudFormation waits for it": {
+			rolling, func(w *world) { tooNew(w); w.leaving["i-old"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 74 * time.Minute, []signal{{false, 74 * time.Minute}}, status.NodeNotJoined,
+		},
+		"and no longer, when that rolls back by itself": {
+			rolling, func(w *world) {
+				tooNew(w)
+				w.leaving["i-old"] = 3 * time.Hour
+				time.AfterFunc(20*time.Minute, func() { w.stack = "UPDATE_ROLLBACK_IN_PROGRESS" })
+			}, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 20 * time.Minute, nil, status.NodeNotJoined,
+		},
+		"or nobody changes the pool any more": {
+			rolling, func(w *world) {
+				tooNew(w)
+				w.leaving["i-old"] = 3 * time.Hour
+				time.AfterFunc(20*time.Minute, func() { w.status.Status.Phase = status.Failed })
+			}, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 20 * time.Minute, nil, status.NodeNotJoined,
+		},
+		"and it joins, if its node comes meanwhile": {
+			rolling, func(w *world) {
+				second(w)
+				w.registers, w.ready, w.leaving["i-old"] = 20*time.Minute, 25*time.Minute, 40*time.Minute
+			}, events.JoinReady, "in service", groups.Continue, 25 * time.Minute, []signal{{true, 40 * time.Minute}}, "",
+		},
+		"also while the cluster cannot be asked": {
+			rolling, func(w *world) {
+				second(w)
+				w.leaving["i-old"] = 30 * time.Minute
+				time.AfterFunc(20*time.Minute, func() { w.away = 50 * time.Minute })
+			}, events.JoinAbandoned, "has not registered", groups.Abandon, 50 * time.Minute, []signal{{false, 50 * time.Minute}}, status.NodeNotJoined,
+		},
+		"the first is replaced beside drains": {
+			rolling, func(w *world) { w.kubelet = "v1.37.0"; w.leaving["i-old"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 0, nil, status.NodeNotJoined,
+		},
+		"and so is one of what is replaced": {
+			rolling, func(w *world) { tooNew(w); w.template = "3"; w.leaving["i-old"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 0, nil, status.NodeNotJoined,
+		},
+		"a pool that is made has no nodes to wait for": {
+			rolling, func(w *world) { tooNew(w); w.stack = "CREATE_IN_PROGRESS"; w.leaving["i-first"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 0, []signal{{false, 0}}, status.NodeNotJoined,
+		},
+		"an instance refresh does not listen to it": {
+			refresh, func(w *world) { tooNew(w); w.leaving["i-old"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 0, []signal{{false, 0}}, status.NodeNotJoined,
 		},
 		"a cluster that nobody knows gets no status": {rolling, func(w *world) { failing(w); w.status = nil }, events.JoinAbandoned, "has not", groups.Abandon, 14 * time.Minute, nil, ""},
 	} {
@@ -537,17 +597,83 @@ func TestAClusterThatCannotBeAskedIsInTheStatus(t *testing.T) {
 	}
 }
 
+// While an update that is about to be failed waits for drains, people read of it: which instance, why, for what and until when.
+func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+		w.kubelet, w.leaving["i-old"], w.leaving["i-old2"] = "v1.37.0", 20*time.Minute, 30*time.Minute
+		var then, later []status.Node
+		time.AfterFunc(10*time.Minute, func() { then = slices.Clone(w.status.Status.Nodes) })
+		time.AfterFunc(25*time.Minute, func() { later = slices.Clone(w.status.Status.Nodes) })
+		require.Equal(t, events.JoinAbandoned, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
+		const why = "the kubelet is v1.37.0, newer than the control plane (1.36): use an image for 1.36 or older"
+		until := w.start.Add(74 * time.Minute).UTC().Format(time.RFC3339)
+		require.Len(t, then, 2)
+		require.Equal(t, "i-new", then[1].Instance)
+		require.Equal(t, status.NodeNotJoined, then[1].State)
+		require.Contains(t, []string{ // a group's instances come in any order
+			why + "; the update is failed when i-old, i-old2 are drained, by " + until + " at the latest",
+			why + "; the update is failed when i-old2, i-old are drained, by " + until + " at the latest",
+		}, then[1].Message)
+		require.Equal(t, why+"; the update is failed when i-old2 are drained, by "+until+" at the latest", later[1].Message)
+		require.Equal(t, then[1].Since, later[1].Since)
+		require.Equal(t, why, w.status.Status.Nodes[1].Message, "that is over")
+	})
+	t.Run("until its instance is gone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+			w.kubelet, w.leaving["i-old"] = "v1.37.0", time.Hour
+			time.AfterFunc(10*time.Minute, func() {
+				require.Contains(t, w.status.Status.Nodes[1].Message, "; the update is failed when i-old are drained")
+				w.state = groups.TerminatingWait
+			})
+			require.Equal(t, events.JoinGone, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
+			require.Empty(t, w.signals)
+			require.Equal(t, status.NodeNotJoined, w.status.Status.Nodes[1].State)
+			require.NotContains(t, w.status.Status.Nodes[1].Message, "the update is failed when")
+		})
+	})
+}
+
+// Whoever tells of what was given up is called once. Beside drains it does not fail the update: another instance comes in its place. It asks no cluster.
 func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
-	w := newWorld(t)
-	w.state = ""
-	h := &Handler{Groups: w, Stacks: stack{w}, State: state{w}, Now: time.Now}
-	got, err := h.Handle(t.Context(), events.JoinRequest{GivenUp: "Runtime.ExitError: it crashed", Lifecycle: events.Lifecycle{
-		AutoScalingGroupName: "drover-demo-pool-workers",
-		EC2InstanceID:        "i-new", NotificationMetadata: `{"cluster":"demo","pool":"workers"}`,
-	}})
-	require.NoError(t, err)
-	require.Equal(t, events.JoinAbandoned, got.Outcome)
-	require.Equal(t, "Runtime.ExitError: it crashed", w.status.Status.Nodes[0].Message)
+	const why = "Runtime.ExitError: it crashed"
+	for name, c := range map[string]struct {
+		world   func(*world)
+		told    string
+		signals int
+	}{
+		"the first": {func(*world) {}, why, 0},
+		"the second": {
+			func(w *world) {
+				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+			}, why, 1,
+		},
+		"the second, beside drains": {
+			func(w *world) {
+				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+				w.leaving["i-old"] = time.Hour
+			}, why + "; the update is not failed for it while i-old are drained", 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.state = ""
+			c.world(w)
+			h := &Handler{Groups: w, Stacks: stack{w}, State: state{w}, Limit: 14 * time.Minute, SignalLimit: time.Hour, Now: time.Now}
+			got, err := h.Handle(t.Context(), events.JoinRequest{GivenUp: why, Started: time.Now(), Lifecycle: events.Lifecycle{
+				AutoScalingGroupName: "drover-demo-pool-workers",
+				EC2InstanceID:        "i-new", NotificationMetadata: `{"cluster":"demo","pool":"workers"}`,
+			}})
+			require.NoError(t, err)
+			require.Equal(t, events.JoinAbandoned, got.Outcome)
+			nodes := w.status.Status.Nodes
+			require.Equal(t, "i-new "+c.told, nodes[len(nodes)-1].Instance+" "+nodes[len(nodes)-1].Message)
+			require.Len(t, w.signals, c.signals)
+		})
+	}
 }
 
 // The function failed when the instance's hook was completed already: it did join, and no update is failed for it.
