@@ -145,12 +145,8 @@ func (w *work) join(ctx, watching context.Context) error {
 	if err != nil {
 		return w.blind(ctx, err)
 	}
+	// The last look is a whole one however little is left: the cluster may not have been there to be asked until now.
 	left := w.Limit - w.elapsed
-	if left > 0 { // else the cluster could not be asked before, and its nodes get one more look
-		var cancel context.CancelFunc
-		watching, cancel = context.WithTimeout(watching, left)
-		defer cancel()
-	}
 	node, err := cluster.WaitNode(watching, w.pool.Pool, w.in.EC2InstanceID, func(n *kube.Node) bool { return missing(n, w.pool.Readiness) == "" })
 	if node != nil {
 		w.result.Node = node.Name

@@ -216,7 +216,29 @@ func (w *work) nodesHold(ctx context.Context, group groups.Group) string {
 	if lacks := missing(own, w.pool.Readiness); lacks != "" {
 		return "it is what it was: " + lacks
 	}
-	return w.drained(group)
+	if what := w.drained(group); what != "" {
+		return what
+	}
+	return w.unready(group)
+}
+
+// unready says which of the new nodes that a roll has brought are not Ready any more, or nothing: another batch of the same kind would take more
+// of the old ones away. One whose Node object is gone holds nobody: its machine ended, as spot instances do, and its group replaces it after the update.
+func (w *work) unready(group groups.Group) string {
+	if !rolling(group, w.in.EC2InstanceID) {
+		return ""
+	}
+	own := version(group, w.in.EC2InstanceID)
+	var lacking []string
+	for _, node := range w.nodes {
+		if node.Instance != w.in.EC2InstanceID && group.Serves(node.Instance) && version(group, node.Instance) == own && missing(&node, w.pool.Readiness) != "" {
+			lacking = append(lacking, node.Name)
+		}
+	}
+	if len(lacking) == 0 {
+		return ""
+	}
+	return strings.Join(lacking, ", ") + " are Ready again"
 }
 
 // see the pool's nodes, or say that the cluster must be asked for them. One that is gone has none.

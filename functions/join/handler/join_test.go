@@ -45,6 +45,8 @@ type world struct {
 	old     []string
 	// fellows are new instances that were Ready before this one, desired is how many the group is to have of at least min.
 	fellows, desired, min int
+	// ill is until when the nodes of fellows are not Ready any more; less than 0 is that they are gone.
+	ill time.Duration
 	// comes is until when i-coming is on its way in, of a version of the launch template; template is the group's.
 	comes             time.Duration
 	comesOf, template string
@@ -102,10 +104,17 @@ func (w *world) node() []corev1.Node {
 		old.Annotations = map[string]string{"drover.run/draining-since": w.start.UTC().Format(time.RFC3339)}
 	}
 	nodes := []corev1.Node{old, n}
+	healthy := corev1.ConditionTrue
+	if w.since() < w.ill {
+		healthy = corev1.ConditionUnknown
+	}
 	for i := range w.fellows {
+		if w.ill < 0 {
+			break
+		}
 		nodes = append(nodes, corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n1%d", i), Labels: n.Labels}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///eu-central-1a/i-fellow%d", i)},
-			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.start.Add(-time.Minute))}}},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: healthy, LastTransitionTime: metav1.NewTime(w.start.Add(-time.Minute))}}},
 		})
 	}
 	return nodes
@@ -365,6 +374,18 @@ func TestJoin(t *testing.T) {
 			},
 			events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
 		},
+		"a new node of an earlier batch is not Ready any more": {
+			rolling, func(w *world) { w.old, w.fellows, w.ill = []string{"i-old"}, 3, 7*time.Minute }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 7 * time.Minute}}, "",
+		},
+		"and stays so until nobody waits": {
+			rolling, func(w *world) { w.old, w.fellows, w.ill = []string{"i-old"}, 1, never }, events.JoinReady, "not signalled", groups.Continue, 0, nil, "",
+		},
+		"or its machine is gone": {
+			rolling, func(w *world) { w.old, w.fellows, w.ill = []string{"i-old"}, 1, -1 }, events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
+		},
+		"or there is nothing left to replace": {
+			rolling, func(w *world) { w.fellows, w.ill = 1, never }, events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
+		},
 		"an autoscaler wants more, and one is on its way in": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 6*time.Minute, "2"
@@ -402,6 +423,11 @@ func TestJoin(t *testing.T) {
 		},
 		"the API server is away for ten minutes": {
 			rolling, func(w *world) { w.away = 10 * time.Minute }, events.JoinReady, "is Ready", groups.Continue, 10 * time.Minute, []signal{{true, 10 * time.Minute}}, "",
+		},
+		"the API server is away until the instance's time is almost over": {
+			rolling, func(w *world) {
+				w.away, w.registers, w.ready = 14*time.Minute-5*time.Second, 14*time.Minute, 14*time.Minute+5*time.Second
+			}, events.JoinReady, "is Ready", groups.Continue, 14*time.Minute + 5*time.Second, []signal{{true, 14*time.Minute + 5*time.Second}}, "",
 		},
 		"the API server is away for hours": {
 			rolling, func(w *world) {
