@@ -115,6 +115,9 @@ type Replaced struct {
 	At    time.Time `json:"at"`
 }
 
+// Line is a reason in one line.
+func (r Reason) Line() string { return r.Field + ": " + r.Old + " → " + r.New }
+
 // Condition types.
 const (
 	// SpecAccepted: the newest upload could be read and is valid.

@@ -120,7 +120,7 @@ func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[str
 		findings, _ = drifted(p, stacks, now)
 		return append(findings, message), false
 	case reason == status.ReasonChangeRefused:
-		return lost(s, p), false
+		return append(lost(s, p), untagged(p, stacks)...), false
 	}
 	return nil, false
 }
@@ -131,6 +131,16 @@ func lost(s *status.Status, p plan.Plan) (findings []string) {
 		change, planned := p.Find(stack.Name)
 		if planned && plan.Settled(stack.Status) && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
 			findings = append(findings, fmt.Sprintf("stack %s is missing", stack.Name))
+		}
+	}
+	return findings
+}
+
+// untagged tells of stacks that may not be changed for they lost their tag, also when a newer spec was refused because of that.
+func untagged(p plan.Plan, stacks map[string]plan.Deployed) (findings []string) {
+	for _, change := range p.Changes {
+		if lost, is := change.Untagged(stacks[change.Stack]); is {
+			findings = append(findings, lost.Line())
 		}
 	}
 	return findings
