@@ -84,9 +84,12 @@ func TestWhatIsNoLongerAsItWasMadeIsRepaired(t *testing.T) {
 			test.healed(t, a)
 			require.Equal(t, before+1, converges(a))
 			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status, "converging found nothing left to change")
 			// The next audit sees that it is over, and the one after it has nothing to say.
+			require.NotNil(t, a.Status("demo").DriftedAt)
 			audit(t, a)
 			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
+			require.Nil(t, a.Status("demo").DriftedAt)
 			mark := a.Calls.Mark()
 			audit(t, a)
 			for _, call := range a.Calls.Since(mark) {
@@ -242,8 +245,9 @@ func TestTheTagsOfAPoolThatWasRolledAreRepaired(t *testing.T) {
 	was, nodes := tags(a, "pool-a"), a.Group("demo", "a").Instances
 	require.NotEmpty(t, was[names.TagRollAt])
 	retagged(t, a, "pool-a", func(tags map[string]string) { clear(tags); tags["x"] = "y" })
-	audit(t, a)
+	require.NoError(t, a.AuditNow())
 	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, `stack pool-a: checksum.pool-a is ""`)
+	a.Settle()
 	require.Equal(t, was[names.TagRollAt], tags(a, "pool-a")[names.TagRollAt])
 	require.Equal(t, was[names.TagChecksum], tags(a, "pool-a")[names.TagChecksum])
 	require.Equal(t, nodes, a.Group("demo", "a").Instances)
@@ -342,4 +346,23 @@ func TestAStackThatIsHeldByItsNameIsRepairedWithoutTheClustersTag(t *testing.T) 
 			require.Equal(t, "demo", tags(a, test.stack)[names.TagCluster])
 		})
 	}
+}
+
+// Converging looks at stacks, and so it can say of what the audit found there that it is over. Of the rest it knows nothing.
+func TestWhatConvergingDoesNotLookAtStaysToldUntilTheNextAudit(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Nodes.Decide(func(string, []kube.Health) ([]kube.Health, error) { return nil, errors.New("connection refused") })
+	deleted(t, a, "pool-a")
+	require.NoError(t, a.AuditNow())
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack pool-a is missing")
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
+	require.Equal(t, "False", s.Condition(status.InSync).Status)
+	require.Equal(t, "the nodes could not be looked at: connection refused", s.Condition(status.InSync).Message)
+	a.Nodes.Decide(nil)
+	audit(t, a)
+	require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
 }
