@@ -52,6 +52,9 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if r.untold(cluster, s, next) {
 		return r.start(ctx, cluster, s, "nobody has acted on an upgrade that is to come")
 	}
+	if unfinished(s) && reason == "" && len(p.Changes) == 0 {
+		return r.finish(ctx, cluster, s)
+	}
 	planned, findings, repairable := judge(s, p, reason, message, stacks, r.now)
 	if s.Phase != status.Upgrading { // which replaces them
 		findings = append(findings, outdated(cluster, stacks, r.groups)...)
@@ -97,6 +100,18 @@ func (r *round) version(ctx context.Context, cluster string, s *status.Status) e
 			now.KubernetesVersion = is
 		}
 	})
+}
+
+// unfinished says that the last execution ended without a verdict: it was stopped, and CloudFormation went on with what it had begun.
+func unfinished(s *status.Status) bool {
+	c := s.Condition(status.Converged)
+	return s.Phase == status.Failed && c != nil && (c.Reason == status.ReasonExecutionEnded || c.Reason == status.ReasonConverging)
+}
+
+// finish has the verdict given on such a cluster of which nothing is left to change: whoever stopped the execution meant what was to come after.
+func (r *round) finish(ctx context.Context, cluster string, s *status.Status) error {
+	_, err := r.repeat(ctx, cluster, s, "its execution was stopped, and nothing is left to make", s.Condition(status.Converged).LastTransitionTime)
+	return err
 }
 
 // paused says that people want nothing done.
