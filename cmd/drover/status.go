@@ -193,6 +193,9 @@ func printSlowNodes(w io.Writer, nodes []status.Node) {
 			left = (time.Duration(*n.EstimateSeconds) * time.Second).String()
 		}
 		message, _, _ := strings.Cut(n.Message, "; blocked: ") // which is told below
+		if n.More > 0 {
+			fmt.Fprintf(table, "(%d more)\t%s\t%s\t\t\tbefore this one\n", n.More, n.Pool, n.State)
+		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name, n.Instance), n.Pool, n.State, n.Since.Format(time.RFC3339), left, firstLine(message))
 	}
 	table.Flush()

@@ -20,13 +20,14 @@ func TestTheStatusShowsNodesThatKeepPeopleWaiting(t *testing.T) {
 			{Pod: "shop/db-0", Why: "its disruption budget allows no disruption now", Budgets: []string{"shop/db"}}, {Pod: "shop/alone", Why: "nothing would start it again"},
 		}},
 		{Name: "n2", Instance: "i-2", Pool: "workers", State: status.NodeDraining, Since: at, Message: "3 pods are left", EstimateSeconds: &left},
-		{Instance: "i-3", Pool: "gpu", State: status.NodeNotJoined, Since: at, Message: "it has not registered"},
+		{Instance: "i-3", Pool: "gpu", State: status.NodeNotJoined, Since: at, Message: "it has not registered", More: 20},
 	})
 	require.Equal(t, `
-NODE  POOL     STATE      SINCE                 LEFT   MESSAGE
-n1    workers  Blocked    2026-11-20T12:00:00Z  -      2 pods are left, 0 of them terminating
-n2    workers  Draining   2026-11-20T12:00:00Z  1m30s  3 pods are left
-i-3   gpu      NotJoined  2026-11-20T12:00:00Z  -      it has not registered
+NODE       POOL     STATE      SINCE                 LEFT   MESSAGE
+n1         workers  Blocked    2026-11-20T12:00:00Z  -      2 pods are left, 0 of them terminating
+n2         workers  Draining   2026-11-20T12:00:00Z  1m30s  3 pods are left
+(20 more)  gpu      NotJoined                               before this one
+i-3        gpu      NotJoined  2026-11-20T12:00:00Z  -      it has not registered
   n1: pod shop/db-0 waits: its disruption budget allows no disruption now (shop/db)
   n1: pod shop/alone waits: nothing would start it again
 `, out.String())

@@ -36,6 +36,9 @@ func TestADeletionThatIsTakenBackWhenItStandsStill(t *testing.T) {
 				a.Settle()
 				require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[c.stack])
 				network := a.Stack("demo", "network").Outputs["VpcId"]
+				if c.kind == "AWS::EC2::VPC" {
+					require.Contains(t, a.Status("demo").Message, "what is in the way there: aws ec2 describe-network-interfaces --filters Name=vpc-id,Values="+network+" ")
+				}
 				a.OnResource(nil)
 				a.Upload("clusters/demo.yaml", Spec("demo", "  deletionProtection: true\n"))
 				a.Settle()

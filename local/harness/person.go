@@ -170,6 +170,19 @@ func (a *Account) Retag(stackName string, change func(tags map[string]string)) e
 	return nil
 }
 
+// Administrator is the ARN of a role that may do everything, and that CloudFormation may assume.
+func (a *Account) Administrator() string {
+	a.t.Helper()
+	role, err := a.identities.CreateRole(iam.Role{
+		Name:          "administrator",
+		TrustDocument: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "cloudformation.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`,
+	})
+	require.NoError(a.t, err)
+	everything := `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}`
+	require.NoError(a.t, a.identities.PutRolePolicy(role.Name, "everything", everything))
+	return a.identities.RoleARN(role)
+}
+
 // SweepNow runs the sweep.
 func (a *Account) SweepNow() error {
 	_, err := a.Functions.Call("sweep", events.Sweep{})

@@ -56,10 +56,11 @@ func rollIsStopped(t *testing.T, sweep func(*life), told func(*status.Condition)
 		sweep(l)
 		end()
 		require.Equal(t, before, l.Group("demo", "a").Instances[0].ID)
-		l.audited()
+		require.NoError(t, l.AuditNow())
+		told(l.Status("demo").Condition(status.InSync))
+		l.settle()
 		require.NotEqual(t, before, l.Group("demo", "a").Instances[0].ID)
 		l.phase(status.Ready)
-		told(l.Status("demo").Condition(status.InSync))
 	})
 }
 

@@ -187,6 +187,10 @@ func TestAControlPlaneThatMovesOnWhenItsUpgradeIsStopped(t *testing.T) {
 				s := l.Status("demo")
 				require.Equal(t, "1.36", s.KubernetesVersion)
 				require.Empty(t, s.Plan, "nobody goes on by himself")
+				l.phase(status.Ready)
+				require.Contains(t, s.Message, status.ButRelease)
+				require.Equal(t, status.ReasonUpgradeStopped, s.Condition(status.Upgraded).Reason)
+				require.Equal(t, upgrade.Stopped, l.record().State)
 				mark := l.Calls.Mark()
 				l.audited()
 				for _, call := range l.Calls.Since(mark) {

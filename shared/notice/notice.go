@@ -98,7 +98,7 @@ func drift(cluster string, before, after *status.Status) (Notice, bool) {
 		Attributes: map[string]string{"cluster": cluster, "state": now.Reason, "urgency": Problem},
 	}
 	if now.Status == "True" {
-		n.Subject, n.Message, n.Attributes["urgency"] = fmt.Sprintf("drover: %.50s is what it was made again", cluster), "the audit finds nothing any more", Result
+		n.Subject, n.Message, n.Attributes["urgency"] = fmt.Sprintf("drover: %.50s is what it was made again", cluster), "nothing is left of what the audit found", Result
 	}
 	return n, true
 }

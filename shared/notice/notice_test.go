@@ -57,7 +57,7 @@ func TestWhatIsTold(t *testing.T) {
 		"an audit that finds something":                 {nil, []func(*status.Status){sync("False", "Drifted", "stack a is missing")}, []string{"drover: demo is not what it was made: stack a is missing"}},
 		"an audit that finds the same":                  {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a")}, nil},
 		"an audit that finds more":                      {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a\nb")}, []string{"drover: demo is not what it was made: a\nb"}},
-		"an audit that finds nothing more":              {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("True", "InSync", "")}, []string{"drover: demo is what it was made again: the audit finds nothing any more"}},
+		"an audit that finds nothing more":              {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("True", "InSync", "")}, []string{"drover: demo is what it was made again: nothing is left of what the audit found"}},
 		"an audit that finds nothing":                   {[]func(*status.Status){sync("True", "InSync", "")}, []func(*status.Status){sync("True", "InSync", "")}, nil},
 		"a cluster that is gone":                        {[]func(*status.Status){sync("False", "Drifted", "a")}, nil, nil},
 		"the first spec is bad":                         {nil, []func(*status.Status){is(status.Stopped, "there is no spec"), accepted("False", "SpecAbsent", "")}, []string{"drover: the spec of demo is not used: SpecAbsent", "drover: demo is Stopped: there is no spec"}},

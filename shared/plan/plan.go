@@ -60,6 +60,8 @@ type Change struct {
 	Protected    bool               `json:"protected,omitempty"`
 	// Pace gives the parameters that depend on the pool's size at the moment of the change.
 	Pace *render.Pace `json:"pace,omitempty"`
+	// ByTag says that drover may change the stack only while it carries names.TagCluster: see Untagged.
+	ByTag bool `json:"byTag,omitempty"`
 	// Order of a pool: see api.Update.
 	Order int `json:"order,omitempty"`
 	// First says that it goes before all others.
@@ -81,7 +83,7 @@ type Plan struct {
 	Changes []Change `json:"changes"`
 	// AddonsWait says that the add-ons that need nodes are left as they are until there is one.
 	AddonsWait bool `json:"-"`
-	// Refused are the replacements that the plan would need and drover does not do. If there is one, nothing is changed.
+	// Refused are the replacements that the plan would need and drover does not do, and changes that it may not make. If there is one, nothing is changed.
 	Refused []status.Reason `json:"-"`
 }
 
@@ -117,6 +119,7 @@ func Compute(in Input) Plan {
 		change := Change{
 			Stack: stack.Name, StackName: stack.StackName, TemplateKey: stack.TemplateKey, Parameters: stack.Parameters,
 			Tags: tags, Capabilities: stack.Capabilities, Protected: stack.Protected, Pace: stack.Pace, Order: orderOf(in.New, stack.Name), Checksum: checksum,
+			ByTag: byTag(stack.Name, in.New),
 		}
 		if stack.Pace != nil {
 			tags[names.TagTemplate] = stack.TemplateKey
@@ -134,6 +137,9 @@ func Compute(in Input) Plan {
 			change.Operation, change.Moving = Update, InProgress(deployed.Status)
 			change.Reasons = in.whyUpdate(stack, deployed, checksum, tags)
 			p.Refused = append(p.Refused, refused(stack.Name, in.Old[stack.Name], in.New)...)
+			if lost, is := change.Untagged(deployed); is && len(change.Reasons) > 0 {
+				p.Refused = append(p.Refused, lost)
+			}
 		}
 		if len(change.Reasons) > 0 {
 			p.Changes = append(p.Changes, change)

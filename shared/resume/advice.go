@@ -29,7 +29,11 @@ func advice(stackName, stackStatus string, failure stacks.Failure, upgrading boo
 	case "CREATE_FAILED", "ROLLBACK_COMPLETE":
 		lines = append(lines, "next: it is deleted and created anew with the next try")
 	case "ROLLBACK_FAILED", "DELETE_FAILED":
-		lines = append(lines, "left over: "+at, "next: remove what holds them; the deletion goes on with the next try")
+		lines = append(lines, "left over: "+at)
+		for _, command := range holders(failure.Stuck) {
+			lines = append(lines, "what is in the way there: "+command)
+		}
+		lines = append(lines, "next: remove what holds them; the deletion goes on with the next try")
 	case "UPDATE_ROLLBACK_COMPLETE":
 		next := "next: it is what it was before; mend the cause"
 		if !upgrading {

@@ -11,6 +11,10 @@ import (
 )
 
 func TestAdvice(t *testing.T) {
+	const (
+		interfaces = "aws ec2 describe-network-interfaces --filters "
+		columns    = " --query 'NetworkInterfaces[].[NetworkInterfaceId,InterfaceType,Description,RequesterId]' --output text"
+	)
 	stuck := []stacks.Stuck{{Resource: "Subnet0", Reason: "it has a dependency"}, {Resource: "Vpc", Reason: "so has this"}}
 	tests := map[string]struct {
 		status  string
@@ -23,6 +27,19 @@ func TestAdvice(t *testing.T) {
 		"words that only look like a code": {"UPDATE_FAILED", stacks.Failure{Reason: "HandlerErrorCode: ServiceLimitExceeded is what I fear"}, ""},
 		"leftovers of a deletion": {"DELETE_FAILED", stacks.Failure{Reason: "x", Stuck: stuck},
 			"\nleft over: Subnet0 (it has a dependency), Vpc (so has this)\nnext: remove what holds them; the deletion goes on with the next try"},
+		"leftovers of a network, which something else is in": {"DELETE_FAILED", stacks.Failure{Reason: "x", Stuck: []stacks.Stuck{
+			{Resource: "Public0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-1"}, {Resource: "Private0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-2"},
+			{Resource: "Endpoints", Reason: "in use", Type: "AWS::EC2::SecurityGroup", ID: "sg-1"}, {Resource: "Attachment", Reason: "mapped", Type: "AWS::EC2::VPCGatewayAttachment", ID: "IGW|vpc-1"},
+			{Resource: "Vpc", Reason: "in use", Type: "AWS::EC2::VPC", ID: "vpc-1"}, {Resource: "Role", Reason: "in use", Type: "AWS::IAM::Role", ID: "vpc-role"},
+			{Resource: "Other", Reason: "no (HandlerErrorCode: AccessDenied)", Type: "AWS::EC2::VPC", ID: "vpc-2"},
+		}},
+			"\nleft over: Public0 (in use), Private0 (in use), Endpoints (in use), Attachment (mapped), Vpc (in use), Role (in use), Other (no (HandlerErrorCode: AccessDenied))" +
+				"\nwhat is in the way there: " + interfaces + "Name=subnet-id,Values=subnet-1,subnet-2" + columns +
+				"\nwhat is in the way there: " + interfaces + "Name=group-id,Values=sg-1" + columns +
+				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=ip-permission.group-id,Values=sg-1 --query 'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
+				"\nwhat is in the way there: " + interfaces + "Name=vpc-id,Values=vpc-1" + columns +
+				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=vpc-id,Values=vpc-1 --query 'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
+				"\nnext: remove what holds them; the deletion goes on with the next try"},
 		"a rollback that is stuck": {"UPDATE_ROLLBACK_FAILED", stacks.Failure{Reason: "x", Stuck: stuck},
 			"\nstuck at: Subnet0 (it has a dependency), Vpc (so has this)\nnext: mend that; the rollback goes on with the next try; or leave them as they are: " +
 				"aws cloudformation continue-update-rollback --stack-name drover-demo-network --resources-to-skip Subnet0 Vpc"},

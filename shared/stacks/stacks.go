@@ -132,8 +132,8 @@ type Failure struct {
 	Began, Turned time.Time
 }
 
-// Stuck is a resource that is in the way.
-type Stuck struct{ Resource, Reason string }
+// Stuck is a resource that is in the way, by its logical id, its type and its own id.
+type Stuck struct{ Resource, Reason, Type, ID string }
 
 func (f Failure) String() string {
 	if f.Resource == "" {
@@ -180,7 +180,7 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, erro
 				known := slices.ContainsFunc(first.Stuck, func(s Stuck) bool { return s.Resource == id })
 				back := event.ResourceStatus == types.ResourceStatusUpdateFailed || event.ResourceStatus == types.ResourceStatusDeleteFailed
 				if back && !turned && !known {
-					first.Stuck = append(first.Stuck, Stuck{id, reason})
+					first.Stuck = append(first.Stuck, Stuck{id, reason, aws.ToString(event.ResourceType), aws.ToString(event.PhysicalResourceId)})
 				}
 			}
 		}

@@ -259,6 +259,9 @@ func TestWhyAStackFailed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "C1", failure.Resource)
 		require.Contains(t, failure.Reason, "refused to create")
+		require.Len(t, failure.Stuck, 1)
+		require.Equal(t, "AWS::Logs::LogGroup", failure.Stuck[0].Type)
+		require.Contains(t, failure.Stuck[0].ID, "C0")
 	})
 	t.Run("behind a page of events", func(t *testing.T) {
 		fail("create", "D0", "the first of many")

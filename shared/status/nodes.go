@@ -48,11 +48,16 @@ type Node struct {
 	Execution string `json:"execution,omitempty"`
 	// Template is the version of the launch template of an instance that did not join, if it was known.
 	Template string `json:"template,omitempty"`
+	// More is how many others that did not join were told of before this one, and are named no more.
+	More int `json:"more,omitempty"`
 }
 
 const (
 	// mostBlocked bounds the pods named of one node, mostNodes the nodes of a cluster.
 	mostBlocked, mostNodes = 10, 200
+	// mostNotJoined bounds the instances named that did not join a pool: an error can end dozens in a minute. It is of one execution and one version of
+	// the launch template, for join counts by those; and not smaller than what may be on its way in their place at a time.
+	mostNotJoined = 10
 	// drainEnds is when a drain is over whatever anybody does: what is older was left behind.
 	drainEnds = 49 * time.Hour
 )
@@ -70,7 +75,7 @@ func (s *Status) SetNode(n Node, now time.Time) {
 	kept := slices.DeleteFunc(slices.Clone(s.Nodes), func(o Node) bool {
 		if o.Instance == n.Instance {
 			if o.State == n.State {
-				n.Since, n.Execution = o.Since, o.Execution
+				n.Since, n.Execution, n.More = o.Since, o.Execution, o.More
 			}
 			return true
 		}
@@ -79,6 +84,31 @@ func (s *Status) SetNode(n Node, now time.Time) {
 	s.Nodes = append(kept, n)
 	slices.SortStableFunc(s.Nodes, func(a, b Node) int { return a.Since.Compare(b.Since) })
 	s.Nodes = s.Nodes[max(0, len(s.Nodes)-mostNodes):]
+	s.bound(n)
+}
+
+// bound the instances like n that did not join: the oldest are counted instead.
+func (s *Status) bound(n Node) {
+	alike := func(o Node) bool {
+		return o.State == NodeNotJoined && o.Pool == n.Pool && o.Execution == n.Execution && o.Template == n.Template
+	}
+	over, more := -mostNotJoined, 0
+	for _, o := range s.Nodes {
+		if alike(o) {
+			over++
+		}
+	}
+	if n.State != NodeNotJoined || over <= 0 {
+		return
+	}
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(o Node) bool {
+		if over <= 0 || !alike(o) {
+			return false
+		}
+		over, more = over-1, more+1+o.More
+		return true
+	})
+	s.Nodes[slices.IndexFunc(s.Nodes, alike)].More += more
 }
 
 // Drains says whether anything is known of an instance that is being drained.

@@ -81,3 +81,33 @@ func TestADrainForgetsOnlyWhatDrainsTell(t *testing.T) {
 	require.Len(t, s.Nodes, 1)
 	require.Equal(t, "i-1", s.Nodes[0].Instance)
 }
+
+// A pool whose instances fail within seconds has new ones all the time. Those of another version of the launch template, and of another execution, are
+// told apart: by them it is decided whether an update fails.
+func TestOfManyInstancesThatDidNotJoinTheNewestAreNamed(t *testing.T) {
+	s := Status{Phase: Converging, Execution: "x1"}
+	fail := func(id, pool, template string, at int) {
+		s.SetNode(Node{Instance: id, Pool: pool, State: NodeNotJoined, Template: template}, noon.Add(time.Duration(at)*time.Second))
+	}
+	fail("b", "b", "1", 0)
+	fail("old", "a", "1", 0)
+	for i := range 30 {
+		fail(fmt.Sprint("new-", i), "a", "2", 1+i)
+	}
+	fail("new-29", "a", "2", 40) // told twice is once
+	s.SetNode(Node{Instance: "drained", Pool: "a", State: NodeBlocked}, evening)
+	var ids []string
+	more := 0
+	for _, n := range s.NotJoined("a", "x1") {
+		ids = append(ids, n.Instance)
+		more += n.More
+	}
+	require.Equal(t, []string{"old", "new-20", "new-21", "new-22", "new-23", "new-24", "new-25", "new-26", "new-27", "new-28", "new-29"}, ids)
+	require.Equal(t, 20, more)
+	require.Equal(t, 20, s.NotJoined("a", "x1")[1].More, "the oldest that is named says how many there were before it")
+	require.Len(t, s.NotJoined("b", "x1"), 1)
+	s.Execution = "x2"
+	fail("late", "a", "2", 50)
+	require.Len(t, s.NotJoined("a", "x1"), 11)
+	require.Len(t, s.NotJoined("a", "x2"), 1)
+}

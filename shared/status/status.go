@@ -95,6 +95,8 @@ type Status struct {
 	ToldFailure *Failure `json:"toldFailure,omitempty"`
 	// Replaced tells of a cluster's only node, when it was not Ready and drover had it replaced.
 	Replaced *Replaced `json:"replaced,omitempty"`
+	// Drift are those findings of InSync that planning came to. They are over when a plan finds nothing to change; what the audit found elsewhere is not.
+	Drift []string `json:"drift,omitempty"`
 	// DriftedAt is since when the audit finds stacks that converging mends; absent when it finds none.
 	DriftedAt *time.Time `json:"driftedAt,omitempty"`
 	// UpdatedAt is when this document last changed.
@@ -114,6 +116,9 @@ type Replaced struct {
 	Count int       `json:"count"`
 	At    time.Time `json:"at"`
 }
+
+// Line is a reason in one line.
+func (r Reason) Line() string { return r.Field + ": " + r.Old + " → " + r.New }
 
 // Condition types.
 const (
@@ -232,6 +237,26 @@ func (s *Status) Set(c Condition, now time.Time) {
 // Unset removes the conditions of these types.
 func (s *Status) Unset(kinds ...string) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c Condition) bool { return slices.Contains(kinds, c.Type) })
+}
+
+// InSyncAgain is the condition of a cluster in which nothing is found.
+func InSyncAgain() Condition { return Condition{Type: InSync, Status: "True", Reason: ReasonInSync} }
+
+// Mended takes what planning had come to out of what the audit found, for a plan finds nothing to change any more. The rest stays until the audit looks
+// again, and so does DriftedAt: only the audit knows whether a repair lasts.
+func (s *Status) Mended(now time.Time) {
+	c := s.Condition(InSync)
+	if len(s.Drift) == 0 || c == nil {
+		return
+	}
+	over := strings.Split(strings.Join(s.Drift, "\n"), "\n")
+	left := *c
+	left.Message = strings.Join(slices.DeleteFunc(strings.Split(c.Message, "\n"), func(line string) bool { return slices.Contains(over, line) }), "\n")
+	if left.Message == "" {
+		left = InSyncAgain()
+	}
+	s.Drift = nil
+	s.Set(left, now)
 }
 
 // Made notes that a planned change of a stack was made.

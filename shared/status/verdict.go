@@ -130,6 +130,7 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 	case v.Phase == Ready || v.upgrade != nil:
 		s.Plan = nil
 		s.Joined()
+		s.Mended(now)
 		accepted := Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}
 		if v.rejected != nil {
 			accepted = *v.rejected

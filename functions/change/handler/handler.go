@@ -150,6 +150,9 @@ func (s *step) run(ctx context.Context) error {
 	if err := s.beside(ctx, now); err != nil {
 		return err
 	}
+	if lost, is := s.change.Untagged(now); is { // since it was planned
+		return &fault.ChangeRefused{Cause: errors.New(lost.Line())}
+	}
 	parameters, err := s.parameters(ctx, now)
 	if err != nil {
 		return err
@@ -191,7 +194,7 @@ func (s *step) beside(ctx context.Context, now plan.Deployed) error {
 		return err
 	}
 	refused := plan.Beside(s.in.Cluster, s.change.Stack)
-	return &fault.ChangeRefused{Cause: fmt.Errorf("%s: %s → %s", refused.Field, refused.Old, refused.New)}
+	return &fault.ChangeRefused{Cause: errors.New(refused.Line())}
 }
 
 // parameters reads the outputs of the other stacks that this one takes. What came from a stack that is gone stays as it is.

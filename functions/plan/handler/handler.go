@@ -372,7 +372,7 @@ func (h *Handler) differences(ctx context.Context, w work) (plan.Plan, error) {
 func refuse(changes []status.Reason) *stop {
 	var lines []string
 	for _, refused := range changes {
-		lines = append(lines, fmt.Sprintf("%s: %s → %s", refused.Field, refused.Old, refused.New))
+		lines = append(lines, refused.Line())
 	}
 	return &stop{status.ReasonChangeRefused, strings.Join(lines, "\n")}
 }

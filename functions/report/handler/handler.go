@@ -231,7 +231,7 @@ func (v *verdict) write(s *status.Status, now time.Time) {
 		s.Upgrade, s.NextUpgrade, s.Upgrades, s.Replaced = nil, nil, nil, nil
 		// What was no longer as it was made, or waited for a node, is no more.
 		s.Unset(status.InSync, status.AddonsDeployed)
-		s.DriftedAt = nil
+		s.Drift, s.DriftedAt = nil, nil
 	}
 	v.Apply(s, now)
 }

@@ -84,9 +84,12 @@ func TestWhatIsNoLongerAsItWasMadeIsRepaired(t *testing.T) {
 			test.healed(t, a)
 			require.Equal(t, before+1, converges(a))
 			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status, "converging found nothing left to change")
 			// The next audit sees that it is over, and the one after it has nothing to say.
+			require.NotNil(t, a.Status("demo").DriftedAt)
 			audit(t, a)
 			require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
+			require.Nil(t, a.Status("demo").DriftedAt)
 			mark := a.Calls.Mark()
 			audit(t, a)
 			for _, call := range a.Calls.Since(mark) {
@@ -242,9 +245,124 @@ func TestTheTagsOfAPoolThatWasRolledAreRepaired(t *testing.T) {
 	was, nodes := tags(a, "pool-a"), a.Group("demo", "a").Instances
 	require.NotEmpty(t, was[names.TagRollAt])
 	retagged(t, a, "pool-a", func(tags map[string]string) { clear(tags); tags["x"] = "y" })
-	audit(t, a)
+	require.NoError(t, a.AuditNow())
 	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, `stack pool-a: checksum.pool-a is ""`)
+	a.Settle()
 	require.Equal(t, was[names.TagRollAt], tags(a, "pool-a")[names.TagRollAt])
 	require.Equal(t, was[names.TagChecksum], tags(a, "pool-a")[names.TagChecksum])
 	require.Equal(t, nodes, a.Group("demo", "a").Instances)
+}
+
+// drover's role changes what carries the cluster's tag and nothing else. A network or control plane that somebody took it from would be changed half way,
+// and could not be turned back either.
+func TestANetworkOrControlPlaneWithoutTheClustersTagIsOnlyToldOf(t *testing.T) {
+	for _, stack := range []string{names.Network, names.ControlPlane} {
+		for how, harm := range map[string]func(tags map[string]string){
+			"that tag alone": func(tags map[string]string) { delete(tags, names.TagCluster) },
+			"all tags":       func(tags map[string]string) { clear(tags); tags["x"] = "y" },
+		} {
+			t.Run(stack+", "+how, func(t *testing.T) {
+				a := harness.Start(t)
+				a.Cluster("demo", "")
+				pin := tags(a, names.ControlPlane)[names.TagRelease]
+				retagged(t, a, stack, harm)
+				deleted(t, a, "pool-a") // which alone would be repaired
+				before := converges(a)
+				untouched := func(message string) {
+					t.Helper()
+					require.Contains(t, message, "tag drover:cluster of stack drover-demo-"+stack+": absent → demo")
+					require.Contains(t, message, "aws cloudformation update-stack --stack-name drover-demo-"+stack+" --use-previous-template")
+					require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")[stack])
+					require.Empty(t, tags(a, stack)[names.TagCluster])
+				}
+				audit(t, a)
+				s := a.Status("demo")
+				require.Equal(t, status.Ready, s.Phase, s.Message)
+				untouched(s.Condition(status.InSync).Message)
+				require.Contains(t, s.Condition(status.InSync).Message, "stack pool-a is missing")
+				require.Equal(t, before, converges(a), "a plan is all or nothing")
+
+				a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
+				a.Settle()
+				s = a.Status("demo")
+				require.Equal(t, status.Stopped, s.Phase)
+				require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
+				untouched(s.Message)
+				require.NotContains(t, a.Stacks("demo"), "pool-a")
+				audit(t, a)
+				untouched(a.Status("demo").Condition(status.InSync).Message)
+
+				putBack(t, a, s.Message)
+				a.Converge("demo")
+				a.Settle()
+				s = a.Status("demo")
+				require.Equal(t, status.Ready, s.Phase, s.Message)
+				require.Equal(t, "b", tags(a, stack)["team"])
+				require.Equal(t, pin, tags(a, names.ControlPlane)[names.TagRelease])
+			})
+		}
+	}
+}
+
+// putBack does what the command in a message says.
+func putBack(t *testing.T, a *harness.Account, message string) {
+	t.Helper()
+	words := strings.Fields(message[strings.Index(message, "aws cloudformation update-stack"):])
+	in := &cloudformation.UpdateStackInput{StackName: words[4], UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_NAMED_IAM"}, RoleARN: a.Administrator()}
+	for _, word := range words {
+		if key, is := strings.CutPrefix(word, "Key="); is {
+			key, value, _ := strings.Cut(key, ",Value=")
+			in.Tags = append(in.Tags, cloudformation.Tag{Key: key, Value: value})
+		}
+		if key, is := strings.CutPrefix(word, "ParameterKey="); is {
+			in.Parameters = append(in.Parameters, cloudformation.Parameter{ParameterKey: strings.TrimSuffix(key, ",UsePreviousValue=true"), UsePreviousValue: true})
+		}
+	}
+	_, err := a.CloudFormation.UpdateStack(t.Context(), a.Admin(), in)
+	require.NoError(t, err)
+	a.Settle()
+	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")[strings.TrimPrefix(in.StackName, "drover-demo-")])
+}
+
+// What else carries the tag is held by its name, and so is a control plane without a key of its own: another value of the tag keeps nobody out either.
+func TestAStackThatIsHeldByItsNameIsRepairedWithoutTheClustersTag(t *testing.T) {
+	tests := map[string]struct {
+		stack string
+		harm  func(tags map[string]string)
+	}{
+		"add-ons":                 {names.Addons, func(tags map[string]string) { delete(tags, names.TagCluster) }},
+		"add-ons on nodes":        {names.NodeAddons, func(tags map[string]string) { delete(tags, names.TagCluster) }},
+		"a pool":                  {"pool-a", func(tags map[string]string) { delete(tags, names.TagCluster) }},
+		"a network of another's":  {names.Network, func(tags map[string]string) { tags[names.TagCluster] = "other" }},
+		"another's control plane": {names.ControlPlane, func(tags map[string]string) { tags[names.TagCluster] = "other" }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Cluster("demo", "")
+			retagged(t, a, test.stack, test.harm)
+			audit(t, a)
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.Equal(t, "demo", tags(a, test.stack)[names.TagCluster])
+		})
+	}
+}
+
+// Converging looks at stacks, and so it can say of what the audit found there that it is over. Of the rest it knows nothing.
+func TestWhatConvergingDoesNotLookAtStaysToldUntilTheNextAudit(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Nodes.Decide(func(string, []kube.Health) ([]kube.Health, error) { return nil, errors.New("connection refused") })
+	deleted(t, a, "pool-a")
+	require.NoError(t, a.AuditNow())
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack pool-a is missing")
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
+	require.Equal(t, "False", s.Condition(status.InSync).Status)
+	require.Equal(t, "the nodes could not be looked at: connection refused", s.Condition(status.InSync).Message)
+	a.Nodes.Decide(nil)
+	audit(t, a)
+	require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
 }

@@ -52,7 +52,10 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if r.untold(cluster, s, next) {
 		return r.start(ctx, cluster, s, "nobody has acted on an upgrade that is to come")
 	}
-	findings, repairable := judge(s, p, reason, message, stacks, r.now)
+	if unfinished(s) && reason == "" && len(p.Changes) == 0 {
+		return r.finish(ctx, cluster, s)
+	}
+	planned, findings, repairable := judge(s, p, reason, message, stacks, r.now)
 	if s.Phase != status.Upgrading { // which replaces them
 		findings = append(findings, outdated(cluster, stacks, r.groups)...)
 	}
@@ -64,11 +67,11 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if err != nil {
 		return err
 	}
-	findings = slices.Concat(elsewhere, findings, few, unwell)
+	findings = slices.Concat(elsewhere, planned, findings, few, unwell)
 	if err := r.forget(ctx, cluster, s); err != nil {
 		return err
 	}
-	if err := r.tell(ctx, cluster, s.Condition(status.InSync), findings, repairable); err != nil {
+	if err := r.tell(ctx, cluster, s, findings, planned, repairable); err != nil {
 		return err
 	}
 	// What is only told may have been found long before: repairs reckon from when there was something to repair.
@@ -99,30 +102,43 @@ func (r *round) version(ctx context.Context, cluster string, s *status.Status) e
 	})
 }
 
+// unfinished says that the last execution ended without a verdict: it was stopped, and CloudFormation went on with what it had begun.
+func unfinished(s *status.Status) bool {
+	c := s.Condition(status.Converged)
+	return s.Phase == status.Failed && c != nil && (c.Reason == status.ReasonExecutionEnded || c.Reason == status.ReasonConverging)
+}
+
+// finish has the verdict given on such a cluster of which nothing is left to change: whoever stopped the execution meant what was to come after.
+func (r *round) finish(ctx context.Context, cluster string, s *status.Status) error {
+	_, err := r.repeat(ctx, cluster, s, "its execution was stopped, and nothing is left to make", s.Condition(status.Converged).LastTransitionTime)
+	return err
+}
+
 // paused says that people want nothing done.
 func paused(s *status.Status) bool {
 	c := s.Condition(status.Converged)
 	return s.Phase == status.Stopped && c != nil && c.Reason == status.ReasonPaused
 }
 
-// judge says what of a cluster's stacks is not as it was made, by its phase and by what became of planning. A spec that is not used does
-// no harm: the plan is then that of the last good one.
-func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]plan.Deployed, now time.Time) (findings []string, repairable bool) {
+// judge says what of a cluster's stacks is not as it was made, by its phase and by what became of planning: what planning itself found, and what else the
+// listing says of them. A spec that is not used does no harm: the plan is then that of the last good one.
+func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]plan.Deployed, now time.Time) (planned, others []string, repairable bool) {
 	switch {
 	case paused(s):
-		return nil, false
+		return nil, nil, false
 	case s.Phase == status.Failed, s.Phase == status.Upgrading:
 		// The plan is what could not be made, or is being made. The next try, and the upgrade's next step, mend the rest too.
-		return lost(s, p), false
+		return lost(s, p), nil, false
 	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable:
-		return drifted(p, stacks, now)
+		planned, repairable = drifted(p, now)
+		return planned, besides(p, stacks), repairable
 	case reason == status.ReasonChangeRefused && s.Phase == status.Ready:
-		findings, _ = drifted(p, stacks, now)
-		return append(findings, message), false
+		planned, _ = drifted(p, now)
+		return append(planned, message), besides(p, stacks), false
 	case reason == status.ReasonChangeRefused:
-		return lost(s, p), false
+		return append(lost(s, p), untagged(p, stacks)...), nil, false
 	}
-	return nil, false
+	return nil, nil, false
 }
 
 // lost tells of stacks that were there when the cluster was last converged and are gone.
@@ -131,6 +147,16 @@ func lost(s *status.Status, p plan.Plan) (findings []string) {
 		change, planned := p.Find(stack.Name)
 		if planned && plan.Settled(stack.Status) && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
 			findings = append(findings, fmt.Sprintf("stack %s is missing", stack.Name))
+		}
+	}
+	return findings
+}
+
+// untagged tells of stacks that may not be changed for they lost their tag, also when a newer spec was refused because of that.
+func untagged(p plan.Plan, stacks map[string]plan.Deployed) (findings []string) {
+	for _, change := range p.Changes {
+		if lost, is := change.Untagged(stacks[change.Stack]); is {
+			findings = append(findings, lost.Line())
 		}
 	}
 	return findings
@@ -153,13 +179,13 @@ func (r *round) remember(ctx context.Context, cluster string, p plan.Plan) error
 	})
 }
 
-// tell says in the status what was found, and since when there is something to repair. A cluster in which nothing was ever found has no such
-// condition.
-func (r *round) tell(ctx context.Context, cluster string, before *status.Condition, findings []string, repairable bool) error {
-	if len(findings) == 0 && (before == nil || before.Status == "True") {
+// tell says in the status what was found, which of it planning did, and since when there is something to repair. A cluster in which nothing was ever
+// found has no such condition.
+func (r *round) tell(ctx context.Context, cluster string, before *status.Status, findings, planned []string, repairable bool) error {
+	if in := before.Condition(status.InSync); len(findings) == 0 && (in == nil || in.Status == "True") && before.DriftedAt == nil {
 		return nil
 	}
-	now := status.Condition{Type: status.InSync, Status: "True", Reason: status.ReasonInSync}
+	now := status.InSyncAgain()
 	if len(findings) > 0 {
 		if more := len(findings) - maxFindings; more > 0 {
 			findings = append(findings[:maxFindings], fmt.Sprintf("and %d more", more))
@@ -169,6 +195,7 @@ func (r *round) tell(ctx context.Context, cluster string, before *status.Conditi
 	}
 	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.Set(now, r.now)
+		s.Drift = planned
 		switch {
 		case !repairable:
 			s.DriftedAt = nil
@@ -181,7 +208,7 @@ func (r *round) tell(ctx context.Context, cluster string, before *status.Conditi
 
 // drifted tells what planning found of stacks that were what they should be, and whether converging mends it all. It does not where
 // only drover's own rendering explains a difference: a new drover changes no cluster, only people do.
-func drifted(p plan.Plan, stacks map[string]plan.Deployed, now time.Time) (findings []string, repairable bool) {
+func drifted(p plan.Plan, now time.Time) (findings []string, repairable bool) {
 	repairable = len(p.Changes) > 0
 	for _, change := range p.Changes {
 		if dueLately(change, now) {
@@ -204,6 +231,11 @@ func drifted(p plan.Plan, stacks map[string]plan.Deployed, now time.Time) (findi
 			findings = append(findings, line)
 		}
 	}
+	return findings, repairable
+}
+
+// besides tells what the listing of stacks says that planning does not look at.
+func besides(p plan.Plan, stacks map[string]plan.Deployed) (findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
 		stack := stacks[name]
 		_, planned := p.Find(name)
@@ -214,7 +246,7 @@ func drifted(p plan.Plan, stacks map[string]plan.Deployed, now time.Time) (findi
 			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found resources of stack %s changed by hand: aws cloudformation describe-stack-resource-drifts --stack-name %s", name, names.Stack(p.Cluster, name)))
 		}
 	}
-	return findings, repairable
+	return findings
 }
 
 // rollsBegin is how long after its time a roll is in time: the sweep starts it within five minutes.

@@ -1,6 +1,7 @@
 package handler_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -64,4 +65,38 @@ func TestAnExecutionThatRunsIsLeftAlone(t *testing.T) {
 	a.Settle()
 	require.NotZero(t, swept)
 	require.Equal(t, status.Ready, a.Status("demo").Phase)
+}
+
+// The change that was under way when a person stopped its execution ended well by itself, and was the last: nothing is left to make, and so the audit has
+// that said. While something is left nobody goes on: whoever stopped the execution meant it.
+func TestAnExecutionThatWasStoppedInItsLastChange(t *testing.T) {
+	const pools = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: %s}\n    - {name: c, instanceTypes: [m7i.large], minSize: 1, maxSize: %[1]s, update: {order: %s}}\n"
+	for name, test := range map[string]struct{ order, phase string }{
+		"it was the last":      {"0", "Ready"},
+		"others come after it": {"1", "Failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Cluster("demo", fmt.Sprintf(pools, "3", test.order))
+			a.Events.Decide(func(e harness.Event) harness.Fate {
+				if e.Source == "aws.cloudformation" {
+					return harness.Lost
+				}
+				return harness.Delivered
+			})
+			a.Upload("clusters/demo.yaml", harness.Spec("demo", fmt.Sprintf(pools, "4", test.order)))
+			a.Until("the pool is changed", func() bool { return a.Idle() && a.Stacks("demo")["pool-b"] == "UPDATE_COMPLETE" })
+			a.States.StopAll("Aborted", "by a person")
+			a.Settle()
+			a.Events.Decide(nil)
+			require.NoError(t, a.SweepNow())
+			require.Equal(t, status.ReasonExecutionEnded, a.Status("demo").Condition(status.Converged).Reason)
+			audit(t, a)
+			s := a.Status("demo")
+			require.Equal(t, test.phase, string(s.Phase), s.Message)
+			before := converges(a)
+			audit(t, a)
+			require.Equal(t, before, converges(a))
+		})
+	}
 }

@@ -107,3 +107,25 @@ func TestAStackThatIsDeletedAfterItWasPlannedIsNotMadeBesideItsCluster(t *testin
 		})
 	}
 }
+
+// The tag is taken between planning and changing: the change looks once more.
+func TestAStackThatLosesItsTagAfterItWasPlannedIsNotChanged(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	var once sync.Once
+	a.OnCall(func(call endpoint.Call) error {
+		if harness.CalledBy(call) == "change" && call.Action == "DescribeStacks" && strings.Contains(call.Resource, "drover-demo-network") {
+			once.Do(func() {
+				require.NoError(t, a.Retag("drover-demo-network", func(tags map[string]string) { delete(tags, names.TagCluster) }))
+			})
+		}
+		return nil
+	})
+	a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  tags: {team: b}\n"))
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Failed, s.Phase)
+	require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
+	require.Contains(t, s.Message, "tag drover:cluster of stack drover-demo-network: absent → demo")
+	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")[names.Network])
+}

@@ -148,7 +148,7 @@ func TestWhatTheAuditFindsIsTold(t *testing.T) {
 	for range 2 {
 		audit(t, a)
 	}
-	require.Equal(t, "drover: demo is what it was made again\nthe audit finds nothing any more", notice()[1])
+	require.Equal(t, "drover: demo is what it was made again\nnothing is left of what the audit found", notice()[1])
 	require.Len(t, notice(), 2)
 }
 
