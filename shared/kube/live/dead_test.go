@@ -144,6 +144,8 @@ func (i *instance) Pool(context.Context, string) (events.Pool, error) {
 	return events.Pool{Cluster: "demo", Pool: i.name, Drain: &p}, nil
 }
 
+func (i *instance) State(context.Context, string) (string, error) { return groups.TerminatingWait, nil }
+
 func (i *instance) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
 	return len(i.completed) == 0, nil
 }
