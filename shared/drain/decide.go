@@ -20,6 +20,8 @@ type View struct {
 	Tries map[types.UID]Try
 	// Excluded is when the node was taken out of load balancers.
 	Excluded time.Time
+	// Cordoned is when it was cordoned; zero if it is not, or nobody knows.
+	Cordoned time.Time
 }
 
 // Try is the last request about a pod.
@@ -59,8 +61,8 @@ type Decision struct {
 	Left, Terminating []*Pod
 	// Blocked names those of Left that wait for something else than their own end.
 	Blocked []Blocked
-	// Stuck pods are waited for no more.
-	Stuck []*Pod
+	// Stuck pods are waited for no more. Returned ones came when the node was cordoned, which they tolerate, and end with it.
+	Stuck, Returned []*Pod
 	// Begins is when evictions may, while load balancers still have time; zero is now.
 	Begins time.Time
 	// Over says that the time is over and the node goes with what is left.
@@ -162,6 +164,9 @@ func (d *decider) decide() Decision {
 			d.wake(try.NotBefore)
 			d.out.Blocked = append(d.out.Blocked, Blocked{Pod: p.ID(), Why: try.Why})
 			continue
+		case d.now.Before(p.unsure(d.view.Cordoned)):
+			d.wake(p.unsure(d.view.Cordoned))
+			continue
 		case d.now.Before(begin) && !over:
 			continue // blocked by nothing but the wait for load balancers
 		case force && try.Why != "":
@@ -193,6 +198,8 @@ func (d *decider) sorted() []*Pod {
 	for _, p := range d.view.Pods {
 		switch {
 		case p.Class != Leaving:
+		case p.returned(d.view.Cordoned):
+			d.out.Returned = append(d.out.Returned, p)
 		case p.Stuck(d.now):
 			d.out.Stuck = append(d.out.Stuck, p)
 		default:
@@ -213,6 +220,7 @@ func (d *decider) sorted() []*Pod {
 	}
 	slices.SortFunc(pods, order)
 	slices.SortFunc(d.out.Stuck, order)
+	slices.SortFunc(d.out.Returned, order)
 	return pods
 }
 

@@ -57,7 +57,7 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 		d.report.Message = err.Error()
 		return d.report
 	}
-	d.held, d.view.Excluded, d.task.Started = held, held.since, held.began
+	d.held, d.view.Excluded, d.view.Cordoned, d.task.Started = held, held.since, held.since, held.began
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watches
 	d.run(inside)
@@ -284,9 +284,11 @@ func (d *drainer) confirm(ctx context.Context) bool {
 			return false
 		}
 		d.seePods(change[corev1.Pod]{all: true, items: items})
-		if decision := drain.Decide(time.Now(), d.task, d.view, 0); len(decision.Left) > 0 {
+		decision := drain.Decide(time.Now(), d.task, d.view, 0)
+		if len(decision.Left) > 0 {
 			return false
 		}
+		drain.Describe(&d.report, decision)
 	}
 	return d.detached(ctx)
 }

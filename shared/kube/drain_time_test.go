@@ -265,3 +265,32 @@ func TestPodsAreWatchedOnceThereIsNothingToSend(t *testing.T) {
 		})
 	}
 }
+
+// Pods that tolerate the cordon come back for as long as somebody evicts them. They go once, or twice within the first seconds, in which nobody
+// can say whether they were there before; and then with the node.
+func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
+	for name, out := range map[string]int{"without a budget": -1, "under a budget": 1} {
+		t.Run(name, func(t *testing.T) {
+			tolerant := apiserver.App{Name: "agent", Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second, Tolerant: true}
+			web := apiserver.App{Name: "web", Replicas: 5, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
+			drained(t, func(t *testing.T, s *simulated) {
+				report := s.drain(slice)
+				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+				require.LessOrEqual(t, report.Evicted, 5+2*3, "nothing is evicted for ever")
+				require.GreaterOrEqual(t, report.Evicted, 5+3, "all that were there before are evicted")
+				require.Equal(t, report.Evicted, report.Requests)
+				require.NotEmpty(t, report.Returned)
+				require.Contains(t, report.Summary(), "came back")
+				there := 0
+				for _, p := range s.server.Pods() {
+					if p.Node == "n1" {
+						there++
+						require.Equal(t, "agent", p.App)
+						require.Contains(t, report.Returned, "default/"+p.Name, "who goes with the node is named")
+					}
+				}
+				require.Len(t, report.Returned, there)
+			}, tolerant, web)
+		})
+	}
+}

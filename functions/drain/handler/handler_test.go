@@ -20,6 +20,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/events"
@@ -42,6 +43,9 @@ type world struct {
 	openErr error
 	// down says that the API server does not answer.
 	down func() bool
+	// again has each pod that is evicted come again at once, by another name; evictions are counted.
+	again     bool
+	evictions int
 
 	// groups by instance, pools by group, hooks that are open by instance, and those that were completed.
 	groups    map[string]string
@@ -78,6 +82,14 @@ func (w *world) waiting() {
 	policy.UnmanagedPods = drain.WaitForUnmanaged
 	pool.Drain = &policy
 	w.pools["drover-demo-pool-workers"] = pool
+}
+
+// managed is a pod that a controller starts again.
+func managed(kind, name string) corev1.Pod {
+	yes := true
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "x", Controller: &yes}},
+	}}
 }
 
 // serve what draining asks of an API server.
@@ -125,6 +137,13 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		answer = w.node
 	case r.Method == http.MethodDelete && len(w.pods) > 0 && r.URL.Path == "/api/v1/namespaces/shop/pods/"+w.pods[0].Name:
 		answer, w.pods = &w.pods[0], w.pods[1:]
+	case r.Method == http.MethodPost && len(w.pods) > 0 && r.URL.Path == "/api/v1/namespaces/shop/pods/"+w.pods[0].Name+"/eviction":
+		w.evictions++
+		answer, w.pods = &w.pods[0], w.pods[1:]
+		if w.again {
+			next := w.evicted(answer.(*corev1.Pod))
+			w.pods = append(w.pods, next)
+		}
 	case r.URL.Path == "/api/v1/pods":
 		answer = &corev1.PodList{ListMeta: list, Items: w.pods}
 	case r.URL.Path == "/apis/policy/v1/poddisruptionbudgets":
@@ -149,6 +168,14 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	rw.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(rw, `{"kind":%q,"apiVersion":%q,%s`, kinds[fmt.Sprintf("%T", answer)], version, body[1:])
+}
+
+// evicted is the pod that comes in a pod's place.
+func (w *world) evicted(p *corev1.Pod) corev1.Pod {
+	next := *p.DeepCopy()
+	next.Name, next.CreationTimestamp = fmt.Sprintf("web-%d", w.evictions), metav1.Now()
+	next.UID = types.UID(next.Name)
+	return next
 }
 
 func merged(into map[string]string, patch map[string]*string) map[string]string {
@@ -425,7 +452,10 @@ func TestWaits(t *testing.T) {
 		elapsed time.Duration
 		want    int64
 	}{
-		"hardly, while pods were evicted":   {drain.Report{Evicted: 1}, time.Hour, 1},
+		"hardly, while pods were evicted":   {drain.Report{Evicted: 1}, 20 * time.Minute, 1},
+		"little, when that takes hours":     {drain.Report{Evicted: 1}, 4 * time.Hour, 34},
+		"as any, when it takes days":        {drain.Report{Evicted: 1}, 48 * time.Hour, 300},
+		"also while pods only end":          {drain.Report{Terminating: 1}, 48 * time.Hour, 300},
 		"little, while pods end":            {drain.Report{Terminating: 1}, time.Hour, 30},
 		"hardly, while they begin to end":   {drain.Report{Terminating: 1}, 30 * time.Second, 1},
 		"hardly, at the beginning":          {drain.Report{}, 0, 1},

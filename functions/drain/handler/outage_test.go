@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/states/asl"
@@ -44,6 +45,8 @@ type hook struct {
 	gone    time.Duration // when the instance ended, and how
 	how     string
 	crashes int
+	// every so many calls crash, 0 is none; events are those of the execution's history.
+	every, calls, events int
 }
 
 func (h *hook) expire() {
@@ -79,7 +82,7 @@ func (h *hook) machine(input string) asl.Outcome {
 	h.start, h.last = time.Now(), time.Now()
 	handler := &Handler{Clusters: h, Groups: h, State: h, Slice: 50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: discard{}}
 	return parsed.Run(h.t.Context(), asl.Execution{Name: "test", MachineName: "drover-drain-node", Input: json.RawMessage(input), Start: h.start}, asl.Host{
-		Tokens: &asl.Tokens{}, Random: func() float64 { return 0.5 }, Record: func(asl.Event) {},
+		Tokens: &asl.Tokens{}, Random: func() float64 { return 0.5 }, Record: func(asl.Event) { h.events++ },
 		Task: func(ctx context.Context, task asl.Task) (json.RawMessage, error) {
 			switch task.Resource.Action {
 			case "completeLifecycleAction":
@@ -97,6 +100,9 @@ func (h *hook) machine(input string) asl.Outcome {
 			}
 			if h.crashes > 0 && !arguments.Payload.Release {
 				h.crashes--
+				return nil, &asl.Failure{Name: "Runtime.ExitError", Cause: "signal: killed"}
+			}
+			if h.calls++; h.every > 0 && h.calls%h.every < 4 { // a call and its three retries
 				return nil, &asl.Failure{Name: "Runtime.ExitError", Cause: "signal: killed"}
 			}
 			result, err := handler.Handle(ctx, arguments.Payload)
@@ -187,6 +193,37 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 					require.LessOrEqual(t, h.gone, c.gone+c.gone/20+3*time.Minute, "a drain ends at most 5 %% late")
 				}
 				require.Empty(t, h.status.Status.Nodes, "nobody waits any more")
+			})
+		})
+	}
+}
+
+// An execution may have 25,000 events, and is ended by one more, with the hook open: none comes near.
+// https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html#service-limits-state-machine-executions
+func TestNoDrainHasMoreEventsThanAnExecutionMay(t *testing.T) {
+	for name, world := range map[string]func(*hook){
+		"a pod is evicted again and again": func(h *hook) { h.pods, h.again = []corev1.Pod{managed("ReplicaSet", "web")}, true },
+		"and every other call fails": func(h *hook) {
+			h.pods, h.again, h.every = []corev1.Pod{managed("ReplicaSet", "web")}, true, 5
+		},
+		"a pod never leaves": func(h *hook) { h.waiting() },
+		"a pod terminates for ever": func(h *hook) {
+			at := metav1.NewTime(h.start.Add(100 * time.Hour))
+			h.pods = []corev1.Pod{managed("ReplicaSet", "web")}
+			h.pods[0].DeletionTimestamp = &at
+		},
+		"nobody answers": func(h *hook) { h.down = func() bool { return true } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hook{world: newWorld(), t: t, start: time.Now()}
+				world(h)
+				got := h.machine(terminating)
+				h.expire()
+				require.NotEqual(t, "States.Runtime", got.Error, got.Cause)
+				require.Equal(t, "the hook ran out of time", h.how)
+				require.Equal(t, hookCap, h.gone.Truncate(time.Hour), "not before Auto Scaling ends it anyway")
+				require.Less(t, h.events, 20_000, "a fifth is left for what nobody thinks of")
 			})
 		})
 	}
