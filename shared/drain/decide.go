@@ -128,9 +128,9 @@ func (d *decider) count() {
 }
 
 func (d *decider) decide() Decision {
-	deadline, forcing := d.task.deadline()
-	over := forcing && !d.now.Before(deadline)
-	if forcing && !over {
+	deadline, ends := d.task.deadline(d.view.Excluded), d.task.Ends()
+	over := ends && !d.now.Before(deadline)
+	if ends && !over {
 		d.wake(deadline)
 	}
 	begin := d.view.Excluded.Add(d.task.Policy.LoadBalancerWait.Duration())

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/apiserver"
 	"github.com/drover-run/drover/local/clock"
 	"github.com/drover-run/drover/local/inprocess"
@@ -31,10 +32,12 @@ type simulated struct {
 	cluster *Cluster
 	// evicting is how long an eviction takes.
 	evicting time.Duration
-	began    time.Time
-	mu       sync.Mutex
-	asked    []asked
-	told     []told
+	// ends is what happens after a minute, "" for nothing.
+	ends  events.OnTimeout
+	began time.Time
+	mu    sync.Mutex
+	asked []asked
+	told  []told
 }
 
 // asked of the API server: "GET /api/v1/nodes/n1", or "watch pods".
@@ -108,7 +111,10 @@ func (s *simulated) drain(within time.Duration) drain.Report {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()
-	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}, Started: time.Now()}
+	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
+	if s.ends != "" {
+		task.Policy.Timeout, task.Policy.OnTimeout = 60, s.ends
+	}
 	return s.cluster.Drain(ctx, "n1", task, func(string) {}, func(_ context.Context, report drain.Report) {
 		s.told = append(s.told, told{time.Since(s.began), report})
 	})
@@ -233,7 +239,7 @@ func TestADrainDoesNotWaitForWhatIsTold(t *testing.T) {
 		defer cancel()
 		var evicted time.Duration
 		s.server.OnRemoval(func(apiserver.Removal) { evicted = time.Since(began) })
-		report := s.cluster.Drain(ctx, "n1", drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait}, Started: began}, func(string) {}, func(ctx context.Context, _ drain.Report) { <-ctx.Done() })
+		report := s.cluster.Drain(ctx, "n1", drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait}}, func(string) {}, func(ctx context.Context, _ drain.Report) { <-ctx.Done() })
 		require.Equal(t, drain.Done, report.Outcome)
 		require.InDelta(t, 8*time.Second, evicted, float64(50*time.Millisecond))
 		require.Equal(t, 7*time.Second+tellWithin, time.Since(began), "what is told late must not come after what is told in the end")
@@ -291,6 +297,60 @@ func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
 				}
 				require.Len(t, report.Returned, there)
 			}, tolerant, web)
+		})
+	}
+}
+
+// A drain ends at its deadline, not later, when the cluster could be reached all the time; and else once it can be, and evictions were tried for a
+// while, within one slice.
+func TestWhenADrainIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends events.OnTimeout
+		// down is when the API server does not answer, for how long.
+		down, lasts time.Duration
+		// pause between two slices, and when the pods go, or the node does: at the earliest, and at the latest.
+		pause       time.Duration
+		least, most time.Duration
+	}{
+		"Continue, in the middle of a slice":            {drain.Continue, 0, 0, time.Second, time.Minute, time.Minute},
+		"Force, in the middle of a slice":               {drain.Force, 0, 0, time.Second, time.Minute, time.Minute + time.Second},
+		"Continue, between two slices":                  {drain.Continue, 0, 0, 12 * time.Second, 62 * time.Second, 62 * time.Second},
+		"Force, between two slices":                     {drain.Force, 0, 0, 12 * time.Second, 62 * time.Second, 63 * time.Second},
+		"Continue, while the API server is away":        {drain.Continue, 55 * time.Second, 20 * time.Second, time.Second, 75 * time.Second, 80 * time.Second},
+		"Continue, when it has been away since before":  {drain.Continue, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second},
+		"Force, when it has been away since before":     {drain.Force, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second},
+		"Continue, when nobody has drained for minutes": {drain.Continue, 0, 0, 5 * time.Minute, 380 * time.Second, 380 * time.Second},
+		"Force, when nobody has drained for minutes":    {drain.Force, 0, 0, 5 * time.Minute, 380 * time.Second, 381 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			frozen := apiserver.App{Name: "frozen", Replicas: 3, MaxUnavailable: 0, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
+			drained(t, func(t *testing.T, s *simulated) {
+				s.ends = c.ends
+				began := time.Now()
+				if c.lasts > 0 {
+					time.AfterFunc(c.down, func() { s.server.Down(c.lasts) })
+				}
+				var removed []time.Duration
+				s.server.OnRemoval(func(apiserver.Removal) { removed = append(removed, time.Since(began)) })
+				report := s.drain(slice)
+				for slices := 1; report.Outcome == drain.Remaining; slices++ {
+					require.Less(t, slices, 9)
+					time.Sleep(c.pause)
+					report = s.drain(slice)
+				}
+				at := time.Since(began)
+				if c.ends == drain.Force {
+					require.Equal(t, drain.Done, report.Outcome)
+					require.Len(t, removed, 3)
+					at = removed[0]
+				} else {
+					require.Equal(t, drain.TimedOut, report.Outcome)
+					require.Equal(t, 3, report.Left)
+					require.Empty(t, removed)
+				}
+				require.GreaterOrEqual(t, at, c.least)
+				require.LessOrEqual(t, at, c.most+100*time.Millisecond)
+			}, frozen)
 		})
 	}
 }

@@ -101,7 +101,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	}
 	slice, cancel := context.WithTimeout(ctx, h.Slice)
 	defer cancel()
-	result.DrainReport = n.cluster.Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool), Started: in.Started},
+	result.DrainReport = n.cluster.Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool)},
 		func(pod string) { h.forced(ctx, n, pod) }, func(ctx context.Context, report drain.Report) { h.blocked(ctx, n, report) })
 	if result.Outcome == drain.Remaining {
 		return h.remains(ctx, in, n, result), nil

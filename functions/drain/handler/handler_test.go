@@ -43,9 +43,11 @@ type world struct {
 	openErr error
 	// down says that the API server does not answer.
 	down func() bool
-	// again has each pod that is evicted come again at once, by another name; evictions are counted.
-	again     bool
-	evictions int
+	// again has each pod that is evicted come again at once, by another name; evictions and deletions are counted.
+	again                bool
+	evictions, deletions int
+	// listed is called when pods are.
+	listed func()
 
 	// groups by instance, pools by group, hooks that are open by instance, and those that were completed.
 	groups    map[string]string
@@ -136,6 +138,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/api/v1/nodes/") && w.node != nil && strings.HasSuffix(r.URL.Path, "/"+w.node.Name):
 		answer = w.node
 	case r.Method == http.MethodDelete && len(w.pods) > 0 && r.URL.Path == "/api/v1/namespaces/shop/pods/"+w.pods[0].Name:
+		w.deletions++
 		answer, w.pods = &w.pods[0], w.pods[1:]
 	case r.Method == http.MethodPost && len(w.pods) > 0 && r.URL.Path == "/api/v1/namespaces/shop/pods/"+w.pods[0].Name+"/eviction":
 		w.evictions++
@@ -145,6 +148,9 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 			w.pods = append(w.pods, next)
 		}
 	case r.URL.Path == "/api/v1/pods":
+		if w.listed != nil {
+			w.listed()
+		}
 		answer = &corev1.PodList{ListMeta: list, Items: w.pods}
 	case r.URL.Path == "/apis/policy/v1/poddisruptionbudgets":
 		answer = &policyv1.PodDisruptionBudgetList{ListMeta: list}
@@ -377,13 +383,19 @@ func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
 	pool := w.pools["drover-demo-pool-workers"]
 	pool.Drain = &drain.Policy{Timeout: 60, OnTimeout: drain.Continue, UnmanagedPods: drain.WaitForUnmanaged}
 	w.pools["drover-demo-pool-workers"] = pool
-	in.Started = time.Now().Add(-time.Hour)
+	w.began(time.Hour)
 	got, err = w.handler(time.Now()).Handle(t.Context(), in)
 	require.NoError(t, err)
 	require.Equal(t, drain.TimedOut, got.Outcome)
 	require.Equal(t, []string{"shop/alone"}, got.Pods, "what goes with the node is named")
 	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
 	require.Equal(t, 2, w.beats, "each slice keeps the hook open")
+}
+
+// began has the node's drain have begun earlier than it did, and all calls have reached it since.
+func (w *world) began(ago time.Duration) {
+	w.node.Annotations["drover.run/drain-began"] = time.Now().Add(-ago).UTC().Format(time.RFC3339Nano)
+	w.node.Annotations["drover.run/drain-contact"] = time.Now().UTC().Format(time.RFC3339Nano)
 }
 
 // An execution that was stopped, or lost, is followed by another, which the sweep starts.
@@ -393,13 +405,14 @@ func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 	pool := w.pools["drover-demo-pool-workers"]
 	pool.Drain.OnTimeout = drain.Continue
 	first := sample(t, "drain-request-hook", nil)
-	first.Started = time.Now().Add(-50 * time.Minute)
+	first.Started = time.Now().Add(-5 * time.Hour)
 	got, err := w.handler(time.Now()).Handle(t.Context(), first)
 	require.NoError(t, err)
-	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
+	require.Equal(t, drain.Remaining, got.Outcome, "the node is reached for the first time: %s", got.Message)
 
 	second := first
 	second.Started = time.Now()
+	w.began(50 * time.Minute)
 	got, err = w.handler(time.Now()).Handle(t.Context(), second)
 	require.NoError(t, err)
 	require.Equal(t, drain.Remaining, got.Outcome, "the time is not over: %s", got.Message)
@@ -412,15 +425,17 @@ func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 	w = newWorld()
 	w.waiting()
 	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
-	by := func(started time.Duration, release bool) events.DrainRequest {
-		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Release = time.Now().Add(-started), release })
+	by := func(release bool) events.DrainRequest {
+		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Release = time.Now(), release })
 	}
-	for _, in := range []events.DrainRequest{by(50*time.Minute, false), by(50*time.Minute, true), by(0, false)} {
-		got, err = w.handler(time.Now()).Handle(t.Context(), in)
-		require.NoError(t, err)
-	}
+	_, err = w.handler(time.Now()).Handle(t.Context(), by(false))
+	require.NoError(t, err)
+	w.began(50 * time.Minute)
+	_, err = w.handler(time.Now()).Handle(t.Context(), by(true))
+	require.NoError(t, err)
+	require.NotContains(t, w.node.Annotations, "drover.run/drain-contact")
 	w.pools["drover-demo-pool-workers"].Drain.Timeout = 49 * 60
-	got, err = w.handler(time.Now()).Handle(t.Context(), by(0, false))
+	got, err = w.handler(time.Now()).Handle(t.Context(), by(false))
 	require.NoError(t, err)
 	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
 }

@@ -47,6 +47,8 @@ type hook struct {
 	crashes int
 	// every so many calls crash, 0 is none; events are those of the execution's history.
 	every, calls, events int
+	// evicted and deleted are how many pods are to be.
+	evicted, deleted int
 }
 
 func (h *hook) expire() {
@@ -154,6 +156,34 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 			h.waiting()
 			h.podsUntil(24 * time.Hour)
 		}, 24 * time.Hour, "CONTINUE"},
+		"an outage is longer than the timeout, and the policy goes on: the pods leave all the same": {func(h *hook) {
+			h.runs(drain.Continue)
+			h.down = func() bool { return time.Since(h.start) < 2*time.Hour }
+		}, 2 * time.Hour, "CONTINUE"},
+		"the same with a function that is killed": {func(h *hook) {
+			h.runs(drain.Continue)
+			h.broken(2 * time.Hour)
+		}, 2 * time.Hour, "CONTINUE"},
+		"the same in the middle of the drain": {func(h *hook) {
+			h.blockedUntil(2*time.Hour, drain.Continue)
+			h.down = func() bool { return time.Since(h.start) > 5*time.Minute && time.Since(h.start) < 2*time.Hour }
+		}, 2 * time.Hour, "CONTINUE"},
+		"the same in the middle of the drain with a function that is killed": {func(h *hook) {
+			h.blockedUntil(2*time.Hour, drain.Continue)
+			time.AfterFunc(5*time.Minute, func() { h.broken(115 * time.Minute) })
+		}, 2 * time.Hour, "CONTINUE"},
+		"an outage is longer than the timeout, and the policy forces: what is blocked for some seconds is not deleted": {func(h *hook) {
+			h.blockedAfter(2*time.Hour, drain.Force)
+			h.down = func() bool { return time.Since(h.start) < 2*time.Hour }
+		}, 2 * time.Hour, "CONTINUE"},
+		"the same, in the middle": {func(h *hook) {
+			h.blockedAfter(2*time.Hour, drain.Force)
+			h.down = func() bool { return time.Since(h.start) > 5*time.Minute && time.Since(h.start) < 2*time.Hour }
+		}, 2 * time.Hour, "CONTINUE"},
+		"outages time and again: no pod is deleted before the cluster was reached for a while": {func(h *hook) {
+			h.blockedAfter(2*time.Hour, drain.Force)
+			h.down = func() bool { return time.Since(h.start) < 2*time.Hour && int(time.Since(h.start).Seconds())%600 > 25 }
+		}, 2 * time.Hour, "CONTINUE"},
 		"the instance is gone meanwhile": {func(h *hook) {
 			h.waiting()
 			time.AfterFunc(time.Hour, func() { h.open["i-1"], h.how, h.gone = false, "somebody ended it", time.Since(h.start) })
@@ -177,6 +207,7 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 		"the whole cluster is deleted, and the pool forces: not before its own time": {func(h *hook) {
 			h.waiting()
 			h.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Force
+			h.deleted = 1
 			h.status.Status.Phase = status.Deleting
 		}, time.Hour, "CONTINUE"},
 	} {
@@ -193,6 +224,8 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 					require.LessOrEqual(t, h.gone, c.gone+c.gone/20+3*time.Minute, "a drain ends at most 5 %% late")
 				}
 				require.Empty(t, h.status.Status.Nodes, "nobody waits any more")
+				require.Equal(t, h.evicted, h.evictions)
+				require.Equal(t, h.deleted, h.deletions)
 			})
 		})
 	}
@@ -233,6 +266,36 @@ func TestNoDrainHasMoreEventsThanAnExecutionMay(t *testing.T) {
 func (h *hook) broken(after time.Duration) {
 	h.crashes = 1 << 20
 	time.AfterFunc(after, func() { h.crashes = 0 })
+}
+
+// runs two pods, which nothing blocks, under a policy.
+func (h *hook) runs(then events.OnTimeout) {
+	h.pods, h.evicted = []corev1.Pod{managed("ReplicaSet", "a"), managed("ReplicaSet", "b")}, 2
+	h.pools["drover-demo-pool-workers"].Drain.OnTimeout = then
+}
+
+// blockedUntil has a pod be blocked for a while, and then be another one, which nothing blocks.
+func (h *hook) blockedUntil(after time.Duration, then events.OnTimeout) {
+	if h.evicted = 1; h.pods == nil {
+		h.waiting()
+	}
+	h.pools["drover-demo-pool-workers"].Drain.OnTimeout = then
+	time.AfterFunc(after, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.pods = []corev1.Pod{managed("ReplicaSet", "a")}
+	})
+}
+
+// blockedAfter is the same for some seconds more, once somebody looks.
+func (h *hook) blockedAfter(after time.Duration, then events.OnTimeout) {
+	h.blockedUntil(hookCap, then)
+	h.listed = func() {
+		if time.Since(h.start) >= after {
+			h.listed = nil
+			h.blockedUntil(20*time.Second, then)
+		}
+	}
 }
 
 // podsUntil has the pods leave by themselves after a while.
