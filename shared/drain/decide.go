@@ -65,7 +65,7 @@ type Decision struct {
 	Stuck, Returned []*Pod
 	// Begins is when evictions may, while load balancers still have time; zero is now.
 	Begins time.Time
-	// Over says that the time is over and the node goes with what is left.
+	// Over says that the time is over and the node goes with what is left, if anything is.
 	Over bool
 	// Next is when the decision may be another although nothing has happened; zero is never.
 	Next time.Time
@@ -184,7 +184,7 @@ func (d *decider) decide() Decision {
 			d.out.Blocked = append(d.out.Blocked, *blocked)
 		}
 	}
-	d.out.Over = over && d.task.Policy.OnTimeout == Continue
+	d.out.Over = over && d.task.Policy.OnTimeout == Continue && len(d.out.Left) > 0
 	if !d.out.Over {
 		d.out.Send = ready
 	}

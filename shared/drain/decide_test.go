@@ -265,6 +265,9 @@ func TestDecide(t *testing.T) {
 			with(func(p *Policy) { p.Timeout = 600 }), time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
+		"going on is for nothing when nothing is left": {
+			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view(nil), 9, []string{}, none, 0, none, false,
+		},
 		"going on leaves what is left": {
 			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 0)), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 2, none, true,

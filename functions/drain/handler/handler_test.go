@@ -57,6 +57,8 @@ type world struct {
 	beats     int
 	beatErr   error
 	poolErr   error
+	// attached are the volumes of the node.
+	attached []storagev1.VolumeAttachment
 	// status of the cluster, nil when it has none, and how often it was written.
 	status *status.Cluster
 	wrote  int
@@ -92,6 +94,15 @@ func managed(kind, name string) corev1.Pod {
 	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "x", Controller: &yes}},
 	}}
+}
+
+// attach a volume to the node.
+func (w *world) attach() {
+	pv := "pv-ebs"
+	w.attached = append(w.attached, storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n1", Attacher: "ebs.csi.aws.com", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+	})
 }
 
 // serve what draining asks of an API server.
@@ -155,7 +166,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/apis/policy/v1/poddisruptionbudgets":
 		answer = &policyv1.PodDisruptionBudgetList{ListMeta: list}
 	case r.URL.Path == "/apis/storage.k8s.io/v1/volumeattachments":
-		answer = &storagev1.VolumeAttachmentList{ListMeta: list}
+		answer = &storagev1.VolumeAttachmentList{ListMeta: list, Items: w.attached}
 	default:
 		rw.Header().Set("Content-Type", "application/json")
 		rw.WriteHeader(http.StatusNotFound)
@@ -396,6 +407,26 @@ func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
 func (w *world) began(ago time.Duration) {
 	w.node.Annotations["drover.run/drain-began"] = time.Now().Add(-ago).UTC().Format(time.RFC3339Nano)
 	w.node.Annotations["drover.run/drain-contact"] = time.Now().UTC().Format(time.RFC3339Nano)
+}
+
+// Volumes have their ten minutes also when the time for pods is over, of which none are left.
+func TestAnEmptyNodeWaitsForItsVolumesAlsoAfterTheTimeout(t *testing.T) {
+	w := newWorld()
+	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
+	w.attach()
+	w.node.Annotations = map[string]string{}
+	w.began(2 * time.Hour)
+	in := sample(t, "drain-request-hook", nil)
+	got, err := w.handler(time.Now()).Handle(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
+	require.Equal(t, 1, got.Volumes)
+	require.Empty(t, w.completed)
+	w.attached = nil
+	got, err = w.handler(time.Now()).Handle(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, drain.Done, got.Outcome, got.Message)
+	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
 }
 
 // An execution that was stopped, or lost, is followed by another, which the sweep starts.
