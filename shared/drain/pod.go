@@ -47,7 +47,8 @@ type Pod struct {
 	// Created is when the API server took the pod in, in whole seconds. Tolerant pods may be started on a cordoned node.
 	Created  time.Time
 	Tolerant bool
-	// Claims are the persistent volumes that the pod uses.
+	// Claims are the persistent volumes that may be attached for the pod. The one that a DaemonSet names is for its pods on all nodes: what can
+	// be shared like that is a network's file system, or a disk of the node, and neither is attached.
 	Claims int
 }
 
@@ -90,7 +91,7 @@ func NewPod(p *corev1.Pod) *Pod {
 		switch {
 		case v.EmptyDir != nil:
 			pod.EmptyDir = true
-		case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
+		case v.PersistentVolumeClaim != nil && pod.Class != Daemon, v.Ephemeral != nil:
 			pod.Claims++
 		}
 	}

@@ -429,6 +429,29 @@ func TestAnEmptyNodeWaitsForItsVolumesAlsoAfterTheTimeout(t *testing.T) {
 	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
 }
 
+// The claim that a DaemonSet names is one for all nodes, of a network's file system, of which nothing is attached; volumes of each pod's own are.
+func TestWhatADaemonSetClaimsHidesNoVolumeOfOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		source  corev1.VolumeSource
+		volumes int
+	}{
+		"a shared claim is of a file system":    {corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "efs"}}, 1},
+		"an ephemeral one stays with its pod":   {corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, 0},
+		"what is no claim has nothing attached": {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.pods = []corev1.Pod{managed("DaemonSet", "agent")}
+			w.pods[0].Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: c.source}}
+			w.attach()
+			got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+			require.NoError(t, err)
+			require.Equal(t, c.volumes, got.Volumes)
+			require.Equal(t, c.volumes == 0, len(w.completed) == 1)
+		})
+	}
+}
+
 // An execution that was stopped, or lost, is followed by another, which the sweep starts.
 func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 	w := newWorld()
