@@ -29,6 +29,8 @@ const (
 	annotationBegan = "drover.run/drain-began"
 	annotationSince = "drover.run/draining-since"
 	annotationHolds = "drover.run/drain-holds"
+	// annotationSaid is what autoscalerHold was before, if people had said otherwise.
+	annotationSaid = "drover.run/autoscaler-hold-before"
 	// annotationContact says when a call ended that had reached the cluster for long enough to end the drain, had its time been over.
 	annotationContact = "drover.run/drain-contact"
 	// annotationEmpty says since when no pods are left, annotationWaits what the drain waits for.
@@ -72,13 +74,14 @@ func (c *Cluster) hold(ctx context.Context, name string) (held, error) {
 			h.contact = h.began
 		}
 		_, isExcluded := node.Labels[corev1.LabelNodeExcludeBalancers]
-		_, isHeld := node.Annotations[autoscalerHold]
+		said, isSaid := node.Annotations[autoscalerHold]
+		isHeld := said == "true" // the autoscaler heeds nothing else
 		since, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationSince])
-		if node.Spec.Unschedulable && isExcluded && isHeld && err == nil {
-			h.since = since
+		if h.since = since; err != nil || !node.Spec.Unschedulable || !isExcluded {
+			h.since = time.Now()
+		} else if isHeld {
 			return nil
 		}
-		h.since = time.Now()
 		ours := holds(&node)
 		for what, is := range map[string]bool{cordoned: node.Spec.Unschedulable, excluded: isExcluded, autoscaler: isHeld} {
 			if !is && !slices.Contains(ours, what) {
@@ -86,15 +89,16 @@ func (c *Cluster) hold(ctx context.Context, name string) (held, error) {
 			}
 		}
 		slices.Sort(ours)
+		annotations := map[string]any{
+			annotationBegan: h.began.UTC().Format(time.RFC3339Nano), annotationSince: h.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
+			annotationHolds: strings.Join(ours, ","), autoscalerHold: "true",
+		}
+		if isSaid && !isHeld {
+			annotations[annotationSaid] = said
+		}
 		return c.patch(ctx, name, node.UID, map[string]any{
-			"metadata": map[string]any{
-				"annotations": map[string]any{
-					annotationBegan: h.began.UTC().Format(time.RFC3339Nano), annotationSince: h.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
-					annotationHolds: strings.Join(ours, ","), autoscalerHold: "true",
-				},
-				"labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"},
-			},
-			"spec": map[string]any{"unschedulable": true},
+			"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"}},
+			"spec":     map[string]any{"unschedulable": true},
 		})
 	})
 	return h, err
@@ -114,7 +118,7 @@ func (c *Cluster) Release(ctx context.Context, name string, drained bool) error 
 			return err
 		}
 		annotations := map[string]any{}
-		for _, key := range []string{annotationBegan, annotationSince, annotationHolds, annotationContact, annotationEmpty, annotationWaits} {
+		for _, key := range []string{annotationBegan, annotationSince, annotationHolds, annotationSaid, annotationContact, annotationEmpty, annotationWaits} {
 			if _, ok := node.Annotations[key]; ok {
 				annotations[key] = nil
 			}
@@ -123,8 +127,11 @@ func (c *Cluster) Release(ctx context.Context, name string, drained bool) error 
 			return nil
 		}
 		ours, labels, patch := holds(&node), map[string]any{}, map[string]any{}
-		if slices.Contains(ours, autoscaler) {
+		if slices.Contains(ours, autoscaler) && node.Annotations[autoscalerHold] == "true" {
 			annotations[autoscalerHold] = nil
+			if said, ok := node.Annotations[annotationSaid]; ok {
+				annotations[autoscalerHold] = said
+			}
 		}
 		if !drained && slices.Contains(ours, excluded) {
 			labels[corev1.LabelNodeExcludeBalancers] = nil

@@ -409,6 +409,63 @@ func (w *world) began(ago time.Duration) {
 	w.node.Annotations["drover.run/drain-contact"] = time.Now().UTC().Format(time.RFC3339Nano)
 }
 
+// The autoscaler heeds "true" alone. What people had said otherwise is theirs, and is so again when the node is given back.
+func TestWhatPeopleToldTheAutoscalerIsGivenBack(t *testing.T) {
+	const key = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	for name, c := range map[string]struct {
+		before, meanwhile *string
+		after             string // "" is not there
+	}{
+		"nothing":                       {nil, nil, ""},
+		"it may not":                    {new("true"), nil, "true"},
+		"it may":                        {new("false"), nil, "false"},
+		"it may, by what nobody heeds":  {new("no, thanks"), nil, "no, thanks"},
+		"that it may after all":         {nil, new("false"), "false"},
+		"the same, and it might before": {new("false"), new("False"), "False"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.waiting()
+			if c.before != nil {
+				w.node.Annotations = map[string]string{key: *c.before}
+			}
+			in := sample(t, "drain-request-by-hand", nil)
+			drained := func() {
+				_, err := w.handler(start).Handle(t.Context(), in)
+				require.NoError(t, err)
+			}
+			drained()
+			require.Equal(t, "true", w.node.Annotations[key])
+			since := w.node.Annotations["drover.run/draining-since"]
+			if c.meanwhile != nil {
+				w.node.Annotations[key] = *c.meanwhile
+				drained()
+				require.Equal(t, "true", w.node.Annotations[key])
+			}
+			require.Equal(t, since, w.node.Annotations["drover.run/draining-since"], "load balancers know it since then")
+			in.Release = true
+			drained()
+			want := map[string]string{}
+			if c.after != "" {
+				want[key] = c.after
+			}
+			require.Equal(t, want, w.node.Annotations)
+		})
+	}
+	t.Run("what they said since is theirs, too", func(t *testing.T) {
+		w := newWorld()
+		w.waiting()
+		in := sample(t, "drain-request-by-hand", nil)
+		_, err := w.handler(start).Handle(t.Context(), in)
+		require.NoError(t, err)
+		w.node.Annotations[key] = "false"
+		in.Release = true
+		_, err = w.handler(start).Handle(t.Context(), in)
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{key: "false"}, w.node.Annotations)
+	})
+}
+
 // Volumes have their ten minutes also when the time for pods is over, of which none are left.
 func TestAnEmptyNodeWaitsForItsVolumesAlsoAfterTheTimeout(t *testing.T) {
 	w := newWorld()
