@@ -13,7 +13,7 @@ type DrainRequest struct {
 	Cluster  string `json:"cluster,omitempty"`
 	Node     string `json:"node,omitempty"`
 	Instance string `json:"instance,omitempty"`
-	// Started is when the execution started: the drain's time is counted from it.
+	// Started is when the execution started: waits between calls grow from then, and the two minutes of a spot warning are counted.
 	Started time.Time `json:"started"`
 	// Release only gives back what a node that is not drained any more should not keep.
 	Release bool `json:"release,omitempty"`

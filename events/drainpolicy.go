@@ -6,7 +6,7 @@ import "time"
 
 // DrainPolicy is what a pool says about its nodes' drains. Its JSON travels in the pool's terminate hook; times are seconds.
 type DrainPolicy struct {
-	// Timeout is counted from the start of the drain; what happens then is OnTimeout. 0 is never.
+	// Timeout is counted from when the node was cordoned first; what happens then is OnTimeout. 0 is never.
 	Timeout   Seconds   `json:"timeout"`
 	OnTimeout OnTimeout `json:"onTimeout"`
 	// PodGracePeriod caps the time that pods get to end; 0 is no cap.

@@ -33,12 +33,14 @@ type DrainReport struct {
 	Left        int `json:"left"`
 	Terminating int `json:"terminating,omitempty"`
 	// Pods that are left, those of them that are Ending, Blocked ones with their reasons, Stuck ones that are waited for no more, and those that were
-	// Forced: deleted against their budgets. At most MaxNamed of each.
-	Pods    []string     `json:"pods,omitempty"`
-	Ending  []string     `json:"ending,omitempty"`
-	Blocked []BlockedPod `json:"blocked,omitempty"`
-	Stuck   []string     `json:"stuck,omitempty"`
-	Forced  []string     `json:"forced,omitempty"`
+	// Forced: deleted against their budgets. Returned are not left: they came when the node was cordoned, which they tolerate, and end with it as
+	// DaemonSets' pods do. At most MaxNamed of each.
+	Pods     []string     `json:"pods,omitempty"`
+	Ending   []string     `json:"ending,omitempty"`
+	Blocked  []BlockedPod `json:"blocked,omitempty"`
+	Stuck    []string     `json:"stuck,omitempty"`
+	Forced   []string     `json:"forced,omitempty"`
+	Returned []string     `json:"returned,omitempty"`
 	// Begins is when the first may be evicted: until then load balancers have time. Absent once it has come.
 	Begins *time.Time `json:"begins,omitempty"`
 	// Volumes that are still attached.
@@ -64,6 +66,14 @@ type BlockedPod struct {
 
 // Summary is one sentence about what is left, for the node and for the status.
 func (r *DrainReport) Summary() string {
+	text := r.left()
+	if len(r.Returned) > 0 {
+		text += "; came back although the node is cordoned, which they tolerate, and end with it: " + strings.Join(some(r.Returned), ", ")
+	}
+	return text
+}
+
+func (r *DrainReport) left() string {
 	if r.Left == 0 {
 		switch {
 		case r.Volumes > 0:

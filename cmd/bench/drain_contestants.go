@@ -61,7 +61,7 @@ func (g *ground) config() *rest.Config {
 
 // droverDrains drains each node by itself and all at once, as the functions do.
 func droverDrains(ctx context.Context, g *ground, nodes []string) []outcome {
-	task := drain.Task{Started: time.Now(), Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
+	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
 	return atOnce(nodes, len(nodes), func(node string) error {
 		cluster, err := kube.Connect(g.config())
 		if err != nil {

@@ -257,12 +257,18 @@ func printPreview(out io.Writer, p kube.Preview, policy drain.Policy) time.Durat
 		if !pod.Managed {
 			what[pod.ID()] += ", and nothing starts it again"
 		}
+		if pod.Tolerant {
+			what[pod.ID()] += "; it tolerates the cordon, and one that comes back ends with the node"
+		}
 	}
 	for _, pod := range decision.Terminating {
 		what[pod.ID()] = "is ending already"
 	}
 	for _, pod := range decision.Stuck {
 		what[pod.ID()] = "is waited for no more: it ought to have ended long ago"
+	}
+	for _, pod := range decision.Returned {
+		what[pod.ID()] = "stays: it came back to the cordoned node, which it tolerates, and ends with it"
 	}
 	blocked := 0
 	for _, b := range decision.Blocked {

@@ -95,7 +95,7 @@ func TestWhatADryRunSaysOfAPod(t *testing.T) {
 		change(p)
 		return p
 	}
-	alone := pod(func(p *drain.Pod) { p.Managed = false })
+	alone, cordoned := pod(func(p *drain.Pod) { p.Managed = false }), time.Now().Add(-time.Hour)
 	for name, test := range map[string]struct {
 		pod    *drain.Pod
 		policy drain.Policy
@@ -107,11 +107,18 @@ func TestWhatADryRunSaysOfAPod(t *testing.T) {
 		"one that is gone soon, whosever it is": {
 			pod(func(p *drain.Pod) { p.Managed, p.Deleted = false, time.Now().Add(time.Minute) }), drain.Policy{}, "is ending already",
 		},
+		"one that may come back": {
+			pod(func(p *drain.Pod) { p.Tolerant = true }), drain.Policy{}, "leaves at once; it tolerates the cordon, and one that comes back ends with the node",
+		},
+		"one that came back": {
+			pod(func(p *drain.Pod) { p.Tolerant, p.Created = true, cordoned.Add(time.Minute) }), drain.Policy{},
+			"stays: it came back to the cordoned node, which it tolerates, and ends with it",
+		},
 		"one that stays": {pod(func(p *drain.Pod) { p.Managed, p.Class = false, drain.Mirror }), drain.Policy{}, "stays: the kubelet's own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			printPreview(&out, kube.Preview{Node: "n", Pool: "p", View: drain.View{Pods: map[types.UID]*drain.Pod{"p": test.pod}}}, test.policy)
+			printPreview(&out, kube.Preview{Node: "n", Pool: "p", View: drain.View{Cordoned: cordoned, Pods: map[types.UID]*drain.Pod{"p": test.pod}}}, test.policy)
 			require.Regexp(t, `(?m)^  shop/p +1m0s +`+regexp.QuoteMeta(test.want)+`$`, out.String())
 		})
 	}

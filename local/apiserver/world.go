@@ -25,6 +25,8 @@ type App struct {
 	MaxUnavailable int
 	// Start is how long a pod takes until it is ready, Stop until it has ended; Grace is what it asks for.
 	Start, Stop, Grace time.Duration
+	// Tolerant pods tolerate every taint, and start on cordoned nodes first: the worst that a scheduler can do to a drain.
+	Tolerant bool
 }
 
 // Removal of a pod that was not finished.
@@ -251,7 +253,7 @@ func (w *world) replicate() {
 					"name": fmt.Sprintf("%s-%d", name, w.made), "namespace": "default", "labels": object{"app": name},
 					"ownerReferences": []any{object{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "of-" + name, "controller": true}},
 				},
-				"spec":   object{"terminationGracePeriodSeconds": int64(a.Grace / time.Second), "containers": []any{object{"name": "main", "image": "app"}}},
+				"spec":   a.spec(),
 				"status": object{"phase": "Pending"},
 			})
 		}
@@ -259,6 +261,15 @@ func (w *world) replicate() {
 			_ = w.server.delete(pods, alive[i], &metav1.DeleteOptions{}) // without preconditions it cannot fail
 		}
 	}
+}
+
+// spec of an app's pods.
+func (a App) spec() object {
+	spec := object{"terminationGracePeriodSeconds": int64(a.Grace / time.Second), "containers": []any{object{"name": "main", "image": "app"}}}
+	if a.Tolerant {
+		spec["tolerations"] = []any{object{"operator": "Exists"}}
+	}
+	return spec
 }
 
 // schedule pods that have no node to the one with the fewest.
@@ -272,11 +283,15 @@ func (w *world) schedule() {
 		if text(p, "spec", "nodeName") != "" || terminating(p) {
 			continue
 		}
-		best := ""
+		best, last := "", false // last has to do
 		for _, n := range s.list(nodes, "", matcher{}) {
 			cordoned, _, _ := unstructured.NestedBool(n, "spec", "unschedulable")
-			if ready(n) && !cordoned && (best == "" || count[nameOf(n)] < count[best]) {
-				best = nameOf(n)
+			tolerant := w.apps[text(p, "metadata", "labels", "app")].Tolerant
+			if !ready(n) || cordoned && !tolerant {
+				continue
+			}
+			if second := tolerant && !cordoned; best == "" || last && !second || last == second && count[nameOf(n)] < count[best] {
+				best, last = nameOf(n), second
 			}
 		}
 		if best == "" {

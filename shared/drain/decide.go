@@ -20,6 +20,8 @@ type View struct {
 	Tries map[types.UID]Try
 	// Excluded is when the node was taken out of load balancers.
 	Excluded time.Time
+	// Cordoned is when it was cordoned; zero if it is not, or nobody knows.
+	Cordoned time.Time
 }
 
 // Try is the last request about a pod.
@@ -59,11 +61,11 @@ type Decision struct {
 	Left, Terminating []*Pod
 	// Blocked names those of Left that wait for something else than their own end.
 	Blocked []Blocked
-	// Stuck pods are waited for no more.
-	Stuck []*Pod
+	// Stuck pods are waited for no more. Returned ones came when the node was cordoned, which they tolerate, and end with it.
+	Stuck, Returned []*Pod
 	// Begins is when evictions may, while load balancers still have time; zero is now.
 	Begins time.Time
-	// Over says that the time is over and the node goes with what is left.
+	// Over says that the time is over and the node goes with what is left, if anything is.
 	Over bool
 	// Next is when the decision may be another although nothing has happened; zero is never.
 	Next time.Time
@@ -126,9 +128,9 @@ func (d *decider) count() {
 }
 
 func (d *decider) decide() Decision {
-	deadline, forcing := d.task.deadline()
-	over := forcing && !d.now.Before(deadline)
-	if forcing && !over {
+	deadline, ends := d.task.deadline(d.view.Excluded), d.task.Ends()
+	over := ends && !d.now.Before(deadline)
+	if ends && !over {
 		d.wake(deadline)
 	}
 	begin := d.view.Excluded.Add(d.task.Policy.LoadBalancerWait.Duration())
@@ -162,6 +164,9 @@ func (d *decider) decide() Decision {
 			d.wake(try.NotBefore)
 			d.out.Blocked = append(d.out.Blocked, Blocked{Pod: p.ID(), Why: try.Why})
 			continue
+		case d.now.Before(p.unsure(d.view.Cordoned)):
+			d.wake(p.unsure(d.view.Cordoned))
+			continue
 		case d.now.Before(begin) && !over:
 			continue // blocked by nothing but the wait for load balancers
 		case force && try.Why != "":
@@ -179,7 +184,7 @@ func (d *decider) decide() Decision {
 			d.out.Blocked = append(d.out.Blocked, *blocked)
 		}
 	}
-	d.out.Over = over && d.task.Policy.OnTimeout == Continue
+	d.out.Over = over && d.task.Policy.OnTimeout == Continue && len(d.out.Left) > 0
 	if !d.out.Over {
 		d.out.Send = ready
 	}
@@ -193,6 +198,8 @@ func (d *decider) sorted() []*Pod {
 	for _, p := range d.view.Pods {
 		switch {
 		case p.Class != Leaving:
+		case p.returned(d.view.Cordoned):
+			d.out.Returned = append(d.out.Returned, p)
 		case p.Stuck(d.now):
 			d.out.Stuck = append(d.out.Stuck, p)
 		default:
@@ -213,6 +220,7 @@ func (d *decider) sorted() []*Pod {
 	}
 	slices.SortFunc(pods, order)
 	slices.SortFunc(d.out.Stuck, order)
+	slices.SortFunc(d.out.Returned, order)
 	return pods
 }
 

@@ -265,6 +265,9 @@ func TestDecide(t *testing.T) {
 			with(func(p *Policy) { p.Timeout = 600 }), time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
+		"going on is for nothing when nothing is left": {
+			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view(nil), 9, []string{}, none, 0, none, false,
+		},
 		"going on leaves what is left": {
 			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 0)), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 2, none, true,
@@ -377,6 +380,81 @@ func TestNothingIsEvictedBeforeLoadBalancersKnow(t *testing.T) {
 	require.Equal(t, "1 pods are left, 0 of them terminating; load balancers have until "+now.Add(time.Second).UTC().Format(time.TimeOnly)+" UTC to forget the node", r.Summary())
 	v.Excluded = now.Add(-60 * time.Second)
 	require.Len(t, Decide(now, Task{Policy: policy, Started: now}, v, 9).Send, 1)
+}
+
+func TestWhichPodsTolerateACordon(t *testing.T) {
+	for name, c := range map[string]struct {
+		toleration corev1.Toleration
+		want       bool
+	}{
+		"everything":                       {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
+		"everything that is not scheduled": {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
+		"everything that is ended":         {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
+		"the taint":                        {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
+		"its key":                          {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists}, true},
+		"its value, which is none":         {corev1.Toleration{Key: "node.kubernetes.io/unschedulable"}, true},
+		"the same, in words":               {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpEqual}, true},
+		"another value":                    {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Value: "true"}, false},
+		"an operator that compares":        {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Gt", Value: "0"}, false},
+		"another taint":                    {corev1.Toleration{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}, false},
+		"nothing":                          {corev1.Toleration{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, NewPod(pod("a", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu"}, c.toleration} })).Tolerant)
+		})
+	}
+}
+
+// Who tolerates the cordon is evicted as everybody is, if it was there before.
+func TestPodsThatComeBack(t *testing.T) {
+	cordoned := now.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		created time.Duration // since the cordon
+		after   time.Duration // the same, of the decision
+		returns bool
+		sent    bool
+		next    time.Duration // since the cordon, 0: never
+	}{
+		"there before":                             {-2*time.Second - 1, 0, false, true, 0},
+		"perhaps there before":                     {-2 * time.Second, 0, false, false, 3 * time.Second},
+		"perhaps come later":                       {time.Second, 2 * time.Second, false, false, 3 * time.Second},
+		"perhaps: goes once all clocks show later": {time.Second, 3 * time.Second, false, true, 0},
+		"come later":                               {time.Second + 1, 2 * time.Second, true, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view([]*corev1.Pod{
+				pod("a", func(p *corev1.Pod) {
+					p.CreationTimestamp, p.Spec.Tolerations = metav1.NewTime(cordoned.Add(c.created)), []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+				}),
+				pod("b", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(cordoned.Add(c.created)) }),
+			})
+			at := cordoned.Add(c.after)
+			v.Cordoned = cordoned
+			got := Decide(at, Task{Policy: patient, Started: cordoned}, v, 9)
+			want := []string{"evict b"}
+			if c.sent {
+				want = []string{"evict a", "evict b"}
+			}
+			require.Equal(t, want, sent(got), "who does not tolerate it bypassed the scheduler, or came while the node was not cordoned")
+			next := time.Duration(0)
+			if !got.Next.IsZero() {
+				next = got.Next.Sub(cordoned)
+			}
+			require.Equal(t, c.next, next)
+			var r Report
+			Describe(&r, got)
+			if c.returns {
+				require.Equal(t, []string{"shop/a"}, r.Returned)
+				require.Equal(t, 1, r.Left)
+				require.Equal(t, "1 pods are left, 0 of them terminating; came back although the node is cordoned, which they tolerate, and end with it: shop/a", r.Summary())
+			} else {
+				require.Empty(t, r.Returned)
+				require.Equal(t, 2, r.Left)
+			}
+			v.Cordoned = time.Time{}
+			require.Len(t, Decide(at, Task{Policy: patient, Started: cordoned}, v, 9).Send, 2, "nobody has cordoned the node")
+		})
+	}
 }
 
 func TestTheNextLookIsWhenTimeAloneChangesSomething(t *testing.T) {

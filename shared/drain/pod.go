@@ -3,6 +3,7 @@ package drain
 // What matters of a pod.
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,11 @@ type Pod struct {
 	Grace time.Duration
 	// Deleted is when the pod ought to be gone: its deletion timestamp; zero while nobody deleted it.
 	Deleted time.Time
-	// Claims are the persistent volumes that the pod uses.
+	// Created is when the API server took the pod in, in whole seconds. Tolerant pods may be started on a cordoned node.
+	Created  time.Time
+	Tolerant bool
+	// Claims are the persistent volumes that may be attached for the pod. The one that a DaemonSet names is for its pods on all nodes: what can
+	// be shared like that is a network's file system, or a disk of the node, and neither is attached.
 	Claims int
 }
 
@@ -54,7 +59,8 @@ const defaultGrace = 30 * time.Second
 func NewPod(p *corev1.Pod) *Pod {
 	pod := &Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: p.Labels,
-		Pending: p.Status.Phase == corev1.PodPending, Grace: defaultGrace,
+		Pending: p.Status.Phase == corev1.PodPending, Grace: defaultGrace, Created: p.CreationTimestamp.Time,
+		Tolerant: slices.ContainsFunc(p.Spec.Tolerations, toleratesCordon),
 	}
 	if p.Spec.TerminationGracePeriodSeconds != nil {
 		pod.Grace = time.Duration(*p.Spec.TerminationGracePeriodSeconds) * time.Second
@@ -85,7 +91,7 @@ func NewPod(p *corev1.Pod) *Pod {
 		switch {
 		case v.EmptyDir != nil:
 			pod.EmptyDir = true
-		case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
+		case v.PersistentVolumeClaim != nil && pod.Class != Daemon, v.Ephemeral != nil:
 			pod.Claims++
 		}
 	}
@@ -101,6 +107,36 @@ const stuckAfter = 60 * time.Second
 // Stuck says that a pod ought to have been gone for so long that nobody waits for it any more.
 func (p *Pod) Stuck(now time.Time) bool {
 	return !p.Deleted.IsZero() && !now.Before(p.Deleted.Add(stuckAfter))
+}
+
+// toleratesCordon says whether a toleration is one of the taint that a cordoned node has, which has no value.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#concepts
+func toleratesCordon(t corev1.Toleration) bool {
+	switch {
+	case t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule, t.Key != "" && t.Key != corev1.TaintNodeUnschedulable:
+		return false
+	case t.Operator == corev1.TolerationOpExists:
+		return true
+	}
+	return (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Key != "" && t.Value == ""
+}
+
+// skew is how far apart the clocks of whoever cordoned the node and of the API server may be.
+const skew = time.Second
+
+// returned says that a tolerant pod came when the node was cordoned already: it, or one in its place, would come again whenever it is evicted.
+func (p *Pod) returned(cordoned time.Time) bool {
+	return p.Tolerant && !cordoned.IsZero() && p.Created.After(cordoned.Add(skew))
+}
+
+// unsure is until when nobody can say of a tolerant pod whether one in its place would have returned, because clocks differ and
+// pods are created in whole seconds; zero for pods that were certainly there before the node was cordoned. Whoever evicts it
+// earlier may do so again and again, as fast as pods are started.
+func (p *Pod) unsure(cordoned time.Time) time.Time {
+	if !p.Tolerant || cordoned.IsZero() || p.Created.Before(cordoned.Add(-skew-time.Second)) {
+		return time.Time{}
+	}
+	return cordoned.Add(2*skew + time.Second)
 }
 
 // gives is the grace period for an eviction or deletion under a policy. It is never 0, which would kill the pod in an

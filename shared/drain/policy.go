@@ -34,11 +34,36 @@ const (
 // Task is one drain of one node.
 type Task struct {
 	Policy Policy
-	// Started is when the drain began, whoever has worked on it since.
+	// Started is when the node was cordoned first, whoever has worked on it since.
 	Started time.Time
+	// Regained is when the cluster could be reached again, after a time in which nobody could evict anything; zero if there was none.
+	Regained time.Time
 }
 
-// deadline of a drain, and whether it has one.
-func (t Task) deadline() (time.Time, bool) {
-	return t.Started.Add(t.Policy.Timeout.Duration()), t.Policy.Timeout > 0 && t.Policy.OnTimeout != Wait
+// leastContact is for how long evictions are tried after an outage before the time can be over.
+const leastContact = 30 * time.Second
+
+// Ends says that the drain's time can be over.
+func (t Task) Ends() bool { return t.Policy.Timeout > 0 && t.Policy.OnTimeout != Wait }
+
+// Tried says that evictions were tried for a while since the last outage, if there was one, on a node that is out of load balancers since excluded.
+func (t Task) Tried(now, excluded time.Time) bool {
+	return t.Regained.IsZero() || !now.Before(t.tried(excluded))
+}
+
+func (t Task) tried(excluded time.Time) time.Time {
+	from := excluded.Add(t.Policy.LoadBalancerWait.Duration())
+	if t.Regained.After(from) {
+		from = t.Regained
+	}
+	return from.Add(leastContact)
+}
+
+// deadline of a drain that ends.
+func (t Task) deadline(excluded time.Time) time.Time {
+	deadline := t.Started.Add(t.Policy.Timeout.Duration())
+	if tried := t.tried(excluded); !t.Regained.IsZero() && tried.After(deadline) {
+		return tried
+	}
+	return deadline
 }

@@ -12,7 +12,7 @@ import (
 func Describe(r *Report, d Decision) {
 	r.Left, r.Terminating = len(d.Left), len(d.Terminating)
 	r.Pods, r.Stuck, r.Blocked = Names(d.Left), Names(d.Stuck), d.Blocked[:min(len(d.Blocked), events.MaxNamed)]
-	r.Ending, r.Begins, r.EstimateSeconds = Names(d.Terminating), nil, nil
+	r.Ending, r.Returned, r.Begins, r.EstimateSeconds = Names(d.Terminating), Names(d.Returned), nil, nil
 	if !d.Begins.IsZero() && len(d.Left) > 0 {
 		r.Begins = &d.Begins
 	}

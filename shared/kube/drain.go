@@ -38,7 +38,7 @@ const (
 )
 
 // Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and
-// the next call goes on with it. API servers that fail or cannot be reached are no failure of a drain, they are waited for.
+// the next call goes on with it. The task's time counts from when the node was cordoned first. API servers that fail or cannot be reached are no failure of a drain, they are waited for.
 // It calls forced with each pod that it deleted against its budget, as soon as that is done: the report may be lost. It calls
 // blocked, beside the drain, with what is left once something has blocked it for a while, and not again for the same.
 func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string), blocked func(context.Context, drain.Report)) drain.Report {
@@ -48,7 +48,7 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 		view:  drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
 	d.report.Outcome = drain.Remaining
-	held, err := c.hold(ctx, node, task.Started)
+	held, err := c.hold(ctx, node, time.Time{})
 	switch {
 	case apierrors.IsNotFound(err):
 		d.report.Outcome, d.report.Message = drain.Gone, fmt.Sprintf("there is no node %s", node)
@@ -57,7 +57,7 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 		d.report.Message = err.Error()
 		return d.report
 	}
-	d.held, d.view.Excluded, d.task.Started = held, held.since, held.began
+	d.holds(held)
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watches
 	d.run(inside)
@@ -67,6 +67,12 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 		d.note(ctx)
 	}
 	return d.report
+}
+
+// holds takes in that the node is held.
+func (d *drainer) holds(held held) {
+	d.told() // it reads of the node
+	d.held, d.view.Excluded, d.view.Cordoned, d.task.Started = held, held.since, held.since, held.began
 }
 
 // drainer is one call of Drain. Its run goroutine owns all fields; watches and requests talk to it through channels.
@@ -80,6 +86,8 @@ type drainer struct {
 	report  drain.Report
 	results chan result
 	trouble chan error
+	// known says that this call has seen pods and budgets.
+	known bool
 	// waits is closed once there is nothing to send before something happens.
 	waits chan struct{}
 	// inFlight requests, and until when the API server asked for none at all.
@@ -124,7 +132,10 @@ func (d *drainer) run(ctx context.Context) {
 			return
 		}
 	}
-	d.report.Message = ""
+	d.known, d.report.Message = true, ""
+	if now := time.Now(); d.held.lost(now) {
+		d.task.Regained = now
+	}
 	for began := time.Now(); ctx.Err() == nil; {
 		now := time.Now()
 		room := atOnce - d.inFlight
@@ -137,6 +148,14 @@ func (d *drainer) run(ctx context.Context) {
 			d.report.Message = ""
 		}
 		if decision.Over {
+			// A cluster that cannot be asked keeps its nodes, and what is left is told as it is.
+			if !d.look(ctx) {
+				continue
+			}
+			if decision = drain.Decide(time.Now(), d.task, d.view, 0); !decision.Over {
+				continue
+			}
+			drain.Describe(&d.report, decision)
 			d.report.Outcome = drain.TimedOut
 			d.report.Message = fmt.Sprintf("the node goes after %s with what is left", d.task.Policy.Timeout.Duration())
 			return
@@ -267,9 +286,20 @@ func (d *drainer) seeBudgets(change change[policyv1.PodDisruptionBudget]) {
 	}
 }
 
-// confirm that no pods are left by two lists of their own, and that the volumes are gone.
+// look at the pods by a list of its own.
+func (d *drainer) look(ctx context.Context) bool {
+	items, _, err := d.podsOf(d.node).list(ctx)
+	if err != nil {
+		d.wait(ctx, err)
+		return false
+	}
+	d.seePods(change[corev1.Pod]{all: true, items: items})
+	return true
+}
+
+// confirm that no pods are left by two lists of their own, and that the volumes are gone. Between the lists the node must be held as it was: whoever
+// uncordoned it, or gave it back, let pods come, and it is held again.
 func (d *drainer) confirm(ctx context.Context) bool {
-	source := d.podsOf(d.node)
 	for pass := range 2 {
 		if pass > 0 {
 			select {
@@ -277,18 +307,36 @@ func (d *drainer) confirm(ctx context.Context) bool {
 			case <-ctx.Done():
 				return false
 			}
+			if d.released(ctx) {
+				return false
+			}
 		}
-		items, _, err := source.list(ctx)
-		if err != nil {
-			d.wait(ctx, err)
+		if !d.look(ctx) {
 			return false
 		}
-		d.seePods(change[corev1.Pod]{all: true, items: items})
-		if decision := drain.Decide(time.Now(), d.task, d.view, 0); len(decision.Left) > 0 {
+		decision := drain.Decide(time.Now(), d.task, d.view, 0)
+		if len(decision.Left) > 0 {
 			return false
 		}
+		drain.Describe(&d.report, decision)
 	}
 	return d.detached(ctx)
+}
+
+// released says whether the node was not held any more, as it is now, or that nobody knows.
+func (d *drainer) released(ctx context.Context) bool {
+	held, err := d.hold(ctx, d.node, d.held.began)
+	switch {
+	case apierrors.IsNotFound(err): // nothing is started on it
+		return false
+	case err != nil:
+		d.hear(err)
+		return true
+	case held.uid == d.held.uid && held.since.Equal(d.held.since):
+		return false
+	}
+	d.holds(held)
+	return true
 }
 
 // wait a little after an error of the API server.

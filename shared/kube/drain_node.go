@@ -24,11 +24,15 @@ const (
 	// autoscalerHold keeps the cluster autoscaler from choosing the node while it is drained.
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#how-can-i-prevent-cluster-autoscaler-from-scaling-down-a-particular-node
 	autoscalerHold = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// annotationBegan says when the node's drain began, whoever goes on with it: its time counts from then. annotationSince says since when
+	// annotationBegan says when the node's drain began, whoever goes on with it: its time counts from when it was cordoned first. annotationSince says since when
 	// it is cordoned and out of load balancers, annotationHolds which of the three are drover's own doing.
 	annotationBegan = "drover.run/drain-began"
 	annotationSince = "drover.run/draining-since"
 	annotationHolds = "drover.run/drain-holds"
+	// annotationSaid is what autoscalerHold was before, if people had said otherwise.
+	annotationSaid = "drover.run/autoscaler-hold-before"
+	// annotationContact says when a call ended that had reached the cluster for long enough to end the drain, had its time been over.
+	annotationContact = "drover.run/drain-contact"
 	// annotationEmpty says since when no pods are left, annotationWaits what the drain waits for.
 	annotationEmpty = "drover.run/pods-gone-since"
 	annotationWaits = "drover.run/drain-waits-for"
@@ -44,34 +48,43 @@ const (
 // held is a node that is cordoned.
 type held struct {
 	uid types.UID
-	// began is when its drain did, since when it is out of load balancers.
-	began, since time.Time
+	// began is when its drain did, since when it is out of load balancers, contact when it was seen to last.
+	began, since, contact time.Time
 	// waits is what the last call of Drain noted.
 	waits string
 }
 
 // hold cordons a node, excludes it from load balancers and holds the autoscaler off, by one patch; not again when that is
-// done already, so that the time since then counts. Started is when this drain was; a node that is drained already keeps the
-// time of whoever began. It tries again until ctx ends.
-func (c *Cluster) hold(ctx context.Context, name string, started time.Time) (held, error) {
+// done already, so that the time since then counts; a node that is drained already keeps the time of whoever began, and
+// one that was given back meanwhile that of whoever goes on; zero is now. It tries again until ctx ends.
+func (c *Cluster) hold(ctx context.Context, name string, began time.Time) (held, error) {
 	var h held
 	err := c.patiently(ctx, func(ctx context.Context) error {
 		var node corev1.Node
 		if err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
 		}
-		h = held{uid: node.UID, waits: node.Annotations[annotationWaits], began: started}
+		h = held{uid: node.UID, waits: node.Annotations[annotationWaits], began: began}
+		if began.IsZero() {
+			h.began = time.Now()
+		}
 		if at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationBegan]); err == nil && at.Before(h.began) {
 			h.began = at
 		}
+		if at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationContact]); err == nil && at.After(h.began) {
+			h.contact = at
+		} else {
+			h.contact = h.began
+		}
 		_, isExcluded := node.Labels[corev1.LabelNodeExcludeBalancers]
-		_, isHeld := node.Annotations[autoscalerHold]
+		said, isSaid := node.Annotations[autoscalerHold]
+		isHeld := said == "true" // the autoscaler heeds nothing else
 		since, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationSince])
-		if node.Spec.Unschedulable && isExcluded && isHeld && err == nil {
-			h.since = since
+		if h.since = since; err != nil || !node.Spec.Unschedulable || !isExcluded {
+			h.since = time.Now()
+		} else if isHeld {
 			return nil
 		}
-		h.since = time.Now()
 		ours := holds(&node)
 		for what, is := range map[string]bool{cordoned: node.Spec.Unschedulable, excluded: isExcluded, autoscaler: isHeld} {
 			if !is && !slices.Contains(ours, what) {
@@ -79,15 +92,16 @@ func (c *Cluster) hold(ctx context.Context, name string, started time.Time) (hel
 			}
 		}
 		slices.Sort(ours)
+		annotations := map[string]any{
+			annotationBegan: h.began.UTC().Format(time.RFC3339Nano), annotationSince: h.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
+			annotationHolds: strings.Join(ours, ","), autoscalerHold: "true",
+		}
+		if isSaid && !isHeld {
+			annotations[annotationSaid] = said
+		}
 		return c.patch(ctx, name, node.UID, map[string]any{
-			"metadata": map[string]any{
-				"annotations": map[string]any{
-					annotationBegan: h.began.UTC().Format(time.RFC3339Nano), annotationSince: h.since.UTC().Format(time.RFC3339Nano), annotationEmpty: nil,
-					annotationHolds: strings.Join(ours, ","), autoscalerHold: "true",
-				},
-				"labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"},
-			},
-			"spec": map[string]any{"unschedulable": true},
+			"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"}},
+			"spec":     map[string]any{"unschedulable": true},
 		})
 	})
 	return h, err
@@ -107,7 +121,7 @@ func (c *Cluster) Release(ctx context.Context, name string, drained bool) error 
 			return err
 		}
 		annotations := map[string]any{}
-		for _, key := range []string{annotationBegan, annotationSince, annotationHolds, annotationEmpty, annotationWaits} {
+		for _, key := range []string{annotationBegan, annotationSince, annotationHolds, annotationSaid, annotationContact, annotationEmpty, annotationWaits} {
 			if _, ok := node.Annotations[key]; ok {
 				annotations[key] = nil
 			}
@@ -116,8 +130,11 @@ func (c *Cluster) Release(ctx context.Context, name string, drained bool) error 
 			return nil
 		}
 		ours, labels, patch := holds(&node), map[string]any{}, map[string]any{}
-		if slices.Contains(ours, autoscaler) {
+		if slices.Contains(ours, autoscaler) && node.Annotations[autoscalerHold] == "true" {
 			annotations[autoscalerHold] = nil
+			if said, ok := node.Annotations[annotationSaid]; ok {
+				annotations[autoscalerHold] = said
+			}
 		}
 		if !drained && slices.Contains(ours, excluded) {
 			labels[corev1.LabelNodeExcludeBalancers] = nil
@@ -130,21 +147,36 @@ func (c *Cluster) Release(ctx context.Context, name string, drained bool) error 
 	})
 }
 
-// note on the node what its drain waits for, where whoever looks at the node finds it.
+// lostAfter is the least time without contact that counts as an outage, beside a tenth of what the drain had taken by then: twice the
+// longest wait between two calls.
+const lostAfter = 30 * time.Second
+
+// lost says whether nobody was in contact for so long that what the drain could not do meanwhile is to be tried before it is ended.
+func (h held) lost(now time.Time) bool {
+	return now.Sub(h.contact) > lostAfter+h.contact.Sub(h.began)/10
+}
+
+// note on the node what its drain waits for, where whoever looks at the node finds it; and, for the next call, that this one had contact.
 func (d *drainer) note(ctx context.Context) {
-	text := d.report.Summary()
-	if text == d.held.waits {
+	annotations := map[string]any{}
+	if text := d.report.Summary(); text != d.held.waits {
+		annotations[annotationWaits] = text
+	}
+	if now := time.Now(); d.known && d.task.Ends() && d.task.Tried(now, d.held.since) {
+		annotations[annotationContact] = now.UTC().Format(time.RFC3339Nano)
+	}
+	if len(annotations) == 0 {
 		return
 	}
-	if err := d.noteWaits(context.WithoutCancel(ctx), text); err != nil && d.report.Message == "" {
+	if err := d.annotate(context.WithoutCancel(ctx), annotations); err != nil && d.report.Message == "" {
 		d.report.Message = err.Error()
 	}
 }
 
-func (d *drainer) noteWaits(ctx context.Context, text string) error {
+func (d *drainer) annotate(ctx context.Context, annotations map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout/2)
 	defer cancel()
-	return d.patch(ctx, d.node, d.held.uid, map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotationWaits: text}}})
+	return d.patch(ctx, d.node, d.held.uid, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
 // emptied is since when no pods are left on the node: now, if nobody noted it before.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,9 @@ func (c *Cluster) Preview(ctx context.Context, pool, node string) ([]Preview, er
 		p := Preview{
 			Node: n.Name, Pool: n.Labels[PoolLabel], Instance: n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:], Cordoned: n.Spec.Unschedulable,
 			View: drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}},
+		}
+		if since, err := time.Parse(time.RFC3339Nano, n.Annotations[annotationSince]); err == nil && p.Cordoned {
+			p.View.Cordoned = since
 		}
 		pods, _, err := c.podsOf(n.Name).list(ctx)
 		if err != nil {

@@ -37,7 +37,7 @@ func (d *drainer) tellBlocked(ctx context.Context, now time.Time, decision drain
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellWithin)
 		defer cancel()
-		if d.noteWaits(ctx, text) != nil { // the end of the call tries again
+		if d.annotate(ctx, map[string]any{annotationWaits: text}) != nil { // the end of the call tries again
 			text = was
 		}
 		d.tell.blocked(ctx, report)

@@ -16,8 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/apiserver"
 	"github.com/drover-run/drover/local/clock"
 	"github.com/drover-run/drover/local/inprocess"
@@ -31,10 +33,12 @@ type simulated struct {
 	cluster *Cluster
 	// evicting is how long an eviction takes.
 	evicting time.Duration
-	began    time.Time
-	mu       sync.Mutex
-	asked    []asked
-	told     []told
+	// ends is what happens after a minute, "" for nothing.
+	ends  events.OnTimeout
+	began time.Time
+	mu    sync.Mutex
+	asked []asked
+	told  []told
 }
 
 // asked of the API server: "GET /api/v1/nodes/n1", or "watch pods".
@@ -108,7 +112,10 @@ func (s *simulated) drain(within time.Duration) drain.Report {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()
-	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}, Started: time.Now()}
+	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
+	if s.ends != "" {
+		task.Policy.Timeout, task.Policy.OnTimeout = 60, s.ends
+	}
 	return s.cluster.Drain(ctx, "n1", task, func(string) {}, func(_ context.Context, report drain.Report) {
 		s.told = append(s.told, told{time.Since(s.began), report})
 	})
@@ -207,6 +214,7 @@ func TestADrainThatNothingBlocksTellsNothing(t *testing.T) {
 				}
 				if c.over {
 					want["GET /api/v1/pods"] += 2
+					want["GET /api/v1/nodes/n1"]++
 					want["GET /apis/storage.k8s.io/v1/volumeattachments"]++
 				} else {
 					want["PATCH /api/v1/nodes/n1"]++
@@ -233,7 +241,7 @@ func TestADrainDoesNotWaitForWhatIsTold(t *testing.T) {
 		defer cancel()
 		var evicted time.Duration
 		s.server.OnRemoval(func(apiserver.Removal) { evicted = time.Since(began) })
-		report := s.cluster.Drain(ctx, "n1", drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait}, Started: began}, func(string) {}, func(ctx context.Context, _ drain.Report) { <-ctx.Done() })
+		report := s.cluster.Drain(ctx, "n1", drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait}}, func(string) {}, func(ctx context.Context, _ drain.Report) { <-ctx.Done() })
 		require.Equal(t, drain.Done, report.Outcome)
 		require.InDelta(t, 8*time.Second, evicted, float64(50*time.Millisecond))
 		require.Equal(t, 7*time.Second+tellWithin, time.Since(began), "what is told late must not come after what is told in the end")
@@ -264,4 +272,135 @@ func TestPodsAreWatchedOnceThereIsNothingToSend(t *testing.T) {
 			}, apiserver.App{Name: "web", Replicas: c.pods, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second})
 		})
 	}
+}
+
+// Pods that tolerate the cordon come back for as long as somebody evicts them. They go once, or twice within the first seconds, in which nobody
+// can say whether they were there before; and then with the node.
+func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
+	for name, out := range map[string]int{"without a budget": -1, "under a budget": 1} {
+		t.Run(name, func(t *testing.T) {
+			tolerant := apiserver.App{Name: "agent", Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second, Tolerant: true}
+			web := apiserver.App{Name: "web", Replicas: 5, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
+			drained(t, func(t *testing.T, s *simulated) {
+				report := s.drain(slice)
+				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+				require.LessOrEqual(t, report.Evicted, 5+2*3, "nothing is evicted for ever")
+				require.GreaterOrEqual(t, report.Evicted, 5+3, "all that were there before are evicted")
+				require.Equal(t, report.Evicted, report.Requests)
+				require.NotEmpty(t, report.Returned)
+				require.Contains(t, report.Summary(), "came back")
+				there := 0
+				for _, p := range s.server.Pods() {
+					if p.Node == "n1" {
+						there++
+						require.Equal(t, "agent", p.App)
+						require.Contains(t, report.Returned, "default/"+p.Name, "who goes with the node is named")
+					}
+				}
+				require.Len(t, report.Returned, there)
+			}, tolerant, web)
+		})
+	}
+}
+
+// A drain ends at its deadline, not later, when the cluster could be reached all the time; and else once it can be, and evictions were tried for a
+// while, within one slice.
+func TestWhenADrainIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends events.OnTimeout
+		// down is when the API server does not answer, for how long.
+		down, lasts time.Duration
+		// pause between two slices, and when the pods go, or the node does: at the earliest, and at the latest.
+		pause       time.Duration
+		least, most time.Duration
+	}{
+		"Continue, in the middle of a slice":            {drain.Continue, 0, 0, time.Second, time.Minute, time.Minute},
+		"Force, in the middle of a slice":               {drain.Force, 0, 0, time.Second, time.Minute, time.Minute + time.Second},
+		"Continue, between two slices":                  {drain.Continue, 0, 0, 12 * time.Second, 62 * time.Second, 62 * time.Second},
+		"Force, between two slices":                     {drain.Force, 0, 0, 12 * time.Second, 62 * time.Second, 63 * time.Second},
+		"Continue, while the API server is away":        {drain.Continue, 55 * time.Second, 20 * time.Second, time.Second, 75 * time.Second, 80 * time.Second},
+		"Continue, when it has been away since before":  {drain.Continue, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second},
+		"Force, when it has been away since before":     {drain.Force, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second},
+		"Continue, when nobody has drained for minutes": {drain.Continue, 0, 0, 5 * time.Minute, 380 * time.Second, 380 * time.Second},
+		"Force, when nobody has drained for minutes":    {drain.Force, 0, 0, 5 * time.Minute, 380 * time.Second, 381 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			frozen := apiserver.App{Name: "frozen", Replicas: 3, MaxUnavailable: 0, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
+			drained(t, func(t *testing.T, s *simulated) {
+				s.ends = c.ends
+				began := time.Now()
+				if c.lasts > 0 {
+					time.AfterFunc(c.down, func() { s.server.Down(c.lasts) })
+				}
+				var removed []time.Duration
+				s.server.OnRemoval(func(apiserver.Removal) { removed = append(removed, time.Since(began)) })
+				report := s.drain(slice)
+				for slices := 1; report.Outcome == drain.Remaining; slices++ {
+					require.Less(t, slices, 9)
+					time.Sleep(c.pause)
+					report = s.drain(slice)
+				}
+				at := time.Since(began)
+				if c.ends == drain.Force {
+					require.Equal(t, drain.Done, report.Outcome)
+					require.Len(t, removed, 3)
+					at = removed[0]
+				} else {
+					require.Equal(t, drain.TimedOut, report.Outcome)
+					require.Equal(t, 3, report.Left)
+					require.Empty(t, removed)
+				}
+				require.GreaterOrEqual(t, at, c.least)
+				require.LessOrEqual(t, at, c.most+100*time.Millisecond)
+			}, frozen)
+		})
+	}
+}
+
+// Somebody may have uncordoned the node meanwhile, and what comes then leaves, too: the drain does not end on a node on which pods are started.
+func TestANodeThatIsUncordonedInTheMiddleOfItsDrain(t *testing.T) {
+	uncordon := func(s *simulated) error {
+		return s.cluster.typed.core.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte(`{"spec":{"unschedulable":null}}`)).Do(s.t.Context()).Error()
+	}
+	for name, undo := range map[string]func(*simulated) error{
+		"by a person":                     uncordon,
+		"by a release, with all the rest": func(s *simulated) error { return s.cluster.Release(s.t.Context(), "n1", false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			web := apiserver.App{Name: "web", Replicas: 8, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
+			drained(t, func(t *testing.T, s *simulated) {
+				began := time.Now()
+				// When nothing is left, just before that is looked at once more: then pods come again.
+				time.AfterFunc(900*time.Millisecond, func() {
+					require.NoError(t, undo(s))
+					web.Replicas = 16
+					s.server.Run(web)
+				})
+				report := s.drain(slice)
+				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+				for _, n := range s.server.Nodes() {
+					require.Equal(t, n.Name == "n1", n.Cordoned, n.Name)
+				}
+				for _, p := range s.server.Pods() {
+					require.NotEqual(t, "n1", p.Node)
+				}
+				require.Greater(t, report.Evicted, 8, "pods did come")
+				require.Less(t, time.Since(began), 10*time.Second)
+				require.LessOrEqual(t, len(s.when("GET /api/v1/nodes/n1")), 1+3, "one for each look whether nothing is left")
+				var node corev1.Node
+				require.NoError(t, s.cluster.typed.core.Get().Resource("nodes").Name("n1").Do(t.Context()).Into(&node))
+				at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationBegan])
+				require.NoError(t, err)
+				require.WithinDuration(t, began, at, 10*time.Millisecond, "its time counts on")
+			}, web)
+		})
+	}
+	t.Run("when nothing is left and nothing comes", func(t *testing.T) {
+		drained(t, func(t *testing.T, s *simulated) {
+			time.AfterFunc(1050*time.Millisecond, func() { require.NoError(t, uncordon(s)) }) // between the two lists
+			report := s.drain(slice)
+			require.Equal(t, drain.Done, report.Outcome)
+			require.True(t, s.server.Nodes()[0].Cordoned)
+		}, apiserver.App{Name: "web", Replicas: 8, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second})
+	})
 }

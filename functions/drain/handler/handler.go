@@ -105,7 +105,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	}
 	slice, cancel := context.WithTimeout(ctx, h.Slice)
 	defer cancel()
-	result.DrainReport = n.cluster.Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool), Started: in.Started},
+	result.DrainReport = n.cluster.Drain(slice, n.name, drain.Task{Policy: h.policy(ctx, in, n.pool)},
 		func(pod string) { h.forced(ctx, n, pod) }, func(ctx context.Context, report drain.Report) { h.blocked(ctx, n, report) })
 	if result.Outcome == drain.Remaining {
 		return h.remains(ctx, in, n, result), nil
@@ -175,7 +175,8 @@ func (h *Handler) remains(ctx context.Context, in events.DrainRequest, n node, r
 func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) (events.DrainResult, error) {
 	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
 	boundary.Log(ctx).Info("ended", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance,
-		"outcome", result.Outcome, "message", result.Summary(), "pods", result.Pods, "stuck", result.Stuck)
+		"outcome", result.Outcome, "message", result.Summary(), "pods", result.Pods, "stuck", result.Stuck,
+		"returned", result.Returned)
 	if result.Outcome == events.DrainRefused {
 		return result, nil
 	}
@@ -288,21 +289,23 @@ func said(hook *events.Lifecycle) (events.Pool, error) {
 // Waits between slices, in seconds.
 const (
 	leastWait  = 1
-	endingWait = 30  // a slice sees the end of pods at once; two days of such slices are less events than an execution may have
+	endingWait = 30  // a slice sees the end of pods at once
 	mostWait   = 300 // less than half of the terminate hook's timeout, so that each slice's heartbeat is in time
 )
 
-// wait until the next slice: hardly, while pods leave; and else a twentieth of what the drain has taken, so that it ends at most
-// 5 % later than it could, and a drain of 48 hours still is less than 10,000 events of the 25,000 that an execution may have.
+// wait until the next slice: a twentieth of what the drain has taken, so that it ends at most 5 % later than it could; but hardly at all while pods leave,
+// which a slice sees at once, unless that takes hours. However it goes, 48 hours have less than the 25,000 events that an execution may have: one more
+// would end it, and leave the hook to its own time.
 func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
-	most := int64(mostWait)
+	elapsed := int64(h.Now().Sub(in.Started) / time.Second)
+	leaving, most := elapsed*elapsed/6_000_000, int64(mostWait) // two seconds after an hour, half a minute after four, and as any after twelve
 	switch {
 	case report.Evicted > 0:
-		return leastWait
+		most = leaving
 	case report.Terminating > 0:
-		most = endingWait
+		most = max(endingWait, leaving)
 	}
-	return max(leastWait, min(most, int64(h.Now().Sub(in.Started)/time.Second)/20))
+	return max(leastWait, min(most, mostWait, elapsed/20))
 }
 
 // forced tells whoever reads logs and metrics of a pod, at once: the call may be cut off before its result has it.

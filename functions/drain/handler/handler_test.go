@@ -20,6 +20,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/events"
@@ -42,6 +43,11 @@ type world struct {
 	openErr error
 	// down says that the API server does not answer.
 	down func() bool
+	// again has each pod that is evicted come again at once, by another name; evictions and deletions are counted.
+	again                bool
+	evictions, deletions int
+	// listed is called when pods are.
+	listed func()
 
 	// groups by instance, pools by group, hooks that are open by instance, and those that were completed.
 	groups    map[string]string
@@ -52,6 +58,8 @@ type world struct {
 	beats     int
 	beatErr   error
 	poolErr   error
+	// attached are the volumes of the node.
+	attached []storagev1.VolumeAttachment
 	// status of the cluster, nil when it has none, and how often it was written.
 	status *status.Cluster
 	wrote  int
@@ -79,6 +87,23 @@ func (w *world) waiting() {
 	policy.UnmanagedPods = drain.WaitForUnmanaged
 	pool.Drain = &policy
 	w.pools["drover-demo-pool-workers"] = pool
+}
+
+// managed is a pod that a controller starts again.
+func managed(kind, name string) corev1.Pod {
+	yes := true
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "x", Controller: &yes}},
+	}}
+}
+
+// attach a volume to the node.
+func (w *world) attach() {
+	pv := "pv-ebs"
+	w.attached = append(w.attached, storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n1", Attacher: "ebs.csi.aws.com", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+	})
 }
 
 // serve what draining asks of an API server.
@@ -125,13 +150,24 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/api/v1/nodes/") && w.node != nil && strings.HasSuffix(r.URL.Path, "/"+w.node.Name):
 		answer = w.node
 	case r.Method == http.MethodDelete && len(w.pods) > 0 && r.URL.Path == "/api/v1/namespaces/shop/pods/"+w.pods[0].Name:
+		w.deletions++
 		answer, w.pods = &w.pods[0], w.pods[1:]
+	case r.Method == http.MethodPost && len(w.pods) > 0 && r.URL.Path == "/api/v1/namespaces/shop/pods/"+w.pods[0].Name+"/eviction":
+		w.evictions++
+		answer, w.pods = &w.pods[0], w.pods[1:]
+		if w.again {
+			next := w.evicted(answer.(*corev1.Pod))
+			w.pods = append(w.pods, next)
+		}
 	case r.URL.Path == "/api/v1/pods":
+		if w.listed != nil {
+			w.listed()
+		}
 		answer = &corev1.PodList{ListMeta: list, Items: w.pods}
 	case r.URL.Path == "/apis/policy/v1/poddisruptionbudgets":
 		answer = &policyv1.PodDisruptionBudgetList{ListMeta: list}
 	case r.URL.Path == "/apis/storage.k8s.io/v1/volumeattachments":
-		answer = &storagev1.VolumeAttachmentList{ListMeta: list}
+		answer = &storagev1.VolumeAttachmentList{ListMeta: list, Items: w.attached}
 	default:
 		rw.Header().Set("Content-Type", "application/json")
 		rw.WriteHeader(http.StatusNotFound)
@@ -150,6 +186,14 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	rw.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(rw, `{"kind":%q,"apiVersion":%q,%s`, kinds[fmt.Sprintf("%T", answer)], version, body[1:])
+}
+
+// evicted is the pod that comes in a pod's place.
+func (w *world) evicted(p *corev1.Pod) corev1.Pod {
+	next := *p.DeepCopy()
+	next.Name, next.CreationTimestamp = fmt.Sprintf("web-%d", w.evictions), metav1.Now()
+	next.UID = types.UID(next.Name)
+	return next
 }
 
 func merged(into map[string]string, patch map[string]*string) map[string]string {
@@ -355,13 +399,119 @@ func TestThePolicyOfADrainIsTheOneDeployedNow(t *testing.T) {
 	pool := w.pools["drover-demo-pool-workers"]
 	pool.Drain = &drain.Policy{Timeout: 60, OnTimeout: drain.Continue, UnmanagedPods: drain.WaitForUnmanaged}
 	w.pools["drover-demo-pool-workers"] = pool
-	in.Started = time.Now().Add(-time.Hour)
+	w.began(time.Hour)
 	got, err = w.handler(time.Now()).Handle(t.Context(), in)
 	require.NoError(t, err)
 	require.Equal(t, drain.TimedOut, got.Outcome)
 	require.Equal(t, []string{"shop/alone"}, got.Pods, "what goes with the node is named")
 	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
 	require.Equal(t, 2, w.beats, "each slice keeps the hook open")
+}
+
+// began has the node's drain have begun earlier than it did, and all calls have reached it since.
+func (w *world) began(ago time.Duration) {
+	w.node.Annotations["drover.run/drain-began"] = time.Now().Add(-ago).UTC().Format(time.RFC3339Nano)
+	w.node.Annotations["drover.run/drain-contact"] = time.Now().UTC().Format(time.RFC3339Nano)
+}
+
+// The autoscaler heeds "true" alone. What people had said otherwise is theirs, and is so again when the node is given back.
+func TestWhatPeopleToldTheAutoscalerIsGivenBack(t *testing.T) {
+	const key = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	for name, c := range map[string]struct {
+		before, meanwhile *string
+		after             string // "" is not there
+	}{
+		"nothing":                       {nil, nil, ""},
+		"it may not":                    {new("true"), nil, "true"},
+		"it may":                        {new("false"), nil, "false"},
+		"it may, by what nobody heeds":  {new("no, thanks"), nil, "no, thanks"},
+		"that it may after all":         {nil, new("false"), "false"},
+		"the same, and it might before": {new("false"), new("False"), "False"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.waiting()
+			if c.before != nil {
+				w.node.Annotations = map[string]string{key: *c.before}
+			}
+			in := sample(t, "drain-request-by-hand", nil)
+			drained := func() {
+				_, err := w.handler(start).Handle(t.Context(), in)
+				require.NoError(t, err)
+			}
+			drained()
+			require.Equal(t, "true", w.node.Annotations[key])
+			since := w.node.Annotations["drover.run/draining-since"]
+			if c.meanwhile != nil {
+				w.node.Annotations[key] = *c.meanwhile
+				drained()
+				require.Equal(t, "true", w.node.Annotations[key])
+			}
+			require.Equal(t, since, w.node.Annotations["drover.run/draining-since"], "load balancers know it since then")
+			in.Release = true
+			drained()
+			want := map[string]string{}
+			if c.after != "" {
+				want[key] = c.after
+			}
+			require.Equal(t, want, w.node.Annotations)
+		})
+	}
+	t.Run("what they said since is theirs, too", func(t *testing.T) {
+		w := newWorld()
+		w.waiting()
+		in := sample(t, "drain-request-by-hand", nil)
+		_, err := w.handler(start).Handle(t.Context(), in)
+		require.NoError(t, err)
+		w.node.Annotations[key] = "false"
+		in.Release = true
+		_, err = w.handler(start).Handle(t.Context(), in)
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{key: "false"}, w.node.Annotations)
+	})
+}
+
+// Volumes have their ten minutes also when the time for pods is over, of which none are left.
+func TestAnEmptyNodeWaitsForItsVolumesAlsoAfterTheTimeout(t *testing.T) {
+	w := newWorld()
+	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
+	w.attach()
+	w.node.Annotations = map[string]string{}
+	w.began(2 * time.Hour)
+	in := sample(t, "drain-request-hook", nil)
+	got, err := w.handler(time.Now()).Handle(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
+	require.Equal(t, 1, got.Volumes)
+	require.Empty(t, w.completed)
+	w.attached = nil
+	got, err = w.handler(time.Now()).Handle(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, drain.Done, got.Outcome, got.Message)
+	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
+}
+
+// The claim that a DaemonSet names is one for all nodes, of a network's file system, of which nothing is attached; volumes of each pod's own are.
+func TestWhatADaemonSetClaimsHidesNoVolumeOfOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		source  corev1.VolumeSource
+		volumes int
+	}{
+		"a shared claim is of a file system":    {corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "efs"}}, 1},
+		"an ephemeral one stays with its pod":   {corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, 0},
+		"what is no claim has nothing attached": {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.pods = []corev1.Pod{managed("DaemonSet", "agent")}
+			w.pods[0].Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: c.source}}
+			w.attach()
+			got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+			require.NoError(t, err)
+			require.Equal(t, c.volumes, got.Volumes)
+			require.Equal(t, c.volumes == 0, len(w.completed) == 1)
+		})
+	}
 }
 
 // An execution that was stopped, or lost, is followed by another, which the sweep starts.
@@ -371,13 +521,14 @@ func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 	pool := w.pools["drover-demo-pool-workers"]
 	pool.Drain.OnTimeout = drain.Continue
 	first := sample(t, "drain-request-hook", nil)
-	first.Started = time.Now().Add(-50 * time.Minute)
+	first.Started = time.Now().Add(-5 * time.Hour)
 	got, err := w.handler(time.Now()).Handle(t.Context(), first)
 	require.NoError(t, err)
-	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
+	require.Equal(t, drain.Remaining, got.Outcome, "the node is reached for the first time: %s", got.Message)
 
 	second := first
 	second.Started = time.Now()
+	w.began(50 * time.Minute)
 	got, err = w.handler(time.Now()).Handle(t.Context(), second)
 	require.NoError(t, err)
 	require.Equal(t, drain.Remaining, got.Outcome, "the time is not over: %s", got.Message)
@@ -390,15 +541,17 @@ func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 	w = newWorld()
 	w.waiting()
 	w.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Continue
-	by := func(started time.Duration, release bool) events.DrainRequest {
-		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Release = time.Now().Add(-started), release })
+	by := func(release bool) events.DrainRequest {
+		return sample(t, "drain-request-by-hand", func(in *events.DrainRequest) { in.Started, in.Release = time.Now(), release })
 	}
-	for _, in := range []events.DrainRequest{by(50*time.Minute, false), by(50*time.Minute, true), by(0, false)} {
-		got, err = w.handler(time.Now()).Handle(t.Context(), in)
-		require.NoError(t, err)
-	}
+	_, err = w.handler(time.Now()).Handle(t.Context(), by(false))
+	require.NoError(t, err)
+	w.began(50 * time.Minute)
+	_, err = w.handler(time.Now()).Handle(t.Context(), by(true))
+	require.NoError(t, err)
+	require.NotContains(t, w.node.Annotations, "drover.run/drain-contact")
 	w.pools["drover-demo-pool-workers"].Drain.Timeout = 49 * 60
-	got, err = w.handler(time.Now()).Handle(t.Context(), by(0, false))
+	got, err = w.handler(time.Now()).Handle(t.Context(), by(false))
 	require.NoError(t, err)
 	require.Equal(t, drain.Remaining, got.Outcome, got.Message)
 }
@@ -430,7 +583,10 @@ func TestWaits(t *testing.T) {
 		elapsed time.Duration
 		want    int64
 	}{
-		"hardly, while pods were evicted":   {drain.Report{Evicted: 1}, time.Hour, 1},
+		"hardly, while pods were evicted":   {drain.Report{Evicted: 1}, 20 * time.Minute, 1},
+		"little, when that takes hours":     {drain.Report{Evicted: 1}, 4 * time.Hour, 34},
+		"as any, when it takes days":        {drain.Report{Evicted: 1}, 48 * time.Hour, 300},
+		"also while pods only end":          {drain.Report{Terminating: 1}, 48 * time.Hour, 300},
 		"little, while pods end":            {drain.Report{Terminating: 1}, time.Hour, 30},
 		"hardly, while they begin to end":   {drain.Report{Terminating: 1}, 30 * time.Second, 1},
 		"hardly, at the beginning":          {drain.Report{}, 0, 1},

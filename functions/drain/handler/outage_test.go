@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/states/asl"
@@ -44,6 +45,10 @@ type hook struct {
 	gone    time.Duration // when the instance ended, and how
 	how     string
 	crashes int
+	// every so many calls crash, 0 is none; events are those of the execution's history.
+	every, calls, events int
+	// evicted and deleted are how many pods are to be.
+	evicted, deleted int
 }
 
 func (h *hook) expire() {
@@ -79,7 +84,7 @@ func (h *hook) machine(input string) asl.Outcome {
 	h.start, h.last = time.Now(), time.Now()
 	handler := &Handler{Clusters: h, Groups: h, State: h, Slice: 50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: discard{}}
 	return parsed.Run(h.t.Context(), asl.Execution{Name: "test", MachineName: "drover-drain-node", Input: json.RawMessage(input), Start: h.start}, asl.Host{
-		Tokens: &asl.Tokens{}, Random: func() float64 { return 0.5 }, Record: func(asl.Event) {},
+		Tokens: &asl.Tokens{}, Random: func() float64 { return 0.5 }, Record: func(asl.Event) { h.events++ },
 		Task: func(ctx context.Context, task asl.Task) (json.RawMessage, error) {
 			switch task.Resource.Action {
 			case "completeLifecycleAction":
@@ -97,6 +102,9 @@ func (h *hook) machine(input string) asl.Outcome {
 			}
 			if h.crashes > 0 && !arguments.Payload.Release {
 				h.crashes--
+				return nil, &asl.Failure{Name: "Runtime.ExitError", Cause: "signal: killed"}
+			}
+			if h.calls++; h.every > 0 && h.calls%h.every < 4 { // a call and its three retries
 				return nil, &asl.Failure{Name: "Runtime.ExitError", Cause: "signal: killed"}
 			}
 			result, err := handler.Handle(ctx, arguments.Payload)
@@ -148,6 +156,34 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 			h.waiting()
 			h.podsUntil(24 * time.Hour)
 		}, 24 * time.Hour, "CONTINUE"},
+		"an outage is longer than the timeout, and the policy goes on: the pods leave all the same": {func(h *hook) {
+			h.runs(drain.Continue)
+			h.down = func() bool { return time.Since(h.start) < 2*time.Hour }
+		}, 2 * time.Hour, "CONTINUE"},
+		"the same with a function that is killed": {func(h *hook) {
+			h.runs(drain.Continue)
+			h.broken(2 * time.Hour)
+		}, 2 * time.Hour, "CONTINUE"},
+		"the same in the middle of the drain": {func(h *hook) {
+			h.blockedUntil(2*time.Hour, drain.Continue)
+			h.down = func() bool { return time.Since(h.start) > 5*time.Minute && time.Since(h.start) < 2*time.Hour }
+		}, 2 * time.Hour, "CONTINUE"},
+		"the same in the middle of the drain with a function that is killed": {func(h *hook) {
+			h.blockedUntil(2*time.Hour, drain.Continue)
+			time.AfterFunc(5*time.Minute, func() { h.broken(115 * time.Minute) })
+		}, 2 * time.Hour, "CONTINUE"},
+		"an outage is longer than the timeout, and the policy forces: what is blocked for some seconds is not deleted": {func(h *hook) {
+			h.blockedAfter(2*time.Hour, drain.Force)
+			h.down = func() bool { return time.Since(h.start) < 2*time.Hour }
+		}, 2 * time.Hour, "CONTINUE"},
+		"the same, in the middle": {func(h *hook) {
+			h.blockedAfter(2*time.Hour, drain.Force)
+			h.down = func() bool { return time.Since(h.start) > 5*time.Minute && time.Since(h.start) < 2*time.Hour }
+		}, 2 * time.Hour, "CONTINUE"},
+		"outages time and again: no pod is deleted before the cluster was reached for a while": {func(h *hook) {
+			h.blockedAfter(2*time.Hour, drain.Force)
+			h.down = func() bool { return time.Since(h.start) < 2*time.Hour && int(time.Since(h.start).Seconds())%600 > 25 }
+		}, 2 * time.Hour, "CONTINUE"},
 		"the instance is gone meanwhile": {func(h *hook) {
 			h.waiting()
 			time.AfterFunc(time.Hour, func() { h.open["i-1"], h.how, h.gone = false, "somebody ended it", time.Since(h.start) })
@@ -171,6 +207,7 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 		"the whole cluster is deleted, and the pool forces: not before its own time": {func(h *hook) {
 			h.waiting()
 			h.pools["drover-demo-pool-workers"].Drain.OnTimeout = drain.Force
+			h.deleted = 1
 			h.status.Status.Phase = status.Deleting
 		}, time.Hour, "CONTINUE"},
 	} {
@@ -187,6 +224,39 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 					require.LessOrEqual(t, h.gone, c.gone+c.gone/20+3*time.Minute, "a drain ends at most 5 %% late")
 				}
 				require.Empty(t, h.status.Status.Nodes, "nobody waits any more")
+				require.Equal(t, h.evicted, h.evictions)
+				require.Equal(t, h.deleted, h.deletions)
+			})
+		})
+	}
+}
+
+// An execution may have 25,000 events, and is ended by one more, with the hook open: none comes near.
+// https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html#service-limits-state-machine-executions
+func TestNoDrainHasMoreEventsThanAnExecutionMay(t *testing.T) {
+	for name, world := range map[string]func(*hook){
+		"a pod is evicted again and again": func(h *hook) { h.pods, h.again = []corev1.Pod{managed("ReplicaSet", "web")}, true },
+		"and every other call fails": func(h *hook) {
+			h.pods, h.again, h.every = []corev1.Pod{managed("ReplicaSet", "web")}, true, 5
+		},
+		"a pod never leaves": func(h *hook) { h.waiting() },
+		"a pod terminates for ever": func(h *hook) {
+			at := metav1.NewTime(h.start.Add(100 * time.Hour))
+			h.pods = []corev1.Pod{managed("ReplicaSet", "web")}
+			h.pods[0].DeletionTimestamp = &at
+		},
+		"nobody answers": func(h *hook) { h.down = func() bool { return true } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hook{world: newWorld(), t: t, start: time.Now()}
+				world(h)
+				got := h.machine(terminating)
+				h.expire()
+				require.NotEqual(t, "States.Runtime", got.Error, got.Cause)
+				require.Equal(t, "the hook ran out of time", h.how)
+				require.Equal(t, hookCap, h.gone.Truncate(time.Hour), "not before Auto Scaling ends it anyway")
+				require.Less(t, h.events, 20_000, "a fifth is left for what nobody thinks of")
 			})
 		})
 	}
@@ -196,6 +266,36 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 func (h *hook) broken(after time.Duration) {
 	h.crashes = 1 << 20
 	time.AfterFunc(after, func() { h.crashes = 0 })
+}
+
+// runs two pods, which nothing blocks, under a policy.
+func (h *hook) runs(then events.OnTimeout) {
+	h.pods, h.evicted = []corev1.Pod{managed("ReplicaSet", "a"), managed("ReplicaSet", "b")}, 2
+	h.pools["drover-demo-pool-workers"].Drain.OnTimeout = then
+}
+
+// blockedUntil has a pod be blocked for a while, and then be another one, which nothing blocks.
+func (h *hook) blockedUntil(after time.Duration, then events.OnTimeout) {
+	if h.evicted = 1; h.pods == nil {
+		h.waiting()
+	}
+	h.pools["drover-demo-pool-workers"].Drain.OnTimeout = then
+	time.AfterFunc(after, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.pods = []corev1.Pod{managed("ReplicaSet", "a")}
+	})
+}
+
+// blockedAfter is the same for some seconds more, once somebody looks.
+func (h *hook) blockedAfter(after time.Duration, then events.OnTimeout) {
+	h.blockedUntil(hookCap, then)
+	h.listed = func() {
+		if time.Since(h.start) >= after {
+			h.listed = nil
+			h.blockedUntil(20*time.Second, then)
+		}
+	}
 }
 
 // podsUntil has the pods leave by themselves after a while.

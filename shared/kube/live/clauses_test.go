@@ -230,7 +230,7 @@ func TestForcedAfterTheDeadlineAndNotBefore(t *testing.T) {
 	slice := func(within time.Duration) drain.Report {
 		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
-		return w.cluster.Drain(ctx, from, drain.Task{Policy: p, Started: began}, func(pod string) {
+		return w.cluster.Drain(ctx, from, drain.Task{Policy: p}, func(pod string) {
 			require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
 			told = append(told, pod)
 		}, untold)
@@ -253,15 +253,16 @@ func TestTheTimeOfADrainCountsFromItsBegin(t *testing.T) {
 	first, cancel := context.WithCancel(context.Background())
 	ended := make(chan drain.Report, 1)
 	go func() {
-		ended <- w.cluster.Drain(first, from, drain.Task{Policy: policy(), Started: began}, func(string) {}, untold)
+		ended <- w.cluster.Drain(first, from, drain.Task{Policy: policy()}, func(string) {}, untold)
 	}()
 	w.eventually(func() bool { return w.readNode(from).Spec.Unschedulable }, "the drain does not begin")
 	cancel()
 	require.Equal(t, drain.Remaining, (<-ended).Outcome)
-	require.NoError(t, w.patch(nodes, "", from, `{"spec":{"unschedulable":null}}`))
+	require.NoError(t, w.patch(nodes, "", from, fmt.Sprintf(`{"spec":{"unschedulable":null},"metadata":{"annotations":{"drover.run/drain-began":%q,"drover.run/drain-contact":%q}}}`,
+		began.UTC().Format(time.RFC3339Nano), time.Now().UTC().Format(time.RFC3339Nano))))
 	p := policy()
 	p.Timeout, p.OnTimeout = 3600, drain.Continue
-	report := w.drain(from, p, patience) // which started now
+	report := w.drain(from, p, patience)
 	require.Equal(t, drain.TimedOut, report.Outcome, "%+v", report)
 	require.Equal(t, began.UTC().Format(time.RFC3339Nano), w.readNode(from).Annotations["drover.run/drain-began"])
 }

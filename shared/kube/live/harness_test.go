@@ -248,7 +248,7 @@ func policy() drain.Policy {
 	return drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}
 }
 
-func task(p drain.Policy) drain.Task { return drain.Task{Policy: p, Started: time.Now()} }
+func task(p drain.Policy) drain.Task { return drain.Task{Policy: p} }
 
 // within a time, drain.
 func (w *world) drain(node string, p drain.Policy, within time.Duration) drain.Report {
