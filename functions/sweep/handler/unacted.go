@@ -3,7 +3,11 @@ package handler
 // What was heard and is acted on by nobody: its execution was stopped before it began, or left the cluster to another one which then ended
 // without looking.
 
-import "github.com/drover-run/drover/shared/status"
+import (
+	"slices"
+
+	"github.com/drover-run/drover/shared/status"
+)
 
 // unacted says that nobody has acted on the spec of a cluster that somebody heard of. A spec that cannot be used is not to be acted on, and whoever
 // stopped the last execution meant it.
@@ -12,8 +16,16 @@ func unacted(s *status.Status) bool {
 	return rests(s) && s.ObservedVersion != "" && s.ObservedVersion != s.SpecVersion && accepted != nil && accepted.Status == "True"
 }
 
-// undeleted says that nobody has acted on the deletion of a cluster's spec. A deletion that was begun, or told to be refused, names no version.
-func undeleted(s *status.Status) bool { return rests(s) && s.SpecVersion != "" }
+// undeleted says that nobody has acted on the deletion of a cluster's spec. One that was begun names no version any more, nor does one that is told to be
+// refused; a try that failed waits for the next one, or for people. What counts as stopped all the same was left by an upload that could not be used.
+func undeleted(s *status.Status) bool {
+	if s.SpecVersion != "" {
+		return rests(s)
+	}
+	final := []string{status.ReasonDeletionProtected, status.ReasonSpecAbsent, status.ReasonExecutionEnded}
+	converged := s.Condition(status.Converged)
+	return s.Phase == status.Stopped && converged != nil && !slices.Contains(final, converged.Reason)
+}
 
 // rests says that nobody is at a cluster, and that no person stopped who was.
 func rests(s *status.Status) bool {
