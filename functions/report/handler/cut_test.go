@@ -4,6 +4,7 @@ package handler_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -152,4 +153,81 @@ func TestAnExecutionThatLostItsLeaseEndsAsFailed(t *testing.T) {
 			require.ErrorIs(t, err, store.ErrNotFound, names.Status("demo"))
 		})
 	}
+}
+
+// Planning fails for good, and the spec that is there was never acted on: it gets one try more, once the status says so. The answer to that write, or
+// to the whole report, is lost.
+func TestASpecThatWasNeverPlannedGetsItsTryWhateverIsLostOfTheReport(t *testing.T) {
+	unplanned := events.ReportRequest{Cluster: "demo", Execution: mine, Error: "AccessDeniedException", Cause: "not allowed"}
+	marked := func(s *status.Status) bool { return s.SpecVersion == "two" }
+	start := func(t *testing.T) (*harness.Account, *losesAnswers) {
+		a := harness.Start(t)
+		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.ObservedVersion = status.Pending, "two" }))
+		return a, &losesAnswers{State: a.State(), of: marked}
+	}
+	t.Run("the answer to the write", func(t *testing.T) {
+		a, state := start(t)
+		state.again = true
+		h := &handler.Handler{Specs: uploaded("two"), State: state, Now: time.Now}
+		result, err := h.Handle(t.Context(), unplanned)
+		require.NoError(t, err)
+		require.Positive(t, state.lost)
+		require.True(t, result.Again)
+		require.Equal(t, "two", a.Status("demo").SpecVersion)
+	})
+	t.Run("the answer of the report", func(t *testing.T) {
+		a, state := start(t)
+		h := &handler.Handler{Specs: uploaded("two"), State: state, Now: time.Now}
+		_, err := h.Handle(t.Context(), unplanned)
+		require.Error(t, err)
+		require.Positive(t, state.lost)
+		result, err := h.Handle(t.Context(), unplanned)
+		require.NoError(t, err)
+		require.False(t, result.Again, "it may be that of the second try")
+		s := a.Status("demo")
+		require.Equal(t, status.Failed, s.Phase)
+		require.NotNil(t, s.RetryAt, "so the audit tries it")
+		require.WithinDuration(t, time.Now().Add(15*time.Minute), *s.RetryAt, time.Minute)
+		// That one, which is another execution, fails, too: that is all.
+		other := unplanned
+		other.Execution = theirs
+		result, err = h.Handle(t.Context(), other)
+		require.NoError(t, err)
+		require.False(t, result.Again)
+		require.Nil(t, a.Status("demo").RetryAt)
+	})
+	t.Run("nothing", func(t *testing.T) {
+		a, _ := start(t)
+		h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: time.Now}
+		for _, again := range []bool{true, false} {
+			result, err := h.Handle(t.Context(), unplanned)
+			require.NoError(t, err)
+			require.Equal(t, again, result.Again)
+		}
+	})
+}
+
+// losesAnswers is a state of which the answer to the first write of a status that is so is lost: the store tries again by itself, or who asked hears
+// of an error.
+type losesAnswers struct {
+	*store.State
+	of    func(*status.Status) bool
+	again bool
+	lost  int
+}
+
+func (l *losesAnswers) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
+	wrote := false
+	err := l.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		before := l.of(s)
+		change(s)
+		wrote = !before && l.of(s)
+	})
+	if err != nil || !wrote || l.lost > 0 {
+		return err
+	}
+	if l.lost++; l.again {
+		return l.State.UpdateStatus(ctx, cluster, change)
+	}
+	return errors.New("connection reset by peer")
 }

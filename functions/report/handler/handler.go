@@ -107,8 +107,13 @@ func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, err
 	// Planning failed, and nobody knows for which spec. One that was never acted on gets one try.
 	again := false
 	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-		if again = version != "" && version != s.SpecVersion; again {
-			s.SpecVersion = version
+		if version == "" || version == s.SpecVersion {
+			return // or written by a try of this very write, whose answer was lost
+		}
+		again, s.SpecVersion = true, version
+		if s.Phase == status.Failed && s.RetryAt == nil {
+			// If the answer of this report is lost, too, what is left of the try is this: the same report cannot tell itself from that of the try.
+			s.RetryAt = at(h.Now(), pauses[0])
 		}
 	})
 	return again, err
