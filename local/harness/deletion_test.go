@@ -306,6 +306,105 @@ func TestADeletionThatFailsGoesOnLater(t *testing.T) {
 	})
 }
 
+// The deletion of the control plane fails, and somebody uploads what is no spec: nothing changes but what is told of that.
+func TestAnUploadThatCannotBeUsedDoesNotEndADeletionThatFailed(t *testing.T) {
+	key := names.ClusterSpec("demo")
+	holds := func(step string, r resource.Request) error {
+		if step == "delete" && r.Type == "AWS::EKS::Cluster" {
+			return &wire.Error{Code: "ResourceInUseException", Message: "node groups are attached", Status: 409}
+		}
+		return nil
+	}
+	fails := func(a *Account) status.Status {
+		a.Cluster("demo", unprotected)
+		a.OnResource(holds)
+		a.Remove(key, "")
+		a.Settle()
+		s := a.Status("demo")
+		require.Equal(a.t, status.Failed, s.Phase)
+		require.NotNil(a.t, s.RetryAt)
+		return *s
+	}
+	unusable := func(a *Account) (version string) {
+		version = a.Upload(key, "kind: Cluster")
+		a.Settle()
+		return version
+	}
+	// rejected says that a status tells of an upload, and otherwise what it told before.
+	rejected := func(a *Account, before status.Status, version string) {
+		s := a.Status("demo")
+		require.Equal(a.t, version, s.ObservedVersion)
+		require.Equal(a.t, status.ReasonSpecInvalid, s.Condition(status.SpecAccepted).Reason)
+		require.Equal(a.t, []any{before.Phase, before.Message, before.RetryAt}, []any{s.Phase, s.Message, s.RetryAt})
+		require.Equal(a.t, before.Condition(status.Converged), s.Condition(status.Converged))
+	}
+	tests := map[string]func(a *Account, before status.Status){
+		"and is taken away again, which goes on, as often as it happens": func(a *Account, before status.Status) {
+			for range 2 {
+				rejected(a, before, unusable(a))
+				executions := len(a.States.Executions())
+				a.Remove(key, "")
+				a.Settle()
+				require.Len(a.t, a.States.Executions(), executions+1)
+				before = *a.Status("demo")
+				require.Equal(a.t, status.Failed, before.Phase)
+				require.Equal(a.t, status.ReasonSpecAbsent, before.Condition(status.SpecAccepted).Reason)
+			}
+			a.OnResource(nil)
+			rejected(a, before, unusable(a))
+			a.Remove(key, "")
+			a.Settle()
+		},
+		"and is taken away again, while nothing can be started": func(a *Account, before status.Status) {
+			a.OnResource(nil)
+			rejected(a, before, unusable(a))
+			a.OnCall(func(call endpoint.Call) error {
+				if call.Action == "StartExecution" {
+					return faults.Throttled(call.Service)
+				}
+				return nil
+			})
+			a.Remove(key, "")
+			a.Settle()
+			a.OnCall(nil)
+			require.Equal(a.t, status.Failed, a.Status("demo").Phase)
+			time.Sleep(5 * time.Minute)
+			require.NoError(a.t, a.SweepNow())
+			a.Settle()
+		},
+		"and the next try finds it, and waits until it is gone": func(a *Account, before status.Status) {
+			a.OnResource(nil)
+			version := unusable(a)
+			rejected(a, before, version)
+			time.Sleep(20 * time.Minute)
+			require.NoError(a.t, a.AuditNow())
+			a.Settle()
+			require.Equal(a.t, status.Stopped, a.Status("demo").Phase)
+			require.Equal(a.t, version, a.Status("demo").SpecVersion)
+			a.Remove(key, "")
+			a.Settle()
+		},
+		"and is taken away again, of which an older drover told that there was nothing to do": func(a *Account, _ status.Status) {
+			a.OnResource(nil)
+			require.NoError(a.t, a.State().UpdateStatus(context.Background(), "demo", func(s *status.Status) {
+				s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
+			}))
+			time.Sleep(15 * time.Minute)
+			require.NoError(a.t, a.AuditNow())
+			a.Settle()
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(a *Account) {
+				before := a.Everything()
+				test(a, fails(a))
+				a.deleted("demo", before)
+			})
+		})
+	}
+}
+
 // The spec comes back while the cluster is being deleted, at each of its steps: what is there is converged, what is gone is made anew.
 func TestASpecThatComesBackInTheMiddle(t *testing.T) {
 	for _, step := range []string{"pool-a", "addons-on-nodes", "addons", "control-plane", "clean", "network"} {

@@ -98,14 +98,22 @@ func (s *State) Holder(ctx context.Context, cluster string, running func(ctx con
 	return lease.Execution, nil
 }
 
+// Check returns *fault.LeaseLost unless an execution holds a lease of a cluster by this number.
+func (l Lease) Check(cluster, execution string, fence int64) error {
+	if l.Execution != execution || l.Fence != fence {
+		return &fault.LeaseLost{Cause: fmt.Errorf("the lease of %s (%d) was taken over by %s (%d)", cluster, fence, l.Execution, l.Fence)}
+	}
+	return nil
+}
+
+// GivenUp says that who held a lease by this number gave it up, and that nobody took it since.
+func (l Lease) GivenUp(fence int64) bool { return l.Execution == "" && l.Fence == fence }
+
 // CheckLease is asked before a mutating call: a holder that lost its lease gets *fault.LeaseLost.
 func (s *State) CheckLease(ctx context.Context, cluster, execution string, fence int64) error {
 	lease, err := s.Lease(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	if lease.Execution != execution || lease.Fence != fence {
-		return &fault.LeaseLost{Cause: fmt.Errorf("the lease of %s (%d) was taken over by %s (%d)", cluster, fence, lease.Execution, lease.Fence)}
-	}
-	return nil
+	return lease.Check(cluster, execution, fence)
 }

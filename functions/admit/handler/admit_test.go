@@ -214,6 +214,61 @@ func TestADeletedSpecLeavesAProtectedClusterAlone(t *testing.T) {
 	require.Len(t, a.Stacks("demo"), 5)
 }
 
+// What is no spec is uploaded for a cluster that has none, and taken away again: it is what it was.
+func TestAnUploadThatCannotBeUsedChangesNothingOfAClusterWithoutASpec(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec      string
+		converged string
+	}{
+		"that is gone":      {"  deletionProtection: false\n", status.ReasonDeleted},
+		"that is protected": {"", status.ReasonDeletionProtected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Cluster("demo", test.spec)
+			a.Remove("clusters/demo.yaml", "")
+			a.Settle()
+			before := a.Status("demo")
+			require.Equal(t, test.converged, before.Condition(status.Converged).Reason)
+			stacks := a.Stacks("demo")
+			same := func(accepted string) {
+				s := a.Status("demo")
+				require.Equal(t, accepted, s.Condition(status.SpecAccepted).Reason)
+				require.Equal(t, before.Phase, s.Phase)
+				require.Equal(t, before.Message, s.Message)
+				require.Equal(t, test.converged, s.Condition(status.Converged).Reason)
+				require.Equal(t, stacks, a.Stacks("demo"))
+			}
+			for range 2 {
+				version := a.Upload("clusters/demo.yaml", "kind: Cluster")
+				a.Settle()
+				same(status.ReasonSpecInvalid)
+				require.Equal(t, version, a.Status("demo").ObservedVersion)
+				a.Remove("clusters/demo.yaml", "")
+				a.Settle()
+				same(status.ReasonSpecAbsent)
+				require.Empty(t, a.Status("demo").ObservedVersion)
+			}
+			// And one that can be used is made.
+			a.Cluster("demo", test.spec)
+		})
+	}
+}
+
+// One that an older drover left as stopped is told to be gone as soon as something happens to its spec.
+func TestAClusterThatIsGoneAndCountsAsStoppedIsToldToBeGone(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "  deletionProtection: false\n")
+	a.Remove("clusters/demo.yaml", "")
+	a.Settle()
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet" }))
+	a.Upload("clusters/demo.yaml", "kind: Cluster")
+	a.Settle()
+	a.Remove("clusters/demo.yaml", "")
+	a.Settle()
+	require.Equal(t, status.Deleted, a.Status("demo").Phase)
+}
+
 func TestADeletedSpecOfAClusterThatNobodyKnows(t *testing.T) {
 	a := harness.Start(t)
 	a.Remove("clusters/nobody.yaml", "")

@@ -127,14 +127,24 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 // absent starts to converge a cluster whose spec was deleted: planning decides whether the cluster goes with it. A cluster that
 // nobody has heard of is none.
 func (h *Handler) absent(ctx context.Context, cluster string) error {
-	if _, err := h.State.Status(ctx, cluster); errors.Is(err, store.ErrNotFound) {
+	document, err := h.State.Status(ctx, cluster)
+	if errors.Is(err, store.ErrNotFound) {
 		boundary.Log(ctx).Warn("there is neither a spec nor a cluster: ignored", "cluster", cluster)
 		return nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
+	// Where no version was acted on, as after a deletion that failed, nothing in the status would say that this is still to be begun. So it is
+	// begun before it is told, after the upload that is gone now: twice is one execution, and that of the first deletion is another.
+	if s := document.Status; s.SpecVersion == "" && s.ObservedVersion != "" && s.Phase != status.Deleted && s.Condition(status.Converged) != nil {
+		boundary.Log(ctx).Info("what was uploaded after the spec was deleted is gone, too", "cluster", cluster)
+		if err := h.Machine.Converge(ctx, cluster, "", s.ObservedVersion); err != nil {
+			return err
+		}
+	}
 	var acted string
-	err := h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.ObservedVersion, acted = "", s.SpecVersion
 		s.Set(status.Condition{
 			Type: status.SpecAccepted, Status: "False", Reason: status.ReasonSpecAbsent, Message: names.ClusterSpec(cluster) + " was deleted",
@@ -165,8 +175,15 @@ func (h *Handler) reject(ctx context.Context, cluster, version, reason, message 
 		s.ObservedVersion = version
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason, Message: message}, h.Now())
 		// What is under way says itself how it goes; drains ask whether the cluster is being deleted.
-		if s.SpecVersion == "" && s.Phase != status.Converging && s.Phase != status.Upgrading && s.Phase != status.Deleting {
+		if s.SpecVersion == "" && s.Phase != status.Converging && s.Phase != status.Upgrading && s.Phase != status.Deleting && !unspecified(s) {
 			s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
 		}
 	})
+}
+
+// unspecified says that a cluster whose spec was deleted is gone, could not be deleted, or is protected. That is what people are to be told of it,
+// and what could not be deleted is tried again, whatever is uploaded that cannot be used.
+func unspecified(s *status.Status) bool {
+	c := s.Condition(status.Converged)
+	return c != nil && (s.Phase == status.Failed || c.Reason == status.ReasonDeleted || c.Reason == status.ReasonDeletionProtected)
 }

@@ -16,7 +16,7 @@ var stateful = []string{
 	"AWS::EKS::Cluster", "AWS::KMS::Key", "AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::VPCCidrBlock",
 }
 
-// Guard refuses a change set that would replace or remove something stateful, by name.
+// Guard refuses a change set that would replace or remove something stateful, or may without saying so, by name.
 //
 // CloudFormation says Conditional when a replacement depends on a value that is known only while the change is executed. That
 // counts as a replacement, unless the value is an attribute of a resource that the change set does not replace: such a
@@ -34,15 +34,21 @@ func Guard(stackName string, changes []types.ResourceChange) error {
 			continue
 		}
 		what := fmt.Sprintf("%s (%s)", aws.ToString(change.LogicalResourceId), aws.ToString(change.ResourceType))
-		switch {
-		case change.Action == types.ChangeActionRemove:
+		switch change.Action {
+		case types.ChangeActionAdd, types.ChangeActionImport:
+		case types.ChangeActionRemove:
 			refused = append(refused, what+" would be removed")
-		case change.Action == types.ChangeActionModify && change.Replacement != types.ReplacementFalse:
+		case types.ChangeActionModify:
+			if change.Replacement == types.ReplacementFalse {
+				continue
+			}
 			properties := why(change, kept)
 			if change.Replacement == types.ReplacementConditional && len(properties) == 0 {
 				continue
 			}
 			refused = append(refused, fmt.Sprintf("%s would be replaced because of %s", what, strings.Join(properties, ", ")))
+		default: // Dynamic, or what CloudFormation does not say yet: it may be a replacement as well
+			refused = append(refused, fmt.Sprintf("%s would be changed in a way that is not known before (%s)", what, change.Action))
 		}
 	}
 	if len(refused) == 0 {

@@ -67,6 +67,18 @@ func TestGuard(t *testing.T) {
 			},
 			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
 		},
+		"a VPC that is there may be imported": {changes: []types.ResourceChange{change(types.ChangeActionImport, "AWS::EC2::VPC", "Vpc", "")}},
+		"what CloudFormation knows only while it changes a cluster is refused": {
+			changes: []types.ResourceChange{change(types.ChangeActionDynamic, "AWS::EKS::Cluster", "Cluster", "")},
+			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be changed in a way that is not known before (Dynamic)",
+		},
+		"so is what nobody has heard of yet": {
+			changes: []types.ResourceChange{change("Evaporate", "AWS::KMS::Key", "Key", types.ReplacementFalse)},
+			refused: "the change of stack s was not made: Key (AWS::KMS::Key) would be changed in a way that is not known before (Evaporate)",
+		},
+		"what is known only while a launch template is changed may be": {
+			changes: []types.ResourceChange{change(types.ChangeActionDynamic, "AWS::EC2::LaunchTemplate", "LaunchTemplate", "")},
+		},
 		"a subnet is not removed, and every refusal is named": {
 			changes: []types.ResourceChange{
 				change(types.ChangeActionRemove, "AWS::EC2::Subnet", "Private0", ""),

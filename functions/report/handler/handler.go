@@ -29,7 +29,7 @@ type Specs interface {
 type State interface {
 	// UpdateStatus tells who listens before it writes.
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
-	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
+	Lease(ctx context.Context, cluster string) (store.Lease, error)
 	Release(ctx context.Context, cluster, execution string) error
 	Forget(ctx context.Context, cluster string) error
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
@@ -54,18 +54,22 @@ type verdict struct {
 
 // Handle ends a round.
 func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.ReportResult, error) {
+	v := judge(in)
 	if in.Plan != nil && in.Plan.Fence > 0 {
-		err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Plan.Fence)
-		var lost *fault.LeaseLost
-		if errors.As(err, &lost) {
-			boundary.Log(ctx).Warn("another execution took the cluster over", "cluster", in.Cluster, "error", err.Error())
-			return events.ReportResult{Reason: lost.Error()}, nil
-		}
+		lease, err := h.State.Lease(ctx, in.Cluster)
 		if err != nil {
 			return events.ReportResult{}, err
 		}
+		if lease.GivenUp(in.Plan.Fence) {
+			// By this execution, whose report was cut off then: all is told, and others may have told more since. What is left is to look.
+			return h.end(ctx, in, v)
+		}
+		if err := lease.Check(in.Cluster, in.Execution, in.Plan.Fence); err != nil {
+			boundary.Log(ctx).Warn("another execution took the cluster over", "cluster", in.Cluster, "error", err.Error())
+			// Whether it converges is the other's to say, and to begin what comes after.
+			return events.ReportResult{Failed: v.Phase != status.Deleted, Reason: err.Error()}, nil
+		}
 	}
-	v := judge(in)
 	// Before anybody is told that the cluster is gone: who is cut off here does it again.
 	if v.Phase == status.Deleted && in.Plan.Fence > 0 {
 		if err := h.State.Forget(ctx, in.Cluster); err != nil {
@@ -85,6 +89,11 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 	if err := h.State.Release(ctx, in.Cluster, in.Execution); err != nil {
 		return events.ReportResult{}, err
 	}
+	return h.end(ctx, in, v)
+}
+
+// end says how the machine goes on after a round of which all is told.
+func (h *Handler) end(ctx context.Context, in events.ReportRequest, v verdict) (events.ReportResult, error) {
 	again, err := h.newer(ctx, in)
 	return events.ReportResult{Again: again, Failed: v.Phase == status.Failed, Reason: v.Message}, err
 }
@@ -98,8 +107,13 @@ func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, err
 	// Planning failed, and nobody knows for which spec. One that was never acted on gets one try.
 	again := false
 	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-		if again = version != "" && version != s.SpecVersion; again {
-			s.SpecVersion = version
+		if version == "" || version == s.SpecVersion {
+			return // or written by a try of this very write, whose answer was lost
+		}
+		again, s.SpecVersion = true, version
+		if s.Phase == status.Failed && s.RetryAt == nil {
+			// If the answer of this report is lost, too, what is left of the try is this: the same report cannot tell itself from that of the try.
+			s.RetryAt = at(h.Now(), pauses[0])
 		}
 	})
 	return again, err

@@ -26,10 +26,15 @@ func (v verdict) retry(s *status.Status, now time.Time) {
 	}
 	s.RetryAt = nil
 	if v.again && s.Failures < len(pauses) {
-		at := now.Add(pauses[s.Failures]).UTC().Truncate(time.Second)
-		s.RetryAt = &at
+		s.RetryAt = at(now, pauses[s.Failures])
 	}
 	s.Failures++
+}
+
+// at is the time of the next try.
+func at(now time.Time, pause time.Duration) *time.Time {
+	next := now.Add(pause).UTC().Truncate(time.Second)
+	return &next
 }
 
 // passing says whether everything that failed may go otherwise the next time.

@@ -197,8 +197,10 @@ func (r *round) act(ctx context.Context, cluster string, s *status.Status) error
 	switch {
 	case s.Phase == status.Pending && since >= idle:
 		return r.start(ctx, cluster, s, "its execution was never seen")
-	case !there && s.SpecVersion != "" && since >= idle && (s.Phase == status.Ready || s.Phase == status.Stopped):
+	case !there && since >= idle && undeleted(s):
 		return r.start(ctx, cluster, s, "nobody has acted on the deletion of its spec")
+	case there && since >= idle && unacted(s):
+		return r.start(ctx, cluster, s, "nobody has acted on its newest spec")
 	case s.Phase == status.Converging && since >= silent, s.Phase == status.Deleting && since >= quiet:
 		return r.stuck(ctx, cluster, s)
 	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):

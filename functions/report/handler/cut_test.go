@@ -1,0 +1,233 @@
+package handler_test
+
+// Reports that are cut off once they have given the lease up, and those of an execution that lost it.
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/report/handler"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// The converge of a spec fails for good. What came meanwhile was left to it, and its report dies between giving the lease up and looking.
+func TestAReportThatIsCutOffAfterItGaveTheLeaseUpStillLooksForWhatCame(t *testing.T) {
+	tests := map[string]struct {
+		comes func(a *harness.Account) (version string)
+		phase status.Phase
+	}{
+		"a newer spec": {func(a *harness.Account) string {
+			return a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: three}\n"))
+		}, status.Ready},
+		"the deletion of the spec": {func(a *harness.Account) string {
+			a.Remove("clusters/demo.yaml", "")
+			return ""
+		}, status.Stopped},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Cluster("demo", "")
+			before := len(converges(a))
+			var mu sync.Mutex
+			came, version, refused := false, "", 0
+			a.OnResource(func(step string, r resource.Request) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if came || step != "update" || r.Type != "AWS::EKS::Cluster" {
+					return nil
+				}
+				came, version = true, test.comes(a)
+				a.Until("its own execution has left", func() bool {
+					all := converges(a)
+					return len(all) > before+1 && all[before+1].Status == "SUCCEEDED"
+				})
+				return &wire.Error{Code: "InternalFailure", Message: "no luck", Status: 400}
+			})
+			a.OnCall(func(call endpoint.Call) error {
+				if harness.CalledBy(call) != "report" || call.Action != "GetObject" || !strings.HasSuffix(call.Resource, "clusters/demo.yaml") {
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if refused++; refused > 3 { // all that the client tries
+					return nil
+				}
+				return faults.Throttled(call.Service)
+			})
+			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
+			a.Settle()
+			require.True(t, busy(t, converges(a)[before+1].Output))
+			s := a.Status("demo")
+			require.Equal(t, test.phase, s.Phase, s.Message)
+			require.Equal(t, version, s.SpecVersion)
+			if version == "" {
+				require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
+			}
+			require.Equal(t, "SUCCEEDED", converges(a)[before].Status, "by what it came to in the end")
+			require.Len(t, converges(a), before+2)
+			require.Greater(t, refused, 3, "a report was cut off, and made again")
+		})
+	}
+}
+
+// uploaded is a specs bucket in which every spec has one version.
+type uploaded string
+
+func (u uploaded) Get(context.Context, string, int64) (store.Object, error) {
+	return store.Object{Version: string(u)}, nil
+}
+
+const mine, theirs = "arn:aws:states:eu-west-1:111122223333:execution:drover-converge:mine", "arn:aws:states:eu-west-1:111122223333:execution:drover-converge:theirs"
+
+// failed is what the machine asks of a report when a change failed for good, and would begin an upgrade if it had not.
+func failed(fence int64) events.ReportRequest {
+	return events.ReportRequest{
+		Cluster: "demo", Execution: mine, Error: "ChangeRefused", Cause: "no",
+		Plan: &events.PlanResult{
+			Outcome: events.OutcomeChanges, SpecVersion: "two", Fence: fence, Seen: fence,
+			Upgrade: &events.PlannedUpgrade{Name: "begin", Start: &events.Upgrade{Cluster: "demo"}},
+		},
+	}
+}
+
+func TestAReportThatIsMadeAgainSaysWhatItSaidAndWritesNothing(t *testing.T) {
+	a := harness.Start(t)
+	held, err := a.State().Acquire(t.Context(), "demo", store.Lease{}, mine)
+	require.NoError(t, err)
+	h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: time.Now}
+	first, err := h.Handle(t.Context(), failed(held.Fence))
+	require.NoError(t, err)
+	require.Equal(t, events.ReportResult{Failed: true, Reason: "ChangeRefused: no"}, first)
+
+	// Whoever finds nothing to change takes no lease, and may have said so since.
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.Message = status.Ready, "theirs" }))
+	before := a.Status("demo")
+	again, err := h.Handle(t.Context(), failed(held.Fence))
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Equal(t, before, a.Status("demo"))
+
+	h.Specs = uploaded("three")
+	again, err = h.Handle(t.Context(), failed(held.Fence))
+	require.NoError(t, err)
+	require.True(t, again.Again)
+}
+
+func TestAnExecutionThatLostItsLeaseEndsAsFailed(t *testing.T) {
+	for name, given := range map[string]bool{"to one that works": false, "to one that is over": true} {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			held, err := a.State().Acquire(t.Context(), "demo", store.Lease{}, mine)
+			require.NoError(t, err)
+			seen, err := a.State().Lease(t.Context(), "demo")
+			require.NoError(t, err)
+			_, err = a.State().Acquire(t.Context(), "demo", seen, theirs)
+			require.NoError(t, err)
+			if given {
+				require.NoError(t, a.State().Release(t.Context(), "demo", theirs))
+			}
+			h := &handler.Handler{Specs: uploaded("three"), State: a.State(), Now: time.Now}
+			for _, in := range []events.ReportRequest{failed(held.Fence), {Cluster: "demo", Execution: mine, Plan: failed(held.Fence).Plan}} {
+				result, err := h.Handle(t.Context(), in)
+				require.NoError(t, err)
+				require.True(t, result.Failed, "or else the machine begins the upgrade that was planned")
+				require.False(t, result.Again, "the other one looks")
+				require.Contains(t, result.Reason, "was taken over")
+			}
+			_, err = a.State().Status(t.Context(), "demo")
+			require.ErrorIs(t, err, store.ErrNotFound, names.Status("demo"))
+		})
+	}
+}
+
+// Planning fails for good, and the spec that is there was never acted on: it gets one try more, once the status says so. The answer to that write, or
+// to the whole report, is lost.
+func TestASpecThatWasNeverPlannedGetsItsTryWhateverIsLostOfTheReport(t *testing.T) {
+	unplanned := events.ReportRequest{Cluster: "demo", Execution: mine, Error: "AccessDeniedException", Cause: "not allowed"}
+	marked := func(s *status.Status) bool { return s.SpecVersion == "two" }
+	start := func(t *testing.T) (*harness.Account, *losesAnswers) {
+		a := harness.Start(t)
+		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.ObservedVersion = status.Pending, "two" }))
+		return a, &losesAnswers{State: a.State(), of: marked}
+	}
+	t.Run("the answer to the write", func(t *testing.T) {
+		a, state := start(t)
+		state.again = true
+		h := &handler.Handler{Specs: uploaded("two"), State: state, Now: time.Now}
+		result, err := h.Handle(t.Context(), unplanned)
+		require.NoError(t, err)
+		require.Positive(t, state.lost)
+		require.True(t, result.Again)
+		require.Equal(t, "two", a.Status("demo").SpecVersion)
+	})
+	t.Run("the answer of the report", func(t *testing.T) {
+		a, state := start(t)
+		h := &handler.Handler{Specs: uploaded("two"), State: state, Now: time.Now}
+		_, err := h.Handle(t.Context(), unplanned)
+		require.Error(t, err)
+		require.Positive(t, state.lost)
+		result, err := h.Handle(t.Context(), unplanned)
+		require.NoError(t, err)
+		require.False(t, result.Again, "it may be that of the second try")
+		s := a.Status("demo")
+		require.Equal(t, status.Failed, s.Phase)
+		require.NotNil(t, s.RetryAt, "so the audit tries it")
+		require.WithinDuration(t, time.Now().Add(15*time.Minute), *s.RetryAt, time.Minute)
+		// That one, which is another execution, fails, too: that is all.
+		other := unplanned
+		other.Execution = theirs
+		result, err = h.Handle(t.Context(), other)
+		require.NoError(t, err)
+		require.False(t, result.Again)
+		require.Nil(t, a.Status("demo").RetryAt)
+	})
+	t.Run("nothing", func(t *testing.T) {
+		a, _ := start(t)
+		h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: time.Now}
+		for _, again := range []bool{true, false} {
+			result, err := h.Handle(t.Context(), unplanned)
+			require.NoError(t, err)
+			require.Equal(t, again, result.Again)
+		}
+	})
+}
+
+// losesAnswers is a state of which the answer to the first write of a status that is so is lost: the store tries again by itself, or who asked hears
+// of an error.
+type losesAnswers struct {
+	*store.State
+	of    func(*status.Status) bool
+	again bool
+	lost  int
+}
+
+func (l *losesAnswers) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
+	wrote := false
+	err := l.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		before := l.of(s)
+		change(s)
+		wrote = !before && l.of(s)
+	})
+	if err != nil || !wrote || l.lost > 0 {
+		return err
+	}
+	if l.lost++; l.again {
+		return l.State.UpdateStatus(ctx, cluster, change)
+	}
+	return errors.New("connection reset by peer")
+}

@@ -1,0 +1,73 @@
+package handler_test
+
+// Specs, and deletions of specs, that were heard while another execution had the cluster, and that this one did not look for before it ended.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestWhatWasLeftToAnExecutionThatNeverLookedIsActedOnByTheAudit(t *testing.T) {
+	key := names.ClusterSpec("demo")
+	newer := func(a *harness.Account) string { return a.Upload(key, harness.Spec("demo", "  tags: {team: b}\n")) }
+	gone := func(a *harness.Account) string { a.Remove(key, ""); return "" }
+	failed := status.Condition{Type: status.Converged, Status: "False", Reason: "ChangeRefused"}
+	stopped := status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonExecutionEnded}
+	for name, test := range map[string]struct {
+		comes     func(a *harness.Account) string
+		phase     status.Phase
+		converged status.Condition
+		// left says that the audit leaves it alone.
+		left bool
+	}{
+		"a newer spec, of a cluster that was converged":     {comes: newer, phase: status.Ready, converged: status.Condition{Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate}},
+		"a newer spec, of one that failed":                  {comes: newer, phase: status.Failed, converged: failed},
+		"a newer spec, of one that stopped":                 {comes: newer, phase: status.Stopped, converged: failed},
+		"a newer spec, of one that a person stopped":        {comes: newer, phase: status.Failed, converged: stopped, left: true},
+		"a spec that cannot be used":                        {comes: func(a *harness.Account) string { return a.Upload(key, "kind: Cluster") }, phase: status.Failed, converged: failed, left: true},
+		"the deletion, of a cluster that was converged":     {comes: gone, phase: status.Ready, converged: failed},
+		"the deletion, of one that failed":                  {comes: gone, phase: status.Failed, converged: failed},
+		"the deletion, of one that a person stopped":        {comes: gone, phase: status.Failed, converged: stopped, left: true},
+		"the deletion, of one that is being upgraded again": {comes: gone, phase: status.Upgrading, converged: failed, left: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, a *harness.Account) {
+				before := a.Status("demo")
+				losing(a, "aws.s3")
+				version := test.comes(a)
+				require.NoError(t, a.Functions.Sweep.Admit.Admit(t.Context(), "demo"))
+				a.Settle()
+				heard := a.Status("demo")
+				// As if its execution had found the cluster busy, and the other one had ended so.
+				require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+					*s = *before
+					s.Phase, s.ObservedVersion, s.Conditions = test.phase, version, heard.Conditions
+					s.Set(test.converged, time.Now())
+				}))
+				executions := converges(a)
+				time.Sleep(9 * time.Minute)
+				audit(t, a)
+				require.Equal(t, executions, converges(a), "it may still be acted on")
+				time.Sleep(15 * time.Minute)
+				audit(t, a)
+				s := a.Status("demo")
+				if test.left {
+					require.Equal(t, executions, converges(a))
+					require.Equal(t, before.SpecVersion, s.SpecVersion)
+					return
+				}
+				require.Equal(t, executions+1, converges(a))
+				require.Equal(t, version, s.SpecVersion)
+				time.Sleep(time.Hour)
+				audit(t, a)
+				require.Equal(t, executions+1, converges(a), "once")
+			})
+		})
+	}
+}
