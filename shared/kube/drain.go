@@ -48,7 +48,7 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 		view:  drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
 	d.report.Outcome = drain.Remaining
-	held, err := c.hold(ctx, node)
+	held, err := c.hold(ctx, node, time.Time{})
 	switch {
 	case apierrors.IsNotFound(err):
 		d.report.Outcome, d.report.Message = drain.Gone, fmt.Sprintf("there is no node %s", node)
@@ -57,7 +57,7 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 		d.report.Message = err.Error()
 		return d.report
 	}
-	d.held, d.view.Excluded, d.view.Cordoned, d.task.Started = held, held.since, held.since, held.began
+	d.holds(held)
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watches
 	d.run(inside)
@@ -67,6 +67,12 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 		d.note(ctx)
 	}
 	return d.report
+}
+
+// holds takes in that the node is held.
+func (d *drainer) holds(held held) {
+	d.told() // it reads of the node
+	d.held, d.view.Excluded, d.view.Cordoned, d.task.Started = held, held.since, held.since, held.began
 }
 
 // drainer is one call of Drain. Its run goroutine owns all fields; watches and requests talk to it through channels.
@@ -291,13 +297,17 @@ func (d *drainer) look(ctx context.Context) bool {
 	return true
 }
 
-// confirm that no pods are left by two lists of their own, and that the volumes are gone.
+// confirm that no pods are left by two lists of their own, and that the volumes are gone. Between the lists the node must be held as it was: whoever
+// uncordoned it, or gave it back, let pods come, and it is held again.
 func (d *drainer) confirm(ctx context.Context) bool {
 	for pass := range 2 {
 		if pass > 0 {
 			select {
 			case <-time.After(min(confirmAfter, time.Until(d.held.since.Add(boundBy)))):
 			case <-ctx.Done():
+				return false
+			}
+			if d.released(ctx) {
 				return false
 			}
 		}
@@ -311,6 +321,22 @@ func (d *drainer) confirm(ctx context.Context) bool {
 		drain.Describe(&d.report, decision)
 	}
 	return d.detached(ctx)
+}
+
+// released says whether the node was not held any more, as it is now, or that nobody knows.
+func (d *drainer) released(ctx context.Context) bool {
+	held, err := d.hold(ctx, d.node, d.held.began)
+	switch {
+	case apierrors.IsNotFound(err): // nothing is started on it
+		return false
+	case err != nil:
+		d.hear(err)
+		return true
+	case held.uid == d.held.uid && held.since.Equal(d.held.since):
+		return false
+	}
+	d.holds(held)
+	return true
 }
 
 // wait a little after an error of the API server.

@@ -55,16 +55,19 @@ type held struct {
 }
 
 // hold cordons a node, excludes it from load balancers and holds the autoscaler off, by one patch; not again when that is
-// done already, so that the time since then counts; a node that is drained already keeps the time of whoever began. It tries again
-// until ctx ends.
-func (c *Cluster) hold(ctx context.Context, name string) (held, error) {
+// done already, so that the time since then counts; a node that is drained already keeps the time of whoever began, and
+// one that was given back meanwhile that of whoever goes on; zero is now. It tries again until ctx ends.
+func (c *Cluster) hold(ctx context.Context, name string, began time.Time) (held, error) {
 	var h held
 	err := c.patiently(ctx, func(ctx context.Context) error {
 		var node corev1.Node
 		if err := c.typed.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node); err != nil {
 			return err
 		}
-		h = held{uid: node.UID, waits: node.Annotations[annotationWaits], began: time.Now()}
+		h = held{uid: node.UID, waits: node.Annotations[annotationWaits], began: began}
+		if began.IsZero() {
+			h.began = time.Now()
+		}
 		if at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationBegan]); err == nil && at.Before(h.began) {
 			h.began = at
 		}

@@ -119,10 +119,11 @@ func (d *drainer) answer(r result) {
 	d.view.Tries[pod.UID] = try
 }
 
-// detached says whether the node's volumes are detached, waiting for them while it can.
+// detached says whether the node's volumes are detached, waiting for them while it can. If it had to, pods may have come meanwhile, and it is
+// to be asked again.
 func (d *drainer) detached(ctx context.Context) bool {
 	source := d.allAttachments()
-	for {
+	for waited := false; ; waited = true {
 		items, version, err := source.list(ctx)
 		if err != nil {
 			d.wait(ctx, err)
@@ -143,7 +144,7 @@ func (d *drainer) detached(ctx context.Context) bool {
 		}
 		d.report.Volumes = max(0, len(attached)-kept)
 		if d.report.Volumes == 0 {
-			return true
+			return !waited
 		}
 		since, err := d.emptied(ctx)
 		if apierrors.IsNotFound(err) {
@@ -156,7 +157,7 @@ func (d *drainer) detached(ctx context.Context) bool {
 		left := time.Until(since.Add(volumesTimeout))
 		if left <= 0 {
 			d.report.Message = fmt.Sprintf("%d volumes are still attached %s after the pods left", d.report.Volumes, volumesTimeout)
-			return true
+			return !waited
 		}
 		if err := d.awaitDetached(ctx, source, version, attached, left); err != nil {
 			d.wait(ctx, err)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/events"
@@ -213,6 +214,7 @@ func TestADrainThatNothingBlocksTellsNothing(t *testing.T) {
 				}
 				if c.over {
 					want["GET /api/v1/pods"] += 2
+					want["GET /api/v1/nodes/n1"]++
 					want["GET /apis/storage.k8s.io/v1/volumeattachments"]++
 				} else {
 					want["PATCH /api/v1/nodes/n1"]++
@@ -353,4 +355,52 @@ func TestWhenADrainIsOver(t *testing.T) {
 			}, frozen)
 		})
 	}
+}
+
+// Somebody may have uncordoned the node meanwhile, and what comes then leaves, too: the drain does not end on a node on which pods are started.
+func TestANodeThatIsUncordonedInTheMiddleOfItsDrain(t *testing.T) {
+	uncordon := func(s *simulated) error {
+		return s.cluster.typed.core.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte(`{"spec":{"unschedulable":null}}`)).Do(s.t.Context()).Error()
+	}
+	for name, undo := range map[string]func(*simulated) error{
+		"by a person":                     uncordon,
+		"by a release, with all the rest": func(s *simulated) error { return s.cluster.Release(s.t.Context(), "n1", false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			web := apiserver.App{Name: "web", Replicas: 8, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
+			drained(t, func(t *testing.T, s *simulated) {
+				began := time.Now()
+				// When nothing is left, just before that is looked at once more: then pods come again.
+				time.AfterFunc(900*time.Millisecond, func() {
+					require.NoError(t, undo(s))
+					web.Replicas = 16
+					s.server.Run(web)
+				})
+				report := s.drain(slice)
+				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+				for _, n := range s.server.Nodes() {
+					require.Equal(t, n.Name == "n1", n.Cordoned, n.Name)
+				}
+				for _, p := range s.server.Pods() {
+					require.NotEqual(t, "n1", p.Node)
+				}
+				require.Greater(t, report.Evicted, 8, "pods did come")
+				require.Less(t, time.Since(began), 10*time.Second)
+				require.LessOrEqual(t, len(s.when("GET /api/v1/nodes/n1")), 1+3, "one for each look whether nothing is left")
+				var node corev1.Node
+				require.NoError(t, s.cluster.typed.core.Get().Resource("nodes").Name("n1").Do(t.Context()).Into(&node))
+				at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationBegan])
+				require.NoError(t, err)
+				require.WithinDuration(t, began, at, 10*time.Millisecond, "its time counts on")
+			}, web)
+		})
+	}
+	t.Run("when nothing is left and nothing comes", func(t *testing.T) {
+		drained(t, func(t *testing.T, s *simulated) {
+			time.AfterFunc(1050*time.Millisecond, func() { require.NoError(t, uncordon(s)) }) // between the two lists
+			report := s.drain(slice)
+			require.Equal(t, drain.Done, report.Outcome)
+			require.True(t, s.server.Nodes()[0].Cordoned)
+		}, apiserver.App{Name: "web", Replicas: 8, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second})
+	})
 }
