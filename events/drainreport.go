@@ -32,9 +32,9 @@ type DrainReport struct {
 	// Left is how many pods must still go; Terminating of them are on their way.
 	Left        int `json:"left"`
 	Terminating int `json:"terminating,omitempty"`
-	// Pods that are left, those of them that are Ending, Blocked ones with their reasons, Stuck ones that are waited for no more, and those that were
-	// Forced: deleted against their budgets. Returned are not left: they came when the node was cordoned, which they tolerate, and end with it as
-	// DaemonSets' pods do. At most MaxNamed of each.
+	// Pods that are left, those of them that are Ending, Blocked ones with their reasons, Stuck ones that are waited for no more, and those
+	// that were Forced: deleted against their budgets. Returned are not left: they came when the node was cordoned, which they tolerate,
+	// and end with it as DaemonSets' pods do. At most MaxNamed of each.
 	Pods     []string     `json:"pods,omitempty"`
 	Ending   []string     `json:"ending,omitempty"`
 	Blocked  []BlockedPod `json:"blocked,omitempty"`

@@ -244,11 +244,11 @@ type Readiness struct {
 
 // Drain says how pods leave a node before it goes. They are evicted as their disruption budgets allow.
 type Drain struct {
-	// Timeout is how long pods may take to leave, counted from when drover first cordoned the node: between 1m and 47h, such as
-	// 90m. What happens then is onTimeout; but after a time in which the cluster, or drover itself, could not be reached, not
-	// before evictions were tried for half a minute again. A rolling update has an hour for each batch, in which onTimeout, the pods' ends, the
-	// detaching of their volumes and update.pauseTime must have their time too; with a longer timeout, or more than 45m of timeout
-	// and pause together, onTimeout may come too late for it.
+	// Timeout is how long pods may take to leave, counted from when drover first cordoned the node: between 1m and 47h, such as 90m. What
+	// happens then is onTimeout; but after a time in which the cluster, or drover itself, could not be reached, not before evictions were
+	// tried for half a minute again. A rolling update has an hour for each batch, in which onTimeout, the pods' ends, the detaching of
+	// their volumes and update.pauseTime must have their time too; with a longer timeout, or more than 45m of timeout and pause together,
+	// onTimeout may come too late for it.
 	Timeout string `json:"timeout,omitempty" rule:"default=30m;format=duration"`
 	// OnTimeout says what happens to the pods that are still there: drover goes on waiting (Wait; Auto Scaling ends the node
 	// after 48 hours all the same), deletes them against their budgets, each with its grace period (Force), or lets the node

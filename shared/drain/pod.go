@@ -47,8 +47,8 @@ type Pod struct {
 	// Created is when the API server took the pod in, in whole seconds. Tolerant pods may be started on a cordoned node.
 	Created  time.Time
 	Tolerant bool
-	// Claims are the persistent volumes that may be attached for the pod. The one that a DaemonSet names is for its pods on all nodes: what can
-	// be shared like that is a network's file system, or a disk of the node, and neither is attached.
+	// Claims are the persistent volumes that may be attached for the pod. The one that a DaemonSet names is for its pods on all nodes: what
+	// can be shared like that is a network's file system, or a disk of the node, and neither is attached.
 	Claims int
 }
 
@@ -124,7 +124,8 @@ func toleratesCordon(t corev1.Toleration) bool {
 // skew is how far apart the clocks of whoever cordoned the node and of the API server may be.
 const skew = time.Second
 
-// returned says that a tolerant pod came when the node was cordoned already: it, or one in its place, would come again whenever it is evicted.
+// returned says that a tolerant pod came when the node was cordoned already: it, or one in its place, would come again whenever it is
+// evicted.
 func (p *Pod) returned(cordoned time.Time) bool {
 	return p.Tolerant && !cordoned.IsZero() && p.Created.After(cordoned.Add(skew))
 }

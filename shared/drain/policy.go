@@ -46,7 +46,8 @@ const leastContact = 30 * time.Second
 // Ends says that the drain's time can be over.
 func (t Task) Ends() bool { return t.Policy.Timeout > 0 && t.Policy.OnTimeout != Wait }
 
-// Tried says that evictions were tried for a while since the last outage, if there was one, on a node that is out of load balancers since excluded.
+// Tried says that evictions were tried for a while since the last outage, if there was one, on a node that is out of load balancers since
+// excluded.
 func (t Task) Tried(now, excluded time.Time) bool {
 	return t.Regained.IsZero() || !now.Before(t.tried(excluded))
 }

@@ -37,10 +37,10 @@ const (
 	blindFor = 5 * time.Second
 )
 
-// Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and
-// the next call goes on with it. The task's time counts from when the node was cordoned first. API servers that fail or cannot be reached are no failure of a drain, they are waited for.
-// It calls forced with each pod that it deleted against its budget, as soon as that is done: the report may be lost. It calls
-// blocked, beside the drain, with what is left once something has blocked it for a while, and not again for the same.
+// Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and the next call
+// goes on with it. The task's time counts from when the node was cordoned first. API servers that fail or cannot be reached are no failure
+// of a drain, they are waited for. It calls forced with each pod that it deleted against its budget, as soon as that is done: the report
+// may be lost. It calls blocked, beside the drain, with what is left once something has blocked it for a while, and not again for the same.
 func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string), blocked func(context.Context, drain.Report)) drain.Report {
 	d := &drainer{
 		Cluster: c, node: node, task: task, forced: forced, tell: telling{blocked: blocked}, results: make(chan result, atOnce), trouble: make(chan error, 8),
@@ -297,8 +297,8 @@ func (d *drainer) look(ctx context.Context) bool {
 	return true
 }
 
-// confirm that no pods are left by two lists of their own, and that the volumes are gone. Between the lists the node must be held as it was: whoever
-// uncordoned it, or gave it back, let pods come, and it is held again.
+// confirm that no pods are left by two lists of their own, and that the volumes are gone. Between the lists the node must be held as it
+// was: whoever uncordoned it, or gave it back, let pods come, and it is held again.
 func (d *drainer) confirm(ctx context.Context) bool {
 	for pass := range 2 {
 		if pass > 0 {

@@ -24,8 +24,8 @@ const (
 	// autoscalerHold keeps the cluster autoscaler from choosing the node while it is drained.
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#how-can-i-prevent-cluster-autoscaler-from-scaling-down-a-particular-node
 	autoscalerHold = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// annotationBegan says when the node's drain began, whoever goes on with it: its time counts from when it was cordoned first. annotationSince says since when
-	// it is cordoned and out of load balancers, annotationHolds which of the three are drover's own doing.
+	// annotationBegan says when the node's drain began, whoever goes on with it: its time counts from when it was cordoned first.
+	// annotationSince says since when it is cordoned and out of load balancers, annotationHolds which of the three are drover's own doing.
 	annotationBegan = "drover.run/drain-began"
 	annotationSince = "drover.run/draining-since"
 	annotationHolds = "drover.run/drain-holds"

@@ -119,8 +119,8 @@ func (d *drainer) answer(r result) {
 	d.view.Tries[pod.UID] = try
 }
 
-// detached says whether the node's volumes are detached, waiting for them while it can. If it had to, pods may have come meanwhile, and it is
-// to be asked again.
+// detached says whether the node's volumes are detached, waiting for them while it can. If it had to, pods may have come meanwhile, and it
+// is to be asked again.
 func (d *drainer) detached(ctx context.Context) bool {
 	source := d.allAttachments()
 	for waited := false; ; waited = true {

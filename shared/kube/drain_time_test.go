@@ -274,8 +274,8 @@ func TestPodsAreWatchedOnceThereIsNothingToSend(t *testing.T) {
 	}
 }
 
-// Pods that tolerate the cordon come back for as long as somebody evicts them. They go once, or twice within the first seconds, in which nobody
-// can say whether they were there before; and then with the node.
+// Pods that tolerate the cordon come back for as long as somebody evicts them. They go once, or twice within the first seconds, in which
+// nobody can say whether they were there before; and then with the node.
 func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
 	for name, out := range map[string]int{"without a budget": -1, "under a budget": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -303,8 +303,8 @@ func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
 	}
 }
 
-// A drain ends at its deadline, not later, when the cluster could be reached all the time; and else once it can be, and evictions were tried for a
-// while, within one slice.
+// A drain ends at its deadline, not later, when the cluster could be reached all the time; and else once it can be, and evictions were
+// tried for a while, within one slice.
 func TestWhenADrainIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends events.OnTimeout
@@ -357,7 +357,8 @@ func TestWhenADrainIsOver(t *testing.T) {
 	}
 }
 
-// Somebody may have uncordoned the node meanwhile, and what comes then leaves, too: the drain does not end on a node on which pods are started.
+// Somebody may have uncordoned the node meanwhile, and what comes then leaves, too: the drain does not end on a node on which pods are
+// started.
 func TestANodeThatIsUncordonedInTheMiddleOfItsDrain(t *testing.T) {
 	uncordon := func(s *simulated) error {
 		return s.cluster.typed.core.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte(`{"spec":{"unschedulable":null}}`)).Do(s.t.Context()).Error()

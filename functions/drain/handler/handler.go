@@ -293,9 +293,9 @@ const (
 	mostWait   = 300 // less than half of the terminate hook's timeout, so that each slice's heartbeat is in time
 )
 
-// wait until the next slice: a twentieth of what the drain has taken, so that it ends at most 5 % later than it could; but hardly at all while pods leave,
-// which a slice sees at once, unless that takes hours. However it goes, 48 hours have less than the 25,000 events that an execution may have: one more
-// would end it, and leave the hook to its own time.
+// wait until the next slice: a twentieth of what the drain has taken, so that it ends at most 5 % later than it could; but hardly at all
+// while pods leave, which a slice sees at once, unless that takes hours. However it goes, 48 hours have less than the 25,000 events that an
+// execution may have: one more would end it, and leave the hook to its own time.
 func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
 	elapsed := int64(h.Now().Sub(in.Started) / time.Second)
 	leaving, most := elapsed*elapsed/6_000_000, int64(mostWait) // two seconds after an hour, half a minute after four, and as any after twelve

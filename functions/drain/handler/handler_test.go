@@ -491,7 +491,8 @@ func TestAnEmptyNodeWaitsForItsVolumesAlsoAfterTheTimeout(t *testing.T) {
 	require.Equal(t, []string{"i-1 CONTINUE"}, w.completed)
 }
 
-// The claim that a DaemonSet names is one for all nodes, of a network's file system, of which nothing is attached; volumes of each pod's own are.
+// The claim that a DaemonSet names is one for all nodes, of a network's file system, of which nothing is attached; volumes of each pod's
+// own are.
 func TestWhatADaemonSetClaimsHidesNoVolumeOfOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		source  corev1.VolumeSource
