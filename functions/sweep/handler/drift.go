@@ -102,10 +102,11 @@ func (r *round) version(ctx context.Context, cluster string, s *status.Status) e
 	})
 }
 
-// unfinished says that the last execution ended without a verdict: it was stopped, and CloudFormation went on with what it had begun.
+// unfinished says that the last execution ended without a verdict: it was stopped, and CloudFormation went on with what it had begun. What was uploaded
+// since is not what it was about.
 func unfinished(s *status.Status) bool {
 	c := s.Condition(status.Converged)
-	return s.Phase == status.Failed && c != nil && (c.Reason == status.ReasonExecutionEnded || c.Reason == status.ReasonConverging)
+	return s.Phase == status.Failed && s.ObservedVersion == s.SpecVersion && c != nil && (c.Reason == status.ReasonExecutionEnded || c.Reason == status.ReasonConverging)
 }
 
 // finish has the verdict given on such a cluster of which nothing is left to change: whoever stopped the execution meant what was to come after.
