@@ -161,7 +161,7 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	}
 	f.reconcile(g, "")
 	f.mu.Unlock()
-	if err := f.gone(ctx, g, batch); err != nil {
+	if err := f.gone(ctx, batch); err != nil {
 		return false, err
 	}
 	if err := f.ready(ctx); err != nil {
@@ -172,6 +172,11 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	f.obsolete = slices.DeleteFunc(f.obsolete, func(m *member) bool { return m.leaving() })
 	f.run.left = len(f.obsolete)
 	return f.run.left > 0, nil
+}
+
+// gone waits for a batch, unless the new instances take too long meanwhile: a drain may wait for them, and would never end then.
+func (f *refreshing) gone(ctx context.Context, batch []*member) error {
+	return f.await(ctx, func() (bool, error) { return f.areGone(f.group, batch), f.impatient() })
 }
 
 // spares waits until the next few obsolete instances can go with no more than out of the desired capacity not in service: fewer may be when a refresh

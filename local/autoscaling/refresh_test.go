@@ -149,6 +149,27 @@ func TestInstanceRefreshThatFails(t *testing.T) {
 	})
 }
 
+// A refresh that waits for terminate hooks has the same hour: with nothing new in service, a drain may have nowhere to go, and would wait
+// for the refresh as that does for it.
+func TestInstanceRefreshThatFailsBesideADrain(t *testing.T) {
+	run(t, func(w *world) {
+		w.Service.WaitForTerminateHooks(true)
+		w.onLaunch = answerAll("CONTINUE")
+		hooks := map[string]any{"LifecycleHookSpecificationList": []any{
+			hook("launch", "LAUNCHING", 300.0, "ABANDON"), hook("terminate", "TERMINATING", 7200.0, "CONTINUE"),
+		}}
+		w.create(hooks)
+		w.mu.Lock()
+		w.onLaunch = nil // as a node that never is Ready
+		w.mu.Unlock()
+		started := time.Now()
+		err := w.roll(byRefresh(map[string]any{"MinHealthyPercentage": 50.0}), hooks)
+		require.ErrorContains(t, err, "The new instances did not get into service within an hour")
+		require.InDelta(t, 65*time.Minute, time.Since(started), float64(10*time.Minute))
+		require.Contains(t, w.state(), terminatingWait)
+	})
+}
+
 func TestInstanceRefreshThatIsCancelled(t *testing.T) {
 	t.Run("by a request", func(t *testing.T) {
 		run(t, func(w *world) {

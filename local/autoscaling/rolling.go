@@ -392,13 +392,13 @@ func (u *roll) terminate(batch []*member, unreplaced int) error {
 
 // gone waits until instances are out of service or, if this CloudFormation waits for termination hooks, gone.
 func (s *Service) gone(ctx context.Context, g *group, batch []*member) error {
-	return s.await(ctx, func() (bool, error) {
-		for _, m := range batch {
-			if !m.leaving() || s.waitsForHooks(g) && slices.Contains(g.members, m) {
-				return false, nil
-			}
-		}
-		return true, nil
+	return s.await(ctx, func() (bool, error) { return s.areGone(g, batch), nil })
+}
+
+// areGone is what gone waits for. The lock is held.
+func (s *Service) areGone(g *group, batch []*member) bool {
+	return !slices.ContainsFunc(batch, func(m *member) bool {
+		return !m.leaving() || s.waitsForHooks(g) && slices.Contains(g.members, m)
 	})
 }
 
