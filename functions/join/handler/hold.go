@@ -56,7 +56,7 @@ func (w *work) signal(ctx, watching context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !free && (w.elapsed <= w.Limit+w.SignalLimit || w.spare && w.elapsed <= w.HoldLimit) {
+		if !free && (w.elapsed <= w.Limit+w.SignalLimit || w.elapsed <= w.HoldLimit && (w.spare || w.changes(ctx))) {
 			return nil
 		}
 		if !free {
@@ -71,6 +71,16 @@ func (w *work) signal(ctx, watching context.Context) error {
 		return nil
 	}
 	return w.Stacks.Signal(ctx, w.stack(), names.GroupResource, w.in.EC2InstanceID, true)
+}
+
+// changes says whether CloudFormation still changes the pool's stack, as far as anybody can tell. It gives an update up after an hour without
+// signals; but where it waits for terminate hooks, too, the hour begins when the last drain is over, and it needs the signals after that.
+func (w *work) changes(ctx context.Context) bool {
+	deployed, err := w.Stacks.Describe(ctx, w.stack())
+	if err != nil {
+		boundary.Log(ctx).Warn("reading the stack", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
+	}
+	return err != nil || plan.InProgress(deployed.Status)
 }
 
 // free says whether the next batch may begin. Otherwise the result says what it waits for and for how long.
