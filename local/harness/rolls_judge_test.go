@@ -98,8 +98,8 @@ func (l *rolls) begins(step string, r resource.Request) error {
 	return nil
 }
 
-// fits is how many nodes, and their surge, a group has room for. One that is larger than its spec lets it be has room from a roll before, which an
-// autoscaler has filled: as many count as the room is for, and all of them may be out if the policy allows as many.
+// fits is how many nodes, and their surge, a group has room for. One that is larger than its spec lets it be has room from a roll
+// before, which an autoscaler has filled: as many count as the room is for, and all of them may be out if the policy allows as many.
 func (p rolledPool) fits(room int) int {
 	for n := room; n > 0; n-- {
 		if _, surge := p.update.Bounds(n); n+surge <= room {

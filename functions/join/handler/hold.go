@@ -1,6 +1,6 @@
 package handler
 
-// The next batch of a roll waits: neither CloudFormation nor an instance refresh waits for terminate hooks, so a new instance
+// The next batch of a roll waits: neither CloudFormation nor an instance refresh need wait for terminate hooks, so a new instance
 // does not count before no other of its pool is being drained, for whatever reason, and the pool's pause is over; and only as a
 // node that is still what the pool waits for.
 
@@ -73,8 +73,9 @@ func (w *work) signal(ctx, watching context.Context) error {
 	return w.Stacks.Signal(ctx, w.stack(), names.GroupResource, w.in.EC2InstanceID, true)
 }
 
-// changes says whether CloudFormation still changes the pool's stack, as far as anybody can tell. It gives an update up after an hour without
-// signals; but where it waits for terminate hooks, too, the hour begins when the last drain is over, and it needs the signals after that.
+// changes says whether CloudFormation still changes the pool's stack, as far as anybody can tell. It gives an update up after an hour
+// without signals; but where it waits for terminate hooks, too, the hour begins when the last drain is over, and it needs the signals
+// after that.
 func (w *work) changes(ctx context.Context) bool {
 	deployed, err := w.Stacks.Describe(ctx, w.stack())
 	if err != nil {

@@ -321,7 +321,8 @@ func TestJoin(t *testing.T) {
 			rolling, func(w *world) { w.leaving["i-old"] = 20 * time.Minute }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 20 * time.Minute}}, "",
 		},
 		"a drain that CloudFormation waits for, too, and only then for signals": {
-			rolling, func(w *world) { w.leaving["i-old"] = 3 * time.Hour }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 3 * time.Hour}}, "",
+			rolling, func(w *world) { w.leaving["i-old"] = 3 * time.Hour },
+			events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 3 * time.Hour}}, "",
 		},
 		"a drain that nobody waits for any more: no signal": {
 			rolling, func(w *world) {
