@@ -69,6 +69,7 @@ func (l *rolls) begins(step string, r resource.Request) error {
 		j.base, j.grown, j.lost, j.beyond = min(j.view.Desired, j.pool.most), 0, 0, 0
 		if most, err := strconv.Atoi(fmt.Sprint(r.Properties["MaxSize"])); err == nil {
 			j.beyond = max(0, j.view.Desired-most)
+			j.base = min(j.view.Desired, max(j.pool.most, j.pool.fits(most)))
 		}
 		for _, i := range j.view.Instances { // nobody looks at the health of instances meanwhile
 			if l.lost[i.ID] {
@@ -95,6 +96,17 @@ func (l *rolls) begins(step string, r resource.Request) error {
 		}
 	}
 	return nil
+}
+
+// fits is how many nodes, and their surge, a group has room for. One that is larger than its spec lets it be has room from a roll
+// before, which an autoscaler has filled: as many count as the room is for, and all of them may be out if the policy allows as many.
+func (p rolledPool) fits(room int) int {
+	for n := room; n > 0; n-- {
+		if _, surge := p.update.Bounds(n); n+surge <= room {
+			return n
+		}
+	}
+	return 0
 }
 
 // outlasts says whether a drain goes on for longer than CloudFormation, or an instance refresh, waits for a batch: nothing holds a rollback

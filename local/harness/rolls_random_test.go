@@ -173,9 +173,9 @@ func (l *rolls) sweeps() (stop func()) {
 	return func() { close(ended); <-done }
 }
 
-// restless is how long a cluster may take to come to rest: time for a budget that allows nothing, and for three tries of an update that each
-// have the hour of CloudFormation's, or of a refresh's, patience. Whoever is not done then waits for something that does not come before the
-// 48 hours of a hook are over.
+// restless is how long a cluster may take to come to rest: time for a budget that allows nothing, and for three tries of an update that
+// each have the hour of CloudFormation's, or of a refresh's, patience. Whoever is not done then waits for something that does not come
+// before the 48 hours of a hook are over.
 const restless = 12 * time.Hour
 
 // rest waits until nothing is under way, and holds the cluster against what must be then.

@@ -54,7 +54,7 @@ type Handler struct {
 	State    State
 	// Watch is how long one call watches; Limit is how long an instance may take to become a node.
 	Watch, Limit time.Duration
-	// SignalLimit is how long after that its signal may wait for the pool's drains: nobody waits for it longer. HoldLimit is
+	// SignalLimit is how long after that its signal may wait for the pool's drains: who waits longer still changes the stack. HoldLimit is
 	// how long an instance waits at its hook, for drains or for a cluster that cannot be asked: less than the hook's most.
 	SignalLimit, HoldLimit time.Duration
 	Now                    func() time.Time

@@ -1,6 +1,6 @@
 package handler
 
-// The next batch of a roll waits: neither CloudFormation nor an instance refresh waits for terminate hooks, so a new instance
+// The next batch of a roll waits: neither CloudFormation nor an instance refresh need wait for terminate hooks, so a new instance
 // does not count before no other of its pool is being drained, for whatever reason, and the pool's pause is over; and only as a
 // node that is still what the pool waits for.
 
@@ -56,7 +56,7 @@ func (w *work) signal(ctx, watching context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !free && (w.elapsed <= w.Limit+w.SignalLimit || w.spare && w.elapsed <= w.HoldLimit) {
+		if !free && (w.elapsed <= w.Limit+w.SignalLimit || w.elapsed <= w.HoldLimit && (w.spare || w.changes(ctx))) {
 			return nil
 		}
 		if !free {
@@ -71,6 +71,17 @@ func (w *work) signal(ctx, watching context.Context) error {
 		return nil
 	}
 	return w.Stacks.Signal(ctx, w.stack(), names.GroupResource, w.in.EC2InstanceID, true)
+}
+
+// changes says whether CloudFormation still changes the pool's stack, as far as anybody can tell. It gives an update up after an hour
+// without signals; but where it waits for terminate hooks, too, the hour begins when the last drain is over, and it needs the signals
+// after that.
+func (w *work) changes(ctx context.Context) bool {
+	deployed, err := w.Stacks.Describe(ctx, w.stack())
+	if err != nil {
+		boundary.Log(ctx).Warn("reading the stack", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
+	}
+	return err != nil || plan.InProgress(deployed.Status)
 }
 
 // free says whether the next batch may begin. Otherwise the result says what it waits for and for how long.

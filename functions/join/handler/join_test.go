@@ -320,8 +320,15 @@ func TestJoin(t *testing.T) {
 		"a drain of minutes": {
 			rolling, func(w *world) { w.leaving["i-old"] = 20 * time.Minute }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 20 * time.Minute}}, "",
 		},
+		"a drain that CloudFormation waits for, too, and only then for signals": {
+			rolling, func(w *world) { w.leaving["i-old"] = 3 * time.Hour },
+			events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 3 * time.Hour}}, "",
+		},
 		"a drain that nobody waits for any more: no signal": {
-			rolling, func(w *world) { w.leaving["i-old"] = 3 * time.Hour }, events.JoinReady, "not signalled: the instance is in service; it counts when i-old are drained", groups.Continue, 0, nil, "",
+			rolling, func(w *world) {
+				w.leaving["i-old"] = 3 * time.Hour
+				time.AfterFunc(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
+			}, events.JoinReady, "not signalled: the instance is in service; it counts when i-old are drained", groups.Continue, 0, nil, "",
 		},
 		"a node that is not Ready any more when its time has come": {
 			pauses, func(w *world) { w.old, w.unwell, w.well = []string{"i-old"}, 5*time.Minute, 20*time.Minute }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 20*time.Minute + 200*time.Second}}, "",
@@ -378,7 +385,10 @@ func TestJoin(t *testing.T) {
 			rolling, func(w *world) { w.old, w.fellows, w.ill = []string{"i-old"}, 3, 7*time.Minute }, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 7 * time.Minute}}, "",
 		},
 		"and stays so until nobody waits": {
-			rolling, func(w *world) { w.old, w.fellows, w.ill = []string{"i-old"}, 1, never }, events.JoinReady, "not signalled", groups.Continue, 0, nil, "",
+			rolling, func(w *world) {
+				w.old, w.fellows, w.ill = []string{"i-old"}, 1, never
+				time.AfterFunc(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
+			}, events.JoinReady, "not signalled", groups.Continue, 0, nil, "",
 		},
 		"or its machine is gone": {
 			rolling, func(w *world) { w.old, w.fellows, w.ill = []string{"i-old"}, 1, -1 }, events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
