@@ -15,8 +15,8 @@ import (
 const (
 	// maxToKubectl and maxToBound are of 240 pods on a node, maxSharedToKubectl of ten nodes under one budget.
 	maxToKubectl, maxToBound, maxSharedToKubectl = 1.0 / 20, 1.3, 1.0 / 4
-	// drainPatience bounds one trial.
-	drainPatience = 4 * time.Minute
+	// drainPatience bounds one trial, layPatience the making of its pods.
+	drainPatience, layPatience = 5 * time.Minute, time.Minute
 )
 
 // drainCase is a workload on nodes that are drained.

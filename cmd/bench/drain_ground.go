@@ -132,9 +132,21 @@ func (g *ground) clear(ctx context.Context, c drainCase) error {
 	return g.cluster.RemoveNodes(ctx, c.nodeNames()...)
 }
 
-// reset puts a new workload on the nodes of a case. Of several nodes, all are cordoned: whoever replaces a group of nodes does
-// that first, or pods would move to the next that is drained.
+// reset puts a new workload on the nodes of a case, once more when one does not get there: a scheduler that hears late of the spares may have given
+// them a pod, and no pod is measured yet.
 func (g *ground) reset(ctx context.Context, c drainCase) error {
+	for again := false; ; again = true {
+		err := g.lay(ctx, c)
+		if err == nil || ctx.Err() != nil || again {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "bench: %s: %v; its pods are made anew\n", c.name, err)
+	}
+}
+
+// lay is an attempt of reset. Of several nodes, all are cordoned: whoever replaces a group of nodes does that first, or pods would move to the
+// next that is drained.
+func (g *ground) lay(ctx context.Context, c drainCase) error {
 	nodes := c.nodeNames()
 	if err := g.cluster.Remove(ctx, c.workload); err != nil {
 		return err
@@ -149,8 +161,11 @@ func (g *ground) reset(ctx context.Context, c drainCase) error {
 	if err := g.cluster.Deploy(ctx, c.workload); err != nil {
 		return err
 	}
-	if err := g.watcher.Wait(ctx, "the workload", func() bool { return g.watcher.Settled(c.workload) && g.left(nodes) == c.workload.Replicas }); err != nil {
-		return err
+	patience, cancel := context.WithTimeout(ctx, layPatience)
+	defer cancel()
+	if err := g.watcher.Wait(patience, "the workload", func() bool { return g.watcher.Settled(c.workload) && g.left(nodes) == c.workload.Replicas }); err != nil {
+		healthy, _ := g.watcher.Healthy("bench", "web")
+		return fmt.Errorf("%w: of %d pods %d are healthy, %d on their nodes, %d on spares", err, c.workload.Replicas, healthy, g.left(nodes), g.left(g.spares))
 	}
 	g.made = time.Since(started)
 	if err := g.cluster.Reset(ctx, true, g.spares...); err != nil {
