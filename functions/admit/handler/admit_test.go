@@ -261,7 +261,9 @@ func TestAClusterThatIsGoneAndCountsAsStoppedIsToldToBeGone(t *testing.T) {
 	a.Cluster("demo", "  deletionProtection: false\n")
 	a.Remove("clusters/demo.yaml", "")
 	a.Settle()
-	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet" }))
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+		s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
+	}))
 	a.Upload("clusters/demo.yaml", "kind: Cluster")
 	a.Settle()
 	a.Remove("clusters/demo.yaml", "")

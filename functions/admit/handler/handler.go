@@ -135,8 +135,8 @@ func (h *Handler) absent(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	// Where no version was acted on, as after a deletion that failed, nothing in the status would say that this is still to be begun. So it is
-	// begun before it is told, after the upload that is gone now: twice is one execution, and that of the first deletion is another.
+	// Where no version was acted on, as after a deletion that failed, nothing in the status would say that this is still to be begun. So
+	// it is begun before it is told, after the upload that is gone now: twice is one execution, and that of the first deletion is another.
 	if s := document.Status; s.SpecVersion == "" && s.ObservedVersion != "" && s.Phase != status.Deleted && s.Condition(status.Converged) != nil {
 		boundary.Log(ctx).Info("what was uploaded after the spec was deleted is gone, too", "cluster", cluster)
 		if err := h.Machine.Converge(ctx, cluster, "", s.ObservedVersion); err != nil {
@@ -181,8 +181,8 @@ func (h *Handler) reject(ctx context.Context, cluster, version, reason, message 
 	})
 }
 
-// unspecified says that a cluster whose spec was deleted is gone, could not be deleted, or is protected. That is what people are to be told of it,
-// and what could not be deleted is tried again, whatever is uploaded that cannot be used.
+// unspecified says that a cluster whose spec was deleted is gone, could not be deleted, or is protected. That is what people are to be
+// told of it, and what could not be deleted is tried again, whatever is uploaded that cannot be used.
 func unspecified(s *status.Status) bool {
 	c := s.Condition(status.Converged)
 	return c != nil && (s.Phase == status.Failed || c.Reason == status.ReasonDeleted || c.Reason == status.ReasonDeletionProtected)

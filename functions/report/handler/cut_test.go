@@ -92,7 +92,10 @@ func (u uploaded) Get(context.Context, string, int64) (store.Object, error) {
 	return store.Object{Version: string(u)}, nil
 }
 
-const mine, theirs = "arn:aws:states:eu-west-1:111122223333:execution:drover-converge:mine", "arn:aws:states:eu-west-1:111122223333:execution:drover-converge:theirs"
+const (
+	mine   = "arn:aws:states:eu-west-1:111122223333:execution:drover-converge:mine"
+	theirs = "arn:aws:states:eu-west-1:111122223333:execution:drover-converge:theirs"
+)
 
 // failed is what the machine asks of a report when a change failed for good, and would begin an upgrade if it had not.
 func failed(fence int64) events.ReportRequest {
@@ -155,8 +158,8 @@ func TestAnExecutionThatLostItsLeaseEndsAsFailed(t *testing.T) {
 	}
 }
 
-// Planning fails for good, and the spec that is there was never acted on: it gets one try more, once the status says so. The answer to that write, or
-// to the whole report, is lost.
+// Planning fails for good, and the spec that is there was never acted on: it gets one try more, once the status says so. The answer to
+// that write, or to the whole report, is lost.
 func TestASpecThatWasNeverPlannedGetsItsTryWhateverIsLostOfTheReport(t *testing.T) {
 	unplanned := events.ReportRequest{Cluster: "demo", Execution: mine, Error: "AccessDeniedException", Cause: "not allowed"}
 	marked := func(s *status.Status) bool { return s.SpecVersion == "two" }
@@ -207,8 +210,8 @@ func TestASpecThatWasNeverPlannedGetsItsTryWhateverIsLostOfTheReport(t *testing.
 	})
 }
 
-// losesAnswers is a state of which the answer to the first write of a status that is so is lost: the store tries again by itself, or who asked hears
-// of an error.
+// losesAnswers is a state of which the answer to the first write of a status that is so is lost: the store tries again by itself, or
+// who asked hears of an error.
 type losesAnswers struct {
 	*store.State
 	of    func(*status.Status) bool

@@ -85,17 +85,11 @@ func TestAStackThatIsDeletedAfterItWasPlannedIsNotMadeBesideItsCluster(t *testin
 			a := harness.Start(t)
 			a.Cluster("demo", "")
 			vpcs := there(a, ":vpc/")
-			var once sync.Once
-			a.OnCall(func(call endpoint.Call) error {
-				if harness.CalledBy(call) == "change" && call.Action == "DescribeStacks" && strings.Contains(call.Resource, names.Stack("demo", stack)) {
-					once.Do(func() {
-						_, err := a.CloudFormation.UpdateTerminationProtection(context.Background(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: names.Stack("demo", stack)})
-						require.NoError(t, err)
-						_, err = a.CloudFormation.DeleteStack(context.Background(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", stack)})
-						require.NoError(t, err)
-					})
-				}
-				return nil
+			beforeItsChange(a, names.Stack("demo", stack), func(name string) {
+				_, err := a.CloudFormation.UpdateTerminationProtection(context.Background(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: name})
+				require.NoError(t, err)
+				_, err = a.CloudFormation.DeleteStack(context.Background(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
+				require.NoError(t, err)
 			})
 			a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  tags: {team: b}\n"))
 			a.Settle()
@@ -112,14 +106,8 @@ func TestAStackThatIsDeletedAfterItWasPlannedIsNotMadeBesideItsCluster(t *testin
 func TestAStackThatLosesItsTagAfterItWasPlannedIsNotChanged(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	var once sync.Once
-	a.OnCall(func(call endpoint.Call) error {
-		if harness.CalledBy(call) == "change" && call.Action == "DescribeStacks" && strings.Contains(call.Resource, "drover-demo-network") {
-			once.Do(func() {
-				require.NoError(t, a.Retag("drover-demo-network", func(tags map[string]string) { delete(tags, names.TagCluster) }))
-			})
-		}
-		return nil
+	beforeItsChange(a, "drover-demo-network", func(name string) {
+		require.NoError(t, a.Retag(name, func(tags map[string]string) { delete(tags, names.TagCluster) }))
 	})
 	a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  tags: {team: b}\n"))
 	a.Settle()
@@ -128,4 +116,15 @@ func TestAStackThatLosesItsTagAfterItWasPlannedIsNotChanged(t *testing.T) {
 	require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
 	require.Contains(t, s.Message, "tag drover:cluster of stack drover-demo-network: absent → demo")
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")[names.Network])
+}
+
+// beforeItsChange does something to a stack between its plan and its change: when the change looks at it first.
+func beforeItsChange(a *harness.Account, name string, do func(name string)) {
+	var once sync.Once
+	a.OnCall(func(call endpoint.Call) error {
+		if harness.CalledBy(call) == "change" && call.Action == "DescribeStacks" && strings.Contains(call.Resource, name) {
+			once.Do(func() { do(name) })
+		}
+		return nil
+	})
 }

@@ -17,6 +17,8 @@ func TestWhatWasLeftToAnExecutionThatNeverLookedIsActedOnByTheAudit(t *testing.T
 	key := names.ClusterSpec("demo")
 	newer := func(a *harness.Account) string { return a.Upload(key, harness.Spec("demo", "  tags: {team: b}\n")) }
 	gone := func(a *harness.Account) string { a.Remove(key, ""); return "" }
+	bad := func(a *harness.Account) string { return a.Upload(key, "kind: Cluster") }
+	ready := status.Condition{Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate}
 	failed := status.Condition{Type: status.Converged, Status: "False", Reason: "ChangeRefused"}
 	stopped := status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonExecutionEnded}
 	for name, test := range map[string]struct {
@@ -26,11 +28,11 @@ func TestWhatWasLeftToAnExecutionThatNeverLookedIsActedOnByTheAudit(t *testing.T
 		// left says that the audit leaves it alone.
 		left bool
 	}{
-		"a newer spec, of a cluster that was converged":     {comes: newer, phase: status.Ready, converged: status.Condition{Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate}},
+		"a newer spec, of a cluster that was converged":     {comes: newer, phase: status.Ready, converged: ready},
 		"a newer spec, of one that failed":                  {comes: newer, phase: status.Failed, converged: failed},
 		"a newer spec, of one that stopped":                 {comes: newer, phase: status.Stopped, converged: failed},
 		"a newer spec, of one that a person stopped":        {comes: newer, phase: status.Failed, converged: stopped, left: true},
-		"a spec that cannot be used":                        {comes: func(a *harness.Account) string { return a.Upload(key, "kind: Cluster") }, phase: status.Failed, converged: failed, left: true},
+		"a spec that cannot be used":                        {comes: bad, phase: status.Failed, converged: failed, left: true},
 		"the deletion, of a cluster that was converged":     {comes: gone, phase: status.Ready, converged: failed},
 		"the deletion, of one that failed":                  {comes: gone, phase: status.Failed, converged: failed},
 		"the deletion, of one that a person stopped":        {comes: gone, phase: status.Failed, converged: stopped, left: true},

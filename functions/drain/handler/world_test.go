@@ -1,0 +1,293 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/inprocess"
+	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// world is a cluster with a node and a pod that does not go away, and Auto Scaling around it.
+type world struct {
+	mu sync.Mutex
+	// node of the cluster, nil when there is none; pods on it.
+	node *corev1.Node
+	pods []corev1.Pod
+	// opened clusters, and why they cannot be.
+	opened  []string
+	openErr error
+	// down says that the API server does not answer.
+	down func() bool
+	// again has each pod that is evicted come again at once, by another name; evictions and deletions are counted.
+	again                bool
+	evictions, deletions int
+	// listed is called when pods are.
+	listed func()
+
+	// groups by instance, pools by group, hooks that are open by instance, and those that were completed.
+	groups    map[string]string
+	states    map[string]string // in their life cycles, by instance
+	pools     map[string]events.Pool
+	open      map[string]bool
+	completed []string
+	beats     int
+	beatErr   error
+	poolErr   error
+	// attached are the volumes of the node.
+	attached []storagev1.VolumeAttachment
+	// status of the cluster, nil when it has none, and how often it was written.
+	status *status.Cluster
+	wrote  int
+}
+
+func newWorld() *world {
+	return &world{
+		node: &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", Labels: map[string]string{kube.PoolLabel: "workers"}},
+			Spec:       corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-1"},
+		},
+		groups: map[string]string{"i-1": "drover-demo-pool-workers", "i-web": "web"},
+		pools: map[string]events.Pool{"drover-demo-pool-workers": {Cluster: "demo", Pool: "workers", Drain: &drain.Policy{
+			Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
+		}}},
+		open: map[string]bool{"i-1": true}, status: status.New("demo"), down: func() bool { return false },
+	}
+}
+
+// waiting adds a pod that nothing evicts: it is unmanaged, and the policy waits for those.
+func (w *world) waiting() {
+	w.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alone", UID: "p1"}}}
+	pool := w.pools["drover-demo-pool-workers"]
+	policy := *pool.Drain
+	policy.UnmanagedPods = drain.WaitForUnmanaged
+	pool.Drain = &policy
+	w.pools["drover-demo-pool-workers"] = pool
+}
+
+// managed is a pod that a controller starts again.
+func managed(kind, name string) corev1.Pod {
+	yes := true
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "x", Controller: &yes}},
+	}}
+}
+
+// attach a volume to the node.
+func (w *world) attach() {
+	pv := "pv-ebs"
+	w.attached = append(w.attached, storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n1", Attacher: "ebs.csi.aws.com", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+	})
+}
+
+// serve what draining asks of an API server.
+func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
+	if w.down() {
+		http.Error(rw, "away", http.StatusServiceUnavailable)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var answer runtime.Object
+	list := metav1.ListMeta{ResourceVersion: "1"}
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		rw.Header().Set("Content-Type", "application/json")
+		rw.(http.Flusher).Flush()
+		w.mu.Unlock()
+		<-r.Context().Done()
+		w.mu.Lock()
+		return
+	case r.Method == http.MethodPatch && w.node != nil:
+		var patch struct {
+			Metadata struct {
+				Labels, Annotations map[string]*string
+			}
+			Spec map[string]*bool
+		}
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
+			http.Error(rw, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.node.Annotations = merged(w.node.Annotations, patch.Metadata.Annotations)
+		w.node.Labels = merged(w.node.Labels, patch.Metadata.Labels)
+		if value, ok := patch.Spec["unschedulable"]; ok {
+			w.node.Spec.Unschedulable = value != nil && *value
+		}
+		answer = w.node
+	case r.URL.Path == "/api/v1/nodes":
+		nodes := &corev1.NodeList{ListMeta: list}
+		if w.node != nil {
+			nodes.Items = append(nodes.Items, *w.node)
+		}
+		answer = nodes
+	case strings.HasPrefix(r.URL.Path, "/api/v1/nodes/") && w.node != nil && strings.HasSuffix(r.URL.Path, "/"+w.node.Name):
+		answer = w.node
+	case r.Method == http.MethodDelete && len(w.pods) > 0 && r.URL.Path == "/api/v1/namespaces/shop/pods/"+w.pods[0].Name:
+		w.deletions++
+		answer, w.pods = &w.pods[0], w.pods[1:]
+	case r.Method == http.MethodPost && len(w.pods) > 0 && r.URL.Path == "/api/v1/namespaces/shop/pods/"+w.pods[0].Name+"/eviction":
+		w.evictions++
+		answer, w.pods = &w.pods[0], w.pods[1:]
+		if w.again {
+			next := w.evicted(answer.(*corev1.Pod))
+			w.pods = append(w.pods, next)
+		}
+	case r.URL.Path == "/api/v1/pods":
+		if w.listed != nil {
+			w.listed()
+		}
+		answer = &corev1.PodList{ListMeta: list, Items: w.pods}
+	case r.URL.Path == "/apis/policy/v1/poddisruptionbudgets":
+		answer = &policyv1.PodDisruptionBudgetList{ListMeta: list}
+	case r.URL.Path == "/apis/storage.k8s.io/v1/volumeattachments":
+		answer = &storagev1.VolumeAttachmentList{ListMeta: list, Items: w.attached}
+	default:
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(rw, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		return
+	}
+	answer = answer.DeepCopyObject()
+	kinds := map[string]string{"*v1.Node": "Node", "*v1.NodeList": "NodeList", "*v1.Pod": "Pod", "*v1.PodList": "PodList", "*v1.PodDisruptionBudgetList": "PodDisruptionBudgetList", "*v1.VolumeAttachmentList": "VolumeAttachmentList"}
+	version := "v1"
+	if group, found := strings.CutPrefix(r.URL.Path, "/apis/"); found {
+		version = strings.Join(strings.SplitN(group, "/", 3)[:2], "/")
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		panic(err)
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(rw, `{"kind":%q,"apiVersion":%q,%s`, kinds[fmt.Sprintf("%T", answer)], version, body[1:])
+}
+
+// evicted is the pod that comes in a pod's place.
+func (w *world) evicted(p *corev1.Pod) corev1.Pod {
+	next := *p.DeepCopy()
+	next.Name, next.CreationTimestamp = fmt.Sprintf("web-%d", w.evictions), metav1.Now()
+	next.UID = types.UID(next.Name)
+	return next
+}
+
+func merged(into map[string]string, patch map[string]*string) map[string]string {
+	into = maps.Clone(into)
+	if into == nil {
+		into = map[string]string{}
+	}
+	for key, value := range patch {
+		if value == nil {
+			delete(into, key)
+		} else {
+			into[key] = *value
+		}
+	}
+	return into
+}
+
+// Open is Clusters.
+func (w *world) Open(_ context.Context, cluster string) (*kube.Cluster, error) {
+	w.opened = append(w.opened, cluster)
+	if w.openErr != nil {
+		return nil, w.openErr
+	}
+	return kube.Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(http.HandlerFunc(w.serve))})
+}
+
+// Groups.
+
+func (w *world) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
+	return w.Pool(ctx, w.groups[instance])
+}
+
+func (w *world) Pool(_ context.Context, group string) (events.Pool, error) {
+	return w.pools[group], w.poolErr
+}
+
+func (w *world) State(_ context.Context, instance string) (string, error) {
+	return w.states[instance], nil
+}
+
+func (w *world) Heartbeat(_ context.Context, hook events.Lifecycle) (bool, error) {
+	w.beats++
+	return w.open[hook.EC2InstanceID], w.beatErr
+}
+
+func (w *world) Complete(_ context.Context, hook events.Lifecycle, result groups.Result) (bool, error) {
+	was := w.open[hook.EC2InstanceID]
+	w.open[hook.EC2InstanceID] = false
+	w.completed = append(w.completed, hook.EC2InstanceID+" "+string(result))
+	return was, nil
+}
+
+// State.
+
+func (w *world) Status(context.Context, string) (*status.Cluster, error) {
+	if w.status == nil {
+		return nil, store.ErrNotFound
+	}
+	return w.status, nil
+}
+
+func (w *world) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	before, _ := json.Marshal(w.status)
+	change(&w.status.Status)
+	if after, _ := json.Marshal(w.status); string(after) != string(before) { // as the store does
+		w.wrote++
+	}
+	return nil
+}
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func (w *world) handler(now time.Time) *Handler {
+	return &Handler{Clusters: w, Groups: w, State: w, Slice: 400 * time.Millisecond, Now: func() time.Time { return now }, Metrics: io.Discard}
+}
+
+// sample reads a request of events/samples.
+func sample(t *testing.T, name string, change func(*events.DrainRequest)) events.DrainRequest {
+	t.Helper()
+	body, err := os.ReadFile("../../../events/samples/" + name + ".json")
+	require.NoError(t, err)
+	var in events.DrainRequest
+	require.NoError(t, json.Unmarshal(body, &in))
+	in.Started = start
+	if in.Lifecycle != nil {
+		in.EC2InstanceID = "i-1"
+	}
+	if in.InstanceID != "" {
+		in.InstanceID = "i-1"
+	}
+	if in.Node != "" {
+		in.Node = "n1"
+	}
+	if change != nil {
+		change(&in)
+	}
+	return in
+}

@@ -1,0 +1,93 @@
+package handler
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// While an update that is about to be failed waits for drains, people read of it: which instance, why, for what and until when.
+func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+		w.kubelet, w.leaving["i-old"], w.leaving["i-old2"] = "v1.37.0", 20*time.Minute, 30*time.Minute
+		var then, later []status.Node
+		time.AfterFunc(10*time.Minute, func() { then = slices.Clone(w.status.Status.Nodes) })
+		time.AfterFunc(25*time.Minute, func() { later = slices.Clone(w.status.Status.Nodes) })
+		require.Equal(t, events.JoinAbandoned, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
+		const why = "the kubelet is v1.37.0, newer than the control plane (1.36): use an image for 1.36 or older"
+		until := w.start.Add(74 * time.Minute).UTC().Format(time.RFC3339)
+		require.Len(t, then, 2)
+		require.Equal(t, "i-new", then[1].Instance)
+		require.Equal(t, status.NodeNotJoined, then[1].State)
+		require.Contains(t, []string{ // a group's instances come in any order
+			why + "; the update is failed when i-old, i-old2 are drained, by " + until + " at the latest",
+			why + "; the update is failed when i-old2, i-old are drained, by " + until + " at the latest",
+		}, then[1].Message)
+		require.Equal(t, why+"; the update is failed when i-old2 are drained, by "+until+" at the latest", later[1].Message)
+		require.Equal(t, then[1].Since, later[1].Since)
+		require.Equal(t, why, w.status.Status.Nodes[1].Message, "that is over")
+	})
+	t.Run("until its instance is gone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+			w.kubelet, w.leaving["i-old"] = "v1.37.0", time.Hour
+			time.AfterFunc(10*time.Minute, func() {
+				require.Contains(t, w.status.Status.Nodes[1].Message, "; the update is failed when i-old are drained")
+				w.state = groups.TerminatingWait
+			})
+			require.Equal(t, events.JoinGone, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
+			require.Empty(t, w.signals)
+			require.Equal(t, status.NodeNotJoined, w.status.Status.Nodes[1].State)
+			require.NotContains(t, w.status.Status.Nodes[1].Message, "the update is failed when")
+		})
+	})
+}
+
+// Whoever tells of what was given up is called once. Beside drains it does not fail the update: another instance comes in its place. It asks no cluster.
+func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
+	const why = "Runtime.ExitError: it crashed"
+	for name, c := range map[string]struct {
+		world   func(*world)
+		told    string
+		signals int
+	}{
+		"the first": {func(*world) {}, why, 0},
+		"the second": {
+			func(w *world) {
+				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+			}, why, 1,
+		},
+		"the second, beside drains": {
+			func(w *world) {
+				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+				w.leaving["i-old"] = time.Hour
+			}, why + "; the update is not failed for it while i-old are drained", 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.state = ""
+			c.world(w)
+			h := &Handler{Groups: w, Stacks: stack{w}, State: state{w}, Limit: 14 * time.Minute, SignalLimit: time.Hour, Now: time.Now}
+			got, err := h.Handle(t.Context(), events.JoinRequest{GivenUp: why, Started: time.Now(), Lifecycle: events.Lifecycle{
+				AutoScalingGroupName: "drover-demo-pool-workers",
+				EC2InstanceID:        "i-new", NotificationMetadata: `{"cluster":"demo","pool":"workers"}`,
+			}})
+			require.NoError(t, err)
+			require.Equal(t, events.JoinAbandoned, got.Outcome)
+			nodes := w.status.Status.Nodes
+			require.Equal(t, "i-new "+c.told, nodes[len(nodes)-1].Instance+" "+nodes[len(nodes)-1].Message)
+			require.Len(t, w.signals, c.signals)
+		})
+	}
+}

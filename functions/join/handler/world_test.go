@@ -1,0 +1,256 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/inprocess"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// world is a pool with one new instance, its cluster, and what is told of it, in virtual time.
+type world struct {
+	t     *testing.T
+	start time.Time
+	// registers and ready are when the node does and is, after the start; 0 is from the start, never is not.
+	registers, ready time.Duration
+	labels           map[string]string
+	conditions       []string
+	kubelet          string
+	// away is for how long the API server does not answer; openErr is why the cluster cannot be opened.
+	away    time.Duration
+	openErr error
+	// leaving instances of the group, each until some time; old ones stay.
+	leaving map[string]time.Duration
+	old     []string
+	// fellows are new instances that were Ready before this one, desired is how many the group is to have of at least min.
+	fellows, desired, min int
+	// ill is until when the nodes of fellows are not Ready any more; less than 0 is that they are gone.
+	ill time.Duration
+	// comes is until when i-coming is on its way in, of a version of the launch template; template is the group's.
+	comes             time.Duration
+	comesOf, template string
+	// unwell is when the node is not Ready any more, well when it is again; drained is for how long the node of i-old is.
+	unwell, well, drained time.Duration
+
+	state    string
+	lastBeat time.Time
+	result   groups.Result
+	ended    time.Duration
+	signals  []signal
+	looks    int
+	stack    string
+	status   *status.Cluster
+	// due has what the sweep is asked to look after.
+	due []string
+}
+
+// signal to CloudFormation, and when.
+type signal struct {
+	success bool
+	after   time.Duration
+}
+
+const never = 1000 * time.Hour
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, start: time.Now(), kubelet: "v1.36.3", state: groups.PendingWait, lastBeat: time.Now(), leaving: map[string]time.Duration{}, stack: "UPDATE_IN_PROGRESS", status: status.New("demo")}
+	w.status.Status.Phase, w.status.Status.Execution = status.Converging, "arn:converge:1"
+	return w
+}
+
+func (w *world) since() time.Duration { return time.Since(w.start) }
+
+// node as it is now, if it is there.
+func (w *world) node() []corev1.Node {
+	if w.since() < w.registers {
+		return nil
+	}
+	n := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{kube.PoolLabel: "workers"}}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-new"},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: w.kubelet}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "no network"}}},
+	}
+	if w.since() >= w.ready && (w.since() < w.unwell || w.since() >= w.well) {
+		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionTrue, metav1.NewTime(w.start.Add(w.ready))
+		for key, value := range w.labels {
+			n.Labels[key] = value
+		}
+		for _, c := range w.conditions {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(c), Status: corev1.ConditionTrue})
+		}
+	}
+	old := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", Labels: n.Labels}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-old"}}
+	if w.since() < w.drained {
+		old.Annotations = map[string]string{"drover.run/draining-since": w.start.UTC().Format(time.RFC3339)}
+	}
+	nodes := []corev1.Node{old, n}
+	healthy := corev1.ConditionTrue
+	if w.since() < w.ill {
+		healthy = corev1.ConditionUnknown
+	}
+	for i := range w.fellows {
+		if w.ill < 0 {
+			break
+		}
+		nodes = append(nodes, corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n1%d", i), Labels: n.Labels}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///eu-central-1a/i-fellow%d", i)},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: healthy, LastTransitionTime: metav1.NewTime(w.start.Add(-time.Minute))}}},
+		})
+	}
+	return nodes
+}
+
+// ServeHTTP lists nodes; a watch ends after a second without a word, so the list is read anew.
+func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if w.since() < w.away {
+		http.Error(rw, "away", http.StatusServiceUnavailable)
+		return
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("watch") != "" {
+		rw.(http.Flusher).Flush()
+		select {
+		case <-time.After(time.Second):
+		case <-r.Context().Done():
+		}
+		return
+	}
+	_ = json.NewEncoder(rw).Encode(corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: w.node()})
+}
+
+func (w *world) Open(context.Context, string) (*kube.Cluster, error) {
+	if w.openErr != nil {
+		return nil, w.openErr
+	}
+	c, err := kube.Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(w)})
+	if err == nil {
+		c.Version = "1.36"
+	}
+	return c, err
+}
+
+// hookTimeout and hookCap are the launch hook's, as in the pool's template.
+const (
+	hookTimeout = 900 * time.Second
+	hookCap     = 25 * time.Hour
+)
+
+func (w *world) expire() {
+	if w.state == groups.PendingWait && (time.Since(w.lastBeat) > hookTimeout || w.since() > hookCap) {
+		w.t.Errorf("the hook ran out of time after %s", w.since())
+		w.state = ""
+	}
+}
+
+func (w *world) State(context.Context, string) (string, error) { w.expire(); return w.state, nil }
+
+func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, error) {
+	w.looks++
+	require.Equal(w.t, "drover-demo-pool-workers", group)
+	g := groups.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template, Instances: []groups.Instance{{ID: "i-new", State: w.state, TemplateVersion: "2"}}}
+	for id, until := range w.leaving {
+		if w.since() < until {
+			g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.TerminatingWait, TemplateVersion: "1"})
+		}
+	}
+	for i := range w.fellows {
+		g.Instances = append(g.Instances, groups.Instance{ID: fmt.Sprintf("i-fellow%d", i), State: groups.InService, TemplateVersion: "2"})
+	}
+	if w.since() < w.comes {
+		g.Instances = append(g.Instances, groups.Instance{ID: "i-coming", State: groups.PendingWait, TemplateVersion: w.comesOf})
+	}
+	for _, id := range w.old {
+		g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.InService, TemplateVersion: "1"})
+	}
+	return g, true, nil
+}
+
+func (w *world) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
+	w.expire()
+	require.LessOrEqual(w.t, time.Since(w.lastBeat), hookTimeout/2, "each heartbeat is within half of the hook's timeout")
+	w.lastBeat = time.Now()
+	return w.state == groups.PendingWait, nil
+}
+
+func (w *world) Complete(_ context.Context, _ events.Lifecycle, result groups.Result) (bool, error) {
+	w.expire()
+	was := w.state == groups.PendingWait
+	w.result, w.ended, w.state = result, w.since(), groups.InService
+	if result == groups.Abandon {
+		w.state = ""
+	}
+	return was, nil
+}
+
+// Stacks.
+
+type stack struct{ *world }
+
+func (s stack) Describe(context.Context, string) (plan.Deployed, error) {
+	// The group of three is to have four meanwhile.
+	return plan.Deployed{Status: s.stack, Parameters: map[string]string{"MinInstancesInService": "3", "MaxBatchSize": "1"}}, nil
+}
+
+func (s stack) Signal(_ context.Context, stackName, resource, instance string, success bool) error {
+	require.Equal(s.t, "drover-demo-pool-workers Group i-new", stackName+" "+resource+" "+instance)
+	s.signals = append(s.signals, signal{success, s.since()})
+	return nil
+}
+
+// State.
+
+type state struct{ w *world }
+
+func (s state) Status(context.Context, string) (*status.Cluster, error) {
+	if s.w.status == nil {
+		return nil, store.ErrNotFound
+	}
+	return s.w.status, nil
+}
+
+func (s state) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	change(&s.w.status.Status)
+	return nil
+}
+
+func (s state) AddDue(_ context.Context, cluster string, at time.Time) error {
+	s.w.due = append(s.w.due, names.Due(at, cluster))
+	return nil
+}
+
+// run calls the function as the machine does, until it has an answer.
+func (w *world) run(pool string) events.JoinResult {
+	h := &Handler{
+		Clusters: w, Groups: w, Stacks: stack{w}, State: state{w},
+		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldLimit: 24 * time.Hour, Now: time.Now,
+	}
+	in := events.JoinRequest{Started: w.start, Lifecycle: events.Lifecycle{
+		AutoScalingGroupName: "drover-demo-pool-workers", LifecycleHookName: "launch", EC2InstanceID: "i-new", NotificationMetadata: pool,
+	}}
+	for calls := 1; ; calls++ {
+		require.Less(w.t, calls, 2000, "an execution has 25,000 events")
+		result, err := h.Handle(w.t.Context(), in)
+		require.NoError(w.t, err)
+		if result.Outcome != events.JoinWaiting {
+			return result
+		}
+		require.NotEmpty(w.t, result.Message)
+		time.Sleep(time.Duration(result.WaitSeconds) * time.Second)
+		in.PausedSeconds = result.PausedSeconds
+	}
+}
