@@ -56,6 +56,8 @@ type Config struct {
 	Zones []string
 	// OnEvent is told every stack event, in order, for showing progress. It may be nil.
 	OnEvent func(StackEvent)
+	// OnTold is called whenever all events so far were told. It may be nil.
+	OnTold func()
 	// ChangeSetFails says why the change set of a stack cannot be made just now; nil and an empty reason are that it can.
 	ChangeSetFails func(stackName string) (reason string)
 }
@@ -117,14 +119,16 @@ func (s *Service) Close() {
 
 // outbox holds what is still to be told to EventBridge and OnEvent, so that neither is called under a lock.
 type outbox struct {
-	mu    sync.Mutex
-	queue []StackEvent
-	wake  chan struct{}
+	mu     sync.Mutex
+	queue  []StackEvent
+	untold int // in the queue, and taken from it
+	wake   chan struct{}
 }
 
 func (o *outbox) put(event StackEvent) {
 	o.mu.Lock()
 	o.queue = append(o.queue, event)
+	o.untold++
 	o.mu.Unlock()
 	select {
 	case o.wake <- struct{}{}:
@@ -140,6 +144,21 @@ func (o *outbox) take() []StackEvent {
 	return events
 }
 
+// told one event; it says whether that was the last.
+func (o *outbox) told() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.untold--
+	return o.untold == 0
+}
+
+// Untold is how many events are still to be told to EventBridge and OnEvent.
+func (s *Service) Untold() int {
+	s.outbox.mu.Lock()
+	defer s.outbox.mu.Unlock()
+	return s.outbox.untold
+}
+
 // deliver tells events until the service is closed.
 func (s *Service) deliver() {
 	for {
@@ -149,6 +168,9 @@ func (s *Service) deliver() {
 			}
 			if s.config.Events != nil {
 				s.emit(event)
+			}
+			if s.outbox.told() && s.config.OnTold != nil {
+				s.config.OnTold()
 			}
 		}
 		turn := s.config.Clock.Ticket("cloudformation: events")

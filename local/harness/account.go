@@ -109,6 +109,7 @@ type Account struct {
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed whenever anything happens; nil when nobody waits for it
+	happenings int
 	logs       bytes.Buffer
 	notices    []string
 	toldEvents []eventbridge.Event
@@ -185,7 +186,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	network.SetNodes(boot{a.EKS, a})
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
-		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, ChangeSetFails: a.changeSetFails,
+		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, OnTold: a.happened, ChangeSetFails: a.changeSetFails,
 	})
 	a.onClose(a.CloudFormation.Close)
 	scaling := a.AutoScaling.Wire()
@@ -240,10 +241,11 @@ func (a *Account) Close() {
 	a.closing = nil
 }
 
-// happened wakes everyone in Until.
+// happened wakes everyone in Until, and has atOnce look once more.
 func (a *Account) happened() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.happenings++
 	if a.changed != nil {
 		close(a.changed)
 		a.changed = nil

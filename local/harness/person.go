@@ -341,23 +341,24 @@ func (a *Account) Until(what string, done func() bool) {
 func (a *Account) Settle() {
 	a.t.Helper()
 	a.Until("nothing happens any more", func() bool {
-		return a.Idle() && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+		return a.atOnce(func() bool {
+			return a.idle() && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+		})
 	})
 }
 
 // Still says whether nothing will happen by itself: every execution is over or waits for a stack, of one pool at most.
 func (a *Account) Still() bool {
-	if !a.Idle() {
-		return false
-	}
+	return a.atOnce(func() bool { return a.idle() && a.States.Unheard() == 0 && a.waiting() })
+}
+
+// waiting says whether every execution is over or waits to be answered.
+func (a *Account) waiting() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, x := range a.States.Executions() {
-		if x.Status == "RUNNING" && a.last[x.ARN] != "TaskSubmitted" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool {
+		return x.Status == "RUNNING" && a.last[x.ARN] != "TaskSubmitted"
+	})
 }
 
 // Running is how many functions run.
@@ -368,13 +369,32 @@ func (a *Account) Running() int {
 }
 
 // Idle says whether no function runs, no event is on its way and no stack changes. Executions may be waiting.
-func (a *Account) Idle() bool {
+func (a *Account) Idle() bool { return a.atOnce(a.idle) }
+
+// idle asks the parts of the account one after the other.
+func (a *Account) idle() bool {
 	a.Events.mu.Lock()
 	delivering := a.Events.busy
 	a.Events.mu.Unlock()
-	changing := false
-	for _, stack := range a.CloudFormation.Stacks() {
-		changing = changing || plan.InProgress(stack.StackStatus)
+	changing := slices.ContainsFunc(a.CloudFormation.Stacks(), func(s cloudformation.Stack) bool { return plan.InProgress(s.StackStatus) })
+	return !changing && a.CloudFormation.Untold() == 0 && delivering == 0 && a.Running() == 0
+}
+
+// atOnce is whether calm was so of all parts of the account at once: what goes from one part to another meanwhile might be seen in neither.
+func (a *Account) atOnce(calm func() bool) bool {
+	for {
+		before := a.sofar()
+		if !calm() {
+			return false
+		}
+		if a.sofar() == before {
+			return true
+		}
 	}
-	return delivering == 0 && a.Running() == 0 && !changing
+}
+
+func (a *Account) sofar() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.happenings
 }

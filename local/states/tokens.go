@@ -11,6 +11,9 @@ import (
 	"github.com/drover-run/drover/local/wire"
 )
 
+// Unheard is how many answers to tasks were given that their executions have not acted on.
+func (s *Service) Unheard() int { return s.tokens.Unheard() }
+
 // answer authorizes the answer to a token on the machine that waits, and gives it.
 func (s *Service) answer(c *wire.Call, token string, give func() error) (any, error) {
 	s.mu.Lock()

@@ -22,6 +22,7 @@ var (
 type Tokens struct {
 	mu      sync.Mutex
 	waiters map[string]*waiter
+	unheard int // answers that their tasks have not acted on
 }
 
 // waiter is one task that waits.
@@ -29,6 +30,8 @@ type waiter struct {
 	answers chan answer   // one answer at most
 	beats   chan struct{} // heartbeats, one remembered
 	closed  bool
+	// answered, and its task has not acted on it yet.
+	answered bool
 }
 
 type answer struct {
@@ -57,7 +60,19 @@ func (t *Tokens) issue() (string, *waiter) {
 func (t *Tokens) close(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waiters[token].closed = true
+	w := t.waiters[token]
+	w.closed = true
+	if w.answered {
+		w.answered = false
+		t.unheard--
+	}
+}
+
+// Unheard is how many answers were given that their tasks have not acted on. They will, or end otherwise.
+func (t *Tokens) Unheard() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unheard
 }
 
 func (t *Tokens) open(token string) (*waiter, error) {
@@ -81,7 +96,8 @@ func (t *Tokens) answer(token string, a answer) error {
 	if err != nil {
 		return err
 	}
-	w.closed = true
+	w.closed, w.answered = true, true
+	t.unheard++
 	w.answers <- a
 	return nil
 }

@@ -1,0 +1,31 @@
+package harness
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A stack that has ended and whose event is not on the bus yet is in neither of the two.
+func TestAnEventThatIsStillToBeToldIsSomethingThatHappens(t *testing.T) {
+	a := Start(t)
+	a.Cluster("demo", "  deletionProtection: false\n")
+	reached, telling := make(chan struct{}), make(chan struct{})
+	tell := sync.OnceFunc(func() { close(telling) })
+	defer tell()
+	a.OnStack(func(stackName, is string) {
+		if stackName == "drover-demo-network" && is == "UPDATE_COMPLETE" {
+			close(reached)
+			<-telling
+		}
+	})
+	require.NoError(t, a.Retag("drover-demo-network", func(tags map[string]string) { tags["team"] = "apes" }))
+	<-reached
+	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["network"])
+	require.False(t, a.Idle())
+	require.False(t, a.Still())
+	tell()
+	a.Settle()
+	require.True(t, a.Still())
+}
