@@ -21,6 +21,8 @@ type world struct {
 	tokens Tokens
 	events []Event
 	path   []string // states entered
+	// answered is how many answers were not acted on when a task told how it ended.
+	answered int
 }
 
 func (w *world) task(ctx context.Context, t Task) (json.RawMessage, error) {
@@ -65,6 +67,9 @@ func (w *world) runContext(ctx context.Context, t *testing.T, definition, input 
 		w.events = append(w.events, e)
 		if strings.HasSuffix(e.Type, "StateEntered") {
 			w.path = append(w.path, e.State)
+		}
+		if e.Type == "TaskSucceeded" || e.Type == "TaskFailed" {
+			w.answered += w.tokens.Unheard()
 		}
 	}})
 }
@@ -208,12 +213,14 @@ func TestTaskTokens(t *testing.T) {
 		output string
 		fault  string
 		took   time.Duration
+		// answers that count as not acted on until their task has told how it ended
+		answers int
 	}{
-		"the answer is the result":   {func(w *world, token string) { must(w.tokens.Succeed(token, json.RawMessage(`{"ok": true}`))) }, Succeeded, `{"ok":true}`, "", 0},
-		"a failure is the failure":   {func(w *world, token string) { must(w.tokens.Fail(token, "StackFailed", "no")) }, Failed, "", "StackFailed", 0},
-		"silence is a timeout":       {func(*world, string) {}, Succeeded, `[{"Error":"States.HeartbeatTimeout"}]`, "", time.Minute},
-		"heartbeats put it off":      {func(w *world, token string) { beat(w, token, 3); must(w.tokens.Succeed(token, json.RawMessage(`1`))) }, Succeeded, `1`, "", 150 * time.Second},
-		"but not beyond the timeout": {func(w *world, token string) { beat(w, token, 12) }, Succeeded, `[{"Error":"States.Timeout"}]`, "", 600 * time.Second},
+		"the answer is the result":   {func(w *world, token string) { must(w.tokens.Succeed(token, json.RawMessage(`{"ok": true}`))) }, Succeeded, `{"ok":true}`, "", 0, 1},
+		"a failure is the failure":   {func(w *world, token string) { must(w.tokens.Fail(token, "StackFailed", "no")) }, Failed, "", "StackFailed", 0, 1},
+		"silence is a timeout":       {func(*world, string) {}, Succeeded, `[{"Error":"States.HeartbeatTimeout"}]`, "", time.Minute, 0},
+		"heartbeats put it off":      {func(w *world, token string) { beat(w, token, 3); must(w.tokens.Succeed(token, json.RawMessage(`1`))) }, Succeeded, `1`, "", 150 * time.Second, 1},
+		"but not beyond the timeout": {func(w *world, token string) { beat(w, token, 12) }, Succeeded, `[{"Error":"States.Timeout"}]`, "", 600 * time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -232,6 +239,8 @@ func TestTaskTokens(t *testing.T) {
 				require.Equal(t, test.fault, o.Error)
 				require.ErrorIs(t, w.tokens.Succeed(token, json.RawMessage(`1`)), ErrTaskTimedOut, "a second answer")
 				require.ErrorIs(t, w.tokens.Heartbeat(token), ErrTaskTimedOut)
+				require.Equal(t, test.answers, w.answered)
+				require.Zero(t, w.tokens.Unheard())
 				synctest.Wait()
 				time.Sleep(time.Hour) // who still beats sees that it is over
 			})
