@@ -147,13 +147,13 @@ func (c *Cluster) Release(ctx context.Context, name string, drained bool) error 
 	})
 }
 
-// lostAfter is the least time without contact that counts as an outage, beside a tenth of what the drain had taken by then: twice the
-// longest wait between two calls.
+// lostAfter is the least time without contact that counts as an outage: it, and twice the longest wait between two calls, which is a
+// twentieth of what the drain had taken by then, and five minutes at most.
 const lostAfter = 30 * time.Second
 
 // lost says whether nobody was in contact for so long that what the drain could not do meanwhile is to be tried before it is ended.
 func (h held) lost(now time.Time) bool {
-	return now.Sub(h.contact) > lostAfter+h.contact.Sub(h.began)/10
+	return now.Sub(h.contact) > lostAfter+2*min(h.contact.Sub(h.began)/20, 5*time.Minute)
 }
 
 // note on the node what its drain waits for, where whoever looks at the node finds it; and, for the next call, that this one had contact.

@@ -303,6 +303,25 @@ func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
 	}
 }
 
+// What is longer than two of the function's waits is an outage, and nothing that is shorter.
+func TestHowLongAnOutageIs(t *testing.T) {
+	for name, c := range map[string]struct{ taken, silence time.Duration }{
+		"from the beginning":  {0, 30 * time.Second},
+		"after ten minutes":   {10 * time.Minute, 90 * time.Second},
+		"after an hour":       {time.Hour, 30*time.Second + 6*time.Minute},
+		"after hours":         {100 * time.Minute, 30*time.Second + 10*time.Minute},
+		"waits grow no more":  {20 * time.Hour, 30*time.Second + 10*time.Minute},
+		"as long as they may": {47 * time.Hour, 30*time.Second + 10*time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
+			h := held{began: began, contact: began.Add(c.taken)}
+			require.False(t, h.lost(h.contact.Add(c.silence)))
+			require.True(t, h.lost(h.contact.Add(c.silence+1)))
+		})
+	}
+}
+
 // A drain ends at its deadline, not later, when the cluster could be reached all the time; and else once it can be, and evictions were
 // tried for a while, within one slice.
 func TestWhenADrainIsOver(t *testing.T) {
