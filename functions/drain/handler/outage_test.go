@@ -187,7 +187,9 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 		"an outage of half an hour, short beside a drain of ten": {func(h *hook) {
 			h.blockedAfter(10*time.Hour+5*time.Minute, drain.Force)
 			h.pools["drover-demo-pool-workers"].Drain.Timeout = 10 * 60 * 60
-			h.down = func() bool { return time.Since(h.start) > 9*time.Hour+35*time.Minute && time.Since(h.start) < 10*time.Hour+5*time.Minute }
+			h.down = func() bool {
+				return time.Since(h.start) > 9*time.Hour+35*time.Minute && time.Since(h.start) < 10*time.Hour+5*time.Minute
+			}
 		}, 10*time.Hour + 5*time.Minute, "CONTINUE"},
 		"the instance is gone meanwhile": {func(h *hook) {
 			h.waiting()
