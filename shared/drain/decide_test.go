@@ -380,6 +380,11 @@ func TestNothingIsEvictedBeforeLoadBalancersKnow(t *testing.T) {
 	require.Equal(t, "1 pods are left, 0 of them terminating; load balancers have until "+now.Add(time.Second).UTC().Format(time.TimeOnly)+" UTC to forget the node", r.Summary())
 	v.Excluded = now.Add(-60 * time.Second)
 	require.Len(t, Decide(now, Task{Policy: policy, Started: now}, v, 9).Send, 1)
+
+	policy.LoadBalancerWait, policy.Timeout, policy.OnTimeout = 3600, 600, Force
+	got = Decide(now, Task{Policy: policy, Started: now.Add(-600 * time.Second)}, v, 9)
+	require.Equal(t, []string{"evict a"}, sent(got), "the drain's own time is over before")
+	require.Zero(t, got.Begins)
 }
 
 func TestWhichPodsTolerateACordon(t *testing.T) {
@@ -457,6 +462,59 @@ func TestPodsThatComeBack(t *testing.T) {
 	}
 }
 
+func TestTheVolumesThatAPodMayHold(t *testing.T) {
+	claim := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
+	own := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
+	for name, c := range map[string]struct {
+		kind    string
+		volumes []corev1.VolumeSource
+		want    int
+	}{
+		"none":                        {"ReplicaSet", nil, 0},
+		"those that are no claims":    {"ReplicaSet", []corev1.VolumeSource{{HostPath: &corev1.HostPathVolumeSource{}}, {EmptyDir: &corev1.EmptyDirVolumeSource{}}}, 0},
+		"claims":                      {"StatefulSet", []corev1.VolumeSource{claim, {ConfigMap: &corev1.ConfigMapVolumeSource{}}, claim}, 2},
+		"its own":                     {"ReplicaSet", []corev1.VolumeSource{own, claim}, 2},
+		"a daemon's is of all nodes'": {"DaemonSet", []corev1.VolumeSource{claim}, 0},
+		"but not a daemon's own":      {"DaemonSet", []corev1.VolumeSource{claim, own}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, NewPod(pod("a", owned(c.kind), func(p *corev1.Pod) {
+				for _, v := range c.volumes {
+					p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: v})
+				}
+			})).Claims)
+		})
+	}
+}
+
+// https://kubernetes.io/docs/tasks/run-application/configure-pdb/#unhealthy-pod-eviction-policy
+func TestWhichPodsABudgetCounts(t *testing.T) {
+	always, healthy := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
+	for name, c := range map[string]struct {
+		policy         *policyv1.UnhealthyPodEvictionPolicyType
+		healthy, least int32
+		unready        bool // counts, too
+	}{
+		"enough are healthy":                      {nil, 9, 9, false},
+		"the same, in words":                      {&healthy, 9, 9, false},
+		"too few are":                             {nil, 8, 9, true},
+		"too few are, in words":                   {&healthy, 8, 9, true},
+		"too few are, and who is not goes always": {&always, 8, 9, false},
+		"none need be":                            {nil, 3, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBudget(budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
+				b.Spec.UnhealthyPodEvictionPolicy, b.Status.CurrentHealthy, b.Status.DesiredHealthy = c.policy, c.healthy, c.least
+			}))
+			require.True(t, b.Counts(NewPod(pod("a"))))
+			require.Equal(t, c.unready, b.Counts(NewPod(pod("a", unready))))
+			require.True(t, b.Covers(NewPod(pod("a"))))
+			require.False(t, b.Covers(NewPod(pod("a", in("other")))))
+			require.False(t, b.Covers(NewPod(pod("a", labelled("app", "db")))))
+		})
+	}
+}
+
 func TestTheNextLookIsWhenTimeAloneChangesSomething(t *testing.T) {
 	forced := Policy{Timeout: 600, OnTimeout: Force, DeleteEmptyDirData: true}
 	d := Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
@@ -465,6 +523,10 @@ func TestTheNextLookIsWhenTimeAloneChangesSomething(t *testing.T) {
 	require.Equal(t, now.Add(60*time.Second), d.Next, "a pod is stuck from then on")
 	d = Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
 	require.Zero(t, d.Next, "only an event helps")
+	waits := patient
+	waits.Timeout = 600
+	d = Decide(now, Task{Policy: waits, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
+	require.Zero(t, d.Next, "what waits has no deadline")
 }
 
 func TestEstimates(t *testing.T) {
@@ -502,6 +564,12 @@ func TestReports(t *testing.T) {
 	require.Equal(t, "2 pods are left, 2 of them terminating (shop/a, shop/b)", r.Summary())
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
 	require.Equal(t, "no pods are left", r.Summary())
+	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), 9))
+	require.Nil(t, r.EstimateSeconds, "nobody knows")
+	hung := []*corev1.Pod{pod("c", deleted(time.Hour)), pod("a", deleted(time.Hour)), pod("d", deleted(time.Hour)), pod("b", deleted(time.Hour)), pod("e", deleted(time.Hour))}
+	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(hung), 9))
+	require.Equal(t, []string{"shop/a", "shop/b", "shop/c", "shop/d", "shop/e"}, r.Stuck)
+	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
 	require.Nil(t, r.EstimateSeconds)
 	r.Volumes = 2
 	require.Equal(t, "2 volumes are still attached", r.Summary())

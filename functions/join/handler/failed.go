@@ -105,7 +105,7 @@ func (w *work) gone(ctx context.Context) {
 	w.result = events.JoinResult{Outcome: events.JoinGone, Message: "the instance does not wait at the hook"}
 	w.update(ctx, func(s *status.Status) {
 		for i, n := range s.Nodes {
-			if n.Instance == w.in.EC2InstanceID && n.State == status.NodeNotJoined {
+			if n.Instance == w.in.EC2InstanceID {
 				s.Nodes[i].Message, _, _ = strings.Cut(n.Message, failedWhen)
 			}
 		}

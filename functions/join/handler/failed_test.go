@@ -39,7 +39,8 @@ func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 	t.Run("until its instance is gone", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+			const first = "why; the update is failed when i-old are drained"
+			w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined, Message: first}, time.Now())
 			w.kubelet, w.leaving["i-old"] = "v1.37.0", time.Hour
 			time.AfterFunc(10*time.Minute, func() {
 				require.Contains(t, w.status.Status.Nodes[1].Message, "; the update is failed when i-old are drained")
@@ -49,6 +50,7 @@ func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 			require.Empty(t, w.signals)
 			require.Equal(t, status.NodeNotJoined, w.status.Status.Nodes[1].State)
 			require.NotContains(t, w.status.Status.Nodes[1].Message, "the update is failed when")
+			require.Equal(t, first, w.status.Status.Nodes[0].Message, "nothing is known of the other")
 		})
 	})
 }
@@ -65,6 +67,11 @@ func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
 		"the second": {
 			func(w *world) {
 				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+			}, why, 1,
+		},
+		"the second, which is in its group no more, so that nobody knows of which launch template it was": {
+			func(w *world) {
+				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined, Template: "1"}, time.Now())
 			}, why, 1,
 		},
 		"the second, beside drains": {

@@ -167,6 +167,20 @@ func TestJoin(t *testing.T) {
 				})
 			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 14 * time.Minute}}, "",
 		},
+		"and took the place of one that did not join a while ago": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, never, "2"
+				w.status.Status.SetNode(status.Node{Instance: "i-came", Pool: "workers", State: status.NodeNotJoined, Template: "2"}, time.Now().Add(-18*time.Minute))
+			}, events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
+		},
+		"and those that did not join were of another pool, or long ago, or have joined": {
+			rolling, func(w *world) {
+				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 6*time.Minute, "2"
+				w.status.Status.SetNode(status.Node{Instance: "i-a", Pool: "other", State: status.NodeNotJoined, Template: "2"}, time.Now())
+				w.status.Status.SetNode(status.Node{Instance: "i-b", Pool: "workers", State: status.NodeNotJoined, Template: "2"}, time.Now().Add(-20*time.Minute))
+				w.status.Status.SetNode(status.Node{Instance: "i-c", Pool: "workers", State: status.NodeDraining, Template: "2"}, time.Now())
+			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 6 * time.Minute}}, "",
+		},
 		"nor does it before one that did not join has failed the update": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 10*time.Minute, "2"

@@ -162,7 +162,10 @@ func (w *world) State(context.Context, string) (string, error) { w.expire(); ret
 func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, error) {
 	w.looks++
 	require.Equal(w.t, "drover-demo-pool-workers", group)
-	g := groups.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template, Instances: []groups.Instance{{ID: "i-new", State: w.state, TemplateVersion: "2"}}}
+	g := groups.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template}
+	if w.state != "" {
+		g.Instances = append(g.Instances, groups.Instance{ID: "i-new", State: w.state, TemplateVersion: "2"})
+	}
 	for id, until := range w.leaving {
 		if w.since() < until {
 			g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.TerminatingWait, TemplateVersion: "1"})
