@@ -1,0 +1,70 @@
+package kube
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What a node says of a drain before counts, if it can be, and nothing that somebody else made of it meanwhile.
+func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
+	const never, began = 1000 * time.Hour, -10 * time.Minute // by whoever goes on
+	for name, c := range map[string]struct {
+		annotations        map[string]time.Duration // from now; never is that nobody can read it
+		cordoned, excluded bool
+		// Those that hold says.
+		began, contact, since time.Duration
+	}{
+		"nothing is known":                    {nil, false, false, began, began, 0},
+		"it began before":                     {map[string]time.Duration{annotationBegan: -30 * time.Minute}, false, false, -30 * time.Minute, -30 * time.Minute, 0},
+		"it began later than whoever goes on": {map[string]time.Duration{annotationBegan: -5 * time.Minute}, false, false, began, began, 0},
+		"nobody can read when":                {map[string]time.Duration{annotationBegan: never, annotationContact: never, annotationSince: never}, true, true, began, began, 0},
+		"somebody had contact":                {map[string]time.Duration{annotationContact: -time.Minute}, false, false, began, -time.Minute, 0},
+		"somebody had, of a drain before":     {map[string]time.Duration{annotationContact: -40 * time.Minute}, false, false, began, began, 0},
+		"it is as the drain left it":          {map[string]time.Duration{annotationSince: -3 * time.Minute}, true, true, began, began, -3 * time.Minute},
+		"it was uncordoned meanwhile":         {map[string]time.Duration{annotationSince: -3 * time.Minute}, false, true, began, began, 0},
+		"load balancers were told otherwise":  {map[string]time.Duration{annotationSince: -3 * time.Minute}, true, false, began, began, 0},
+		"people cordoned it":                  {nil, true, true, began, began, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drained(t, func(t *testing.T, s *simulated) {
+				read := func() (node corev1.Node) {
+					require.NoError(t, s.cluster.typed.core.Get().Resource("nodes").Name("n1").Do(t.Context()).Into(&node))
+					return node
+				}
+				now := time.Now().UTC()
+				annotations, labels := map[string]any{}, map[string]any{}
+				for key, at := range c.annotations {
+					annotations[key] = now.Add(at).Format(time.RFC3339Nano)
+					if at == never {
+						annotations[key] = "yesterday"
+					}
+				}
+				if c.excluded {
+					labels[corev1.LabelNodeExcludeBalancers] = ""
+				}
+				require.NoError(t, s.cluster.patch(t.Context(), "n1", read().UID, map[string]any{
+					"metadata": map[string]any{"annotations": annotations, "labels": labels}, "spec": map[string]any{"unschedulable": c.cordoned},
+				}))
+				got, err := s.cluster.hold(t.Context(), "n1", now.Add(began))
+				require.NoError(t, err)
+				ago := func(at time.Time) time.Duration { return at.Sub(now).Round(100 * time.Millisecond) }
+				require.Equal(t, c.began, ago(got.began))
+				require.Equal(t, c.contact, ago(got.contact))
+				require.Equal(t, c.since, ago(got.since))
+
+				node := read()
+				require.True(t, node.Spec.Unschedulable)
+				require.Contains(t, node.Labels, corev1.LabelNodeExcludeBalancers)
+				require.Equal(t, "true", node.Annotations[autoscalerHold])
+				again, err := s.cluster.hold(t.Context(), "n1", now.Add(began))
+				require.NoError(t, err)
+				require.Equal(t, c.began, ago(again.began))
+				require.Equal(t, c.since, ago(again.since), "it goes on")
+				require.Equal(t, node.ResourceVersion, read().ResourceVersion, "nothing is written again")
+			})
+		})
+	}
+}
