@@ -1,11 +1,14 @@
 package kube
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // What a node says of a drain before counts, if it can be, and nothing that somebody else made of it meanwhile.
@@ -30,10 +33,6 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			drained(t, func(t *testing.T, s *simulated) {
-				read := func() (node corev1.Node) {
-					require.NoError(t, s.cluster.typed.core.Get().Resource("nodes").Name("n1").Do(t.Context()).Into(&node))
-					return node
-				}
 				now := time.Now().UTC()
 				annotations, labels := map[string]any{}, map[string]any{}
 				for key, at := range c.annotations {
@@ -45,7 +44,7 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 				if c.excluded {
 					labels[corev1.LabelNodeExcludeBalancers] = ""
 				}
-				require.NoError(t, s.cluster.patch(t.Context(), "n1", read().UID, map[string]any{
+				require.NoError(t, s.cluster.patch(t.Context(), "n1", s.read("n1").UID, map[string]any{
 					"metadata": map[string]any{"annotations": annotations, "labels": labels}, "spec": map[string]any{"unschedulable": c.cordoned},
 				}))
 				got, err := s.cluster.hold(t.Context(), "n1", now.Add(began))
@@ -55,7 +54,7 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 				require.Equal(t, c.contact, ago(got.contact))
 				require.Equal(t, c.since, ago(got.since))
 
-				node := read()
+				node := s.read("n1")
 				require.True(t, node.Spec.Unschedulable)
 				require.Contains(t, node.Labels, corev1.LabelNodeExcludeBalancers)
 				require.Equal(t, "true", node.Annotations[autoscalerHold])
@@ -63,8 +62,70 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, c.began, ago(again.began))
 				require.Equal(t, c.since, ago(again.since), "it goes on")
-				require.Equal(t, node.ResourceVersion, read().ResourceVersion, "nothing is written again")
+				require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
 			})
 		})
 	}
+}
+
+// A node whose drain was given up is as it was before, and one that was drained stays away from pods and load balancers; what people said of it
+// to the autoscaler stays either way.
+func TestWhatANodeIsWhenItIsGivenBack(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		for bits := range 4 {
+			byPeople, toldByPeople := bits&1 > 0, bits&2 > 0
+			for _, said := range []string{"", "true", "false"} {
+				t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler told %q", done, byPeople, toldByPeople, said), func(t *testing.T) {
+					drained(t, func(t *testing.T, s *simulated) {
+						annotations, labels := map[string]any{}, map[string]any{}
+						if said != "" {
+							annotations[autoscalerHold] = said
+						}
+						if toldByPeople {
+							labels[corev1.LabelNodeExcludeBalancers] = ""
+						}
+						patch := func(metadata map[string]any, cordoned bool) {
+							require.NoError(t, s.cluster.patch(t.Context(), "n1", s.read("n1").UID, map[string]any{
+								"metadata": metadata, "spec": map[string]any{"unschedulable": cordoned},
+							}))
+						}
+						patch(map[string]any{"annotations": annotations, "labels": labels}, byPeople)
+						for range 2 {
+							_, err := s.cluster.hold(t.Context(), "n1", time.Now())
+							require.NoError(t, err)
+							if !byPeople { // somebody uncordons it meanwhile, and the drain goes on
+								patch(map[string]any{}, false)
+							}
+						}
+						_, err := s.cluster.hold(t.Context(), "n1", time.Now())
+						require.NoError(t, err)
+						require.True(t, s.read("n1").Spec.Unschedulable)
+						require.Equal(t, "true", s.read("n1").Annotations[autoscalerHold])
+
+						require.NoError(t, s.cluster.Release(t.Context(), "n1", done))
+						node := s.read("n1")
+						require.Equal(t, done || byPeople, node.Spec.Unschedulable)
+						_, away := node.Labels[corev1.LabelNodeExcludeBalancers]
+						require.Equal(t, done || toldByPeople, away)
+						require.Equal(t, said, node.Annotations[autoscalerHold])
+						for key := range node.Annotations {
+							require.False(t, strings.HasPrefix(key, "drover.run/"), key)
+						}
+						require.NoError(t, s.cluster.Release(t.Context(), "n1", done))
+						require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestANodeThatIsNotThereIsNotWaitedFor(t *testing.T) {
+	drained(t, func(t *testing.T, s *simulated) {
+		began := time.Now()
+		_, err := s.cluster.hold(t.Context(), "n9", began)
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		require.True(t, apierrors.IsNotFound(s.cluster.Release(t.Context(), "n9", false)))
+		require.Less(t, time.Since(began), time.Second)
+	})
 }

@@ -100,9 +100,13 @@ func (s *simulated) node(name string) {
 // waits is what the node says that its drain waits for.
 func (s *simulated) waits(name string) string {
 	s.t.Helper()
-	var node corev1.Node
+	return s.read(name).Annotations[annotationWaits]
+}
+
+func (s *simulated) read(name string) (node corev1.Node) {
+	s.t.Helper()
 	require.NoError(s.t, s.cluster.typed.core.Get().Resource("nodes").Name(name).Do(s.t.Context()).Into(&node))
-	return node.Annotations[annotationWaits]
+	return node
 }
 
 // drain n1 within a time, which begins now.
@@ -407,9 +411,7 @@ func TestANodeThatIsUncordonedInTheMiddleOfItsDrain(t *testing.T) {
 				require.Greater(t, report.Evicted, 8, "pods did come")
 				require.Less(t, time.Since(began), 10*time.Second)
 				require.LessOrEqual(t, len(s.when("GET /api/v1/nodes/n1")), 1+3, "one for each look whether nothing is left")
-				var node corev1.Node
-				require.NoError(t, s.cluster.typed.core.Get().Resource("nodes").Name("n1").Do(t.Context()).Into(&node))
-				at, err := time.Parse(time.RFC3339Nano, node.Annotations[annotationBegan])
+				at, err := time.Parse(time.RFC3339Nano, s.read("n1").Annotations[annotationBegan])
 				require.NoError(t, err)
 				require.WithinDuration(t, began, at, 10*time.Millisecond, "its time counts on")
 			}, web)
