@@ -101,9 +101,17 @@ func TestWhatANodeIsWhenItIsGivenBack(t *testing.T) {
 						require.NoError(t, err)
 						require.True(t, s.read("n1").Spec.Unschedulable)
 						require.Equal(t, "true", s.read("n1").Annotations[autoscalerHold])
+						var ours []string
+						for what, theirs := range map[string]bool{autoscaler: said == "true", cordoned: byPeople, excluded: toldByPeople} {
+							if !theirs {
+								ours = append(ours, what)
+							}
+						}
+						node := s.read("n1")
+						require.ElementsMatch(t, ours, holds(&node))
 
 						require.NoError(t, s.cluster.Release(t.Context(), "n1", done))
-						node := s.read("n1")
+						node = s.read("n1")
 						require.Equal(t, done || byPeople, node.Spec.Unschedulable)
 						_, away := node.Labels[corev1.LabelNodeExcludeBalancers]
 						require.Equal(t, done || toldByPeople, away)
