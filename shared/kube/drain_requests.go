@@ -4,7 +4,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -67,7 +66,6 @@ func (d *drainer) answer(r result) {
 	later := func(pause time.Duration, why string) {
 		try.NotBefore, try.Why, try.Budget = now.Add(pause), why, ""
 	}
-	var status apierrors.APIStatus
 	switch err := r.err; {
 	case err == nil:
 		try.Accepted = now
@@ -80,7 +78,7 @@ func (d *drainer) answer(r result) {
 	case apierrors.IsNotFound(err):
 		delete(d.view.Pods, pod.UID)
 		try.Budget = ""
-	case errors.As(err, &status) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
+	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
 		// The budget has less than was seen when this was sent. If nothing newer has been seen since, something newer is on its
 		// way, and until then the budget has nothing.
 		switch b := d.view.Budgets[r.request.Budget]; {
