@@ -71,61 +71,63 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 // A node whose drain was given up is as it was before, and one that was drained stays away from pods and load balancers; what people said of it
 // to the autoscaler stays either way.
 func TestWhatANodeIsWhenItIsGivenBack(t *testing.T) {
-	for _, done := range []bool{false, true} {
-		for bits := range 4 {
-			byPeople, toldByPeople := bits&1 > 0, bits&2 > 0
-			for _, said := range []string{"", "true", "false"} {
-				t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler told %q", done, byPeople, toldByPeople, said), func(t *testing.T) {
-					drained(t, func(t *testing.T, s *simulated) {
-						annotations, labels := map[string]any{}, map[string]any{}
-						if said != "" {
-							annotations[autoscalerHold] = said
-						}
-						if toldByPeople {
-							labels[corev1.LabelNodeExcludeBalancers] = ""
-						}
-						patch := func(metadata map[string]any, cordoned bool) {
-							require.NoError(t, s.cluster.patch(t.Context(), "n1", s.read("n1").UID, map[string]any{
-								"metadata": metadata, "spec": map[string]any{"unschedulable": cordoned},
-							}))
-						}
-						patch(map[string]any{"annotations": annotations, "labels": labels}, byPeople)
-						for range 2 {
-							_, err := s.cluster.hold(t.Context(), "n1", time.Now())
-							require.NoError(t, err)
-							if !byPeople { // somebody uncordons it meanwhile, and the drain goes on
-								patch(map[string]any{}, false)
-							}
-						}
-						_, err := s.cluster.hold(t.Context(), "n1", time.Now())
-						require.NoError(t, err)
-						require.True(t, s.read("n1").Spec.Unschedulable)
-						require.Equal(t, "true", s.read("n1").Annotations[autoscalerHold])
-						var ours []string
-						for what, theirs := range map[string]bool{autoscaler: said == "true", cordoned: byPeople, excluded: toldByPeople} {
-							if !theirs {
-								ours = append(ours, what)
-							}
-						}
-						node := s.read("n1")
-						require.ElementsMatch(t, ours, holds(&node))
-
-						require.NoError(t, s.cluster.Release(t.Context(), "n1", done))
-						node = s.read("n1")
-						require.Equal(t, done || byPeople, node.Spec.Unschedulable)
-						_, away := node.Labels[corev1.LabelNodeExcludeBalancers]
-						require.Equal(t, done || toldByPeople, away)
-						require.Equal(t, said, node.Annotations[autoscalerHold])
-						for key := range node.Annotations {
-							require.False(t, strings.HasPrefix(key, "drover.run/"), key)
-						}
-						require.NoError(t, s.cluster.Release(t.Context(), "n1", done))
-						require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
-					})
-				})
-			}
+	for bits := range 8 {
+		done, byPeople, toldByPeople := bits&1 > 0, bits&2 > 0, bits&4 > 0
+		for _, said := range []string{"", "true", "false"} {
+			t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler told %q", done, byPeople, toldByPeople, said), func(t *testing.T) {
+				drained(t, func(t *testing.T, s *simulated) { givenBack(t, s, done, byPeople, toldByPeople, said) })
+			})
 		}
 	}
+}
+
+// givenBack drains n1 and gives it back. People had cordoned it or not, had taken it out of load balancers or not, and had said something to
+// the autoscaler, or nothing.
+func givenBack(t *testing.T, s *simulated, done, byPeople, toldByPeople bool, said string) {
+	annotations, labels := map[string]any{}, map[string]any{}
+	if said != "" {
+		annotations[autoscalerHold] = said
+	}
+	if toldByPeople {
+		labels[corev1.LabelNodeExcludeBalancers] = ""
+	}
+	patch := func(metadata map[string]any, cordoned bool) {
+		require.NoError(t, s.cluster.patch(t.Context(), "n1", s.read("n1").UID, map[string]any{
+			"metadata": metadata, "spec": map[string]any{"unschedulable": cordoned},
+		}))
+	}
+	patch(map[string]any{"annotations": annotations, "labels": labels}, byPeople)
+	for range 2 {
+		_, err := s.cluster.hold(t.Context(), "n1", time.Now())
+		require.NoError(t, err)
+		if !byPeople { // somebody uncordons it meanwhile, and the drain goes on
+			patch(map[string]any{}, false)
+		}
+	}
+	_, err := s.cluster.hold(t.Context(), "n1", time.Now())
+	require.NoError(t, err)
+	node := s.read("n1")
+	require.True(t, node.Spec.Unschedulable)
+	require.Equal(t, "true", node.Annotations[autoscalerHold])
+	var ours []string
+	for what, theirs := range map[string]bool{autoscaler: said == "true", cordoned: byPeople, excluded: toldByPeople} {
+		if !theirs {
+			ours = append(ours, what)
+		}
+	}
+	require.ElementsMatch(t, ours, holds(&node))
+
+	require.NoError(t, s.cluster.Release(t.Context(), "n1", done))
+	node = s.read("n1")
+	require.Equal(t, done || byPeople, node.Spec.Unschedulable)
+	_, away := node.Labels[corev1.LabelNodeExcludeBalancers]
+	require.Equal(t, done || toldByPeople, away)
+	require.Equal(t, said, node.Annotations[autoscalerHold])
+	for key := range node.Annotations {
+		require.False(t, strings.HasPrefix(key, "drover.run/"), key)
+	}
+	require.NoError(t, s.cluster.Release(t.Context(), "n1", done))
+	require.Equal(t, node.ResourceVersion, s.read("n1").ResourceVersion, "nothing is written again")
 }
 
 func TestANodeThatIsNotThereIsNotWaitedFor(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/fault"
 )
 
@@ -147,13 +148,12 @@ func (c *Cluster) Release(ctx context.Context, name string, drained bool) error 
 	})
 }
 
-// lostAfter is the least time without contact that counts as an outage: it, and twice the longest wait between two calls, which is a
-// twentieth of what the drain had taken by then, and five minutes at most.
+// lostAfter is how long nobody may have contact at the least, beyond twice the longest time between two calls, before that is an outage.
 const lostAfter = 30 * time.Second
 
 // lost says whether nobody was in contact for so long that what the drain could not do meanwhile is to be tried before it is ended.
 func (h held) lost(now time.Time) bool {
-	return now.Sub(h.contact) > lostAfter+2*min(h.contact.Sub(h.began)/20, 5*time.Minute)
+	return now.Sub(h.contact) > lostAfter+2*drain.Between(h.contact.Sub(h.began))
 }
 
 // note on the node what its drain waits for, where whoever looks at the node finds it; and, for the next call, that this one had contact.

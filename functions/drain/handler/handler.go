@@ -289,23 +289,23 @@ func said(hook *events.Lifecycle) (events.Pool, error) {
 // Waits between slices, in seconds.
 const (
 	leastWait  = 1
-	endingWait = 30  // a slice sees the end of pods at once
-	mostWait   = 300 // less than half of the terminate hook's timeout, so that each slice's heartbeat is in time
+	endingWait = 30 // a slice sees the end of pods at once
 )
 
-// wait until the next slice: a twentieth of what the drain has taken, so that it ends at most 5 % later than it could; but hardly at all
-// while pods leave, which a slice sees at once, unless that takes hours. However it goes, 48 hours have less than the 25,000 events that an
-// execution may have: one more would end it, and leave the hook to its own time.
+// wait until the next slice: as long as a drain may be left alone, but hardly at all while pods leave, which a slice sees at once, unless that
+// takes hours. However it goes, 48 hours have less than the 25,000 events that an execution may have: one more would end it, and leave the hook
+// to its own time.
 func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
-	elapsed := int64(h.Now().Sub(in.Started) / time.Second)
-	leaving, most := elapsed*elapsed/6_000_000, int64(mostWait) // two seconds after an hour, half a minute after four, and as any after twelve
+	taken := h.Now().Sub(in.Started)
+	elapsed, between := int64(taken/time.Second), int64(drain.Between(taken)/time.Second)
+	leaving, most := elapsed*elapsed/6_000_000, between // two seconds after an hour, half a minute after four, and as any after twelve
 	switch {
 	case report.Evicted > 0:
 		most = leaving
 	case report.Terminating > 0:
 		most = max(endingWait, leaving)
 	}
-	return max(leastWait, min(most, mostWait, elapsed/20))
+	return max(leastWait, min(most, between))
 }
 
 // forced tells whoever reads logs and metrics of a pod, at once: the call may be cut off before its result has it.
