@@ -28,6 +28,7 @@ func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
 		l.swept()
 		l.settle()
 		l.Upload(names.ReleaseSpec("channels"), channelsOf("r2"))
+		l.settle() // two who plan at once may both tell that it begins: what the upload starts, and the sweep
 		l.swept()
 		l.settle()
 		for day := 1; day <= 2; day++ {
