@@ -35,6 +35,9 @@ const (
 	volumesTimeout = 10 * time.Minute
 	// blindFor is how long pods need not be watched while there is something to send.
 	blindFor = 5 * time.Second
+	// troubleFor is how long trouble is told of that was not heard of again: lists and watches that fail are asked for again, and answered
+	// with another failure, sooner than that.
+	troubleFor = callTimeout + longPause + 5*time.Second
 )
 
 // Drain cordons a node and takes its pods off it, until nothing is left or ctx ends: what is left then is in the report, and the next call
@@ -64,6 +67,9 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 	d.readOut()
 	d.told()
 	if d.report.Outcome == drain.Remaining {
+		if d.known {
+			d.forget(time.Now())
+		}
 		d.note(ctx)
 	}
 	return d.report
@@ -144,9 +150,7 @@ func (d *drainer) run(ctx context.Context) {
 		}
 		decision := drain.Decide(now, d.task, d.view, room)
 		drain.Describe(&d.report, decision)
-		if now.Sub(d.heard) > time.Minute {
-			d.report.Message = ""
-		}
+		d.forget(now)
 		if decision.Over {
 			// A cluster that cannot be asked keeps its nodes, and what is left is told as it is.
 			if !d.look(ctx) {
@@ -246,6 +250,13 @@ func (d *drainer) readOut() {
 
 // hear of trouble with the API server, for the report.
 func (d *drainer) hear(err error) { d.report.Message, d.heard = err.Error(), time.Now() }
+
+// forget trouble that is over.
+func (d *drainer) forget(now time.Time) {
+	if now.Sub(d.heard) > troubleFor {
+		d.report.Message = ""
+	}
+}
 
 func (d *drainer) seePods(change change[corev1.Pod]) {
 	if change.all {

@@ -33,6 +33,8 @@ type simulated struct {
 	cluster *Cluster
 	// evicting is how long an eviction takes.
 	evicting time.Duration
+	// instead answers in the place of the server what it says is answered; nil is nothing.
+	instead func(http.ResponseWriter, *http.Request) bool
 	// ends is what happens after a minute, "" for nothing.
 	ends  events.OnTimeout
 	began time.Time
@@ -72,6 +74,9 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	if strings.HasSuffix(r.URL.Path, "/eviction") {
 		time.Sleep(s.evicting)
+	}
+	if s.instead != nil && s.instead(w, r) {
+		return
 	}
 	s.server.ServeHTTP(w, r)
 }
@@ -370,6 +375,7 @@ func TestWhenADrainIsOver(t *testing.T) {
 					at = removed[0]
 				} else {
 					require.Equal(t, drain.TimedOut, report.Outcome)
+					require.Equal(t, "the node goes after 1m0s with what is left", report.Message)
 					require.Equal(t, 3, report.Left)
 					require.Empty(t, removed)
 				}

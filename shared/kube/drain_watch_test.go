@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -56,4 +58,86 @@ func TestASourceIsWatchedOnceItIsNeeded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A source that fails is asked again, less and less often, and each failure is heard of; what the API server forgot is no failure. Once it could be
+// listed and watched, it is asked again soon.
+func TestASourceThatFails(t *testing.T) {
+	expired := apierrors.NewResourceExpired("too old")
+	for name, test := range map[string]struct {
+		// listing and watching fail, or what is watched ends with.
+		listing, watching error
+		ends              *apierrors.StatusError
+		// pauses between tries, and what is heard.
+		pauses string
+		heard  string
+	}{
+		"it cannot be listed":       {listing: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "no"},
+		"it cannot be watched":      {watching: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "no"},
+		"it fails while it is":      {ends: apierrors.NewInternalError(errors.New("no")), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "watching: Internal error occurred: no"},
+		"it forgot what was":        {ends: expired, pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
+		"it forgot, in other words": {ends: apierrors.NewGone("too old"), pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
+		"it ends":                   {pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				var asked []time.Time
+				s := source[corev1.Pod]{
+					list: func(context.Context) ([]corev1.Pod, string, error) {
+						asked = append(asked, time.Now())
+						return nil, "v1", test.listing
+					},
+					watch: func(context.Context, string) (watch.Interface, error) {
+						w := watch.NewFakeWithChanSize(1, false)
+						if test.ends != nil {
+							w.Error(&test.ends.ErrStatus)
+						}
+						w.Stop()
+						return w, test.watching
+					},
+				}
+				out, trouble := make(chan change[corev1.Pod], 10_000), make(chan error, 1)
+				go follow(ctx, s, out, trouble)
+				time.Sleep(time.Minute)
+				var pauses []time.Duration
+				for i := range 8 {
+					pauses = append(pauses, asked[i+1].Sub(asked[i]))
+				}
+				require.Equal(t, test.pauses, fmt.Sprint(pauses))
+				if test.heard == "" {
+					require.Empty(t, trouble)
+				} else {
+					require.EqualError(t, <-trouble, test.heard)
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
+	t.Run("only at first", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var asked []time.Time
+			s := source[corev1.Pod]{
+				list: func(context.Context) ([]corev1.Pod, string, error) {
+					if asked = append(asked, time.Now()); len(asked) < 6 {
+						return nil, "", errors.New("no")
+					}
+					return nil, "v1", nil
+				},
+				watch: func(context.Context, string) (watch.Interface, error) {
+					w := watch.NewFake()
+					w.Stop()
+					return w, nil
+				},
+			}
+			out := make(chan change[corev1.Pod], 10_000)
+			go follow(ctx, s, out, nil)
+			time.Sleep(time.Minute)
+			require.Equal(t, shortPause, asked[6].Sub(asked[5]))
+			cancel()
+			synctest.Wait()
+		})
+	})
 }
