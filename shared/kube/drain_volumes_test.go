@@ -1,0 +1,133 @@
+package kube
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-run/drover/shared/drain"
+)
+
+var (
+	attachments = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}
+	podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+)
+
+func (s *simulated) attach(name, node string) {
+	s.t.Helper()
+	_, err := s.cluster.api.Resource(attachments).Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"attacher": "ebs.csi.aws.com", "nodeName": node, "source": map[string]any{"persistentVolumeName": name}},
+	}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+// stays has a pod on n1 that a drain leaves there, with a volume of its own, whether it runs or is over.
+func (s *simulated) stays(name, phase string) {
+	s.t.Helper()
+	_, err := s.cluster.api.Resource(podResource).Namespace("kube-system").Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": name, "ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": owners[phase], "name": "o", "uid": "o", "controller": true}}},
+		"spec":     map[string]any{"nodeName": "n1", "containers": []any{map[string]any{"name": "c"}}, "volumes": []any{map[string]any{"name": "v", "ephemeral": map[string]any{}}}},
+		"status":   map[string]any{"phase": phase},
+	}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+var owners = map[string]string{"Running": "DaemonSet", "Succeeded": "Job"}
+
+// The volumes of pods that left are waited for, for ten minutes; not those of pods that stay, or of other nodes.
+func TestWhichVolumesAreWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		here, elsewhere int      // volumes
+		stay            []string // pods
+		detached        int      // after 20 s
+		left            int      // volumes that are waited for
+		took            time.Duration
+	}{
+		"none":                                  {},
+		"another node's":                        {elsewhere: 2},
+		"those of its pods":                     {here: 2, left: 2, detached: 2, took: 20 * time.Second},
+		"not that of a pod that stays":          {here: 1, elsewhere: 1, stay: []string{"Running"}},
+		"but all others":                        {here: 3, stay: []string{"Running"}, left: 2, detached: 2, took: 20 * time.Second},
+		"a pod that is over has none":           {here: 1, stay: []string{"Succeeded"}, left: 1, detached: 1, took: 20 * time.Second},
+		"one that is not detached, for a while": {here: 3, left: 3, detached: 2, took: volumesTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drained(t, func(t *testing.T, s *simulated) {
+				for _, phase := range c.stay {
+					s.stays(strings.ToLower(phase), phase)
+				}
+				for i := range c.here {
+					s.attach(fmt.Sprint("here-", i), "n1")
+				}
+				for i := range c.elsewhere {
+					s.attach(fmt.Sprint("there-", i), "n2")
+				}
+				began := time.Now()
+				for i := range c.detached {
+					time.AfterFunc(time.Duration(19+i)*time.Second, func() {
+						require.NoError(t, s.cluster.api.Resource(attachments).Delete(t.Context(), fmt.Sprint("here-", i), metav1.DeleteOptions{}))
+					})
+				}
+				if c.detached == 1 {
+					c.took -= time.Second
+				}
+				most := 0
+				report := s.drain(10 * time.Second)
+				for slices := 0; report.Outcome == drain.Remaining && slices < 100; slices++ {
+					most = max(most, report.Volumes)
+					require.Zero(t, report.Left)
+					require.Contains(t, report.Summary(), "volume")
+					report = s.drain(10 * time.Second)
+				}
+				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+				require.InDelta(t, c.took, time.Since(began), float64(2500*time.Millisecond), "the pods take a second, and to look twice a tenth of one")
+				require.Equal(t, c.left, most)
+				require.Equal(t, c.took == volumesTimeout, strings.Contains(report.Message, "1 volumes are still attached 10m0s after the pods left"), report.Message)
+			}, quick("web", 3, -1))
+		})
+	}
+}
+
+// Volumes may take minutes. Pods that come meanwhile, because somebody uncordoned the node, leave too.
+func TestPodsThatComeWhileVolumesAreWaitedFor(t *testing.T) {
+	drained(t, func(t *testing.T, s *simulated) {
+		s.attach("here", "n1")
+		time.AfterFunc(10*time.Second, func() {
+			require.NoError(t, s.cluster.Release(t.Context(), "n1", false))
+			s.server.Run(quick("web", 20, -1))
+		})
+		time.AfterFunc(20*time.Second, func() {
+			require.NoError(t, s.cluster.api.Resource(attachments).Delete(t.Context(), "here", metav1.DeleteOptions{}))
+		})
+		report := s.drain(slice)
+		require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+		require.Greater(t, report.Evicted, 3)
+		require.Zero(t, report.Volumes)
+		for _, p := range s.server.Pods() {
+			require.NotEqual(t, "n1", p.Node)
+		}
+	}, quick("web", 3, -1))
+}
+
+// A server that does not answer for the volumes is no reason to let the node go.
+func TestVolumesThatNobodyKnowsOf(t *testing.T) {
+	drained(t, func(t *testing.T, s *simulated) {
+		s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+			fails := strings.HasSuffix(r.URL.Path, "/volumeattachments") && time.Since(s.began) < 10*time.Second
+			if fails {
+				http.Error(w, "no", http.StatusInternalServerError)
+			}
+			return fails
+		}
+		report := s.drain(slice)
+		require.Equal(t, drain.Done, report.Outcome, "%+v", report)
+		require.InDelta(t, 11*time.Second, time.Since(s.began), float64(1500*time.Millisecond))
+	}, quick("web", 3, -1))
+}
