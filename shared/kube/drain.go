@@ -179,8 +179,8 @@ func (d *drainer) run(ctx context.Context) {
 		} else {
 			decision.Next = sooner(decision.Next, sighted)
 		}
-		if d.pause.After(now) && (decision.Next.IsZero() || d.pause.Before(decision.Next)) {
-			decision.Next = d.pause
+		if d.pause.After(now) {
+			decision.Next = sooner(decision.Next, d.pause)
 		}
 		d.next(ctx, now, sooner(decision.Next, d.tellBlocked(ctx, now, decision)), pods, budgets)
 	}

@@ -23,13 +23,16 @@ func quick(name string, replicas, out int) apiserver.App {
 // A server that is asked too much is asked for nothing at all until the time that it says, and then for all that is left.
 func TestAServerThatIsAskedTooMuchIsLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct {
-		frozen int // pods whose budget lets none of them go
-		pause  time.Duration
+		frozen  int  // pods whose budget lets none of them go
+		deleted bool // by somebody, which was refused
 	}{
-		"nothing else is to come":       {0, 12 * time.Second},
-		"something else is told before": {3, 12 * time.Second}, // what blocks, after seven seconds
+		"nothing else is to come":           {},
+		"something else is told before":     {frozen: 3}, // what blocks, after seven seconds
+		"what was refused is gone by then":  {deleted: true},
+		"and something else is told before": {frozen: 3, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			const pause = 12 * time.Second
 			drained(t, func(t *testing.T, s *simulated) {
 				refused := false
 				s.instead = func(w http.ResponseWriter, r *http.Request) bool {
@@ -39,23 +42,29 @@ func TestAServerThatIsAskedTooMuchIsLeftAlone(t *testing.T) {
 					refused = true
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(http.StatusTooManyRequests)
-					_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"message":"slow down","details":{"retryAfterSeconds":%d}}`, c.pause/time.Second)
+					_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"message":"slow down","details":{"retryAfterSeconds":%d}}`, pause/time.Second)
+					if pod := strings.TrimSuffix(r.URL.Path, "/eviction"); c.deleted {
+						time.AfterFunc(3*time.Second, func() { require.NoError(t, s.cluster.typed.core.Delete().AbsPath(pod).Do(t.Context()).Error()) })
+					}
 					return true
 				}
 				report := s.drain(slice)
 				require.Equal(t, c.frozen, report.Left, "%+v", report)
-				require.Equal(t, 2*atOnce, report.Evicted)
-				late := 0
+				evicted, late := 2*atOnce, atOnce+1 // what was refused, and what had not been asked for
+				if c.deleted {
+					evicted, late = evicted-1, late-1
+				}
+				require.Equal(t, evicted, report.Evicted)
 				for _, a := range s.asked {
 					if !strings.HasSuffix(a.what, "/eviction") {
 						continue
 					}
 					if a.at > 0 {
-						late++
-						require.InDelta(t, c.pause, a.at, float64(50*time.Millisecond))
+						late--
+						require.InDelta(t, pause, a.at, float64(50*time.Millisecond))
 					}
 				}
-				require.Equal(t, atOnce+1, late, "what was refused, and what had not been asked for")
+				require.Zero(t, late)
 			}, quick("web", 2*atOnce, -1), quick("frozen", c.frozen, 0))
 		})
 	}
@@ -107,6 +116,15 @@ func TestTroubleIsForgotten(t *testing.T) {
 			}, quick("frozen", 3, 0))
 		})
 	}
+	t.Run("it was over for long when the drain was", func(t *testing.T) {
+		drained(t, func(t *testing.T, s *simulated) {
+			time.AfterFunc(5*time.Second, func() { s.server.Down(10 * time.Second) })
+			time.AfterFunc(45*time.Second, func() { s.server.Run(quick("frozen", 3, 3)) })
+			report := s.drain(slice)
+			require.Equal(t, drain.Done, report.Outcome)
+			require.Equal(t, "no pods are left", report.Summary())
+		}, quick("frozen", 3, 0))
+	})
 	t.Run("it was there from the beginning", func(t *testing.T) {
 		drained(t, func(t *testing.T, s *simulated) {
 			time.AfterFunc(time.Millisecond, func() { s.server.Down(time.Hour) })
