@@ -4,11 +4,13 @@ package handler
 // that runs out of time as Auto Scaling's does.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -430,10 +432,40 @@ func TestTheMiddleOfASlice(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what another node is says nothing of this", func(t *testing.T) {
+		w := newWorld()
+		w.status.Status.SetNode(status.Node{Instance: "i-2", State: status.NodeBlocked}, start)
+		w.handler(start).blocked(t.Context(), node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}, inTurn)
+		at := slices.IndexFunc(w.status.Status.Nodes, func(n status.Node) bool { return n.Instance == "i-1" })
+		require.Equal(t, status.NodeDraining, w.status.Status.Nodes[at].State)
+	})
 	t.Run("a cluster without a status gets none", func(t *testing.T) {
 		w := newWorld()
 		w.status = nil
 		w.handler(start).blocked(t.Context(), node{instance: "i-1"}, never)
 		require.Nil(t, w.status)
 	})
+}
+
+// A status that cannot be written holds up no drain, and whoever reads logs finds why it says nothing.
+func TestAStatusThatCannotBeWritten(t *testing.T) {
+	said := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(said) })
+	var log bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	w := newWorld()
+	w.waiting()
+	w.statusErr = errors.New("AccessDenied: s3:PutObject")
+	got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+	require.NoError(t, err)
+	require.Equal(t, drain.Remaining, got.Outcome)
+	require.Contains(t, log.String(), `level=ERROR msg="writing the status" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
+	log.Reset()
+	w.handler(start).blocked(t.Context(), node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}, drain.Report{Left: 1})
+	require.Contains(t, log.String(), `level=ERROR msg="writing the status" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
+	require.Contains(t, log.String(), `msg=blocked`)
+	log.Reset()
+	w.status, w.statusErr = nil, nil
+	w.handler(start).blocked(t.Context(), node{instance: "i-1"}, drain.Report{Left: 1})
+	require.NotContains(t, log.String(), "writing the status", "a cluster that has none needs none")
 }

@@ -59,9 +59,10 @@ type world struct {
 	poolErr   error
 	// attached are the volumes of the node.
 	attached []storagev1.VolumeAttachment
-	// status of the cluster, nil when it has none, and how often it was written.
-	status *status.Cluster
-	wrote  int
+	// status of the cluster, nil when it has none, how often it was written, and why it cannot be.
+	status    *status.Cluster
+	wrote     int
+	statusErr error
 }
 
 func newWorld() *world {
@@ -255,6 +256,9 @@ func (w *world) Status(context.Context, string) (*status.Cluster, error) {
 }
 
 func (w *world) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	if w.statusErr != nil {
+		return w.statusErr
+	}
 	before, _ := json.Marshal(w.status)
 	change(&w.status.Status)
 	if after, _ := json.Marshal(w.status); string(after) != string(before) { // as the store does
