@@ -1,9 +1,12 @@
 package handler
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/status"
 )
 
 func TestDrain(t *testing.T) {
@@ -340,4 +344,78 @@ func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
 			require.Equal(t, goes, len(w.node.Annotations) > 0)
 		})
 	}
+}
+
+// A drain by hand goes on whatever its instance is about to do, and one at a hook that failed for good gives the node back also when nobody waits at
+// the hook any more.
+func TestWhatHooksSayOfOtherDrains(t *testing.T) {
+	t.Run("a drain by hand of an instance that goes", func(t *testing.T) {
+		w := newWorld()
+		w.waiting()
+		w.states = map[string]string{"i-1": groups.TerminatingWait}
+		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-by-hand", nil))
+		require.NoError(t, err)
+		require.Equal(t, drain.Remaining, got.Outcome)
+		require.True(t, w.node.Spec.Unschedulable)
+		require.Zero(t, w.beats)
+	})
+	t.Run("a hook that nobody waits at", func(t *testing.T) {
+		w := newWorld()
+		w.waiting()
+		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+		require.NoError(t, err)
+		require.True(t, w.node.Spec.Unschedulable)
+		clear(w.open)
+		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) { in.Release = true }))
+		require.NoError(t, err)
+		require.Equal(t, drain.Done, got.Outcome)
+		require.Equal(t, "the node is as it was before", got.Message)
+		require.False(t, w.node.Spec.Unschedulable)
+		require.Empty(t, w.node.Annotations)
+		require.Empty(t, w.completed)
+	})
+}
+
+// What a node is at the end of a slice, as the status has it: blocked is what nothing moves in.
+func TestHowADrainIsDescribed(t *testing.T) {
+	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyBudget, Budgets: []string{"shop/web"}}}
+	for name, c := range map[string]struct {
+		report drain.Report
+		want   status.NodeState
+	}{
+		"nobody could be asked":     {drain.Report{Message: "no route to host"}, status.NodeUnreachable},
+		"volumes are left":          {drain.Report{Volumes: 1}, status.NodeDraining},
+		"something blocks":          {drain.Report{Left: 2, Blocked: blocked}, status.NodeBlocked},
+		"but others left":           {drain.Report{Left: 2, Blocked: blocked, Evicted: 1}, status.NodeDraining},
+		"or are leaving":            {drain.Report{Left: 2, Blocked: blocked, Terminating: 1}, status.NodeDraining},
+		"it is not their turn":      {drain.Report{Left: 2}, status.NodeDraining},
+		"they leave in their turns": {drain.Report{Left: 2, Evicted: 2, Terminating: 2}, status.NodeDraining},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
+			got := described(n, events.DrainResult{DrainReport: c.report})
+			require.Equal(t, status.Node{Name: "n1", Instance: "i-1", Pool: "workers", State: c.want, Message: c.report.Summary(), Blocked: c.report.Blocked}, got)
+		})
+	}
+}
+
+// A pod that is deleted against its budget is told of at once, by log and metric: the call may be cut off.
+func TestAPodThatIsForcedIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.waiting() // for what nothing would start again
+		pool := w.pools["drover-demo-pool-workers"]
+		policy := *pool.Drain
+		policy.Timeout, policy.OnTimeout = 1, drain.Force
+		pool.Drain = &policy
+		w.pools["drover-demo-pool-workers"] = pool
+		var metrics bytes.Buffer
+		h := w.handler(start)
+		h.Metrics, h.Slice = &metrics, 3*time.Second
+		got, err := h.Handle(t.Context(), sample(t, "drain-request-hook", nil))
+		require.NoError(t, err)
+		require.Equal(t, []string{"shop/alone"}, got.Forced)
+		require.Equal(t, 1, strings.Count(metrics.String(), `"PodsForced":1`), metrics.String())
+		require.Contains(t, metrics.String(), `"cluster":"demo"`)
+	})
 }
