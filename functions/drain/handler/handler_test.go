@@ -376,6 +376,48 @@ func TestWhatHooksSayOfOtherDrains(t *testing.T) {
 	})
 }
 
+// While a whole cluster is deleted, no drain waits for long; but what is to be deleted against its budget has the time that the spec promised.
+func TestThePolicyOfAClusterThatIsDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		then          events.OnTimeout
+		timeout, want events.Seconds
+		does          events.OnTimeout
+	}{
+		"Wait":                      {drain.Wait, 0, farewell, drain.Continue},
+		"Wait, with a time":         {drain.Wait, 7200, farewell, drain.Continue},
+		"Wait, with a short one":    {drain.Wait, 60, 60, drain.Continue},
+		"Continue":                  {drain.Continue, 7200, farewell, drain.Continue},
+		"Continue, in a short time": {drain.Continue, 60, 60, drain.Continue},
+		"Force":                     {drain.Force, 7200, 7200, drain.Force},
+		"Force, in a short time":    {drain.Force, 60, 60, drain.Force},
+		"Force, with no time":       {drain.Force, 0, farewell, drain.Force},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			pool := events.Pool{Cluster: "demo", Drain: &drain.Policy{OnTimeout: c.then, Timeout: c.timeout}}
+			got := w.handler(start).policy(t.Context(), events.DrainRequest{}, pool)
+			require.Equal(t, drain.Policy{OnTimeout: c.then, Timeout: c.timeout}, got, "a cluster that stays")
+			w.status.Status.Phase = status.Deleting
+			got = w.handler(start).policy(t.Context(), events.DrainRequest{}, pool)
+			require.Equal(t, drain.Policy{OnTimeout: c.does, Timeout: c.want}, got)
+		})
+	}
+}
+
+// What a slice comes to says which node it was about: the history of the execution is where people look.
+func TestAResultNamesItsNode(t *testing.T) {
+	for _, want := range []drain.Outcome{drain.Done, drain.Remaining} {
+		w := newWorld()
+		if want == drain.Remaining {
+			w.waiting()
+		}
+		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))
+		require.NoError(t, err)
+		require.Equal(t, want, got.Outcome)
+		require.Equal(t, "demo workers n1", got.Cluster+" "+got.Pool+" "+got.Node)
+	}
+}
+
 // What a node is at the end of a slice, as the status has it: blocked is what nothing moves in.
 func TestHowADrainIsDescribed(t *testing.T) {
 	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyBudget, Budgets: []string{"shop/web"}}}
