@@ -14,8 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -217,13 +219,44 @@ func TestARollbackThatIsAskedForWhileAStoppedUpgradesControlPlaneStillMoves(t *t
 		arn := l.upgrade(events.Upgrade{Rollback: true})
 		time.Sleep(10 * time.Second)
 		require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
-		require.Equal(t, "the stack of the control plane is being changed: UPDATE_IN_PROGRESS", l.Status("demo").Upgrade.Message)
+		require.Equal(t, "the stack of the control plane is being changed (UPDATE_IN_PROGRESS)", l.Status("demo").Upgrade.Message)
 		l.over(arn)
 		require.Equal(t, "SUCCEEDED :", l.verdict(arn))
 		require.Equal(t, 1, l.updates())
 		require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		require.True(t, l.sounds())
 		l.phase(status.Ready)
+	})
+}
+
+// Somebody deleted the stack of the control plane, and CloudFormation could not: converging makes it anew, or says why not, and no upgrade does so in
+// its place. It waits for as long as an upgrade may.
+func TestAnUpgradeOfAControlPlaneThatSomebodyTriedToDelete(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		name := names.Stack("demo", names.ControlPlane)
+		l.OnResource(func(step string, r resource.Request) error {
+			if step == "delete" && r.StackName == name {
+				return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+			}
+			return nil
+		})
+		_, err := l.CloudFormation.UpdateTerminationProtection(t.Context(), l.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: name})
+		require.NoError(t, err)
+		_, err = l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{StackName: name})
+		require.NoError(t, err)
+		l.settle()
+		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane])
+		_, _, err = l.dryRun(events.Upgrade{Release: "r2"})
+		require.ErrorContains(t, err, "the stack of the control plane is to be made anew (DELETE_FAILED): ask again when that is over")
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		time.Sleep(10 * time.Second)
+		require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
+		require.Equal(t, "the stack of the control plane is to be made anew (DELETE_FAILED)", l.Status("demo").Upgrade.Message)
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "the upgrade did not begin: the stack of the control plane is to be made anew (DELETE_FAILED)")
+		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane], "nobody touches it")
+		require.Zero(t, l.updates())
 	})
 }
 

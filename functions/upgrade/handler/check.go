@@ -39,7 +39,7 @@ func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.U
 	}
 	j, err := h.travel(ctx, in, r)
 	if j.moving != "" {
-		return h.wait(ctx, in, upgrade.Target{Release: in.Release}, "the stack of the control plane is being changed: "+j.moving)
+		return h.wait(ctx, in, upgrade.Target{Release: in.Release}, "the stack of the control plane "+j.moving)
 	}
 	if err != nil {
 		return events.UpgradeResult{}, h.refused(ctx, in, err)

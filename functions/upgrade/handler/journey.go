@@ -22,8 +22,9 @@ import (
 // journey of a cluster.
 type journey struct {
 	spec *api.Cluster
-	// stack is the control plane's. moving says that an operation on it is under way, and so that from is what it was before. last is the record
-	// of this cluster's last upgrade; nil when there was none.
+	// stack is the control plane's. moving says that an operation on it is under way, and so that from is what it was before; or that converging has
+	// to make it anew, at that version: an upgrade that begins meanwhile would be of a cluster that is gone. last is the record of this cluster's last
+	// upgrade; nil when there was none.
 	stack, moving string
 	last          *upgrade.Record
 	// old and next are the releases by content; nextBody is the new one's.
@@ -86,8 +87,12 @@ func (h *Handler) travel(ctx context.Context, in events.UpgradeRequest, r *upgra
 	if j.from, stack, err = h.deployed(ctx, in.Cluster); err != nil {
 		return j, err
 	}
-	if j.stack = stack.ID; plan.InProgress(stack.Status) {
-		j.moving = stack.Status
+	j.stack = stack.ID
+	switch {
+	case plan.InProgress(stack.Status):
+		j.moving = fmt.Sprintf("is being changed (%s)", stack.Status)
+	case plan.Broken(stack.Status):
+		j.moving = fmt.Sprintf("is to be made anew (%s)", stack.Status)
 	}
 	if r != nil && r.Stack == j.stack {
 		j.last = r

@@ -20,7 +20,7 @@ func (h *Handler) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 	}
 	j, err := h.travel(ctx, events.UpgradeRequest{Upgrade: in}, r)
 	if j.moving != "" {
-		return nil, stopf("the stack of the control plane is being changed (%s): ask again when that is over", j.moving)
+		return nil, stopf("the stack of the control plane %s: ask again when that is over", j.moving)
 	}
 	if err != nil {
 		return nil, err
