@@ -18,6 +18,7 @@ import (
 	"github.com/drover-run/drover/local/eks"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/names"
@@ -146,6 +147,40 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			})
 			a.Unstack("demo", names.ControlPlane)
 			require.NoError(t, a.AuditNow())
+			a.Settle()
+			require.Equal(t, status.Failed, a.Status("demo").Phase, a.Status("demo").Message)
+			require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")[names.ControlPlane])
+			a.OnCall(nil)
+			a.Converge("demo")
+			a.Settle()
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.NotContains(t, before, a.Stack("demo", names.Addons).ID)
+			require.NotContains(t, before, a.Stack("demo", "pool-a").ID)
+			require.Len(t, a.API("drover-demo").Nodes(), 1)
+		})
+	})
+	t.Run("the control plane, not all of which could be deleted, and the execution that makes another fails: the next one still makes all of it anew", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			a.Cluster("demo", unprotected)
+			before := []string{a.Stack("demo", names.Addons).ID, a.Stack("demo", "pool-a").ID}
+			a.OnResource(func(step string, r resource.Request) error {
+				if step == "delete" && r.StackName == names.Stack("demo", names.ControlPlane) {
+					return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+				}
+				return nil
+			})
+			_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", names.ControlPlane)})
+			require.NoError(t, err)
+			a.Settle()
+			require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[names.ControlPlane])
+			a.OnResource(nil)
+			a.OnCall(func(call endpoint.Call) error {
+				if CalledBy(call) == "prepare" {
+					return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+				}
+				return nil
+			})
+			a.Converge("demo")
 			a.Settle()
 			require.Equal(t, status.Failed, a.Status("demo").Phase, a.Status("demo").Message)
 			require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")[names.ControlPlane])

@@ -23,8 +23,9 @@ func Beside(cluster, stack string) status.Reason {
 
 // orphans are the stacks of add-ons and pools that belong to a control plane which is gone, with its EKS cluster: what they made in it went
 // along, though the stacks do not know. They are made anew by the plan after the one that makes another control plane. They go before that: what an
-// execution that ends in the middle leaves of them is known by there being none. Where a stack is there that could not be deleted, they go behind it:
-// so may its EKS cluster be, which drover may not reach any more, and drains would wait for it.
+// execution that ends in the middle leaves of them is known by there being none. Where a stack is there that could not be deleted, it goes first:
+// its EKS cluster may be there, too, which drover may not reach any more, and drains would wait for it. Once it is gone that plan is over, and the next
+// one finds no control plane.
 func (in Input) orphans(changes []Change) []Change {
 	i := slices.IndexFunc(changes, func(c Change) bool { return c.Stack == names.ControlPlane && c.Operation == Create })
 	if i < 0 {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
@@ -88,7 +89,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 	if err := h.superseded(ctx, in.Cluster, p); err != nil {
 		return struct{}{}, err
 	}
-	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
+	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence), orphans: slices.ContainsFunc(p.Changes, plan.Change.Orphan)}
 	err := s.run(ctx)
 	if err != nil {
 		err = s.recover(ctx, err)
@@ -102,6 +103,8 @@ type step struct {
 	in     events.ChangeRequest
 	change plan.Change
 	token  string
+	// orphans says that the plan also removes what belongs to a control plane that is gone.
+	orphans bool
 	// waiting is who waits for the stack, once that was said.
 	waiting store.Waiter
 }
@@ -146,6 +149,8 @@ func (s *step) run(ctx context.Context) error {
 		return s.delete(ctx, now, true)
 	case now.Status == "UPDATE_ROLLBACK_FAILED":
 		return s.rollBack(ctx, now)
+	case s.orphans && s.change.Stack == names.ControlPlane && plan.Absent(now.Status) && !s.change.Founds():
+		return &fault.Superseded{Cause: fmt.Errorf("what was left of stack %s is gone: what belonged to it goes before another is made", s.change.StackName)}
 	}
 	if err := s.beside(ctx, now); err != nil {
 		return err
