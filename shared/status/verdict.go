@@ -75,6 +75,16 @@ func (v *Verdict) upgrades(u *events.PlannedUpgrade) {
 	}
 }
 
+// Afterwards is what there is to tell of a cluster whose upgrade is over, beside how that ended.
+type Afterwards struct {
+	// Next tells what is to come after it, until the cluster is planned again.
+	Next func(*Status)
+	// Verdict is what converging would say of the cluster, and Observe tells what the cluster is; nil where converging would change something.
+	// Observe is nil, too, where it would refuse.
+	Verdict *Verdict
+	Observe func(*Status)
+}
+
 // Lack is what a cluster is that has not come to the release of its spec: the reason of its condition, and its phase.
 type Lack struct {
 	// Upgrade is the state of the upgrade that would bring it there.

@@ -467,18 +467,7 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 			s.Failures, s.RetryAt = 0, nil
 		}
 		s.SpecVersion, s.GoodVersion, s.Deletion = w.newest, w.version, nil
-		s.Release = w.resolved.Spec.Release.Name
-		// What the control plane is at: it may fail to come to what is planned.
-		s.KubernetesVersion = cmp.Or(plan.KubernetesVersion(w.deployed), w.resolved.Spec.KubernetesVersion)
-		s.TemplateVersion = w.resolved.Spec.TemplateVersion
-		s.Endpoint = w.deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
-		var seen []status.Stack
-		for _, stack := range w.rendered.Stacks {
-			if deployed, ok := w.deployed[stack.Name]; ok {
-				seen = append(seen, status.Stack{Name: stack.Name, Status: deployed.Status})
-			}
-		}
-		s.Observe(seen, h.Now())
+		w.observe(s, h.Now())
 		s.Plan = nil
 		for _, change := range p.Changes {
 			planned := status.Change{Stack: change.Stack, Operation: string(change.Operation), Effect: change.Effect(), Reasons: change.Reasons}
@@ -503,6 +492,22 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 		return store.ErrConflict
 	}
 	return err
+}
+
+// observe writes what a cluster is into its status, as far as planning reads it.
+func (w *work) observe(s *status.Status, now time.Time) {
+	s.Release = w.resolved.Spec.Release.Name
+	// What the control plane is at: it may fail to come to what is planned.
+	s.KubernetesVersion = cmp.Or(plan.KubernetesVersion(w.deployed), w.resolved.Spec.KubernetesVersion)
+	s.TemplateVersion = w.resolved.Spec.TemplateVersion
+	s.Endpoint = w.deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
+	var seen []status.Stack
+	for _, stack := range w.rendered.Stacks {
+		if deployed, ok := w.deployed[stack.Name]; ok {
+			seen = append(seen, status.Stack{Name: stack.Name, Status: deployed.Status})
+		}
+	}
+	s.Observe(seen, now)
 }
 
 // accepted is the condition of the newest spec.

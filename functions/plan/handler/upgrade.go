@@ -320,17 +320,16 @@ func (h *Handler) tellUpgrade(s *status.Status, w work) {
 	}
 }
 
-// After says how to tell, when the record of an upgrade says that it is over, what is to come after it: beside it, until the cluster is
-// planned again. verdict is what converging would say of the cluster; nil where it would change something. It only reads.
-func (h *Handler) After(ctx context.Context, cluster string) (next func(*status.Status), verdict *status.Verdict, err error) {
-	next = func(*status.Status) {}
+// After says what there is to tell when the record of an upgrade says that it is over. It only reads.
+func (h *Handler) After(ctx context.Context, cluster string) (status.Afterwards, error) {
+	a := status.Afterwards{Next: func(*status.Status) {}}
 	w, err := h.read(ctx, cluster, events.PlanRequest{})
 	if errors.Is(err, errAbsent) {
-		return next, nil, nil
+		return a, nil
 	}
 	var p plan.Plan
 	if err == nil {
-		next = func(s *status.Status) { h.tellNext(s, w) }
+		a.Next = func(s *status.Status) { h.tellNext(s, w) }
 		p, err = h.compute(ctx, w)
 	}
 	result := events.PlanResult{Outcome: events.OutcomeUnchanged}
@@ -339,17 +338,19 @@ func (h *Handler) After(ctx context.Context, cluster string) (next func(*status.
 	case errors.As(err, &stopped):
 		result.Outcome, result.Reason, result.Message = events.OutcomeStopped, stopped.reason, stopped.message
 	case err != nil || len(p.Changes) > 0:
-		return next, nil, err
+		return a, err
 	case w.rejected != nil:
 		result.Reason, result.Message = w.rejected.reason, w.rejected.message
 	}
 	if stopped == nil {
+		a.Observe = func(s *status.Status) { w.observe(s, h.Now()) }
 		if result.Upgrade = h.planned(w); result.Upgrade != nil {
 			result.Upgrade.Start = nil // nobody starts it here
 		}
 	}
 	v := status.Judge(&result)
-	return next, &v, nil
+	a.Verdict = &v
+	return a, nil
 }
 
 // tellNext tells what is to come beside the upgrade that the status shows.

@@ -54,9 +54,8 @@ type Planner interface {
 	Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error)
 	// Decide says which upgrade is asked for and may begin now, given the record of the last; nil when nothing is planned at all.
 	Decide(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
-	// After says how to tell what is to come after an upgrade that is over, and what converging would say of the cluster; nil where it would
-	// change something.
-	After(ctx context.Context, cluster string) (next func(*status.Status), verdict *status.Verdict, err error)
+	// After says what there is to tell when an upgrade is over.
+	After(ctx context.Context, cluster string) (status.Afterwards, error)
 }
 
 // EKS is asked what runs, and which add-ons fit: a subset of versions.Versions.

@@ -27,17 +27,18 @@ func (h *Handler) tell(ctx context.Context, cluster string, r *upgrade.Record, c
 	}
 	return h.tellEnd(ctx, cluster, func(s *status.Status, e end) {
 		h.say(s, r, checks, message, e)
-		e.next(s)
+		e.Next(s)
+		if e.Observe != nil && !e.busy { // an execution that was to make a step may have ended before it told what came of it
+			e.Observe(s)
+		}
 	})
 }
 
 // end is what is to be told at the end of an upgrade beside it.
 type end struct {
-	// next tells what is to come after it.
-	next func(*status.Status)
-	// verdict is what converging would say of the cluster; nil where it would change something. busy says that it is being converged.
-	verdict *status.Verdict
-	busy    bool
+	status.Afterwards
+	// busy says that the cluster is being converged.
+	busy bool
 	// fence of the lease as it is by then: an execution that was to make a step may have had it, and ended before it told so.
 	fence int64
 	// earlier says that the upgrade was of an earlier cluster of this name: no spec of the one that is there asked for it.
@@ -75,7 +76,7 @@ func (h *Handler) end(ctx context.Context, cluster string) (e end, err error) {
 		return e, err
 	}
 	e.fence = lease.Fence
-	if e.next, e.verdict, err = h.Planner.After(ctx, cluster); err != nil || lease.Execution == "" {
+	if e.Afterwards, err = h.Planner.After(ctx, cluster); err != nil || lease.Execution == "" {
 		return e, err
 	}
 	e.busy, err = h.Executions.Running(ctx, lease.Execution)
@@ -138,7 +139,7 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 // to tell, and so is what was said of it since.
 func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e end) {
 	converged := s.Condition(status.Converged)
-	asked := !e.earlier && (r.Origin == upgrade.OriginSpec || r.Over == "" && e.verdict == nil)
+	asked := !e.earlier && (r.Origin == upgrade.OriginSpec || r.Over == "" && e.Verdict == nil)
 	switch {
 	case s.Phase == status.Deleting || s.Phase == status.Deleted:
 	case !r.State.Over():
@@ -150,8 +151,8 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e e
 	case s.Phase != status.Upgrading && s.Phase != status.Failed || converged == nil:
 	case e.busy && converged.Reason == status.ReasonConverging:
 		s.Phase, s.Message = status.Converging, converged.Message // whoever is at it says how that ends
-	case e.verdict != nil:
-		v := *e.verdict
+	case e.Verdict != nil:
+		v := *e.Verdict
 		v.Apply(s, h.Now())
 	case s.Phase == status.Failed:
 	case converged.Status == "True":

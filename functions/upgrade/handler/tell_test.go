@@ -78,9 +78,13 @@ type calm struct {
 	during func()
 }
 
-func (c calm) After(context.Context, string) (func(*status.Status), *status.Verdict, error) {
+func (c calm) After(context.Context, string) (status.Afterwards, error) {
 	c.during()
-	return func(*status.Status) {}, &status.Verdict{Phase: status.Ready, Condition: status.Condition{Type: status.Converged, Status: "True"}}, nil
+	return status.Afterwards{
+		Next:    func(*status.Status) {},
+		Verdict: &status.Verdict{Phase: status.Ready, Condition: status.Condition{Type: status.Converged, Status: "True"}},
+		Observe: func(s *status.Status) { s.KubernetesVersion = "1.36" },
+	}, nil
 }
 
 // What others told of a converge since the end was looked at stays: it is what is.
@@ -103,11 +107,13 @@ func TestTheEndOfAnUpgradeIsNotToldOverAConvergeThatBegins(t *testing.T) {
 	c, err := told(0, false)
 	require.NoError(t, err)
 	require.Equal(t, status.Ready, c.status.Phase)
+	require.Equal(t, "1.36", c.status.KubernetesVersion)
 	for _, looking := range []bool{false, true} {
 		c, err = told(1, looking)
 		require.NoError(t, err)
 		require.Equal(t, status.Converging, c.status.Phase, "whoever is at it says how that ends")
 		require.Equal(t, "changing 1 of 6 stacks", c.status.Message)
+		require.Empty(t, c.status.KubernetesVersion, "that, too")
 		require.Equal(t, "Stopped", c.status.Upgrade.Phase, "and the upgrade is over all the same")
 		require.EqualValues(t, 4, c.status.Fence)
 	}
