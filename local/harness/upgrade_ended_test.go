@@ -114,6 +114,40 @@ func TestAnUpgradeThatEndedWithoutAWordIsToldWithinMinutes(t *testing.T) {
 	}
 }
 
+// An execution that made a step may have ended, too, before it told what came of that: the end of the upgrade is told with what the cluster is.
+func TestTheEndOfAnUpgradeIsToldWithWhatTheClusterIs(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.Events.Decide(func(e Event) Fate {
+			if e.Source == "aws.cloudformation" {
+				return Lost
+			}
+			return Delivered
+		})
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.changing(names.ControlPlane)
+		for _, x := range l.States.Executions() {
+			if x.Status == "RUNNING" {
+				l.States.Stop(x.ARN, "Stopped", "by a person")
+			}
+		}
+		l.settle()
+		require.Equal(t, "UPDATE_COMPLETE", l.Stacks("demo")[names.ControlPlane])
+		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion)
+		time.Sleep(5 * time.Minute)
+		l.swept()
+		l.settle()
+		require.Equal(t, upgrade.Stopped, l.record().State)
+		told := l.Status("demo")
+		require.Equal(t, "1.36", told.KubernetesVersion)
+		l.Converge("demo")
+		l.settle()
+		planned := l.Status("demo")
+		told.UpdatedAt = planned.UpdatedAt
+		require.Equal(t, planned, told, "planning it has nothing to add")
+	})
+}
+
 // whole is more time than any upgrade takes here.
 const whole = 30 * 24 * time.Hour
 
