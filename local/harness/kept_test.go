@@ -117,6 +117,37 @@ func TestAClusterThatLostItsNetworkIsDeletedAndLeavesNothing(t *testing.T) {
 	})
 }
 
+// Whoever deletes a stack while drover takes the protection off leaves the same: what is left of the protection still goes.
+func TestAClusterThatLosesItsNetworkWhileItIsUnprotectedCanBeDeleted(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("demo", "")
+		name, lost := names.Stack("demo", names.Network), false
+		a.OnCall(func(call endpoint.Call) error {
+			if CalledBy(call) == "change" && call.Action == "ExecuteChangeSet" && !lost {
+				lost = true
+				_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: name})
+				require.NoError(t, err)
+				_, err = a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
+				require.NoError(t, err)
+			}
+			return nil
+		})
+		a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
+		a.Settle()
+		require.True(t, lost)
+		require.NotContains(t, a.Stacks("demo"), names.Network)
+		s := a.Status("demo")
+		require.Equal(t, status.Stopped, s.Phase, s.Message)
+		require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
+		require.Contains(t, s.Message, "stack "+name+": absent")
+		require.False(t, a.Stack("demo", names.ControlPlane).TerminationProtection)
+		require.False(t, a.Protected("drover-demo"))
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		a.remains("VPC ", " with its subnets: its stack was deleted by hand")
+	})
+}
+
 // Without protection nothing is kept: what was deleted by hand is gone, with all that was in it.
 func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 	t.Run("the control plane: all in it is made anew", func(t *testing.T) {

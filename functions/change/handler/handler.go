@@ -189,7 +189,8 @@ func (s *step) is(now plan.Deployed, parameters map[string]string) bool {
 	return now.TerminationProtection == s.change.Protected
 }
 
-// beside refuses to make a network or a control plane beside an EKS cluster that is there: their stack may have been deleted since it was planned.
+// beside makes no network or control plane beside an EKS cluster that is there: their stack was deleted since it was planned. The next plan says what may
+// be changed of such a cluster.
 func (s *step) beside(ctx context.Context, now plan.Deployed) error {
 	if !plan.Absent(now.Status) || s.change.Stack != names.Network && s.change.Stack != names.ControlPlane {
 		return nil
@@ -198,8 +199,7 @@ func (s *step) beside(ctx context.Context, now plan.Deployed) error {
 	if err != nil || !alive {
 		return err
 	}
-	refused := plan.Beside(s.in.Cluster, s.change.Stack)
-	return &fault.ChangeRefused{Cause: errors.New(refused.Line())}
+	return &fault.Superseded{Cause: fmt.Errorf("stack %s is absent, and the EKS cluster %s is there", s.change.StackName, names.EKSCluster(s.in.Cluster))}
 }
 
 // parameters reads the outputs of the other stacks that this one takes. What came from a stack that is gone stays as it is.
