@@ -367,7 +367,7 @@ func TestUpgradesThatAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := began(t, "")
 			a.Upload("releases/r0.yaml", harness.ReleaseOf("1.34", "r0"))
-			a.Settle() // a release has the clusters looked at, too: two who find the same at once may both tell it
+			a.Settle()                                 // a release has the clusters looked at, too: two who find the same at once may both tell it
 			if strings.Contains(test.spec, "window") { // which was open once
 				a.Functions.Plan.Now = func() time.Time { return time.Date(2090, 6, 1, 0, 0, 0, 0, time.UTC) }
 			}
