@@ -341,9 +341,21 @@ func (a *Account) Until(what string, done func() bool) {
 func (a *Account) Settle() {
 	a.t.Helper()
 	a.Until("nothing happens any more", func() bool {
-		return a.atOnce(func() bool {
-			return a.idle() && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
-		})
+		return a.atOnce(func() bool { return a.idle() && !a.executes() })
+	})
+}
+
+func (a *Account) executes() bool {
+	return slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+}
+
+// rests says whether nothing happens but events that wait for that.
+func (a *Account) rests() bool {
+	return a.atOnce(func() bool {
+		a.Events.mu.Lock()
+		others := a.Events.busy - a.Events.lasting
+		a.Events.mu.Unlock()
+		return others == 0 && a.still() && !a.executes()
 	})
 }
 
@@ -376,8 +388,13 @@ func (a *Account) idle() bool {
 	a.Events.mu.Lock()
 	delivering := a.Events.busy
 	a.Events.mu.Unlock()
+	return delivering == 0 && a.still()
+}
+
+// still says whether no stack changes and no function runs.
+func (a *Account) still() bool {
 	changing := slices.ContainsFunc(a.CloudFormation.Stacks(), func(s cloudformation.Stack) bool { return plan.InProgress(s.StackStatus) })
-	return !changing && a.CloudFormation.Untold() == 0 && delivering == 0 && a.Running() == 0
+	return !changing && a.CloudFormation.Untold() == 0 && a.Running() == 0
 }
 
 // atOnce is whether calm was so of all parts of the account at once: what goes from one part to another meanwhile might be seen in neither.

@@ -165,6 +165,9 @@ func (r *round) look(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
+	if coming, err := r.coming(ctx, cluster, &document.Status); err == nil && coming {
+		return nil
+	}
 	// A spec that cannot be read keeps nobody from the rest.
 	observed, err := r.knows(ctx, cluster, &document.Status)
 	if err == nil && !observed {
@@ -172,6 +175,17 @@ func (r *round) look(ctx context.Context, cluster string) error {
 		return r.Admit.Admit(ctx, cluster)
 	}
 	return errors.Join(err, r.act(ctx, cluster, &document.Status))
+}
+
+// coming says that a spec was just uploaded and is not planned yet: its event, or the execution that this started, is on its way. What it asks for is no
+// drift, and a second execution would only find the same. The next audit looks.
+func (r *round) coming(ctx context.Context, cluster string, s *status.Status) (bool, error) {
+	spec, there := r.specs[cluster]
+	if !there || r.now.Sub(spec.Modified) >= r.Patience {
+		return false, nil
+	}
+	version, err := r.newest(ctx, cluster)
+	return err == nil && version != s.SpecVersion, err
 }
 
 // knows says whether a status is about the upload that is there, if its event should have come by now. The sweep only finds a status that is

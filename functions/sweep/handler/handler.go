@@ -235,15 +235,21 @@ func (h *Handler) missed(ctx context.Context) error {
 
 // observed says whether a cluster's status is about the version of its spec that is there, or about none when none is.
 func (h *Handler) observed(ctx context.Context, cluster string, s *status.Status) (bool, error) {
+	version, err := h.newest(ctx, cluster)
+	return err == nil && s.ObservedVersion == version, err
+}
+
+// newest version of a cluster's spec; empty when there is none.
+func (h *Handler) newest(ctx context.Context, cluster string) (string, error) {
 	object, err := h.Specs.Get(ctx, names.ClusterSpec(cluster), api.MaxFile)
 	var large *store.TooLarge
 	switch {
 	case errors.As(err, &large):
-		object.Version = large.Version
-	case err != nil && !errors.Is(err, store.ErrNotFound):
-		return false, err
+		return large.Version, nil
+	case errors.Is(err, store.ErrNotFound):
+		return "", nil
 	}
-	return s.ObservedVersion == object.Version, nil
+	return object.Version, err
 }
 
 // ended tells of the executions that hold a lease and are over: they were aborted or ran out of time, and never reported. The

@@ -77,3 +77,35 @@ func TestTheAuditFindsAnUploadThatAStatusWrittenSinceDoesNotName(t *testing.T) {
 		})
 	}
 }
+
+// What people just uploaded is on its way, and no drift: nobody is told that a cluster is not what it was, and nothing is started beside its own execution.
+func TestTheAuditLeavesASpecAloneThatIsOnItsWay(t *testing.T) {
+	bubble(t, func(t *testing.T, a *harness.Account) {
+		a.Functions.Sweep.Patience = 2 * time.Minute
+		a.Events.Decide(func(e harness.Event) harness.Fate {
+			if e.Source == "aws.s3" {
+				return harness.Held
+			}
+			return harness.Delivered
+		})
+		for _, spec := range []string{"  tags: {team: b}\n", "  upgrade: {window: {start: \"01:00\", duration: 1h}}\n"} {
+			before, told, mark := converges(a), len(a.Notices()), a.Calls.Mark()
+			a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", spec))
+			time.Sleep(3 * time.Second)
+			audit(t, a)
+			require.Equal(t, before, converges(a))
+			require.Len(t, a.Notices(), told)
+			for _, call := range a.Calls.Since(mark)[1:] {
+				require.False(t, call.Mutating, "%s %s", call.Action, call.Resource)
+			}
+			held := a.Events.Held()
+			a.Events.Deliver(held[len(held)-1])
+			a.Settle()
+			require.Equal(t, before+1, converges(a))
+			require.Equal(t, status.Ready, a.Status("demo").Phase)
+			time.Sleep(time.Minute)
+			audit(t, a)
+			require.Nil(t, a.Status("demo").Condition(status.InSync), "it was never otherwise")
+		}
+	})
+}
