@@ -190,6 +190,28 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			require.Len(t, a.API("drover-demo").Nodes(), 1)
 		})
 	})
+	t.Run("the control plane, while drover changes it", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			a.Cluster("demo", unprotected)
+			before := []string{a.Stack("demo", names.Addons).ID, a.Stack("demo", "pool-a").ID}
+			name, lost := names.Stack("demo", names.ControlPlane), false
+			a.OnCall(func(call endpoint.Call) error {
+				if call.Action == "ExecuteChangeSet" && strings.Contains(call.Resource, name) && !lost {
+					lost = true
+					_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
+					require.NoError(t, err)
+				}
+				return nil
+			})
+			a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected+"  tags: {team: b}\n"))
+			a.Settle()
+			require.True(t, lost)
+			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+			require.NotContains(t, before, a.Stack("demo", names.Addons).ID)
+			require.NotContains(t, before, a.Stack("demo", "pool-a").ID)
+			require.Len(t, a.API("drover-demo").Nodes(), 1)
+		})
+	})
 	t.Run("the control plane, not all of which could be deleted, and the execution that makes another fails: the next one still makes all of it anew", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", unprotected)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"slices"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
@@ -89,7 +88,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 	if err := h.superseded(ctx, in.Cluster, p); err != nil {
 		return struct{}{}, err
 	}
-	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence), orphans: slices.ContainsFunc(p.Changes, plan.Change.Orphan)}
+	s := &step{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}
 	err := s.run(ctx)
 	if err != nil {
 		err = s.recover(ctx, err)
@@ -103,8 +102,6 @@ type step struct {
 	in     events.ChangeRequest
 	change plan.Change
 	token  string
-	// orphans says that the plan also removes what belongs to a control plane that is gone.
-	orphans bool
 	// waiting is who waits for the stack, once that was said.
 	waiting store.Waiter
 }
@@ -149,8 +146,8 @@ func (s *step) run(ctx context.Context) error {
 		return s.delete(ctx, now, true)
 	case now.Status == "UPDATE_ROLLBACK_FAILED":
 		return s.rollBack(ctx, now)
-	case s.orphans && s.change.Stack == names.ControlPlane && plan.Absent(now.Status) && !s.change.Founds():
-		return &fault.Superseded{Cause: fmt.Errorf("what was left of stack %s is gone: what belonged to it goes before another is made", s.change.StackName)}
+	case s.founds() && !s.change.Founds() && plan.Absent(now.Status):
+		return &fault.Superseded{Cause: fmt.Errorf("stack %s was there when this was planned, and is gone", s.change.StackName)}
 	}
 	if err := s.beside(ctx, now); err != nil {
 		return err
@@ -189,10 +186,14 @@ func (s *step) is(now plan.Deployed, parameters map[string]string) bool {
 	return now.TerminationProtection == s.change.Protected
 }
 
-// beside makes no network or control plane beside an EKS cluster that is there: their stack was deleted since it was planned. The next plan says what may
-// be changed of such a cluster.
+// founds says that all that comes after a stack lives and goes with it. Where it is gone, the next plan says what may be made, and what has to go before.
+func (s *step) founds() bool {
+	return s.change.Stack == names.Network || s.change.Stack == names.ControlPlane
+}
+
+// beside makes no network or control plane beside an EKS cluster that is there: its stack was deleted again since it was planned.
 func (s *step) beside(ctx context.Context, now plan.Deployed) error {
-	if !plan.Absent(now.Status) || s.change.Stack != names.Network && s.change.Stack != names.ControlPlane {
+	if !s.founds() || !plan.Absent(now.Status) {
 		return nil
 	}
 	alive, err := s.Clusters.Exists(ctx, names.EKSCluster(s.in.Cluster))
