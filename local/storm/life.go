@@ -297,7 +297,7 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 		case 33:
 			ask("downgrade", release(w.minor-1, 0))
 		case 34, 35:
-			if w.minor+2 <= lastMinor && !upgraded {
+			if w.minor+2 <= lastMinor && !upgraded && w.channel == "" { // which may have moved it one on its way by then
 				upgraded = true // whatever comes of it
 				ask("skip a minor", release(w.minor+2, 0))
 			}
