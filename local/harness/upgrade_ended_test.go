@@ -458,3 +458,47 @@ func TestAnUpgradeThatStopsWhileItsClusterIsDeleted(t *testing.T) {
 		})
 	}
 }
+
+// Somebody deletes the control plane's stack while an upgrade is under way: with it goes what the upgrade was of, and the cluster is made anew as its
+// spec says, not as the upgrade had it.
+func TestAControlPlaneThatIsDeletedUnderItsUpgrade(t *testing.T) {
+	for name, c := range map[string]struct {
+		release, is string
+		step        upgrade.StepKind
+	}{
+		"by hand, as the control plane moves": {"r1", "1.35", upgrade.StepControlPlane},
+		"by hand, as nodes are replaced":      {"r1", "1.35", upgrade.StepNodes},
+		"the spec's, as nodes are replaced":   {"r2", "1.36", upgrade.StepNodes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(unprotected)
+				if c.release == "r1" {
+					l.upgrade(events.Upgrade{Release: "r2"})
+				} else {
+					l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "name: r1", "name: r2", 1))
+				}
+				l.step(c.step)
+				pool := l.Stack("demo", "pool-a").ID
+				for deleted := false; !deleted; time.Sleep(time.Minute) { // CloudFormation refuses while it changes it
+					_, err := l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", names.ControlPlane)})
+					deleted = err == nil
+				}
+				l.settle()
+				for range 6 {
+					time.Sleep(time.Hour)
+					l.swept()
+					l.audited()
+				}
+				s := l.Status("demo")
+				require.Equal(t, status.Ready, s.Phase, s.Message)
+				require.Equal(t, c.is, l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+				require.Equal(t, c.is, s.KubernetesVersion)
+				require.Equal(t, c.release, s.Release)
+				require.NotEqual(t, pool, l.Stack("demo", "pool-a").ID)
+				require.Len(t, l.API("drover-demo").Nodes(), 1)
+				l.free()
+			})
+		})
+	}
+}
