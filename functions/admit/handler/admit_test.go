@@ -166,24 +166,35 @@ func TestAnOlderEventAfterANewerOneDoesNothingMore(t *testing.T) {
 
 // Two copies of admit at once, the slower one with the older spec: what is told in the end is what is there.
 func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
-	a := harness.Start(t)
-	a.Upload("releases/r1.yaml", harness.Release())
-	a.Events.Decide(func(harness.Event) harness.Fate { return harness.Held })
-	a.Upload("clusters/demo.yaml", "not: a spec")
-	slow := a.Events.Held()[0]
-	a.Events.Decide(nil)
-	once := false
-	a.OnCall(func(call endpoint.Call) error {
-		if !once && harness.CalledBy(call) == "admit" && call.Action == "GetObject" && strings.HasSuffix(call.Resource, "status/clusters/demo.json") {
-			once = true // it has read the bad spec: now comes a good one, with its own event
-			a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
-			a.Until("the good one was admitted", func() bool { return a.Status("demo").ObservedVersion != "" })
-		}
-		return nil
-	})
-	a.Events.Deliver(slow)
-	a.Settle()
-	require.Equal(t, "True", a.Status("demo").Condition(status.SpecAccepted).Status)
+	for name, quick := range map[string]func(a *harness.Account) bool{
+		"admitted": func(a *harness.Account) bool { return a.Status("demo").ObservedVersion != "" },
+		"made":     func(a *harness.Account) bool { return a.Status("demo").Phase == status.Ready },
+	} {
+		t.Run("the newer one was "+name, func(t *testing.T) {
+			a := harness.Start(t)
+			a.Upload("releases/r1.yaml", harness.Release())
+			a.Settle()
+			a.Events.Decide(func(harness.Event) harness.Fate { return harness.Held })
+			a.Upload("clusters/demo.yaml", "not: a spec")
+			slow := a.Events.Held()[0]
+			a.Events.Decide(nil)
+			once := false
+			a.OnCall(func(call endpoint.Call) error {
+				if !once && harness.CalledBy(call) == "admit" && call.Action == "GetObject" && strings.HasSuffix(call.Resource, "status/clusters/demo.json") {
+					once = true // it has read the bad spec: now comes a good one, with its own event
+					a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+					a.Until("the good one was "+name, func() bool { return quick(a) })
+				}
+				return nil
+			})
+			a.Events.Deliver(slow)
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, "True", s.Condition(status.SpecAccepted).Status)
+			require.Equal(t, status.Ready, s.Phase)
+			require.Equal(t, s.SpecVersion, s.ObservedVersion)
+		})
+	}
 }
 
 // What is deployed is protected unless the spec said otherwise: nothing happens but a status that says so, once.

@@ -103,9 +103,13 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 		return object.Version, h.reject(ctx, cluster, object.Version, status.ReasonSpecInvalid, errs.Error())
 	}
 	boundary.Log(ctx).Info("accepted", "cluster", cluster, "version", object.Version)
-	var acted string
+	var acted, after string
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		s.ObservedVersion, acted = object.Version, s.SpecVersion
+		s.ObservedVersion, acted, after = object.Version, s.SpecVersion, s.SpecVersion
+		if c := s.Condition(status.SpecAccepted); acted == object.Version && c != nil && c.Reason == status.ReasonSpecInvalid {
+			// By planning, or by a slow copy of this function that had read an older spec. Only planning can tell.
+			after = "rejected " + c.LastTransitionTime.Format(time.RFC3339Nano)
+		}
 		if s.SpecVersion != object.Version { // else planning knows better: this event is late, or another of the same
 			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
 		}
@@ -118,10 +122,10 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 			}
 		}
 	})
-	if err != nil || acted == object.Version {
+	if err != nil || after == object.Version {
 		return object.Version, err
 	}
-	return object.Version, h.Machine.Converge(ctx, cluster, object.Version, acted)
+	return object.Version, h.Machine.Converge(ctx, cluster, object.Version, after)
 }
 
 // absent starts to converge a cluster whose spec was deleted: planning decides whether the cluster goes with it. A cluster that
