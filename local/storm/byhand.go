@@ -208,10 +208,17 @@ func (w *world) left() {
 			if w.wishes[cluster] == nil && len(w.Stacks(cluster)) == 0 {
 				mine := tagged.Tags[names.TagCluster] == cluster || tagged.Tags[names.OwnershipTag(cluster)] != "" ||
 					tagged.Tags["elbv2.k8s.aws/cluster"] == names.EKSCluster(cluster) || tagged.Tags["cluster.k8s.amazonaws.com/name"] == names.EKSCluster(cluster)
-				w.check(11, !mine, "%s is left of %s, which is deleted", arn, cluster)
+				w.check(11, !mine || w.kept(cluster, arn), "%s is left of %s, which is deleted", arn, cluster)
 			}
 		}
 	}
+}
+
+// kept says whether a status names a volume as kept, because the cluster's API did not answer when it was deleted: nobody could tell whether it is needed.
+func (w *world) kept(cluster, arn string) bool {
+	d := w.Status(cluster).Deletion
+	_, volume, is := strings.Cut(arn, ":volume/")
+	return is && d != nil && !d.Surveyed && slices.Contains(d.Kept, "volume "+volume)
 }
 
 // halfMade says whether a stack was a network whose creation failed, and taking it back as well: deleting that retains. See "What is not

@@ -75,9 +75,18 @@ func (w *world) giveUp(cluster string) {
 		spec := *want
 		spec.protected = false
 		w.do(act{cluster: cluster, what: "unprotect", spec: &spec})
+	case w.guarded(cluster): // until drover has taken the protection off
 	default:
 		w.do(act{cluster: cluster, what: "give up", remove: true})
 	}
+}
+
+// guarded says whether a stack of a cluster has termination protection.
+func (w *world) guarded(cluster string) bool {
+	return slices.ContainsFunc(w.CloudFormation.Stacks(), func(s cloudformation.Stack) bool {
+		of, _ := clusterOf(s.StackName)
+		return of == cluster && s.EnableTerminationProtection
+	})
 }
 
 func reasonOf(s *status.Status) string {
