@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
 )
 
 // The condition says what the status' upgrade came to, also where it never began: people, and commands that watch, look there.
@@ -36,4 +38,26 @@ func TestTheConditionOfUpgradesThatDoNotBegin(t *testing.T) {
 	s.TakeBack()
 	s.Judged(noon)
 	require.Nil(t, s.Condition(Upgraded))
+}
+
+// Two executions may find that an upgrade is to begin. One of them begins it, and it may be over before the other reports.
+func TestAVerdictThatAnUpgradeBeginsComesAfterItsEnd(t *testing.T) {
+	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	v := Judge(&events.PlanResult{Outcome: events.OutcomeUnchanged, Upgrade: &events.PlannedUpgrade{
+		State: UpgradeScheduled, Message: "the upgrade to release r2 begins", Name: "demo-1", Start: &events.Upgrade{Release: "r2"},
+	}})
+	for name, over := range map[string]Upgrade{
+		"that of another time": {Phase: "Blocked", To: "r2", Ended: &noon, Execution: "arn:x:demo-0"},
+		"it is under way":      {Phase: "Running", To: "r2", Execution: "arn:x:demo-1"},
+		"it is over":           {Phase: "Blocked", To: "r2", Ended: &noon, Execution: "arn:x:demo-1"},
+	} {
+		s := &Status{Phase: Ready, Message: "the cluster is what its spec says", Upgrades: []Upgrade{over}}
+		was := *s
+		v.Apply(s, noon)
+		if name == "it is over" {
+			require.Equal(t, was, *s)
+		} else {
+			require.Equal(t, Upgrading, s.Phase, name)
+		}
+	}
 }

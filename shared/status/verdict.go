@@ -5,6 +5,7 @@ package status
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-run/drover/events"
@@ -123,8 +124,19 @@ func (v *Verdict) said(s *Status) {
 	}
 }
 
+// late says that an upgrade which was to begin when this was judged is over by now: another execution, which found the same, was quicker. What the
+// cluster is was told with its end.
+func (v *Verdict) late(s *Status) bool {
+	return v.upgrade != nil && v.upgrade.Start != nil && slices.ContainsFunc(s.Upgrades, func(u Upgrade) bool {
+		return u.Ended != nil && strings.HasSuffix(u.Execution, ":"+v.upgrade.Name)
+	})
+}
+
 // Apply writes a verdict into a status.
 func (v *Verdict) Apply(s *Status, now time.Time) {
+	if v.late(s) {
+		return
+	}
 	v.said(s)
 	if v.Phase != Failed {
 		s.Failures, s.RetryAt = 0, nil

@@ -167,6 +167,9 @@ func (r *round) upgrading(ctx context.Context, cluster string, s *status.Status)
 		return false, r.leader(ctx, cluster, u.Execution)
 	case s.NextUpgrade != nil && s.NextUpgrade.Execution == "" && s.Phase == status.Ready && u.Ended != nil:
 		return r.repeat(ctx, cluster, s, "its upgrade is over, and another is to come", *u.Ended)
+	case s.Phase == status.Upgrading && u.Ended != nil:
+		// Whoever said so knew nothing of its end, and nobody is at it who would say more.
+		return r.repeat(ctx, cluster, s, "its upgrade is over", *u.Ended)
 	case r.waits(u):
 		return r.overdue(ctx, cluster, s)
 	}

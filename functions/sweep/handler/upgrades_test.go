@@ -211,3 +211,18 @@ func TestAnUpgradeThatDidNotBegin(t *testing.T) {
 	require.Len(t, machine(a, "converge"), before+1)
 	require.Nil(t, a.Status("demo").Upgrade, "nobody asks for it any more")
 }
+
+// Whoever says last that a cluster is upgraded may have known nothing of the end: the audit has it judged again.
+func TestAClusterThatIsToldToBeUpgradedThoughThatIsOver(t *testing.T) {
+	a := following(t, "")
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+		at := time.Now().Add(-time.Hour)
+		s.Phase, s.Message = status.Upgrading, "the upgrade to release r2 begins"
+		s.Upgrade = &status.Upgrade{Phase: "Blocked", To: "r2", Origin: "Channel", Started: &at, Ended: &at}
+	}))
+	before := len(machine(a, "converge"))
+	require.NoError(t, a.AuditNow())
+	a.Settle()
+	require.Len(t, machine(a, "converge"), before+1)
+	require.Equal(t, status.Ready, a.Status("demo").Phase)
+}
