@@ -148,6 +148,39 @@ func TestAClusterThatLosesItsNetworkWhileItIsUnprotectedCanBeDeleted(t *testing.
 	})
 }
 
+// A network that stands in its own way stays half deleted. What is left of the cluster's protection goes all the same.
+func TestAClusterWhoseNetworkIsHalfDeletedWhileItIsUnprotectedCanBeDeleted(t *testing.T) {
+	bubble(t, func(a *Account) {
+		before := a.Everything()
+		a.Cluster("demo", "")
+		lost := false
+		a.OnCall(func(call endpoint.Call) error {
+			if CalledBy(call) == "change" && call.Action == "ExecuteChangeSet" && strings.Contains(call.Resource, names.ControlPlane) && !lost {
+				lost = true
+				_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", names.Network)})
+				require.NoError(t, err)
+				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+			}
+			return nil
+		})
+		a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
+		a.Settle()
+		require.True(t, lost)
+		require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[names.Network])
+		require.True(t, a.Stack("demo", names.ControlPlane).TerminationProtection)
+		a.Converge("demo")
+		a.Settle()
+		s := a.Status("demo")
+		require.Equal(t, status.Failed, s.Phase, s.Message)
+		require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
+		require.Contains(t, s.Message, "delete the spec")
+		require.False(t, a.Stack("demo", names.ControlPlane).TerminationProtection)
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		a.deleted("demo", before)
+	})
+}
+
 // Without protection nothing is kept: what was deleted by hand is gone, with all that was in it.
 func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 	t.Run("the control plane: all in it is made anew", func(t *testing.T) {

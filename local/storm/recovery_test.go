@@ -56,7 +56,7 @@ func TestRecovery(t *testing.T) {
 		{fault: "every call fails with 500 for 5 minutes", weather: "error for=5m", within: 40 * time.Minute},
 		{fault: "every call takes 3 seconds longer for 10 minutes", weather: "latency=3s for=10m", within: 20 * time.Minute},
 		{fault: "every conditional write meets a race (409) for 2 minutes", weather: "conflict=409 for=2m", within: 20 * time.Minute},
-		{fault: "the answers to all conditional writes are lost for 2 minutes", weather: "conflict=412 for=2m", within: 20 * time.Minute},
+		{fault: "the answers to all conditional writes are lost for 2 minutes", weather: "conflict=412 for=2m", within: 40 * time.Minute},
 		{fault: "plan dies before its third call", weather: "crash-before=3 caller=plan count=1", within: 15 * time.Minute},
 		{fault: "change dies after its third call", weather: "crash-after=3 caller=change count=1", within: 15 * time.Minute},
 		{fault: "every function dies at any call, one time in ten, for 10 minutes", weather: "crash-after p=0.1 for=10m", within: time.Hour},
