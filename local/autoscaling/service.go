@@ -176,6 +176,18 @@ func (s *Service) View(group string) (View, bool) {
 	return g.view(), true
 }
 
+// Going says whether an instance is being ended that nothing holds any more.
+func (s *Service) Going() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		if slices.ContainsFunc(g.members, func(m *member) bool { return m.state == terminatingProceed }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Watch shows every state that a group is in from now on, none left out, until stop is called. see runs while the service
 // is locked: it must not call it.
 func (s *Service) Watch(group string, see func(View)) (stop func()) {

@@ -337,11 +337,11 @@ func (a *Account) Until(what string, done func() bool) {
 	}
 }
 
-// Settle waits until no execution runs, no event is on its way and no stack changes.
+// Settle waits until no execution runs, no event is on its way, no stack changes, and no instance goes that nothing holds any more.
 func (a *Account) Settle() {
 	a.t.Helper()
 	a.Until("nothing happens any more", func() bool {
-		return a.atOnce(func() bool { return a.idle() && !a.executes() })
+		return a.atOnce(func() bool { return a.idle() && !a.executes() && !a.AutoScaling.Going() })
 	})
 }
 
