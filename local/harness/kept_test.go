@@ -181,6 +181,40 @@ func TestAClusterWhoseNetworkIsHalfDeletedWhileItIsUnprotectedCanBeDeleted(t *te
 	})
 }
 
+// inside are the stacks of what is in a cluster, by ID.
+func (a *Account) inside(cluster string) []string {
+	return []string{a.Stack(cluster, names.Addons).ID, a.Stack(cluster, "pool-a").ID}
+}
+
+// anew says that a cluster is Ready, with none of the stacks that it had.
+func (a *Account) anew(cluster string, before []string) {
+	a.t.Helper()
+	require.Equal(a.t, status.Ready, a.Status(cluster).Phase, a.Status(cluster).Message)
+	for _, stack := range a.inside(cluster) {
+		require.NotContains(a.t, before, stack)
+	}
+	require.Len(a.t, a.API(names.EKSCluster(cluster)).Nodes(), 1)
+}
+
+// unprepared fails the execution that made a control plane.
+func unprepared(call endpoint.Call) error {
+	if CalledBy(call) == "prepare" {
+		return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+	}
+	return nil
+}
+
+// goesOn says that an execution failed when it had made another control plane, and that the next one makes the rest of the cluster anew.
+func (a *Account) goesOn(cluster string, before []string) {
+	a.t.Helper()
+	require.Equal(a.t, status.Failed, a.Status(cluster).Phase, a.Status(cluster).Message)
+	require.Equal(a.t, "CREATE_COMPLETE", a.Stacks(cluster)[names.ControlPlane])
+	a.OnCall(nil)
+	a.Converge(cluster)
+	a.Settle()
+	a.anew(cluster, before)
+}
+
 // Without protection nothing is kept: what was deleted by hand is gone, with all that was in it.
 func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 	t.Run("the control plane: all in it is made anew", func(t *testing.T) {
@@ -202,31 +236,18 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 	t.Run("the control plane, and the execution that makes another fails: the next one still makes all of it anew", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", unprotected)
-			before := []string{a.Stack("demo", names.Addons).ID, a.Stack("demo", "pool-a").ID}
-			a.OnCall(func(call endpoint.Call) error {
-				if CalledBy(call) == "prepare" {
-					return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
-				}
-				return nil
-			})
+			before := a.inside("demo")
+			a.OnCall(unprepared)
 			a.Unstack("demo", names.ControlPlane)
 			require.NoError(t, a.AuditNow())
 			a.Settle()
-			require.Equal(t, status.Failed, a.Status("demo").Phase, a.Status("demo").Message)
-			require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")[names.ControlPlane])
-			a.OnCall(nil)
-			a.Converge("demo")
-			a.Settle()
-			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-			require.NotContains(t, before, a.Stack("demo", names.Addons).ID)
-			require.NotContains(t, before, a.Stack("demo", "pool-a").ID)
-			require.Len(t, a.API("drover-demo").Nodes(), 1)
+			a.goesOn("demo", before)
 		})
 	})
 	t.Run("the control plane, while drover changes it", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", unprotected)
-			before := []string{a.Stack("demo", names.Addons).ID, a.Stack("demo", "pool-a").ID}
+			before := a.inside("demo")
 			name, lost := names.Stack("demo", names.ControlPlane), false
 			a.OnCall(func(call endpoint.Call) error {
 				if call.Action == "ExecuteChangeSet" && strings.Contains(call.Resource, name) && !lost {
@@ -239,16 +260,13 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected+"  tags: {team: b}\n"))
 			a.Settle()
 			require.True(t, lost)
-			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-			require.NotContains(t, before, a.Stack("demo", names.Addons).ID)
-			require.NotContains(t, before, a.Stack("demo", "pool-a").ID)
-			require.Len(t, a.API("drover-demo").Nodes(), 1)
+			a.anew("demo", before)
 		})
 	})
 	t.Run("the control plane, not all of which could be deleted, and the execution that makes another fails: the next one still makes all of it anew", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", unprotected)
-			before := []string{a.Stack("demo", names.Addons).ID, a.Stack("demo", "pool-a").ID}
+			before := a.inside("demo")
 			a.OnResource(func(step string, r resource.Request) error {
 				if step == "delete" && r.StackName == names.Stack("demo", names.ControlPlane) {
 					return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
@@ -260,23 +278,10 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			a.Settle()
 			require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[names.ControlPlane])
 			a.OnResource(nil)
-			a.OnCall(func(call endpoint.Call) error {
-				if CalledBy(call) == "prepare" {
-					return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
-				}
-				return nil
-			})
+			a.OnCall(unprepared)
 			a.Converge("demo")
 			a.Settle()
-			require.Equal(t, status.Failed, a.Status("demo").Phase, a.Status("demo").Message)
-			require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")[names.ControlPlane])
-			a.OnCall(nil)
-			a.Converge("demo")
-			a.Settle()
-			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-			require.NotContains(t, before, a.Stack("demo", names.Addons).ID)
-			require.NotContains(t, before, a.Stack("demo", "pool-a").ID)
-			require.Len(t, a.API("drover-demo").Nodes(), 1)
+			a.goesOn("demo", before)
 		})
 	})
 	t.Run("the network, which stands in its own way: nothing more is deleted, and the cluster can be", func(t *testing.T) {
