@@ -71,7 +71,7 @@ func TestTheSDK(t *testing.T) {
 	finished, err := sdk.DescribeUpdate(ctx, &awseks.DescribeUpdateInput{Name: aws.String("demo"), UpdateId: update.Update.Id})
 	require.NoError(t, err)
 	require.Equal(t, types.UpdateStatusSuccessful, finished.Update.Status)
-	require.Equal(t, "1.36", b.planes["demo"].minor)
+	require.Equal(t, "1.36", b.planes["demo"].minor.Load())
 
 	addon, err := sdk.CreateAddon(ctx, &awseks.CreateAddonInput{ClusterName: aws.String("demo"), AddonName: aws.String("vpc-cni"), ResolveConflicts: types.ResolveConflictsOverwrite})
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,15 +35,17 @@ const (
 // clusters is in the tests of the folder live.
 type memoryPlane struct {
 	client  dynamic.Interface
-	minor   string
+	minor   atomic.Value // a string
 	stopped bool
 	metrics string
 }
 
 func newMemoryPlane(o kubernetes.Options) *memoryPlane {
-	return &memoryPlane{minor: o.Minor, client: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+	p := &memoryPlane{client: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		nodeResource: "NodeList", podResource: "PodList", namespaceResource: "NamespaceList", deploymentResource: "DeploymentList", daemonSetResource: "DaemonSetList",
 	})}
+	p.minor.Store(o.Minor)
+	return p
 }
 
 func (p *memoryPlane) Address() (string, []byte) { return "https://127.0.0.1:1", []byte("authority") }
@@ -50,9 +53,12 @@ func (p *memoryPlane) Kubeconfig() string        { return "" }
 func (p *memoryPlane) Client(string, []string) (dynamic.Interface, error) {
 	return p.client, nil
 }
-func (p *memoryPlane) SetMinor(_ context.Context, minor string) error { p.minor = minor; return nil }
-func (p *memoryPlane) Metrics(context.Context) ([]byte, error)        { return []byte(p.metrics), nil }
-func (p *memoryPlane) Stop()                                          { p.stopped = true }
+func (p *memoryPlane) SetMinor(_ context.Context, minor string) error {
+	p.minor.Store(minor)
+	return nil
+}
+func (p *memoryPlane) Metrics(context.Context) ([]byte, error) { return []byte(p.metrics), nil }
+func (p *memoryPlane) Stop()                                   { p.stopped = true }
 
 // testbed is an EKS with the parts of an account that it needs.
 type testbed struct {

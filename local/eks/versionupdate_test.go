@@ -77,7 +77,7 @@ func TestTheVersionGoesOneMinorAtATime(t *testing.T) {
 		}
 		meanwhile := free()
 		time.Sleep(6 * time.Minute)
-		require.Equal(t, "1.36", b.planes["demo"].minor, "the new servers answer")
+		require.Equal(t, "1.36", b.planes["demo"].minor.Load(), "the new servers answer")
 		require.Equal(t, "1.35", b.describe(t, "demo").Version, "the update is not over")
 		b.await(t, "demo", active)
 		require.Equal(t, 8*time.Minute, time.Since(began))
@@ -103,7 +103,7 @@ func TestAnUpdateThatEKSFails(t *testing.T) {
 	require.Equal(t, "OperationNotPermitted", u.Errors[0].Code)
 	require.Contains(t, u.Errors[0].Message, "the cluster remains on version 1.35")
 	require.Equal(t, "1.35", b.describe(t, "demo").Version)
-	require.Equal(t, "1.35", b.planes["demo"].minor)
+	require.Equal(t, "1.35", b.planes["demo"].minor.Load())
 	after, err := b.network.Subnets(b.subnets...)
 	require.NoError(t, err)
 	require.Equal(t, subnets, after, "its network interfaces are gone")
@@ -160,7 +160,7 @@ func TestAVersionRollsBack(t *testing.T) {
 		require.Equal(t, "VersionRollback", u.Type)
 		require.Equal(t, updateSuccessful, u.Status)
 		require.Equal(t, "1.35", b.describe(t, "demo").Version)
-		require.Equal(t, "1.35", b.planes["demo"].minor)
+		require.Equal(t, "1.35", b.planes["demo"].minor.Load())
 		_, err = b.version(t, "demo", "1.34", true)
 		awsError(t, err, "InvalidParameterException", "was not upgraded from it")
 

@@ -260,12 +260,6 @@ func TestExecutionsOfAnEarlierMachineDoNotWait(t *testing.T) {
 	})
 }
 
-type handlerFunc func(ctx context.Context, payload []byte) ([]byte, error)
-
-func (f handlerFunc) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	return f(ctx, payload)
-}
-
 // An autoscaler adds a node while nodes are replaced one by one. CloudFormation would take its signal for that of the batch, and its next
 // batch while that has not joined, also when the node was Ready long before that batch.
 func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
@@ -309,8 +303,11 @@ func addsANode(t *testing.T, update, state string) {
 		})
 		require.NoError(t, err)
 		l.settle()
-		require.True(t, full)
-		require.Empty(t, short, "the next batch goes when the last one has joined")
+		mu.Lock()
+		joined, early := full, short
+		mu.Unlock()
+		require.True(t, joined)
+		require.Empty(t, early, "the next batch goes when the last one has joined")
 		time.Sleep(5 * time.Minute) // what was drained last is gone
 		l.renewed(before, 3)
 	})

@@ -269,8 +269,21 @@ func drained(hooks *groups.Groups) boundary.Handler[events.DrainRequest, events.
 	}
 }
 
+// wrap gives each call a handler of its own, as each has on Lambda, where an environment has one call at a time: the answer of one is in a buffer
+// that the next call of the same handler writes over.
 func wrap[I, O any](logs io.Writer, step string, handle boundary.Handler[I, O]) awslambda.Handler {
-	return awslambda.NewHandler(boundary.WrapTo(logs, step, handle))
+	wrapped := boundary.WrapTo(logs, step, handle)
+	return handlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
+		return awslambda.NewHandler(wrapped).Invoke(ctx, payload)
+	})
+}
+
+// handlerFunc is a function as a handler.
+type handlerFunc func(ctx context.Context, payload []byte) ([]byte, error)
+
+// Invoke is awslambda.Handler's.
+func (f handlerFunc) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	return f(ctx, payload)
 }
 
 // logWriter keeps what functions print.

@@ -4,6 +4,7 @@ package harness
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,6 +68,7 @@ func TestATryAfterARollThatLeftItsPoolAtItsGreatestSize(t *testing.T) {
 				require.Equal(t, []int{3, 3}, []int{group.Desired, group.Serving()})
 
 				least := 3
+				var mu sync.Mutex
 				l.AutoScaling.Watch(names.Group("demo", "a"), func(v autoscaling.View) {
 					serving := 0
 					for _, i := range v.Instances {
@@ -74,12 +76,17 @@ func TestATryAfterARollThatLeftItsPoolAtItsGreatestSize(t *testing.T) {
 							serving++
 						}
 					}
+					mu.Lock()
+					defer mu.Unlock()
 					least = min(least, serving)
 				})
 				fails(func() {
 					l.Upload(names.ClusterSpec("demo"), strings.Replace(spec, "maxSize: 3", "maxSize: 3"+update, 1))
 				})
-				require.Equal(t, 3, least, "of the nodes that it had")
+				mu.Lock()
+				served := least
+				mu.Unlock()
+				require.Equal(t, 3, served, "of the nodes that it had")
 				time.Sleep(30 * time.Minute)
 				l.again()
 				l.phase(status.Ready)

@@ -26,25 +26,46 @@ import (
 	"github.com/drover-run/drover/shared/versions"
 )
 
-// prepared are the stacks of a client by operation, once each was called. Middlewares of direct calls keep nothing of a call.
+// prepared are the stacks of a client by operation that no call goes through. Middlewares of direct calls keep nothing of a call, but a stack
+// does while it is under way.
 type prepared struct {
 	service     string
 	credentials aws.CredentialsProvider
 	http        aws.HTTPClient
 	retryer     aws.RetryerV2 // the client's
 	mu          sync.Mutex
-	stacks      map[string]*middleware.Stack
+	stacks      map[string][]*middleware.Stack
 }
 
 func preparing(service string, cfg aws.Config) (*prepared, aws.Config) {
-	p := &prepared{service: service, credentials: cfg.Credentials, http: cfg.HTTPClient, stacks: map[string]*middleware.Stack{}}
+	p := &prepared{service: service, credentials: cfg.Credentials, http: cfg.HTTPClient, stacks: map[string][]*middleware.Stack{}}
 	cfg.APIOptions = append(slices.Clip(cfg.APIOptions), func(stack *middleware.Stack) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.stacks[stack.ID()] = stack
-		return nil
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Prepared", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+			middleware.InitializeOutput, middleware.Metadata, error,
+		) {
+			defer p.put(stack) // nothing of it is called any more
+			return next.HandleInitialize(ctx, in)
+		}), middleware.Before)
 	})
 	return p, cfg
+}
+
+func (p *prepared) put(stack *middleware.Stack) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stacks[stack.ID()] = append(p.stacks[stack.ID()], stack)
+}
+
+// take a stack of an operation, nil when there is none that is free.
+func (p *prepared) take(operation string) *middleware.Stack {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	free := p.stacks[operation]
+	if len(free) == 0 {
+		return nil
+	}
+	p.stacks[operation] = free[:len(free)-1]
+	return free[len(free)-1]
 }
 
 // call makes a call: its first attempt by itself where it can.
@@ -68,10 +89,11 @@ func goOn[I, O any](ctx context.Context, p *prepared, operation string, in *I, m
 	if made != nil {
 		ctx = context.WithValue(ctx, attemptKey{}, made)
 	}
-	p.mu.Lock()
-	stack := p.stacks[operation]
-	p.mu.Unlock()
-	if stack == nil || in == nil {
+	if in == nil {
+		return first(ctx)
+	}
+	stack := p.take(operation)
+	if stack == nil {
 		return first(ctx)
 	}
 	ctx = awsmiddleware.SetServiceID(middleware.ClearStackValues(ctx), p.service)

@@ -17,12 +17,6 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// handle is a function that something was put around.
-type handle func(ctx context.Context, payload []byte) ([]byte, error)
-
-// Invoke is awslambda.Handler's.
-func (h handle) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return h(ctx, payload) }
-
 // The pace changes by itself each time, for a size that is past by then. The roll begins all the same, and no call makes more change sets than it has
 // time for.
 func TestAnAutoscalerThatNeverRestsKeepsNoRollFromBeginning(t *testing.T) {
@@ -33,7 +27,7 @@ func TestAnAutoscalerThatNeverRestsKeepsNoRollFromBeginning(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		before, paces, all, one, most := l.Group("demo", "a"), map[string]bool{}, 0, 0, 0
 		l.Functions.Around("change", func(_ aws.Config, next awslambda.Handler) awslambda.Handler {
-			return handle(func(ctx context.Context, payload []byte) ([]byte, error) {
+			return handlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
 				one = 0
 				out, err := next.Invoke(ctx, payload)
 				most = max(most, one)

@@ -99,6 +99,9 @@ func newKnown() *known {
 	}
 }
 
+// judges says whether what happens is judged. Once the turns are over it is not: all that still goes on does so at once then, in no order.
+func (w *world) judges() bool { return !w.turns.over() }
+
 // check counts a check and notes a violation unless it holds. It may be called with any lock held.
 func (w *world) check(invariant int, holds bool, format string, arguments ...any) {
 	w.known.Lock()
@@ -176,6 +179,9 @@ func askedFor[T any](w *world, asked []byte) (in T, ok bool) {
 
 // seeFunctionCall sees the calls of functions before they are answered.
 func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
+	if !w.judges() {
+		return
+	}
 	if harness.CalledBy(call) == "upgrade" {
 		if in, ok := askedFor[events.UpgradeRequest](w, asked); ok {
 			w.seeUpgrade(in)
@@ -247,12 +253,18 @@ func mutating(action string) bool {
 
 // seeCall sees every call before it is answered.
 func (w *world) seeCall(call endpoint.Call) error {
+	if !w.judges() {
+		return nil
+	}
 	w.turns.note(harness.CalledBy(call)+":", call.Service, call.Action)
 	return nil
 }
 
 // seeAnswer sees every call when it was answered.
 func (w *world) seeAnswer(call endpoint.Call) {
+	if !w.judges() {
+		return
+	}
 	if call.Service == "s3" && call.ErrorCode == "" {
 		w.seeObject(call)
 	}
@@ -279,6 +291,9 @@ func clusterOf(stackName string) (cluster, stack string) {
 
 // seeResource sees resources before CloudFormation makes, changes or deletes them; what it returns is their failure.
 func (w *world) seeResource(step string, r resource.Request) error {
+	if !w.judges() {
+		return nil
+	}
 	cluster, stack := clusterOf(r.StackName)
 	if cluster == "" {
 		return nil
@@ -297,20 +312,28 @@ func (w *world) seeResource(step string, r resource.Request) error {
 	case r.Type == "AWS::AutoScaling::AutoScalingGroup":
 		w.seeGroup(step, cluster, stack, r)
 	}
-	if step == "delete" && (stack == names.ControlPlane || stack == names.Network) && !w.known.going[r.StackName] {
-		may := w.mayGo(cluster, r.StackName)
-		w.known.Lock()
-		asked := w.known.unwanted[r.StackName]
-		delete(w.known.unwanted, r.StackName)
-		may = may || asked
-		w.known.going[r.StackName] = may // a new spec does not stop it any more
-		w.known.Unlock()
-		w.check(3, asked || w.wishes[cluster] == nil || !w.known.standing[cluster], "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
-		if w.known.standing[cluster] {
-			w.check(11, may, "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)
-		}
+	if step == "delete" && (stack == names.ControlPlane || stack == names.Network) {
+		w.seeDeletion(cluster, r)
 	}
 	return w.failResource(step, r)
+}
+
+// seeDeletion sees the resources of a control plane or network before they are deleted, several at once.
+func (w *world) seeDeletion(cluster string, r resource.Request) {
+	may := w.mayGo(cluster, r.StackName)
+	w.known.Lock()
+	if w.known.going[r.StackName] {
+		w.known.Unlock()
+		return
+	}
+	asked, standing := w.known.unwanted[r.StackName], w.known.standing[cluster]
+	delete(w.known.unwanted, r.StackName)
+	w.known.going[r.StackName] = may || asked // a new spec does not stop it any more
+	w.known.Unlock()
+	w.check(3, asked || w.wishes[cluster] == nil || !standing, "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
+	if standing {
+		w.check(11, may || asked, "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)
+	}
 }
 
 // mayGo says whether a stack that holds a cluster may be deleted, as people want the cluster now: because all of it is to go, or because it can only be
@@ -334,6 +357,9 @@ func minorOf(version string) int {
 
 // seeStackEvent follows what the control planes' stacks went through.
 func (w *world) seeStack(stackName, is string) {
+	if !w.judges() {
+		return
+	}
 	cluster, stack := clusterOf(stackName)
 	w.disturb(cluster)
 	w.known.Lock()

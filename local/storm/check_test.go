@@ -393,7 +393,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 func TestWhatIsAbandonedWasNotInService(t *testing.T) {
 	const group = "drover-c0-pool-a"
 	for state, wrong := range map[string]int{groups.PendingWait: 0, groups.PendingProceed: 1} {
-		w := &world{known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
+		w := &world{turns: newTurns(nil), known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
 		sees := func(second string) {
 			w.seeView(group, scaling.View{Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: groups.InService}, {ID: "i-2", State: second}}})
 		}

@@ -13,6 +13,9 @@ import (
 
 // seeCluster gives a new cluster its apps, and watches its pods.
 func (w *world) seeCluster(name string, api *apiserver.Server) {
+	if !w.judges() {
+		return
+	}
 	cluster := strings.TrimPrefix(name, names.Prefix)
 	for _, a := range w.plot.apps[cluster] {
 		api.Run(a)
@@ -25,6 +28,9 @@ func (w *world) seeCluster(name string, api *apiserver.Server) {
 
 // seeRemoval judges the end of a pod.
 func (w *world) seeRemoval(cluster string, r apiserver.Removal) {
+	if !w.judges() {
+		return
+	}
 	switch r.How {
 	case "evicted":
 		w.check(7, r.Healthy >= r.Desired, "%s of %s was evicted, which leaves %d of %d", r.Pod, cluster, r.Healthy, r.Desired)

@@ -76,6 +76,9 @@ func inService(v autoscaling.View) (n int) {
 
 // seeView sees every state of a group.
 func (w *world) seeView(group string, v autoscaling.View) {
+	if !w.judges() {
+		return
+	}
 	w.known.Lock()
 	was := w.known.views[group]
 	w.known.views[group] = v

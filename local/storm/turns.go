@@ -131,6 +131,20 @@ func (t *turns) release() {
 	t.asking = nil
 }
 
+// over says whether the order has ended.
+func (t *turns) over() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stopped
+}
+
+// lived says what happened: how many turns, what they add up to, and their trace.
+func (t *turns) lived() (count int, sum uint64, trace []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count, t.sum, t.trace
+}
+
 // note something in the trace, so that replays differ when it does.
 func (t *turns) note(words ...string) {
 	t.mu.Lock()

@@ -204,7 +204,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		<-sweeping
 		w.sweeps.Wait()
 		<-beating
-		out.Turns, out.Sum, out.Trace = w.turns.count, w.turns.sum, w.turns.trace
+		out.Turns, out.Sum, out.Trace = w.turns.lived()
 		out.Faults = w.engine.Struck()
 		if len(out.Violations) > 0 {
 			out.Log = w.Log()
@@ -240,7 +240,9 @@ func (w *world) sweep(stop, done chan struct{}) {
 	for {
 		select {
 		case <-time.After(sweepEvery):
-			w.turns.take("sweep")
+			if w.turns.take("sweep"); w.over() {
+				return
+			}
 			w.nodesNow()
 			switch w.engine.Decide(w.now(), faults.Moment{What: faults.Delivery, Event: "Scheduled Event", Target: "sweep"}).Kind {
 			case faults.Drop:
@@ -308,7 +310,9 @@ func (w *world) live() {
 		}
 		w.do(a)
 	}
-	w.wait(time.Since(w.began) + w.plot.calm)
+	if w.wait(time.Since(w.began) + w.plot.calm); w.over() {
+		return
+	}
 	w.tell("the weather is fine")
 	w.engine.Clear()
 	w.fine, w.calmed = true, time.Now()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,12 +35,11 @@ func TestAServerThatIsAskedTooMuchIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const pause = 12 * time.Second
 			drained(t, func(t *testing.T, s *simulated) {
-				refused := false
+				var refused atomic.Bool
 				s.instead = func(w http.ResponseWriter, r *http.Request) bool {
-					if refused || !strings.HasSuffix(r.URL.Path, "/eviction") {
+					if !strings.HasSuffix(r.URL.Path, "/eviction") || refused.Swap(true) {
 						return false
 					}
-					refused = true
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(http.StatusTooManyRequests)
 					_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"message":"slow down","details":{"retryAfterSeconds":%d}}`, pause/time.Second)

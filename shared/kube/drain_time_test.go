@@ -155,9 +155,10 @@ func TestWhatBlocksIsToldWhileItDoes(t *testing.T) {
 		return apiserver.App{Name: name, Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
 	}
 	drained(t, func(t *testing.T, s *simulated) {
-		var noted string
-		time.AfterFunc(10*time.Second, func() { noted = s.waits("n1") })
+		read := make(chan string, 1)
+		time.AfterFunc(10*time.Second, func() { read <- s.waits("n1") })
 		report := s.drain(slice)
+		noted := <-read
 		require.Equal(t, drain.Remaining, report.Outcome)
 		require.Len(t, s.told, 1, "once")
 		require.Equal(t, 7*time.Second, s.told[0].at)

@@ -51,6 +51,7 @@ func TestASourceIsWatchedOnceItIsNeeded(t *testing.T) {
 					close(needed)
 				}
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				require.Equal(t, test.asked, fmt.Sprint(asked))
 				require.Len(t, out, lists)
 				cancel()
@@ -100,6 +101,7 @@ func TestASourceThatFails(t *testing.T) {
 				out, trouble := make(chan change[corev1.Pod], 10_000), make(chan error, 1)
 				go follow(ctx, s, out, trouble)
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				var pauses []time.Duration
 				for i := range 8 {
 					pauses = append(pauses, asked[i+1].Sub(asked[i]))
@@ -135,6 +137,7 @@ func TestASourceThatFails(t *testing.T) {
 			out := make(chan change[corev1.Pod], 10_000)
 			go follow(ctx, s, out, nil)
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			require.Equal(t, shortPause, asked[6].Sub(asked[5]))
 			cancel()
 			synctest.Wait()

@@ -61,19 +61,23 @@ func (h *hook) expire() {
 }
 
 func (h *hook) Heartbeat(ctx context.Context, l events.Lifecycle) (bool, error) {
+	h.mu.Lock()
 	h.expire()
 	if h.open["i-1"] {
 		require.LessOrEqual(h.t, time.Since(h.last), hookTimeout/2, "each heartbeat is within half of the hook's timeout")
 		h.last = time.Now()
 	}
+	h.mu.Unlock()
 	return h.world.Heartbeat(ctx, l)
 }
 
 func (h *hook) Complete(ctx context.Context, l events.Lifecycle, result groups.Result) (bool, error) {
+	h.mu.Lock()
 	h.expire()
 	if h.how == "" {
 		h.gone, h.how = time.Since(h.start), string(result)
 	}
+	h.mu.Unlock()
 	return h.world.Complete(ctx, l, result)
 }
 
@@ -102,11 +106,7 @@ func (h *hook) machine(input string) asl.Outcome {
 			if err := json.Unmarshal(task.Arguments, &arguments); err != nil {
 				return nil, err
 			}
-			if h.crashes > 0 && !arguments.Payload.Release {
-				h.crashes--
-				return nil, &asl.Failure{Name: "Runtime.ExitError", Cause: "signal: killed"}
-			}
-			if h.calls++; h.every > 0 && h.calls%h.every < 4 { // a call and its three retries
+			if h.killed(arguments.Payload) {
 				return nil, &asl.Failure{Name: "Runtime.ExitError", Cause: "signal: killed"}
 			}
 			result, err := handler.Handle(ctx, arguments.Payload)
@@ -116,6 +116,18 @@ func (h *hook) machine(input string) asl.Outcome {
 			return json.Marshal(map[string]any{"StatusCode": 200, "Payload": result})
 		},
 	})
+}
+
+// killed says whether a call of the function is.
+func (h *hook) killed(in events.DrainRequest) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.crashes > 0 && !in.Release {
+		h.crashes--
+		return true
+	}
+	h.calls++
+	return h.every > 0 && h.calls%h.every < 4 // a call and its three retries
 }
 
 type discard struct{}
@@ -147,7 +159,7 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 		}, 3 * time.Hour, "CONTINUE"},
 		"EKS does not say where the cluster is, for hours": {func(h *hook) {
 			h.openErr = errors.New("ServiceUnavailable")
-			time.AfterFunc(7*time.Hour, func() { h.openErr = nil })
+			h.after(7*time.Hour, func() { h.openErr = nil })
 		}, 7 * time.Hour, "CONTINUE"},
 		"the function is killed again and again": {func(h *hook) { h.crashes = 20 }, 5 * time.Minute, "CONTINUE"},
 		"for a day":                              {func(h *hook) { h.broken(24 * time.Hour) }, 24 * time.Hour, "CONTINUE"},
@@ -172,7 +184,7 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 		}, 2 * time.Hour, "CONTINUE"},
 		"the same in the middle of the drain with a function that is killed": {func(h *hook) {
 			h.blockedUntil(2*time.Hour, drain.Continue)
-			time.AfterFunc(5*time.Minute, func() { h.broken(115 * time.Minute) })
+			h.after(5*time.Minute, func() { h.broken(115 * time.Minute) })
 		}, 2 * time.Hour, "CONTINUE"},
 		"an outage is longer than the timeout, and the policy forces: what is blocked for some seconds is not deleted": {func(h *hook) {
 			h.blockedAfter(2*time.Hour, drain.Force)
@@ -195,17 +207,17 @@ func TestNothingEndsANodeThatIsNotDrained(t *testing.T) {
 		}, 10*time.Hour + 5*time.Minute, "CONTINUE"},
 		"the instance is gone meanwhile": {func(h *hook) {
 			h.waiting()
-			time.AfterFunc(time.Hour, func() { h.open["i-1"], h.how, h.gone = false, "somebody ended it", time.Since(h.start) })
+			h.after(time.Hour, func() { h.open["i-1"], h.how, h.gone = false, "somebody ended it", time.Since(h.start) })
 		}, time.Hour, "somebody ended it"},
 		"the node is gone meanwhile": {func(h *hook) {
 			h.waiting()
-			time.AfterFunc(time.Hour, func() { h.node = nil })
+			h.after(time.Hour, func() { h.node = nil })
 		}, time.Hour, "CONTINUE"},
 		"the node joins late": {func(h *hook) {
 			late := h.node
 			h.node = nil
 			h.waiting()
-			time.AfterFunc(5*time.Second, func() { h.node = late })
+			h.after(5*time.Second, func() { h.node = late })
 			h.podsUntil(time.Hour)
 		}, time.Hour, "CONTINUE"},
 		"it never joined": {func(h *hook) { h.node = nil }, 0, "CONTINUE"},
@@ -274,7 +286,7 @@ func TestNoDrainHasMoreEventsThanAnExecutionMay(t *testing.T) {
 // broken has every call of the function crash for a while.
 func (h *hook) broken(after time.Duration) {
 	h.crashes = 1 << 20
-	time.AfterFunc(after, func() { h.crashes = 0 })
+	h.after(after, func() { h.crashes = 0 })
 }
 
 // runs two pods, which nothing blocks, under a policy.
@@ -289,9 +301,7 @@ func (h *hook) blockedUntil(after time.Duration, then events.OnTimeout) {
 		h.waiting()
 	}
 	h.pools["drover-demo-pool-workers"].Drain.OnTimeout = then
-	time.AfterFunc(after, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+	h.after(after, func() {
 		h.pods = []corev1.Pod{managed("ReplicaSet", "a")}
 	})
 }
@@ -309,9 +319,7 @@ func (h *hook) blockedAfter(after time.Duration, then events.OnTimeout) {
 
 // podsUntil has the pods leave by themselves after a while.
 func (h *hook) podsUntil(after time.Duration) {
-	time.AfterFunc(after, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+	h.after(after, func() {
 		h.pods = []corev1.Pod{}
 	})
 }
@@ -321,7 +329,7 @@ func TestADrainByHandThatFailsForGoodLeavesNothing(t *testing.T) {
 		h := &hook{world: newWorld(), t: t}
 		h.waiting()
 		held := false
-		time.AfterFunc(3*time.Minute, func() { held, h.crashes = h.node.Spec.Unschedulable, 1<<10 })
+		h.after(3*time.Minute, func() { held, h.crashes = h.node.Spec.Unschedulable, 1<<10 })
 		require.Equal(t, asl.Failed, h.machine(`{"cluster":"demo","node":"n1"}`).Status)
 		require.True(t, held)
 		require.False(t, h.node.Spec.Unschedulable)
@@ -338,7 +346,7 @@ func TestADrainThatTakesTimeIsInTheStatus(t *testing.T) {
 		h.waiting()
 		h.podsUntil(3 * time.Hour)
 		var then []status.Node
-		time.AfterFunc(2*time.Hour, func() { then = append(then, h.status.Status.Nodes...) })
+		h.after(2*time.Hour, func() { then = append(then, h.status.Status.Nodes...) })
 		require.Equal(t, asl.Succeeded, h.machine(terminating).Status)
 		require.Len(t, then, 1)
 		require.Equal(t, status.Node{
@@ -383,11 +391,11 @@ func TestWhatBlocksADrainIsToldInTheMiddleOfASlice(t *testing.T) {
 		var nodes []status.Node
 		var noted string
 		var wrote []int
-		time.AfterFunc(6*time.Second, func() { wrote = append(wrote, h.wrote) })
-		time.AfterFunc(8*time.Second, func() {
+		h.after(6*time.Second, func() { wrote = append(wrote, h.wrote) })
+		h.after(8*time.Second, func() {
 			wrote, nodes, noted = append(wrote, h.wrote), append(nodes, h.status.Status.Nodes...), h.node.Annotations["drover.run/drain-waits-for"]
 		})
-		time.AfterFunc(4*time.Minute, func() { wrote = append(wrote, h.wrote) })
+		h.after(4*time.Minute, func() { wrote = append(wrote, h.wrote) })
 		require.Equal(t, asl.Succeeded, h.machine(terminating).Status)
 		require.Equal(t, []int{0, 1, 1}, wrote)
 		require.Len(t, nodes, 1)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +32,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// world is a cluster with a node and a pod that does not go away, and Auto Scaling around it.
+// world is a cluster with a node and a pod that does not go away, and Auto Scaling around it. What is called holds its lock.
 type world struct {
 	mu sync.Mutex
 	// node of the cluster, nil when there is none; pods on it.
@@ -79,6 +80,15 @@ func newWorld() *world {
 	}
 }
 
+// after some time something happens to the world.
+func (w *world) after(d time.Duration, happens func()) {
+	time.AfterFunc(d, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		happens()
+	})
+}
+
 // waiting adds a pod that nothing evicts: it is unmanaged, and the policy waits for those.
 func (w *world) waiting() {
 	w.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alone", UID: "p1"}}}
@@ -108,12 +118,12 @@ func (w *world) attach() {
 
 // serve what draining asks of an API server.
 func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.down() {
 		http.Error(rw, "away", http.StatusServiceUnavailable)
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	var answer runtime.Object
 	list := metav1.ListMeta{ResourceVersion: "1"}
 	switch {
@@ -213,6 +223,8 @@ func merged(into map[string]string, patch map[string]*string) map[string]string 
 
 // Open is Clusters.
 func (w *world) Open(_ context.Context, cluster string) (*kube.Cluster, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.opened = append(w.opened, cluster)
 	if w.openErr != nil {
 		return nil, w.openErr
@@ -223,23 +235,34 @@ func (w *world) Open(_ context.Context, cluster string) (*kube.Cluster, error) {
 // Groups.
 
 func (w *world) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
-	return w.Pool(ctx, w.groups[instance])
+	w.mu.Lock()
+	group := w.groups[instance]
+	w.mu.Unlock()
+	return w.Pool(ctx, group)
 }
 
 func (w *world) Pool(_ context.Context, group string) (events.Pool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.pools[group], w.poolErr
 }
 
 func (w *world) State(_ context.Context, instance string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.states[instance], nil
 }
 
 func (w *world) Heartbeat(_ context.Context, hook events.Lifecycle) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.beats++
 	return w.open[hook.EC2InstanceID], w.beatErr
 }
 
 func (w *world) Complete(_ context.Context, hook events.Lifecycle, result groups.Result) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	was := w.open[hook.EC2InstanceID]
 	w.open[hook.EC2InstanceID] = false
 	w.completed = append(w.completed, hook.EC2InstanceID+" "+string(result))
@@ -249,13 +272,19 @@ func (w *world) Complete(_ context.Context, hook events.Lifecycle, result groups
 // State.
 
 func (w *world) Status(context.Context, string) (*status.Cluster, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.status == nil {
 		return nil, store.ErrNotFound
 	}
-	return w.status, nil
+	read := *w.status
+	read.Status.Nodes = slices.Clone(read.Status.Nodes)
+	return &read, nil
 }
 
 func (w *world) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.statusErr != nil {
 		return w.statusErr
 	}

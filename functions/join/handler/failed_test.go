@@ -20,8 +20,8 @@ func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 		w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
 		w.kubelet, w.leaving["i-old"], w.leaving["i-old2"] = "v1.37.0", 20*time.Minute, 30*time.Minute
 		var then, later []status.Node
-		time.AfterFunc(10*time.Minute, func() { then = slices.Clone(w.status.Status.Nodes) })
-		time.AfterFunc(25*time.Minute, func() { later = slices.Clone(w.status.Status.Nodes) })
+		w.after(10*time.Minute, func() { then = slices.Clone(w.status.Status.Nodes) })
+		w.after(25*time.Minute, func() { later = slices.Clone(w.status.Status.Nodes) })
 		require.Equal(t, events.JoinAbandoned, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
 		const why = "the kubelet is v1.37.0, newer than the control plane (1.36): use an image for 1.36 or older"
 		until := w.start.Add(74 * time.Minute).UTC().Format(time.RFC3339)
@@ -42,7 +42,7 @@ func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 			const first = "why; the update is failed when i-old are drained"
 			w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined, Message: first}, time.Now())
 			w.kubelet, w.leaving["i-old"] = "v1.37.0", time.Hour
-			time.AfterFunc(10*time.Minute, func() {
+			w.after(10*time.Minute, func() {
 				require.Contains(t, w.status.Status.Nodes[1].Message, "; the update is failed when i-old are drained")
 				w.state = groups.TerminatingWait
 			})

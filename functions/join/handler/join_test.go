@@ -85,7 +85,7 @@ func TestJoin(t *testing.T) {
 		"a drain that nobody waits for any more: no signal": {
 			rolling, func(w *world) {
 				w.leaving["i-old"] = 3 * time.Hour
-				time.AfterFunc(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
+				w.after(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
 			}, events.JoinReady, "not signalled: the instance is in service; it counts when i-old are drained", groups.Continue, 0, nil, "",
 		},
 		"a node that is not Ready any more when its time has come": {
@@ -97,7 +97,7 @@ func TestJoin(t *testing.T) {
 		"the cluster cannot be asked when its time has come": {
 			pauses, func(w *world) {
 				w.old = []string{"i-old"}
-				time.AfterFunc(time.Minute, func() { w.away = 30 * time.Minute })
+				w.after(time.Minute, func() { w.away = 30 * time.Minute })
 			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 30*time.Minute + 200*time.Second}}, "",
 		},
 		"another node of the pool is drained, by hand or for its spot instance": {
@@ -116,13 +116,13 @@ func TestJoin(t *testing.T) {
 		"one more than the update waits for, as an autoscaler wants it": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
-				time.AfterFunc(10*time.Minute, func() { w.old, w.leaving["i-old2"] = w.old[:1], 12*time.Minute })
+				w.after(10*time.Minute, func() { w.old, w.leaving["i-old2"] = w.old[:1], 12*time.Minute })
 			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 12 * time.Minute}}, "",
 		},
 		"for hours": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
-				time.AfterFunc(5*time.Hour, func() { w.stack, w.old = "UPDATE_COMPLETE", nil })
+				w.after(5*time.Hour, func() { w.stack, w.old = "UPDATE_COMPLETE", nil })
 			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 5 * time.Hour}}, "",
 		},
 		"an autoscaler wants more, and the update waits for it": {
@@ -145,7 +145,7 @@ func TestJoin(t *testing.T) {
 		"and stays so until nobody waits": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.ill = []string{"i-old"}, 1, never
-				time.AfterFunc(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
+				w.after(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
 			}, events.JoinReady, "not signalled", groups.Continue, 0, nil, "",
 		},
 		"or its machine is gone": {
@@ -162,7 +162,7 @@ func TestJoin(t *testing.T) {
 		"and does not join, nor do those in its place": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, never, "2"
-				time.AfterFunc(14*time.Minute, func() {
+				w.after(14*time.Minute, func() {
 					w.status.Status.SetNode(status.Node{Instance: "i-came", Pool: "workers", State: status.NodeNotJoined, Template: "2"}, time.Now())
 				})
 			}, events.JoinReady, "in service", groups.Continue, 0, []signal{{true, 14 * time.Minute}}, "",
@@ -229,7 +229,7 @@ func TestJoin(t *testing.T) {
 		"the instance is in no group": {rolling, func(w *world) { w.state = "" }, events.JoinGone, "does not wait", "", 0, nil, ""},
 		"the hook is being completed": {rolling, func(w *world) {
 			w.state = groups.PendingProceed
-			time.AfterFunc(950*time.Millisecond, func() { w.state = groups.InService })
+			w.after(950*time.Millisecond, func() { w.state = groups.InService })
 		}, events.JoinReady, "in service", "", 0, []signal{{true, time.Second}}, ""},
 		"the second fails the update": {rolling, second, events.JoinAbandoned, "has not registered", groups.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}}, status.NodeNotJoined},
 		"of what it brings":           {rolling, func(w *world) { second(w); w.template = "2" }, events.JoinAbandoned, "has not registered", groups.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}}, status.NodeNotJoined},
@@ -267,14 +267,14 @@ func TestJoin(t *testing.T) {
 			rolling, func(w *world) {
 				tooNew(w)
 				w.leaving["i-old"] = 3 * time.Hour
-				time.AfterFunc(20*time.Minute, func() { w.stack = "UPDATE_ROLLBACK_IN_PROGRESS" })
+				w.after(20*time.Minute, func() { w.stack = "UPDATE_ROLLBACK_IN_PROGRESS" })
 			}, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 20 * time.Minute, nil, status.NodeNotJoined,
 		},
 		"or nobody changes the pool any more": {
 			rolling, func(w *world) {
 				tooNew(w)
 				w.leaving["i-old"] = 3 * time.Hour
-				time.AfterFunc(20*time.Minute, func() { w.status.Status.Phase = status.Failed })
+				w.after(20*time.Minute, func() { w.status.Status.Phase = status.Failed })
 			}, events.JoinAbandoned, "newer than the control plane", groups.Abandon, 20 * time.Minute, nil, status.NodeNotJoined,
 		},
 		"and it joins, if its node comes meanwhile": {
@@ -287,7 +287,7 @@ func TestJoin(t *testing.T) {
 			rolling, func(w *world) {
 				second(w)
 				w.leaving["i-old"] = 30 * time.Minute
-				time.AfterFunc(20*time.Minute, func() { w.away = 50 * time.Minute })
+				w.after(20*time.Minute, func() { w.away = 50 * time.Minute })
 			}, events.JoinAbandoned, "has not registered", groups.Abandon, 50 * time.Minute, []signal{{false, 50 * time.Minute}}, status.NodeNotJoined,
 		},
 		"the first is replaced beside drains": {
@@ -396,7 +396,7 @@ func TestAClusterThatCannotBeAskedIsInTheStatus(t *testing.T) {
 				w := newWorld(t)
 				c.world(w)
 				var then []status.Node
-				time.AfterFunc(c.at, func() { then, w.openErr = slices.Clone(w.status.Status.Nodes), nil })
+				w.after(c.at, func() { then, w.openErr = slices.Clone(w.status.Status.Nodes), nil })
 				require.Equal(t, events.JoinReady, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
 				require.Equal(t, c.told, len(then) == 1 && then[0].State == status.NodeUnreachable, "%v", then)
 				require.Empty(t, w.status.Status.Nodes, "and it is over")

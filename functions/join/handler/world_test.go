@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,10 +25,11 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// world is a pool with one new instance, its cluster, and what is told of it, in virtual time.
+// world is a pool with one new instance, its cluster, and what is told of it, in virtual time. What is called holds its lock.
 type world struct {
 	t     *testing.T
 	start time.Time
+	mu    sync.Mutex
 	// registers and ready are when the node does and is, after the start; 0 is from the start, never is not.
 	registers, ready time.Duration
 	labels           map[string]string
@@ -74,6 +77,15 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// after some time something happens to the world.
+func (w *world) after(d time.Duration, happens func()) {
+	time.AfterFunc(d, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		happens()
+	})
+}
+
 func (w *world) since() time.Duration { return time.Since(w.start) }
 
 // node as it is now, if it is there.
@@ -117,7 +129,10 @@ func (w *world) node() []corev1.Node {
 
 // ServeHTTP lists nodes; a watch ends after a second without a word, so the list is read anew.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if w.since() < w.away {
+	w.mu.Lock()
+	away, nodes := w.since() < w.away, w.node()
+	w.mu.Unlock()
+	if away {
 		http.Error(rw, "away", http.StatusServiceUnavailable)
 		return
 	}
@@ -130,10 +145,12 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	_ = json.NewEncoder(rw).Encode(corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: w.node()})
+	_ = json.NewEncoder(rw).Encode(corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: nodes})
 }
 
 func (w *world) Open(context.Context, string) (*kube.Cluster, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.openErr != nil {
 		return nil, w.openErr
 	}
@@ -157,9 +174,16 @@ func (w *world) expire() {
 	}
 }
 
-func (w *world) State(context.Context, string) (string, error) { w.expire(); return w.state, nil }
+func (w *world) State(context.Context, string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.expire()
+	return w.state, nil
+}
 
 func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.looks++
 	require.Equal(w.t, "drover-demo-pool-workers", group)
 	g := groups.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template}
@@ -184,6 +208,8 @@ func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, e
 }
 
 func (w *world) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.expire()
 	require.LessOrEqual(w.t, time.Since(w.lastBeat), hookTimeout/2, "each heartbeat is within half of the hook's timeout")
 	w.lastBeat = time.Now()
@@ -191,6 +217,8 @@ func (w *world) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
 }
 
 func (w *world) Complete(_ context.Context, _ events.Lifecycle, result groups.Result) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.expire()
 	was := w.state == groups.PendingWait
 	w.result, w.ended, w.state = result, w.since(), groups.InService
@@ -205,11 +233,15 @@ func (w *world) Complete(_ context.Context, _ events.Lifecycle, result groups.Re
 type stack struct{ *world }
 
 func (s stack) Describe(context.Context, string) (plan.Deployed, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	// The group of three is to have four meanwhile.
 	return plan.Deployed{Status: s.stack, Parameters: map[string]string{"MinInstancesInService": "3", "MaxBatchSize": "1"}}, nil
 }
 
 func (s stack) Signal(_ context.Context, stackName, resource, instance string, success bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	require.Equal(s.t, "drover-demo-pool-workers Group i-new", stackName+" "+resource+" "+instance)
 	s.signals = append(s.signals, signal{success, s.since()})
 	return nil
@@ -220,18 +252,26 @@ func (s stack) Signal(_ context.Context, stackName, resource, instance string, s
 type state struct{ w *world }
 
 func (s state) Status(context.Context, string) (*status.Cluster, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
 	if s.w.status == nil {
 		return nil, store.ErrNotFound
 	}
-	return s.w.status, nil
+	read := *s.w.status
+	read.Status.Nodes = slices.Clone(read.Status.Nodes)
+	return &read, nil
 }
 
 func (s state) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
 	change(&s.w.status.Status)
 	return nil
 }
 
 func (s state) AddDue(_ context.Context, cluster string, at time.Time) error {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
 	s.w.due = append(s.w.due, names.Due(at, cluster))
 	return nil
 }
