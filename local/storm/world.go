@@ -215,8 +215,11 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 
 // violate notes a violation. The world ends after this turn.
 func (w *world) violate(invariant int, format string, arguments ...any) {
-	w.out.Violations = append(w.out.Violations, Violation{invariant, fmt.Sprintf(format, arguments...)})
-	w.tell("VIOLATION %v", w.out.Violations[len(w.out.Violations)-1])
+	v := Violation{invariant, fmt.Sprintf(format, arguments...)}
+	w.known.Lock()
+	w.out.Violations = append(w.out.Violations, v)
+	w.known.Unlock()
+	w.tell("VIOLATION %v", v)
 }
 
 // tell the story.
@@ -226,7 +229,11 @@ func (w *world) tell(format string, arguments ...any) {
 	w.turns.note(text)
 }
 
-func (w *world) over() bool { return len(w.out.Violations) > 0 }
+func (w *world) over() bool {
+	w.known.Lock()
+	defer w.known.Unlock()
+	return len(w.out.Violations) > 0
+}
 
 // wait until a time since the beginning.
 func (w *world) wait(until time.Duration) {
