@@ -37,7 +37,10 @@ func observe(t *testing.T, cluster, pool string) *observer {
 	o := &observer{served: map[string]bool{}, lost: map[string]bool{}, least: 1000}
 	o.stop = cloud.AutoScaling.Watch(names.Group(cluster, pool), o.see)
 	t.Cleanup(o.stop)
-	for id, of := range instancesOf(t, cluster) {
+	there := instancesOf(t, cluster)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id, of := range there {
 		if of == pool {
 			o.served[id] = true
 		}
