@@ -55,6 +55,11 @@ test: lint local ## Run every test
 test-unit: ## Run the tests that need nothing built: seconds
 	@go test $$(go list ./... | grep -vE '$(HEAVY)')
 
+.PHONY: race
+race: local ## Run every test with the race detector, which needs a C compiler: half an hour
+	@go test -race -vet=off -timeout 60m $$(go list ./... | grep -vE '$(HEAVY)')
+	@go test -race -vet=off -timeout 60m -parallel 4 $$(go list ./... | grep -E '$(HEAVY)')
+
 # How long, such as STORM=1m; SEED begins with a given world.
 STORM := 10m
 SEED := 0
