@@ -132,6 +132,13 @@ func (v *Verdict) late(s *Status) bool {
 	})
 }
 
+// Reached notes that nothing is left to change.
+func (s *Status) Reached(now time.Time) {
+	s.Plan = nil
+	s.Joined()
+	s.Mended(now)
+}
+
 // Apply writes a verdict into a status.
 func (v *Verdict) Apply(s *Status, now time.Time) {
 	if v.late(s) {
@@ -150,9 +157,7 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 	}
 	switch converged := s.Condition(Converged); {
 	case v.Phase == Ready || v.upgrade != nil:
-		s.Plan = nil
-		s.Joined()
-		s.Mended(now)
+		s.Reached(now)
 		accepted := Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}
 		if v.rejected != nil {
 			accepted = *v.rejected

@@ -234,3 +234,37 @@ func (l *losesAnswers) UpdateStatus(ctx context.Context, cluster string, change 
 	}
 	return errors.New("connection reset by peer")
 }
+
+// Plans that change nothing take no lease. What the execution of a newer spec has said stays, and this one looks at that spec, too.
+func TestAPlanOfAnOlderSpecHasNoWordOnANewer(t *testing.T) {
+	unchanged := &events.PlanResult{Cluster: "demo", Outcome: events.OutcomeUnchanged, SpecVersion: "two"}
+	stopped := &events.PlanResult{Cluster: "demo", Outcome: events.OutcomeStopped, SpecVersion: "two", Reason: "ChangeRefused", Message: "no"}
+	for name, test := range map[string]struct {
+		plan  *events.PlanResult
+		there string // the spec's version
+		again bool
+		phase status.Phase
+	}{
+		"it changes nothing, and the newer is paused":           {unchanged, "three", true, status.Stopped},
+		"it changes nothing, and the spec is gone":              {unchanged, "", true, status.Stopped},
+		"it may not be made, and the newer may":                 {stopped, "three", true, status.Stopped},
+		"it changes nothing, and an older one's word came late": {unchanged, "two", false, status.Ready},
+		"it may not be made, and an older one's word came late": {stopped, "two", false, status.Stopped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+				s.Phase, s.Message, s.SpecVersion = status.Stopped, "theirs", "another"
+				s.Plan = []status.Change{{Stack: "pool-a"}}
+			}))
+			h := &handler.Handler{Specs: uploaded(test.there), State: a.State(), Now: time.Now}
+			result, err := h.Handle(t.Context(), events.ReportRequest{Cluster: "demo", Execution: mine, Plan: test.plan})
+			require.NoError(t, err)
+			require.Equal(t, test.again, result.Again)
+			s := a.Status("demo")
+			require.Equal(t, test.phase, s.Phase)
+			require.Equal(t, test.again, s.Message == "theirs", s.Message)
+			require.Equal(t, test.plan == unchanged, s.Plan == nil, "nothing is left to change")
+		})
+	}
+}

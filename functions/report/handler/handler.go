@@ -79,17 +79,36 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 	if err := h.served(ctx, in); err != nil {
 		return events.ReportResult{}, err
 	}
-	told, err := h.tell(ctx, in, &v)
+	outdated, err := h.outdated(ctx, in)
 	if err != nil {
 		return events.ReportResult{}, err
 	}
-	if !told {
+	told, err := h.tell(ctx, in, &v, outdated)
+	if err != nil {
+		return events.ReportResult{}, err
+	}
+	switch {
+	case !told:
 		boundary.Log(ctx).Warn("the status is another execution's by now", "cluster", in.Cluster)
+	case outdated:
+		boundary.Log(ctx).Info("the spec is another by now: the next round has the word on it", "cluster", in.Cluster, "planned", in.Plan.SpecVersion)
 	}
 	if err := h.State.Release(ctx, in.Cluster, in.Execution); err != nil {
 		return events.ReportResult{}, err
 	}
-	return h.end(ctx, in, v)
+	result, err := h.end(ctx, in, v)
+	result.Again = result.Again || outdated && err == nil // also where the newer version was taken away again
+	return result, err
+}
+
+// outdated says that a plan which changes nothing was made of a spec that is another by now. Such plans take no lease: the execution of the newer
+// spec may have had its word already, as that the cluster is paused, and this one would be said over it.
+func (h *Handler) outdated(ctx context.Context, in events.ReportRequest) (bool, error) {
+	if in.Plan == nil || len(failures(in)) > 0 || in.Plan.Outcome != events.OutcomeUnchanged && in.Plan.Outcome != events.OutcomeStopped {
+		return false, nil
+	}
+	version, err := h.version(ctx, in.Cluster)
+	return err == nil && version != in.Plan.SpecVersion, err
 }
 
 // end says how the machine goes on after a round of which all is told.
@@ -187,12 +206,15 @@ func cause(name, text string) string {
 }
 
 // tell writes a verdict into the status, which tells who listens. It returns false when the status was written by a later holder of
-// the lease: that one gives the verdict.
-func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict) (told bool, err error) {
+// the lease: that one gives the verdict. Of one that is outdated it is told alone what is no longer to come.
+func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict, outdated bool) (told bool, err error) {
 	given := *v
 	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
 		*v = given // another try may have named the instances of another status
-		if told = !late(in, s); told {
+		switch told = !late(in, s); {
+		case told && outdated && in.Plan.Outcome == events.OutcomeUnchanged:
+			s.Reached(h.Now())
+		case told && !outdated:
 			v.name(in, s)
 			v.execution = in.Execution
 			v.write(s, h.Now())
