@@ -294,6 +294,35 @@ func TestAnUpgradeOfAControlPlaneThatSomebodyTriedToDelete(t *testing.T) {
 	})
 }
 
+// EKS failed an upgrade, and CloudFormation took the update back. Then somebody deletes a stack: the audit tells of it all the same.
+func TestAStackThatIsDeletedAfterItsUpgradeWasTakenBack(t *testing.T) {
+	for _, stack := range []string{names.ControlPlane, names.Network} {
+		for name, phase := range map[string]status.Phase{"asked for by hand": status.Failed, "by the spec": status.Stopped} {
+			t.Run(stack+", "+name, func(t *testing.T) {
+				upgradeLife(t, func(l *life, bad *faults.Engine) {
+					l.old(alarmed)
+					strike(t, bad, "update-fails action=VersionUpdate")
+					if phase == status.Failed {
+						l.upgrade(events.Upgrade{Release: "r2"})
+					} else {
+						l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: r2", 1))
+					}
+					l.settle()
+					require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", l.Stacks("demo")[names.ControlPlane])
+					require.Equal(t, phase, l.Status("demo").Phase)
+					l.Unstack("demo", stack)
+					time.Sleep(15 * time.Minute)
+					l.audited()
+					told := l.Status("demo").Condition(status.InSync)
+					require.NotNil(t, told)
+					require.Contains(t, told.Message, "stack "+stack+" is missing")
+					require.Contains(t, told.Message, "the EKS cluster drover-demo is there without it")
+				})
+			})
+		}
+	}
+}
+
 // The execution that was to tell fails, too: each sweep tries again.
 func TestASweepThatCannotEndAnUpgradeTriesAgain(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {

@@ -35,6 +35,9 @@ func Settled(status string) bool {
 	return false
 }
 
+// Stood says that a stack was made once, whatever became of what was asked of it since.
+func Stood(status string) bool { return Settled(status) || strings.HasPrefix(status, "UPDATE_") }
+
 // InProgress says that an operation is under way. Cleaning up after an update or a rollback is part of it, as CloudFormation
 // refuses other operations until it is over. A stack in review is not: nothing is under way there.
 func InProgress(status string) bool {

@@ -129,11 +129,15 @@ func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[str
 		return nil, nil, false
 	case s.Phase == status.Failed, s.Phase == status.Upgrading:
 		// The plan is what could not be made, or is being made. The next try, and the upgrade's next step, mend the rest too.
-		return lost(s, p), nil, false
+		planned = lost(s, p)
+		if reason == status.ReasonChangeRefused && len(planned) > 0 { // nor will the next try make them
+			planned = append(planned, message)
+		}
+		return planned, nil, false
 	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable:
 		planned, repairable = drifted(p, now)
 		return planned, besides(p, stacks), repairable
-	case reason == status.ReasonChangeRefused && s.Phase == status.Ready:
+	case reason == status.ReasonChangeRefused && !refused(s):
 		planned, _ = drifted(p, now)
 		return append(planned, message), besides(p, stacks), false
 	case reason == status.ReasonChangeRefused:
@@ -142,11 +146,17 @@ func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[str
 	return nil, nil, false
 }
 
+// refused says that the status tells of a change that is refused already.
+func refused(s *status.Status) bool {
+	c := s.Condition(status.Converged)
+	return s.Phase == status.Stopped && c != nil && c.Reason == status.ReasonChangeRefused
+}
+
 // lost tells of stacks that were there when the cluster was last converged and are gone.
 func lost(s *status.Status, p plan.Plan) (findings []string) {
 	for _, stack := range s.Stacks {
 		change, planned := p.Find(stack.Name)
-		if planned && plan.Settled(stack.Status) && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
+		if planned && plan.Stood(stack.Status) && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
 			findings = append(findings, fmt.Sprintf("stack %s is missing", stack.Name))
 		}
 	}
