@@ -136,6 +136,11 @@ func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[str
 		return planned, nil, false
 	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable:
 		planned, repairable = drifted(p, now)
+		for i, line := range planned {
+			if !repairable && strings.HasSuffix(line, missing) { // the audit does not, as that would change the rest, too
+				planned[i] += ": start drover-converge, which makes it"
+			}
+		}
 		return planned, besides(p, stacks), repairable
 	case reason == status.ReasonChangeRefused && !refused(s):
 		planned, _ = drifted(p, now)
@@ -157,7 +162,7 @@ func lost(s *status.Status, p plan.Plan) (findings []string) {
 	for _, stack := range s.Stacks {
 		change, planned := p.Find(stack.Name)
 		if planned && plan.Stood(stack.Status) && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
-			findings = append(findings, fmt.Sprintf("stack %s is missing", stack.Name))
+			findings = append(findings, "stack "+stack.Name+missing)
 		}
 	}
 	return findings
@@ -229,7 +234,7 @@ func drifted(p plan.Plan, now time.Time) (findings []string, repairable bool) {
 			line := fmt.Sprintf("stack %s: %s is %q instead of %q", change.Stack, reason.Field, reason.Old, reason.New)
 			switch {
 			case change.Operation == plan.Create && reason.Old == "absent":
-				line = fmt.Sprintf("stack %s is missing", change.Stack)
+				line = "stack " + change.Stack + missing
 			case change.Orphan():
 				line = fmt.Sprintf("stack %s belongs to a control plane that is gone: it is made anew", change.Stack)
 			case change.Operation == plan.Delete:
@@ -244,6 +249,9 @@ func drifted(p plan.Plan, now time.Time) (findings []string, repairable bool) {
 	}
 	return findings, repairable
 }
+
+// missing ends what is said of a stack that is gone.
+const missing = " is missing"
 
 // besides tells what the listing of stacks says that planning does not look at.
 func besides(p plan.Plan, stacks map[string]plan.Deployed) (findings []string) {
