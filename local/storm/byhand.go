@@ -101,6 +101,7 @@ func (w *world) untag(cluster, stack string) {
 	w.known.Lock()
 	defer w.known.Unlock()
 	w.known.unstacked[name] = time.Time{}
+	w.known.byHand[name] = true
 }
 
 // autoscale a pool to a share of what it may grow by, as an autoscaler does, which knows no plans of drover's.

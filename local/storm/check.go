@@ -63,6 +63,8 @@ type known struct {
 	// struck is when an instance was lost last, full when a group last had all its instances in service again.
 	struck, full time.Time
 	whole        map[string]bool
+	// byHand are stacks that somebody updates: by the pace of the last roll, which was for the size that the pool had then.
+	byHand map[string]bool
 	// unstacked is when stacks were gone that somebody deleted by hand; zero while they are going.
 	unstacked map[string]time.Time
 	// nodeless are instances of clusters whose Node somebody deleted.
@@ -94,7 +96,7 @@ type look struct {
 func newKnown() *known {
 	return &known{
 		asked: map[string]any{}, touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
-		drains: map[string]time.Time{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
+		drains: map[string]time.Time{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, byHand: map[string]bool{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
 		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{},
 	}
 }
@@ -402,6 +404,7 @@ func (w *world) seeStack(stackName, is string) {
 	case strings.HasPrefix(stack, names.PoolPrefix) && !strings.HasSuffix(is, "_IN_PROGRESS"):
 		delete(w.known.rolls, stackName)
 		delete(w.known.scaled, stackName)
+		delete(w.known.byHand, stackName)
 	}
 }
 

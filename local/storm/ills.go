@@ -85,7 +85,7 @@ func (w *world) ails(cluster string) string {
 		return "the kubelet of " + w.silent[cluster] + " is silent"
 	case w.usedUp[cluster]:
 		return "a quota is used up"
-	case w.withdrawn[cluster] != [2]int{}:
+	case len(w.withdrawn[cluster]) > 0:
 		return "a release is gone"
 	case len(w.changed[cluster]) > 0 && w.isAltered(cluster):
 		return "an add-on is of another version"
@@ -109,7 +109,7 @@ func (w *world) mend(cluster string) {
 	if w.usedUp[cluster] {
 		w.useUp(cluster, false)
 	}
-	if w.withdrawn[cluster] != [2]int{} {
+	if len(w.withdrawn[cluster]) > 0 {
 		w.withdraw(cluster, [2]int{}, false)
 	}
 	for _, addon := range slices.Sorted(maps.Keys(w.changed[cluster])) {
@@ -182,23 +182,23 @@ func (w *world) useUp(cluster string, on bool) {
 	w.Quotas.Set(servicequotas.StandardVCPUs, limit)
 }
 
-// withdraw a release, by its minor version and revision, or have the one that was withdrawn be there again. Clusters keep what they are pinned to.
+// withdraw a release, by its minor version and revision, or have those that were withdrawn be there again. Clusters keep what they are pinned to.
 func (w *world) withdraw(cluster string, gone [2]int, on bool) {
 	if on {
-		w.withdrawn[cluster] = gone
+		w.withdrawn[cluster] = append(w.withdrawn[cluster], gone)
 		w.Remove(names.ReleaseSpec(release(gone[0], gone[1])), "")
 		return
 	}
-	if gone, is := w.withdrawn[cluster]; is {
+	for _, gone := range w.withdrawn[cluster] {
 		w.uploadRelease(gone[0], gone[1])
-		delete(w.withdrawn, cluster)
 	}
+	delete(w.withdrawn, cluster)
 }
 
 // withheld says that the release a spec names is gone: whatever the spec asks for happens once it is there again.
 func (w *world) withheld(spec *wish) bool {
-	for _, gone := range w.withdrawn {
-		if release(gone[0], gone[1]) == spec.release() {
+	for _, all := range w.withdrawn {
+		if slices.ContainsFunc(all, func(gone [2]int) bool { return release(gone[0], gone[1]) == spec.release() }) {
 			return true
 		}
 	}

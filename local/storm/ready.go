@@ -55,7 +55,11 @@ func (w *world) seeObject(call endpoint.Call) {
 			r.planned, r.at = w.turns.count, w.now()
 		}
 	case "PutObject status":
-		w.known.told = append(w.known.told, strings.TrimPrefix(cluster, "clusters/"))
+		cluster = strings.TrimPrefix(cluster, "clusters/")
+		if harness.CalledBy(call) == "upgrade" { // where there is something to change, the end of an upgrade tells what the cluster was
+			w.known.ready(cluster).recorded = w.turns.count
+		}
+		w.known.told = append(w.known.told, cluster)
 	case "PutObject upgrades":
 		w.known.ready(cluster).recorded = w.turns.count
 	case "PutObject rolls":

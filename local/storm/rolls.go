@@ -35,7 +35,9 @@ func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 				least = min(least, was)
 			}
 		}
-		w.known.rolls[group] = least
+		if !w.known.byHand[group] {
+			w.known.rolls[group] = least
+		}
 	}
 	w.known.Unlock()
 	if !known {

@@ -84,7 +84,7 @@ type world struct {
 	blocked, rings map[string]bool
 	silent         map[string]string
 	usedUp         map[string]bool
-	withdrawn      map[string][2]int
+	withdrawn      map[string][][2]int
 	// changed are the versions that add-ons of clusters have which people changed by hand.
 	changed map[string]map[string]string
 	// lost is the stack of each cluster, network or control plane, that somebody deleted, and moved the minor that somebody moved its control plane to.
@@ -174,7 +174,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		w := &world{t: t, out: out, began: time.Now(), engine: faults.New(seed), wishes: map[string]*wish{}, versions: map[string]string{}, known: newKnown(),
 			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{},
 			uploads: map[string][]upload{}, blocked: map[string]bool{}, rings: map[string]bool{}, turning: map[string]bool{},
-			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][2]int{}, changed: map[string]map[string]string{},
+			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][][2]int{}, changed: map[string]map[string]string{},
 			lost: map[string]string{}, moved: map[string]int{}}
 		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
 		w.turns.tracing = trace
