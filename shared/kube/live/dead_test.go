@@ -31,14 +31,8 @@ var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: 
 // finds that out within a minute, and writes that neither is Ready; here that is done for it, so that it sees to the taints at once.
 func (w *world) kubeletDies(node string) {
 	w.t.Helper()
-	for try := 1; ; try++ {
-		w.lease(node, 3600)
-		w.kwokSawLeases(fmt.Sprint("other", try))
-		if !w.plays(node) {
-			break
-		}
-		require.Less(w.t, try, 5, "KWOK plays the pods of a node whose lease it does not hold")
-	}
+	w.lease(node, 3600)
+	w.kwokSawLeases()
 	_, err := w.api.Resource(nodes).Patch(context.Background(), node, types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(w.t, err)
@@ -66,28 +60,15 @@ func (w *world) lease(node string, seconds int) {
 
 // kwokSawLeases waits until KWOK knows of all leases what was written before: its watch, which may lag, has them in the order in which they
 // were written, and it takes back the lease of another node only once it has seen that one be nobody's and run out.
-func (w *world) kwokSawLeases(name string) {
+func (w *world) kwokSawLeases() {
 	w.t.Helper()
-	other := w.node(name)
+	other := w.node("other")
 	w.lease(other, 1)
 	w.eventually(func() bool {
 		var l coordinationv1.Lease
 		w.read(leases, "kube-node-lease", other, &l)
 		return l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "nobody"
 	}, "KWOK does not take the lease back")
-}
-
-// plays says whether KWOK has a pod of a node run, which it does at once where it does anything.
-func (w *world) plays(node string) bool {
-	w.t.Helper()
-	w.create(pods, w.name, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: probe}, spec: {nodeName: %s, containers: [{name: c, image: c}]}}`, node))
-	time.Sleep(3 * time.Second)
-	var probe corev1.Pod
-	w.read(pods, w.name, "probe", &probe)
-	atOnce := int64(0)
-	require.NoError(w.t, w.api.Resource(pods).Namespace(w.name).Delete(context.Background(), "probe", metav1.DeleteOptions{GracePeriodSeconds: &atOnce}))
-	w.eventually(func() bool { return w.gone(pods, w.name, "probe") }, "the probe stays")
-	return probe.Status.Phase == corev1.PodRunning
 }
 
 // dead is a node with one of three pods of a budget that needs two of them, and whose kubelet is dead.
