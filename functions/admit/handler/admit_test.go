@@ -2,6 +2,7 @@ package handler_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -168,7 +170,9 @@ func TestAnOlderEventAfterANewerOneDoesNothingMore(t *testing.T) {
 func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
 	for name, quick := range map[string]func(a *harness.Account) bool{
 		"admitted": func(a *harness.Account) bool { return a.Status("demo").ObservedVersion != "" },
-		"made":     func(a *harness.Account) bool { return a.Status("demo").Phase == status.Ready },
+		"made": func(a *harness.Account) bool { // and its execution is over, which would leave it to nobody
+			return a.Status("demo").Phase == status.Ready && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+		},
 	} {
 		t.Run("the newer one was "+name, func(t *testing.T) {
 			a := harness.Start(t)
