@@ -51,6 +51,8 @@ type PlanResult struct {
 	Message string `json:"message,omitempty"`
 	// SpecVersion is the S3 version of the newest spec.
 	SpecVersion string `json:"specVersion,omitempty"`
+	// Accepted says that the newest spec is valid, whether or not it could be planned.
+	Accepted bool `json:"accepted,omitempty"`
 	// Fence is the number of the lease: later holders have higher ones.
 	Fence int64 `json:"fence"`
 	// Seen is the number of the lease as planning saw it, held or not: a status with a higher one is a later holder's.

@@ -30,6 +30,8 @@ func (w *world) final(clusters []string) {
 		s := w.Status(cluster)
 		w.check(9, readable(s) || s.UpdatedAt.IsZero(), "the status of %s tells nobody anything: %s %q", cluster, s.Phase, s.Message)
 		if w.wishes[cluster] != nil {
+			accepted := s.Condition(status.SpecAccepted)
+			w.check(9, accepted != nil && accepted.Status == "True", "%s is what its spec says, and that counts as refused: %+v", cluster, accepted)
 			w.opensNext(cluster)
 			w.unchanged(ctx, cluster)
 		}

@@ -61,3 +61,26 @@ func TestAVerdictThatAnUpgradeBeginsComesAfterItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A plan that stops for another reason than the spec says of that what it found, whatever was told before by who had read an older one.
+func TestASpecThatCannotBePlannedIsAcceptedAllTheSame(t *testing.T) {
+	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		plan   events.PlanResult
+		reason string
+	}{
+		"a change is refused":                       {events.PlanResult{Reason: ReasonChangeRefused, Accepted: true}, ReasonValid},
+		"a change of the last good spec is refused": {events.PlanResult{Reason: ReasonChangeRefused}, ReasonSpecInvalid},
+		"paused":                 {events.PlanResult{Reason: ReasonPaused, Accepted: true}, ReasonValid},
+		"the release is no good": {events.PlanResult{Reason: ReasonReleaseUnusable}, ReasonReleaseUnusable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Status{}
+			s.Set(Condition{Type: SpecAccepted, Status: "False", Reason: ReasonSpecInvalid, Message: "line 3"}, noon)
+			test.plan.Outcome, test.plan.Message = events.OutcomeStopped, "no"
+			v := Judge(&test.plan)
+			v.Apply(s, noon)
+			require.Equal(t, test.reason, s.Condition(SpecAccepted).Reason)
+		})
+	}
+}

@@ -23,8 +23,8 @@ type Verdict struct {
 	upgrade *events.PlannedUpgrade
 	// spec is true when only the newest spec is no good: a cluster that runs as its last good one says is Ready all the same.
 	spec bool
-	// rejected is why the newest spec is not used, of a cluster that is what its last good one says.
-	rejected *Condition
+	// accepted is the condition of the newest spec, where that could be planned or the last good one was; nil otherwise.
+	accepted *Condition
 }
 
 // unused begins the message of a cluster that is Ready though its newest spec cannot be used.
@@ -39,12 +39,16 @@ func Judge(p *events.PlanResult) Verdict {
 		if slices.Contains([]string{ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable}, p.Reason) {
 			v.Condition.Type, v.spec = SpecAccepted, true
 		}
+		if p.Accepted {
+			v.accepted = &Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}
+		}
 		return v
 	}
 	v := Verdict{Phase: Ready, Message: AsSpecified, Condition: Condition{Type: Converged, Status: "True", Reason: ReasonUpToDate}}
 	v.upgrades(p.Upgrade)
+	v.accepted = &Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}
 	if p.Reason != "" {
-		v.rejected = &Condition{Type: SpecAccepted, Status: "False", Reason: p.Reason, Message: p.Message}
+		v.accepted = &Condition{Type: SpecAccepted, Status: "False", Reason: p.Reason, Message: p.Message}
 		if v.Phase == Ready {
 			v.Message = unused + p.Message
 		}
@@ -158,15 +162,13 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 	switch converged := s.Condition(Converged); {
 	case v.Phase == Ready || v.upgrade != nil:
 		s.Reached(now)
-		accepted := Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}
-		if v.rejected != nil {
-			accepted = *v.rejected
-		}
-		s.Set(accepted, now)
 	case v.spec && converged != nil && converged.Status == "True":
 		s.Phase, s.Message = Ready, unused+v.Message
 	case v.spec:
 		s.Set(Condition{Type: Converged, Status: "False", Reason: v.Condition.Reason, Message: v.Message}, now)
+	}
+	if v.accepted != nil {
+		s.Set(*v.accepted, now)
 	}
 	s.Set(v.Condition, now)
 }

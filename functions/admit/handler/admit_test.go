@@ -2,14 +2,17 @@ package handler_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -168,37 +171,102 @@ func TestAnOlderEventAfterANewerOneDoesNothingMore(t *testing.T) {
 
 // Two copies of admit at once, the slower one with the older spec: what is told in the end is what is there.
 func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
-	for name, quick := range map[string]func(a *harness.Account) bool{
-		"admitted": func(a *harness.Account) bool { return a.Status("demo").ObservedVersion != "" },
-		"made": func(a *harness.Account) bool { // and its execution is over, which would leave it to nobody
-			return a.Status("demo").Phase == status.Ready && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
-		},
+	executing := func(a *harness.Account) bool {
+		return slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+	}
+	for name, test := range map[string]struct {
+		spec  string
+		quick func(a *harness.Account) bool
+		phase status.Phase
+	}{
+		"admitted": {"", func(a *harness.Account) bool { return a.Status("demo").ObservedVersion != "" }, status.Ready},
+		"made":     {"", func(a *harness.Account) bool { return a.Status("demo").Phase == status.Ready && !executing(a) }, status.Ready},
+		"paused":   {"  paused: true\n", func(a *harness.Account) bool { return a.Status("demo").Phase == status.Stopped && !executing(a) }, status.Stopped},
 	} {
 		t.Run("the newer one was "+name, func(t *testing.T) {
 			a := harness.Start(t)
-			a.Upload("releases/r1.yaml", harness.Release())
-			a.Settle()
-			a.Events.Decide(func(harness.Event) harness.Fate { return harness.Held })
-			a.Upload("clusters/demo.yaml", "not: a spec")
-			slow := a.Events.Held()[0]
-			a.Events.Decide(nil)
+			slow := slowCopy(a)
 			once := false
 			a.OnCall(func(call endpoint.Call) error {
-				if !once && harness.CalledBy(call) == "admit" && call.Action == "GetObject" && strings.HasSuffix(call.Resource, "status/clusters/demo.json") {
+				if !once && readsStatus(call) {
 					once = true // it has read the bad spec: now comes a good one, with its own event
-					a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
-					a.Until("the good one was "+name, func() bool { return quick(a) })
+					a.Upload("clusters/demo.yaml", harness.Spec("demo", test.spec))
+					a.Until("the good one was "+name, func() bool { return test.quick(a) })
 				}
 				return nil
 			})
 			a.Events.Deliver(slow)
 			a.Settle()
 			s := a.Status("demo")
-			require.Equal(t, "True", s.Condition(status.SpecAccepted).Status)
-			require.Equal(t, status.Ready, s.Phase)
+			require.Equal(t, status.ReasonValid, s.Condition(status.SpecAccepted).Reason)
+			require.Equal(t, test.phase, s.Phase)
 			require.Equal(t, s.SpecVersion, s.ObservedVersion)
 		})
 	}
+}
+
+// Nor between the verdict on the newer spec and the end of that execution, to which the one that the slow copy starts leaves the cluster.
+func TestASlowCopyWithAnOldSpecWhileTheNewerOneIsReported(t *testing.T) {
+	for name, test := range map[string]struct {
+		fails bool
+		phase status.Phase
+	}{
+		"made":              {false, status.Ready},
+		"that could not be": {true, status.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := harness.Start(t)
+			slow := slowCopy(a)
+			told := make(chan struct{})
+			var read, ended atomic.Bool // by the first of their kind: others have calls like theirs
+			rejected := false
+			if test.fails {
+				a.OnResource(func(_ string, r resource.Request) error {
+					if r.Type == "AWS::EC2::VPC" {
+						return errors.New("no VPC is left")
+					}
+					return nil
+				})
+			}
+			a.OnCall(func(call endpoint.Call) error {
+				switch {
+				case readsStatus(call) && read.CompareAndSwap(false, true):
+					a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
+					<-told
+				case harness.CalledBy(call) == "report" && call.Action == "PutObject" && strings.HasSuffix(call.Resource, names.Lease("demo")) && ended.CompareAndSwap(false, true):
+					close(told)
+					a.Until("the bad one is rejected and the execution after it has left", func() bool {
+						converging := slices.DeleteFunc(a.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-converge" })
+						rejected = len(converging) == 2 && converging[1].Status == "SUCCEEDED"
+						return rejected
+					})
+				}
+				return nil
+			})
+			a.Events.Deliver(slow)
+			a.Settle()
+			require.True(t, rejected)
+			s := a.Status("demo")
+			require.Equal(t, status.ReasonValid, s.Condition(status.SpecAccepted).Reason)
+			require.Equal(t, test.phase, s.Phase)
+			require.Equal(t, s.SpecVersion, s.ObservedVersion)
+		})
+	}
+}
+
+// slowCopy is the event of a bad spec, which nobody has heard of yet.
+func slowCopy(a *harness.Account) harness.Event {
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Settle()
+	a.Events.Decide(func(harness.Event) harness.Fate { return harness.Held })
+	a.Upload("clusters/demo.yaml", "not: a spec")
+	defer a.Events.Decide(nil)
+	return a.Events.Held()[0]
+}
+
+// readsStatus says that admit has read a spec and is about to tell what it is.
+func readsStatus(call endpoint.Call) bool {
+	return harness.CalledBy(call) == "admit" && call.Action == "GetObject" && strings.HasSuffix(call.Resource, names.Status("demo"))
 }
 
 // What is deployed is protected unless the spec said otherwise: nothing happens but a status that says so, once.

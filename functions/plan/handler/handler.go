@@ -87,6 +87,12 @@ type stop struct{ reason, message string }
 
 func (s *stop) Error() string { return s.message }
 
+// tell is what planning comes to. Who pauses a cluster says so in a spec that is valid.
+func (s *stop) tell(result *events.PlanResult) {
+	result.Outcome, result.Reason, result.Message = events.OutcomeStopped, s.reason, s.message
+	result.Accepted = result.Accepted || s.reason == status.ReasonPaused
+}
+
 // attempts to take the lease against others who take it at the same moment.
 const attempts = 4
 
@@ -103,7 +109,7 @@ func (h *Handler) Handle(ctx context.Context, in events.PlanRequest) (events.Pla
 			return result, nil
 		case errors.As(err, &stopped):
 			boundary.Log(ctx).Info("stopped", "cluster", in.Cluster, "reason", stopped.reason, "message", stopped.message)
-			result.Outcome, result.Reason, result.Message = events.OutcomeStopped, stopped.reason, stopped.message
+			stopped.tell(&result)
 			return result, nil
 		case !errors.Is(err, store.ErrConflict):
 			return result, err
@@ -144,6 +150,7 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 	if err != nil {
 		return result, err
 	}
+	result.Accepted = w.rejected == nil
 	if w.rejected != nil {
 		result.Reason, result.Message = w.rejected.reason, w.rejected.message
 	}

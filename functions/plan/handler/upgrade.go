@@ -328,15 +328,16 @@ func (h *Handler) After(ctx context.Context, cluster string) (status.Afterwards,
 		return a, nil
 	}
 	var p plan.Plan
+	result := events.PlanResult{Outcome: events.OutcomeUnchanged}
 	if err == nil {
 		a.Next = func(s *status.Status) { h.tellNext(s, w) }
+		result.Accepted = w.rejected == nil
 		p, err = h.compute(ctx, w)
 	}
-	result := events.PlanResult{Outcome: events.OutcomeUnchanged}
 	var stopped *stop
 	switch {
 	case errors.As(err, &stopped):
-		result.Outcome, result.Reason, result.Message = events.OutcomeStopped, stopped.reason, stopped.message
+		stopped.tell(&result)
 	case err != nil || len(p.Changes) > 0:
 		return a, err
 	case w.rejected != nil:

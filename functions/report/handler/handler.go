@@ -120,8 +120,13 @@ func (h *Handler) end(ctx context.Context, in events.ReportRequest, v verdict) (
 // newer says whether there is a spec that this round did not plan: its own execution may have left the cluster to this one.
 func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, error) {
 	version, err := h.version(ctx, in.Cluster)
-	if err != nil || in.Plan != nil {
-		return err == nil && version != in.Plan.SpecVersion, err
+	switch {
+	case err != nil:
+		return false, err
+	case in.Plan != nil && version == in.Plan.SpecVersion && in.Plan.Accepted:
+		return h.overwritten(ctx, in.Cluster, version)
+	case in.Plan != nil:
+		return version != in.Plan.SpecVersion, nil
 	}
 	// Planning failed, and nobody knows for which spec. One that was never acted on gets one try.
 	again := false
@@ -136,6 +141,16 @@ func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, err
 		}
 	})
 	return again, err
+}
+
+// overwritten says that the status has a spec rejected which planning accepted: a slow copy of admit, which had read an older one, had its word
+// after this round. It begins an execution against that, and the cluster may have been left to this one.
+func (h *Handler) overwritten(ctx context.Context, cluster, version string) (yes bool, err error) {
+	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
+		c := s.Condition(status.SpecAccepted)
+		yes = s.SpecVersion == version && c != nil && c.Reason == status.ReasonSpecInvalid
+	})
+	return yes, err
 }
 
 // judge decides what a round came to.
