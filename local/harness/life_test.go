@@ -193,6 +193,13 @@ func (l *life) forget(prefix string) {
 	})
 }
 
+// remember deletes nothing more: the sweep admits a spec of which no status tells, and the audit has it planned.
+func (l *life) remember() {
+	l.OnCall(nil)
+	l.sweep()
+	l.audited()
+}
+
 // drop an object of drover's own state.
 func (l *life) drop(key string) {
 	_, err := environment.S3(l.Config()).DeleteObject(l.t.Context(), &awss3.DeleteObjectInput{Bucket: aws.String(StateBucket), Key: &key})

@@ -162,6 +162,7 @@ var clusterLives = map[string]func(*life){
 		l.Upload(names.ReleaseSpec("r1"), Release())
 		l.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
 		l.settle()
+		l.remember()
 		l.phase(status.Ready)
 	},
 	"a spec that is deleted in the middle": func(l *life) {

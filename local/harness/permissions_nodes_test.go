@@ -114,6 +114,7 @@ var nodeLives = map[string]func(*life){
 		l.Upload(names.ReleaseSpec("r1"), strings.ReplaceAll(Release(), ec2.ImageID("1.36", "amd64"), ec2.SilentImageID("1.36", "amd64")))
 		l.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
 		l.settle()
+		l.remember()
 		l.phase(status.Failed)
 	},
 	"nodes that do not join": func(l *life) {

@@ -275,13 +275,9 @@ func TestAnUpgradeOfAControlPlaneThatSomebodyTriedToDelete(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := l.CloudFormation.UpdateTerminationProtection(t.Context(), l.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: name})
-		require.NoError(t, err)
-		_, err = l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{StackName: name})
-		require.NoError(t, err)
-		l.settle()
+		l.tryToUnstack("demo", names.ControlPlane)
 		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane])
-		_, _, err = l.dryRun(events.Upgrade{Release: "r2"})
+		_, _, err := l.dryRun(events.Upgrade{Release: "r2"})
 		require.ErrorContains(t, err, "the stack of the control plane is to be made anew (DELETE_FAILED): ask again when that is over")
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
 		time.Sleep(10 * time.Second)
@@ -291,6 +287,32 @@ func TestAnUpgradeOfAControlPlaneThatSomebodyTriedToDelete(t *testing.T) {
 		require.Contains(t, l.verdict(arn), "the upgrade did not begin: the stack of the control plane is to be made anew (DELETE_FAILED)")
 		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane], "nobody touches it")
 		require.Zero(t, l.updates())
+	})
+}
+
+// Somebody deleted the stack of a control plane that a person had upgraded; the EKS cluster went, and its role did not. What is made anew is made as the
+// spec says, and there is none that would be downgraded.
+func TestAControlPlaneThatSomebodyTriedToDeleteAfterItsUpgrade(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed + unprotected)
+		l.over(l.upgrade(events.Upgrade{Release: "r2"}))
+		require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+		name := names.Stack("demo", names.ControlPlane)
+		l.OnResource(func(step string, r resource.Request) error {
+			if step == "delete" && r.StackName == name && r.LogicalID == "ClusterRole" {
+				return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+			}
+			return nil
+		})
+		l.tryToUnstack("demo", names.ControlPlane)
+		require.Equal(t, "DELETE_FAILED", l.Stacks("demo")[names.ControlPlane])
+		l.OnResource(nil)
+		time.Sleep(15 * time.Minute)
+		l.audited()
+		l.settle()
+		l.phase(status.Ready)
+		require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+		require.Equal(t, "True", l.Status("demo").Condition(status.SpecAccepted).Status)
 	})
 }
 

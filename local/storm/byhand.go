@@ -167,12 +167,17 @@ func (w *world) turnsProtection(cluster string) bool {
 // quarter of an hour.
 const found = 21 * time.Minute
 
-// unfound says that a stack was deleted by hand, and that nobody may have seen it yet.
+// unfound says that a stack was deleted by hand, and that nobody may have seen it yet: in bad weather, for as long as it is gone.
 func (w *world) unfound(of string) bool {
+	there := w.Stacks(of)
 	w.known.Lock()
 	defer w.known.Unlock()
 	for name, gone := range w.known.unstacked {
-		if c, _ := clusterOf(name); c == of && (gone.IsZero() || time.Since(gone) < found || time.Since(w.calmed) < found) {
+		c, stack := clusterOf(name)
+		if c != of {
+			continue
+		}
+		if gone.IsZero() || time.Since(gone) < found || time.Since(w.calmed) < found || !w.fine && there[stack] == "" {
 			return true
 		}
 	}

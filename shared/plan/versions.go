@@ -16,8 +16,11 @@ func Pin(deployed map[string]Deployed) (release, sha256 string) {
 	return release, sha256
 }
 
-// KubernetesVersion of a control plane; empty while there is none that is whole.
+// KubernetesVersion of a control plane; empty while there is none that is whole. A stack of which not all could be deleted has its outputs still.
 func KubernetesVersion(deployed map[string]Deployed) string {
+	if Broken(deployed[names.ControlPlane].Status) {
+		return ""
+	}
 	return deployed[names.ControlPlane].Outputs["KubernetesVersion"]
 }
 

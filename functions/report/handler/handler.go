@@ -27,6 +27,7 @@ type Specs interface {
 
 // State is what drover keeps: a subset of store.State.
 type State interface {
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	// UpdateStatus tells who listens before it writes.
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
@@ -145,12 +146,16 @@ func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, err
 
 // overwritten says that the status has a spec rejected which planning accepted: a slow copy of admit, which had read an older one, had its word
 // after this round. It begins an execution against that, and the cluster may have been left to this one.
-func (h *Handler) overwritten(ctx context.Context, cluster, version string) (yes bool, err error) {
-	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
-		c := s.Condition(status.SpecAccepted)
-		yes = s.SpecVersion == version && c != nil && c.Reason == status.ReasonSpecInvalid
-	})
-	return yes, err
+func (h *Handler) overwritten(ctx context.Context, cluster, version string) (bool, error) {
+	document, err := h.State.Status(ctx, cluster)
+	if errors.Is(err, store.ErrNotFound) { // somebody deleted it: the sweep has it told anew
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	c := document.Status.Condition(status.SpecAccepted)
+	return document.Status.SpecVersion == version && c != nil && c.Reason == status.ReasonSpecInvalid, nil
 }
 
 // judge decides what a round came to.
