@@ -45,14 +45,15 @@ const (
 type PlanResult struct {
 	Cluster string  `json:"cluster"`
 	Outcome Outcome `json:"outcome"`
-	// Reason and Message say why, when Outcome is Stopped or, without a Reason, Refused; and with Changes and Unchanged why the newest spec
-	// is not used and the last good one counts. Reason is a CamelCase word.
+	// Reason and Message say why, when Outcome is Stopped or, without a Reason, Refused. Reason is a CamelCase word.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// SpecVersion is the S3 version of the newest spec.
 	SpecVersion string `json:"specVersion,omitempty"`
 	// Accepted says that the newest spec is valid, whether or not it could be planned.
 	Accepted bool `json:"accepted,omitempty"`
+	// Rejected says why the newest spec is not used, and the last good one counts; nil when it does not.
+	Rejected *Rejection `json:"rejected,omitempty"`
 	// Fence is the number of the lease: later holders have higher ones.
 	Fence int64 `json:"fence"`
 	// Seen is the number of the lease as planning saw it, held or not: a status with a higher one is a later holder's.
@@ -68,6 +69,12 @@ type PlanResult struct {
 	// Served is the number of the upgrade whose release need not count instead of the spec's any more, once the cluster is converged: the spec
 	// names it.
 	Served int64 `json:"served,omitempty"`
+}
+
+// Rejection of a spec, by reason, a CamelCase word, and in words for people.
+type Rejection struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
 }
 
 // PlannedUpgrade says why a cluster that was converged is not all that its spec says, or begins to be.

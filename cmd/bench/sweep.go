@@ -259,11 +259,11 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		document.Status.Phase, document.Status.SpecVersion, document.Status.ObservedVersion = status.Ready, "1", "1"
 		document.Status.KubernetesVersion = minor
 		f.statuses[cluster] = document
-		made, _, _, message, err := p.PreviewOver(ctx, cluster, nil)
-		if err != nil || len(made.Changes) == 0 {
-			return nil, auditor, nil, fmt.Errorf("planning %s: %s %w", cluster, message, err)
+		made, err := p.PreviewOver(ctx, cluster, nil)
+		if err != nil || len(made.Plan.Changes) == 0 {
+			return nil, auditor, nil, fmt.Errorf("planning %s: %s %w", cluster, made.Message, err)
 		}
-		for _, change := range made.Changes {
+		for _, change := range made.Plan.Changes {
 			f.stacks[change.StackName] = deployed(change)
 			if pool, ok := strings.CutPrefix(change.Stack, names.PoolPrefix); ok {
 				group := groups.Group{Name: names.Group(cluster, pool), TemplateVersion: "1"}

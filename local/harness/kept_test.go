@@ -344,6 +344,33 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			a.deleted("demo", before)
 		})
 	})
+	t.Run("whose protection is taken off by a spec of a release that is not there: the status says both, and it goes on when that comes", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			a.Cluster("demo", "")
+			a.Unstack("demo", names.ControlPlane)
+			a.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "name: r1", "name: r2", 1))
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, status.ReasonReleaseUnusable, s.Condition(status.SpecAccepted).Reason)
+			require.Contains(t, s.Condition(status.SpecAccepted).Message, "there is no release releases/r2.yaml")
+			require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
+			require.True(t, a.Stack("demo", names.Network).TerminationProtection)
+			for range 2 {
+				executions := len(a.States.Executions())
+				time.Sleep(15 * time.Minute)
+				require.NoError(t, a.AuditNow())
+				a.Settle()
+				require.Len(t, a.States.Executions(), executions, "nothing came")
+			}
+			a.Upload(names.ReleaseSpec("r2"), strings.Replace(Release(), "name: r1", "name: r2", 1))
+			a.Settle()
+			time.Sleep(15 * time.Minute)
+			require.NoError(t, a.AuditNow())
+			a.Settle()
+			require.Equal(t, status.ReasonValid, a.Status("demo").Condition(status.SpecAccepted).Reason)
+			require.False(t, a.Stack("demo", names.Network).TerminationProtection)
+		})
+	})
 	t.Run("to whoever deleted the EKS cluster alone: the audit says so, and what to do gets another", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", "")

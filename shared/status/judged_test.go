@@ -70,7 +70,7 @@ func TestASpecThatCannotBePlannedIsAcceptedAllTheSame(t *testing.T) {
 		reason string
 	}{
 		"a change is refused":                       {events.PlanResult{Reason: ReasonChangeRefused, Accepted: true}, ReasonValid},
-		"a change of the last good spec is refused": {events.PlanResult{Reason: ReasonChangeRefused}, ReasonSpecInvalid},
+		"a change of the last good spec is refused": {events.PlanResult{Reason: ReasonChangeRefused, Rejected: &events.Rejection{Reason: ReasonReleaseUnusable}}, ReasonReleaseUnusable},
 		"paused":                 {events.PlanResult{Reason: ReasonPaused, Accepted: true}, ReasonValid},
 		"the release is no good": {events.PlanResult{Reason: ReasonReleaseUnusable}, ReasonReleaseUnusable},
 	} {

@@ -39,21 +39,27 @@ func Judge(p *events.PlanResult) Verdict {
 		if slices.Contains([]string{ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable}, p.Reason) {
 			v.Condition.Type, v.spec = SpecAccepted, true
 		}
-		if p.Accepted {
-			v.accepted = &Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}
-		}
+		v.accepted = accepted(p)
 		return v
 	}
 	v := Verdict{Phase: Ready, Message: AsSpecified, Condition: Condition{Type: Converged, Status: "True", Reason: ReasonUpToDate}}
 	v.upgrades(p.Upgrade)
-	v.accepted = &Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}
-	if p.Reason != "" {
-		v.accepted = &Condition{Type: SpecAccepted, Status: "False", Reason: p.Reason, Message: p.Message}
-		if v.Phase == Ready {
-			v.Message = unused + p.Message
-		}
+	v.accepted = accepted(p)
+	if p.Rejected != nil && v.Phase == Ready {
+		v.Message = unused + p.Rejected.Message
 	}
 	return v
+}
+
+// accepted is the condition of the newest spec; nil where planning does not know it, or it is the verdict itself.
+func accepted(p *events.PlanResult) *Condition {
+	switch {
+	case p.Rejected != nil:
+		return &Condition{Type: SpecAccepted, Status: "False", Reason: p.Rejected.Reason, Message: p.Rejected.Message}
+	case p.Accepted:
+		return &Condition{Type: SpecAccepted, Status: "True", Reason: ReasonValid}
+	}
+	return nil
 }
 
 // upgrades says that what the spec asks for is still to come, or is being made.

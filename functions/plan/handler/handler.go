@@ -93,6 +93,10 @@ func (s *stop) tell(result *events.PlanResult) {
 	result.Accepted = result.Accepted || s.reason == status.ReasonPaused
 }
 
+func (s *stop) rejection() *events.Rejection {
+	return &events.Rejection{Reason: s.reason, Message: s.message}
+}
+
 // attempts to take the lease against others who take it at the same moment.
 const attempts = 4
 
@@ -150,10 +154,7 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 	if err != nil {
 		return result, err
 	}
-	result.Accepted = w.rejected == nil
-	if w.rejected != nil {
-		result.Reason, result.Message = w.rejected.reason, w.rejected.message
-	}
+	w.judged(&result)
 	for _, at := range w.later {
 		if err := h.State.AddDue(ctx, in.Cluster, at); err != nil {
 			return result, err
@@ -185,25 +186,31 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 // none, as Handle would put it into the status. With both, the plan is that of the last good spec, and the reason why the newest is
 // not used.
 func (h *Handler) Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error) {
-	_, p, reason, message, err = h.preview(ctx, cluster)
-	return p, reason, message, err
+	_, seen, err := h.preview(ctx, cluster)
+	if seen.Reason == "" && seen.Unused != nil {
+		return seen.Plan, seen.Unused.Reason, seen.Unused.Message, err
+	}
+	return seen.Plan, seen.Reason, seen.Message, err
 }
 
-func (h *Handler) preview(ctx context.Context, cluster string) (w work, p plan.Plan, reason, message string, err error) {
+func (h *Handler) preview(ctx context.Context, cluster string) (w work, seen plan.Preview, err error) {
 	w, err = h.read(ctx, cluster, events.PlanRequest{})
 	if err == nil {
-		p, err = h.compute(ctx, w)
+		seen.Plan, err = h.compute(ctx, w)
+	}
+	if w.rejected != nil {
+		seen.Unused = w.rejected.rejection()
 	}
 	var stopped *stop
 	switch {
 	case errors.As(err, &stopped):
-		return w, p, stopped.reason, stopped.message, nil
+		seen.Reason, seen.Message = stopped.reason, stopped.message
+		return w, seen, nil
 	case errors.Is(err, errAbsent):
-		return w, p, status.ReasonSpecAbsent, "there is no spec " + names.ClusterSpec(cluster), nil
-	case err == nil && w.rejected != nil:
-		return w, p, w.rejected.reason, w.rejected.message, nil
+		seen.Reason, seen.Message = status.ReasonSpecAbsent, "there is no spec "+names.ClusterSpec(cluster)
+		return w, seen, nil
 	}
-	return w, p, "", "", err
+	return w, seen, err
 }
 
 // work is what planning has read and rendered.
@@ -230,6 +237,13 @@ type work struct {
 	decision upgrade.Decision
 	record   *upgrade.Record
 	releases map[string]content
+}
+
+// judged tells what became of the newest spec, once one that counts was read.
+func (w *work) judged(result *events.PlanResult) {
+	if result.Accepted = w.rejected == nil; !result.Accepted {
+		result.Rejected = w.rejected.rejection()
+	}
 }
 
 // render reads stacks and release of a spec, and renders.

@@ -10,18 +10,15 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// PreviewOver is Preview with stacks that were read before, by name: one listing of all stacks serves the plans of all clusters. next is
-// the upgrade that planning would begin, or tell to be to come; nil when there is none, or a reason why the newest spec is not used.
-func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[string]plan.Deployed) (
-	p plan.Plan, next *status.Upgrade, reason, message string, err error,
-) {
+// PreviewOver is Preview with stacks that were read before, by name: one listing of all stacks serves the plans of all clusters.
+func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[string]plan.Deployed) (plan.Preview, error) {
 	over := *h
 	over.Stacks = listed(deployed)
-	w, p, reason, message, err := over.preview(ctx, cluster)
-	if err == nil && reason == "" {
-		next = over.toCome(&status.Status{}, w)
+	w, seen, err := over.preview(ctx, cluster)
+	if err == nil && seen.Reason == "" && seen.Unused == nil {
+		seen.Next = over.toCome(&status.Status{}, w)
 	}
-	return p, next, reason, message, err
+	return seen, err
 }
 
 // listed are stacks that were read before.

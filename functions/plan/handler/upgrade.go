@@ -331,7 +331,7 @@ func (h *Handler) After(ctx context.Context, cluster string) (status.Afterwards,
 	result := events.PlanResult{Outcome: events.OutcomeUnchanged}
 	if err == nil {
 		a.Next = func(s *status.Status) { h.tellNext(s, w) }
-		result.Accepted = w.rejected == nil
+		w.judged(&result)
 		p, err = h.compute(ctx, w)
 	}
 	var stopped *stop
@@ -340,8 +340,6 @@ func (h *Handler) After(ctx context.Context, cluster string) (status.Afterwards,
 		stopped.tell(&result)
 	case err != nil || len(p.Changes) > 0:
 		return a, err
-	case w.rejected != nil:
-		result.Reason, result.Message = w.rejected.reason, w.rejected.message
 	}
 	if stopped == nil {
 		a.Observe = func(s *status.Status) { w.observe(s, h.Now()) }

@@ -42,20 +42,24 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if err != nil {
 		return err
 	}
-	p, next, reason, message, err := r.Planner.PreviewOver(ctx, cluster, stacks)
+	seen, err := r.Planner.PreviewOver(ctx, cluster, stacks)
 	if err != nil {
 		return err
 	}
-	if accepted := s.Condition(status.SpecAccepted); accepted != nil && accepted.Reason == status.ReasonReleaseUnusable && reason != accepted.Reason {
+	p, unusable := seen.Plan, seen.Reason
+	if seen.Unused != nil { // whatever is refused of the last good one
+		unusable = seen.Unused.Reason
+	}
+	if accepted := s.Condition(status.SpecAccepted); accepted != nil && accepted.Reason == status.ReasonReleaseUnusable && unusable != accepted.Reason {
 		return r.start(ctx, cluster, s, "its release came")
 	}
-	if r.untold(cluster, s, next) {
+	if r.untold(cluster, s, seen.Next) {
 		return r.start(ctx, cluster, s, "nobody has acted on an upgrade that is to come")
 	}
-	if unfinished(s) && reason == "" && len(p.Changes) == 0 {
+	if unfinished(s) && unusable == "" && len(p.Changes) == 0 {
 		return r.finish(ctx, cluster, s)
 	}
-	planned, findings, repairable := judge(s, p, reason, message, stacks, r.now)
+	planned, findings, repairable := judge(s, p, seen.Reason, seen.Message, stacks, r.now)
 	if s.Phase != status.Upgrading { // which replaces them
 		findings = append(findings, outdated(cluster, stacks, r.groups)...)
 	}
