@@ -45,8 +45,10 @@ type DrainReport struct {
 	Begins *time.Time `json:"begins,omitempty"`
 	// Volumes that are still attached.
 	Volumes int `json:"volumes,omitempty"`
-	// EstimateSeconds of the time left; absent when there is none.
+	// EstimateSeconds of the time left; absent when something blocks for which no time is known.
 	EstimateSeconds *int64 `json:"estimateSeconds,omitempty"`
+	// Stalled: a disruption budget blocks pods, and no pod under it is leaving this node. The drain goes on once another pod is Ready.
+	Stalled bool `json:"stalled,omitempty"`
 	// Evicted is how many evictions were accepted, Requests how many requests were sent for them.
 	Evicted  int `json:"evicted,omitempty"`
 	Requests int `json:"requests,omitempty"`
@@ -77,13 +79,13 @@ func (r *DrainReport) left() string {
 	if r.Left == 0 {
 		switch {
 		case r.Volumes > 0:
-			return fmt.Sprintf("%d volumes are still attached", r.Volumes)
+			return AttachedVolumes(r.Volumes)
 		case r.Message != "":
 			return r.Message
 		}
 		return "no pods are left"
 	}
-	text := fmt.Sprintf("%d pods are left, %d of them terminating", r.Left, r.Terminating)
+	text := leftPods(r.Left, r.Terminating)
 	if len(r.Ending) > 0 {
 		text += " (" + strings.Join(some(r.Ending), ", ") + ")"
 	}
@@ -105,6 +107,25 @@ func (r *DrainReport) left() string {
 		text += "; " + r.Message
 	}
 	return text
+}
+
+// leftPods counts the pods that a node still has.
+func leftPods(left, terminating int) string {
+	switch {
+	case left > 1:
+		return fmt.Sprintf("%d pods are left, %d of them terminating", left, terminating)
+	case terminating > 0:
+		return "1 pod is left, terminating"
+	}
+	return "1 pod is left"
+}
+
+// AttachedVolumes counts the volumes that keep a node.
+func AttachedVolumes(n int) string {
+	if n == 1 {
+		return "1 volume is still attached"
+	}
+	return fmt.Sprintf("%d volumes are still attached", n)
 }
 
 // some of many: the first five.

@@ -72,6 +72,9 @@ type Decision struct {
 	// Estimate of the time left, if pods use their whole grace periods and others replace them at once; negative when
 	// something blocks for which there is no estimate.
 	Estimate time.Duration
+	// Stalled: a budget blocks pods, and none of its pods is leaving this node. What the budget waits for happens elsewhere: Estimate, which
+	// takes replacements as Ready at once, is too short by a time that nobody knows.
+	Stalled bool
 }
 
 const (
@@ -80,6 +83,8 @@ const (
 	perBudget = 4
 	// settle is for how long an accepted eviction is held against its budget when no watch tells that it was counted.
 	settle = time.Second
+	// replacementTime is how long the replacement of an evicted pod usually takes until it is Ready.
+	replacementTime = 30 * time.Second
 	// resend is when an accepted eviction is sent again if its pod shows no sign of it.
 	resend = 10 * time.Second
 )
@@ -189,6 +194,7 @@ func (d *decider) decide() Decision {
 		d.out.Send = ready
 	}
 	d.out.Estimate = d.estimate(begin)
+	d.out.Stalled = d.out.Estimate >= 0 && slices.ContainsFunc(d.out.Blocked, d.stalled)
 	return d.out
 }
 
@@ -317,6 +323,21 @@ func (d *decider) estimate(begin time.Time) time.Duration {
 		}
 	}
 	return longest + max(0, begin.Sub(d.now))
+}
+
+// stalled says whether a pod waits for a budget that none of the node's pods is using.
+func (d *decider) stalled(b Blocked) bool {
+	if b.Why != WhyBudget {
+		return false
+	}
+	budget := d.view.Budgets[Key(b.Budgets[0])]
+	for _, try := range d.view.Tries {
+		if try.Budget == budget.Key && (try.InFlight || d.now.Before(try.Accepted.Add(replacementTime))) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(d.out.Send, func(r Request) bool { return r.Budget == budget.Key }) &&
+		!slices.ContainsFunc(d.out.Terminating, budget.Covers)
 }
 
 // wake at a time, if no earlier one is known.

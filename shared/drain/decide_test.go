@@ -377,7 +377,7 @@ func TestNothingIsEvictedBeforeLoadBalancersKnow(t *testing.T) {
 	require.Equal(t, 31*time.Second, got.Estimate)
 	var r Report
 	Describe(&r, got)
-	require.Equal(t, "1 pods are left, 0 of them terminating; load balancers have until "+now.Add(time.Second).UTC().Format(time.TimeOnly)+" UTC to forget the node", r.Summary())
+	require.Equal(t, "1 pod is left; load balancers have until "+now.Add(time.Second).UTC().Format(time.TimeOnly)+" UTC to forget the node", r.Summary())
 	v.Excluded = now.Add(-60 * time.Second)
 	require.Len(t, Decide(now, Task{Policy: policy, Started: now}, v, 9).Send, 1)
 
@@ -451,7 +451,7 @@ func TestPodsThatComeBack(t *testing.T) {
 			if c.returns {
 				require.Equal(t, []string{"shop/a"}, r.Returned)
 				require.Equal(t, 1, r.Left)
-				require.Equal(t, "1 pods are left, 0 of them terminating; came back although the node is cordoned, which they tolerate, and end with it: shop/a", r.Summary())
+				require.Equal(t, "1 pod is left; came back although the node is cordoned, which they tolerate, and end with it: shop/a", r.Summary())
 			} else {
 				require.Empty(t, r.Returned)
 				require.Equal(t, 2, r.Left)
@@ -546,6 +546,39 @@ func TestEstimates(t *testing.T) {
 			require.Equal(t, c.want, Decide(now, Task{Policy: patient, Started: now}, c.view, 9).Estimate)
 		})
 	}
+}
+
+// A drain that waits for a pod on another node has no time of its own: its estimate of 30 s would stand there for hours.
+func TestStalledDrains(t *testing.T) {
+	running, evicted := pod("a"), pod("b")
+	one := func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods, b.Status.DesiredHealthy = 2, 1 }
+	for name, c := range map[string]struct {
+		pods    []*corev1.Pod
+		allowed int32
+		tried   time.Duration
+		stalled bool
+	}{
+		"is stalled when the replacement of another node's pod does not start": {[]*corev1.Pod{running}, 0, 0, true},
+		"is not when the budget allows a disruption":                           {[]*corev1.Pod{running}, 1, 0, false},
+		"is not while a pod under the budget terminates":                       {[]*corev1.Pod{running, pod("b", deleted(-7*time.Second))}, 0, 0, false},
+		"is not while the last evicted pod is being replaced":                  {[]*corev1.Pod{running}, 0, 29 * time.Second, false},
+		"is stalled when that takes unusually long":                            {[]*corev1.Pod{running}, 0, 31 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view(c.pods, budget("web", c.allowed, one))
+			if c.tried > 0 {
+				v.Tries = map[types.UID]Try{evicted.UID: {Budget: "shop/web", Accepted: now.Add(-c.tried), Counted: true}}
+			}
+			var r Report
+			Describe(&r, Decide(now, Task{Policy: patient, Started: now}, v, 9))
+			require.Equal(t, c.stalled, r.Stalled)
+			require.Equal(t, c.stalled, r.EstimateSeconds == nil)
+		})
+	}
+	t.Run("is blocked for another reason when something has no estimate at all", func(t *testing.T) {
+		never := func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods, b.Status.DesiredHealthy = 2, 2 }
+		require.False(t, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{running}, budget("web", 0, never)), 9).Stalled)
+	})
 }
 
 func TestReports(t *testing.T) {

@@ -16,7 +16,8 @@ func Describe(r *Report, d Decision) {
 	if !d.Begins.IsZero() && len(d.Left) > 0 {
 		r.Begins = &d.Begins
 	}
-	if d.Estimate >= 0 && len(d.Left) > 0 {
+	r.Stalled = d.Stalled
+	if d.Estimate >= 0 && len(d.Left) > 0 && !d.Stalled {
 		estimate := int64(d.Estimate / time.Second)
 		r.EstimateSeconds = &estimate
 	}

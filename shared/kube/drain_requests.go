@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/drain"
 )
 
@@ -154,7 +155,7 @@ func (d *drainer) detached(ctx context.Context) bool {
 		}
 		left := time.Until(since.Add(volumesTimeout))
 		if left <= 0 {
-			d.report.Message = fmt.Sprintf("%d volumes are still attached %s after the pods left", d.report.Volumes, volumesTimeout)
+			d.report.Message = fmt.Sprintf("%s %s after the pods left", events.AttachedVolumes(d.report.Volumes), volumesTimeout)
 			return !waited
 		}
 		if err := d.awaitDetached(ctx, source, version, attached, left); err != nil {

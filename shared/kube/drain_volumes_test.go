@@ -89,7 +89,7 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 				require.InDelta(t, c.took, time.Since(began), float64(2500*time.Millisecond), "the pods take a second, and to look twice a tenth of one")
 				require.Equal(t, c.left, most)
-				require.Equal(t, c.took == volumesTimeout, strings.Contains(report.Message, "1 volumes are still attached 10m0s after the pods left"), report.Message)
+				require.Equal(t, c.took == volumesTimeout, strings.Contains(report.Message, "1 volume is still attached 10m0s after the pods left"), report.Message)
 			}, quick("web", 3, -1))
 		})
 	}

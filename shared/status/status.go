@@ -63,7 +63,7 @@ type Status struct {
 	// Release and TemplateVersion as resolved from that spec.
 	Release         string `json:"release,omitempty"`
 	TemplateVersion string `json:"templateVersion,omitempty"`
-	// KubernetesVersion that the control plane is at; until there is one, that it is made of.
+	// KubernetesVersion of the control plane; absent while there is none.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// Endpoint of the Kubernetes API, once there is one.
 	Endpoint string `json:"endpoint,omitempty"`

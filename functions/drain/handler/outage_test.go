@@ -351,7 +351,7 @@ func TestADrainThatTakesTimeIsInTheStatus(t *testing.T) {
 		require.Len(t, then, 1)
 		require.Equal(t, status.Node{
 			Name: "n1", Instance: "i-1", Pool: "workers", State: status.NodeBlocked, Since: then[0].Since,
-			Message: "1 pods are left, 0 of them terminating; blocked: shop/alone: nothing would start it again, and unmanagedPods is Wait",
+			Message: "1 pod is left; blocked: shop/alone: nothing would start it again, and unmanagedPods is Wait",
 			Blocked: []events.BlockedPod{{Pod: "shop/alone", Why: "nothing would start it again, and unmanagedPods is Wait"}},
 		}, then[0])
 		require.WithinDuration(t, h.start, then[0].Since, time.Minute)
@@ -410,6 +410,7 @@ func TestTheMiddleOfASlice(t *testing.T) {
 	minute := int64(60)
 	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyBudget, Budgets: []string{"shop/web"}}}
 	never, inTurn := drain.Report{Left: 2, Blocked: blocked}, drain.Report{Left: 2, Blocked: blocked, EstimateSeconds: &minute}
+	stalled := drain.Report{Left: 2, Blocked: blocked, Stalled: true}
 	failing := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyFailed + ": etcdserver: leader changed"}, {Pod: "shop/cart", Why: drain.WhyOverload}}
 	outage, both := drain.Report{Left: 2, Blocked: failing}, drain.Report{Left: 3, Blocked: append(blocked, failing...)}
 	for name, c := range map[string]struct {
@@ -420,6 +421,7 @@ func TestTheMiddleOfASlice(t *testing.T) {
 		"what never ends by itself is told as blocked":                              {"", never, status.NodeBlocked},
 		"also when pods left before":                                                {status.NodeDraining, never, status.NodeBlocked},
 		"what may end by itself is not yet":                                         {"", inTurn, status.NodeDraining},
+		"nor what waits for a pod elsewhere":                                        {"", stalled, status.NodeDraining},
 		"nor while pods leave":                                                      {"", drain.Report{Left: 2, Terminating: 1, Blocked: blocked}, status.NodeDraining},
 		"nor what the API server is not up to for some seconds":                     {"", outage, status.NodeDraining},
 		"unless something else blocks, too":                                         {"", both, status.NodeBlocked},

@@ -39,18 +39,18 @@ func (h *Handler) blocked(ctx context.Context, n node, report drain.Report) {
 	_, err := h.State.Status(ctx, n.pool.Cluster)
 	if err == nil {
 		err = h.State.UpdateStatus(ctx, n.pool.Cluster, func(s *status.Status) {
-			s.SetNode(soFar(s, described(n, events.DrainResult{DrainReport: report})), h.Now())
+			s.SetNode(soFar(s, described(n, events.DrainResult{DrainReport: report}), report.Stalled), h.Now())
 		})
 	}
 	h.written(ctx, n, err)
 }
 
-// soFar is a node in the middle of a slice. What there is an estimate for may go by itself, as soon as a pod elsewhere is Ready, and so may what the
-// API server is not up to for some seconds: whether it does is for the end of the slice to say, or every pod that starts slowly, and every
-// control plane that moves, would be told as what somebody has to look after.
-func soFar(s *status.Status, node status.Node) status.Node {
+// soFar is a node in the middle of a slice. Two kinds of blocks are often over by the end of the slice, which then decides: a budget that
+// waits for another pod to be Ready (stalled, or with an estimate), and failures of the API server. Without this, each slowly starting pod and
+// each control plane update would be reported as Blocked.
+func soFar(s *status.Status, node status.Node, stalled bool) status.Node {
 	known := func(o status.Node) bool { return o.Instance == node.Instance && o.State == status.NodeBlocked }
-	lasts := node.EstimateSeconds == nil && slices.ContainsFunc(node.Blocked, func(b events.BlockedPod) bool { return !drain.Passes(b.Why) })
+	lasts := node.EstimateSeconds == nil && !stalled && slices.ContainsFunc(node.Blocked, func(b events.BlockedPod) bool { return !drain.Passes(b.Why) })
 	if node.State == status.NodeBlocked && !lasts && !slices.ContainsFunc(s.Nodes, known) {
 		node.State = status.NodeDraining
 	}

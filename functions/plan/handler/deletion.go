@@ -115,6 +115,7 @@ func (h *Handler) tellDeletion(
 			return
 		}
 		s.Fence, s.SpecVersion, s.Plan = fence, "", nil
+		s.KubernetesVersion = plan.KubernetesVersion(deployed)
 		s.Endpoint = deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
 		var seen []status.Stack
 		for _, name := range slices.Sorted(maps.Keys(deployed)) {

@@ -3,7 +3,6 @@
 package handler
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -518,8 +517,8 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 // observe writes what a cluster is into its status, as far as planning reads it.
 func (w *work) observe(s *status.Status, now time.Time) {
 	s.Release = w.resolved.Spec.Release.Name
-	// What the control plane is at: it may fail to come to what is planned.
-	s.KubernetesVersion = cmp.Or(plan.KubernetesVersion(w.deployed), w.resolved.Spec.KubernetesVersion)
+	// The deployed version: an update of the control plane may fail. Without a control plane there is none.
+	s.KubernetesVersion = plan.KubernetesVersion(w.deployed)
 	s.TemplateVersion = w.resolved.Spec.TemplateVersion
 	s.Endpoint = w.deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
 	var seen []status.Stack

@@ -273,3 +273,24 @@ func TestADeadHoldersLeaseIsTakenOver(t *testing.T) {
 	}, written(a, mark))
 	require.Equal(t, status.Ready, a.Status("demo").Phase)
 }
+
+func TestKubernetesVersionInStatus(t *testing.T) {
+	t.Run("is absent until the control plane is deployed", func(t *testing.T) {
+		a := harness.Start(t)
+		during := []string{}
+		a.OnCall(func(call endpoint.Call) error {
+			if call.Action == "ExecuteChangeSet" && strings.Contains(call.Resource, names.Stack("demo", names.Network)) {
+				during = append(during, a.Status("demo").KubernetesVersion)
+			}
+			return nil
+		})
+		a.Cluster("demo", "  deletionProtection: false\n")
+		require.Equal(t, []string{""}, during)
+		require.Equal(t, "1.36", a.Status("demo").KubernetesVersion)
+		a.OnCall(nil)
+		a.Remove("clusters/demo.yaml", "")
+		a.Settle()
+		require.Equal(t, status.Deleted, a.Status("demo").Phase)
+		require.Empty(t, a.Status("demo").KubernetesVersion, "a deleted cluster has none")
+	})
+}

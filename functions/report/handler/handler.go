@@ -163,7 +163,8 @@ func judge(in events.ReportRequest) verdict {
 	if failures := failures(in); len(failures) > 0 {
 		message := strings.Join(failures, "\n")
 		return verdict{Verdict: status.Verdict{Phase: status.Failed, Message: message, Condition: status.Condition{
-			Type: status.Converged, Status: "False", Reason: reason(in), Message: message,
+			// Views print "reason: message": a message that begins with its reason reads "StackFailed: StackFailed: …".
+			Type: status.Converged, Status: "False", Reason: reason(in), Message: strings.TrimPrefix(message, reason(in)+": "),
 		}}, again: passing(in)}
 	}
 	if in.Plan.Outcome == events.OutcomeDeletes || in.Plan.Outcome == events.OutcomeGone {
@@ -266,9 +267,9 @@ func (v *verdict) name(in events.ReportRequest, s *status.Status) {
 			lines = append(lines, fmt.Sprintf("pool %s: instance %s did not join: %s", pool, n.Instance, n.Message))
 		}
 	}
-	if len(lines) > 0 {
-		v.Message = strings.Join(append([]string{v.Message}, lines...), "\n")
-		v.Condition.Message = v.Message
+	for _, line := range lines {
+		v.Message += "\n" + line
+		v.Condition.Message += "\n" + line
 	}
 }
 

@@ -40,7 +40,7 @@ func TestTheVerdictNamesNodesThatDidNotJoin(t *testing.T) {
 	require.Contains(t, s.Message, "\npool a: instance i-1 did not join: the instance has not registered as a node")
 	require.NotContains(t, s.Message, "i-2")
 	require.NotContains(t, s.Message, "i-3")
-	require.Equal(t, s.Message, s.Condition(status.Converged).Message)
+	require.Equal(t, s.Message, "StackFailed: "+s.Condition(status.Converged).Message)
 	require.Contains(t, a.States.Executions()[0].Cause, "i-1")
 	require.Len(t, s.Nodes, 3)
 

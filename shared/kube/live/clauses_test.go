@@ -74,7 +74,7 @@ func TestTheNodeIsCordonedExcludedAndHeldByOnePatch(t *testing.T) {
 	require.True(t, n.Spec.Unschedulable)
 	require.Contains(t, n.Labels, corev1.LabelNodeExcludeBalancers)
 	require.Equal(t, "true", n.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"])
-	require.Contains(t, n.Annotations["drover.run/drain-waits-for"], "1 pods are left")
+	require.Contains(t, n.Annotations["drover.run/drain-waits-for"], "1 pod is left")
 	since := n.Annotations["drover.run/draining-since"]
 
 	w.slices(node, p, func(report drain.Report) bool { return report.Left == 1 })
@@ -343,6 +343,6 @@ func TestVolumesAreWaitedFor(t *testing.T) {
 		require.NoError(t, w.patch(nodes, "", from, `{"metadata":{"annotations":{"drover.run/pods-gone-since":"`+time.Now().Add(-11*time.Minute).UTC().Format(time.RFC3339)+`"}}}`))
 		report := w.drain(from, policy(), patience)
 		require.Equal(t, drain.Done, report.Outcome)
-		require.Contains(t, report.Message, "1 volumes are still attached")
+		require.Contains(t, report.Message, "1 volume is still attached")
 	})
 }
