@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -29,17 +28,7 @@ type unseen struct{ text string }
 
 func (u *unseen) Error() string { return u.text }
 
-// exitUnseen is the command's exit code then.
-const exitUnseen = 2
-
-// exitCode of a command that ended with an error.
-func exitCode(err error) int {
-	var u *unseen
-	if errors.As(err, &u) {
-		return exitUnseen
-	}
-	return 1
-}
+func (u *unseen) ExitCode() int { return exitFindings }
 
 // mayNotLook says whether an error is that a cluster does not let the caller look: it has no access entry, or one that does not allow that.
 func mayNotLook(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }

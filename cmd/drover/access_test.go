@@ -73,7 +73,7 @@ func TestTheLineThatGivesAccess(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	require.Equal(t, 1, exitCode(errSaid))
+	require.Equal(t, 1, exitCode(errPrinted))
 	require.Equal(t, 1, exitCode(errors.New("it blocks")))
 	require.Equal(t, 2, exitCode(fmt.Errorf("so: %w", &unseen{"not seen"})))
 }

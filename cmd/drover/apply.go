@@ -21,7 +21,12 @@ func applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
 		Short: "Check a spec, a release or the channels, and upload it",
-		Args:  cobra.ExactArgs(1),
+		Example: `  drover apply clusters/demo.yaml
+  drover apply clusters/demo.yaml --watch`,
+		Annotations: exitCodes("the file was uploaded; with --watch, the cluster is Ready, or the release can be used",
+			"an error; with --watch, the cluster is not Ready, or the release cannot be used"),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, file := cmd.Context(), args[0]
 			data, err := readFile(file)

@@ -21,7 +21,11 @@ func deleteCommand() *cobra.Command {
 
 Only a cluster whose spec says deletionProtection: false, and has converged, can be deleted. Volumes whose PersistentVolume
 says Retain are kept. Uploading the spec again while it is being deleted keeps what is left and makes anew what is gone.`,
-		Args: cobra.ExactArgs(1),
+		Example: `  drover delete demo
+  drover delete demo --watch`,
+		Annotations:       exitCodes("the spec was deleted; with --watch, the cluster is Deleted", "an error; with --watch, the cluster was not deleted"),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeArgs(clusterNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, name := cmd.Context(), args[0]
 			c, err := openCell(ctx)

@@ -14,9 +14,12 @@ import (
 
 func diffCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "diff FILE",
-		Short: "Show what uploading a spec would change, and why; changes nothing",
-		Args:  cobra.ExactArgs(1),
+		Use:               "diff FILE",
+		Short:             "Show what uploading a spec would change, and why; changes nothing",
+		Example:           `  drover diff clusters/demo.yaml`,
+		Annotations:       exitCodes("the differences are printed, if there are any", "an error"),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			cluster, data, err := readCluster(args[0])

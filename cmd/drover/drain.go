@@ -38,7 +38,12 @@ func drainCommand() *cobra.Command {
 		Long: `Starts a drain of a node of one of drover's pools, by its name or its instance's id: its pods leave as their disruption budgets and
 the pool's drain policy allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them. For that the cluster must
 let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
-		Args: cobra.ExactArgs(2),
+		Example: `  drover drain demo ip-10-0-1-2.ec2.internal --dry-run
+  drover drain demo i-0123456789abcdef0`,
+		Annotations: exitCodes("the drain was started; with --dry-run, the preview is printed", "an error",
+			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeArgs(clusterNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := openCell(cmd.Context())
 			if err != nil {
@@ -68,7 +73,12 @@ func rollCommand() *cobra.Command {
 		Long: `Replaces every node of a pool once, though nothing else changed, as the pool's update policy says. While the cluster converges already,
 the roll comes after that. With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that
 it takes. For that the cluster must let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
-		Args: cobra.ExactArgs(2),
+		Example: `  drover roll demo workers --dry-run
+  drover roll demo workers`,
+		Annotations: exitCodes("the roll was started; with --dry-run, the preview is printed", "an error",
+			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeArgs(clusterNames, poolNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := openCell(cmd.Context())
 			if err != nil {

@@ -39,8 +39,12 @@ func localCommand() *cobra.Command {
 		Long: `Runs an AWS account on this machine: S3, Lambda, Step Functions, EventBridge, CloudFormation, Auto Scaling, EKS with real
 Kubernetes API servers, and the rest that drover needs, with IAM enforced. drover is deployed in it from the synthesized
 template. Work that takes long only because it is done in a data centre runs --speed times faster.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runLocal(cmd.Context(), cmd.OutOrStdout(), o) },
+		Example: `  drover local
+  drover local --demo examples/clusters/demo.yaml --once`,
+		Annotations:       exitCodes("the account ended as asked; with --demo, the cluster was Ready", "an error"),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return runLocal(cmd.Context(), cmd.OutOrStdout(), o) },
 	}
 	cmd.Flags().StringVar(&o.dir, "dir", "", "where the account keeps its data (default: a temporary folder, removed at the end)")
 	cmd.Flags().StringVar(&o.root, "build", "build", "where make local built Kubernetes and the cloud assembly")

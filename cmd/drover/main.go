@@ -13,15 +13,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// errSaid ends the command with a failure that has been printed already.
-var errSaid = errors.New("")
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := root().ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		if !errors.Is(err, errSaid) {
+		if p := (*printed)(nil); !errors.As(err, &p) {
 			fmt.Fprintln(os.Stderr, "drover:", err)
 		}
 		os.Exit(exitCode(err))
@@ -30,11 +27,21 @@ func main() {
 
 func root() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:           "drover",
-		Short:         "Kubernetes clusters on AWS from specs uploaded to S3",
+		Use:   "drover",
+		Short: "Kubernetes clusters on AWS from specs uploaded to S3",
+		Example: `  drover validate clusters/demo.yaml
+  drover diff clusters/demo.yaml
+  drover apply clusters/demo.yaml --watch
+  drover status demo`,
+		Annotations: exitCodes("done", "an error, which is printed to standard error",
+			"a result that needs attention: see the --help of each command"),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), versionsCommand(), upgradeCommand(), drainCommand(), rollCommand(), localCommand())
+	showExitCodes(cmd)
+	cmd.AddCommand(
+		validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), versionsCommand(),
+		upgradeCommand(), drainCommand(), rollCommand(), localCommand(),
+	)
 	return cmd
 }

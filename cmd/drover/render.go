@@ -21,7 +21,11 @@ func renderCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render FILE --out DIR",
 		Short: "Render every template and user data file of a cluster, offline and without credentials",
-		Args:  cobra.ExactArgs(1),
+		Example: `  drover render clusters/demo.yaml --out rendered
+  drover render clusters/demo.yaml --release releases/1.36-1.yaml --region eu-west-1 --out rendered`,
+		Annotations:       exitCodes("every file was written", "an error"),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			output, err := renderFile(args[0], release, account, region, partition)
 			if err != nil {

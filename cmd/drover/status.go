@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +24,14 @@ func statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show a cluster, or a table of all",
-		Args:  cobra.MaximumNArgs(1),
+		Example: `  drover status
+  drover status demo
+  drover status demo --watch
+  drover status demo -o json`,
+		Annotations: exitCodes("the status is printed; with --watch, the cluster is Ready or Deleted",
+			"an error; with --watch, the cluster is Stopped or Failed"),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeArgs(clusterNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, out := cmd.Context(), cmd.OutOrStdout()
 			if output != "" && output != "json" {
@@ -97,14 +103,6 @@ func allStatuses(ctx context.Context, c *cell) ([]*status.Cluster, error) {
 		clusters = append(clusters, cluster)
 	}
 	return clusters, nil
-}
-
-func printJSON(w io.Writer, v any) error {
-	body, err := json.MarshalIndent(v, "", "  ")
-	if err == nil {
-		_, err = fmt.Fprintf(w, "%s\n", body)
-	}
-	return err
 }
 
 func printTable(w io.Writer, clusters []*status.Cluster) {

@@ -40,7 +40,14 @@ func upgradeCommand() *cobra.Command {
 counts until the spec names another. An upgrade that stopped goes on where it was when neither --to nor --rollback is given. With --dry-run it only shows the checks, the
 steps and how long they take at least. For that the cluster must let you look into it; if it does not, the dry run says which access entry its spec needs, shows the rest and fails
 with 2. It fails with 1 when a check blocks.`,
-		Args: cobra.ExactArgs(1),
+		Example: `  drover upgrade demo --to 1.37-1 --dry-run
+  drover upgrade demo --to 1.37-1 --watch
+  drover upgrade demo --rollback`,
+		Annotations: exitCodes("the upgrade was started; with --watch, it is done; with --dry-run, no check blocks it",
+			"an error; with --watch, the upgrade is not done; with --dry-run, a check blocks it",
+			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeArgs(clusterNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if in.Rollback && in.Release != "" {
 				return errors.New("--to and --rollback: give one of them; a rollback goes back to what was before the last upgrade")
@@ -73,6 +80,7 @@ with 2. It fails with 1 when a check blocks.`,
 		},
 	}
 	cmd.Flags().StringVar(&in.Release, "to", "", "release to upgrade to")
+	completeFlagNames(cmd, "to", releaseNames)
 	cmd.Flags().StringVar(&in.KubernetesVersion, "kubernetes-version", "", "Kubernetes version, if it is to be another than the release's")
 	cmd.Flags().BoolVar(&in.Rollback, "rollback", false, "go back to what was before the last upgrade")
 	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until it is over; fails unless it is done")

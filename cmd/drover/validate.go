@@ -12,7 +12,11 @@ func validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check specs, releases and channels, offline; every error with its file, line and field",
-		Args:  cobra.MinimumNArgs(1),
+		Example: `  drover validate clusters/demo.yaml
+  drover validate clusters/*.yaml releases/*.yaml`,
+		Annotations:       exitCodes("every file is valid", "a file is invalid, or cannot be read"),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			bad := 0
 			for _, file := range files {
@@ -29,7 +33,7 @@ func validateCommand() *cobra.Command {
 			}
 			if bad > 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d files cannot be used\n", bad, len(files))
-				return errSaid
+				return errPrinted
 			}
 			return nil
 		},

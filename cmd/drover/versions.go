@@ -35,7 +35,11 @@ func versionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions",
 		Short: "Show what every cluster runs, what it is to become and when, and until when that is supported",
-		Args:  cobra.NoArgs,
+		Example: `  drover versions
+  drover versions -o json`,
+		Annotations:       exitCodes("the versions are printed", "an error"),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("-o %s: must be json", output)
