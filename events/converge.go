@@ -37,7 +37,8 @@ const (
 	OutcomeDeletes Outcome = "Deletes"
 	// OutcomeGone: the spec is gone, and so is the cluster.
 	OutcomeGone Outcome = "Gone"
-	// OutcomeRefused: the execution asks for what there is not, a roll of an unknown pool. Message says what; nothing is held.
+	// OutcomeRefused: the cluster takes no such roll: the pool is unknown, or the cluster is paused or has no usable spec. Message says
+	// why and what to do; nothing is held.
 	OutcomeRefused Outcome = "Refused"
 )
 
@@ -45,7 +46,7 @@ const (
 type PlanResult struct {
 	Cluster string  `json:"cluster"`
 	Outcome Outcome `json:"outcome"`
-	// Reason and Message say why, when Outcome is Stopped or, without a Reason, Refused. Reason is a CamelCase word.
+	// Reason and Message say why, when Outcome is Stopped or Refused. Reason is a CamelCase word.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// SpecVersion is the S3 version of the newest spec.

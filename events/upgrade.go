@@ -63,6 +63,8 @@ const (
 	UpgradeDone UpgradeOutcome = "Done"
 	// UpgradeNothing: the cluster is what it was to be already, or this asking was answered before.
 	UpgradeNothing UpgradeOutcome = "Nothing"
+	// UpgradeRefused: it was started by hand and cannot be made. Nothing was changed; Message says why and what to do.
+	UpgradeRefused UpgradeOutcome = "Refused"
 	// UpgradeBusy: something else is under way on the cluster, or it has not settled yet: try again in a few minutes.
 	UpgradeBusy UpgradeOutcome = "Busy"
 	// UpgradeBlocked: checks failed, and nothing was changed. The status names them.

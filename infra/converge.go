@@ -21,9 +21,6 @@ import (
 // notConverged is the error of a failed execution.
 const notConverged = "NotConverged"
 
-// rollRefused is that of one whose input asks for what there is not.
-const rollRefused = "RollRefused"
-
 // none is the empty string: ASL's schema wants it as an expression.
 const none = "{% '' %}"
 
@@ -95,10 +92,8 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	busy := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
 	})
-	refused := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The input asks for what there is not"), &awsstepfunctions.FailJsonataProps{
-		Comment: jsii.String("A roll of a pool that is not there, or that the spec does not let happen. The cluster and its status stay as they are."),
-		Error:   jsii.String(rollRefused),
-		Cause:   jsii.String("{% $plan.message %}"),
+	refused := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Request refused"), &awsstepfunctions.SucceedJsonataProps{
+		Comment: jsii.String("A roll of an unknown pool, or of a cluster that takes none now. The output and the status say why. It is no failure of the cluster, so no alarm counts it."),
 	})
 	prepare := invoke(scope, f, call{
 		name:     "Prepare the cluster",

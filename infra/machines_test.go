@@ -187,7 +187,7 @@ func TestRetries(t *testing.T) {
 
 // The error names in the machines are the names of the faults: a renamed type must not leave a Retry or Fail that never matches.
 func TestErrorNamesAreFaults(t *testing.T) {
-	known := map[string]bool{notConverged: true, rollRefused: true, upgradeBlocked: true, upgradeStopped: true}
+	known := map[string]bool{notConverged: true, upgradeBlocked: true, upgradeStopped: true}
 	for _, f := range fault.All() {
 		known[fault.Name(f)] = true
 		require.Equal(t, reflect.TypeOf(f).Elem().Name(), fault.Name(f))

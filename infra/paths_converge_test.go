@@ -3,6 +3,7 @@ package main
 // The paths of converge, but for deletions.
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -239,13 +240,15 @@ func TestConvergeRolls(t *testing.T) {
 	}
 }
 
-func TestARollOfWhatThereIsNotFails(t *testing.T) {
-	refused := events.PlanResult{Cluster: "demo", Outcome: events.OutcomeRefused, Message: "no pool b", Stages: noStages}
+// A refusal is the answer to a request. A failed execution would ring the alarm of clusters that do not converge.
+func TestRefusedRoll(t *testing.T) {
+	refused := events.PlanResult{Cluster: "demo", Outcome: events.OutcomeRefused, Reason: "RollRefused", Message: "no pool b", Stages: noStages}
 	got := execute(t, convergeMachine, `{"cluster": "demo", "roll": ["b"]}`, good().but("plan", refused))
-	require.Equal(t, asl.Failed, got.Status)
-	require.Equal(t, "RollRefused", got.Error)
-	require.Equal(t, "no pool b", got.Cause)
-	require.Empty(t, got.sent["report"], "the cluster's status is not concerned")
+	require.Equal(t, asl.Succeeded, got.Status, got.Cause)
+	var answer events.PlanResult
+	require.NoError(t, json.Unmarshal([]byte(got.Output), &answer))
+	require.Equal(t, refused, answer)
+	require.Empty(t, got.sent["report"], "the cluster's own verdict stays")
 }
 
 func TestConvergeWithoutAClusterFails(t *testing.T) {

@@ -86,6 +86,7 @@ func TestUpgrade(t *testing.T) {
 	}{
 		"step by step":                     {script: every, path: whole},
 		"the cluster is there already":     {script: moving().but("Check the cluster", upgradeSays(events.UpgradeNothing)), path: pathCheck + "Nothing to upgrade"},
+		"a request by hand is refused":     {script: moving().but("Check the cluster", upgradeSays(events.UpgradeRefused)), path: pathCheck + "Request refused"},
 		"the checks found something":       {script: moving().but("Check the cluster", upgradeSays(events.UpgradeBlocked)), path: pathCheck + "The checks found something", failed: upgradeBlocked, cause: "as it is"},
 		"every step was made before":       {script: moving().but("Silence the alarms", upgradeSays(events.UpgradeDone)), path: pathBegin + pathEnd + "Upgraded"},
 		"the cluster is busy for a while":  {script: moving().but("Check the cluster", upgradeWaits(300), upgradeWaits(300), upgradeSays(events.UpgradeGo)), path: strings.Repeat(pathCheck+"Wait for the cluster > ", 2) + move + pathProve + pathEnd + "Upgraded", took: 10 * time.Minute},

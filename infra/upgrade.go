@@ -84,6 +84,9 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	nothing := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing to upgrade"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("The cluster is there already, or another execution does it."),
 	})
+	refused := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Request refused"), &awsstepfunctions.SucceedJsonataProps{
+		Comment: jsii.String("It was started by hand, and cannot be made. The output and the status say why. No alarm counts it."),
+	})
 	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Upgraded"), &awsstepfunctions.SucceedJsonataProps{})
 	blocked := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The checks found something"), &awsstepfunctions.FailJsonataProps{
 		Comment: jsii.String("Nothing was changed. The status names each check and what to do."),
@@ -116,6 +119,7 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	may.When(outcome(events.UpgradeGo), begin, nil).
 		When(outcome(events.UpgradeBusy), busy, nil).
 		When(outcome(events.UpgradeNothing), nothing, nil).
+		When(outcome(events.UpgradeRefused), refused, nil).
 		When(outcome(events.UpgradeBlocked), blocked, nil).
 		When(when("true"), stop, refuse)
 	busy.Next(check)

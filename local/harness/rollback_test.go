@@ -60,10 +60,12 @@ func TestARollback(t *testing.T) {
 		l.old(alarmed)
 		arn := l.upgrade(events.Upgrade{Rollback: true})
 		l.settle()
-		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: there was no upgrade of this cluster that could be rolled back")
+		require.Contains(t, l.verdict(arn), "SUCCEEDED Refused: there was no upgrade of this cluster that could be rolled back")
+		require.Equal(t, status.ReasonUpgradeRefused, l.Status("demo").Condition(status.RequestAccepted).Reason)
 		l.upgrade(events.Upgrade{Release: "r2"})
 		l.settle()
 		l.upgraded()
+		require.Nil(t, l.Status("demo").Condition(status.RequestAccepted), "the next request was accepted")
 		arn = l.upgrade(events.Upgrade{Rollback: true})
 		l.step(upgrade.StepControlPlane)
 		for _, n := range l.API("drover-demo").Nodes() {

@@ -348,17 +348,22 @@ func TestUpgradesByHandThatCannotBe(t *testing.T) {
 			in   events.Upgrade
 			says string
 		}{
-			"an older release":                {events.Upgrade{Release: "older"}, "FAILED UpgradeStopped: the cluster runs Kubernetes 1.35, and 1.34 is older: Kubernetes is not downgraded but by a rollback"},
+			"an older release":                {events.Upgrade{Release: "older"}, "SUCCEEDED Refused: the cluster runs Kubernetes 1.35, and 1.34 is older: Kubernetes is not downgraded but by a rollback"},
 			"a release that skips a minor":    {events.Upgrade{Release: "later"}, "FAILED UpgradeBlocked: nothing was changed: UpgradeFrom: release later may be reached from Kubernetes 1.36 on, and the cluster has 1.35"},
 			"more minors than nodes can skip": {events.Upgrade{Release: "unheard"}, "EKS offers up to 1.37 here, upgrade to 1.37 first"},
-			"a release that there is not":     {events.Upgrade{Release: "lost"}, "FAILED UpgradeStopped: there is no release releases/lost.yaml"},
-			"a version that is none":          {events.Upgrade{Release: "r2", KubernetesVersion: "2.0"}, "FAILED UpgradeStopped: "},
+			"a release that there is not":     {events.Upgrade{Release: "lost"}, "SUCCEEDED Refused: there is no release releases/lost.yaml"},
+			"a version that is none":          {events.Upgrade{Release: "r2", KubernetesVersion: "2.0"}, "SUCCEEDED Refused: "},
 			"a rollback of nothing":           {events.Upgrade{Rollback: true}, "there was no upgrade of this cluster that could be rolled back"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				arn := l.upgrade(c.in)
 				l.settle()
 				require.Contains(t, l.verdict(arn), c.says)
+				if _, refused, ok := strings.Cut(l.verdict(arn), "SUCCEEDED Refused: "); ok {
+					answer := l.Status("demo").Condition(status.RequestAccepted)
+					require.NotNil(t, answer, "the status has the answer")
+					require.Equal(t, []string{"False", status.ReasonUpgradeRefused, refused}, []string{answer.Status, answer.Reason, answer.Message})
+				}
 				require.Equal(t, before, l.Stacks("demo"))
 				require.Equal(t, "1.35", l.Status("demo").KubernetesVersion)
 				require.True(t, l.sounds())

@@ -152,6 +152,10 @@ func (l *life) updates() int {
 // verdict of an execution.
 func (l *life) verdict(arn string) string {
 	x := l.Execution(arn)
+	var answer events.UpgradeResult
+	if json.Unmarshal([]byte(x.Output), &answer) == nil && answer.Outcome == events.UpgradeRefused {
+		return fmt.Sprintf("%s %s: %s", x.Status, answer.Outcome, answer.Message)
+	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", x.Status, x.Error, x.Cause))
 }
 

@@ -46,6 +46,10 @@ const (
 	// ReasonChangeRefused: the plan would replace or delete something stateful. It is also the name of the fault of a change set
 	// that would.
 	ReasonChangeRefused = "ChangeRefused"
+	// ReasonRollRefused: the input of an execution names a pool that the spec lacks, or the cluster takes no roll now.
+	ReasonRollRefused = "RollRefused"
+	// ReasonUpgradeRefused: an upgrade that was started by hand cannot be made. Nothing was changed.
+	ReasonUpgradeRefused = "UpgradeRefused"
 )
 
 // Reasons lists the reasons for which a condition is False, less faults.
@@ -53,5 +57,6 @@ func Reasons() []string {
 	return []string{
 		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
+		ReasonRollRefused, ReasonUpgradeRefused,
 	}
 }

@@ -132,6 +132,9 @@ const (
 	InSync = "InSync"
 	// AddonsDeployed: the add-ons that need nodes are deployed, or being so. Only clusters have it that had no node for them once.
 	AddonsDeployed = "AddonsDeployed"
+	// RequestAccepted: False while the last request of an operator is refused: a roll, or an upgrade that was started by hand. It is removed
+	// by the next request that is accepted, and by the next spec.
+	RequestAccepted = "RequestAccepted"
 )
 
 // Condition is one aspect of a cluster.
@@ -232,6 +235,12 @@ func (s *Status) Set(c Condition, now time.Time) {
 		c.LastTransitionTime = s.Conditions[i].LastTransitionTime
 	}
 	s.Conditions[i] = c
+}
+
+// Refuse records that a request of an operator was refused. The time is that of this request, also after one that was refused before.
+func (s *Status) Refuse(reason, message string, now time.Time) {
+	s.Unset(RequestAccepted)
+	s.Set(Condition{Type: RequestAccepted, Status: "False", Reason: reason, Message: message}, now)
 }
 
 // Unset removes the conditions of these types.

@@ -108,8 +108,9 @@ func (h *Handler) Handle(ctx context.Context, in events.PlanRequest) (events.Pla
 		var refused *refused
 		switch {
 		case errors.As(err, &refused):
-			result.Outcome, result.Message = events.OutcomeRefused, refused.message
-			return result, nil
+			boundary.Log(ctx).Info("request refused", "cluster", in.Cluster, "roll", in.Roll, "reason", refused.message)
+			result.Outcome, result.Reason, result.Message = events.OutcomeRefused, status.ReasonRollRefused, refused.message
+			return result, h.recordRefusal(ctx, in.Cluster, refused.message)
 		case errors.As(err, &stopped):
 			boundary.Log(ctx).Info("stopped", "cluster", in.Cluster, "reason", stopped.reason, "message", stopped.message)
 			stopped.tell(&result)
@@ -485,6 +486,9 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 		s.Fence = fence
 		if s.GoodVersion != w.version {
 			s.Failures, s.RetryAt = 0, nil
+		}
+		if s.SpecVersion != w.newest {
+			s.Unset(status.RequestAccepted) // an earlier spec refused that request
 		}
 		s.SpecVersion, s.GoodVersion, s.Deletion = w.newest, w.version, nil
 		w.observe(s, h.Now())

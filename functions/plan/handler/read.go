@@ -55,8 +55,8 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 	}
 	// A roll is written down when the spec was read.
 	refuse := func(why error) error {
-		if spec == nil {
-			return unrolled(in, why)
+		if spec == nil && len(in.Roll) > 0 {
+			return unrolled(in.Cluster, why)
 		}
 		return why
 	}
@@ -73,24 +73,29 @@ func (h *Handler) read(ctx context.Context, cluster string, in events.PlanReques
 	return good, err
 }
 
-// lastGood is read with the last spec that could be planned. There may be none, or none any more: that is store.ErrNotFound.
+// lastGood is read with the last spec that could be planned. Without one it is store.ErrNotFound.
 func (h *Handler) lastGood(ctx context.Context, cluster string, in events.PlanRequest) (work, error) {
 	w := work{cluster: cluster, releases: map[string]content{}}
-	before, err := h.State.Status(ctx, cluster)
-	if err != nil {
-		return w, err
-	}
-	version := before.Status.GoodVersion
-	if version == "" {
-		return w, store.ErrNotFound
-	}
-	object, err := h.Specs.GetVersion(ctx, names.ClusterSpec(cluster), version, api.MaxFile)
-	if err != nil {
-		return w, err
-	}
-	spec, body, err := h.parse(&w, object)
+	spec, body, err := h.goodSpec(ctx, &w)
 	if err != nil {
 		return w, err
 	}
 	return h.render(ctx, w, in, spec, body)
+}
+
+// goodSpec reads the last spec that could be planned. Without one it is store.ErrNotFound.
+func (h *Handler) goodSpec(ctx context.Context, w *work) (*api.Cluster, []byte, error) {
+	before, err := h.State.Status(ctx, w.cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	version := before.Status.GoodVersion
+	if version == "" {
+		return nil, nil, store.ErrNotFound
+	}
+	object, err := h.Specs.GetVersion(ctx, names.ClusterSpec(w.cluster), version, api.MaxFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h.parse(w, object)
 }

@@ -3,6 +3,7 @@ package handler_test
 // Rolls that nothing but a time or a person asks for.
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,9 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/events"
+	planHandler "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 )
 
 func dues(t *testing.T, a *harness.Account) []string {
@@ -51,45 +55,89 @@ func TestARollByHand(t *testing.T) {
 	require.Equal(t, "2", version(t, a))
 }
 
-func TestARollOfAnUnknownPoolFails(t *testing.T) {
-	a := harness.Start(t)
-	a.Cluster("demo", "")
+// refusal starts an execution by hand that requests a roll, and expects that it is refused: the execution does not fail, its output and
+// the status have the answer, and nothing else is written.
+func refusal(t *testing.T, a *harness.Account, message string, pools ...string) {
+	t.Helper()
 	before, mark := a.Status("demo"), a.Calls.Mark()
-	x := a.Converge("demo", "b", "a", "c")
+	x := a.Converge("demo", pools...)
 	a.Settle()
-	require.Equal(t, "FAILED", a.Execution(x).Status)
-	require.Equal(t, "RollRefused", a.Execution(x).Error)
-	require.Equal(t, "nothing was rolled: cluster demo has no pool b, c, but a", a.Execution(x).Cause)
-	require.Equal(t, before, a.Status("demo"))
-	require.Empty(t, written(a, mark))
-	require.Equal(t, "1", version(t, a))
+	require.Equal(t, "SUCCEEDED", a.Execution(x).Status, "a failed execution rings the alarm of clusters that do not converge")
+	var answer events.PlanResult
+	require.NoError(t, json.Unmarshal([]byte(a.Execution(x).Output), &answer))
+	require.Equal(t, events.OutcomeRefused, answer.Outcome)
+	require.Equal(t, status.ReasonRollRefused, answer.Reason)
+	require.Contains(t, answer.Message, message)
+	after := a.Status("demo")
+	require.Equal(t, &status.Condition{
+		Type: status.RequestAccepted, Status: "False", Reason: status.ReasonRollRefused, Message: answer.Message,
+		LastTransitionTime: after.Condition(status.RequestAccepted).LastTransitionTime,
+	}, after.Condition(status.RequestAccepted))
+	require.False(t, after.Condition(status.RequestAccepted).LastTransitionTime.Before(a.Execution(x).Started), "it is the answer to this request")
+	calls := written(a, mark)
+	require.Len(t, calls, 1)
+	require.True(t, strings.HasSuffix(calls[0], "/"+names.Status("demo")), calls[0])
+	for _, s := range []*status.Status{before, after} {
+		s.Unset(status.RequestAccepted)
+		s.UpdatedAt = time.Time{}
+	}
+	require.Equal(t, before, after)
+	told, err := (&planHandler.Handler{Specs: a.Functions.Plan.Specs, State: a.State()}).RollRefusal(t.Context(), "demo", pools)
+	require.NoError(t, err)
+	require.Equal(t, answer.Message, told, "who asks before is told the same")
 }
 
-// An execution that ended as if it had rolled something would be believed.
-func TestARollThatASpecDoesNotLetHappenFails(t *testing.T) {
+func TestRollOfAnUnknownPoolIsRefused(t *testing.T) {
 	a := harness.Start(t)
-	roll := func(why string) {
-		before, mark := a.Status("demo"), a.Calls.Mark()
-		x := a.Converge("demo", "a")
-		a.Settle()
-		require.Equal(t, "FAILED", a.Execution(x).Status)
-		require.Equal(t, "RollRefused", a.Execution(x).Error)
-		require.Contains(t, a.Execution(x).Cause, "nothing was rolled: "+why)
-		require.Equal(t, before, a.Status("demo"))
-		require.Empty(t, written(a, mark))
-	}
+	a.Cluster("demo", "")
+	refusal(t, a, "nothing was rolled: cluster demo has no pool b, c: its pools are a", "b", "a", "c")
+	require.Equal(t, "1", version(t, a))
+	a.Converge("demo", "a")
+	a.Settle()
+	require.Equal(t, "2", version(t, a))
+	require.Nil(t, a.Status("demo").Condition(status.RequestAccepted), "the next request was accepted")
+}
+
+func TestRollThatTheSpecForbidsIsRefused(t *testing.T) {
+	a := harness.Start(t)
 	a.Upload("clusters/demo.yaml", "kind: Cluster")
 	a.Settle()
-	roll("")
+	refusal(t, a, "nothing was rolled: clusters/demo.yaml", "a")
 	a.Cluster("demo", "")
+	require.Nil(t, a.Status("demo").Condition(status.RequestAccepted), "it was about an earlier spec")
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))
 	a.Settle()
-	roll("spec.paused is true")
+	refusal(t, a, "nothing was rolled: cluster demo is paused: spec.paused is true; upload its spec with paused: false, then roll again", "a")
+	refusal(t, a, "cluster demo is paused", "a")
 	a.Cluster("demo", "")
 	require.Equal(t, "1", version(t, a), "nor is it afterwards")
-	a.Remove("clusters/demo.yaml", "")
+	require.Nil(t, a.Status("demo").Condition(status.RequestAccepted))
+}
+
+// The name of a cluster that never was, or that is gone, gets no new status: a table of clusters would list it.
+func TestRollOfNoCluster(t *testing.T) {
+	a := harness.Start(t)
+	x := a.Converge("demo", "a")
 	a.Settle()
-	roll("cluster demo is deleted")
+	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
+	require.Contains(t, a.Execution(x).Output, "nothing was rolled: cluster demo has no spec clusters/demo.yaml: it was deleted, or never uploaded")
+	_, err := a.State().Status(t.Context(), "demo")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+// While the newest spec is invalid the last good one is in effect: a roll is accepted by that one, also of a busy cluster.
+func TestRollWhileTheNewestSpecIsInvalid(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	a.Upload("clusters/demo.yaml", "kind: Cluster")
+	a.Settle()
+	why, err := (&planHandler.Handler{Specs: a.Functions.Plan.Specs, State: a.State()}).RollRefusal(t.Context(), "demo", []string{"a"})
+	require.NoError(t, err)
+	require.Empty(t, why)
+	x := a.Converge("demo", "a")
+	a.Settle()
+	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
+	require.Equal(t, "2", version(t, a))
 }
 
 // What was asked for is written down in the first round, and then the spec counts.
@@ -136,7 +184,7 @@ func TestARollOfABusyClusterIsNotLost(t *testing.T) {
 	x := a.Converge("demo", "a")
 	a.Until("the executions are over", func() bool { return a.Execution(x).Status != "RUNNING" && a.Execution(refused).Status != "RUNNING" })
 	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
-	require.Equal(t, "RollRefused", a.Execution(refused).Error)
+	require.Contains(t, a.Execution(refused).Output, `"outcome":"Refused"`)
 	require.Len(t, dues(t, a), 1)
 	require.True(t, strings.HasSuffix(dues(t, a)[0], "/demo"), dues(t, a)[0])
 	a.Events.Decide(func(e harness.Event) harness.Fate {

@@ -214,7 +214,7 @@ func TestAControlPlaneThatLostItsTagsStaysAtItsRelease(t *testing.T) {
 		a.Settle()
 		x := a.Upgrade(events.Upgrade{Cluster: "demo", Release: "r2"})
 		a.Settle()
-		require.Contains(t, a.Execution(x).Cause, "somebody took the tag drover:release from stack drover-demo-control-plane")
+		require.Contains(t, a.Execution(x).Output, "somebody took the tag drover:release from stack drover-demo-control-plane")
 		require.Equal(t, "1.35", a.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 	})
 }

@@ -42,7 +42,7 @@ func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.U
 		return h.wait(ctx, in, upgrade.Target{Release: in.Release}, "the stack of the control plane "+j.moving)
 	}
 	if err != nil {
-		return events.UpgradeResult{}, h.refused(ctx, in, err)
+		return h.refused(ctx, in, r, err)
 	}
 	if claimed(in, r) {
 		if why := r.Superseded(j.spec); why != "" {
@@ -60,7 +60,7 @@ func (h *Handler) check(ctx context.Context, in events.UpgradeRequest) (events.U
 	}
 	mine := record{etag: etag}
 	if mine.Record, err = h.claim(ctx, in, r, j); err != nil {
-		return events.UpgradeResult{}, h.refused(ctx, in, err)
+		return h.refused(ctx, in, r, err)
 	}
 	plan := j.checked(in.Cluster, mine.Origin == upgrade.OriginRollback, mine.Steps[min(mine.Step, len(mine.Steps)):])
 	if err := h.refresh(ctx, mine.Record, plan); err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/drover-run/drover/events"
@@ -31,6 +32,7 @@ type Specs interface {
 type State interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 	PutOnce(ctx context.Context, key string, body []byte) error
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
 	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string, err error)
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
@@ -123,7 +125,7 @@ func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.
 	if errors.As(err, &stopped) {
 		result, err = events.UpgradeResult{Outcome: events.UpgradeStopped, Message: stopped.message}, nil
 	}
-	if err == nil && in.Action == events.UpgradeCheck && (result.Outcome == events.UpgradeNothing || result.Outcome == events.UpgradeStopped) {
+	if err == nil && in.Action == events.UpgradeCheck && slices.Contains(notBegun, result.Outcome) {
 		err = h.forgo(ctx, in)
 	}
 	if errors.Is(err, store.ErrConflict) {
@@ -134,6 +136,9 @@ func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.
 	}
 	return result, err
 }
+
+// notBegun are the outcomes of checks after which an upgrade does not begin.
+var notBegun = []events.UpgradeOutcome{events.UpgradeNothing, events.UpgradeStopped, events.UpgradeRefused}
 
 // forgo takes out of the status what an execution waited to begin, and does not. Without a record there was nothing to wait for.
 func (h *Handler) forgo(ctx context.Context, in events.UpgradeRequest) error {

@@ -114,6 +114,9 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 	}
 	s.Upgrade = &u
 	s.Forgo(u.Execution)
+	if r.State == upgrade.Checking && (r.Origin == upgrade.OriginHand || r.Origin == upgrade.OriginRollback) {
+		s.Unset(status.RequestAccepted) // this request was accepted
+	}
 	if r.State.Over() {
 		s.Remember(u)
 		s.Fence = max(s.Fence, e.fence)
@@ -220,17 +223,20 @@ func (h *Handler) waiting(ctx context.Context, in events.UpgradeRequest, to upgr
 	})
 }
 
-// refused tells of an upgrade that cannot be made at all, and passes on why. Who started it by hand reads that where it was started: the
-// cluster and its status stay as they are.
-func (h *Handler) refused(ctx context.Context, in events.UpgradeRequest, why error) error {
+// refused records an upgrade that cannot be made at all. One that was started by hand is refused: that is the answer to its operator, and no
+// failure of an upgrade. Any other, and one that this execution claimed already, stops.
+func (h *Handler) refused(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record, why error) (events.UpgradeResult, error) {
 	var stopped *stop
-	if !errors.As(why, &stopped) || in.Origin == "" {
-		return why
+	switch {
+	case !errors.As(why, &stopped), in.Origin == "" && claimed(in, r):
+		return events.UpgradeResult{}, why
+	case in.Origin == "":
+		return events.UpgradeResult{Outcome: events.UpgradeRefused, Message: stopped.message}, h.recordRefusal(ctx, in.Cluster, stopped.message)
 	}
 	from, _, err := h.deployed(ctx, in.Cluster)
 	var absent *stop
 	if err != nil && !errors.As(err, &absent) {
-		return errors.Join(why, err)
+		return events.UpgradeResult{}, errors.Join(why, err)
 	}
 	u := status.Upgrade{
 		Phase: string(upgrade.Blocked), From: from.Release, FromVersion: from.KubernetesVersion, To: in.Release, ToVersion: in.KubernetesVersion,
@@ -241,5 +247,18 @@ func (h *Handler) refused(ctx context.Context, in events.UpgradeRequest, why err
 		s.Remember(u)
 		s.Set(status.Condition{Type: status.Upgraded, Status: "False", Reason: status.ReasonUpgradeBlocked, Message: stopped.message}, h.Now())
 	})
-	return errors.Join(why, err)
+	return events.UpgradeResult{}, errors.Join(why, err)
+}
+
+// recordRefusal records the refusal of a request in the status, until the next request or the next spec. A cluster that has no status,
+// or is deleted, gets none.
+func (h *Handler) recordRefusal(ctx context.Context, cluster, message string) error {
+	c, err := h.State.Status(ctx, cluster)
+	if errors.Is(err, store.ErrNotFound) || err == nil && c.Status.Phase == status.Deleted {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.Refuse(status.ReasonUpgradeRefused, message, h.Now()) })
 }
