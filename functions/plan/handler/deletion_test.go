@@ -1,0 +1,237 @@
+package handler
+
+// Planning the deletion of a cluster, with fakes.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// specless is a cluster without a spec: its lease, its status and its stacks.
+type specless struct {
+	State
+	Specs
+	lease    store.Lease
+	status   *status.Status
+	deployed map[string]plan.Deployed
+	// expected are the stacks that planning asked for by name; kept the keys that it wrote.
+	expected, kept []string
+	// running is whether the holder of the lease runs; conflicts counts the takings of the lease that lose.
+	running   bool
+	conflicts int
+	acquired  int
+	err       map[string]error
+}
+
+func (c *specless) Get(context.Context, string, int64) (store.Object, error) {
+	return store.Object{}, store.ErrNotFound
+}
+
+func (c *specless) Lease(context.Context, string) (store.Lease, error) { return c.lease, nil }
+
+func (c *specless) Running(context.Context, string) (bool, error) { return c.running, nil }
+
+func (c *specless) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+	return nil, "", nil
+}
+
+func (c *specless) Acquire(_ context.Context, _ string, seen store.Lease, execution string) (store.Lease, error) {
+	if c.conflicts > 0 {
+		c.conflicts--
+		return store.Lease{}, store.ErrConflict
+	}
+	c.acquired++
+	c.lease = store.Lease{Execution: execution, Fence: seen.Fence + 1}
+	return c.lease, nil
+}
+
+func (c *specless) Status(context.Context, string) (*status.Cluster, error) {
+	cluster := status.New("demo")
+	if c.status == nil {
+		return cluster, store.ErrNotFound
+	}
+	cluster.Status = *c.status
+	return cluster, c.err["status"]
+}
+
+func (c *specless) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	change(c.status)
+	return c.err["write"]
+}
+
+func (c *specless) PutOnce(_ context.Context, key string, _ []byte) error {
+	c.kept = append(c.kept, key)
+	return c.err["keep"]
+}
+
+func (c *specless) Of(_ context.Context, _ string, expected []string) (map[string]plan.Deployed, error) {
+	c.expected = expected
+	return c.deployed, c.err["stacks"]
+}
+
+// none knows no stack of anybody else.
+type none struct{ *specless }
+
+func (none) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }
+
+// deployedAll are a network and a control plane with these parameters, and a pool.
+func deployedAll(protection string) map[string]plan.Deployed {
+	parameters := map[string]string{"DeletionProtection": protection}
+	return map[string]plan.Deployed{
+		names.Network: {Name: names.Network, Status: "CREATE_COMPLETE", Parameters: parameters},
+		names.ControlPlane: {
+			Name: names.ControlPlane, Status: "UPDATE_COMPLETE", Parameters: parameters, Outputs: map[string]string{"ClusterEndpoint": "https://x"},
+		},
+		names.PoolStack("a"): {Name: names.PoolStack("a"), Status: "CREATE_COMPLETE"},
+	}
+}
+
+func (c *specless) plan(t *testing.T) (events.PlanResult, error) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	h := &Handler{Specs: c, State: c, Stacks: none{c}, Executions: c, Now: func() time.Time { return time.Unix(1000, 0) }}
+	return h.Handle(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "x"})
+}
+
+// Either protection alone keeps the cluster: someone who turned termination protection off did not say that the cluster may go.
+func TestDeletionOfAProtectedCluster(t *testing.T) {
+	for name, protect := range map[string]func(map[string]plan.Deployed){
+		"is refused by termination protection": func(all map[string]plan.Deployed) {
+			for _, stack := range []string{names.Network, names.ControlPlane} {
+				d := all[stack]
+				d.TerminationProtection, d.Parameters = true, map[string]string{"DeletionProtection": "false"}
+				all[stack] = d
+			}
+		},
+		"is refused by the parameter DeletionProtection when termination protection was turned off by hand": func(map[string]plan.Deployed) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &specless{status: &status.Status{Phase: status.Ready, Fence: 4, SpecVersion: "v1"}, lease: store.Lease{Fence: 4}, deployed: deployedAll("true")}
+			protect(c.deployed)
+			result, err := c.plan(t)
+			require.NoError(t, err)
+			require.Equal(t, events.OutcomeStopped, result.Outcome)
+			require.Equal(t, status.ReasonDeletionProtected, result.Reason)
+			require.Contains(t, result.Message, "deletion protection is on (control-plane, network): nothing is deleted")
+			require.Nil(t, result.Deletion)
+			require.Empty(t, c.kept, "there is no plan")
+			require.Zero(t, c.acquired, "nobody may change anything")
+			require.Equal(t, status.Stopped, c.status.Phase)
+			require.Equal(t, result.Message, c.status.Message)
+			require.Equal(t, status.ReasonDeletionProtected, c.status.Condition(status.Converged).Reason)
+			require.Equal(t, "https://x", c.status.Endpoint)
+			require.Empty(t, c.status.SpecVersion)
+		})
+	}
+}
+
+func TestDeletion(t *testing.T) {
+	t.Run("plans its first step under the lease", func(t *testing.T) {
+		c := &specless{
+			status: &status.Status{
+				Phase: status.Ready, Fence: 4, GoodVersion: "v1", Plan: []status.Change{{Stack: "pool-b"}}, Stacks: []status.Stack{{Name: "pool-c"}},
+			},
+			lease: store.Lease{Fence: 4}, deployed: deployedAll("false"),
+		}
+		result, err := c.plan(t)
+		require.NoError(t, err)
+		require.Equal(t, events.OutcomeDeletes, result.Outcome)
+		require.Equal(t, &events.Deletion{Stacks: []string{"pool-a"}}, result.Deletion)
+		require.EqualValues(t, 5, result.Fence)
+		require.EqualValues(t, 5, result.Seen)
+		require.Equal(t, []string{result.PlanKey}, c.kept)
+		require.Equal(t, []string{"addons", "addons-on-nodes", "control-plane", "network", "pool-b", "pool-c"}, c.expected, "also what only the status knows")
+		require.Equal(t, status.Deleting, c.status.Phase)
+		require.Equal(t, "x", c.status.Execution)
+		require.EqualValues(t, 5, c.status.Fence)
+		require.Empty(t, c.status.GoodVersion)
+		require.Len(t, c.status.Plan, 1)
+		require.Equal(t, "pool-a", c.status.Plan[0].Stack)
+		require.Equal(t, "Delete", c.status.Plan[0].Operation)
+		require.NotEmpty(t, c.status.Plan[0].Reasons)
+		require.Equal(t, status.ReasonDeleting, c.status.Condition(status.Converged).Reason)
+		require.Len(t, c.status.Stacks, 3)
+	})
+	t.Run("is read again when another execution took the lease meanwhile", func(t *testing.T) {
+		c := &specless{status: &status.Status{Phase: status.Ready}, deployed: deployedAll("false"), conflicts: 3}
+		result, err := c.plan(t)
+		require.NoError(t, err)
+		require.Equal(t, events.OutcomeDeletes, result.Outcome)
+	})
+	t.Run("gives up after four lost races", func(t *testing.T) {
+		c := &specless{status: &status.Status{Phase: status.Ready}, deployed: deployedAll("false"), conflicts: 4}
+		_, err := c.plan(t)
+		require.Equal(t, "Transient", fault.NameOf(err))
+		require.Empty(t, c.kept)
+		require.Equal(t, status.Ready, c.status.Phase)
+	})
+	t.Run("leaves the status of a later holder alone", func(t *testing.T) {
+		for _, protection := range []string{"false", "true"} {
+			c := &specless{status: &status.Status{Phase: status.Converging, Fence: 9}, deployed: deployedAll(protection)}
+			_, err := c.plan(t)
+			require.Equal(t, "Transient", fault.NameOf(err), "what was read is out of date")
+			require.Equal(t, &status.Status{Phase: status.Converging, Fence: 9}, c.status)
+		}
+	})
+	t.Run("waits for a running holder", func(t *testing.T) {
+		c := &specless{
+			status: &status.Status{Phase: status.Ready}, deployed: deployedAll("false"), running: true, lease: store.Lease{Execution: "y", Fence: 2},
+		}
+		result, err := c.plan(t)
+		require.NoError(t, err)
+		require.Equal(t, events.OutcomeBusy, result.Outcome)
+		require.Zero(t, c.acquired)
+	})
+	t.Run("removes the leftovers once no stack remains", func(t *testing.T) {
+		c := &specless{status: &status.Status{Phase: status.Deleting}}
+		result, err := c.plan(t)
+		require.NoError(t, err)
+		require.Equal(t, &events.Deletion{Stacks: []string{}, Leftovers: true}, result.Deletion)
+	})
+	t.Run("has nothing to do for a cluster that is deleted", func(t *testing.T) {
+		c := &specless{status: &status.Status{Phase: status.Deleted}}
+		result, err := c.plan(t)
+		require.NoError(t, err)
+		require.Equal(t, events.OutcomeGone, result.Outcome)
+		require.Zero(t, c.acquired)
+	})
+	t.Run("goes on for a deleted cluster of which a stack came back", func(t *testing.T) {
+		c := &specless{status: &status.Status{Phase: status.Deleted}, deployed: deployedAll("false")}
+		result, err := c.plan(t)
+		require.NoError(t, err)
+		require.Equal(t, events.OutcomeDeletes, result.Outcome)
+	})
+	t.Run("is of no cluster that never was", func(t *testing.T) {
+		c := &specless{}
+		result, err := c.plan(t)
+		require.NoError(t, err)
+		require.Equal(t, status.ReasonSpecAbsent, result.Reason)
+		require.Nil(t, c.expected, "no stack is looked for")
+	})
+	for _, what := range []string{"status", "stacks", "keep", "write"} {
+		t.Run("fails with the call: "+what, func(t *testing.T) {
+			for _, protection := range []string{"false", "true"} {
+				if protection == "true" && what == "keep" {
+					continue
+				}
+				failed := fmt.Errorf("throttled %s", what)
+				c := &specless{status: &status.Status{Phase: status.Ready}, deployed: deployedAll(protection), err: map[string]error{what: failed}}
+				_, err := c.plan(t)
+				require.True(t, errors.Is(err, failed), "%v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/names"
+)
+
+func TestProtected(t *testing.T) {
+	on, off := map[string]string{"DeletionProtection": "true"}, map[string]string{"DeletionProtection": "false"}
+	for name, c := range map[string]struct {
+		deployed map[string]Deployed
+		want     []string
+	}{
+		"names a stack with both protections": {
+			map[string]Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, []string{names.ControlPlane},
+		},
+		"names a stack by its parameter when termination protection was turned off by hand": {
+			map[string]Deployed{names.ControlPlane: {Parameters: on}}, []string{names.ControlPlane},
+		},
+		"names a stack by termination protection when its parameter is off": {
+			map[string]Deployed{names.Network: {TerminationProtection: true, Parameters: off}}, []string{names.Network},
+		},
+		"names a stack by termination protection when it has no parameter": {
+			map[string]Deployed{names.PoolStack("a"): {TerminationProtection: true}}, []string{names.PoolStack("a")},
+		},
+		"names each protected stack, in order": {
+			map[string]Deployed{
+				names.Network: {Parameters: on}, names.ControlPlane: {TerminationProtection: true, Parameters: off},
+				names.PoolStack("a"): {}, names.Addons: {Parameters: map[string]string{"Other": "true"}},
+			},
+			[]string{names.ControlPlane, names.Network},
+		},
+		"names nothing when both protections are off": {
+			map[string]Deployed{names.Network: {Parameters: off}, names.ControlPlane: {Parameters: off}, names.PoolStack("a"): {}}, nil,
+		},
+		"names nothing without stacks": {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, Protected(c.deployed)) })
+	}
+}
+
+func TestNextDeletion(t *testing.T) {
+	deployed := map[string]Deployed{}
+	for _, stack := range []string{names.Network, names.ControlPlane, names.Addons, names.NodeAddons, names.PoolStack("a"), names.PoolStack("b")} {
+		deployed[stack] = Deployed{Name: stack}
+	}
+	want := []events.Deletion{
+		{Stacks: []string{names.PoolStack("a"), names.PoolStack("b")}},
+		{Stacks: []string{names.NodeAddons}},
+		{Stacks: []string{names.Addons}},
+		{Stacks: []string{names.ControlPlane}, Survey: true},
+		{Stacks: []string{names.Network}, Leftovers: true},
+		{Stacks: []string{}, Leftovers: true},
+	}
+	for _, want := range want {
+		p, next := NextDeletion("demo", deployed)
+		require.Equal(t, want, next)
+		require.Len(t, p.Changes, len(next.Stacks))
+		for i, change := range p.Changes {
+			require.Equal(t, next.Stacks[i], change.Stack)
+			require.Equal(t, names.Stack("demo", change.Stack), change.StackName)
+			require.Equal(t, Delete, change.Operation)
+			require.NotEmpty(t, change.Reasons)
+			delete(deployed, change.Stack)
+		}
+	}
+	t.Run("removes leftovers before the network when the control plane is gone already", func(t *testing.T) {
+		_, next := NextDeletion("demo", map[string]Deployed{names.Network: {}})
+		require.Equal(t, events.Deletion{Stacks: []string{names.Network}, Leftovers: true}, next)
+	})
+	t.Run("asks for no survey beside pools", func(t *testing.T) {
+		_, next := NextDeletion("demo", map[string]Deployed{names.ControlPlane: {}, names.PoolStack("a"): {}})
+		require.Equal(t, events.Deletion{Stacks: []string{names.PoolStack("a")}}, next)
+	})
+}
