@@ -39,6 +39,7 @@ func diffCommand() *cobra.Command {
 				return fmt.Errorf("nothing would be changed: %s: %s", reason, message)
 			}
 			printPlan(cmd.OutOrStdout(), p)
+			printWarnings(cmd.ErrOrStderr(), args[0], p.Warnings)
 			return nil
 		},
 	}

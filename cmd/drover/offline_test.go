@@ -55,6 +55,23 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// A warning is no error: the file is valid, and what it says may be meant.
+func TestValidateWarns(t *testing.T) {
+	file := write(t, "minimal.yaml", example(t, "clusters/minimal.yaml", "maxSize: 3", "maxSize: 3\n      taints: [{key: dedicated, value: batch, effect: NoSchedule}]"))
+	for name, test := range map[string]struct{ files, names string }{
+		"CoreDNS, without the release":     {names: "coredns"},
+		"and all others with it":           {files: "examples/releases/1.36-1.yaml", names: "coredns, aws-ebs-csi-driver"},
+		"another release says nothing":     {files: "examples/releases/1.35-1.yaml", names: "coredns"},
+		"a file that is not there neither": {files: "nothing.yaml", names: "coredns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := droverIn(t, nil, append([]string{"validate", file}, strings.Fields(test.files)...)...)
+			require.Contains(t, r.stdout, file+": valid\n")
+			require.Contains(t, r.stderr, file+": warning: spec.pools: no pool can run the pods of "+test.names+", which")
+		})
+	}
+}
+
 func TestRenderNeedsNeitherCredentialsNorNetwork(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a", "b")
 	r := droverIn(t, nil, "render", "examples/clusters/demo.yaml", "--out", out)

@@ -30,6 +30,7 @@ func validateCommand() *cobra.Command {
 					continue
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", file)
+				printWarnings(cmd.ErrOrStderr(), file, warnings(file, data, files))
 			}
 			if bad > 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d files cannot be used\n", bad, len(files))

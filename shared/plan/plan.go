@@ -83,6 +83,8 @@ type Plan struct {
 	Changes []Change `json:"changes"`
 	// AddonsWait says that the add-ons that need nodes are left as they are until there is one.
 	AddonsWait bool `json:"-"`
+	// Warnings of the spec that is planned, with its release: see api.Warnings.
+	Warnings []string `json:"-"`
 	// Refused are the replacements that the plan would need and drover does not do, and changes that it may not make. If there is one, nothing is changed.
 	Refused []status.Reason `json:"-"`
 }

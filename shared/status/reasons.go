@@ -25,6 +25,8 @@ const (
 	ReasonDrifted = "Drifted"
 	// ReasonNoNodes: no pool has a node that add-ons could run on. ReasonHasNodes: one has by now.
 	ReasonNoNodes, ReasonHasNodes = "NoNodes", "HasNodes"
+	// ReasonNoPoolForAddons: the spec has no pool whose taints the pods of an add-on tolerate.
+	ReasonNoPoolForAddons = "NoPoolForAddons"
 	// ReasonUpgraded: the last upgrade was made.
 	ReasonUpgraded = "Upgraded"
 	// ReasonUpgrading: an upgrade is under way.
@@ -57,6 +59,6 @@ func Reasons() []string {
 	return []string{
 		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
-		ReasonRollRefused, ReasonUpgradeRefused,
+		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons,
 	}
 }

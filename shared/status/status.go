@@ -132,6 +132,8 @@ const (
 	InSync = "InSync"
 	// AddonsDeployed: the add-ons that need nodes are deployed, or being so. Only clusters have it that had no node for them once.
 	AddonsDeployed = "AddonsDeployed"
+	// AddonsSchedulable is False while the spec has no pool on which an add-on's pods can run. Absent otherwise.
+	AddonsSchedulable = "AddonsSchedulable"
 	// RequestAccepted: False while the last request of an operator is refused: a roll, or an upgrade that was started by hand. It is removed
 	// by the next request that is accepted, and by the next spec.
 	RequestAccepted = "RequestAccepted"
@@ -246,6 +248,15 @@ func (s *Status) Refuse(reason, message string, now time.Time) {
 // Unset removes the conditions of these types.
 func (s *Status) Unset(kinds ...string) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c Condition) bool { return slices.Contains(kinds, c.Type) })
+}
+
+// Warn records the warnings of an accepted spec, and removes those of an earlier one: see api.Warnings.
+func (s *Status) Warn(warnings []string, now time.Time) {
+	if len(warnings) == 0 {
+		s.Unset(AddonsSchedulable)
+		return
+	}
+	s.Set(Condition{Type: AddonsSchedulable, Status: "False", Reason: ReasonNoPoolForAddons, Message: strings.Join(warnings, "\n")}, now)
 }
 
 // InSyncAgain is the condition of a cluster in which nothing is found.

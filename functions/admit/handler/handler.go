@@ -112,6 +112,7 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 		}
 		if s.SpecVersion != object.Version { // else planning knows better: this event is late, or another of the same
 			s.Set(status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}, h.Now())
+			s.Warn(api.Warnings(spec, nil), h.Now()) // planning knows the release, too
 		}
 		if s.SpecVersion != object.Version && s.Phase != status.Converging && s.Phase != status.Upgrading && s.Phase != status.Deleting {
 			s.Phase, s.Message = status.Pending, "the spec was accepted"

@@ -341,6 +341,7 @@ func (h *Handler) compute(ctx context.Context, w work) (plan.Plan, error) {
 	if err != nil {
 		return p, err
 	}
+	p.Warnings = api.Warnings(w.resolved, &api.Release{}) // the release's add-ons are in the resolved spec
 	if p, err = h.lost(ctx, w, p); err != nil || !p.NeedsNode(w.resolved) {
 		return p, err
 	}
@@ -501,6 +502,7 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 			s.Plan = append(s.Plan, planned)
 		}
 		tellAddons(s, p.AddonsWait, h.Now())
+		s.Warn(p.Warnings, h.Now())
 		h.tellUpgrade(s, w)
 		if len(p.Changes) > 0 {
 			s.Phase, s.Execution, s.RetryAt = status.Converging, in.Execution, nil

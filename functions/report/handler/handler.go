@@ -287,7 +287,7 @@ func (v *verdict) write(s *status.Status, now time.Time) {
 		s.Plan, s.Stacks, s.Nodes = nil, nil, nil
 		s.Upgrade, s.NextUpgrade, s.Upgrades, s.Replaced = nil, nil, nil, nil
 		// What was no longer as it was made, or waited for a node, is no more.
-		s.Unset(status.InSync, status.AddonsDeployed, status.RequestAccepted)
+		s.Unset(status.InSync, status.AddonsDeployed, status.AddonsSchedulable, status.RequestAccepted)
 		s.Drift, s.DriftedAt = nil, nil
 	}
 	v.Apply(s, now)
