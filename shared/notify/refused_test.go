@@ -1,0 +1,169 @@
+package notify_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// entry is an event as EventBridge gets it.
+type entry struct{ EventBusName, Source, DetailType, Detail string }
+
+// services answer PutEvents and Publish.
+type services struct {
+	entries   []entry
+	published []url.Values
+	calls     int
+	// refused says which entries of a call EventBridge refuses, though it answers 200.
+	// https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html (FailedEntryCount)
+	refused func(call, i int) bool
+	topic   error
+}
+
+func (s *services) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	code, kind, answer := http.StatusOK, "text/xml", `<PublishResponse><PublishResult><MessageId>1</MessageId></PublishResult></PublishResponse>`
+	if r.Header.Get("X-Amz-Target") == "AWSEvents.PutEvents" {
+		kind = "application/x-amz-json-1.1"
+		var in struct{ Entries []entry }
+		if err := json.Unmarshal(body, &in); err != nil {
+			return nil, err
+		}
+		var lines []string
+		failed := 0
+		for i, e := range in.Entries {
+			if s.refused != nil && s.refused(s.calls, i) {
+				failed++
+				lines = append(lines, `{"ErrorCode": "ThrottlingException", "ErrorMessage": "Rate exceeded"}`)
+				continue
+			}
+			s.entries = append(s.entries, e)
+			lines = append(lines, `{"EventId": "1"}`)
+		}
+		s.calls++
+		answer = fmt.Sprintf(`{"FailedEntryCount": %d, "Entries": [%s]}`, failed, strings.Join(lines, ","))
+	} else {
+		form, err := url.ParseQuery(string(body))
+		switch {
+		case err != nil:
+			return nil, err
+		case s.topic != nil:
+			code, answer = http.StatusForbidden, `<ErrorResponse><Error><Code>AuthorizationError</Code><Message>no</Message></Error></ErrorResponse>`
+		default:
+			s.published = append(s.published, form)
+		}
+	}
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r,
+	}, nil
+}
+
+func listen(s *services, out io.Writer) *notify.Listeners {
+	return notify.New(aws.Config{
+		Region: "eu-west-1", HTTPClient: &http.Client{Transport: s}, Credentials: aws.AnonymousCredentials{}, RetryMaxAttempts: 1,
+	}, "arn:aws:sns:eu-west-1:1:topic", out, time.Now)
+}
+
+// blocked is a change with one notice for each of so many nodes.
+func blocked(nodes int) (before, after *status.Status) {
+	before, after = &status.Status{Phase: status.Ready}, &status.Status{Phase: status.Ready}
+	for i := range nodes {
+		id := fmt.Sprint("i-", i)
+		after.SetNode(status.Node{Name: id, Instance: id, Pool: "a", State: status.NodeBlocked, Message: "two budgets"}, time.Unix(int64(i), 0))
+	}
+	return before, after
+}
+
+// A call that succeeds may still have refused events: those were told to nobody.
+func TestRefusedEvents(t *testing.T) {
+	for name, refused := range map[string]func(call, i int) bool{
+		"the first of a call":  func(_, i int) bool { return i == 0 },
+		"the last of a call":   func(call, i int) bool { return call == 0 && i == 9 },
+		"one of the next call": func(call, i int) bool { return call == 1 && i == 1 },
+		"all":                  func(int, int) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &services{refused: refused}
+			before, after := blocked(12)
+			told := map[string]bool{}
+			err := listen(s, io.Discard).Tell(t.Context(), "demo", before, after, told)
+			require.Equal(t, "ThrottlingException", fault.Code(err))
+			require.Equal(t, "Throttled", fault.NameOf(err), "the machine tries again")
+			require.ErrorContains(t, err, "Rate exceeded")
+			require.Empty(t, told, "it is all told again")
+			require.Empty(t, s.published)
+		})
+	}
+	t.Run("are put again on the next try", func(t *testing.T) {
+		s := &services{refused: func(call, i int) bool { return call == 0 && i == 1 }}
+		before, after := blocked(2)
+		told, listeners := map[string]bool{}, listen(s, io.Discard)
+		require.Error(t, listeners.Tell(t.Context(), "demo", before, after, told))
+		require.NoError(t, listeners.Tell(t.Context(), "demo", before, after, told))
+		require.Len(t, s.entries, 3)
+		require.Len(t, told, 2)
+		require.NoError(t, listeners.Tell(t.Context(), "demo", before, after, told))
+		require.Len(t, s.entries, 3, "and no more once they are told")
+	})
+	t.Run("are of the bus and the source of drover", func(t *testing.T) {
+		s := &services{}
+		before, after := blocked(12)
+		require.NoError(t, listen(s, io.Discard).Tell(t.Context(), "demo", before, after, map[string]bool{}))
+		require.Len(t, s.entries, 12)
+		require.Equal(t, 2, s.calls, "ten a call")
+		for _, e := range s.entries {
+			require.Equal(t, "drover", e.EventBusName)
+			require.Equal(t, events.Source, e.Source)
+			require.Equal(t, events.ClusterNodeChange, e.DetailType)
+			require.Contains(t, e.Detail, `"cluster":"demo"`)
+		}
+		require.Len(t, s.published, 12)
+		attributes := map[string]string{}
+		for i := 1; s.published[0].Get(fmt.Sprintf("MessageAttributes.entry.%d.Name", i)) != ""; i++ {
+			at := fmt.Sprintf("MessageAttributes.entry.%d.", i)
+			attributes[s.published[0].Get(at+"Name")] = s.published[0].Get(at + "Value.StringValue")
+		}
+		require.Equal(t, map[string]string{"cluster": "demo", "state": "Blocked", "urgency": "problem"}, attributes)
+	})
+}
+
+func TestTopicThatRefuses(t *testing.T) {
+	s := &services{topic: errors.New("no")}
+	var out bytes.Buffer
+	told := map[string]bool{}
+	err := listen(s, &out).Tell(t.Context(), "demo", &status.Status{Phase: status.Ready}, &status.Status{Phase: status.Failed}, told)
+	require.Equal(t, "AuthorizationError", fault.Code(err))
+	require.Empty(t, told)
+	require.Empty(t, out.String(), "nothing is counted that was not told")
+}
+
+// The same failure of an execution that was started again by itself is told once: so the status remembers what was told.
+func TestToldFailureIsRemembered(t *testing.T) {
+	s := &services{}
+	before := &status.Status{Phase: status.Converging, SpecVersion: "v1"}
+	after := &status.Status{Phase: status.Failed, SpecVersion: "v1", Message: "the quota is used up"}
+	require.NoError(t, listen(s, io.Discard).Tell(t.Context(), "demo", before, after, map[string]bool{}))
+	require.Equal(t, &status.Failure{SpecVersion: "v1", Message: "the quota is used up"}, after.ToldFailure)
+	refusing := &services{topic: errors.New("no")}
+	after.ToldFailure = nil
+	require.Error(t, listen(refusing, io.Discard).Tell(t.Context(), "demo", before, after, map[string]bool{}))
+	require.Nil(t, after.ToldFailure, "what nobody was told is not remembered")
+}
