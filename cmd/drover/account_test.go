@@ -52,8 +52,9 @@ func TestACluster(t *testing.T) {
 		require.Regexp(t, `Images blocks: (.*\n)+release 1.36-9 cannot be used|its verdict is not there yet: drover apply .* --watch`, ok(t, "apply", bad))
 	})
 	t.Run("diff says what would be made, in order", func(t *testing.T) {
-		out := ok(t, "diff", write(t, "other.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other")))
-		require.Contains(t, out, "6 stacks would change")
+		out := finds(t, "diff", write(t, "other.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other")))
+		require.Contains(t, out, "other would be created at release 1.36-1 (Kubernetes 1.36): 6 stacks would change")
+		require.Contains(t, out, "Create drover-other-pool-workers\n  pool workers: nodes 2 (min 2, max 4), ")
 		require.Less(t, strings.Index(out, "Create drover-other-network"), strings.Index(out, "Create drover-other-control-plane"))
 		require.Less(t, strings.Index(out, "Create drover-other-control-plane"), strings.Index(out, "Create drover-other-pool-workers"))
 	})
@@ -71,6 +72,12 @@ func TestACluster(t *testing.T) {
 		}
 		require.Regexp(t, `will create \S+: spec\.`, out)
 		require.NotContains(t, out, "\x1b", "no terminal, no control sequences")
+	})
+	t.Run("completion offers the names that there are", func(t *testing.T) {
+		require.Equal(t, "demo\n:4\n", ok(t, "__complete", "status", ""))
+		require.Equal(t, ":4\n", ok(t, "__complete", "status", "x"))
+		require.ElementsMatch(t, []string{"workers", "spot", ":4"}, strings.Fields(ok(t, "__complete", "roll", "demo", "")))
+		require.Contains(t, ok(t, "__complete", "upgrade", "demo", "--to", "1.36"), "1.36-1\n")
 	})
 	t.Run("status", func(t *testing.T) {
 		require.Regexp(t, `(?m)^demo +Ready +1\.36 +1\.36-1 `, ok(t, "status"))
@@ -90,8 +97,11 @@ func TestACluster(t *testing.T) {
 	t.Run("diff of what is there", func(t *testing.T) {
 		mark := cloud.Calls.Mark()
 		require.Equal(t, "demo: no changes\n", ok(t, "diff", demo))
+		require.Contains(t, ok(t, "diff", demo, "-o", "yaml"), "changes: []\ncluster: demo\n")
+		paused := ok(t, "diff", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  paused: true\n")))
+		require.Contains(t, paused, "demo: no changes\n\nnote: spec.paused is true")
 		changed := write(t, "demo.yaml", example(t, "clusters/demo.yaml", "maxSize: 4", "maxSize: 5"))
-		out := ok(t, "diff", changed)
+		out := finds(t, "diff", changed)
 		require.Contains(t, out, "1 stack would change:")
 		require.Contains(t, out, "Update drover-demo-pool-workers")
 		require.Contains(t, out, "maxSize: 4 → 5")

@@ -3,46 +3,96 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-run/drover/functions/plan/handler"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func diffCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "diff FILE",
-		Short:             "Show what uploading a spec would change, and why; changes nothing",
-		Example:           `  drover diff clusters/demo.yaml`,
-		Annotations:       exitCodes("the differences are printed, if there are any", "an error"),
+	var output *outputFlag
+	cmd := &cobra.Command{
+		Use:   "diff FILE",
+		Short: "Show what uploading a spec would change, and why; changes nothing",
+		Long: `Compares a cluster's spec with what is deployed, and shows the changes of stacks, the upgrade that follows and when it begins, and
+warnings. It reads the account and changes nothing. The file - is standard input.
+
+A paused spec is compared as if it were not paused.`,
+		Example: `  drover diff clusters/demo.yaml
+  drover diff clusters/demo.yaml -o json`,
+		Annotations:       exitCodes("no change", "an error, also when the spec would be rejected or a change refused", "changes, or an upgrade"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			cluster, data, err := readCluster(args[0])
+			d, err := diffFile(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			c, err := openCell(ctx)
-			if err != nil {
-				return err
+			if output.forMachines() {
+				err = output.print(cmd.OutOrStdout(), d)
+			} else {
+				d.print(cmd.OutOrStdout())
 			}
-			name := cluster.Metadata.Name
-			p, reason, message, err := c.planner(overlay{c.specs, names.ClusterSpec(name), data}).Preview(ctx, name)
-			if err != nil {
-				return err
+			if err == nil && d.differs() {
+				err = errFindings
 			}
-			if reason != "" {
-				return fmt.Errorf("nothing would be changed: %s: %s", reason, message)
-			}
-			printPlan(cmd.OutOrStdout(), p)
-			printWarnings(cmd.ErrOrStderr(), args[0], p.Warnings)
-			return nil
+			return err
 		},
 	}
+	output = addOutputFlag(cmd)
+	return cmd
+}
+
+// diffFile compares the spec of a file with what is deployed.
+func diffFile(ctx context.Context, file string) (*difference, error) {
+	data, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if kind := api.KindOf(data); kind == api.KindRelease || kind == api.KindChannels {
+		return nil, fmt.Errorf("%s is of kind %s: diff compares the specs of clusters; `drover validate` checks releases and channels", file, kind)
+	}
+	cluster, err := parseCluster(file, data)
+	if err != nil {
+		return nil, err
+	}
+	c, err := openCell(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.diff(ctx, cluster.Metadata.Name, data)
+}
+
+// diff compares a cluster's spec with what is deployed.
+func (c *cell) diff(ctx context.Context, cluster string, spec []byte) (*difference, error) {
+	specs := overlay{c.specs, names.ClusterSpec(cluster), spec}
+	planner := c.planner(specs)
+	planner.IgnorePaused = true
+	f, err := planner.Forecast(ctx, cluster)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.Reason != "":
+		return nil, fmt.Errorf("nothing would be changed: %s: %s", f.Reason, f.Message)
+	case f.Unused != nil:
+		return nil, fmt.Errorf("nothing would be changed: %s: %s", f.Unused.Reason, f.Unused.Message)
+	}
+	d := newDifference(cluster, f, time.Now())
+	if u := f.Upgrade; u != nil && u.To.KubernetesVersion != "" && !u.Queued {
+		upgrades := upgrader(c)
+		upgrades.Specs, upgrades.IgnorePaused = specs, true
+		p, err := upgrades.Preview(ctx, u.Request)
+		if err != nil {
+			d.Upgrade.Blocked = err.Error()
+		} else {
+			d.Upgrade.Steps = stepsInShort(p)
+		}
+	}
+	return d, nil
 }
 
 // overlay is the specs bucket with one spec in it that is not uploaded yet.
@@ -52,37 +102,11 @@ type overlay struct {
 	body []byte
 }
 
+var _ handler.Specs = overlay{}
+
 func (o overlay) Get(ctx context.Context, key string, limit int64) (store.Object, error) {
 	if key == o.key {
 		return store.Object{Body: o.body, Version: "not-uploaded"}, nil
 	}
 	return o.Bucket.Get(ctx, key, limit)
-}
-
-func printPlan(w io.Writer, p plan.Plan) {
-	if p.AddonsWait {
-		defer fmt.Fprintf(w, "\n%s waits for the first node: no pool has one, and none has a minSize above 0\n", names.Stack(p.Cluster, names.NodeAddons))
-	}
-	if len(p.Changes) == 0 {
-		fmt.Fprintf(w, "%s: no changes\n", p.Cluster)
-		return
-	}
-	if len(p.Changes) == 1 {
-		fmt.Fprintf(w, "%s: 1 stack would change:\n", p.Cluster)
-	} else {
-		fmt.Fprintf(w, "%s: %d stacks would change, in this order:\n", p.Cluster, len(p.Changes))
-	}
-	for _, change := range p.Changes {
-		fmt.Fprintf(w, "\n%s %s%s\n", change.Operation, change.StackName, change.Effect().Words())
-		for _, reason := range change.Reasons {
-			fmt.Fprintf(w, "  %s: %s → %s\n", reason.Field, quote(reason.Old), quote(reason.New))
-		}
-	}
-}
-
-func quote(value string) string {
-	if value == "" {
-		return "(none)"
-	}
-	return value
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,25 +12,42 @@ import (
 	"github.com/drover-run/drover/templates"
 )
 
-// readFile reads a spec, refusing one that is too large before it is read.
+// standardInput is the name of a file that stands for standard input.
+const standardInput = "-"
+
+// readFile reads a spec, refusing one that is too large before all of it is read.
 func readFile(file string) ([]byte, error) {
-	info, err := os.Stat(file)
+	opened := os.Stdin
+	if file != standardInput {
+		var err error
+		if opened, err = os.Open(file); err != nil {
+			return nil, err
+		}
+		defer opened.Close()
+	}
+	data, err := io.ReadAll(io.LimitReader(opened, api.MaxFile+1))
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > api.MaxFile {
-		return nil, fmt.Errorf("%s has %d bytes: at most %d are allowed", file, info.Size(), api.MaxFile)
+	if len(data) > api.MaxFile {
+		return nil, fmt.Errorf("%s is too large: more than %d bytes; a spec has at most that many", file, api.MaxFile)
 	}
-	return os.ReadFile(file)
+	return data, nil
 }
 
-// options of validation for a file: it must be called as its object.
+// options of validation for a file. Its object is named by metadata.name: a file must have the same name, and standard input has none.
 func options(file string) api.Options {
-	return api.Options{
-		Name:             strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)),
-		TemplateVersions: templates.Versions(),
-		Now:              time.Now(),
+	o := api.Options{TemplateVersions: templates.Versions(), Now: time.Now()}
+	if file != standardInput {
+		o.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	}
+	return o
+}
+
+// parseCluster decodes and validates the spec of a cluster.
+func parseCluster(file string, data []byte) (*api.Cluster, error) {
+	cluster, errs := api.ReadCluster(file, data, options(file))
+	return cluster, errs.Err()
 }
 
 // readCluster reads and validates the spec of a cluster.
@@ -38,8 +56,8 @@ func readCluster(file string) (*api.Cluster, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster, errs := api.ReadCluster(file, data, options(file))
-	return cluster, data, errs.Err()
+	cluster, err := parseCluster(file, data)
+	return cluster, data, err
 }
 
 // readRelease reads the release of a cluster: the file given, or the one beside the spec's folder, as in the specs bucket.

@@ -126,6 +126,15 @@ func ok(t *testing.T, arguments ...string) string {
 	return r.stdout
 }
 
+// finds is what a command prints that has findings, as diff of a spec that changes something.
+func finds(t *testing.T, arguments ...string) string {
+	t.Helper()
+	r := drover(t, arguments...)
+	require.Equal(t, exitFindings, r.code, "%s\n%s", r.stdout, r.stderr)
+	require.Empty(t, r.stderr)
+	return r.stdout
+}
+
 // fails is what a command says that does not.
 func fails(t *testing.T, arguments ...string) string {
 	t.Helper()

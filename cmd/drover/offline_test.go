@@ -32,7 +32,7 @@ func TestValidate(t *testing.T) {
 		},
 		"a file that is not there": {files: []string{"nothing.yaml"}, code: 1, stderr: []string{"nothing.yaml: no such file"}},
 		"a file that is too large": {
-			files: []string{write(t, "large.yaml", strings.Repeat("a: b\n", 500_000))}, code: 1, stderr: []string{"has 2500000 bytes: at most 1048576"},
+			files: []string{write(t, "large.yaml", strings.Repeat("a: b\n", 500_000))}, code: 1, stderr: []string{"large.yaml is too large: more than 1048576 bytes"},
 		},
 		"no YAML":       {files: []string{write(t, "x.yaml", "\x00\x01")}, code: 1, stderr: []string{"x.yaml:1"}},
 		"no files":      {code: 1, stderr: []string{"drover: requires at least 1 arg"}},

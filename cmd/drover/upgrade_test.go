@@ -142,6 +142,28 @@ func TestUpgrade(t *testing.T) {
 			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback"), "the upgrade of minimal cannot be made: there was no upgrade of this cluster")
 		})
 	})
+	t.Run("diff shows the upgrade that another release in the spec starts", func(t *testing.T) {
+		unchanged(t, func() {
+			next := write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "1.36-1"`, 1))
+			out := finds(t, "diff", next)
+			for _, line := range []string{
+				"minimal: no stack would change before the upgrade\n", "Upgrade minimal: release 1.35-1 (Kubernetes 1.35) → release 1.36-1 (Kubernetes 1.36)\n",
+				"  begins: at once; checks run first\n", "  1. control plane to 1.36\n", "  3. nodes to the images of the release: workers\n",
+				": drover upgrade minimal --to 1.36-1 --dry-run\n",
+			} {
+				require.Contains(t, out, line)
+			}
+			var d difference
+			require.NoError(t, json.Unmarshal([]byte(finds(t, "diff", next, "-o", "json")), &d))
+			require.Equal(t, beginsNow, d.Upgrade.Begins)
+			require.Len(t, d.Upgrade.Steps, 3)
+			paused := write(t, "minimal.yaml", strings.NewReplacer(`name: "1.35-1"`, `name: "1.36-1"`, "spec:\n", "spec:\n  paused: true\n").Replace(spec))
+			require.Contains(t, finds(t, "diff", paused), "  1. control plane to 1.36\n")
+			require.Contains(t, finds(t, "diff", paused), "note: spec.paused is true")
+			missing := write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "9.99-1"`, 1))
+			require.Contains(t, fails(t, "diff", missing), "there is no release releases/9.99-1.yaml")
+		})
+	})
 	t.Run("a dry run changes nothing", func(t *testing.T) {
 		unchanged(t, func() {
 			out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run")

@@ -68,6 +68,8 @@ type Wait struct {
 }
 
 const (
+	// WaitsForWindow is the Message of a Wait that ends when the window opens.
+	WaitsForWindow = "it waits for the window of spec.upgrade"
 	// Delayed and Late are how long after its time an upgrade that has not begun is told to be delayed, and is given up.
 	Delayed, Late = 30 * time.Minute, 2 * time.Hour
 	// again is how long a channel's upgrade that was blocked waits where no window says when it is tried once more.
@@ -278,7 +280,7 @@ func (in Situation) gate(a *asked) *asked {
 	case next.IsZero():
 		a.never, a.message = true, in.Spec.Spec.Upgrade.NoMore(in.Now)+": change it"
 	default:
-		a.at, a.message = next.UTC(), "it waits for the window of spec.upgrade"
+		a.at, a.message = next.UTC(), WaitsForWindow
 		if e := in.endsAt(next); e != nil {
 			a.message = e.message()
 		}

@@ -79,6 +79,8 @@ type Handler struct {
 	// Render is render.Render, unless who plans remembers what was rendered.
 	Render func(render.Cluster) (*render.Output, error)
 	Now    func() time.Time
+	// IgnorePaused plans a paused spec as if it were not paused, for previews.
+	IgnorePaused bool
 }
 
 // stop ends planning with a reason for people: nothing will be done until one of them acts.
@@ -219,7 +221,8 @@ type work struct {
 	// version of the spec that counts, and of the newest. They differ when the newest cannot be used, because of rejected.
 	version, newest string
 	rejected        *stop
-	resolved        *api.Cluster
+	// spec as it was written, and as it is resolved.
+	spec, resolved *api.Cluster
 	// pin is the release by name and content, release its content.
 	pin     string
 	release []byte

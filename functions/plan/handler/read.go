@@ -39,7 +39,8 @@ func (h *Handler) parse(w *work, object store.Object) (*api.Cluster, []byte, err
 	if errs != nil {
 		return nil, nil, &stop{status.ReasonSpecInvalid, errs.Error()}
 	}
-	if spec.Spec.Paused {
+	w.spec = spec
+	if spec.Spec.Paused && !h.IgnorePaused {
 		return nil, nil, &stop{status.ReasonPaused, "spec.paused is true: drover starts nothing on this cluster"}
 	}
 	return spec, object.Body, nil

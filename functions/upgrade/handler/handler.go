@@ -116,6 +116,8 @@ type Handler struct {
 	// Patience is how long a call waits for EKS to look at a cluster; Pause is between two questions.
 	Patience, Pause time.Duration
 	Now             func() time.Time
+	// IgnorePaused previews a paused spec as if it were not paused.
+	IgnorePaused bool
 }
 
 // Handle does what the machine asks for.

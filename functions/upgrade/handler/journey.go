@@ -46,7 +46,7 @@ func (h *Handler) spec(ctx context.Context, cluster string) (*api.Cluster, error
 		return nil, err
 	case spec == nil:
 		return nil, stopf("there is no spec %s: there is nothing to upgrade", names.ClusterSpec(cluster))
-	case spec.Spec.Paused:
+	case spec.Spec.Paused && !h.IgnorePaused:
 		return nil, stopf("spec.paused is true: drover starts nothing on this cluster")
 	}
 	return spec, nil

@@ -1,0 +1,97 @@
+package handler
+
+// What the upload of a spec leads to: the changes of stacks, and the upgrade that follows them. It is for those who ask before they upload.
+
+import (
+	"context"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// Forecast is what planning would do with a spec.
+type Forecast struct {
+	plan.Preview
+	// Spec is the cluster as resolved now, before an upgrade; nil with a Reason.
+	Spec *api.Cluster
+	// Creates says that there is no control plane yet.
+	Creates bool
+	// Paused says that the spec is paused: the rest is what would come without that.
+	Paused bool
+	// Upgrade that the spec leads to; nil when it leads to none.
+	Upgrade *UpgradeForecast
+	// InFlight is the upgrade that is being made now; nil when none is. Stops is why the spec stops it, "" when it goes on.
+	InFlight *upgrade.Record
+	Stops    string
+	// Override says which release applies instead of the one that the spec names, and why; "" when the spec's own does.
+	Override string
+}
+
+// UpgradeForecast is an upgrade that has not begun.
+type UpgradeForecast struct {
+	// From is what the cluster is, or will be when the upgrade in flight ends. To may lack a Kubernetes version, if its release cannot be
+	// read.
+	From, To upgrade.Target
+	Origin   upgrade.Origin
+	// Now says that it begins as soon as the stacks are as planned.
+	Now bool
+	// At is when it begins, if a time is known; Message is what it waits for, or why it does not begin.
+	At      time.Time
+	Message string
+	// Queued says that it waits for the upgrade in flight, Never that it does not begin as things are.
+	Queued, Never bool
+	// Request is the upgrade that is to be previewed for its steps.
+	Request events.Upgrade
+}
+
+// Forecast says what the newest spec leads to. Like Preview, it only reads.
+func (h *Handler) Forecast(ctx context.Context, cluster string) (Forecast, error) {
+	w, seen, err := h.preview(ctx, cluster)
+	f := Forecast{Preview: seen}
+	if err != nil || w.spec == nil {
+		return f, err
+	}
+	f.Paused, f.Creates = w.spec.Spec.Paused, w.at.KubernetesVersion == ""
+	if seen.Reason != "" || seen.Unused != nil {
+		return f, nil
+	}
+	f.Spec, f.Override = w.resolved, w.decision.Instead
+	if r := w.record; r != nil && !r.State.Over() {
+		f.InFlight, f.Stops = r, r.Superseded(w.spec)
+	}
+	f.Upgrade, err = h.forecastUpgrade(ctx, &w)
+	return f, err
+}
+
+// forecastUpgrade is the upgrade that a decision leads to; nil when there is none.
+func (h *Handler) forecastUpgrade(ctx context.Context, w *work) (*UpgradeForecast, error) {
+	d := w.decision
+	u := &UpgradeForecast{From: w.at}
+	if w.record != nil && !w.record.State.Over() {
+		u.From = w.record.Target
+	}
+	switch {
+	case d.Start != nil:
+		u.Origin, u.Now, u.To = d.Start.Origin, true, upgrade.Target{Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion}
+	case d.Wait != nil:
+		u.Origin, u.To, u.At, u.Message = d.Wait.Origin, d.Wait.To, d.Wait.At, d.Wait.Message
+		u.Queued, u.Never = d.Wait.Behind, d.Wait.Never
+	default:
+		return nil, nil
+	}
+	if u.To.KubernetesVersion == "" && (d.Wait == nil || d.Wait.Unread == "") {
+		c, err := h.release(ctx, w, u.To.Release)
+		if err != nil {
+			return nil, err
+		}
+		u.To.KubernetesVersion = c.release.Spec.KubernetesVersion
+	}
+	u.Request = events.Upgrade{Cluster: w.cluster, Release: u.To.Release, Origin: string(u.Origin)}
+	if u.Origin == upgrade.OriginSpec {
+		u.Request.KubernetesVersion = w.spec.Spec.KubernetesVersion
+	}
+	return u, nil
+}
