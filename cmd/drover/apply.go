@@ -18,18 +18,24 @@ import (
 
 func applyCommand() *cobra.Command {
 	var watch bool
+	var files []string
 	cmd := &cobra.Command{
-		Use:   "apply FILE",
-		Short: "Check a spec, a release or the channels, and upload it",
+		Use:   "apply [FILE...]",
+		Short: "Check specs, releases and the channels, and upload them",
+		Long: `Checks every file first. If all of them are valid, uploads releases, then the channels, then the specs of clusters. -f takes a file, a folder
+(every .yaml file directly in it) or - for standard input, and may be repeated; FILE is the same without -f.`,
 		Example: `  drover apply clusters/demo.yaml
-  drover apply clusters/demo.yaml --watch`,
-		Annotations: exitCodes("the file was uploaded; with --watch, the cluster is Ready, or the release can be used",
-			"an error; with --watch, the cluster is not Ready, or the release cannot be used"),
-		Args:              cobra.ExactArgs(1),
+  drover apply clusters/demo.yaml --watch
+  drover apply releases/1.37-1.yaml clusters/demo.yaml
+  drover apply -f clusters
+  drover apply -f -`,
+		Annotations: exitCodes("every file was uploaded; with --watch, each cluster is Ready, and each release can be used",
+			"an error; with --watch, a cluster is not Ready, or a release cannot be used"),
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, file := cmd.Context(), args[0]
-			data, err := readFile(file)
+			ctx, out := cmd.Context(), cmd.OutOrStdout()
+			manifests, err := readManifests(append(args, files...))
 			if err != nil {
 				return err
 			}
@@ -37,62 +43,88 @@ func applyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if kind := api.KindOf(data); kind == api.KindRelease || kind == api.KindChannels {
-				return applyRelease(ctx, cmd.OutOrStdout(), c, file, data, watch)
+			for _, m := range manifests {
+				m.printWarnings(cmd.ErrOrStderr())
 			}
-			cluster, _, err := readCluster(file)
-			if err != nil {
-				return err
-			}
-			name := cluster.Metadata.Name
-			before, err := c.state.Status(ctx, name)
-			if err != nil && !errors.Is(err, store.ErrNotFound) {
-				return err
-			}
-			if _, err := c.specs.Put(ctx, names.ClusterSpec(name), data); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "uploaded %s to s3://%s/%s\n", file, c.specs.Name(), names.ClusterSpec(name))
-			u := upload{before: before.Status.ObservedVersion}
-			if watch { // who only uploads needs no permission to read
-				uploaded, err := c.specs.Get(ctx, names.ClusterSpec(name), api.MaxFile)
-				if err != nil {
-					return err
-				}
-				u.version = uploaded.Version
-			}
-			return follow(ctx, cmd.OutOrStdout(), c, name, watch, u)
+			return applyAll(ctx, out, c, manifests, watch)
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until the cluster is at rest, or the verdict on a release is there; fails unless it is Ready, or can be used")
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file, folder or - to upload; may be repeated")
+	completeFlag(cmd, "filename", completeSpecFiles)
+	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until each cluster is at rest and each release has a verdict; fail unless all of them are good")
 	return cmd
+}
+
+// applyAll uploads manifests in order, and then follows the clusters one after the other. A cluster that fails does not end the others' watch.
+func applyAll(ctx context.Context, out io.Writer, c *cell, manifests []manifest, watch bool) error {
+	uploads := map[string]upload{}
+	for _, m := range manifests {
+		if m.cluster == nil {
+			if err := applyRelease(ctx, out, c, m, watch); err != nil {
+				return err
+			}
+			continue
+		}
+		u, err := applyCluster(ctx, out, c, m, watch)
+		if err != nil {
+			return err
+		}
+		uploads[m.name] = u
+	}
+	var failed []error
+	for _, m := range manifests {
+		if m.cluster == nil {
+			continue
+		}
+		if err := follow(ctx, out, c, m.name, watch, uploads[m.name]); errors.Is(err, errUnwatched) {
+			return err
+		} else if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// applyCluster uploads the spec of a cluster.
+func applyCluster(ctx context.Context, out io.Writer, c *cell, m manifest, watch bool) (u upload, err error) {
+	before, err := c.state.Status(ctx, m.name)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return u, err
+	}
+	if _, err := c.specs.Put(ctx, m.key, m.data); err != nil {
+		return u, err
+	}
+	fmt.Fprintf(out, "uploaded %s to s3://%s/%s\n", m.file, c.specs.Name(), m.key)
+	u.before = before.Status.ObservedVersion
+	if !watch { // an upload alone needs no permission to read
+		return u, nil
+	}
+	uploaded, err := c.specs.Get(ctx, m.key, api.MaxFile)
+	u.version = uploaded.Version
+	return u, err
 }
 
 // How long apply waits for a verdict: without --watch for one that comes at once, as it does unless an event was lost; with it until the
 // audit has looked, too.
 const verdictSoon, verdictLate = 20 * time.Second, 20 * time.Minute
 
-// applyRelease uploads a release, or the channels, and prints what is found out about it.
-func applyRelease(ctx context.Context, out io.Writer, c *cell, file string, data []byte, watch bool) error {
-	if errs := validate(file, data); errs != nil {
-		return errs
-	}
-	name := options(file).Name // which validation has found in it
-	if _, err := c.specs.Put(ctx, names.ReleaseSpec(name), data); err != nil {
+// applyRelease uploads a release, or the channels, and prints its verdict.
+func applyRelease(ctx context.Context, out io.Writer, c *cell, m manifest, watch bool) error {
+	if _, err := c.specs.Put(ctx, m.key, m.data); err != nil {
 		return err
 	}
-	what := "release " + name
-	if name == api.ChannelsName {
+	what := "release " + m.name
+	if m.name == api.ChannelsName {
 		what = "the channels"
 		fmt.Fprintln(out, "uploaded the channels; clusters that follow one are upgraded as their windows allow: drover versions")
 	} else {
-		fmt.Fprintf(out, "uploaded release %s; it changes no cluster that is pinned to an earlier one\n", name)
+		fmt.Fprintf(out, "uploaded release %s; it changes no cluster that is pinned to an earlier one\n", m.name)
 	}
 	patience := verdictSoon
 	if watch {
 		patience = verdictLate
 	}
-	verdict, err := awaitVerdict(ctx, c, name, data, patience)
+	verdict, err := awaitVerdict(ctx, c, m.name, m.data, patience)
 	switch {
 	case err != nil && watch:
 		return err
@@ -102,7 +134,7 @@ func applyRelease(ctx context.Context, out io.Writer, c *cell, file string, data
 	case verdict == nil && watch:
 		return fmt.Errorf("there is no verdict on %s after %s: see /aws/lambda/drover-publish", what, patience)
 	case verdict == nil:
-		fmt.Fprintf(out, "its verdict is not there yet: `drover apply %s --watch` waits for it; it comes to s3://%s/%s\n", file, c.state.Name(), names.ReleaseStatus(name))
+		fmt.Fprintf(out, "its verdict is not there yet: `drover apply %s --watch` waits for it; it comes to s3://%s/%s\n", m.file, c.state.Name(), names.ReleaseStatus(m.name))
 		return nil
 	}
 	for _, line := range checkLines(verdict.Checks) {

@@ -54,7 +54,7 @@ func diffFile(ctx context.Context, file string) (*difference, error) {
 		return nil, err
 	}
 	if kind := api.KindOf(data); kind == api.KindRelease || kind == api.KindChannels {
-		return nil, fmt.Errorf("%s is of kind %s: diff compares the specs of clusters; `drover validate` checks releases and channels", file, kind)
+		return nil, fmt.Errorf("%s is of kind %s: diff compares the specs of clusters; check this file with `drover validate %[1]s`", file, kind)
 	}
 	cluster, err := parseCluster(file, data)
 	if err != nil {

@@ -41,7 +41,7 @@ func root() *cobra.Command {
 	showExitCodes(cmd)
 	cmd.AddCommand(
 		validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), versionsCommand(),
-		upgradeCommand(), drainCommand(), rollCommand(), localCommand(),
+		upgradeCommand(), drainCommand(), rollCommand(), localCommand(), versionCommand(),
 	)
 	return cmd
 }

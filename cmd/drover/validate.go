@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/drover-run/drover/shared/api"
 )
 
 func validateCommand() *cobra.Command {
@@ -20,15 +18,13 @@ func validateCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, files []string) error {
 			bad := 0
 			for _, file := range files {
-				data, err := readFile(file)
-				if err == nil {
-					err = validate(file, data).Err()
-				}
+				m, err := readManifest(file)
 				if err != nil {
 					bad++
 					fmt.Fprintln(cmd.ErrOrStderr(), err)
 					continue
 				}
+				m.printWarnings(cmd.ErrOrStderr())
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", file)
 				printWarnings(cmd.ErrOrStderr(), file, warnings(file, data, files))
 			}
@@ -39,17 +35,4 @@ func validateCommand() *cobra.Command {
 			return nil
 		},
 	}
-}
-
-// validate a file by what it says of its kind; one that says nothing is taken for a cluster's spec.
-func validate(file string, data []byte) (errs api.Errors) {
-	switch api.KindOf(data) {
-	case api.KindRelease:
-		_, errs = api.ReadRelease(file, data, options(file))
-	case api.KindChannels:
-		_, errs = api.ReadChannels(file, data, options(file))
-	default:
-		_, errs = api.ReadCluster(file, data, options(file))
-	}
-	return errs
 }

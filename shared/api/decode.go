@@ -124,14 +124,18 @@ func (d *document) parse(data []byte) *yaml.Node {
 		d.fail(start, whole(field.Required(nil, "the file is empty")))
 		return nil
 	case err != nil:
-		d.syntax(err)
+		d.syntax(err, data)
 		return nil
 	}
 	switch err := reader.Decode(&next); {
 	case err == nil:
-		d.fail(place{next.Line, next.Column}, whole(field.Forbidden(nil, "more than one document: a file holds one object")))
+		why := "more than one document: a file holds one object"
+		if isNull(next.Content[0]) {
+			why = "a second document, which is empty: remove the line --- that begins it"
+		}
+		d.fail(place{next.Line, next.Column}, whole(field.Forbidden(nil, why)))
 	case !errors.Is(err, io.EOF):
-		d.syntax(err)
+		d.syntax(err, data)
 	}
 	root := doc.Content[0]
 	if count(root) > maxValues {
@@ -164,8 +168,11 @@ var (
 	fromZero = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
 )
 
-// syntax reports what the YAML parser says.
-func (d *document) syntax(err error) {
+// tabIndent is a line that a tab indents.
+var tabIndent = regexp.MustCompile(`^ *\t`)
+
+// syntax reports what the YAML parser says. Of a tab it says only that it cannot start a token.
+func (d *document) syntax(err error, data []byte) {
 	at, message := place{line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := atLine.FindStringSubmatch(message); m != nil {
 		at.line, _ = strconv.Atoi(m[1])
@@ -173,6 +180,9 @@ func (d *document) syntax(err error) {
 			at.line++
 		}
 		message = strings.Replace(message, m[0], "", 1)
+	}
+	if lines := lineEnd.Split(string(data), -1); at.line <= len(lines) && tabIndent.MatchString(lines[at.line-1]) {
+		message = "the line is indented with a tab: YAML takes spaces only; replace each tab with spaces"
 	}
 	if strings.HasPrefix(message, "unknown anchor") {
 		message = "anchors and aliases are not allowed: write the value out where it is used"
@@ -253,7 +263,7 @@ func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Valu
 		here := child(path, key.Value)
 		index := slices.IndexFunc(fields, func(r Rules) bool { return r.Name == key.Value })
 		if index < 0 {
-			d.fail(place{key.Line, key.Column}, field.Forbidden(here, "unknown field"+didYouMean(key.Value, fields)))
+			d.fail(place{key.Line, key.Column}, field.Forbidden(here, "unknown field"+d.insteadOf(key.Value, fields)))
 			continue
 		}
 		d.locateAtKey(here, key, value)

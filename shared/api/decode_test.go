@@ -20,7 +20,9 @@ func TestDecodeRefuses(t *testing.T) {
 		"an empty file":               {"", []string{`f.yaml:1: Required value: the file is empty`}},
 		"a file of comments":          {"# nothing\n", []string{`f.yaml:1: Required value: the file is empty`}},
 		"what is not YAML":            {"apiVersion: drover.run/v1alpha1\nkind: [Cluster\n", []string{`f.yaml:2: Invalid value: not YAML: did not find expected ',' or ']'`}},
-		"tabs":                        {"kind: Cluster\n\tspec: {}\n", []string{`f.yaml:2: Invalid value: not YAML: found a tab character that violates indentation`}},
+		"tabs":                        {"kind: Cluster\n\tspec: {}\n", []string{`f.yaml:2: Invalid value: not YAML: the line is indented with a tab: YAML takes spaces only; replace each tab with spaces`}},
+		"a tab before a key":          {"kind: Cluster\nspec:\n\trelease: {}\n", []string{`f.yaml:3: Invalid value: not YAML: the line is indented with a tab: YAML takes spaces only; replace each tab with spaces`}},
+		"an end that begins another":  {good + "---\n", []string{`f.yaml:18: Forbidden: a second document, which is empty: remove the line --- that begins it`}},
 		"binary in the first line":    {"\xff", []string{`f.yaml:1: Invalid value: not YAML: it is not UTF-8`}},
 		"binary":                      {"kind: Cluster\nmetadata: \xff\xfe\n", []string{`f.yaml:2: Invalid value: not YAML: it is not UTF-8`}},
 		"control characters":          {"kind: \x01\n", []string{`f.yaml:1: Invalid value: not YAML: control characters are not allowed`}},
@@ -58,12 +60,12 @@ func TestDecodeRefusesFields(t *testing.T) {
 	}{
 		"a field that would write over a terminal": {
 			pairs{"zones:", "\"\\e[2J\\u202ecolour\\n\": red\n    zones:"},
-			[]string{`f.yaml:10: spec.network.\x1b[2J\u202ecolour\n: Forbidden: unknown field`},
+			[]string{`f.yaml:10: spec.network.\x1b[2J\u202ecolour\n: Forbidden: unknown field: the fields here are cidr, secondaryCIDRs, zones, natGateways, existing`},
 		},
 		"unknown fields, with what was probably meant": {
 			pairs{"minSize: 1", "minsize: 1", "zones:", "colour: red\n    zones:"},
 			[]string{
-				`f.yaml:10: spec.network.colour: Forbidden: unknown field`,
+				`f.yaml:10: spec.network.colour: Forbidden: unknown field: the fields here are cidr, secondaryCIDRs, zones, natGateways, existing`,
 				`f.yaml:14: spec.pools[0].minSize: Required value`,
 				`f.yaml:16: spec.pools[0].minsize: Forbidden: unknown field, did you mean "minSize"?`,
 			},
@@ -96,6 +98,14 @@ func TestDecodeRefusesFields(t *testing.T) {
 				`f.yaml:17: spec.tags: Invalid value: true: a key must be a string: put it in quotes`,
 				`f.yaml:17: spec.tags: Invalid value: ~: a key must be a string: put it in quotes`,
 				`f.yaml:17: spec.tags: Invalid value: a key must be a string`,
+			},
+		},
+		"fields that are elsewhere": {
+			pairs{"  tags: {}", "  tags: {}\n  minSize: 1\n  serviceCIDR: 10.0.0.0/16", "  controlPlane: {}", "  controlPlane: {kubernetesVersion: \"1.36\"}"},
+			[]string{
+				`f.yaml:11: spec.controlPlane.kubernetesVersion: Forbidden: unknown field: the field is spec.kubernetesVersion`,
+				`f.yaml:18: spec.minSize: Forbidden: unknown field: the field is spec.pools[].minSize`,
+				`f.yaml:19: spec.serviceCIDR: Forbidden: unknown field: the field is spec.controlPlane.serviceCIDR`,
 			},
 		},
 		"what is no whole number": {

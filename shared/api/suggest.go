@@ -1,9 +1,61 @@
 package api
 
+// What to write instead of an unknown field.
+
 import (
 	"fmt"
+	"reflect"
 	"strings"
+	"sync"
 )
+
+// insteadOf is the rest of the message about an unknown field: where a field of that name is, which one was probably meant, or else
+// which fields there are.
+func (d *document) insteadOf(name string, fields []Rules) string {
+	if places := fieldPlaces(reflect.TypeOf(d.object).Elem())[name]; len(places) > 0 && len(places) <= maxPlaces {
+		return ": the field is " + strings.Join(places, " or ")
+	}
+	if suggestion := didYouMean(name, fields); suggestion != "" {
+		return suggestion
+	}
+	var all []string
+	for _, f := range fields {
+		all = append(all, f.Name)
+	}
+	return ": the fields here are " + strings.Join(all, ", ")
+}
+
+// maxPlaces is how many places of a field are named: a name with more, such as "name", says nothing of what was meant.
+const maxPlaces = 2
+
+// placesOf has the result of fieldPlaces by type.
+var placesOf sync.Map
+
+// fieldPlaces has the places of each field below a type by its name, such as spec.pools[].minSize. Each call returns the same map.
+func fieldPlaces(t reflect.Type) map[string][]string {
+	if cached, ok := placesOf.Load(t); ok {
+		return cached.(map[string][]string)
+	}
+	places := map[string][]string{}
+	var collect func(t reflect.Type, path string)
+	collect = func(t reflect.Type, path string) {
+		switch t.Kind() {
+		case reflect.Pointer:
+			collect(t.Elem(), path)
+		case reflect.Slice:
+			collect(t.Elem(), path+"[]")
+		case reflect.Struct:
+			for i, f := range fieldsOf(t) {
+				below := strings.TrimPrefix(path+"."+f.Name, ".")
+				places[f.Name] = append(places[f.Name], below)
+				collect(t.Field(i).Type, below)
+			}
+		}
+	}
+	collect(t, "")
+	placesOf.Store(t, places)
+	return places
+}
 
 // didYouMean suggests the field that was probably meant by an unknown one: one that differs by two letters at most.
 func didYouMean(name string, fields []Rules) string {

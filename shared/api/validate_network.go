@@ -173,14 +173,43 @@ func validateServiceCIDR(path *field.Path, s *ClusterSpec) (errs field.ErrorList
 	errs = append(errs, validateSize(path, services, largestServices, smallestServices)...)
 	within := func(p netip.Prefix) bool { return p.Bits() <= services.Bits() && p.Contains(services.Addr()) }
 	if !slices.ContainsFunc(privateRanges, within) {
-		errs = append(errs, field.Invalid(path, services.String(), "must be within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"))
+		errs = append(errs, field.Invalid(path, services.String(), "must be within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16: choose another range"+s.freeServiceCIDR()))
 	}
-	for _, cidr := range append([]string{s.Network.CIDR}, s.Network.SecondaryCIDRs...) {
-		if p, ok := parseRange(cidr); ok && p.Overlaps(services) {
-			errs = append(errs, field.Invalid(path, services.String(), "overlaps with the network's "+cidr))
+	for _, cidr := range s.Network.ranges() {
+		p, ok := parseRange(cidr)
+		switch {
+		case !ok || !p.Overlaps(services):
+		case services == defaultServices:
+			errs = append(errs, field.Invalid(path, services.String(), "the default range of services overlaps with the network's "+cidr+": set "+path.String()+" to another"+s.freeServiceCIDR()))
+		default:
+			errs = append(errs, field.Invalid(path, services.String(), "overlaps with the network's "+cidr+": choose another range"+s.freeServiceCIDR()))
 		}
 	}
 	return errs
+}
+
+// ranges of the VPC, its first one and those added to it.
+func (n *Network) ranges() []string { return append([]string{n.CIDR}, n.SecondaryCIDRs...) }
+
+// defaultServices is the default of serviceCIDR. The other is the one that EKS itself takes when the VPC has addresses of 172.16.0.0/12.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetworkConfigRequest.html
+var (
+	defaultServices = netip.MustParsePrefix("172.20.0.0/16")
+	otherServices   = netip.MustParsePrefix("10.100.0.0/16")
+)
+
+// freeServiceCIDR ends a message with a range of services that does not overlap with the network; "" when neither of EKS's own is free.
+func (s *ClusterSpec) freeServiceCIDR() string {
+	for _, free := range []netip.Prefix{defaultServices, otherServices} {
+		overlaps := func(cidr string) bool {
+			p, ok := parseRange(cidr)
+			return ok && p.Overlaps(free)
+		}
+		if !slices.ContainsFunc(s.Network.ranges(), overlaps) {
+			return ", such as " + free.String()
+		}
+	}
+	return ""
 }
 
 // validateEndpoint: drover's functions and the nodes must reach the API.
@@ -205,7 +234,7 @@ func validateEndpoint(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 	for i, cidr := range e.PublicCIDRs {
 		p, ok := parseRange(cidr)
 		if ok && p.Bits() > 0 && slices.ContainsFunc(append(unusable, privateRanges...), p.Overlaps) {
-			errs = append(errs, field.Invalid(path.Child("publicCIDRs").Index(i), cidr, "must be addresses of the internet"))
+			errs = append(errs, field.Invalid(path.Child("publicCIDRs").Index(i), cidr, "must be addresses of the internet: no request to the public endpoint comes from these; name those of your NAT gateways or your office, as a /32 or larger"))
 		}
 	}
 	return errs

@@ -140,7 +140,7 @@ func TestValidateChannels(t *testing.T) {
 		"a version that is none":   {pairs{`"1.36":`, `"1.36.1":`}, `c.yaml:8: spec.nodes[1.36.1]: Invalid value: "1.36.1": must be a minor version, such as "1.36"`},
 		"itself as a release":      {pairs{`"1.35-2"`, "channels"}, `c.yaml:6: spec.stable: Invalid value: "channels": is no release: releases/channels.yaml says which release each channel is at`},
 		"a release that is a path": {pairs{`"1.36-2"`, "../x"}, `c.yaml:8: spec.nodes[1.36]: Invalid value: "../x": must be lower case letters, digits, '-' and '.', starting and ending with a letter or digit`},
-		"a channel nobody knows":   {pairs{"rapid:", "fast:"}, `c.yaml:7: spec.fast: Forbidden: unknown field`},
+		"a channel nobody knows":   {pairs{"rapid:", "fast:"}, `c.yaml:7: spec.fast: Forbidden: unknown field: the fields here are stable, rapid, nodes`},
 		"a release":                {pairs{"kind: Channels", "kind: Release"}, `c.yaml:2: kind: Unsupported value: "Release": supported values: "Channels"`},
 	} {
 		t.Run(name, func(t *testing.T) {

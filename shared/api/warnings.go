@@ -16,7 +16,7 @@ func Warnings(c *Cluster, r *Release) []string {
 	if defaults = []Addon{{Name: "coredns"}}; r != nil {
 		defaults = r.Spec.Addons
 	}
-	return unschedulable(c.Spec.Pools, mergeAddons(defaults, c.Spec.Addons))
+	return append(publicRanges(&c.Spec.Network), unschedulable(c.Spec.Pools, mergeAddons(defaults, c.Spec.Addons))...)
 }
 
 // unschedulable warns of add-ons whose pods no pool's taints let run. Such pods stay Pending, so their disruption budgets allow nothing and

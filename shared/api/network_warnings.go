@@ -1,0 +1,30 @@
+package api
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// sharedRanges are not of the internet either: the shared address space (RFC 6598) and that of benchmarks (RFC 2544), which AWS allows in a
+// VPC. https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
+var sharedRanges = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15")}
+
+// publicRanges warns of ranges of a VPC that are addresses of the internet. AWS allows them, and routes them within the VPC: nodes and pods
+// cannot reach the hosts that have them.
+func publicRanges(n *Network) (warnings []string) {
+	for i, cidr := range n.ranges() {
+		p, ok := parseRange(cidr)
+		within := func(large netip.Prefix) bool { return large.Bits() <= p.Bits() && large.Contains(p.Addr()) }
+		if !ok || slices.ContainsFunc(privateRanges, within) || slices.ContainsFunc(sharedRanges, within) {
+			continue
+		}
+		field := "spec.network.cidr"
+		if i > 0 {
+			field = fmt.Sprintf("spec.network.secondaryCIDRs[%d]", i-1)
+		}
+		warnings = append(warnings, fmt.Sprintf("%s: %s holds public addresses: nodes and pods cannot reach the internet hosts that have them; "+
+			"use a range of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10", field, cidr))
+	}
+	return warnings
+}
