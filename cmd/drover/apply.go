@@ -44,7 +44,7 @@ func applyCommand() *cobra.Command {
 				return err
 			}
 			for _, m := range manifests {
-				m.printWarnings(cmd.ErrOrStderr())
+				printWarnings(cmd.ErrOrStderr(), m.file, warnings(m, manifests))
 			}
 			return applyAll(ctx, out, c, manifests, watch)
 		},

@@ -79,7 +79,9 @@ func TestDifference(t *testing.T) {
 			handler.Forecast{Spec: spec(nil), InFlight: &upgrade.Record{Target: r2}}, false, []string{"is in flight and continues: drover status demo\n"},
 		},
 		"notes an override": {handler.Forecast{Spec: spec(nil), Override: "r2 counts"}, false, []string{"note: the release that the spec names does not apply: r2 counts\n"}},
-		"warns":             {handler.Forecast{Spec: spec(func(s *api.ClusterSpec) { s.Pools = nil })}, false, []string{"\nwarning: spec.pools: there is no pool"}},
+		"warns": {
+			handler.Forecast{Spec: spec(nil), Preview: plan.Preview{Plan: plan.Plan{Warnings: []string{"no pool"}}}}, false, []string{"\nwarning: no pool\n"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDifference("demo", test.f, now)

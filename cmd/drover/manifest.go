@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,8 +19,9 @@ type manifest struct {
 	data []byte
 	// name of its object, and key that it is uploaded to.
 	name, key string
-	// cluster is nil for a release and the channels.
+	// cluster or release that it holds; neither for the channels.
 	cluster *api.Cluster
+	release *api.Release
 }
 
 // readManifests reads files, folders and standard input, and checks all of them: the error has those of every file. Releases come first, then
@@ -93,9 +93,8 @@ func readManifest(file string) (manifest, error) {
 	var errs api.Errors
 	switch api.KindOf(m.data) {
 	case api.KindRelease:
-		var r *api.Release
-		if r, errs = api.ReadRelease(file, m.data, options(file)); r != nil {
-			m.name = r.Metadata.Name
+		if m.release, errs = api.ReadRelease(file, m.data, options(file)); m.release != nil {
+			m.name = m.release.Metadata.Name
 		}
 	case api.KindChannels:
 		m.name = api.ChannelsName
@@ -123,14 +122,4 @@ func (m manifest) order() int {
 		return 1
 	}
 	return 0
-}
-
-// printWarnings prints what is valid and may not be meant.
-func (m manifest) printWarnings(w io.Writer) {
-	if m.cluster == nil {
-		return
-	}
-	for _, warning := range api.Warnings(m.cluster, nil) {
-		fmt.Fprintf(w, "%s: warning: %s\n", m.file, warning)
-	}
 }

@@ -16,19 +16,20 @@ func validateCommand() *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			bad := 0
+			var valid []manifest
 			for _, file := range files {
 				m, err := readManifest(file)
 				if err != nil {
-					bad++
 					fmt.Fprintln(cmd.ErrOrStderr(), err)
 					continue
 				}
-				m.printWarnings(cmd.ErrOrStderr())
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", file)
-				printWarnings(cmd.ErrOrStderr(), file, warnings(file, data, files))
+				valid = append(valid, m)
 			}
-			if bad > 0 {
+			for _, m := range valid {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", m.file)
+				printWarnings(cmd.ErrOrStderr(), m.file, warnings(m, valid))
+			}
+			if bad := len(files) - len(valid); bad > 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d files cannot be used\n", bad, len(files))
 				return errPrinted
 			}

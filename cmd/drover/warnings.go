@@ -7,25 +7,17 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// warnings of a valid file; only a cluster's spec has any. Its release counts if it is among the files that were named beside it.
-func warnings(file string, data []byte, beside []string) []string {
-	if kind := api.KindOf(data); kind == api.KindRelease || kind == api.KindChannels {
-		return nil
-	}
-	cluster, errs := api.ReadCluster(file, data, options(file))
-	if errs != nil {
+// warnings of a manifest; only the spec of a cluster has any. The cluster's release counts if it is among the manifests beside it.
+func warnings(m manifest, beside []manifest) []string {
+	if m.cluster == nil {
 		return nil
 	}
 	for _, other := range beside {
-		data, err := readFile(other)
-		if err != nil || api.KindOf(data) != api.KindRelease {
-			continue
-		}
-		if release, errs := api.ReadRelease(other, data, options(other)); errs == nil && release.Metadata.Name == cluster.Spec.Release.Name {
-			return api.Warnings(cluster, release)
+		if other.release != nil && other.name == m.cluster.Spec.Release.Name {
+			return api.Warnings(m.cluster, other.release)
 		}
 	}
-	return api.Warnings(cluster, nil)
+	return api.Warnings(m.cluster, nil)
 }
 
 // printWarnings prints each in a line of its own.
