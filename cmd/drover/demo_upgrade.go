@@ -58,7 +58,7 @@ func (l load) upgrade(ctx context.Context, out io.Writer, show *timeline, a *acc
 	show.wait("")
 	show.say("upgraded    %s is at %s", name, releaseName(u.To, u.ToVersion))
 	fmt.Fprintln(out)
-	printUpgrades(out, status.Status{Upgrade: u})
+	newDisplay(out, false).upgrades(status.Status{Upgrade: u})
 	if err := l.printVersions(ctx, out, c, next); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (l load) printVersions(ctx context.Context, out io.Writer, c *cell, release
 		return err
 	}
 	fmt.Fprintln(out)
-	printFleet(out, fleet)
+	newDisplay(out, false).parts(fleet)
 	for _, v := range fleet {
 		if v.Release.Current != release.Metadata.Name || v.ControlPlane.Current != release.Spec.KubernetesVersion {
 			return fmt.Errorf("%s is at release %s and Kubernetes %s", v.Cluster, v.Release.Current, v.ControlPlane.Current)

@@ -3,15 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/drover-run/drover/cmd/drover/view"
 )
 
-// progress prints what happens, a line each with the seconds since it began. On a terminal a last line, rewritten in place, says
-// what is waited for and for how long; elsewhere, in a log of CI, there are only plain lines.
+// progress prints events, a line each with the seconds since it began. On a terminal, a last line that is rewritten in place shows what it
+// waits for and for how long. Elsewhere, such as in the log of CI, it prints plain lines only.
 type progress struct {
 	out      io.Writer
 	started  time.Time
@@ -26,12 +25,7 @@ type progress struct {
 
 func newProgress(out io.Writer) *progress {
 	p := &progress{out: out, started: time.Now(), stop: make(chan struct{})}
-	file, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return p
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	p.terminal, p.width = err == nil && width > 0, width
+	p.width, _, p.terminal = terminalSize(out)
 	if p.terminal {
 		go p.tick()
 	}
@@ -47,7 +41,7 @@ func (p *progress) say(format string, args ...any) {
 	p.draw()
 }
 
-// wait says what is waited for from now on; empty is nothing.
+// wait sets what the last line shows; empty removes it.
 func (p *progress) wait(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,13 +52,13 @@ func (p *progress) wait(what string) {
 	p.draw()
 }
 
-// end takes the last line away.
+// end removes the last line.
 func (p *progress) end() {
 	p.wait("")
 	close(p.stop)
 }
 
-// tick keeps the last line's time going.
+// tick refreshes the time in the last line.
 func (p *progress) tick() {
 	ticker := time.NewTicker(time.Second / 5)
 	defer ticker.Stop()
@@ -92,5 +86,5 @@ func (p *progress) draw() {
 		return
 	}
 	line := fmt.Sprintf("%6.1fs  … %s (%.0fs)", time.Since(p.started).Seconds(), p.waiting, time.Since(p.since).Seconds())
-	fmt.Fprintf(p.out, "%.*s", p.width-1, line)
+	fmt.Fprint(p.out, view.Cut(line, max(1, p.width-1)))
 }

@@ -2,49 +2,54 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/drover-run/drover/cmd/drover/view"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// printUpgrades shows a cluster's last or next upgrade with its steps and what the checks found, and below it those before.
-func printUpgrades(w io.Writer, s status.Status) {
+// upgrades shows a cluster's last or next upgrade with its steps and the results of its checks, and below it those before.
+func (d *display) upgrades(s status.Status) {
 	if s.Upgrade == nil {
 		return
 	}
-	fmt.Fprintf(w, "\nupgrade %s\n", upgradeLine(*s.Upgrade, linesOf(*s.Upgrade)))
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, step := range s.Upgrade.Steps {
-		fmt.Fprintf(table, "  %s\t%s\n", step.Name, stepTimes(step, s.Upgrade.Ended != nil))
+	line := func(label string, u status.Upgrade, lines func(string) string) {
+		d.head(u.Phase, label+" "+d.words(upgradeLine(u, lines, d.now)))
 	}
-	table.Flush()
+	fmt.Fprintln(d.out)
+	line("upgrade", *s.Upgrade, linesOf(*s.Upgrade))
+	steps := &view.Table{Columns: []view.Column{{Title: "  STEP", Min: 20}, {Title: "PROGRESS", Min: 20, Wrap: true}}}
+	for _, step := range s.Upgrade.Steps {
+		steps.Add(view.Text("  "+step.Name), view.Text(stepTimes(step, s.Upgrade.Ended != nil, d.now)))
+	}
+	if len(steps.Rows) > 0 {
+		steps.Write(d.out, d.width, d.colour)
+	}
 	if u := s.Upgrade; u.Checked != nil && len(u.Checks) > 0 {
-		fmt.Fprintf(w, "  found at %s (a dry run looks anew):\n", u.Checked.Format(time.RFC3339))
+		d.say("  found %s (a dry run checks again):", view.Relative(d.now, *u.Checked))
 	}
 	for _, line := range checkLines(s.Upgrade.Checks) {
-		fmt.Fprintf(w, "  %s\n", line)
+		d.say("  %s", d.words(line))
 	}
 	for _, pool := range slices.Sorted(maps.Keys(s.Upgrade.Images)) {
-		fmt.Fprintf(w, "  pool %s had %s\n", pool, s.Upgrade.Images[pool])
+		d.say("  pool %s had %s", pool, s.Upgrade.Images[pool])
 	}
 	if s.NextUpgrade != nil {
-		fmt.Fprintf(w, "then %s\n", upgradeLine(*s.NextUpgrade, linesOf(*s.NextUpgrade)))
+		line("then", *s.NextUpgrade, linesOf(*s.NextUpgrade))
 	}
 	for i, u := range s.Upgrades {
 		if i == 0 && u.Is(s.Upgrade) {
-			continue // told above
+			continue // shown above
 		}
-		fmt.Fprintf(w, "earlier %s\n", upgradeLine(u, firstLine))
+		line("earlier", u, firstLine)
 	}
 }
 
-// linesOf is how much of an upgrade's message is shown beside its checks: of one that these block it is what they say.
+// linesOf selects how much of an upgrade's message is shown beside its checks. The message of a blocked one repeats them.
 func linesOf(u status.Upgrade) func(string) string {
 	if u.Phase == string(upgrade.Blocked) && len(u.Checks) > 0 {
 		return firstLine
@@ -52,8 +57,8 @@ func linesOf(u status.Upgrade) func(string) string {
 	return allLines
 }
 
-// upgradeLine is an upgrade in one line: its phase, where it leads, when, and why it waits or stopped, as much of that as lines leaves.
-func upgradeLine(u status.Upgrade, lines func(string) string) string {
+// upgradeLine describes an upgrade: its phase, from where to where, when, and why it waits or stopped, as much of that as lines leaves.
+func upgradeLine(u status.Upgrade, lines func(string) string, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", u.Phase)
 	if u.From != "" {
@@ -61,17 +66,17 @@ func upgradeLine(u status.Upgrade, lines func(string) string) string {
 	}
 	b.WriteString(releaseName(u.To, u.ToVersion))
 	if u.Origin != "" {
-		fmt.Fprintf(&b, ", asked by %s", u.Origin)
+		fmt.Fprintf(&b, ", requested by %s", u.Origin)
 	}
 	switch {
 	case u.Ended != nil && u.Started != nil:
-		fmt.Fprintf(&b, ", %s, took %s", u.Started.Format(time.RFC3339), u.Ended.Sub(*u.Started).Round(time.Second))
+		fmt.Fprintf(&b, ", ended %s, took %s", view.Relative(now, *u.Ended), u.Ended.Sub(*u.Started).Round(time.Second))
 	case u.Started != nil:
-		fmt.Fprintf(&b, ", since %s", u.Started.Format(time.RFC3339))
-	case u.At != nil && u.Phase == status.UpgradeScheduled: // the sweep keeps times
-		fmt.Fprintf(&b, ", within five minutes of %s", u.At.Format(time.RFC3339))
+		fmt.Fprintf(&b, ", began %s", view.Relative(now, *u.Started))
+	case u.At != nil && u.Phase == status.UpgradeScheduled: // the sweep, every five minutes, starts it
+		fmt.Fprintf(&b, ", %s (%s), within five minutes", view.Relative(now, *u.At), u.At.UTC().Format("2006-01-02 15:04 UTC"))
 	case u.At != nil:
-		fmt.Fprintf(&b, ", at %s", u.At.Format(time.RFC3339))
+		fmt.Fprintf(&b, ", due %s", view.Relative(now, *u.At))
 	}
 	if u.Message != "" {
 		fmt.Fprintf(&b, ": %s", lines(u.Message))
@@ -86,25 +91,28 @@ func releaseName(release, version string) string {
 	return fmt.Sprintf("%s (Kubernetes %s)", release, version)
 }
 
-// stepTimes of a step, of an upgrade that is over or not. How long it stood still before it was gone on with is no time that it took.
-func stepTimes(s status.UpgradeStep, over bool) string {
+// stepTimes says how long a step took, or how long it has been running. The time between a stop and the retry does not count. With a zero
+// now, for lines that are printed when they change, it leaves out what changes each second.
+func stepTimes(s status.UpgradeStep, ended bool, now time.Time) string {
 	if s.Started == nil {
-		return "to come"
+		return "pending"
 	}
-	begun, before := *s.Started, ""
+	began, retried := *s.Started, ""
 	if s.Opened != nil {
-		begun, before = *s.Opened, ", first begun "+s.Started.Format(time.RFC3339)
+		began, retried = *s.Opened, ", retried"
 	}
 	switch {
 	case s.Ended != nil:
-		return fmt.Sprintf("done in %s%s", s.Ended.Sub(begun).Round(time.Second), before)
-	case over:
-		return "begun " + begun.Format(time.RFC3339) + ", not done"
+		return "done in " + s.Ended.Sub(began).Round(time.Second).String() + retried
+	case ended:
+		return "not done" + retried
+	case now.IsZero():
+		return "running" + retried
 	}
-	return "since " + begun.Format(time.RFC3339) + before
+	return "running for " + view.Duration(now.Sub(began)) + retried
 }
 
-// checkLines are what checks found, with what to do.
+// checkLines describe the results of checks, each with what to do.
 func checkLines(checks []status.Check) []string {
 	var lines []string
 	for _, c := range checks {

@@ -152,7 +152,7 @@ func sayUpgrade(say func(key, text string), u status.Upgrade) {
 	}
 	for i, step := range u.Steps {
 		if step.Started != nil {
-			say(fmt.Sprint("step ", i), fmt.Sprintf("%s: %s", step.Name, stepTimes(step, u.Ended != nil)))
+			say(fmt.Sprint("step ", i), fmt.Sprintf("%s: %s", step.Name, stepTimes(step, u.Ended != nil, time.Time{})))
 		}
 	}
 	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase, linesOf(u)(u.Message)), ": "))

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
@@ -31,19 +29,21 @@ import (
 )
 
 func versionsCommand() *cobra.Command {
-	var output string
+	var output *outputFlag
 	cmd := &cobra.Command{
 		Use:   "versions",
 		Short: "Show what every cluster runs, what it is to become and when, and until when that is supported",
+		Long: `Shows a row for each cluster: its release and Kubernetes version, what they change to and when, how many of its pools and add-ons
+change with them, and when standard support of its Kubernetes version ends. -o wide shows a row for each part.
+
+A cluster whose newest spec cannot be read is shown by its last good one.`,
 		Example: `  drover versions
+  drover versions -o wide
   drover versions -o json`,
 		Annotations:       exitCodes("the versions are printed", "an error"),
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "" && output != "json" {
-				return fmt.Errorf("-o %s: must be json", output)
-			}
 			c, err := openCell(cmd.Context())
 			if err != nil {
 				return err
@@ -52,16 +52,24 @@ func versionsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return printJSON(cmd.OutOrStdout(), fleet)
+			if output.forMachines() {
+				return output.print(cmd.OutOrStdout(), fleet)
 			}
-			printFleet(cmd.OutOrStdout(), fleet)
+			d := newDisplay(cmd.OutOrStdout(), false)
+			if output.format == formatWide {
+				d.parts(fleet)
+			} else {
+				d.versions(fleet)
+			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json for machines")
+	output = addOutputFlag(cmd, formatWide)
 	return cmd
 }
+
+// formatWide is the format with a row for each part.
+const formatWide = "wide"
 
 // clusterVersions is what a cluster runs. Targets are empty where nothing is to change.
 type clusterVersions struct {
@@ -79,7 +87,7 @@ type clusterVersions struct {
 	Upgrade *status.Upgrade `json:"upgrade,omitempty"`
 	// NextUpgrade is the one that waits for Upgrade.
 	NextUpgrade *status.Upgrade `json:"nextUpgrade,omitempty"`
-	// Due says when the target comes.
+	// Due says when the target comes. Its times are RFC 3339, in UTC.
 	Due string `json:"due,omitempty"`
 }
 
@@ -152,7 +160,7 @@ func readFleet(ctx context.Context, c *cell) ([]clusterVersions, error) {
 	}
 	if object, err := c.specs.Get(ctx, names.ReleaseSpec(api.ChannelsName), api.MaxFile); err == nil {
 		r.channels, _ = api.ReadChannels("", object.Body, api.Options{})
-	} else if !errors.Is(err, store.ErrNotFound) {
+	} else if !unusable(err) {
 		return nil, err
 	}
 	for _, s := range statuses {
@@ -185,21 +193,43 @@ func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (clusterVe
 	for _, pool := range slices.Sorted(maps.Keys(images)) {
 		v.Pools = append(v.Pools, poolMove{named: named{pool, moves{Current: images[pool]}}})
 	}
-	object, err := r.c.specs.Get(ctx, names.ClusterSpec(name), api.MaxFile)
-	if errors.Is(err, store.ErrNotFound) {
-		return v, nil
-	}
-	if err != nil {
+	spec, err := r.spec(ctx, s)
+	if err != nil || spec == nil {
 		return v, err
-	}
-	spec, errs := api.ReadCluster("", object.Body, api.Options{})
-	if errs != nil {
-		return v, nil // the status says so
 	}
 	if c := spec.Spec.Upgrade.Channel; c != "" {
 		v.Channel = string(c)
 	}
 	return v, r.parts(ctx, &v, spec, deployed)
+}
+
+// spec is the newest spec of a cluster or, if that is absent or cannot be used, its last good one; nil if there is neither. What is deployed
+// does not depend on an upload that drover rejected.
+func (r *fleetReader) spec(ctx context.Context, s *status.Cluster) (*api.Cluster, error) {
+	key := names.ClusterSpec(s.Metadata.Name)
+	for _, version := range []string{"", s.Status.GoodVersion} {
+		read := func() (store.Object, error) { return r.c.specs.Get(ctx, key, api.MaxFile) }
+		if version != "" {
+			read = func() (store.Object, error) { return r.c.specs.GetVersion(ctx, key, version, api.MaxFile) }
+		}
+		object, err := read()
+		if err != nil && !unusable(err) {
+			return nil, err
+		}
+		if err != nil {
+			continue
+		}
+		if spec, errs := api.ReadCluster("", object.Body, api.Options{}); errs == nil {
+			return spec, nil
+		}
+	}
+	return nil, nil
+}
+
+// unusable reports whether an object is absent or larger than a spec may be: that is about one object, and no reason to show no cluster.
+func unusable(err error) bool {
+	var large *store.TooLarge
+	return errors.Is(err, store.ErrNotFound) || errors.As(err, &large)
 }
 
 // plane asks EKS what it runs, of a control plane that was deployed.
@@ -293,7 +323,7 @@ func (r *fleetReader) read(ctx context.Context, from *store.Bucket, key, name st
 		return known, nil
 	}
 	object, err := from.Get(ctx, key, api.MaxFile)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err != nil && !unusable(err) {
 		return nil, err
 	}
 	release, _ := api.ReadRelease("", object.Body, api.Options{Name: name})
@@ -427,34 +457,4 @@ func dayOf(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format(time.DateOnly)
-}
-
-// printFleet prints a row for each part of each cluster.
-func printFleet(w io.Writer, fleet []clusterVersions) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CLUSTER\tPART\tCURRENT\tTARGET\tDUE\tSUPPORTED UNTIL")
-	row := func(v clusterVersions, part string, m moves, due, until string) {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", v.Cluster, part, cmp.Or(m.Current, "-"), cmp.Or(m.Target, "-"), cmp.Or(due, "-"), cmp.Or(until, "-"))
-	}
-	for _, v := range fleet {
-		row(v, "release", v.Release, v.Due, "")
-		until := v.StandardSupportEnds
-		if until != "" && v.ExtendedSupportEnds != "" {
-			until += ", extended " + v.ExtendedSupportEnds
-		}
-		if v.ControlPlane.Deployed != "" {
-			v.ControlPlane.Current = cmp.Or(v.ControlPlane.Current, "-") + " (deployed with " + v.ControlPlane.Deployed + ")"
-		}
-		row(v, "control plane", v.ControlPlane.moves, "", until)
-		for _, p := range v.Pools {
-			if p.KubernetesVersion != "" {
-				p.Current = p.KubernetesVersion + " (" + p.Current + ")"
-			}
-			row(v, "pool "+p.Name, p.moves, "", "")
-		}
-		for _, a := range v.Addons {
-			row(v, "add-on "+a.Name, a.moves, "", "")
-		}
-	}
-	table.Flush()
 }

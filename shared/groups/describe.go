@@ -94,17 +94,32 @@ func (g Group) Serves(instance string) bool {
 }
 
 // Describe a group; false when there is none.
-// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
 func (g *Groups) Describe(ctx context.Context, name string) (Group, bool, error) {
-	out, err := g.Described.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
-	if err != nil {
-		return Group{}, false, fmt.Errorf("describing group %s: %w", name, err)
+	found, err := g.Named(ctx, name)
+	if err != nil || len(found) == 0 {
+		return Group{}, false, err
 	}
-	for _, group := range out.AutoScalingGroups {
-		return read(group), true, nil
-	}
-	return Group{}, false, nil
+	return found[0], true, nil
 }
+
+// Named describes groups by their names, in one call; those that do not exist are missing.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
+func (g *Groups) Named(ctx context.Context, groupNames ...string) ([]Group, error) {
+	var found []Group
+	for chunk := range slices.Chunk(groupNames, mostNames) {
+		out, err := g.Described.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: chunk})
+		if err != nil {
+			return nil, fmt.Errorf("describing group %s: %w", strings.Join(chunk, ", "), err)
+		}
+		for _, group := range out.AutoScalingGroups {
+			found = append(found, read(group))
+		}
+	}
+	return found, nil
+}
+
+// mostNames is how many groups one call describes: its default MaxRecords.
+const mostNames = 50
 
 // LaunchFailure is why and when the newest of a group's tries to launch instances failed; "" when it did not, or there was none.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html (sorted by start, newest first)

@@ -204,6 +204,30 @@ func TestChangeSets(t *testing.T) {
 	})
 }
 
+func TestOperation(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	const name = "drover-demo-network"
+	none, err := w.Operation(ctx, name)
+	require.NoError(t, err)
+	require.Zero(t, none)
+
+	var during stacks.Operation
+	w.OnResource(func(step string, r resource.Request) error {
+		if step == "create" && r.LogicalID == "A1" {
+			during, err = w.Operation(ctx, name)
+		}
+		return err
+	})
+	w.apply(name, strings.Replace(groups("A", 2, 7), "  A1:\n", "  A1:\n    DependsOn: A0\n", 1), "create-1", nil)
+	require.Equal(t, stacks.Operation{Began: during.Began, Token: "create-1", Done: 1, InProgress: []string{"A1"}}, during)
+	require.False(t, during.Began.IsZero())
+
+	w.apply(name, strings.Replace(groups("A", 2, 9), "  A1:\n", "  A1:\n    DependsOn: A0\n", 1), "update-1", nil)
+	after, err := w.Operation(ctx, name)
+	require.NoError(t, err)
+	require.Equal(t, stacks.Operation{Began: after.Began, Token: "update-1", Done: 2}, after, "the creation does not count")
+}
+
 func TestWhyAStackFailed(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	const name = "drover-demo-network"

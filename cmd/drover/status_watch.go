@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/cmd/drover/view"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// watchInterval is between two reads of a status.
+const watchInterval = time.Second
+
+// upload is the change of a spec whose verdict a watch waits for.
+type upload struct {
+	// version of the spec, empty when it was deleted; before is the version that drover observed before it.
+	version, before string
+}
+
+// anyUpload stands for none: the watch began without one.
+var anyUpload upload
+
+// follow watches a cluster after an upload, or prints the command that does.
+func follow(ctx context.Context, out io.Writer, c *cell, name string, watch bool, u upload) error {
+	if watch {
+		return watchStatus(ctx, out, c, name, u)
+	}
+	fmt.Fprintf(out, "follow it: drover status %s --watch\n", name)
+	return nil
+}
+
+// deletion reports whether the spec was deleted.
+func (u upload) deletion() bool { return u.version == "" && u != anyUpload }
+
+// awaited reports whether drover has not observed the upload yet: the status is about the one before.
+func (u upload) awaited(s status.Status) bool {
+	return u.version != "" && u.version != u.before && s.ObservedVersion == u.before
+}
+
+// verdict reports whether a cluster's phase is about the upload, or about a later one.
+func (u upload) verdict(s status.Status) bool {
+	return u == anyUpload || s.SpecVersion == u.version || u.superseded(s) && s.SpecVersion == s.ObservedVersion
+}
+
+func (u upload) superseded(s status.Status) bool {
+	return u != anyUpload && s.ObservedVersion != u.version && s.ObservedVersion != u.before
+}
+
+// watchStatus prints what changes in a cluster's status until drover has finished with an upload or a later one. Its output is plain
+// lines, also for the logs of CI.
+func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u upload) error {
+	show := newProgress(w)
+	defer show.end()
+	said := map[string]string{}
+	// sayAs prints a text when what it is about is new: a text with a time in it differs each second.
+	sayAs := func(key, about, text string) {
+		if said[key] != about {
+			said[key] = about
+			show.say("%s", text)
+		}
+	}
+	say := func(key, text string) { sayAs(key, text, text) }
+	for {
+		cluster, err := c.state.Status(ctx, name)
+		if absent := errors.Is(err, store.ErrNotFound); absent && u == anyUpload {
+			return unknown(name)
+		} else if err != nil && ctx.Err() != nil {
+			return errUnwatched
+		} else if err != nil && !absent {
+			return err
+		}
+		s := cluster.Status
+		if u.awaited(s) {
+			say("phase", "drover has not looked at the upload yet")
+			if time.Since(show.started) > verdictSoon {
+				say("lost", "its event seems to be lost: the next sweep or audit finds it, within 20 minutes")
+			}
+			if err := sleep(ctx, watchInterval); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, condition := range s.Conditions {
+			if condition.Status != "True" || said[condition.Type] != "" {
+				say(condition.Type, strings.TrimSuffix(fmt.Sprintf("%s is %s: %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message), ": "))
+			}
+		}
+		for _, change := range s.Plan {
+			say("plan "+change.Stack, fmt.Sprintf("will %s %s: %s", strings.ToLower(change.Operation), change.Stack, change.Reasons[0].Field))
+		}
+		for _, stack := range s.Stacks {
+			line := func(now time.Time) string {
+				return strings.TrimSuffix(fmt.Sprintf("stack %s is %s: %s", stack.Name, stack.Status, stackNote(stack, now)), ": ")
+			}
+			sayAs("stack "+stack.Name, line(stack.Since), line(time.Now()))
+		}
+		for _, n := range s.Nodes {
+			message, _, _ := strings.Cut(n.Message, "; blocked: ")
+			say("node "+n.Instance, fmt.Sprintf("node %s of pool %s is %s: %s", cmp.Or(n.Name, n.Instance), n.Pool, n.State, view.FirstLine(message)))
+			for _, b := range n.Blocked {
+				say("pod "+n.Instance+b.Pod, strings.TrimSuffix(fmt.Sprintf("  pod %s waits: %s (%s)", b.Pod, b.Why, strings.Join(b.Budgets, ", ")), " ()"))
+			}
+		}
+		say("phase", phaseLine(name, s))
+		show.wait(strings.Join(underWay(s), ", "))
+		rejected := s.Condition(status.SpecAccepted)
+		if u.version != "" && s.ObservedVersion == u.version && rejected != nil && rejected.Status == "False" {
+			return fmt.Errorf("the spec of %s was rejected: %s", name, rejected.Message)
+		}
+		if u.superseded(s) {
+			say("superseded", "a newer spec was uploaded meanwhile: this is about that one now")
+		}
+		if u.verdict(s) {
+			switch s.Phase {
+			case status.Ready:
+				if u.deletion() {
+					return fmt.Errorf("%s was not deleted: its spec was uploaded again meanwhile", name)
+				}
+				return nil
+			case status.Deleted:
+				return nil
+			case status.Failed, status.Stopped:
+				return fmt.Errorf("%s is %s: %s", name, s.Phase, s.Message)
+			}
+		}
+		if err := sleep(ctx, watchInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// errUnwatched is what a person who stops watching is told, who may have asked for what goes on.
+var errUnwatched = errors.New("you stopped watching; nothing was cancelled, and `drover status` says how it goes on")
+
+// sleep between two looks of a watch.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return errUnwatched
+	}
+}
+
+func phaseLine(name string, s status.Status) string {
+	return strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, allLines(s.Message)), ": ")
+}
+
+// underWay lists the stacks that a converge has still to finish.
+func underWay(s status.Status) []string {
+	var left []string
+	if !s.Converges() {
+		return nil
+	}
+	for _, change := range s.Plan {
+		i := slices.IndexFunc(s.Stacks, func(stack status.Stack) bool { return stack.Name == change.Stack })
+		if i < 0 || s.Condition(status.Converged) != nil && s.Stacks[i].Since.Before(s.Condition(status.Converged).LastTransitionTime) {
+			left = append(left, strings.ToLower(change.Operation)+" "+change.Stack)
+		}
+	}
+	return left
+}

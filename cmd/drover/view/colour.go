@@ -1,0 +1,66 @@
+package view
+
+import "strings"
+
+// Tone is what a state means to the reader.
+type Tone string
+
+// The tones, as SGR parameters of ECMA-48.
+const (
+	Plain  Tone = ""
+	Good   Tone = "32"
+	Moving Tone = "33"
+	Bad    Tone = "31"
+	Quiet  Tone = "90"
+)
+
+// paint a text.
+func (t Tone) paint(text string, colour bool) string {
+	if !colour || t == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(t) + "m" + text + "\x1b[0m"
+}
+
+// Paint a text with the tone of the state that it names.
+func Paint(state string, colour bool) string { return ToneOf(state).paint(state, colour) }
+
+// tones of the states that have no pattern.
+var tones = map[string]Tone{
+	// Phases of clusters and of upgrades.
+	"Ready": Good, "Done": Good, "Pending": Moving, "Converging": Moving, "Upgrading": Moving, "Deleting": Moving, "Stopped": Bad, "Failed": Bad,
+	"Deleted": Quiet, "Scheduled": Moving, "Delayed": Moving, "Checking": Moving, "Running": Moving, "Missed": Bad, "Unknown": Moving,
+	// Nodes.
+	"Draining": Moving, "Blocked": Bad, "Unreachable": Bad, "NotJoined": Bad, "NotReady": Bad,
+	// A stack that CloudFormation does not have.
+	"absent": Bad,
+}
+
+// ToneOf a phase, a node's state, or a status of CloudFormation.
+func ToneOf(state string) Tone {
+	if tone, ok := tones[state]; ok {
+		return tone
+	}
+	switch {
+	case strings.HasSuffix(state, "_FAILED"), strings.Contains(state, "ROLLBACK"):
+		return Bad
+	case strings.HasSuffix(state, "_IN_PROGRESS"):
+		return Moving
+	case state == "DELETE_COMPLETE":
+		return Quiet
+	case strings.HasSuffix(state, "_COMPLETE"):
+		return Good
+	}
+	return Plain
+}
+
+// ToneOfCondition is that of a Kubernetes-style condition, of which True is good. One that is False while drover works on it is moving.
+func ToneOfCondition(status, reason string) Tone {
+	switch {
+	case status == "True":
+		return Good
+	case status == "False" && reason != "Converging" && reason != "Upgrading" && reason != "Deleting":
+		return Bad
+	}
+	return Moving
+}
