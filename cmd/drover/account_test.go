@@ -21,7 +21,7 @@ func TestACluster(t *testing.T) {
 		require.Regexp(t, `^NAME +PHASE`, ok(t, "status"))
 		require.JSONEq(t, "[]", ok(t, "status", "-o", "json"))
 		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known in this account and region: check its name, AWS_REGION and your credentials; `drover status` lists those that are, and `drover apply demo.yaml` makes a new one")
-		require.Contains(t, fails(t, "status", "-o", "yaml"), "must be json")
+		require.Contains(t, fails(t, "status", "-o", "xml"), "must be json")
 		require.Contains(t, fails(t, "status", "--watch"), "give its NAME")
 	})
 	t.Run("diff wants the release", func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestACluster(t *testing.T) {
 	t.Run("status", func(t *testing.T) {
 		require.Regexp(t, `(?m)^demo +Ready +1\.36 +1\.36-1 `, ok(t, "status"))
 		out := ok(t, "status", "demo")
-		for _, line := range []string{"demo is Ready: ", "Kubernetes 1.36, release 1.36-1, templates v1, spec version ", "endpoint https://", "UpToDate", "pool-spot"} {
+		for _, line := range []string{"demo is Ready: ", "Kubernetes 1.36, release 1.36-1, templates v1, status last changed ", "endpoint https://", "UpToDate", "pool-spot"} {
 			require.Contains(t, out, line)
 		}
 		var one status.Cluster
@@ -93,6 +93,21 @@ func TestACluster(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(ok(t, "status", "-o", "json")), &all))
 		require.Equal(t, []status.Cluster{one}, all)
 		require.Contains(t, ok(t, "status", "demo", "--watch"), "demo is Ready")
+		require.NotContains(t, out, one.Status.SpecVersion)
+		require.Contains(t, ok(t, "status", "demo", "-v"), "spec version "+one.Status.SpecVersion)
+	})
+	t.Run("status --live prints once where there is no terminal", func(t *testing.T) {
+		mark := cloud.Calls.Mark()
+		out := ok(t, "status", "demo", "--live")
+		require.Regexp(t, `(?m)^pool-workers +CREATE_COMPLETE +\d+[smh]$`, out)
+		require.Regexp(t, `(?m)^workers +\? +2 +2$`, out, "this cluster has no access entry for the caller")
+		require.Contains(t, out, "the cluster was not read: you may not list its nodes")
+		require.NotContains(t, out, "\x1b")
+		require.Regexp(t, `(?m)^demo +Ready +1\.36 +1\.36-1 +6 +\d/\d +`, ok(t, "status", "--live"))
+		for _, call := range cloud.Calls.Since(mark) {
+			require.False(t, call.Mutating, "status called %s %s", call.Service, call.Action)
+		}
+		require.Contains(t, fails(t, "status", "demo", "--live", "--watch"), "exclude each other")
 	})
 	t.Run("diff of what is there", func(t *testing.T) {
 		mark := cloud.Calls.Mark()

@@ -98,7 +98,7 @@ func (l *liveSource) cluster(ctx context.Context, c *status.Cluster) *liveCluste
 			live.groups[pools[group.Name]] = group
 		}
 	}, func(ctx context.Context) {
-		live.nodes, live.nodesErr = l.readNodes(ctx, c.Metadata.Name)
+		live.nodes, live.nodesErr = l.readNodes(ctx, c.Metadata.Name, expected)
 	})
 	return live
 }
@@ -176,7 +176,7 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 }
 
 // readNodes lists the nodes of a cluster, through its own API.
-func (l *liveSource) readNodes(ctx context.Context, cluster string) ([]kube.Health, error) {
+func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames []string) ([]kube.Health, error) {
 	if l.opened == nil || time.Since(l.since) > tokenAge {
 		opened, err := kube.NewClusters(eks.NewFromConfig(l.c.cfg), sts.NewFromConfig(l.c.cfg)).Open(ctx, cluster)
 		if err != nil {
@@ -186,8 +186,13 @@ func (l *liveSource) readNodes(ctx context.Context, cluster string) ([]kube.Heal
 	}
 	nodes, err := l.opened.Health(ctx)
 	if mayNotLook(err) {
-		return nil, fmt.Errorf("you may not list its nodes: the cluster has no access entry for you that allows it; "+
-			"`drover roll %s POOL --dry-run` prints one for its spec", cluster)
+		hint := ""
+		for _, stack := range stackNames {
+			if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {
+				hint = fmt.Sprintf("; `drover roll %s %s --dry-run` prints one for its spec", cluster, pool)
+			}
+		}
+		return nil, fmt.Errorf("you may not list its nodes: the cluster has no access entry for you that allows it%s", hint)
 	}
 	if err != nil {
 		l.opened = nil // its endpoint may be another by the next time

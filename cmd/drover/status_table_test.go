@@ -10,10 +10,10 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestTheTableSaysThatTheNewestSpecIsRefused(t *testing.T) {
+func TestFleetShowsRejectedSpecs(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for want, c := range map[string]struct{ phase, message, reason, rejected string }{
-		"  the cluster is what its spec says; SpecInvalid: demo.yaml:3: spec.bogus … (1 more)\n": {
+		"  the cluster is what its spec says; SpecInvalid: demo.yaml:3: spec.bogus … (1 more line)\n": {
 			"Ready", "the cluster is what its spec says", "SpecInvalid", "demo.yaml:3: spec.bogus\ndemo.yaml:4: spec.other",
 		},
 		"  demo.yaml was deleted, but deletion protection is on\n": {
@@ -30,7 +30,27 @@ func TestTheTableSaysThatTheNewestSpecIsRefused(t *testing.T) {
 		}
 		cluster.Status.Set(condition, now)
 		var out strings.Builder
-		printTable(&out, []*status.Cluster{cluster})
+		(&display{out: &out, now: now}).fleet([]*status.Cluster{cluster}, nil, true)
 		require.True(t, strings.HasSuffix(out.String(), want), out.String())
 	}
+}
+
+func TestFleetHidesDeletedClusters(t *testing.T) {
+	of := func(name string, phase status.Phase) *status.Cluster {
+		c := status.New(name)
+		c.Status.Phase = phase
+		return c
+	}
+	show := func(all bool, clusters ...*status.Cluster) string {
+		var out strings.Builder
+		(&display{out: &out}).fleet(clusters, nil, all)
+		return out.String()
+	}
+	two := []*status.Cluster{of("a", status.Ready), of("b", status.Deleted), of("c", status.Deleted)}
+	require.Equal(t, "NAME  PHASE  KUBERNETES  RELEASE  CHANGED  MESSAGE\na     Ready  -           -        -\n"+
+		"2 deleted clusters are hidden: `drover status --all` shows them\n", show(false, two...))
+	require.Contains(t, show(false, two[:2]...), "1 deleted cluster is hidden")
+	require.Contains(t, show(true, two...), "\nc     Deleted")
+	require.NotContains(t, show(true, two...), "hidden")
+	require.NotContains(t, show(false, two[0]), "hidden")
 }

@@ -18,7 +18,8 @@ func TestHowToGoOnIsShownToTheLastLine(t *testing.T) {
 	}
 	s := status.Status{Phase: status.Stopped, Message: stopped.Message, Upgrade: &stopped}
 	var out bytes.Buffer
-	printUpgrades(&out, s)
+	d := &display{out: &out, now: at}
+	d.upgrades(s)
 	require.Contains(t, out.String(), "is UPDATE_ROLLBACK_COMPLETE: no\n    mend the cause\n    To go on, drover upgrade demo\n")
 
 	said := map[string]string{}
@@ -27,26 +28,27 @@ func TestHowToGoOnIsShownToTheLastLine(t *testing.T) {
 	require.Contains(t, phaseLine("demo", s), "To go on, drover upgrade demo")
 
 	out.Reset()
-	printUpgrades(&out, status.Status{Upgrade: &status.Upgrade{Phase: "Done", To: "r3"}, Upgrades: []status.Upgrade{stopped}})
+	d.upgrades(status.Status{Upgrade: &status.Upgrade{Phase: "Done", To: "r3"}, Upgrades: []status.Upgrade{stopped}})
 	require.Contains(t, out.String(), "earlier Stopped: r2")
-	require.Contains(t, out.String(), "no … (2 more)\n", "what nobody need go on with is a line")
+	require.Contains(t, out.String(), "no … (2 more lines)\n", "an upgrade that needs no action is one line")
 
 	out.Reset()
 	found := []status.Check{{Name: "A", Blocks: true, Message: "one"}, {Name: "B", Blocks: true, Message: "two"}}
-	printUpgrades(&out, status.Status{Upgrade: &status.Upgrade{Phase: "Blocked", To: "r3", Message: "nothing was changed: A: one\nB: two", Checks: found}})
-	require.Equal(t, "\nupgrade Blocked: r3: nothing was changed: A: one … (1 more)\n  A blocks: one\n  B blocks: two\n", out.String(), "once")
+	d.upgrades(status.Status{Upgrade: &status.Upgrade{Phase: "Blocked", To: "r3", Message: "nothing was changed: A: one\nB: two", Checks: found}})
+	require.Equal(t, "\nupgrade Blocked: r3: nothing was changed: A: one … (1 more line)\n  A blocks: one\n  B blocks: two\n", out.String(), "once")
 }
 
-// A step of an upgrade that stopped goes on no more, and how long it stood still is no time that it took.
-func TestTheTimesOfAStep(t *testing.T) {
+func TestStepTimes(t *testing.T) {
 	at := func(second int) *time.Time {
 		t := time.Date(2026, 11, 20, 12, 0, second, 0, time.UTC)
 		return &t
 	}
-	require.Equal(t, "to come", stepTimes(status.UpgradeStep{}, true))
-	require.Equal(t, "since 2026-11-20T12:00:00Z", stepTimes(status.UpgradeStep{Started: at(0)}, false))
-	require.Equal(t, "begun 2026-11-20T12:00:00Z, not done", stepTimes(status.UpgradeStep{Started: at(0)}, true))
-	require.Equal(t, "since 2026-11-20T12:00:33Z, first begun 2026-11-20T12:00:00Z", stepTimes(status.UpgradeStep{Started: at(0), Opened: at(33)}, false))
-	require.Equal(t, "done in 40s", stepTimes(status.UpgradeStep{Started: at(0), Ended: at(40)}, true))
-	require.Equal(t, "done in 7s, first begun 2026-11-20T12:00:00Z", stepTimes(status.UpgradeStep{Started: at(0), Opened: at(33), Ended: at(40)}, true))
+	now := *at(50)
+	require.Equal(t, "pending", stepTimes(status.UpgradeStep{}, true, now))
+	require.Equal(t, "running for 50s", stepTimes(status.UpgradeStep{Started: at(0)}, false, now))
+	require.Equal(t, "running", stepTimes(status.UpgradeStep{Started: at(0)}, false, time.Time{}), "a line of a log, which is printed once")
+	require.Equal(t, "not done", stepTimes(status.UpgradeStep{Started: at(0)}, true, now))
+	require.Equal(t, "running for 17s, retried", stepTimes(status.UpgradeStep{Started: at(0), Opened: at(33)}, false, now))
+	require.Equal(t, "done in 40s", stepTimes(status.UpgradeStep{Started: at(0), Ended: at(40)}, true, now))
+	require.Equal(t, "done in 7s, retried", stepTimes(status.UpgradeStep{Started: at(0), Opened: at(33), Ended: at(40)}, true, now))
 }

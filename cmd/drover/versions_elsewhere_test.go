@@ -29,7 +29,7 @@ func versionsOfAControlPlaneThatWasMovedElsewhere(t *testing.T) {
 		fleet, err := readFleet(t.Context(), newCell(a.Config(), "aws", "111122223333"))
 		require.NoError(t, err)
 		var b strings.Builder
-		printFleet(&b, fleet)
+		(&display{out: &b}).parts(fleet)
 		for line := range strings.Lines(b.String()) {
 			if strings.HasPrefix(line, "demo     control plane") {
 				return line

@@ -20,6 +20,8 @@ import (
 func showVersions(t *testing.T) {
 	mark := cloud.Calls.Mark()
 	out := ok(t, "versions")
+	require.Regexp(t, `(?m)^CLUSTER +RELEASE +KUBERNETES +CHANGES +DUE +SUPPORTED UNTIL\ndemo +1\.36-1 +1\.36 +- +- +2027-08-03$`, out)
+	out = ok(t, "versions", "-o", "wide")
 	for _, row := range []string{
 		`(?m)^CLUSTER +PART +CURRENT +TARGET +DUE +SUPPORTED UNTIL$`,
 		`(?m)^demo +release +1\.36-1 +- +- +-$`,
@@ -161,8 +163,9 @@ func TestVersionsOfWhatIsToCome(t *testing.T) {
 		names.NodeAddons:   {Outputs: map[string]string{render.AddonOutput("coredns"): "v1"}},
 	}))
 	var b strings.Builder
-	printFleet(&b, []clusterVersions{v})
-	require.Regexp(t, `(?m)^demo +release +1\.36-1 +1\.37-1 +Running, then 1\.37-2 2026-11-23T22:00:00Z \(At\) +-$`, b.String())
+	(&display{out: &b, now: at.Add(-73 * time.Hour)}).parts([]clusterVersions{v})
+	require.Regexp(t, `(?m)^demo +release +1\.36-1 +1\.37-1 +Running, then 1\.37-2 in 3d \(At\) +-$`, b.String())
+	require.Contains(t, v.Due, "2026-11-23T22:00:00Z", "documents have the time itself")
 	require.Regexp(t, `(?m)^demo +add-on coredns +v1 +- +- +-$`, b.String())
 	require.Regexp(t, `(?m)^demo +add-on eks-pod-identity-agent +- +v9 +- +-$`, b.String())
 }
@@ -174,7 +177,8 @@ func TestUpgradesInAStatus(t *testing.T) {
 	}
 	done := status.Upgrade{Phase: "Done", From: "1.35-1", FromVersion: "1.35", To: "1.36-1", ToVersion: "1.36", Origin: "Channel", Started: at(0), Ended: at(30)}
 	var b strings.Builder
-	printUpgrades(&b, status.Status{})
+	d := &display{out: &b, now: *at(55)}
+	d.upgrades(status.Status{})
 	require.Empty(t, b.String())
 
 	running := status.Upgrade{
@@ -186,30 +190,53 @@ func TestUpgradesInAStatus(t *testing.T) {
 		Images: map[string]string{"workers": "ami-36", "spot": "ami-own"},
 	}
 	next := status.Upgrade{Phase: "Delayed", From: "1.37-1", To: "1.37-2", Origin: "At", At: at(45), Message: "it waits"}
-	printUpgrades(&b, status.Status{Upgrade: &running, NextUpgrade: &next, Upgrades: []status.Upgrade{done}})
+	d.upgrades(status.Status{Upgrade: &running, NextUpgrade: &next, Upgrades: []status.Upgrade{done}})
 	require.Equal(t, `
-upgrade Running: 1.36-1 (Kubernetes 1.36) → 1.37-1 (Kubernetes 1.37), asked by Hand, since 2026-11-20T12:40:00Z: the nodes are replaced
+upgrade Running: 1.36-1 (Kubernetes 1.36) → 1.37-1 (Kubernetes 1.37), requested by Hand, began 15m ago: the nodes are replaced
+  STEP                   PROGRESS
   control plane to 1.37  done in 9m0s
-  nodes                  since 2026-11-20T12:50:00Z
-  more                   to come
-  found at 2026-11-20T12:40:00Z (a dry run looks anew):
+  nodes                  running for 5m
+  more                   pending
+  found 15m ago (a dry run checks again):
   BudgetsAllow warning: shop/web allows nothing
     → Raise it.
   pool spot had ami-own
   pool workers had ami-36
-then Delayed: 1.37-1 → 1.37-2, asked by At, at 2026-11-20T12:45:00Z: it waits
-earlier Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), asked by Channel, 2026-11-20T12:00:00Z, took 30m0s
+then Delayed: 1.37-1 → 1.37-2, requested by At, due 10m ago: it waits
+earlier Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested by Channel, ended 25m ago, took 30m0s
 `, b.String())
 
 	b.Reset()
-	printUpgrades(&b, status.Status{Upgrade: &done, Upgrades: []status.Upgrade{done}})
+	d.upgrades(status.Status{Upgrade: &done, Upgrades: []status.Upgrade{done}})
 	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "the last one is told once")
 
 	b.Reset()
 	missed := status.Upgrade{Phase: "Missed", From: "1.35-1", To: "1.36-1", Origin: "Hand", At: at(5), Execution: "x"}
-	printUpgrades(&b, status.Status{Upgrade: &missed, Upgrades: []status.Upgrade{missed}})
+	d.upgrades(status.Status{Upgrade: &missed, Upgrades: []status.Upgrade{missed}})
 	require.Equal(t, 1, strings.Count(b.String(), "1.36-1"), "one that never began, too")
 
-	require.Equal(t, "Scheduled: 1.36-1, asked by At, within five minutes of 2026-11-20T12:05:00Z", upgradeLine(status.Upgrade{Phase: "Scheduled", To: "1.36-1", Origin: "At", At: at(5)}, firstLine))
+	require.Equal(t, "Scheduled: 1.36-1, requested by At, in 5m (2026-11-20 12:05 UTC), within five minutes",
+		upgradeLine(status.Upgrade{Phase: "Scheduled", To: "1.36-1", Origin: "At", At: at(5)}, firstLine, *at(0)))
 	require.Equal(t, []string{"Images blocks: gone"}, checkLines([]status.Check{{Name: "Images", Blocks: true, Message: "gone"}}))
+}
+
+func TestVersionsRow(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	fleet := []clusterVersions{{
+		Cluster: "demo", Release: moves{"1.36-1", "1.37-1"}, ControlPlane: planeMove{moves: moves{"1.36", "1.37"}}, StandardSupportEnds: "2027-08-03",
+		Due: "2026-11-23T22:00:00Z (Channel)", Pools: []poolMove{{named: named{"a", moves{"ami-1", "ami-2"}}}, {named: named{"b", moves{"ami-1", ""}}}},
+		Addons: []named{{"coredns", moves{"v1", "v2"}}, {"vpc-cni", moves{"v1", "v2"}}},
+	}, {Cluster: "other", ControlPlane: planeMove{moves: moves{Current: "1.36"}, Deployed: "1.35"}}}
+	show := func(width int) string {
+		var out strings.Builder
+		(&display{out: &out, now: now, width: width}).versions(fleet)
+		return out.String()
+	}
+	require.Equal(t, `CLUSTER  RELEASE          KUBERNETES                 CHANGES            DUE              SUPPORTED UNTIL
+demo     1.36-1 → 1.37-1  1.36 → 1.37                1 pool, 2 add-ons  in 3d (Channel)  2027-08-03
+other    -                1.36 (deployed with 1.35)  -                  -                -
+`, show(0))
+	for _, line := range strings.Split(show(80), "\n") {
+		require.LessOrEqual(t, len([]rune(line)), 80, line)
+	}
 }
