@@ -222,7 +222,7 @@ func TestOperation(t *testing.T) {
 	require.Equal(t, stacks.Operation{Began: during.Began, Token: "create-1", Done: 1, InProgress: []string{"A1"}}, during)
 	require.False(t, during.Began.IsZero())
 
-	w.apply(name, strings.Replace(groups("A", 2, 9), "  A1:\n", "  A1:\n    DependsOn: A0\n", 1), "update-1", nil)
+	w.apply(name, strings.Replace(groups("A", 2, 14), "  A1:\n", "  A1:\n    DependsOn: A0\n", 1), "update-1", nil)
 	after, err := w.Operation(ctx, name)
 	require.NoError(t, err)
 	require.Equal(t, stacks.Operation{Began: after.Began, Token: "update-1", Done: 2}, after, "the creation does not count")
