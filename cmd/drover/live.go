@@ -24,6 +24,7 @@ func showLive(ctx context.Context, out io.Writer, source *liveSource, name strin
 		interval = fleetInterval
 	}
 	var frame view.Frame
+	var last []byte
 	for first := true; ; first = false {
 		picture, err := drawLive(ctx, out, source, name, all, verbose)
 		if ctx.Err() != nil {
@@ -37,11 +38,13 @@ func showLive(ctx context.Context, out io.Writer, source *liveSource, name strin
 			_, err := out.Write(picture)
 			return err
 		}
-		footer := fmt.Sprintf("\nlive, every %s; Ctrl-C ends", interval)
+		footer := fmt.Sprintf("live, every %s; Ctrl-C ends", interval)
 		if err != nil {
-			footer = "\nnot refreshed: " + err.Error()
+			picture, footer = last, "not refreshed: "+err.Error()
 		}
-		if _, err := io.WriteString(out, frame.Next(string(picture)+footer, rows)); err != nil {
+		last = picture
+		end := draw(out, verbose, func(d *display) { d.say("\n%s", footer) })
+		if _, err := io.WriteString(out, frame.Next(string(picture)+string(end), rows)); err != nil {
 			return err
 		}
 		select {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/cmd/drover/view"
+	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
@@ -78,7 +80,7 @@ func (d *display) sourceErrors(live *liveCluster) {
 		name string
 		err  error
 	}{{"CloudFormation", live.stacksErr}, {"Auto Scaling", live.groupsErr}, {"the cluster", live.nodesErr}} {
-		if source.err != nil {
+		if source.err != nil && !errors.Is(source.err, kube.ErrNoCluster) { // before it is created, and after it is deleted
 			d.say("%s was not read: %s", source.name, d.words(source.err.Error()))
 		}
 	}
