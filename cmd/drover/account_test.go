@@ -99,7 +99,7 @@ func TestACluster(t *testing.T) {
 	t.Run("status --live prints once where there is no terminal", func(t *testing.T) {
 		mark := cloud.Calls.Mark()
 		out := ok(t, "status", "demo", "--live")
-		require.Regexp(t, `(?m)^pool-workers +CREATE_COMPLETE +\d+[smh]$`, out)
+		require.Regexp(t, `(?m)^pool-workers +(CREATE|UPDATE)_COMPLETE +\d+[smh]$`, out)
 		require.Regexp(t, `(?m)^workers +\? +2 +2$`, out, "this cluster has no access entry for the caller")
 		require.Contains(t, out, "the cluster was not read: you may not list its nodes")
 		require.NotContains(t, out, "\x1b")

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+)
+
+func TestLiveSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := harness.StartWith(t, harness.Options{Bubble: true})
+		a.Cluster("demo", "")
+		c := newCell(a.Config(), "aws", "111122223333")
+		source := newLiveSource(c)
+		cluster, err := c.state.Status(t.Context(), "demo")
+		require.NoError(t, err)
+		expected := stackNames(cluster.Status)
+		require.Contains(t, expected, names.Network)
+		described := func() (n int) {
+			mark := a.Calls.Mark()
+			read, err := source.readStacks(t.Context(), cluster, expected)
+			require.NoError(t, err)
+			require.Len(t, read, len(expected))
+			for _, stack := range read {
+				require.True(t, plan.Settled(stack.Status), stack.Status)
+			}
+			for _, call := range a.Calls.Since(mark) {
+				if strings.HasPrefix(call.Action, "DescribeStack") {
+					n++
+				}
+			}
+			return n
+		}
+		require.Equal(t, len(expected), described())
+		require.Zero(t, described(), "stacks without an operation are read again after a while only")
+		time.Sleep(idleStackAge)
+		require.Equal(t, len(expected), described())
+
+		cluster.Status.Stacks[0].Status = "UPDATE_IN_PROGRESS"
+		require.Equal(t, 1, described(), "a stack that drover recorded as another is read at once")
+
+		live := source.fleet(t.Context())
+		require.NoError(t, live.stacksErr)
+		require.NoError(t, live.groupsErr)
+		require.Equal(t, "5", live.stackCell("demo").Text)
+		require.Regexp(t, `^\d+/\d+$`, live.nodeCell("demo").Text)
+	})
+}
