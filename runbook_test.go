@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -27,6 +28,17 @@ func TestTheRunbookHasEveryPhase(t *testing.T) {
 		told = append(told, row[0])
 	}
 	require.Equal(t, constants(t, "shared/status/status.go", "Phase"), told)
+}
+
+// The runbook has people converge a cluster by the command. Only its introduction names the machine, for the console.
+func TestRunbookConvergesByCommand(t *testing.T) {
+	body, err := os.ReadFile("docs/runbook.md")
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(body), "start the machine\n`drover-converge`"))
+	for i, line := range strings.Split(string(body), "\n") {
+		require.NotRegexp(t, "(?i)\\bstart(ed|s)? `drover-converge`|`drover-converge` (again|started|is started)", line, "docs/runbook.md:%d: `drover converge NAME`", i+1)
+	}
+	require.Greater(t, strings.Count(string(body), "`drover converge NAME`"), 15)
 }
 
 // constants are the values of a file's constants of a type, in order.

@@ -74,12 +74,17 @@ func (c *cell) start(ctx context.Context, machine string, input any) (execution 
 	if err != nil {
 		return "", err
 	}
-	named := fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s%s", c.render.Partition, c.render.Region, c.render.Account, names.Prefix, machine)
+	named := c.machineARN(machine)
 	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &named, Input: aws.String(string(body))})
 	if err != nil {
 		return "", err
 	}
 	return aws.ToString(started.ExecutionArn), nil
+}
+
+// machineARN is the ARN of a machine of drover's.
+func (c *cell) machineARN(machine string) string {
+	return fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s%s", c.render.Partition, c.render.Region, c.render.Account, names.Prefix, machine)
 }
 
 // planner plans as the plan function does, with specs read from elsewhere.

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +16,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/cobra"
 
@@ -31,7 +34,7 @@ import (
 )
 
 func drainCommand() *cobra.Command {
-	var dryRun bool
+	var dryRun, watch bool
 	cmd := &cobra.Command{
 		Use:   "drain CLUSTER NODE",
 		Short: "Take the pods off a node, as their disruption budgets allow",
@@ -39,8 +42,9 @@ func drainCommand() *cobra.Command {
 the pool's drain policy allow. The node stays, cordoned and out of load balancers. With --dry-run it only shows the node's pods and what blocks them. For that the cluster must
 let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
 		Example: `  drover drain demo ip-10-0-1-2.ec2.internal --dry-run
-  drover drain demo i-0123456789abcdef0`,
-		Annotations: exitCodes("the drain was started; with --dry-run, the preview is printed", "an error",
+  drover drain demo i-0123456789abcdef0 --watch`,
+		Annotations: exitCodes("the drain was started; with --watch, the node is drained; with --dry-run, the preview is printed",
+			"an error; with --watch, the node is not drained",
 			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completeArgs(clusterNames),
@@ -58,24 +62,27 @@ let you look into it; if it does not, the dry run says which access entry its sp
 			if dryRun {
 				return previewDrain(cmd.Context(), cmd.OutOrStdout(), c, cluster, "", node)
 			}
-			return startDrain(cmd.Context(), cmd.OutOrStdout(), c, cluster, node)
+			return startDrain(cmd.Context(), cmd.OutOrStdout(), c, cluster, node, watch)
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would leave, what blocks and how long it takes; change nothing")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the drain is over; fails unless the node is drained")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
 	return cmd
 }
 
 func rollCommand() *cobra.Command {
-	var dryRun bool
+	var dryRun, watch bool
 	cmd := &cobra.Command{
 		Use:   "roll CLUSTER POOL",
 		Short: "Replace all nodes of a pool, as its update policy says",
 		Long: `Replaces every node of a pool once, though nothing else changed, as the pool's update policy says. While the cluster converges already,
-the roll comes after that. With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that
+the roll comes after that. A cluster that is unknown, paused or without a usable spec is refused, and nothing is started. With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that
 it takes. For that the cluster must let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
 		Example: `  drover roll demo workers --dry-run
-  drover roll demo workers`,
-		Annotations: exitCodes("the roll was started; with --dry-run, the preview is printed", "an error",
+  drover roll demo workers --watch`,
+		Annotations: exitCodes("the roll was accepted; with --watch, every node is replaced; with --dry-run, the preview is printed",
+			"an error, or the roll was refused; with --watch, not every node is replaced",
 			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completeArgs(clusterNames, poolNames),
@@ -85,12 +92,17 @@ it takes. For that the cluster must let you look into it; if it does not, the dr
 				return err
 			}
 			if !dryRun {
-				return startRoll(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1])
+				return startRoll(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1], watch)
+			}
+			if err := noteRefusal(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1]); err != nil {
+				return err
 			}
 			return previewDrain(cmd.Context(), cmd.OutOrStdout(), c, args[0], args[1], "")
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would leave, what blocks and how long it takes; change nothing")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until every node is replaced; fails if one is not")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
 	return cmd
 }
 
@@ -114,43 +126,131 @@ func nodeOf(ctx context.Context, c *cell, cluster, named string) (node string, e
 }
 
 // startDrain starts the machine.
-func startDrain(ctx context.Context, out io.Writer, c *cell, cluster, node string) error {
-	execution, err := c.start(ctx, "drain-node", map[string]string{"cluster": cluster, "node": node})
+func startDrain(ctx context.Context, out io.Writer, c *cell, cluster, node string, watch bool) error {
+	began := time.Now().Add(-time.Second)
+	execution, err := c.start(ctx, machineDrain, map[string]string{"cluster": cluster, "node": node})
 	if err != nil {
 		return fmt.Errorf("starting the drain of %s: %w", node, err)
 	}
-	fmt.Fprintf(out, `started the drain of node %s of cluster %s. Follow it:
+	fmt.Fprintf(out, "started the drain of node %s of cluster %s: %s\n", node, cluster, execution)
+	if watch {
+		if err := watchDrain(ctx, out, c, cluster, node, execution, began); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(out, `
+Follow it:
 
-  aws stepfunctions describe-execution --execution-arn %s
+  drover events %s --follow
   kubectl get node %s -o jsonpath='{.metadata.annotations.drover\.run/drain-waits-for}'
-
+`, cluster, node)
+	}
+	fmt.Fprintf(out, `
 The node stays, cordoned and out of load balancers. To use it again afterwards:
 
   kubectl uncordon %s
   kubectl label node %s node.kubernetes.io/exclude-from-external-load-balancers-
-`, node, cluster, execution, node, node, node)
+`, node, node)
 	return nil
 }
 
-// startRoll starts the machine.
-func startRoll(ctx context.Context, out io.Writer, c *cell, cluster, pool string) error {
+// watchDrain prints what happens until a drain is over, and returns an error unless the node is drained.
+func watchDrain(ctx context.Context, out io.Writer, c *cell, cluster, node, execution string, since time.Time) error {
+	w := newWatcher(out, c, cluster, since)
+	defer w.show.end()
+	x, err := w.execution(ctx, execution)
+	if err != nil {
+		return err
+	}
+	if x.Status != sfntypes.ExecutionStatusSucceeded {
+		return fmt.Errorf("node %s is not drained: %s", node, ended(string(x.Status), aws.ToString(x.Error), aws.ToString(x.Cause)))
+	}
+	var result events.DrainResult
+	if err := json.Unmarshal([]byte(aws.ToString(x.Output)), &result); err != nil {
+		return fmt.Errorf("reading the output of execution %s: %w", execution, err)
+	}
+	switch result.Outcome {
+	case events.DrainDone, events.DrainGone:
+		w.show.say("node %s is drained: %d pods were evicted", node, result.Evicted)
+		return nil
+	}
+	return fmt.Errorf("node %s is not drained: %s: %s", node, result.Outcome, cmp.Or(result.Message, result.Summary()))
+}
+
+// startRoll starts the machine, unless the roll would be refused, and prints what its plan answers.
+func startRoll(ctx context.Context, out io.Writer, c *cell, cluster, pool string, watch bool) error {
+	if err := verifyKnown(ctx, c, cluster); err != nil {
+		return err
+	}
+	why, err := c.planner(c.specs).RollRefusal(ctx, cluster, []string{pool})
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return errors.New(why)
+	}
 	_, found, err := groups.New(autoscaling.NewFromConfig(c.cfg)).Describe(ctx, names.Group(cluster, pool))
 	if err != nil {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("cluster %s has no pool %s", cluster, pool)
+		return fmt.Errorf("nothing was rolled: pool %s of cluster %s is not created yet; `drover status %[2]s` says why", pool, cluster)
 	}
-	execution, err := c.start(ctx, "converge", events.Converge{Cluster: cluster, Roll: []string{pool}})
+	began := time.Now().Add(-time.Second)
+	execution, err := c.start(ctx, machineConverge, events.Converge{Cluster: cluster, Roll: []string{pool}})
 	if err != nil {
 		return fmt.Errorf("starting the roll of pool %s: %w", pool, err)
 	}
-	fmt.Fprintf(out, `started the roll of pool %s of cluster %s. Follow it:
+	plan, err := planOf(ctx, c, execution)
+	if err != nil {
+		return err
+	}
+	if err := rollAnswer(out, cluster, pool, execution, plan); err != nil {
+		return err
+	}
+	if !watch {
+		fmt.Fprintf(out, "follow it: drover events %s --follow\n", cluster)
+		return nil
+	}
+	w := newWatcher(out, c, cluster, began)
+	defer w.show.end()
+	x, err := w.execution(ctx, execution)
+	if err != nil {
+		return err
+	}
+	return w.rolled(ctx, pool, aws.ToTime(x.StartDate))
+}
 
-  drover status %s
-  aws stepfunctions describe-execution --execution-arn %s
-`, pool, cluster, cluster, execution)
+// rollAnswer prints what a plan answers to a roll. A nil plan is not there yet.
+func rollAnswer(out io.Writer, cluster, pool, execution string, plan *events.PlanResult) error {
+	if plan == nil {
+		fmt.Fprintf(out, "requested the roll of pool %s of cluster %s: %s\n", pool, cluster, execution)
+		return nil
+	}
+	switch plan.Outcome {
+	case events.OutcomeRefused:
+		return errors.New(plan.Message)
+	case events.OutcomeStopped:
+		return fmt.Errorf("pool %s of cluster %s is not rolled now: %s: %s; the roll is recorded, and made when the cluster converges",
+			pool, cluster, plan.Reason, plan.Message)
+	case events.OutcomeBusy:
+		fmt.Fprintf(out, "cluster %s converges already: the roll of pool %s is recorded, and made after that, within five minutes\n", cluster, pool)
+	default:
+		fmt.Fprintf(out, "started the roll of pool %s of cluster %s: %s\n", pool, cluster, execution)
+	}
 	return nil
+}
+
+// noteRefusal prints in a dry run that the roll would be refused.
+func noteRefusal(ctx context.Context, out io.Writer, c *cell, cluster, pool string) error {
+	if err := verifyKnown(ctx, c, cluster); err != nil {
+		return err
+	}
+	why, err := c.planner(c.specs).RollRefusal(ctx, cluster, []string{pool})
+	if err == nil && why != "" {
+		fmt.Fprintf(out, "A roll would be refused now: %s\n", why)
+	}
+	return err
 }
 
 // previewDrain shows what the drain of a node, or of all nodes of a pool, would meet.

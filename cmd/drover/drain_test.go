@@ -169,7 +169,11 @@ func TestDrain(t *testing.T) {
 		for _, wrong := range [][]string{{"demo", "nobody"}, {"nobody", node}, {"demo", "i-00000000000000000"}, {"nobody", instances[node], "--dry-run"}} {
 			require.Contains(t, fails(t, append([]string{"drain"}, wrong...)...), "no pool of cluster "+wrong[0]+" has a node "+wrong[1]+": `kubectl get nodes` names them")
 		}
-		require.Contains(t, fails(t, "roll", "demo", "nobody", "--dry-run"), "cluster demo has no node of a pool nobody")
+		r := drover(t, "roll", "demo", "nobody", "--dry-run")
+		require.Equal(t, 1, r.code)
+		require.Equal(t, "A roll would be refused now: nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot\n", r.stdout)
+		require.Contains(t, r.stderr, "cluster demo has no node of a pool nobody")
+		require.Contains(t, fails(t, "roll", "nobody", "workers", "--dry-run"), "no cluster nobody is known")
 		require.Contains(t, fails(t, "drain", "nobody", node, "--dry-run"), "drover-nobody: the EKS cluster is not there")
 		for _, call := range cloud.Calls.Since(mark) {
 			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
@@ -195,8 +199,9 @@ func TestDrain(t *testing.T) {
 	t.Run("an upgrade that nothing blocks", func(t *testing.T) { previewAnUpgrade(ctx, t, config, false) })
 	t.Run("a drain by hand", func(t *testing.T) {
 		watcher.Forget()
-		out := ok(t, "drain", "demo", instances[node])
+		out := ok(t, "drain", "demo", instances[node], "--watch")
 		require.Contains(t, out, ":execution:drover-drain-node:")
+		require.Regexp(t, "node "+node+` is drained: \d+ pods were evicted`, out)
 		require.Contains(t, out, "kubectl uncordon "+node)
 		require.NoError(t, cloud.Settle(ctx))
 		drains := slices.DeleteFunc(cloud.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-drain-node" })
@@ -212,17 +217,37 @@ func TestDrain(t *testing.T) {
 		require.NoError(t, run.Remove(ctx, web, agent))
 		require.NoError(t, run.Reset(ctx, true, node))
 	})
+	t.Run("a roll that is refused starts nothing", func(t *testing.T) {
+		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  paused: true\n")))
+		require.NoError(t, cloud.Settle(ctx))
+		mark := cloud.Calls.Mark()
+		require.Contains(t, fails(t, "roll", "demo", "workers"),
+			"nothing was rolled: cluster demo is paused: spec.paused is true; upload its spec with paused: false, then roll again")
+		require.Contains(t, fails(t, "converge", "demo"), "cluster demo is paused: spec.paused is true; upload its spec with paused: false")
+		require.Contains(t, fails(t, "roll", "nobody", "workers"), "no cluster nobody is known in this account")
+		require.Contains(t, fails(t, "converge", "nobody"), "no cluster nobody is known in this account")
+		for _, call := range cloud.Calls.Since(mark) {
+			require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+		}
+		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml")+accessLine(cloud.Principal())+"\n"), "--watch")
+		require.Contains(t, fails(t, "roll", "demo", "nobody"), "nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot")
+	})
+	t.Run("converging what is there already", func(t *testing.T) {
+		require.Contains(t, ok(t, "converge", "demo"), "nothing differs: cluster demo is what its spec says")
+	})
 	t.Run("a roll", func(t *testing.T) {
-		require.Contains(t, fails(t, "roll", "demo", "nobody"), "cluster demo has no pool nobody")
-		out := ok(t, "roll", "demo", "workers")
-		require.Contains(t, out, "started the roll of pool workers of cluster demo")
-		require.Contains(t, out, ":execution:drover-converge:")
 		rolling, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		require.NoError(t, cloud.Settle(rolling))
-		require.NoError(t, awaitRolled(rolling, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), instances), "none of them is there any more")
+		out := ok(t, "roll", "demo", "workers", "--watch")
+		require.Contains(t, out, "started the roll of pool workers of cluster demo: arn:aws:states:us-east-1:000000000000:execution:drover-converge:")
+		require.Regexp(t, `converge    \S+: started: roll workers\n`, out)
+		require.Regexp(t, `drain-node  i-\S+: started: the instance is at its terminate hook\n`, out)
+		require.Regexp(t, `stack       pool-workers: UPDATE_COMPLETE\n`, out)
+		require.Contains(t, out, "every node of pool workers is replaced")
+		require.NoError(t, checkRolled(rolling, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), instances), "none of them is there any more")
 		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
 	})
+	t.Run("the history and the logs", func(t *testing.T) { showHistory(t) })
 	t.Run("deleting it all", func(t *testing.T) {
 		// The last pods of the add-ons' budgets have nowhere to go, and five minutes are long for a test.
 		budgets := client.Resource(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}).Namespace("kube-system")

@@ -41,7 +41,8 @@ func root() *cobra.Command {
 	showExitCodes(cmd)
 	cmd.AddCommand(
 		validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(), versionsCommand(),
-		upgradeCommand(), drainCommand(), rollCommand(), localCommand(), versionCommand(),
+		upgradeCommand(), drainCommand(), rollCommand(), convergeCommand(), eventsCommand(), logsCommand(), localCommand(),
+		versionCommand(),
 	)
 	return cmd
 }

@@ -43,8 +43,8 @@ with 2. It fails with 1 when a check blocks.`,
 		Example: `  drover upgrade demo --to 1.37-1 --dry-run
   drover upgrade demo --to 1.37-1 --watch
   drover upgrade demo --rollback`,
-		Annotations: exitCodes("the upgrade was started; with --watch, it is done; with --dry-run, no check blocks it",
-			"an error; with --watch, the upgrade is not done; with --dry-run, a check blocks it",
+		Annotations: exitCodes("the upgrade was started, or there is nothing to upgrade; with --watch, it is done; with --dry-run, no check blocks it",
+			"an error, or the upgrade is refused; with --watch, the upgrade is not done; with --dry-run, a check blocks it",
 			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeArgs(clusterNames),
@@ -64,8 +64,19 @@ with 2. It fails with 1 when a check blocks.`,
 			if dryRun {
 				return previewUpgrade(ctx, out, c, kube.NewClusters(eks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)), in)
 			}
-			if why := upgrader(c).Refusal(ctx, in); why != "" {
-				return fmt.Errorf("the upgrade of %s cannot be made: %s", in.Cluster, why)
+			answer, err := upgrader(c).Answer(ctx, in)
+			if err != nil {
+				return err
+			}
+			switch answer.Outcome {
+			case events.UpgradeRefused:
+				return fmt.Errorf("the upgrade of %s is refused: %s", in.Cluster, answer.Message)
+			case events.UpgradeNothing:
+				fmt.Fprintf(out, "nothing to upgrade: %s; nothing was started%s\n", answer.Message, nameRelease(in))
+				return nil
+			}
+			if err := tellBusy(ctx, out, c, in.Cluster); err != nil {
+				return err
 			}
 			execution, err := startUpgrade(ctx, c, in)
 			if err != nil {
@@ -86,6 +97,14 @@ with 2. It fails with 1 when a check blocks.`,
 	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until it is over; fails unless it is done")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the checks and the steps; change nothing")
 	return cmd
+}
+
+// nameRelease is what to do after an upgrade that had nothing to do.
+func nameRelease(in events.Upgrade) string {
+	if in.Release != "" || in.Rollback {
+		return ""
+	}
+	return fmt.Sprintf(". To upgrade to another release: drover upgrade %s --to RELEASE", in.Cluster)
 }
 
 // upgrader is the function's own handler, for what only reads.
@@ -171,6 +190,9 @@ func openStep(u status.Upgrade) string {
 // upgradeVerdict is how an execution ended: what the status says of it, or, when it never came to write there, what it says itself.
 func upgradeVerdict(show *progress, cluster string, x *sfn.DescribeExecutionOutput, u *status.Upgrade, mine bool) error {
 	if x.Status == types.ExecutionStatusSucceeded {
+		if message, refused := refusedBy(aws.ToString(x.Output)); refused { // the cluster changed since it was asked
+			return fmt.Errorf("the upgrade of %s is refused: %s", cluster, message)
+		}
 		if !mine || u.Phase != string(upgrade.Done) {
 			show.say("nothing to do: %s", outcomeOf(aws.ToString(x.Output)))
 		}
@@ -184,6 +206,15 @@ func upgradeVerdict(show *progress, cluster string, x *sfn.DescribeExecutionOutp
 		return fmt.Errorf("the execution of the upgrade ended as %s. Within five minutes `drover status %s` says what is done and how to go on", ended, cluster)
 	}
 	return fmt.Errorf("the upgrade ended as %s", ended)
+}
+
+// refusedBy is the reason of an execution that was refused.
+func refusedBy(output string) (message string, refused bool) {
+	var result events.UpgradeResult
+	if json.Unmarshal([]byte(output), &result) != nil || result.Outcome != events.UpgradeRefused {
+		return "", false
+	}
+	return result.Message, true
 }
 
 // outcomeOf is the message of an execution's output, or the output.

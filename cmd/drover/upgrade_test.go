@@ -138,8 +138,8 @@ func TestUpgrade(t *testing.T) {
 		})
 		// What the machine would refuse at once is refused here: nobody would look for it in the status.
 		unchanged(t, func() {
-			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "9.99-1"), "the upgrade of minimal cannot be made: there is no release releases/9.99-1.yaml")
-			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback"), "the upgrade of minimal cannot be made: there was no upgrade of this cluster")
+			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "9.99-1"), "the upgrade of minimal is refused: there is no release releases/9.99-1.yaml")
+			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback"), "the upgrade of minimal is refused: there was no upgrade of this cluster")
 		})
 	})
 	t.Run("diff shows the upgrade that another release in the spec starts", func(t *testing.T) {
@@ -194,7 +194,14 @@ func TestUpgrade(t *testing.T) {
 		at(t, "1.36-1", "1.36")
 	})
 	t.Run("again finds nothing to do", func(t *testing.T) {
-		require.Contains(t, ok(t, "upgrade", "minimal", "--to", "1.36-1", "--watch"), "nothing to do: the cluster is at release 1.36-1 (Kubernetes 1.36)")
+		started := len(cloud.States.Executions())
+		unchanged(t, func() {
+			for _, arguments := range [][]string{{"--to", "1.36-1", "--watch"}, {"--to", "1.36-1"}} {
+				out := ok(t, append([]string{"upgrade", "minimal"}, arguments...)...)
+				require.Equal(t, "nothing to upgrade: the cluster is at release 1.36-1 (Kubernetes 1.36); nothing was started\n", out)
+			}
+		})
+		require.Len(t, cloud.States.Executions(), started)
 		require.Contains(t, ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run"), "there is nothing to upgrade")
 	})
 	t.Run("--rollback goes back, nodes first", func(t *testing.T) {

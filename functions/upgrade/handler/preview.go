@@ -41,25 +41,40 @@ func (h *Handler) Preview(ctx context.Context, in events.Upgrade) (*preflight.Pl
 	return p, err
 }
 
-// Refusal says why an upgrade that begins now would be refused before anything is written, and is empty when it would not be, or would
-// wait. What cannot be read is for the upgrade itself to tell of.
-func (h *Handler) Refusal(ctx context.Context, in events.Upgrade) string {
+// Answer is what the check would answer at once to an upgrade that is started by hand now: that it is refused, or that there is nothing to
+// do. Its Outcome is empty when the upgrade would begin or wait. It only reads.
+func (h *Handler) Answer(ctx context.Context, in events.Upgrade) (events.UpgradeResult, error) {
+	request := events.UpgradeRequest{Upgrade: in}
 	r, _, err := h.State.Upgrade(ctx, in.Cluster)
-	if err != nil || r != nil && !r.State.Over() { // it waits for that one, and the cluster is another by then
-		return ""
+	if err != nil {
+		return events.UpgradeResult{}, err
 	}
-	j, err := h.travel(ctx, events.UpgradeRequest{Upgrade: in}, r)
-	if j.moving != "" {
-		return ""
+	if r != nil && !r.State.Over() {
+		running, err := h.Executions.Running(ctx, r.Execution)
+		if err != nil {
+			return events.UpgradeResult{}, err
+		}
+		if running { // any other upgrade waits for this one, and the cluster is another by then
+			if of, err := h.of(ctx, in.Cluster, r); err != nil || !of || !same(request, r) {
+				return events.UpgradeResult{}, err
+			}
+			return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: r.Execution + " makes this upgrade already"}, nil
+		}
 	}
-	if err == nil && !there(j) {
+	j, err := h.travel(ctx, request, r)
+	switch {
+	case j.moving != "":
+		return events.UpgradeResult{}, nil
+	case err == nil && there(j):
+		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at " + j.to.String()}, nil
+	case err == nil:
 		_, err = h.steps(ctx, j, in.Rollback)
 	}
 	var why *stop
-	if !errors.As(err, &why) {
-		return ""
+	if errors.As(err, &why) {
+		return events.UpgradeResult{Outcome: events.UpgradeRefused, Message: why.message}, nil
 	}
-	return why.message
+	return events.UpgradeResult{}, err
 }
 
 // StepName is what people read of a step.
