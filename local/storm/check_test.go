@@ -36,6 +36,7 @@ import (
 	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -341,6 +342,49 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.uploadRelease(firstMinor, 1)
 			}
 		}, "is not about what is there"},
+		"a roll is lost": {9, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "roll a by hand", roll: "a"})
+			p.twist = func(w *world) {
+				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					return next.Invoke(ctx, bytes.ReplaceAll(payload, []byte(`"roll":["a"]`), []byte(`"roll":[]`)))
+				})
+			}
+		}, "of pool a is lost"},
+		"a paused cluster accepts a roll": {9, func(p *plot) {
+			paused := *p.acts[1].spec
+			paused.paused = true
+			again := paused
+			again.paused = false
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "pause", spec: &paused},
+				act{at: 2*time.Hour + time.Minute, cluster: "c0", what: "roll a by hand", roll: "a"},
+				act{at: 3 * time.Hour, cluster: "c0", what: "go on", spec: &again})
+			p.last["c0"] = &again
+			p.twist = func(w *world) {
+				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					return next.Invoke(ctx, bytes.ReplaceAll(payload, []byte(`"roll":["a"]`), []byte(`"roll":[]`)))
+				})
+			}
+		}, "is paused, and the roll"},
+		"an upgrade with nothing to do is recorded": {2, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "upgrade by hand to what it is",
+				do: func(w *world) { w.upgrade(events.Upgrade{Cluster: "c0", Release: release(firstMinor, 0)}) }})
+			p.twist = func(w *world) {
+				instead(w, "upgrade", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					var in events.UpgradeRequest
+					if err := json.Unmarshal(payload, &in); err != nil {
+						return nil, err
+					}
+					body, err := json.Marshal(upgrade.Record{Number: 1, Execution: in.Execution, State: upgrade.Done})
+					if err != nil {
+						return nil, err
+					}
+					if _, err := store.NewBucket(environment.S3(cfg), harness.StateBucket).Put(ctx, names.Upgrade("c0"), body); err != nil {
+						return nil, err
+					}
+					return []byte(`{"outcome":"Nothing","message":"done"}`), nil
+				})
+			}
+		}, "is answered with Nothing, and recorded"},
 		"a waiter is left behind": {9, func(p *plot) {
 			p.ending = func(w *world) {
 				_, err := w.State().Put(context.Background(), names.Waiter("drover-c0-network"), []byte("{}"))

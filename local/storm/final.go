@@ -45,6 +45,7 @@ func (w *world) final(clusters []string) {
 		v, there := w.AutoScaling.View(group)
 		w.check(5, !there || v.Desired >= n, "an autoscaler chose %d for %s, and it has %d", n, group, v.Desired)
 	}
+	w.answers()
 	w.left()
 	w.sound()
 	unjudged := w.unjudged()

@@ -191,6 +191,7 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			at += pause(r)
 			w.team++
 			upload("change while paused")
+			acts = append(acts, act{at: at, cluster: name, what: "roll " + p.name + " by hand while paused", roll: p.name})
 			at += pause(r)
 			w.paused = false
 			upload("go on")
@@ -203,6 +204,10 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			upload("create anew")
 		case 8:
 			acts = append(acts, act{at: at, cluster: name, what: "converge by hand", converge: true})
+			if w.channel == "" && w.atRelease == "" && !upgraded {
+				same := events.Upgrade{Cluster: name, Release: release(w.minor, w.rev)}
+				acts = append(acts, act{at: at, cluster: name, what: "upgrade by hand to what it is", do: func(w *world) { w.upgrade(same) }})
+			}
 		case 11:
 			acts = append(acts, act{at: at, cluster: name, what: "roll " + p.name + " by hand", converge: true, roll: p.name})
 		case 12:

@@ -92,6 +92,8 @@ type world struct {
 	moved map[string]int
 	// policies are every pool that the specs of a cluster ever had.
 	policies map[string][]wishedPool
+	// requests are the executions of rolls and upgrades that were started by hand.
+	requests []request
 	// known is what checks remember.
 	known *known
 	plot  plot
@@ -348,14 +350,14 @@ func (w *world) do(a act) {
 		w.deleted[a.cluster] = true
 	case a.roll != "":
 		w.touchPool(a.cluster, a.roll)
-		w.Converge(a.cluster, a.roll)
+		w.roll(a.cluster, a.roll)
 	case a.converge:
 		w.Converge(a.cluster)
 	case a.upgrade != nil:
 		w.touched(a.cluster)[all] = true
 		w.mayGoBack(a)
 		for range a.times {
-			w.Upgrade(*a.upgrade)
+			w.upgrade(*a.upgrade)
 		}
 	case a.cancel:
 		w.cancel(a.cluster)
@@ -412,7 +414,7 @@ func (w *world) settle(clusters []string) {
 							w.touchPool(cluster, p.name)
 							pools = append(pools, p.name)
 						}
-						w.Converge(cluster, pools...)
+						w.roll(cluster, pools...)
 					} else if w.stuck(s) && !strings.Contains(told(s), "is missing: start drover-converge") {
 						w.Upgrade(events.Upgrade{Cluster: cluster, Release: release(w.wishes[cluster].minor, w.wishes[cluster].rev)})
 					} else {
