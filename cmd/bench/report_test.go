@@ -59,17 +59,17 @@ PASS
 
 const demoSaid = `   0.0s  local account 000000000000 in us-east-1 at http://127.0.0.1:43557
    1.9s  deployed drover, as cdk deploy does: 83 resources
-   2.2s  stack       drover-demo-network              CREATE_IN_PROGRESS
-   3.7s  stack       drover-demo-network              CREATE_COMPLETE
-  13.0s  stack       drover-demo-control-plane        CREATE_COMPLETE
-  14.4s  stack       drover-demo-addons               CREATE_COMPLETE
-  15.6s  stack       drover-demo-pool-spot            CREATE_COMPLETE
-  15.7s  stack       drover-demo-pool-workers         CREATE_COMPLETE
-  16.6s  stack       drover-demo-addons-on-nodes      CREATE_COMPLETE
+   2.2s  stack       demo         network            CREATE_IN_PROGRESS
+   3.7s  stack       demo         network            CREATE_COMPLETE
+  13.0s  stack       demo         control-plane      CREATE_COMPLETE
+  14.4s  stack       demo         addons             CREATE_COMPLETE
+  15.6s  stack       demo         pool-spot          CREATE_COMPLETE
+  15.7s  stack       demo         pool-workers       CREATE_COMPLETE
+  16.6s  stack       demo         addons-on-nodes    CREATE_COMPLETE
 `
 
 func TestTheStagesOfTheDemoAreRead(t *testing.T) {
-	ends, err := stageEnds(demoSaid + "  16.7s  status      demo is Ready: the cluster is what its spec says\n")
+	ends, err := stageEnds(demoSaid + "  16.7s  status      demo         Ready: the cluster is what its spec says\n")
 	require.NoError(t, err)
 	require.Equal(t, []float64{1.9, 3.7, 13.0, 14.4, 15.7, 16.6, 16.7}, ends)
 	_, err = stageEnds(demoSaid)

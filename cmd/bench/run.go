@@ -20,11 +20,11 @@ const maxRun = 60
 // stages of the demo, each with the start of the line that ends it.
 var stages = []struct{ name, end string }{
 	{"deploy drover", "deployed drover"},
-	{"network", "stack " + names.Stack(demo, names.Network) + " CREATE_COMPLETE"},
-	{"control plane", "stack " + names.Stack(demo, names.ControlPlane) + " CREATE_COMPLETE"},
-	{"add-ons", "stack " + names.Stack(demo, names.Addons) + " CREATE_COMPLETE"},
-	{"pools", "stack " + names.Stack(demo, names.PoolPrefix)},
-	{"add-ons on nodes", "stack " + names.Stack(demo, names.NodeAddons) + " CREATE_COMPLETE"},
+	{"network", "stack " + demo + " " + names.Network + " CREATE_COMPLETE"},
+	{"control plane", "stack " + demo + " " + names.ControlPlane + " CREATE_COMPLETE"},
+	{"add-ons", "stack " + demo + " " + names.Addons + " CREATE_COMPLETE"},
+	{"pools", "stack " + demo + " " + names.PoolPrefix},
+	{"add-ons on nodes", "stack " + demo + " " + names.NodeAddons + " CREATE_COMPLETE"},
 	{"last plan and report", "status"},
 }
 

@@ -3,7 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/drover-run/drover/functions/plan/handler"
@@ -46,15 +52,64 @@ func openCell(ctx context.Context) (*cell, error) {
 	if cfg.Region == "" {
 		return nil, fmt.Errorf("no region is set: set AWS_REGION to where drover is deployed")
 	}
+	if err := checkLocal(ctx, cfg); err != nil {
+		return nil, err
+	}
 	identity, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return nil, fmt.Errorf("asking AWS who you are: %w", err)
+		return nil, explainIdentity(cfg, err)
 	}
 	parsed, err := arn.Parse(aws.ToString(identity.Arn))
 	if err != nil {
 		return nil, err
 	}
 	return newCell(cfg, parsed.Partition, parsed.AccountID), nil
+}
+
+// localEndpoint is the URL of AWS_ENDPOINT_URL if it leads to this machine: a local account's.
+func localEndpoint(cfg aws.Config) (*url.URL, bool) {
+	endpoint, err := url.Parse(aws.ToString(cfg.BaseEndpoint))
+	if err != nil || endpoint.Host == "" {
+		return nil, false
+	}
+	ip := net.ParseIP(endpoint.Hostname())
+	return endpoint, endpoint.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// checkLocal tells whether anything listens where AWS_ENDPOINT_URL leads. The SDK would try again for seconds, and then report each layer.
+func checkLocal(ctx context.Context, cfg aws.Config) error {
+	endpoint, local := localEndpoint(cfg)
+	if !local {
+		return nil
+	}
+	port := endpoint.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[endpoint.Scheme]
+	}
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(endpoint.Hostname(), port))
+	if err == nil {
+		return connection.Close()
+	}
+	if !nothingListens(err) {
+		return nil // the SDK says more about it
+	}
+	return fmt.Errorf(`nothing listens at %s, where AWS_ENDPOINT_URL leads: is the local account running? Start it with make up or drover local, then run
+  eval "$(drover local env)"
+An account that ended does not come back: the next one has another port and access key. To reach AWS, unset AWS_ENDPOINT_URL and the access key`, endpoint)
+}
+
+func nothingListens(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+// explainIdentity explains why STS did not say who the caller is.
+func explainIdentity(cfg aws.Config, err error) error {
+	var refused smithy.APIError
+	endpoint, local := localEndpoint(cfg)
+	if local && errors.As(err, &refused) && slices.Contains([]string{"InvalidClientTokenId", "SignatureDoesNotMatch"}, refused.ErrorCode()) {
+		return fmt.Errorf(`the local account at %s does not know your access key: it is another account than the one you had: run
+  eval "$(drover local env)"`, endpoint)
+	}
+	return fmt.Errorf("asking AWS who you are: %w", err)
 }
 
 func newCell(cfg aws.Config, partition, account string) *cell {

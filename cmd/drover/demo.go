@@ -45,7 +45,7 @@ func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acco
 	if _, err := c.specs.Put(ctx, names.ClusterSpec(name), d.spec); err != nil {
 		return err
 	}
-	show.say("uploaded    %s to s3://%s/%s", o.demo, c.specs.Name(), names.ClusterSpec(name))
+	show.line("uploaded", name, "%s to s3://%s/%s", o.demo, c.specs.Name(), names.ClusterSpec(name))
 	ctx, cancel := context.WithTimeout(ctx, demoPatience)
 	defer cancel()
 	s, err := awaitRest(ctx, c, name, anyUpload)
@@ -54,7 +54,7 @@ func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acco
 	}
 	took := time.Since(uploaded)
 	show.wait("")
-	show.say("status      %s is %s: %s", name, s.Phase, s.Message)
+	show.line("status", name, "%s: %s", s.Phase, s.Message)
 	if s.Phase != status.Ready {
 		printStatus(out, &status.Cluster{Metadata: status.Metadata{Name: name}, Status: *s})
 		return fmt.Errorf("%s is not Ready", name)

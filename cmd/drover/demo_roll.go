@@ -67,7 +67,7 @@ func loadDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acc
 		}
 	}()
 	fmt.Fprintln(out)
-	if err := deployShop(ctx, show, run, watcher); err != nil {
+	if err := deployShop(ctx, show, d.cluster.Metadata.Name, run, watcher); err != nil {
 		return err
 	}
 	l := load{client, watcher}
@@ -96,7 +96,7 @@ func (l load) roll(ctx context.Context, out io.Writer, show *timeline, a *accoun
 	if err != nil {
 		return err
 	}
-	show.say("status      %s is %s: %s", name, s.Phase, s.Message)
+	show.line("status", name, "%s: %s", s.Phase, s.Message)
 	if s.Phase != status.Ready {
 		printStatus(out, &status.Cluster{Metadata: status.Metadata{Name: name}, Status: *s})
 		return fmt.Errorf("%s is not Ready after the roll", name)
@@ -113,7 +113,7 @@ func (l load) roll(ctx context.Context, out io.Writer, show *timeline, a *accoun
 	if err := l.healthy(ctx); err != nil {
 		return err
 	}
-	show.say("rolled      all nodes of pool %s are on image %s", o.roll, image)
+	show.line("rolled", name, "all nodes of pool %s are on image %s", o.roll, image)
 	show.wait("")
 	if err := printNodes(ctx, out, l.client, s.Endpoint); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (l load) healthy(ctx context.Context) error {
 }
 
 // deployShop and wait until all of it runs, and its budgets know.
-func deployShop(ctx context.Context, show *timeline, run *workload.Cluster, watcher *workload.Watcher) error {
+func deployShop(ctx context.Context, show *timeline, name string, run *workload.Cluster, watcher *workload.Watcher) error {
 	show.wait("the workloads")
 	if err := run.Run(ctx, watcher, shop...); err != nil {
 		return err
@@ -141,7 +141,7 @@ func deployShop(ctx context.Context, show *timeline, run *workload.Cluster, watc
 			budgets++
 		}
 	}
-	show.say("workloads   %d, of %d replicas and a pod on each node, under %d disruption budgets: all Ready", len(shop), replicas, budgets)
+	show.line("workloads", name, "%d, of %d replicas and a pod on each node, under %d disruption budgets: all Ready", len(shop), replicas, budgets)
 	return nil
 }
 
@@ -184,7 +184,7 @@ func uploadAndWait(ctx context.Context, show *timeline, c *cell, name string, sp
 	if err != nil {
 		return nil, err
 	}
-	show.say("uploaded    %s to s3://%s/%s", what, c.specs.Name(), names.ClusterSpec(name))
+	show.line("uploaded", name, "%s to s3://%s/%s", what, c.specs.Name(), names.ClusterSpec(name))
 	s, err := awaitRest(ctx, c, name, upload{uploaded.Version, before.Status.ObservedVersion})
 	show.wait("")
 	return s, err

@@ -40,7 +40,7 @@ func (l load) upgrade(ctx context.Context, out io.Writer, show *timeline, a *acc
 		return err
 	}
 	fmt.Fprintln(out)
-	show.say("uploaded    release %s for %s, to be upgraded to at %s", next.Metadata.Name, name, at.Format(time.TimeOnly))
+	show.line("uploaded", name, "release %s, to be upgraded to at %s", next.Metadata.Name, at.Format(time.TimeOnly))
 	if err := l.scheduled(ctx, show, a, c, name, at); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (l load) upgrade(ctx context.Context, out io.Writer, show *timeline, a *acc
 		return err
 	}
 	show.wait("")
-	show.say("upgraded    %s is at %s", name, releaseName(u.To, u.ToVersion))
+	show.line("upgraded", name, "it is at %s", releaseName(u.To, u.ToVersion))
 	fmt.Fprintln(out)
 	newDisplay(out, false).upgrades(status.Status{Upgrade: u})
 	if err := l.printVersions(ctx, out, c, next); err != nil {
@@ -74,13 +74,13 @@ func (l load) scheduled(ctx context.Context, show *timeline, a *account.Account,
 	}); err != nil {
 		return err
 	}
-	show.say("status      %s is to be upgraded at %s", name, at.Format(time.TimeOnly))
+	show.line("status", name, "to be upgraded at %s", at.Format(time.TimeOnly))
 	select {
 	case <-time.After(time.Until(at)):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	show.say("schedule    drover-sweep, which runs every five minutes, runs now")
+	show.line("schedule", "", "drover-sweep, which runs every five minutes, runs now")
 	return a.Scheduler.Fire(ctx, "drover", "drover-sweep")
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,15 +19,19 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 )
 
-// The flags of drover local are the rules and the seed of its control API.
+// The flags of drover local are the rules and the seed of its control API, its port and its access key; drover local env leads to it.
 func TestFaultsByFlags(t *testing.T) {
 	require.Empty(t, kubernetes.Missing(kubernetes.BinDir(repository)), "run make local first")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	rules := []string{"throttle service=cloudformation caller=nobody p=0.2", `drop event="An Event" rule=none nth=2`}
-	cmd := exec.CommandContext(ctx, os.Args[0], "local", "--dir", t.TempDir(), "--build", filepath.Join(repository, "build"),
-		"--fault", rules[0], "--fault", rules[1], "--fault-seed", "7")
-	cmd.Env = []string{beDrover + "=1", "HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "NO_PROXY=127.0.0.1"}
+	home, dir := t.TempDir(), filepath.Join(t.TempDir(), "account")
+	_, port, err := net.SplitHostPort(closedAddress(t))
+	require.NoError(t, err)
+	cmd := exec.CommandContext(ctx, os.Args[0], "local", "--dir", dir, "--build", filepath.Join(repository, "build"),
+		"--fault", rules[0], "--fault", rules[1], "--fault-seed", "7",
+		"--port", port, "--access-key-id", "AKIALOCALACCOUNT0001", "--secret-access-key", "local-secret")
+	cmd.Env = []string{beDrover + "=1", "HOME=" + home, "AWS_EC2_METADATA_DISABLED=true", "NO_PROXY=127.0.0.1"}
 	cmd.Dir = repository
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -65,10 +70,42 @@ func TestFaultsByFlags(t *testing.T) {
 	}
 	require.Equal(t, rules, got)
 
+	require.Equal(t, "http://127.0.0.1:"+port, url)
+	atHome := map[string]string{"HOME": home}
+	env := droverIn(t, atHome, "local", "env")
+	require.Equal(t, 0, env.code, env.stderr)
+	require.Equal(t, `export AWS_ACCESS_KEY_ID=AKIALOCALACCOUNT0001
+export AWS_DEFAULT_REGION=us-east-1
+export AWS_ENDPOINT_URL=`+url+`
+export AWS_REGION=us-east-1
+export AWS_SECRET_ACCESS_KEY=local-secret
+unset AWS_SESSION_TOKEN AWS_PROFILE
+`, env.stdout)
+	require.Equal(t, env, droverIn(t, atHome, "local", "env", "--dir", dir))
+	listed, err := filepath.Glob(filepath.Join(home, ".cache", "drover", "local", "*"))
+	require.NoError(t, err)
+	require.Len(t, listed, 1)
+	info, err := os.Stat(listed[0])
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	again := droverIn(t, atHome, "local", "--dir", dir)
+	require.Equal(t, 1, again.code)
+	require.Contains(t, again.stderr, "is in use: a local account runs in it, at "+url)
+	shell := map[string]string{
+		"AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "AKIALOCALACCOUNT0001", "AWS_SECRET_ACCESS_KEY": "local-secret",
+	}
+	require.Equal(t, 0, droverIn(t, shell, "status").code)
+	shell["AWS_ACCESS_KEY_ID"] = "AKIAANOTHERACCOUNT01"
+	require.Contains(t, droverIn(t, shell, "status").stderr, "the local account at "+url+" does not know your access key")
+
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	for lines.Scan() { // or it could not end
 	}
 	err = cmd.Wait()
 	ended = true
 	require.NoError(t, err, "%s", &errs)
+	require.NoFileExists(t, listed[0])
+	after := droverIn(t, atHome, "local", "--dir", dir)
+	require.Equal(t, 1, after.code)
+	require.Contains(t, after.stderr, "is not empty: a local account lives as long as its process")
 }

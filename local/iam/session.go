@@ -4,8 +4,20 @@ package iam
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
+)
+
+// temporaryKey starts the access key ids of sessions.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
+const temporaryKey = "ASIA"
+
+var (
+	accessKeyID     = regexp.MustCompile(`^\w{16,128}$`)
+	secretAccessKey = regexp.MustCompile("^[^\\s'\"`[:cntrl:][:^ascii:]]{8,128}$")
 )
 
 // Credentials sign requests. SessionToken and Expires are empty for long-lived ones.
@@ -25,6 +37,19 @@ func (s *Service) Admin() (Caller, Credentials) {
 		service: s, admin: true, userID: "AIDALOCALADMINISTRATOR",
 		principal: Principal{ARN: s.arn("user", "/", "admin"), Account: s.Account},
 	}, s.admin
+}
+
+// SetAdminKey replaces the generated access key of the person at the console. Call it before the first request.
+// https://docs.aws.amazon.com/IAM/latest/APIReference/API_AccessKey.html
+func (s *Service) SetAdminKey(id, secret string) error {
+	if !accessKeyID.MatchString(id) || strings.HasPrefix(id, temporaryKey) {
+		return fmt.Errorf("access key id %q is invalid: it has 16 to 128 letters, digits and underscores, and does not start with %s", id, temporaryKey)
+	}
+	if !secretAccessKey.MatchString(secret) {
+		return errors.New("the secret access key is invalid: it has 8 to 128 printable ASCII characters without spaces and quotes")
+	}
+	s.admin = Credentials{AccessKeyID: id, SecretAccessKey: secret}
+	return nil
 }
 
 // ServiceCaller is an AWS service acting on its own behalf, such as events.amazonaws.com that invokes a function: only
@@ -109,7 +134,7 @@ func (s *Service) assume(
 		},
 	}
 	credentials := Credentials{
-		AccessKeyID: "ASIA" + randomText(upper, 16), SecretAccessKey: randomText(alnum, 40),
+		AccessKeyID: temporaryKey + randomText(upper, 16), SecretAccessKey: randomText(alnum, 40),
 		SessionToken: "local" + randomText(alnum, 120), Expires: s.clock.Now().Add(duration).Truncate(time.Second),
 	}
 	s.mu.Lock()

@@ -149,6 +149,7 @@ func (f *function) run(payload []byte, requestID string) (response, Report, erro
 	f.service.metric(name, "Errors", failed, "Count")
 	f.service.metric(name, "Duration", float64(report.Duration)/float64(time.Millisecond), "Milliseconds")
 	if f.service.Observe != nil {
+		report.Payload, report.Answer = payload, a.payload
 		f.service.Observe(report)
 	}
 	return a, report, nil

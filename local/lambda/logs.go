@@ -26,6 +26,8 @@ type Report struct {
 	// Memory in MB at most, of the environment so far.
 	Memory int
 	Failed bool
+	// Payload is the event; Answer is the function's result, or its errorType and errorMessage.
+	Payload, Answer []byte
 	// Log is its end, at most 4 KB.
 	Log string
 }
