@@ -20,11 +20,14 @@ const (
 	degraded           = "DEGRADED"
 )
 
-// Bounds of watching an add-on's pods, in real time: KWOK needs some however fast simulated time runs. Pods that come one after
-// another are waited for as long as there is one more within addonGrace.
+// Bounds of watching an add-on's pods, in real time: the cluster's programs are real, and need processor time however fast simulated time
+// runs. EKS itself waits a quarter of an hour, in which a slow machine does not matter. Each new pod that is available starts both anew.
 const (
-	addonPoll  = 200 * time.Millisecond
+	addonPoll = 200 * time.Millisecond
+	// addonGrace is for pods of which the scheduler said that no node takes them.
 	addonGrace = 10 * time.Second
+	// addonPatience is for pods that are late for no reason that the cluster reports: a control plane that waits for a processor.
+	addonPatience = 2 * time.Minute
 )
 
 // Addon as the API describes it.
@@ -197,7 +200,9 @@ func (s *Service) rollOut(c *cluster, a *addon, failure string, u *Update) {
 	})
 }
 
-// watch waits until the add-on's pods are available; after degradedWork without them it is DEGRADED, and still ACTIVE later.
+// watch waits until the add-on's pods are available. The add-on is DEGRADED when degradedWork has passed and no pod became available
+// within addonGrace, if the scheduler rejected one, or else within addonPatience. It is still ACTIVE when the pods come later.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_AddonIssue.html
 func (s *Service) watch(ctx context.Context, c *cluster, a *addon, run int, u *Update) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -217,12 +222,12 @@ func (s *Service) watch(ctx context.Context, c *cluster, a *addon, run int, u *U
 			s.settle(c, a, run, active, nil, u)
 			return
 		}
-		overdue := late
-		if s.config.Clock.Now().Sub(moved) < addonGrace {
-			overdue = nil
-		}
 		select {
-		case <-overdue:
+		case <-late:
+			idle := s.config.Clock.Now().Sub(moved)
+			if idle < addonGrace || idle < addonPatience && !unschedulable(ctx, c.admin, a.entry) {
+				break
+			}
 			message := "The add-on is unhealthy because it doesn't have the desired number of replicas."
 			if err != nil {
 				message += " " + err.Error()

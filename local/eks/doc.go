@@ -26,7 +26,8 @@
 //     authorizer that cannot be seen. Only AuthenticationMode API.
 //   - Add-ons: a part of AWS's catalogue, which DescribeAddonVersions tells. They are real Deployments and DaemonSets with
 //     the real image names; those that need nodes are ACTIVE when their pods are available, DEGRADED after 15 minutes of
-//     simulated work without. Nodes are NotReady until vpc-cni (or the self-managed CNI) is there.
+//     simulated work without. Then the scheduler must have rejected one, or none became available for two real minutes: the
+//     programs that start them are real, and late on a busy machine. Nodes are NotReady until vpc-cni (or the self-managed CNI) is there.
 //   - Pod identity associations: as records; pods of KWOK nodes run no processes that could use them.
 //   - Nodes: registered by their own identity (system:node:…, NodeRestriction applies) once EC2 has booted them, with an
 //     EC2_LINUX access entry of their role; endpoint and certificate authority of their user data must be the cluster's. With

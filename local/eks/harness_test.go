@@ -179,10 +179,16 @@ func (b *testbed) sdk(t *testing.T, as iam.Credentials) *awseks.Client {
 // makeAvailable says of a Deployment in memory that its pods run.
 func (p *memoryPlane) makeAvailable(t *testing.T, name string) {
 	t.Helper()
-	api := p.client.Resource(deploymentResource).Namespace("kube-system")
+	p.setStatus(t, deploymentResource, name, map[string]any{"availableReplicas": int64(2), "updatedReplicas": int64(2)})
+}
+
+// setStatus of a Deployment or DaemonSet in memory.
+func (p *memoryPlane) setStatus(t *testing.T, resource schema.GroupVersionResource, name string, status map[string]any) {
+	t.Helper()
+	api := p.client.Resource(resource).Namespace("kube-system")
 	o, err := api.Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
-	require.NoError(t, unstructured.SetNestedField(o.Object, map[string]any{"availableReplicas": int64(2), "updatedReplicas": int64(2)}, "status"))
+	require.NoError(t, unstructured.SetNestedField(o.Object, status, "status"))
 	_, err = api.Update(t.Context(), o, metav1.UpdateOptions{})
 	require.NoError(t, err)
 }

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 )
@@ -186,6 +187,28 @@ func available(ctx context.Context, client dynamic.Interface, a catalogued) (ok 
 		}
 	}
 	return true, "", up, nil
+}
+
+// unschedulable says whether the scheduler rejected a pod of an add-on. An API that does not answer says nothing.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
+func unschedulable(ctx context.Context, client dynamic.Interface, a catalogued) bool {
+	for _, w := range a.workloads {
+		selector := labels.Set(map[string]string{"app.kubernetes.io/name": w.name}).String()
+		pods, err := client.Resource(podResource).Namespace(a.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			continue
+		}
+		for _, pod := range pods.Items {
+			conditions, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
+			for _, condition := range conditions {
+				c, ok := condition.(map[string]any)
+				if ok && c["type"] == "PodScheduled" && c["status"] == "False" && c["reason"] == "Unschedulable" {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // selfManaged are the add-ons that EKS starts in a cluster that does not say otherwise, which are not EKS add-ons.
