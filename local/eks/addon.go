@@ -26,6 +26,8 @@ const (
 	addonPoll = 200 * time.Millisecond
 	// addonGrace is for pods of which the scheduler said that no node takes them.
 	addonGrace = 10 * time.Second
+	// resyncAfter is how long no pod became available until KWOK is shown those that it should have started.
+	resyncAfter = 5 * time.Second
 	// addonPatience is for pods that are late for no reason that the cluster reports: a control plane that waits for a processor.
 	addonPatience = 2 * time.Minute
 )
@@ -213,6 +215,7 @@ func (s *Service) watch(ctx context.Context, c *cluster, a *addon, run int, u *U
 		}
 	})
 	counted, moved := int64(0), s.config.Clock.Now()
+	resynced := moved
 	for {
 		ok, lacking, up, err := available(ctx, c.admin, a.entry)
 		if up != counted {
@@ -221,6 +224,10 @@ func (s *Service) watch(ctx context.Context, c *cluster, a *addon, run int, u *U
 		if ok {
 			s.settle(c, a, run, active, nil, u)
 			return
+		}
+		if now := s.config.Clock.Now(); now.Sub(moved) >= resyncAfter && now.Sub(resynced) >= resyncAfter {
+			resynced = now
+			s.resync(ctx, c, a.entry)
 		}
 		select {
 		case <-late:

@@ -9,11 +9,13 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -189,26 +191,50 @@ func available(ctx context.Context, client dynamic.Interface, a catalogued) (ok 
 	return true, "", up, nil
 }
 
-// unschedulable says whether the scheduler rejected a pod of an add-on. An API that does not answer says nothing.
-// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
-func unschedulable(ctx context.Context, client dynamic.Interface, a catalogued) bool {
+// pods of an add-on, as far as the API answers.
+func pods(ctx context.Context, client dynamic.Interface, a catalogued) (all []unstructured.Unstructured) {
 	for _, w := range a.workloads {
 		selector := labels.Set(map[string]string{"app.kubernetes.io/name": w.name}).String()
-		pods, err := client.Resource(podResource).Namespace(a.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if err != nil {
-			continue
+		list, err := client.Resource(podResource).Namespace(a.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err == nil {
+			all = append(all, list.Items...)
 		}
-		for _, pod := range pods.Items {
-			conditions, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
-			for _, condition := range conditions {
-				c, ok := condition.(map[string]any)
-				if ok && c["type"] == "PodScheduled" && c["status"] == "False" && c["reason"] == "Unschedulable" {
-					return true
-				}
+	}
+	return all
+}
+
+// unschedulable says whether the scheduler rejected a pod of an add-on.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
+func unschedulable(ctx context.Context, client dynamic.Interface, a catalogued) bool {
+	for _, pod := range pods(ctx, client, a) {
+		conditions, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
+		for _, condition := range conditions {
+			c, ok := condition.(map[string]any)
+			if ok && c["type"] == "PodScheduled" && c["status"] == "False" && c["reason"] == "Unschedulable" {
+				return true
 			}
 		}
 	}
 	return false
+}
+
+// resyncAnnotation changes when KWOK is to look at a pod again.
+const resyncAnnotation = "local.drover.run/resync"
+
+// resync shows KWOK the pods of an add-on that are bound to a node and not started. A kubelet looks at all its pods each minute; KWOK handles
+// each event once, and drops a pod whose status it could not write, or whose node it did not manage at that moment.
+// https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/pod_controller.go
+func (s *Service) resync(ctx context.Context, c *cluster, a catalogued) {
+	for _, pod := range pods(ctx, c.admin, a) {
+		node, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName")
+		phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+		if node == "" || phase != "Pending" || pod.GetDeletionTimestamp() != nil {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, resyncAnnotation, s.config.Clock.Now().Format(time.RFC3339Nano))
+		_, err := c.admin.Resource(podResource).Namespace(pod.GetNamespace()).Patch(ctx, pod.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		s.config.Log.Warn("pod was bound but not started", "cluster", c.Name, "node", node, "pod", pod.GetName(), "error", err)
+	}
 }
 
 // selfManaged are the add-ons that EKS starts in a cluster that does not say otherwise, which are not EKS add-ons.
