@@ -2,6 +2,7 @@ package cloudformation
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -348,6 +349,29 @@ func TestEventsReachEventBridgeInOrder(t *testing.T) {
 		require.Equal(t, event(createComplete, ""), last(a.bus.events))
 		require.Equal(t, "aws.cloudformation|CloudFormation Resource Status Change|["+st.StackId+"]|map[client-request-token:create-1 logical-resource-id:A "+
 			"physical-resource-id:a resource-type:AWS::Test::Thing stack-id:"+st.StackId+" status-details:map[status:CREATE_COMPLETE status-reason:]]", a.bus.events[3])
+	})
+}
+
+// A stack sends an event for each status, those in progress too.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stacks-event-bridge.html
+func TestStackStatusEvents(t *testing.T) {
+	inAccount(t, func(t *testing.T, a *account) {
+		a.create("s", things(`A: {Name: a}`))
+		a.update("s", things(`A: {Name: a, Size: 2}`))
+		_, err := a.DeleteStack(a.ctx, a.admin, &DeleteStackInput{StackName: "s"})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		var got []string
+		for _, event := range a.bus.events {
+			if _, after, ok := strings.Cut(event, "CloudFormation Stack Status Change|"); ok {
+				_, after, _ = strings.Cut(after, "status-details:map[status:")
+				status, _, _ := strings.Cut(after, " ")
+				got = append(got, status)
+			}
+		}
+		require.Equal(t, []string{
+			createInProgress, createComplete, updateInProgress, updateCleanup, updateComplete, deleteInProgress, deleteComplete,
+		}, got)
 	})
 }
 
