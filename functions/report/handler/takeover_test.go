@@ -1,0 +1,211 @@
+package handler
+
+// Reports of an execution whose cluster, or whose status, another execution has by now.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// reported is a cluster with its spec v1. done is what was done to its state, in order.
+type reported struct {
+	lease   store.Lease
+	status  status.Status
+	record  *upgrade.Record
+	failing map[string]error
+	done    []string
+}
+
+func (r *reported) note(what string) error {
+	r.done = append(r.done, what)
+	return r.failing[what]
+}
+
+func (r *reported) Get(context.Context, string, int64) (store.Object, error) {
+	return store.Object{Version: "v1"}, r.failing["spec"]
+}
+
+func (r *reported) Status(context.Context, string) (*status.Cluster, error) {
+	c := status.New("demo")
+	c.Status = r.status
+	return c, nil
+}
+
+func (r *reported) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	change(&r.status)
+	return r.note("status")
+}
+
+func (r *reported) Lease(context.Context, string) (store.Lease, error) {
+	return r.lease, r.failing["lease"]
+}
+
+func (r *reported) Release(_ context.Context, _, execution string) error {
+	return r.note("release " + execution)
+}
+
+func (r *reported) Forget(context.Context, string) error { return r.note("forget") }
+
+func (r *reported) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+	return r.record, "etag", r.failing["record"]
+}
+
+func (r *reported) PutUpgrade(_ context.Context, _ string, record *upgrade.Record, etag string) (string, error) {
+	return "", r.note(fmt.Sprintf("record %q %s", record.Over, etag))
+}
+
+func (r *reported) report(t *testing.T, plan *events.PlanResult) (events.ReportResult, error) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	h := &Handler{Specs: r, State: r, Now: func() time.Time { return time.Unix(1000, 0) }}
+	return h.Handle(t.Context(), events.ReportRequest{Cluster: "demo", Execution: "mine", Plan: plan})
+}
+
+func unchanged(fence int64) *events.PlanResult {
+	return &events.PlanResult{Outcome: events.OutcomeUnchanged, SpecVersion: "v1", Accepted: true, Fence: fence, Seen: 7}
+}
+
+func gonePlan(fence int64) *events.PlanResult {
+	return &events.PlanResult{Outcome: events.OutcomeDeletes, SpecVersion: "v1", Accepted: true, Fence: fence, Seen: 7}
+}
+
+func TestReportOfATakenOverCluster(t *testing.T) {
+	for name, lease := range map[string]store.Lease{
+		"by another execution":                   {Execution: "theirs", Fence: 8},
+		"by another execution, which is over":    {Fence: 8},
+		"by itself, later":                       {Execution: "mine", Fence: 8},
+		"by another with a number that it knows": {Execution: "theirs", Fence: 7},
+	} {
+		t.Run("changes nothing when it was taken "+name, func(t *testing.T) {
+			for _, plan := range []*events.PlanResult{unchanged(7), gonePlan(7)} {
+				r := &reported{lease: lease}
+				result, err := r.report(t, plan)
+				require.NoError(t, err)
+				require.Empty(t, r.done)
+				require.False(t, result.Again)
+				require.Equal(t, plan.Outcome != events.OutcomeDeletes, result.Failed)
+				require.Contains(t, result.Reason, "the lease of demo (7) was taken over")
+			}
+		})
+	}
+	t.Run("changes nothing after it gave the lease up", func(t *testing.T) {
+		r := &reported{lease: store.Lease{Fence: 7}}
+		result, err := r.report(t, unchanged(7))
+		require.NoError(t, err)
+		require.Empty(t, r.done)
+		require.False(t, result.Failed)
+	})
+	t.Run("fails when the lease cannot be read", func(t *testing.T) {
+		r := &reported{failing: map[string]error{"lease": errors.New("throttled")}}
+		_, err := r.report(t, unchanged(7))
+		require.ErrorIs(t, err, r.failing["lease"])
+		require.Empty(t, r.done)
+	})
+}
+
+func TestReportOverALaterStatus(t *testing.T) {
+	mine := store.Lease{Execution: "mine", Fence: 7}
+	for name, c := range map[string]struct {
+		fence int64
+		phase status.Phase
+	}{
+		"writes over its own":         {7, status.Ready},
+		"writes over an earlier one":  {6, status.Ready},
+		"leaves that of a later hand": {8, status.Converging},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reported{lease: mine, status: status.Status{Phase: status.Converging, Fence: c.fence, Execution: "theirs"}}
+			_, err := r.report(t, unchanged(7))
+			require.NoError(t, err)
+			require.Equal(t, c.phase, r.status.Phase)
+			require.Equal(t, []string{"status", "release mine"}, r.done, "the lease is given up last")
+		})
+	}
+	t.Run("leaves what another execution converges when it could not plan", func(t *testing.T) {
+		for _, phase := range []status.Phase{status.Converging, status.Upgrading, status.Deleting} {
+			for execution, left := range map[string]bool{"theirs": true, "mine": false} {
+				r := &reported{status: status.Status{Phase: phase, Execution: execution, SpecVersion: "v1"}}
+				_, err := r.report(t, nil)
+				require.NoError(t, err)
+				require.Equal(t, left, r.status.Phase == phase, "%s of %s: %s", phase, execution, r.status.Phase)
+			}
+		}
+	})
+	t.Run("says that planning failed where nobody converges", func(t *testing.T) {
+		r := &reported{status: status.Status{Phase: status.Ready, Execution: "theirs", SpecVersion: "v1"}}
+		_, err := r.report(t, nil)
+		require.NoError(t, err)
+		require.Equal(t, status.Failed, r.status.Phase)
+		require.Equal(t, "mine", r.status.Execution)
+	})
+	t.Run("keeps the lease when the status cannot be written", func(t *testing.T) {
+		r := &reported{lease: mine, failing: map[string]error{"status": errors.New("throttled")}}
+		_, err := r.report(t, unchanged(7))
+		require.ErrorIs(t, err, r.failing["status"])
+		require.Equal(t, []string{"status"}, r.done)
+	})
+}
+
+// What was to be done for a cluster is forgotten before anybody hears that it is gone: then a report that is cut off is made again.
+func TestReportOfADeletedCluster(t *testing.T) {
+	mine := store.Lease{Execution: "mine", Fence: 7}
+	t.Run("forgets first", func(t *testing.T) {
+		r := &reported{lease: mine}
+		_, err := r.report(t, gonePlan(7))
+		require.NoError(t, err)
+		require.Equal(t, []string{"forget", "status", "release mine"}, r.done)
+		require.Equal(t, status.Deleted, r.status.Phase)
+	})
+	t.Run("forgets nothing without the lease", func(t *testing.T) {
+		r := &reported{}
+		plan := gonePlan(0)
+		plan.Outcome = events.OutcomeGone
+		_, err := r.report(t, plan)
+		require.NoError(t, err)
+		require.NotContains(t, r.done, "forget", "another cluster of the name may be under way")
+	})
+	t.Run("says nothing when that fails", func(t *testing.T) {
+		r := &reported{lease: mine, failing: map[string]error{"forget": errors.New("throttled")}}
+		_, err := r.report(t, gonePlan(7))
+		require.ErrorIs(t, err, r.failing["forget"])
+		require.Equal(t, []string{"forget"}, r.done)
+	})
+}
+
+func TestReportThatTheSpecCountsAgain(t *testing.T) {
+	served := unchanged(0)
+	served.Served = 3
+	record := func() *upgrade.Record { return &upgrade.Record{Number: 3, Over: "r1", State: upgrade.Done} }
+	t.Run("writes the record as it was read", func(t *testing.T) {
+		r := &reported{record: record()}
+		_, err := r.report(t, served)
+		require.NoError(t, err)
+		require.Equal(t, []string{`record "" etag`, "status", "release mine"}, r.done)
+	})
+	t.Run("leaves the record to another upgrade", func(t *testing.T) {
+		r := &reported{record: record()}
+		r.record.Number = 4
+		_, err := r.report(t, served)
+		require.NoError(t, err)
+		require.Equal(t, []string{"status", "release mine"}, r.done)
+		r = &reported{record: record(), failing: map[string]error{`record "" etag`: store.ErrConflict}}
+		_, err = r.report(t, served)
+		require.NoError(t, err, "an upgrade began between reading and writing")
+	})
+	t.Run("fails when the record cannot be written", func(t *testing.T) {
+		r := &reported{record: record(), failing: map[string]error{`record "" etag`: errors.New("throttled")}}
+		_, err := r.report(t, served)
+		require.Error(t, err)
+		require.NotContains(t, r.done, "status")
+	})
+}
