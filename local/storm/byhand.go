@@ -156,7 +156,7 @@ func (k *known) bound(spec *wish) {
 // turnsProtection says whether what the newest spec says of protection may not be what is deployed.
 func (w *world) turnsProtection(cluster string) bool {
 	for _, s := range w.CloudFormation.Stacks() {
-		if of, stack := clusterOf(s.StackName); of == cluster && (stack == names.Network || stack == names.ControlPlane) && s.EnableTerminationProtection != w.protected[cluster] {
+		if of, stack := clusterOf(s.StackName); of == cluster && (stack == names.Network || stack == names.ControlPlane) && s.EnableTerminationProtection != w.protected[cluster] && !w.unguarded[cluster] {
 			return true
 		}
 	}

@@ -43,6 +43,8 @@ type known struct {
 	// same call, when they might go: a spec that comes after that look finds the stack going, and it is made anew.
 	looks    map[string]look
 	unwanted map[string]bool
+	// surveyed are the clusters whose API said which volumes to retain since their control plane was created.
+	surveyed map[string]bool
 	// stuck are the control planes' stacks that could not be deleted.
 	stuck map[string]bool
 	// grown says when an autoscaler enlarged a group last, and by how many.
@@ -97,7 +99,7 @@ func newKnown() *known {
 	return &known{
 		asked: map[string]any{}, touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
 		drains: map[string]time.Time{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, byHand: map[string]bool{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
-		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{},
+		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{}, surveyed: map[string]bool{},
 	}
 }
 
@@ -259,6 +261,9 @@ func (w *world) seeCall(call endpoint.Call) error {
 		return nil
 	}
 	w.turns.note(harness.CalledBy(call)+":", call.Service, call.Action)
+	if call.Action == "DeleteVolume" {
+		w.seeVolumeDeletion(call)
+	}
 	return nil
 }
 
@@ -394,6 +399,9 @@ func (w *world) seeStack(stackName, is string) {
 	switch {
 	case stack == names.ControlPlane && (is == "CREATE_COMPLETE" || is == "UPDATE_COMPLETE"):
 		w.known.standing[cluster] = true
+		if is == "CREATE_COMPLETE" {
+			delete(w.known.surveyed, cluster)
+		}
 	case stack == names.ControlPlane && is == "DELETE_COMPLETE":
 		delete(w.known.standing, cluster)
 	case strings.HasPrefix(stack, names.PoolPrefix) && is == "UPDATE_ROLLBACK_FAILED": // whoever continues it goes on with the same group, larger by a batch

@@ -217,6 +217,30 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.deleteStack("drover-c0-control-plane")
 			}
 		}, "and it is protected"},
+		"a protected cluster is deleted because termination protection is off": {11, func(p *plot) {
+			p.acts[1].spec.protected = true
+			p.ending = func(w *world) {
+				w.unguard("c0")
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+				w.deleteStack("drover-c0-control-plane")
+			}
+		}, "and it is protected"},
+		"a volume is deleted, and the control plane that knew it was gone": {11, func(p *plot) {
+			p.ending = func(w *world) {
+				w.kubernetesMakes("c0")
+				nothing := func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil }
+				instead(w, "sweep", nothing) // an audit would create the control plane again
+				w.lose("c0", names.ControlPlane)
+				w.wait(time.Since(w.began) + time.Hour)
+				instead(w, "clean", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					err := w.State().UpdateStatus(ctx, "c0", func(s *status.Status) { s.Deletion = &status.Deletion{Surveyed: true} })
+					require.NoError(w.t, err)
+					return next.Invoke(ctx, payload)
+				})
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+				w.wait(time.Since(w.began) + 2*time.Hour)
+			}
+		}, "its API was never asked which to retain"},
 		"a lease that nobody gives up": {4, func(p *plot) {
 			p.ending = func(w *world) {
 				_, err := w.State().Put(context.Background(), names.Lease("c0"), []byte(`{"execution": "arn:gone", "fence": 9}`))

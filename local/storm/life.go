@@ -38,7 +38,7 @@ type act struct {
 }
 
 // kindsOfActs bounds the cases of a life.
-const kindsOfActs = 41
+const kindsOfActs = 43
 
 // firstMinor is the oldest Kubernetes minor of a life, lastMinor the newest.
 const firstMinor, lastMinor = 34, 36
@@ -312,6 +312,28 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			stack := pick(r, names.Network, names.ControlPlane)
 			acts = append(acts, act{at: at, cluster: name, what: "lose " + stack + " by hand", do: func(w *world) { w.lose(name, stack) }})
 			return acts, &w
+		case 41:
+			if w.protected {
+				w.protected = false
+				upload("unprotect")
+				at += pause(r)
+			}
+			acts = append(acts, act{at: at, cluster: name, what: "kubernetes makes load balancers and volumes", kubernetes: true})
+			at += pause(r)
+			acts = append(acts, act{at: at, cluster: name, what: "lose control-plane by hand", do: func(w *world) { w.lose(name, names.ControlPlane) }})
+			at += time.Duration(r.IntN(40)) * time.Minute
+			acts = append(acts, act{at: at, cluster: name, what: "delete", remove: true})
+			return acts, nil
+		case 42:
+			if !w.protected {
+				w.protected = true
+				upload("protect")
+				at += pause(r)
+			}
+			acts = append(acts, act{at: at, cluster: name, what: "turn termination protection off by hand", do: func(w *world) { w.unguard(name) }})
+			at += time.Duration(r.IntN(60)) * time.Second
+			acts = append(acts, act{at: at, cluster: name, what: "delete", remove: true})
+			return acts, nil
 		case 40:
 			if w.minor < lastMinor && !upgraded {
 				upgraded = true

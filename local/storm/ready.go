@@ -59,6 +59,9 @@ func (w *world) seeObject(call endpoint.Call) {
 		if harness.CalledBy(call) == "upgrade" { // where there is something to change, the end of an upgrade tells what the cluster was
 			w.known.ready(cluster).recorded = w.turns.count
 		}
+		if harness.CalledBy(call) == "prepare" { // it writes nothing but the survey
+			w.known.surveyed[cluster] = true
+		}
 		w.known.told = append(w.known.told, cluster)
 	case "PutObject upgrades":
 		w.known.ready(cluster).recorded = w.turns.count

@@ -90,6 +90,8 @@ type world struct {
 	// lost is the stack of each cluster, network or control plane, that somebody deleted, and moved the minor that somebody moved its control plane to.
 	lost  map[string]string
 	moved map[string]int
+	// unguarded are the clusters whose stacks have no termination protection because an operator turned it off.
+	unguarded map[string]bool
 	// policies are every pool that the specs of a cluster ever had.
 	policies map[string][]wishedPool
 	// requests are the executions of rolls and upgrades that were started by hand.
@@ -177,7 +179,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{},
 			uploads: map[string][]upload{}, blocked: map[string]bool{}, rings: map[string]bool{}, turning: map[string]bool{},
 			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][][2]int{}, changed: map[string]map[string]string{},
-			lost: map[string]string{}, moved: map[string]int{}}
+			lost: map[string]string{}, moved: map[string]int{}, unguarded: map[string]bool{}}
 		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
 		w.turns.tracing = trace
 		w.turns.after = w.after

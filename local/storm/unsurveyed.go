@@ -1,0 +1,39 @@
+package storm
+
+// Deletions of clusters whose protection, or whose control plane, was removed outside of drover: neither their data nor a protected cluster may go.
+
+import (
+	"strings"
+
+	"github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// unguard turns the termination protection of a cluster's stacks off. The control plane's parameter DeletionProtection stays.
+func (w *world) unguard(cluster string) {
+	for _, stack := range []string{names.Network, names.ControlPlane} {
+		if _, found := w.Stacks(cluster)[stack]; !found {
+			continue
+		}
+		in := &cloudformation.UpdateTerminationProtectionInput{StackName: names.Stack(cluster, stack)}
+		if _, err := w.CloudFormation.UpdateTerminationProtection(w.t.Context(), w.Admin(), in); err != nil {
+			w.tell("termination protection of %s stays: %v", in.StackName, err)
+			continue
+		}
+		w.unguarded[cluster] = true
+		w.touched(cluster)[stack] = true
+	}
+}
+
+// seeVolumeDeletion checks that the cluster's API was asked first which volumes to retain. The session that deletes is named after the cluster.
+func (w *world) seeVolumeDeletion(call endpoint.Call) {
+	cluster, ours := strings.CutPrefix(call.Caller[strings.LastIndex(call.Caller, "/")+1:], names.EKSCluster(""))
+	if !ours {
+		return
+	}
+	w.known.Lock()
+	surveyed := w.known.surveyed[cluster]
+	w.known.Unlock()
+	w.check(11, surveyed, "a volume of %s is deleted, and its API was never asked which to retain", cluster)
+}
