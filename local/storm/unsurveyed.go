@@ -10,8 +10,12 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// unguard turns the termination protection of a cluster's stacks off. The control plane's parameter DeletionProtection stays.
+// unguard turns the termination protection of a cluster's stacks off. The control plane's parameter DeletionProtection stays: without a control plane
+// nothing would protect the network.
 func (w *world) unguard(cluster string) {
+	if !w.known.standing[cluster] {
+		return
+	}
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		if _, found := w.Stacks(cluster)[stack]; !found {
 			continue
