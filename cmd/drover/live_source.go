@@ -28,6 +28,8 @@ const (
 	liveTimeout = 10 * time.Second
 	// idleStackAge is when a stack without an operation is read again.
 	idleStackAge = 15 * time.Second
+	// nextStacks is how many of the stacks that drover is to change next are read each time.
+	nextStacks = 2
 	// tokenAge is when the cluster is signed in to again: a token of EKS lasts for 15 minutes.
 	tokenAge = 10 * time.Minute
 )
@@ -151,10 +153,14 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 	for _, stack := range c.Status.Stacks {
 		recorded[stack.Name] = stack.Status
 	}
+	next := map[string]bool{}
+	for i, change := range unfinished(c.Status) {
+		next[change.Stack] = i < nextStacks
+	}
 	all := map[string]liveStack{}
 	for _, name := range expected {
 		known, ok := l.known[name]
-		idle := ok && !plan.InProgress(known.Status) && known.Status == recorded[name]
+		idle := ok && !next[name] && !plan.InProgress(known.Status) && known.Status == recorded[name]
 		if idle && time.Since(known.read) < idleStackAge {
 			all[name] = known
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
 )
 
 func TestLiveSource(t *testing.T) {
@@ -45,6 +46,19 @@ func TestLiveSource(t *testing.T) {
 
 		cluster.Status.Stacks[0].Status = "UPDATE_IN_PROGRESS"
 		require.Equal(t, 1, described(), "a stack that drover recorded as another is read at once")
+
+		planned := status.New("new")
+		planned.Status.Phase = status.Converging
+		for _, name := range []string{"network", "control-plane", "addons", "pool-a", "pool-b"} {
+			planned.Status.Plan = append(planned.Status.Plan, status.Change{Stack: name, Operation: "Create"})
+		}
+		source.known = map[string]liveStack{}
+		for _, want := range []int{5, nextStacks, nextStacks} { // which drover makes next is known: the others can wait
+			mark := a.Calls.Mark()
+			_, err := source.readStacks(t.Context(), planned, stackNames(planned.Status))
+			require.NoError(t, err)
+			require.Len(t, a.Calls.Since(mark), want)
+		}
 
 		live := source.fleet(t.Context())
 		require.NoError(t, live.stacksErr)

@@ -153,17 +153,23 @@ func phaseLine(name string, s status.Status) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, allLines(s.Message)), ": ")
 }
 
-// underWay lists the stacks that a converge has still to finish.
+// underWay lists the changes that a converge has still to finish, in words.
 func underWay(s status.Status) []string {
 	var left []string
+	for _, change := range unfinished(s) {
+		left = append(left, strings.ToLower(change.Operation)+" "+change.Stack)
+	}
+	return left
+}
+
+// unfinished lists the planned changes that drover has not recorded as done, in their order.
+func unfinished(s status.Status) []status.Change {
 	if !s.Converges() {
 		return nil
 	}
-	for _, change := range s.Plan {
+	converged := s.Condition(status.Converged)
+	return slices.DeleteFunc(slices.Clone(s.Plan), func(change status.Change) bool {
 		i := slices.IndexFunc(s.Stacks, func(stack status.Stack) bool { return stack.Name == change.Stack })
-		if i < 0 || s.Condition(status.Converged) != nil && s.Stacks[i].Since.Before(s.Condition(status.Converged).LastTransitionTime) {
-			left = append(left, strings.ToLower(change.Operation)+" "+change.Stack)
-		}
-	}
-	return left
+		return i >= 0 && (converged == nil || !s.Stacks[i].Since.Before(converged.LastTransitionTime))
+	})
 }

@@ -67,8 +67,8 @@ func (v clusterVersions) changes() string {
 // parts shows a row for each part of each cluster.
 func (d *display) parts(fleet []clusterVersions) {
 	table := &view.Table{Columns: []view.Column{
-		{Title: "CLUSTER"}, {Title: "PART", Min: 14}, {Title: "CURRENT", Min: 16, Wrap: true}, {Title: "TARGET", Min: 10, Wrap: true}, {Title: "DUE", Min: 10, Wrap: true},
-		{Title: "SUPPORTED UNTIL", Min: 10, Wrap: true},
+		{Title: "CLUSTER"}, {Title: "PART", Min: 22, Wrap: true}, {Title: "CURRENT", Min: 18, Wrap: true}, {Title: "TARGET", Min: 10, Wrap: true}, {Title: "DUE", Min: 10, Wrap: true},
+		{Title: "SUPPORTED UNTIL", Min: 12, Wrap: true},
 	}}
 	row := func(v clusterVersions, part string, m moves, due, until string) {
 		table.Add(view.Text(v.Cluster), view.Text(part), view.Text(cmp.Or(m.Current, "-")), view.Text(cmp.Or(m.Target, "-")),
