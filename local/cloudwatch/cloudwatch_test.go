@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -268,6 +269,26 @@ func TestLogsThroughTheSDK(t *testing.T) {
 		require.NoError(t, err)
 		require.ElementsMatch(t, want, got, pattern)
 	}
+	t.Run("the end of the period is in it, and a page is no larger than a megabyte", func(t *testing.T) {
+		group := "/aws/lambda/drover-large"
+		for range 3 {
+			s.WriteLog(group, "one", strings.Repeat("x", 600_000))
+		}
+		first, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group})
+		require.NoError(t, err)
+		require.Len(t, first.Events, 1)
+		pages, count := cloudwatchlogs.NewFilterLogEventsPaginator(client, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group}), 0
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			require.NoError(t, err)
+			count += len(page.Events)
+		}
+		require.Equal(t, 3, count)
+		at := first.Events[0].Timestamp
+		until, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group, StartTime: at, EndTime: at})
+		require.NoError(t, err)
+		require.NotEmpty(t, until.Events)
+	})
 	_, err = filter(`{ $.level = "ERROR" }`)
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
 

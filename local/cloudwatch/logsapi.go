@@ -231,6 +231,11 @@ func (s *Service) getLogEvents(_ context.Context, c *wire.Call) (any, error) {
 	return out, nil
 }
 
+// maxPage is how many bytes of log events FilterLogEvents returns at most in one page.
+const maxPage = 1 << 20
+
+// filterLogEvents searches all streams of a group.
+// https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
 func (s *Service) filterLogEvents(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {
 		LogGroupName, LogGroupIdentifier, LogStreamNamePrefix, FilterPattern, NextToken string
@@ -245,6 +250,10 @@ func (s *Service) filterLogEvents(_ context.Context, c *wire.Call) (any, error) 
 	filter, err := parseTerms(in.FilterPattern)
 	if err != nil {
 		return nil, err
+	}
+	end := in.EndTime
+	if end != nil { // "events with a timestamp later than this time are not returned"
+		end = new(*in.EndTime + 1)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +273,7 @@ func (s *Service) filterLogEvents(_ context.Context, c *wire.Call) (any, error) 
 		if !strings.HasPrefix(name, in.LogStreamNamePrefix) || len(in.LogStreamNames) > 0 && !slices.Contains(in.LogStreamNames, name) {
 			continue
 		}
-		for i, e := range g.streams[name].within(in.StartTime, in.EndTime) {
+		for i, e := range g.streams[name].within(in.StartTime, end) {
 			if filter.match(e.message) {
 				found = append(found, shown{name, e.at.UnixMilli(), e.message, e.at.UnixMilli(), fmt.Sprintf("%s/%d/%d", name, e.at.UnixNano(), i)})
 			}
@@ -272,6 +281,14 @@ func (s *Service) filterLogEvents(_ context.Context, c *wire.Call) (any, error) 
 	}
 	slices.SortStableFunc(found, func(a, b shown) int { return int(a.Timestamp - b.Timestamp) })
 	found, next, err := page(found, in.NextToken, in.Limit, 10_000)
+	size := 0
+	for i, e := range found { // a page ends before it is larger, and may hold less than its limit
+		if size += len(e.Message); size > maxPage && i > 0 {
+			start, _ := strconv.Atoi(in.NextToken) // page has read it
+			found, next = found[:i], strconv.Itoa(start+i)
+			break
+		}
+	}
 	return struct {
 		Events    []shown `json:"events"`
 		NextToken string  `json:"nextToken,omitempty"`
