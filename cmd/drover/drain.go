@@ -77,8 +77,11 @@ func rollCommand() *cobra.Command {
 		Use:   "roll CLUSTER POOL",
 		Short: "Replace all nodes of a pool, as its update policy says",
 		Long: `Replaces every node of a pool once, though nothing else changed, as the pool's update policy says. While the cluster converges already,
-the roll comes after that. A cluster that is unknown, paused or without a usable spec is refused, and nothing is started. With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that
-it takes. For that the cluster must let you look into it; if it does not, the dry run says which access entry its spec needs and fails with 2.`,
+the roll is recorded, and made after that. A roll of an unknown, paused or deleted cluster, or of an unknown pool, is refused. Then nothing is
+started.
+
+With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that it takes. For that
+the cluster must let you read it. If it does not, the dry run prints the access entry that its spec needs, and fails with 2.`,
 		Example: `  drover roll demo workers --dry-run
   drover roll demo workers --watch`,
 		Annotations: exitCodes("the roll was accepted; with --watch, every node is replaced; with --dry-run, the preview is printed",

@@ -3,6 +3,7 @@ package main
 // The history of a cluster: what happened to it, from every service that records a part of it.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,6 +75,8 @@ type history struct {
 	sfn     *sfn.Client
 	cfn     *cloudformation.Client
 	logs    *functionLogs
+	// logsFrom is where the next read of logs begins.
+	logsFrom time.Time
 	// executions by ARN; stacks are the ids that events are read by, by name; seen has what was returned before.
 	executions map[string]*execution
 	stacks     map[string]string
@@ -84,7 +87,7 @@ type history struct {
 func newHistory(c *cell, cluster string, since time.Time) *history {
 	return &history{
 		c: c, cluster: cluster, since: since, sfn: sfn.NewFromConfig(c.cfg), cfn: cloudformation.NewFromConfig(c.cfg),
-		logs: newFunctionLogs(c, cluster), executions: map[string]*execution{}, seen: map[string]bool{},
+		logs: newFunctionLogs(c, cluster), logsFrom: since, executions: map[string]*execution{}, seen: map[string]bool{},
 	}
 }
 
@@ -313,7 +316,12 @@ func (x *execution) describe(e sfntypes.HistoryEvent, past map[int64]sfntypes.Hi
 		d := e.EvaluationFailedEventDetails
 		return x.machine, "expression failed in state " + aws.ToString(d.State) + ": " + aws.ToString(d.Cause)
 	case e.ExecutionSucceededEventDetails != nil:
-		return x.machine, strings.TrimSuffix("succeeded: "+answer(aws.ToString(e.ExecutionSucceededEventDetails.Output)), ": ")
+		output := aws.ToString(e.ExecutionSucceededEventDetails.Output)
+		said := answer(output)
+		if x.machine == machineDrain {
+			said = cmp.Or(drained(output), said)
+		}
+		return x.machine, strings.TrimSuffix("succeeded: "+said, ": ")
 	case e.ExecutionFailedEventDetails != nil:
 		return x.machine, ended("failed", aws.ToString(e.ExecutionFailedEventDetails.Error), aws.ToString(e.ExecutionFailedEventDetails.Cause))
 	case e.Type == sfntypes.HistoryEventTypeExecutionAborted:
@@ -385,7 +393,7 @@ func answer(output string) string {
 			parts = append(parts, part)
 		}
 	}
-	if out.Node != "" {
+	if out.Node != "" && !strings.Contains(out.Message, out.Node) {
 		parts = append(parts, "node "+out.Node)
 	}
 	return strings.Join(parts, ": ")
@@ -511,6 +519,7 @@ func (h *history) stackEvents(ctx context.Context, stack string) (found []entry,
 	if id := h.stacks[stack]; err == nil && absent && id != "" {
 		found, _, err = h.eventsOf(ctx, id)
 	}
+	slices.Reverse(found) // the newest came first
 	return found, err
 }
 
@@ -524,6 +533,7 @@ func (h *history) eventsOf(ctx context.Context, stack string) (found []entry, ab
 		if err != nil {
 			return nil, false, fmt.Errorf("reading the events of stack %s: %w", stack, err)
 		}
+		fresh := false
 		for _, e := range page.StackEvents { // the newest first
 			name, at := aws.ToString(e.StackName), aws.ToTime(e.Timestamp)
 			if stack == name {
@@ -532,10 +542,17 @@ func (h *history) eventsOf(ctx context.Context, stack string) (found []entry, ab
 			if at.Before(h.since) {
 				return found, false, nil
 			}
-			if text := stackText(e); text != "" && h.fresh("stack "+aws.ToString(e.StackId)+aws.ToString(e.EventId), at) {
+			if !h.fresh("stack "+aws.ToString(e.StackId)+aws.ToString(e.EventId), at) {
+				continue
+			}
+			fresh = true
+			if text := stackText(e); text != "" {
 				_, short, _ := names.SplitStack(name)
 				found = append(found, entry{at, kindStack, short, text})
 			}
+		}
+		if !fresh {
+			return found, false, nil // earlier reads returned this page and those after it
 		}
 	}
 	return found, false, nil
@@ -566,8 +583,10 @@ func stackText(e cfntypes.StackEvent) string {
 
 // functionErrors are the errors about the cluster of the functions that no machine invokes: those of the others are in executions.
 func (h *history) functionErrors(ctx context.Context) (found []entry, err error) {
+	from := h.logsFrom
+	h.logsFrom = laterOf(h.since, time.Now().Add(-ingestion))
 	for _, function := range []string{"admit", "stackevent", "sweep"} {
-		lines, err := h.logs.read(ctx, function, h.since)
+		lines, err := h.logs.read(ctx, function, from)
 		if err != nil {
 			return nil, err
 		}

@@ -28,10 +28,10 @@ func showHistory(t *testing.T) {
 		`stack       network: CREATE_IN_PROGRESS`,
 		`stack       network: CREATE_COMPLETE`,
 		`join-node   i-[0-9a-f]+: started: the instance is at its launch hook\n`,
-		`join-node   i-[0-9a-f]+: succeeded: Ready: .*node ip-`,
+		`join-node   i-[0-9a-f]+: succeeded: Ready: node ip-\S+ is Ready`,
 		`converge    \S+: started: roll workers\n`,
 		`drain-node  i-[0-9a-f]+: started: the instance is at its terminate hook\n`,
-		`drain-node  i-[0-9a-f]+: succeeded: Done: `,
+		`drain-node  i-[0-9a-f]+: succeeded: node ip-\S+: Done, \d+ pods evicted by \d+ requests; `,
 	} {
 		at := regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  ` + line).FindStringIndex(out[max(last, 0):])
 		require.NotNil(t, at, "%s\nis not in, or not in its place in\n%s", line, out)
@@ -137,6 +137,7 @@ func TestLogLinesOfACluster(t *testing.T) {
 	raw := []string{
 		`{"type":"platform.start","record":{"requestId":"1"}}`,
 		`{"level":"INFO","msg":"stopped","step":"plan","requestId":"1","cluster":"demo","reason":"Paused"}`,
+		`{"ClusterPhase":1,"_aws":{},"phase":"Ready","cluster":"demo"}`,
 		`panic: runtime error`, // of the same invocation
 		`{"type":"platform.report","record":{"requestId":"1","status":"error"}}`,
 		`{"type":"platform.start","record":{"requestId":"2"}}`,

@@ -74,13 +74,25 @@ It reads all lines of the functions in the period from CloudWatch Logs (logs:Fil
 	return cmd
 }
 
+// ingestion is how late lines may come into CloudWatch Logs. Reads that follow begin so long before the last one.
+const ingestion = 2 * time.Minute
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // showLogs prints lines, the oldest first, and goes on with new ones when followed.
 func showLogs(ctx context.Context, out io.Writer, logs *functionLogs, chosen []string, since time.Time, followed bool) error {
 	seen := map[string]bool{}
 	for {
 		var lines []logLine
+		from := since
+		since = laterOf(since, time.Now().Add(-ingestion))
 		for _, function := range chosen {
-			found, err := logs.read(ctx, function, since)
+			found, err := logs.read(ctx, function, from)
 			if err != nil {
 				if followed && ctx.Err() != nil {
 					return nil
@@ -200,6 +212,9 @@ func (f *functionLogs) concerning(all []logLine) []logLine {
 		}
 	}
 	return slices.DeleteFunc(all, func(l logLine) bool {
+		if _, metric := l.Fields["_aws"]; metric { // for CloudWatch's metrics
+			return true
+		}
 		if f.names(l) {
 			return false
 		}

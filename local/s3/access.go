@@ -269,6 +269,9 @@ func (s *Service) proxy(w http.ResponseWriter, r *http.Request, caller iam.Calle
 	look := func(response *http.Response) error {
 		if response.StatusCode < 300 {
 			s.afterwards(q, r.Method)
+			if _, inMemory := s.transport.(*memory); q.action == "ListBucketVersions" && !inMemory {
+				return correctVersionTimes(response)
+			}
 			return nil
 		}
 		if response.StatusCode < 400 {
