@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-run/drover/events"
+	planhandler "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/local/apiserver"
 	scaling "github.com/drover-run/drover/local/autoscaling"
 	stacks "github.com/drover-run/drover/local/cloudformation"
@@ -123,6 +124,14 @@ func TestEveryCheckCanFail(t *testing.T) {
 				}))
 			}
 		}, "and the window opens at 3h0m0s"},
+		"a preview that has no upgrade": {3, func(p *plot) {
+			p.acts[1].spec.minor++
+			p.last["c0"] = p.acts[1].spec
+			p.foretold = func(f *planhandler.Forecast) { f.Upgrade = nil }
+		}, "before the upload no upgrade begins, and then an upgrade to "},
+		"a preview that forgets a stack": {3, func(p *plot) {
+			p.foretold = func(f *planhandler.Forecast) { f.Plan.Changes = nil }
+		}, "before the upload these stacks would change: []"},
 		"a control plane is deleted": {3, func(p *plot) {
 			p.ending = func(w *world) { w.deleteStack("drover-c0-control-plane") }
 		}, "is deleted, and nobody asked for it"},

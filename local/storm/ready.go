@@ -84,6 +84,7 @@ func (w *world) seeReady() {
 		w.known.Lock()
 		r := w.known.ready(cluster)
 		w.known.Unlock()
+		w.asForetold(cluster, r)
 		s, was := w.Status(cluster), r.ready
 		if r.ready = s.Phase == status.Ready; r.ready && !was && w.undisturbed(cluster, s, r) {
 			p, reason, message, err := w.Functions.Plan.Preview(context.Background(), cluster)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	planhandler "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/local/apiserver"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/harness"
@@ -133,6 +134,8 @@ type plot struct {
 	// twist is done at the beginning, ending when all has settled: what nobody should do.
 	twist, ending func(*world)
 	identities    func(*iam.Written)
+	// foretold changes what previews say.
+	foretold func(*planhandler.Forecast)
 }
 
 // plotOf a seed.
@@ -373,12 +376,14 @@ func (w *world) do(a act) {
 	case a.do != nil:
 		a.do(w)
 	default:
+		foretold := w.forecast(a.cluster, a.spec)
 		w.touch(a.cluster, w.wishes[a.cluster], a.spec)
 		w.wishes[a.cluster], w.protected[a.cluster], w.turning[a.cluster] = a.spec, a.spec.protected, false
 		w.known.bound(a.spec)
 		w.policies[a.cluster] = append(w.policies[a.cluster], a.spec.pools...)
 		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{time.Since(w.began), a.spec})
 		w.versions[a.cluster] = w.Upload(names.ClusterSpec(a.cluster), a.spec.yaml(w.began))
+		w.expect(a.cluster, w.versions[a.cluster], foretold)
 	}
 }
 

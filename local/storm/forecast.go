@@ -1,0 +1,142 @@
+package storm
+
+// What a preview says before an upload is what planning does with the upload.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	planhandler "github.com/drover-run/drover/functions/plan/handler"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// forecastLasts is how long a forecast is judged: later, the clock may have changed what it was made of.
+const forecastLasts = time.Minute
+
+// expectation is what a preview said of an upload.
+type expectation struct {
+	planhandler.Forecast
+	// version of the upload, and the time and turn at which the forecast was made.
+	version string
+	at      time.Duration
+	turn    int
+}
+
+// notUploaded is the specs bucket with one spec in it that is not uploaded yet.
+type notUploaded struct {
+	planhandler.Specs
+	key, spec string
+}
+
+func (n notUploaded) Get(ctx context.Context, key string, limit int64) (store.Object, error) {
+	if key == n.key {
+		return store.Object{Body: []byte(n.spec), Version: "not-uploaded"}, nil
+	}
+	return n.Specs.Get(ctx, key, limit)
+}
+
+// forecast previews the upload of a spec, as drover diff does. It is nil for a cluster that is not idle, for which anything may come first,
+// and for a spec that cannot be used.
+func (w *world) forecast(cluster string, spec *wish) *expectation {
+	if s := w.Status(cluster); s.Phase != status.Ready || s.SpecVersion != w.versions[cluster] || w.running() || w.unsettled(cluster) != "" {
+		return nil
+	}
+	h := *w.Functions.Plan
+	h.Specs = notUploaded{h.Specs, names.ClusterSpec(cluster), spec.yaml(w.began)}
+	f, err := h.Forecast(context.Background(), cluster)
+	if err != nil || f.Reason != "" || f.Unused != nil || f.InFlight != nil {
+		return nil
+	}
+	if w.plot.foretold != nil {
+		w.plot.foretold(&f)
+	}
+	return &expectation{Forecast: f, at: time.Since(w.began), turn: w.turns.count}
+}
+
+// expect notes what a preview said of an upload.
+func (w *world) expect(cluster, version string, e *expectation) {
+	w.known.Lock()
+	defer w.known.Unlock()
+	delete(w.known.expected, cluster)
+	if e != nil {
+		e.version = version
+		w.known.expected[cluster] = e
+	}
+}
+
+// asForetold judges the first status that planning writes about an upload. Nothing but the upload may have happened to the cluster.
+func (w *world) asForetold(cluster string, r *readiness) {
+	w.known.Lock()
+	e, disturbed := w.known.expected[cluster], r.disturbed
+	w.known.Unlock()
+	s := w.Status(cluster)
+	if e == nil || s.SpecVersion != e.version {
+		return
+	}
+	w.known.Lock()
+	delete(w.known.expected, cluster)
+	w.known.Unlock()
+	now, want := time.Since(w.began), w.wishes[cluster]
+	if disturbed > e.turn || now > e.at+forecastLasts || want.gate.open(w.began, e.at) != want.gate.open(w.began, now) {
+		return
+	}
+	w.out.Acts["forecast"]++
+	w.check(3, foretells(e.Upgrade, w.began.Add(now)) == reports(s, w.began.Add(now)), "%s: before the upload %s, and then %s", cluster,
+		foretells(e.Upgrade, w.began.Add(now)), reports(s, w.began.Add(now)))
+	rolls := slices.ContainsFunc(want.pools, func(p wishedPool) bool { return p.rollAt > 0 })
+	if s.Phase == status.Converging && !rolls {
+		w.check(3, slices.Equal(e.changes(), planned(s)), "%s: before the upload these stacks would change: %v, and then these: %v", cluster, e.changes(), planned(s))
+	}
+}
+
+// foretells is what a forecast says of an upgrade, in short.
+func foretells(u *planhandler.UpgradeForecast, now time.Time) string {
+	switch {
+	case u == nil:
+		return "no upgrade begins"
+	case u.Never:
+		return "an upgrade to " + u.To.Release + " does not begin"
+	case u.Now || !u.At.After(now):
+		return "an upgrade to " + u.To.Release + " begins"
+	}
+	return fmt.Sprintf("an upgrade to %s begins at %s", u.To.Release, u.At.UTC().Format(time.RFC3339))
+}
+
+// reports is what a status says of an upgrade that has not ended, in the same words.
+func reports(s *status.Status, now time.Time) string {
+	switch u := s.Upgrade; {
+	case u == nil:
+	case u.Phase == status.UpgradeMissed, u.Phase == string(upgrade.Blocked) && u.Execution == "":
+		return "an upgrade to " + u.To + " does not begin"
+	case !status.ToCome(u.Phase) && u.Phase != string(upgrade.Checking) && u.Phase != string(upgrade.Running):
+	case u.At == nil || !u.At.After(now):
+		return "an upgrade to " + u.To + " begins"
+	default:
+		return fmt.Sprintf("an upgrade to %s begins at %s", u.To, u.At.UTC().Format(time.RFC3339))
+	}
+	return "no upgrade begins"
+}
+
+// changes are the stacks that a forecast changes, by name.
+func (e *expectation) changes() (stacks []string) {
+	for _, change := range e.Plan.Changes {
+		stacks = append(stacks, strings.ToLower(string(change.Operation))+" "+change.Stack)
+	}
+	slices.Sort(stacks)
+	return stacks
+}
+
+// planned are the stacks that a status says are changed, by name.
+func planned(s *status.Status) (stacks []string) {
+	for _, change := range s.Plan {
+		stacks = append(stacks, strings.ToLower(change.Operation)+" "+change.Stack)
+	}
+	slices.Sort(stacks)
+	return stacks
+}
