@@ -86,10 +86,10 @@ func (c *cell) diff(ctx context.Context, cluster string, spec []byte) (*differen
 		upgrades := upgrader(c)
 		upgrades.Specs, upgrades.IgnorePaused = specs, true
 		p, err := upgrades.Preview(ctx, u.Request)
-		if err != nil {
-			d.Upgrade.Blocked = err.Error()
-		} else {
+		if err == nil {
 			d.Upgrade.Steps = stepsInShort(p)
+		} else if d.Upgrade.Blocked = upgrades.Refusal(ctx, u.Request); d.Upgrade.Blocked == "" {
+			d.Notes = append(d.Notes, fmt.Sprintf("the steps of the upgrade are not known now: %v", err))
 		}
 	}
 	return d, nil
