@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
@@ -85,10 +86,11 @@ func (c *cell) diff(ctx context.Context, cluster string, spec []byte) (*differen
 	if u := f.Upgrade; u != nil && u.To.KubernetesVersion != "" && !u.Queued {
 		upgrades := upgrader(c)
 		upgrades.Specs, upgrades.IgnorePaused = specs, true
-		p, err := upgrades.Preview(ctx, u.Request)
-		if err == nil {
+		if p, err := upgrades.Preview(ctx, u.Request); err == nil {
 			d.Upgrade.Steps = stepsInShort(p)
-		} else if d.Upgrade.Blocked = upgrades.Refusal(ctx, u.Request); d.Upgrade.Blocked == "" {
+		} else if answer, failed := upgrades.Answer(ctx, u.Request); failed == nil && answer.Outcome == events.UpgradeRefused {
+			d.Upgrade.Blocked = answer.Message
+		} else {
 			d.Notes = append(d.Notes, fmt.Sprintf("the steps of the upgrade are not known now: %v", err))
 		}
 	}
