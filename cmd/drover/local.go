@@ -116,7 +116,7 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 		OnStackEvent: show.stack, OnExecution: show.execution, FaultSeed: o.seed,
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d is in use: another local account may have it (drover local env shows): end that one, or give another --port", o.port)
+		return fmt.Errorf("port %d is in use: another local account may have it (see `drover local env`): end that one, or give another --port", o.port)
 	}
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	show.say("deployed drover, as cdk deploy does: %d resources", show.resources())
 	unregister, err := register(a, o.dir)
 	if err != nil {
-		show.say("drover local env does not find this account: %v", err)
+		show.say("`drover local env` does not find this account: %v", err)
 	} else {
 		defer unregister()
 	}

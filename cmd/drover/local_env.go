@@ -29,7 +29,7 @@ entry when it ends. With several accounts, --dir selects one.`,
 			return runLocalEnv(cmd.Context(), cmd.OutOrStdout(), dir)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "the folder of the account, as given to drover local (default: the only account that runs)")
+	cmd.Flags().StringVar(&dir, "dir", "", "the folder of the account, its --dir (default: the only account that runs)")
 	return cmd
 }
 
