@@ -27,7 +27,8 @@ func convergeCommand() *cobra.Command {
 		Use:   "converge CLUSTER",
 		Short: "Retry a cluster now: plan it again, and change what differs",
 		Long: `Plans a cluster again and changes what differs from its spec, as an upload does: after a failure whose cause you fixed, or instead of
-waiting for drover's own retry. It also makes what a newer drover renders otherwise, which may replace nodes. To see that before: drover diff clusters/demo.yaml
+waiting for drover's own retry. It also makes what a newer drover renders otherwise, which may replace nodes.
+To see that before: drover diff clusters/demo.yaml
 
 It answers what the plan found. A cluster that is paused, absent or deleted is refused, and nothing is started. While another execution
 converges the cluster, nothing is started either: that execution plans again before it ends.`,
