@@ -320,7 +320,7 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			}
 			acts = append(acts, act{at: at, cluster: name, what: "kubernetes makes load balancers and volumes", kubernetes: true})
 			at += pause(r)
-			acts = append(acts, act{at: at, cluster: name, what: "lose control-plane by hand", do: func(w *world) { w.lose(name, names.ControlPlane) }})
+			acts = append(acts, act{at: at, cluster: name, what: "lose control-plane by hand", do: func(w *world) { w.loseUnprotected(name) }})
 			at += time.Duration(r.IntN(40)) * time.Minute
 			acts = append(acts, act{at: at, cluster: name, what: "delete", remove: true})
 			return acts, nil

@@ -30,6 +30,13 @@ func (w *world) unguard(cluster string) {
 	}
 }
 
+// loseUnprotected loses the control plane of a cluster that may be deleted: of a protected one the EKS cluster would stay, and so would its network.
+func (w *world) loseUnprotected(cluster string) {
+	if w.known.standing[cluster] && !w.Protected(names.EKSCluster(cluster)) && !w.guarded(cluster) {
+		w.lose(cluster, names.ControlPlane)
+	}
+}
+
 // seeVolumeDeletion checks that the cluster's API was asked first which volumes to retain. The session that deletes is named after the cluster.
 func (w *world) seeVolumeDeletion(call endpoint.Call) {
 	cluster, ours := strings.CutPrefix(call.Caller[strings.LastIndex(call.Caller, "/")+1:], names.EKSCluster(""))
