@@ -41,6 +41,8 @@ type DrainReport struct {
 	Stuck    []string     `json:"stuck,omitempty"`
 	Forced   []string     `json:"forced,omitempty"`
 	Returned []string     `json:"returned,omitempty"`
+	// Pending are pods under the budgets of Blocked that no node can run, such as those that replace evicted ones; at most MaxPending.
+	Pending []PendingPod `json:"pending,omitempty"`
 	// Begins is when the first may be evicted: until then load balancers have time. Absent once it has come.
 	Begins *time.Time `json:"begins,omitempty"`
 	// Volumes that are still attached.
@@ -65,6 +67,15 @@ type BlockedPod struct {
 	// Budgets that are in the way.
 	Budgets []string `json:"budgets,omitempty"`
 }
+
+// PendingPod is a pod that the scheduler finds no node for, and why.
+type PendingPod struct {
+	Pod string `json:"pod"`
+	Why string `json:"why"`
+}
+
+// MaxPending bounds the pending pods of a report: more of them wait for the same.
+const MaxPending = 5
 
 // Summary is one sentence about what is left, for the node and for the status.
 func (r *DrainReport) Summary() string {
@@ -91,6 +102,13 @@ func (r *DrainReport) left() string {
 	}
 	if r.Begins != nil {
 		text += "; load balancers have until " + r.Begins.UTC().Format(time.TimeOnly) + " UTC to forget the node"
+	}
+	var pending []string
+	for _, p := range r.Pending {
+		pending = append(pending, p.Pod+": "+p.Why)
+	}
+	if pending != nil {
+		text += "; their replacements are Pending: " + strings.Join(pending, "; ")
 	}
 	var blocked []string
 	for _, b := range r.Blocked {

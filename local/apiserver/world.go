@@ -284,10 +284,20 @@ func (w *world) schedule() {
 			continue
 		}
 		best, last := "", false // last has to do
+		all, cordons, tainted := 0, 0, 0
 		for _, n := range s.list(nodes, "", matcher{}) {
 			cordoned, _, _ := unstructured.NestedBool(n, "spec", "unschedulable")
 			tolerant := w.apps[text(p, "metadata", "labels", "app")].Tolerant
-			if !ready(n) || cordoned && !tolerant {
+			all++
+			switch {
+			case !ready(n): // its taint is node.kubernetes.io/not-ready
+				tainted++
+				continue
+			case repels(n) && !tolerant:
+				tainted++
+				continue
+			case cordoned && !tolerant:
+				cordons++
 				continue
 			}
 			if second := tolerant && !cordoned; best == "" || last && !second || last == second && count[nameOf(n)] < count[best] {
@@ -295,6 +305,7 @@ func (w *world) schedule() {
 			}
 		}
 		if best == "" {
+			w.unschedulable(p, all, cordons, tainted)
 			continue
 		}
 		count[best]++
@@ -309,6 +320,40 @@ func (w *world) schedule() {
 			}
 		})
 	}
+}
+
+// repels says whether a node has a taint that keeps pods off it.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#concepts
+func repels(n object) bool {
+	taints, _, _ := unstructured.NestedSlice(n, "spec", "taints")
+	return slices.ContainsFunc(taints, func(taint any) bool {
+		m, _ := taint.(object)
+		return m["effect"] == "NoSchedule" || m["effect"] == "NoExecute"
+	})
+}
+
+// unschedulable says why a pod has no node, as the scheduler does in the pod's condition PodScheduled.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
+func (w *world) unschedulable(p object, all, cordoned, tainted int) {
+	var why []string
+	if tainted > 0 {
+		why = append(why, fmt.Sprintf("%d node(s) had untolerated taint(s)", tainted))
+	}
+	if cordoned > 0 {
+		why = append(why, fmt.Sprintf("%d node(s) were unschedulable", cordoned))
+	}
+	message := fmt.Sprintf("0/%d nodes are available: %s.", all, strings.Join(why, ", "))
+	if all == 0 {
+		message = "no nodes available to schedule pods"
+	}
+	condition := object{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+	next := runtime.DeepCopyJSON(p)
+	status, _ := next["status"].(object)
+	if conditions, _ := status["conditions"].([]any); len(conditions) == 1 && same(conditions[0].(object), condition) {
+		return
+	}
+	status["conditions"] = []any{condition}
+	w.server.settle(pods, "MODIFIED", next)
 }
 
 // count the pods of apps, as the deployment controller does.

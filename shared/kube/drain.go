@@ -71,6 +71,9 @@ func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, force
 			d.forget(time.Now())
 		}
 		d.note(ctx)
+		if d.report.Evicted == 0 && d.report.Terminating == 0 {
+			d.report.Pending = d.pending(ctx, d.holding())
+		}
 	}
 	return d.report
 }

@@ -32,7 +32,7 @@ func (d *drainer) tellBlocked(ctx context.Context, now time.Time, decision drain
 	if end, ends := ctx.Deadline(); ends && end.Sub(now) < tellWithin || text == d.held.waits {
 		return again
 	}
-	noted, was, report := make(chan string, 1), d.held.waits, d.report
+	noted, was, report, holding := make(chan string, 1), d.held.waits, d.report, d.holding()
 	d.tell.noted = noted
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellWithin)
@@ -40,6 +40,7 @@ func (d *drainer) tellBlocked(ctx context.Context, now time.Time, decision drain
 		if d.annotate(ctx, map[string]any{annotationWaits: text}) != nil { // the end of the call tries again
 			text = was
 		}
+		report.Pending = d.pending(ctx, holding)
 		d.tell.blocked(ctx, report)
 		noted <- text
 	}()

@@ -40,6 +40,8 @@ type Node struct {
 	Message  string    `json:"message,omitempty"`
 	// Blocked are pods that cannot leave now, with the disruption budgets that are in the way; not all when there are many.
 	Blocked []events.BlockedPod `json:"blocked,omitempty"`
+	// Pending are pods that no node can run, so that the budgets of Blocked allow nothing.
+	Pending []events.PendingPod `json:"pending,omitempty"`
 	// EstimateSeconds of the time left, when the node was looked at last; absent when nobody can tell.
 	EstimateSeconds *int64 `json:"estimateSeconds,omitempty"`
 	// Since when it is in this state.

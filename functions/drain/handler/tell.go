@@ -68,7 +68,7 @@ func (h *Handler) written(ctx context.Context, n node, err error) {
 func described(n node, result events.DrainResult) status.Node {
 	node := status.Node{
 		Name: n.name, Instance: n.instance, Pool: n.pool.Pool, State: status.NodeDraining, Message: result.Summary(),
-		Blocked: result.Blocked, EstimateSeconds: result.EstimateSeconds,
+		Blocked: result.Blocked, Pending: result.Pending, EstimateSeconds: result.EstimateSeconds,
 	}
 	switch {
 	case result.Left == 0 && result.Volumes == 0:

@@ -1,0 +1,80 @@
+package kube
+
+// Pods that no node can run, while a drain waits for them: a budget allows no eviction before the last evicted pod's replacement is Ready.
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/drain"
+)
+
+const (
+	// maxPendingRead bounds the pods that are read to find those of a drain's budgets.
+	maxPendingRead = 500
+	// maxWhy bounds the scheduler's message, in bytes: it has a clause for each kind of node.
+	maxWhy = 300
+)
+
+// holding are the budgets that block pods of the last decision.
+func (d *drainer) holding() (budgets []*drain.Budget) {
+	seen := map[drain.Key]bool{}
+	for _, blocked := range d.report.Blocked {
+		for _, name := range blocked.Budgets {
+			if key := drain.Key(name); d.view.Budgets[key] != nil && !seen[key] {
+				seen[key] = true
+				budgets = append(budgets, d.view.Budgets[key])
+			}
+		}
+	}
+	return budgets
+}
+
+// pending lists the pods under these budgets that the scheduler found no node for, with its message. It makes one call, and none without
+// budgets. A call that fails finds nothing: the drain goes on, and the next slice calls again.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
+func (d *drainer) pending(ctx context.Context, budgets []*drain.Budget) (found []events.PendingPod) {
+	if len(budgets) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout/2)
+	defer cancel()
+	var list corev1.PodList
+	err := d.typed.core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", "").String(), Limit: maxPendingRead,
+	}, parameters).Do(ctx).Into(&list)
+	if err != nil {
+		return nil
+	}
+	for i := range list.Items {
+		pod := drain.NewPod(&list.Items[i])
+		why := unschedulable(&list.Items[i])
+		if why == "" || !pod.Deleted.IsZero() || len(found) == events.MaxPending {
+			continue
+		}
+		for _, budget := range budgets {
+			if budget.Covers(pod) {
+				found = append(found, events.PendingPod{Pod: pod.ID(), Why: why})
+				break
+			}
+		}
+	}
+	return found
+}
+
+// unschedulable is the scheduler's message on a pod that it finds no node for; empty for others.
+func unschedulable(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			if len(c.Message) > maxWhy {
+				return c.Message[:maxWhy] + "…"
+			}
+			return c.Message
+		}
+	}
+	return ""
+}
