@@ -17,6 +17,9 @@ type DrainPolicy struct {
 	UnmanagedPods Unmanaged `json:"unmanagedPods"`
 	// LoadBalancerWait is between the node's exclusion from load balancers and the first eviction.
 	LoadBalancerWait Seconds `json:"loadBalancerWait,omitempty"`
+	// Deletes says that the whole cluster is deleted: its system pods are waited for only while they may still serve others. It is never
+	// deployed.
+	Deletes bool `json:"-"`
 }
 
 // Seconds is a duration in whole seconds.

@@ -153,8 +153,8 @@ var functionGrants = map[string][]grant{
 		},
 		describeEKS,
 		{
-			why:     "How many nodes a pool has, before they are replaced; describing knows no resources.",
-			actions: []string{"autoscaling:DescribeAutoScalingGroups"},
+			why:     "How many nodes a pool has before they are replaced, and since when others are drained; describing knows no resources.",
+			actions: []string{"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities"},
 			on:      []string{"*"},
 		},
 		{

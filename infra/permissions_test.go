@@ -127,7 +127,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"autoscaling:DescribeAutoScalingGroups on *", "eks:DescribeCluster on cluster/drover-*",
 		},
 		"change": {
-			"autoscaling:DescribeAutoScalingGroups on *", "eks:DescribeCluster on cluster/drover-*",
+			"autoscaling:DescribeAutoScalingGroups on *", "autoscaling:DescribeScalingActivities on *", "eks:DescribeCluster on cluster/drover-*",
 			"s3:GetObject on specs/clusters/*", "s3:ListBucket on specs",
 			"s3:GetObject on state/plans/*", "s3:GetObject on state/templates/*", "s3:GetObject on state/leases/*",
 			"s3:GetObject on state/waiters/*", "s3:PutObject on state/waiters/*", "s3:DeleteObject on state/waiters/*",

@@ -120,6 +120,9 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 		if u.verdict(s) {
 			switch s.Phase {
 			case status.Ready:
+				if s.DrainsRoll() {
+					break // the stacks are what the spec says, and the roll is not over
+				}
 				if u.deletion() {
 					return fmt.Errorf("%s was not deleted: its spec was uploaded again meanwhile", name)
 				}

@@ -67,6 +67,9 @@ type Decision struct {
 	Begins time.Time
 	// Over says that the time is over and the node goes with what is left, if anything is.
 	Over bool
+	// Served says that only system pods are left, each blocked by its budget, of a cluster that is deleted: once they serve nothing else, the node
+	// goes with them. See ADR 12.
+	Served bool
 	// Next is when the decision may be another although nothing has happened; zero is never.
 	Next time.Time
 	// Estimate of the time left, if pods use their whole grace periods and others replace them at once; negative when
@@ -193,9 +196,16 @@ func (d *decider) decide() Decision {
 	if !d.out.Over {
 		d.out.Send = ready
 	}
+	d.out.Served = d.task.Policy.Deletes && len(d.out.Left) > 0 && len(ready) == 0 && d.onlySystem()
 	d.out.Estimate = d.estimate(begin)
 	d.out.Stalled = d.out.Estimate >= 0 && slices.ContainsFunc(d.out.Blocked, d.stalled)
 	return d.out
+}
+
+// onlySystem says whether all pods that are left are system pods that only their budgets hold.
+func (d *decider) onlySystem() bool {
+	return len(d.out.Blocked) == len(d.out.Left) && !slices.ContainsFunc(d.out.Left, func(p *Pod) bool { return !p.System }) &&
+		!slices.ContainsFunc(d.out.Blocked, func(b Blocked) bool { return b.Why != WhyBudget })
 }
 
 // sorted are the pods that must leave: the least important first, so that what others need goes last.

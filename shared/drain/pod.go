@@ -40,6 +40,8 @@ type Pod struct {
 	// Ready pods count towards their budgets; Pending ones may always be evicted.
 	Ready, Pending bool
 	Priority       int32
+	// System pods are those that the cluster itself runs on, such as CoreDNS: see isSystem.
+	System bool
 	// Grace is the pod's own grace period.
 	Grace time.Duration
 	// Deleted is when the pod ought to be gone: its deletion timestamp; zero while nobody deleted it.
@@ -71,6 +73,7 @@ func NewPod(p *corev1.Pod) *Pod {
 	if p.DeletionTimestamp != nil {
 		pod.Deleted = p.DeletionTimestamp.Time
 	}
+	pod.System = isSystem(p)
 	owner := metav1.GetControllerOf(p)
 	pod.Managed = owner != nil
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
@@ -96,6 +99,27 @@ func NewPod(p *corev1.Pod) *Pod {
 		}
 	}
 	return pod
+}
+
+// systemCritical is the least priority of the class system-cluster-critical.
+// https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
+const systemCritical = 2_000_000_000
+
+// isSystem says whether a pod belongs to what the cluster itself runs on: it is in kube-system, has no volume of its own, and is critical
+// for the cluster or an add-on that EKS manages.
+// https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-field-management.html
+func isSystem(p *corev1.Pod) bool {
+	critical := p.Spec.Priority != nil && *p.Spec.Priority >= systemCritical
+	managed := p.Labels["app.kubernetes.io/managed-by"] == "EKS" || p.Labels["eks.amazonaws.com/component"] != ""
+	claims := slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
+	return p.Namespace == metav1.NamespaceSystem && (critical || managed) && !claims
+}
+
+// NeedsSystem says whether a pod may still need a cluster's system pods: it is neither one of those, nor a DaemonSet's or the kubelet's own, and
+// runs on a node.
+func NeedsSystem(p *corev1.Pod) bool {
+	pod := NewPod(p)
+	return pod.Class == Leaving && !pod.System && p.Spec.NodeName != ""
 }
 
 // ID is namespace/name, as people write it.

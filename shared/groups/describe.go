@@ -181,6 +181,28 @@ func (g *Groups) Refused(ctx context.Context, name string, since, until time.Tim
 	return why, nil
 }
 
+// Began says when the newest activity of each of these instances of a group began: since when one is on its way out, or in. Instances that
+// none of the newest hundred activities names are left out; those in progress come first.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
+func (g *Groups) Began(ctx context.Context, name string, instances []string) (map[string]time.Time, error) {
+	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: aws.Int32(100)})
+	if err != nil {
+		return nil, fmt.Errorf("describing the activities of group %s: %w", name, err)
+	}
+	began := map[string]time.Time{}
+	for _, activity := range out.Activities {
+		words := strings.Fields(aws.ToString(activity.Description)) // such as "Terminating EC2 instance: i-0123456789abcdef0"
+		if len(words) == 0 || !slices.Contains(instances, words[len(words)-1]) {
+			continue
+		}
+		instance := words[len(words)-1]
+		if start := aws.ToTime(activity.StartTime); start.After(began[instance]) {
+			began[instance] = start
+		}
+	}
+	return began, nil
+}
+
 // launching begins the description of an activity that launches an instance.
 const launching = "Launching "
 

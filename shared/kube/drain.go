@@ -145,6 +145,7 @@ func (d *drainer) run(ctx context.Context) {
 	if now := time.Now(); d.held.lost(now) {
 		d.task.Regained = now
 	}
+	var servedAt time.Time // when to check again whether system pods serve anything
 	for began := time.Now(); ctx.Err() == nil; {
 		now := time.Now()
 		room := atOnce - d.inFlight
@@ -166,6 +167,17 @@ func (d *drainer) run(ctx context.Context) {
 			d.report.Outcome = drain.TimedOut
 			d.report.Message = fmt.Sprintf("the node goes after %s with what is left", d.task.Policy.Timeout.Duration())
 			return
+		}
+		if decision.Served && d.inFlight == 0 && !now.Before(servedAt) {
+			if d.servesNothing(ctx) {
+				d.report.Outcome = drain.Done
+				d.report.Message = "the cluster is deleted, and nothing else runs on it: the node goes with its system pods"
+				return
+			}
+			servedAt = time.Now().Add(servedPause)
+		}
+		if decision.Served {
+			decision.Next = sooner(decision.Next, servedAt)
 		}
 		if len(decision.Left) == 0 && d.inFlight == 0 {
 			if d.confirm(ctx) {

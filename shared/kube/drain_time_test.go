@@ -36,11 +36,13 @@ type simulated struct {
 	// instead answers in the place of the server what it says is answered; nil is nothing.
 	instead func(http.ResponseWriter, *http.Request) bool
 	// ends is what happens after a minute, "" for nothing.
-	ends  events.OnTimeout
-	began time.Time
-	mu    sync.Mutex
-	asked []asked
-	told  []told
+	ends events.OnTimeout
+	// deletes says that the whole cluster is deleted.
+	deletes bool
+	began   time.Time
+	mu      sync.Mutex
+	asked   []asked
+	told    []told
 }
 
 // asked of the API server: "GET /api/v1/nodes/n1", or "watch pods".
@@ -122,6 +124,7 @@ func (s *simulated) drain(within time.Duration) drain.Report {
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
 	defer cancel()
 	task := drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}}
+	task.Policy.Deletes = s.deletes
 	if s.ends != "" {
 		task.Policy.Timeout, task.Policy.OnTimeout = 60, s.ends
 	}

@@ -25,7 +25,8 @@ func news(before, after *status.Status) bool {
 	case after.Phase == status.Failed && other: // somebody tried, and waits for an answer
 		return true
 	}
-	return words(after.Message) != words(before.Message)
+	// That a roll's last drains end one after the other is no news.
+	return words(status.WithoutDrains(after.Message)) != words(status.WithoutDrains(before.Message))
 }
 
 // Remember notes in a status, which is not written yet, what Between tells of its phase.

@@ -50,6 +50,8 @@ type Node struct {
 	Execution string `json:"execution,omitempty"`
 	// Template is the version of the launch template of an instance that did not join, if it was known.
 	Template string `json:"template,omitempty"`
+	// Roll says that a finished roll of its pool replaced it: the cluster's message names it until its drain is over.
+	Roll bool `json:"roll,omitempty"`
 	// More is how many others that did not join were told of before this one, and are named no more.
 	More int `json:"more,omitempty"`
 }
@@ -76,6 +78,7 @@ func (s *Status) SetNode(n Node, now time.Time) {
 	}
 	kept := slices.DeleteFunc(slices.Clone(s.Nodes), func(o Node) bool {
 		if o.Instance == n.Instance {
+			n.Roll = n.State != NodeNotJoined && (n.Roll || o.Roll)
 			if o.State == n.State {
 				n.Since, n.Execution, n.More = o.Since, o.Execution, o.More
 			}
@@ -87,6 +90,7 @@ func (s *Status) SetNode(n Node, now time.Time) {
 	slices.SortStableFunc(s.Nodes, func(a, b Node) int { return a.Since.Compare(b.Since) })
 	s.Nodes = s.Nodes[max(0, len(s.Nodes)-mostNodes):]
 	s.bound(n)
+	s.MentionDrains()
 }
 
 // bound the instances like n that did not join: the oldest are counted instead.
@@ -121,11 +125,13 @@ func (s *Status) Drains(instance string) bool {
 // Drained forgets what kept a drain. That the instance did not join stays: it is drained because of that.
 func (s *Status) Drained(instance string) {
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return n.Instance == instance && n.State != NodeNotJoined })
+	s.MentionDrains()
 }
 
 // RemoveNode forgets an instance.
 func (s *Status) RemoveNode(instance string) {
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return n.Instance == instance })
+	s.MentionDrains()
 }
 
 // Joined forgets the instances that did not join: the cluster is what it should be without them.

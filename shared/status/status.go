@@ -326,13 +326,13 @@ func (s *Status) EndStack(stack Stack, now time.Time) {
 	s.Stacks[i].Since = now
 }
 
-// Wait says what the change of a stack waits for; nil when it does not. The time that was told first stays while it waits.
+// Wait says what the change of a stack waits for; nil when it does not. The time that was told first stays while it waits for the same.
 func (s *Status) Wait(stack string, w *Waits) {
 	for i, o := range s.Stacks {
 		if o.Name != stack {
 			continue
 		}
-		if w != nil && o.Waits != nil && !w.Until.IsZero() {
+		if w != nil && o.Waits != nil && !o.Waits.Until.IsZero() && !w.Until.IsZero() && o.Waits.Message == w.Message {
 			w = &Waits{Message: w.Message, Until: o.Waits.Until}
 		}
 		s.Stacks[i].Waits = w

@@ -173,6 +173,7 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 	case v.spec:
 		s.Set(Condition{Type: Converged, Status: "False", Reason: v.Condition.Reason, Message: v.Message}, now)
 	}
+	s.MentionDrains()
 	if v.accepted != nil {
 		s.Set(*v.accepted, now)
 	}

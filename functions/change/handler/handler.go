@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
@@ -35,6 +36,7 @@ type State interface {
 	CheckLease(ctx context.Context, cluster, execution string, fence int64) error
 	PutWaiter(ctx context.Context, w store.Waiter) (store.Waiter, error)
 	DeleteWaiter(ctx context.Context, w store.Waiter) error
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
@@ -58,6 +60,7 @@ type Clusters interface {
 // Groups is Auto Scaling: a subset of groups.Groups.
 type Groups interface {
 	Describe(ctx context.Context, name string) (groups.Group, bool, error)
+	Began(ctx context.Context, name string, instances []string) (map[string]time.Time, error)
 }
 
 // Handler changes stacks.
@@ -353,7 +356,7 @@ func (s *step) rollBack(ctx context.Context, now plan.Deployed) error {
 		if err != nil {
 			return err
 		}
-		if later, err := s.held(ctx, goingBack, group, now.Status); err != nil || later {
+		if later, err := s.held(ctx, goingBack, group, now.Status, false); err != nil || later {
 			return err
 		}
 	}

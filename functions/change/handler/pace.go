@@ -59,10 +59,10 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 		if err != nil {
 			return set, false, err
 		}
-		if held, err := s.held(ctx, aRoll, group, now.Status); err != nil || held {
+		want := replacing(pace, group, now, group.Desired)
+		if held, err := s.held(ctx, aRoll, group, now.Status, s.differs() && addsFirst(group, want)); err != nil || held {
 			return set, held, err
 		}
-		want := replacing(pace, group, now, group.Desired)
 		boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
 		if back := s.back(group, now, want); !within(now.Parameters, back) && s.paced(now) < mostPaces {
 			// A rollback left another version of the launch template, which this would bring to the nodes, and go back without the room that it makes. The
@@ -95,7 +95,7 @@ func (s *step) shrinks(ctx context.Context, now plan.Deployed, parameters map[st
 	if err != nil || larger(parameters[render.MaxSize], strconv.Itoa(group.Desired)) == parameters[render.MaxSize] {
 		return false, err
 	}
-	return s.held(ctx, lessRoom, group, now.Status)
+	return s.held(ctx, lessRoom, group, now.Status, false)
 }
 
 // first changes the parameters and nothing else; after that the step looks again. It says whether there was anything to change.

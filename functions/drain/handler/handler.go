@@ -152,6 +152,7 @@ func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool event
 		boundary.Log(ctx).Error("reading the status", "cluster", pool.Cluster, "error", err.Error())
 	}
 	if err == nil && cluster.Status.Phase == status.Deleting {
+		policy.Deletes = true
 		if policy.OnTimeout == drain.Wait {
 			policy.OnTimeout = drain.Continue
 		}

@@ -399,7 +399,7 @@ func TestThePolicyOfAClusterThatIsDeleted(t *testing.T) {
 			require.Equal(t, drain.Policy{OnTimeout: c.then, Timeout: c.timeout}, got, "a cluster that stays")
 			w.status.Status.Phase = status.Deleting
 			got = w.handler(start).policy(t.Context(), events.DrainRequest{}, pool)
-			require.Equal(t, drain.Policy{OnTimeout: c.does, Timeout: c.want}, got)
+			require.Equal(t, drain.Policy{OnTimeout: c.does, Timeout: c.want, Deletes: true}, got)
 		})
 	}
 }

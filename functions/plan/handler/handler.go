@@ -172,6 +172,9 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 	}
 	if len(p.Changes) == 0 {
 		result.Outcome = events.OutcomeUnchanged
+		if w.rolled, err = h.drainedByRolls(ctx, w); err != nil {
+			return result, err
+		}
 		return result, h.tell(ctx, in, w, p, lease.Fence)
 	}
 	if lease, err = h.State.Acquire(ctx, in.Cluster, lease, in.Execution); err != nil {
@@ -240,6 +243,8 @@ type work struct {
 	decision upgrade.Decision
 	record   *upgrade.Record
 	releases map[string]content
+	// rolled are the nodes that rolls replaced and that are still drained.
+	rolled []status.Node
 }
 
 // judged tells what became of the newest spec, once one that counts was read.
@@ -506,6 +511,7 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 		}
 		tellAddons(s, p.AddonsWait, h.Now())
 		s.Warn(p.Warnings, h.Now())
+		s.Rolled(w.rolled, h.Now())
 		h.tellUpgrade(s, w)
 		if len(p.Changes) > 0 {
 			s.Phase, s.Execution, s.RetryAt = status.Converging, in.Execution, nil

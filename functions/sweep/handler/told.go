@@ -44,6 +44,7 @@ func (r *round) forget(ctx context.Context, cluster string, s *status.Status) er
 	}
 	return errors.Join(err, r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), over)
+		s.MentionDrains()
 	}))
 }
 

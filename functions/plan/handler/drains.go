@@ -1,0 +1,31 @@
+package handler
+
+import (
+	"context"
+	"slices"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// drainedByRolls lists the instances of an earlier launch template that wait at their terminate hooks. CloudFormation ends an update without
+// waiting for the hooks of its last batch, so a pool's stack is what its spec says while pods still leave.
+func (h *Handler) drainedByRolls(ctx context.Context, w work) (nodes []status.Node, err error) {
+	for _, pool := range w.resolved.Spec.Pools {
+		if stack, deployed := w.deployed[names.PoolStack(pool.Name)]; !deployed || plan.Absent(stack.Status) {
+			continue
+		}
+		group, _, err := h.Groups.Describe(ctx, names.Group(w.cluster, pool.Name))
+		if err != nil {
+			return nil, err
+		}
+		leaving := group.Leaving()
+		for _, i := range group.Instances {
+			if slices.Contains(leaving, i.ID) && i.TemplateVersion != "" && i.TemplateVersion != group.TemplateVersion {
+				nodes = append(nodes, status.Node{Instance: i.ID, Pool: pool.Name})
+			}
+		}
+	}
+	return nodes, nil
+}

@@ -1,0 +1,68 @@
+package status
+
+// Nodes that a finished roll replaced and that are still drained: the stacks are what the spec says, and the roll is not over.
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ButDrains begins what the message of a Ready cluster adds while such nodes are drained.
+const ButDrains = ", but nodes are still drained: "
+
+// replacedByRoll is the message of a node of which nothing else is known yet.
+const replacedByRoll = "its pool's update replaced it, and its drain is not over"
+
+// Rolled records the nodes that rolls replaced and that are still drained. Nodes that are drained for another reason are left as they are.
+func (s *Status) Rolled(nodes []Node, now time.Time) {
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		s.Nodes[i].Roll = false
+	}
+	for _, n := range nodes {
+		i := slices.IndexFunc(s.Nodes, func(o Node) bool { return o.Instance == n.Instance && o.State != NodeNotJoined })
+		if i >= 0 {
+			s.Nodes[i].Roll = true
+			continue
+		}
+		n.State, n.Message, n.Roll = NodeDraining, replacedByRoll, true
+		s.SetNode(n, now)
+	}
+	s.MentionDrains()
+}
+
+// DrainsRoll says whether a node that a roll replaced is still drained.
+func (s *Status) DrainsRoll() bool {
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Roll })
+}
+
+// MentionDrains makes the message of a Ready cluster name the nodes that a roll replaced and that are still drained.
+func (s *Status) MentionDrains() {
+	if s.Phase != Ready {
+		return
+	}
+	s.Message = WithoutDrains(s.Message)
+	const most = 5
+	var named []string
+	for _, n := range s.Nodes {
+		if n.Roll {
+			named = append(named, fmt.Sprintf("%s of pool %s is %s", cmp.Or(n.Name, n.Instance), n.Pool, n.State))
+		}
+	}
+	if len(named) == 0 {
+		return
+	}
+	if len(named) > most {
+		named = append(named[:most], fmt.Sprintf("and %d more", len(named)-most))
+	}
+	s.Message += ButDrains + strings.Join(named, ", ")
+}
+
+// WithoutDrains is a message without what MentionDrains added.
+func WithoutDrains(message string) string {
+	before, _, _ := strings.Cut(message, ButDrains)
+	return before
+}
