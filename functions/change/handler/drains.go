@@ -53,7 +53,7 @@ func (s *step) held(ctx context.Context, what string, group groups.Group, stackS
 	if err != nil {
 		return false, err
 	}
-	left := min(int64(first.until.Sub(s.Resume.Now())/time.Second), first.most-waited)
+	left := min(int64((first.until.Sub(s.Resume.Now())+time.Second-1)/time.Second), first.most-waited)
 	if passes && first.drains && left > 0 && group.Serving() >= group.Desired {
 		why, err := s.starved(ctx, first.instances)
 		if err != nil {
