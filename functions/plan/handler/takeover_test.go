@@ -1,0 +1,48 @@
+package handler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// A plan is written into the status under the number of its holder. The status of a later holder stays: what was read is out of date then.
+func TestPlanOverALaterStatus(t *testing.T) {
+	changes := plan.Plan{Changes: []plan.Change{{Stack: "network", Operation: plan.Update}}}
+	for name, c := range map[string]struct {
+		fence int64
+		late  bool
+	}{
+		"is written over an earlier one":          {6, false},
+		"is written over its own":                 {7, false},
+		"is not written over that of a successor": {8, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, p := range []plan.Plan{changes, {}} {
+				before := status.Status{Phase: status.Ready, Fence: c.fence, Execution: "theirs", SpecVersion: "v0", GoodVersion: "v0"}
+				after := before
+				f := &specless{status: &after}
+				h := &Handler{State: f, Now: func() time.Time { return time.Unix(1000, 0) }}
+				w := work{cluster: "demo", version: "v1", newest: "v1", resolved: &api.Cluster{}, rendered: &render.Output{}}
+				err := h.tell(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "mine"}, w, p, 7)
+				if c.late {
+					require.ErrorIs(t, err, store.ErrConflict)
+					require.Equal(t, before, after)
+					continue
+				}
+				require.NoError(t, err)
+				require.EqualValues(t, 7, after.Fence)
+				require.Equal(t, "v1", after.SpecVersion)
+				require.Equal(t, len(p.Changes) > 0, after.Phase == status.Converging && after.Execution == "mine")
+			}
+		})
+	}
+}
