@@ -270,22 +270,25 @@ func TestLogsThroughTheSDK(t *testing.T) {
 		require.ElementsMatch(t, want, got, pattern)
 	}
 	t.Run("the end of the period is in it, and a page is no larger than a megabyte", func(t *testing.T) {
+		retries := func(o *cloudwatchlogs.Options) {
+			o.RetryMaxAttempts = 3 // as by default: the client now and then closes its connection while it reads a large page
+		}
 		group := "/aws/lambda/drover-large"
 		for range 3 {
 			s.WriteLog(group, "one", strings.Repeat("x", 600_000))
 		}
-		first, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group})
+		first, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group}, retries)
 		require.NoError(t, err)
 		require.Len(t, first.Events, 1)
 		pages, count := cloudwatchlogs.NewFilterLogEventsPaginator(client, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group}), 0
 		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
+			page, err := pages.NextPage(ctx, retries)
 			require.NoError(t, err)
 			count += len(page.Events)
 		}
 		require.Equal(t, 3, count)
 		at := first.Events[0].Timestamp
-		until, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group, StartTime: at, EndTime: at})
+		until, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group, StartTime: at, EndTime: at}, retries)
 		require.NoError(t, err)
 		require.NotEmpty(t, until.Events)
 	})
