@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,10 @@ import (
 
 func inProcess(t *testing.T) (*harness.Account, *cell) {
 	t.Helper()
+	// S3 of the harness changes the working directory of the process. The account that other tests share reads its buckets there.
+	folder, err := os.Getwd()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.Chdir(folder)) })
 	a := harness.Start(t)
 	return a, newCell(a.Config(), "aws", harness.ID)
 }
