@@ -182,7 +182,7 @@ func TestUpgrade(t *testing.T) {
 		out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--watch")
 		last := 0
 		for _, line := range []string{
-			"started the upgrade of cluster minimal: arn:aws:states:us-east-1:000000000000:execution:drover-upgrade:", "control plane to 1.36: since ",
+			"started the upgrade of cluster minimal: arn:aws:states:us-east-1:000000000000:execution:drover-upgrade:", "control plane to 1.36: running",
 			"control plane to 1.36: done in ", "add-ons to those of the release: done in ", "nodes to the images of the release: done in ",
 			"upgrade to 1.36-1 (Kubernetes 1.36) is Done: the cluster is at release 1.36-1 (Kubernetes 1.36)",
 		} {
@@ -190,7 +190,7 @@ func TestUpgrade(t *testing.T) {
 			require.GreaterOrEqual(t, strings.Index(out, line), last, out)
 			last = strings.Index(out, line)
 		}
-		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), asked by Hand, ")
+		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested by Hand, ")
 		at(t, "1.36-1", "1.36")
 	})
 	t.Run("again finds nothing to do", func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestUpgrade(t *testing.T) {
 		// The nodes go first: by now they may be back already.
 		require.Equal(t, "ami-06efac426bf628e4f", cmp.Or(v.Pools[0].Target, v.Pools[0].Current))
 		at(t, "1.35-1", "1.35")
-		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.36-1 (Kubernetes 1.36) → 1.35-1 (Kubernetes 1.35), asked by Rollback, ")
+		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.36-1 (Kubernetes 1.36) → 1.35-1 (Kubernetes 1.35), requested by Rollback, ")
 		require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--watch"), "was rolled back already")
 	})
 }
