@@ -51,7 +51,8 @@ func applyCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "file, folder or - to upload; may be repeated")
 	completeFlag(cmd, "filename", completeSpecFiles)
-	cmd.Flags().BoolVar(&watch, "watch", false, "show what happens until each cluster is at rest and each release has a verdict; fail unless all of them are good")
+	cmd.Flags().BoolVar(&watch, "watch", false,
+		"print progress until each cluster is idle and each release is checked; fail unless all are Ready or usable")
 	return cmd
 }
 

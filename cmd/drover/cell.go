@@ -76,7 +76,8 @@ func localEndpoint(cfg aws.Config) (*url.URL, bool) {
 	return endpoint, endpoint.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// checkLocal tells whether anything listens where AWS_ENDPOINT_URL leads. The SDK would try again for seconds, and then report each layer.
+// checkLocal fails if AWS_ENDPOINT_URL is a loopback address and no process listens there. The SDK would retry for seconds, and then
+// report each of its layers.
 func checkLocal(ctx context.Context, cfg aws.Config) error {
 	endpoint, local := localEndpoint(cfg)
 	if !local {

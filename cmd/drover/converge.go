@@ -1,6 +1,6 @@
 package main
 
-// Converging a cluster now, and what became of it.
+// The converge command: start an execution now, and report its result.
 
 import (
 	"context"

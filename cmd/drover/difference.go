@@ -22,11 +22,11 @@ import (
 // difference is what uploading a spec would change.
 type difference struct {
 	Cluster string `json:"cluster"`
-	// Creates says that the cluster has no control plane yet; Release and KubernetesVersion are what it is created at.
+	// Creates is true while the cluster has no control plane. drover creates it at Release and KubernetesVersion.
 	Creates           bool   `json:"creates,omitempty"`
 	Release           string `json:"release,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Paused says that the spec is paused: uploading it changes nothing until it is uploaded again without that.
+	// Paused is true if the spec is paused. Such an upload changes nothing until a spec without the pause is uploaded.
 	Paused  bool          `json:"paused,omitempty"`
 	Changes []stackChange `json:"changes"`
 	// WaitsForNode names a stack that is changed once the cluster has a node.
@@ -35,7 +35,7 @@ type difference struct {
 	// Notes say what else is to be known, such as an upgrade in flight.
 	Notes    []string `json:"notes,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// stops says that the spec stops the upgrade in flight.
+	// stops is true if the spec stops the upgrade in flight.
 	stops bool
 }
 
@@ -215,7 +215,7 @@ func stepsInShort(p *preflight.Plan) []string {
 	return steps
 }
 
-// differs says whether uploading the spec, without its pause, would change anything.
+// differs is true if the spec, without its pause, changes anything.
 func (d *difference) differs() bool { return len(d.Changes) > 0 || d.Upgrade != nil || d.stops }
 
 func (d *difference) print(w io.Writer) {

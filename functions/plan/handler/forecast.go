@@ -17,9 +17,9 @@ type Forecast struct {
 	plan.Preview
 	// Spec is the cluster as resolved now, before an upgrade; nil with a Reason.
 	Spec *api.Cluster
-	// Creates says that there is no control plane yet.
+	// Creates is true while the cluster has no control plane.
 	Creates bool
-	// Paused says that the spec is paused: the rest is what would come without that.
+	// Paused is true if the spec is paused. The other fields describe the spec without its pause.
 	Paused bool
 	// Upgrade that the spec leads to; nil when it leads to none.
 	Upgrade *UpgradeForecast
@@ -36,12 +36,12 @@ type UpgradeForecast struct {
 	// read.
 	From, To upgrade.Target
 	Origin   upgrade.Origin
-	// Now says that it begins as soon as the stacks are as planned.
+	// Now is true if it begins as soon as the stacks are as planned.
 	Now bool
 	// At is when it begins, if a time is known; Message is what it waits for, or why it does not begin.
 	At      time.Time
 	Message string
-	// Queued says that it waits for the upgrade in flight, Never that it does not begin as things are.
+	// Queued is true if it waits for the upgrade in flight. Never is true if no event can start it at present.
 	Queued, Never bool
 	// Request is the upgrade that is to be previewed for its steps.
 	Request events.Upgrade
