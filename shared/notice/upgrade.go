@@ -28,7 +28,7 @@ func upgrades(cluster string, before, after *status.Status) (told []Notice) {
 		was, waited = waited, nil
 	case waits != nil && waited == nil && same(was, waits) && !same(was, is): // another began before it
 		was, waited = nil, was
-	case waits != nil && waited == nil && same(is, waits) && is.Ended != nil: // it is tried again
+	case waits != nil && waited == nil && same(is, waits): // it is tried again
 		waited = is
 	}
 	if n, does := upgrading(cluster, was, is, before.Upgrades); does && !shown(before.Upgrades, was, is) {
@@ -76,7 +76,7 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 	if said := or(is.Message, detail.Step); said != "" {
 		message += ": " + said
 	}
-	if is.Checked != nil && is.Ended != nil && is.Checked.Before(*is.Ended) && len(is.Checks) > 0 && phase != cancelled {
+	if is.Checked != nil && is.Ended != nil && is.Checked.Before(*is.Ended) && len(is.Checks) > 0 {
 		message += fmt.Sprintf("\nThe checks found at %s, which may have passed since:", is.Checked.UTC().Format(time.RFC3339))
 	}
 	for _, c := range is.Checks {
@@ -115,9 +115,6 @@ func found(u *status.Upgrade) (all string) {
 func gone(was, is *status.Upgrade, earlier []status.Upgrade) bool {
 	if is == nil || slices.ContainsFunc(earlier, func(u status.Upgrade) bool { return u.Is(is) }) {
 		return true
-	}
-	if status.ToCome(is.Phase) || is.Refused() {
-		return false // another, or at another time: that is told
 	}
 	return is.Ended != nil && !same(was, is)
 }
