@@ -345,6 +345,7 @@ type Addon struct {
 	Name string `json:"name" rule:"format=addon-name"`
 	// Version of the add-on. Default: the release's.
 	Version string `json:"version,omitempty" rule:"format=addon-version"`
-	// Configuration of the add-on, any object that its schema allows. Default: the release's; the two are not merged.
-	Configuration map[string]any `json:"configuration,omitempty"`
+	// Configuration of the add-on, any object that its schema allows. Default: the release's; the two are not merged. Messages never show its
+	// values.
+	Configuration map[string]any `json:"configuration,omitempty" rule:"secret"`
 }

@@ -223,7 +223,7 @@ func (d *document) value(path *field.Path, node *yaml.Node, out reflect.Value, r
 		}
 		out.Set(list)
 	case reflect.Interface:
-		if v, ok := d.anything(path, node, depth); ok && v != nil {
+		if v, ok := d.anything(path, node, rules, depth); ok && v != nil {
 			out.Set(reflect.ValueOf(v))
 		}
 	default:
@@ -378,16 +378,16 @@ func (d *document) scalar(path *field.Path, node *yaml.Node, out reflect.Value, 
 	}
 }
 
-// anything reads a value that is not drover's to judge: the configuration of an add-on, which goes to EKS as JSON.
-func (d *document) anything(path *field.Path, node *yaml.Node, depth int) (any, bool) {
+// anything reads the configuration of an add-on, which drover passes to EKS as JSON. Only EKS knows its fields.
+func (d *document) anything(path *field.Path, node *yaml.Node, rules Rules, depth int) (any, bool) {
 	switch node.Kind {
 	case yaml.MappingNode:
 		m := map[string]any{}
-		d.mapping(path, node, reflect.ValueOf(&m).Elem(), Rules{}, depth)
+		d.mapping(path, node, reflect.ValueOf(&m).Elem(), rules, depth)
 		return m, true
 	case yaml.SequenceNode:
 		list := []any{}
-		d.value(path, node, reflect.ValueOf(&list).Elem(), Rules{}, depth)
+		d.value(path, node, reflect.ValueOf(&list).Elem(), rules, depth)
 		return list, true
 	}
 	switch {
@@ -406,7 +406,7 @@ func (d *document) anything(path *field.Path, node *yaml.Node, depth int) (any, 
 	if x, err := strconv.ParseFloat(node.Value, 64); err == nil && isFloat && !math.IsInf(x, 0) && !math.IsNaN(x) {
 		return x, true
 	}
-	d.wrongType(path, node, Rules{}, "must be a number that JSON can hold")
+	d.wrongType(path, node, rules, "must be a number that JSON can hold")
 	return nil, false
 }
 

@@ -161,9 +161,9 @@ func TestDecodeRefusesFields(t *testing.T) {
 		"numbers that JSON cannot hold, deep in a configuration": {
 			pairs{"  tags: {}", "  addons: [{name: a, configuration: {b: [{c: .inf}, {d: 99999999999999999999}, {e: 0x1F}]}}]"},
 			[]string{
-				`f.yaml:17: spec.addons[0].configuration.b[0].c: Invalid value: .inf: must be a number that JSON can hold`,
-				`f.yaml:17: spec.addons[0].configuration.b[1].d: Invalid value: 99999999999999999999: must be a number that JSON can hold`,
-				`f.yaml:17: spec.addons[0].configuration.b[2].e: Invalid value: 0x1F: must be a number that JSON can hold`,
+				`f.yaml:17: spec.addons[0].configuration.b[0].c: Invalid value: (4 bytes): must be a number that JSON can hold`,
+				`f.yaml:17: spec.addons[0].configuration.b[1].d: Invalid value: (20 bytes): must be a number that JSON can hold`,
+				`f.yaml:17: spec.addons[0].configuration.b[2].e: Invalid value: (4 bytes): must be a number that JSON can hold`,
 			},
 		},
 	}
@@ -268,23 +268,33 @@ func TestErrorsAreKubernetesFieldErrorsWithPlaces(t *testing.T) {
 	require.NoError(t, api.Errors(nil).Err())
 }
 
+// addon is an add-on with a configuration.
+func addon(configuration string) pairs {
+	return pairs{"  tags: {}", "  addons: [{name: a, configuration: " + configuration + "}]"}
+}
+
 func TestMessagesShowNoSecrets(t *testing.T) {
 	const secret = "hunter2"
 	cases := map[string]pairs{
-		"content that is no string":     pool("files: [{path: /a, content: {password: hunter2}}]"),
-		"content that is a list":        pool("files: [{path: /a, content: [hunter2]}]"),
-		"content with a tag":            pool("files: [{path: /a, content: !!binary hunter2}]"),
-		"content that is a number":      pool("files: [{path: /a, content: 0x1234}]"),
-		"content given twice":           pool("files: [{path: /a, content: hunter2, content: hunter2}]"),
-		"a command that is an object":   pool("commands: [curl: hunter2]"),
-		"a command that is a number":    pool("commands: [0x1234]"),
-		"a command with NUL characters": pool(`commands: ["echo hunter2\0"]`),
-		"commands that are a string":    pool("commands: echo hunter2"),
-		"a file that is a string":       pool("files: [hunter2]"),
-		"files that are a string":       pool("files: hunter2"),
-		"files that are an object":      pool("files: {/a: hunter2}"),
-		"content in the wrong place":    pool("content: hunter2"),
-		"a misspelled field":            pool("files: [{path: /a, contents: hunter2}]"),
+		"content that is no string":        pool("files: [{path: /a, content: {password: hunter2}}]"),
+		"content that is a list":           pool("files: [{path: /a, content: [hunter2]}]"),
+		"content with a tag":               pool("files: [{path: /a, content: !!binary hunter2}]"),
+		"content that is a number":         pool("files: [{path: /a, content: 0x1234}]"),
+		"content given twice":              pool("files: [{path: /a, content: hunter2, content: hunter2}]"),
+		"a command that is an object":      pool("commands: [curl: hunter2]"),
+		"a command that is a number":       pool("commands: [0x1234]"),
+		"a command with NUL characters":    pool(`commands: ["echo hunter2\0"]`),
+		"commands that are a string":       pool("commands: echo hunter2"),
+		"a file that is a string":          pool("files: [hunter2]"),
+		"files that are a string":          pool("files: hunter2"),
+		"files that are an object":         pool("files: {/a: hunter2}"),
+		"content in the wrong place":       pool("content: hunter2"),
+		"a misspelled field":               pool("files: [{path: /a, contents: hunter2}]"),
+		"a configuration that is a string": addon("hunter2"),
+		"a configuration that is a list":   addon("[hunter2]"),
+		"a number in a configuration":      addon("{token: 0x1234}"),
+		"a number deep in a configuration": addon("{a: [{token: 0x1234}]}"),
+		"a tag in a configuration":         addon("{token: !!binary hunter2}"),
 	}
 	for name, edits := range cases {
 		t.Run(name, func(t *testing.T) {
