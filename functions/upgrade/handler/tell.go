@@ -119,7 +119,7 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 	}
 	if r.State.Over() {
 		s.Remember(u)
-		s.Fence = max(s.Fence, e.fence)
+		s.Fence = e.fence // tellEnd reads it again when a later holder of the lease has written
 		if r.State == upgrade.Stopped && !e.busy && !e.earlier {
 			s.Unplan()
 		}
