@@ -53,6 +53,10 @@ type known struct {
 	views map[string]autoscaling.View
 	// drains is since when instances are drained, by node's provider id.
 	drains map[string]time.Time
+	// drainTurns are the turns at which their drains began: time may stand still between turns.
+	drainTurns map[string]int
+	// ending is when instances were first seen to be terminated.
+	ending map[string]time.Time
 	// attended are instances that somebody came to drain; swept is when a sweep last came.
 	attended map[string]bool
 	swept    time.Time
@@ -100,7 +104,7 @@ type look struct {
 func newKnown() *known {
 	return &known{
 		asked: map[string]any{}, expected: map[string]*expectation{}, touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
-		drains: map[string]time.Time{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, byHand: map[string]bool{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
+		drains: map[string]time.Time{}, ending: map[string]time.Time{}, drainTurns: map[string]int{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, byHand: map[string]bool{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
 		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{}, surveyed: map[string]bool{},
 	}
 }

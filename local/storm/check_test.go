@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -438,6 +439,36 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, err)
 			}
 		}, "is left of arn:gone"},
+		"an upload extends the wait for a drain": {9, func(p *plot) {
+			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
+			p.twist = func(w *world) {
+				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					said, err := next.Invoke(ctx, payload)
+					require.NoError(w.t, w.State().UpdateStatus(ctx, "c0", func(s *status.Status) {
+						for i, stack := range s.Stacks {
+							if stack.Waits != nil && !stack.Waits.Until.IsZero() { // as if the drain had begun with this execution
+								s.Stacks[i].Waits = &status.Waits{Message: stack.Waits.Message, Until: time.Now().Add(time.Hour + waitGrace)}
+							}
+						}
+					}))
+					return said, err
+				})
+			}
+		}, "and the drains have had their time at"},
+		"a cluster becomes Ready and keeps a blocked drain to itself": {9, func(p *plot) {
+			locked(p)
+			p.twist = func(w *world) {
+				instead(w, "report", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					require.NoError(w.t, w.State().UpdateStatus(ctx, "c0", func(s *status.Status) { s.Nodes = nil }))
+					return next.Invoke(ctx, payload)
+				})
+			}
+		}, "is still drained"},
+		"a Ready message forgets a drain that its status lists": {9, func(p *plot) {
+			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "forget", do: func(w *world) {
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) { s.Message = status.AsSpecified }))
+			}})
+		}, "its message does not agree with its nodes"},
 		"a function may not do what it does": {12, func(p *plot) {
 			p.identities = func(written *iam.Written) { forbid(written, "eks:DescribeClusterVersions") }
 		}, "may not eks DescribeClusterVersions"},
@@ -515,6 +546,13 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 			comesBack(p, false)
 			p.twist = sticks
 		},
+		"a pool is locked by a taint, and unlocked": func(p *plot) {
+			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
+			p.ending = func(w *world) {
+				require.NotZero(w.t, w.out.Acts["last-drain"])
+				require.NotZero(w.t, w.out.Acts["wait"])
+			}
+		},
 		// A deletion goes by the spec as it was when change looked at it.
 		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
@@ -541,6 +579,23 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 			require.Empty(t, o.Violations, strings.Join(o.Story, "\n"))
 		})
 	}
+}
+
+// locked has the only node of a cluster be replaced by one with a taint. The spec without the taint comes an hour later.
+func locked(p *plot, meanwhile ...act) {
+	first, last := *p.acts[0].spec, *p.acts[1].spec
+	first.pools, last.pools = slices.Clone(first.pools), slices.Clone(last.pools)
+	first.pools[0].min, first.pools[0].motd, last.pools[0].min = 1, 1, 1
+	locked := last
+	locked.pools = slices.Clone(last.pools)
+	locked.lock(true)
+	p.acts = []act{
+		{cluster: "c0", what: "create", spec: &first},
+		{at: 30 * time.Minute, cluster: "c0", what: "lock all pools by a taint", spec: &locked},
+	}
+	p.acts = append(append(p.acts, meanwhile...), act{at: 90 * time.Minute, cluster: "c0", what: "unlock all pools", spec: &last})
+	p.last["c0"] = &last
+	p.apps["c0"] = systemApps()
 }
 
 // comesBack has a spec be deleted and come back later.

@@ -43,6 +43,8 @@ type wishedPool struct {
 	// the update policy: how many nodes may be out, and how many more there may be meanwhile; refresh is its strategy.
 	unavailable, surge int
 	refresh            bool
+	// locked nodes have a taint that system pods do not tolerate.
+	locked bool
 	// rollAt is when its nodes are replaced, since the beginning of the world; 0 is never.
 	rollAt time.Duration
 }
@@ -66,15 +68,18 @@ spec:
   pools:
 `, w.name, w.release(), w.protected, w.paused, w.team, w.upgrade(began), harness.Region)
 	for _, p := range w.pools {
-		strategy, rollAt := "RollingUpdate", ""
+		strategy, rollAt, taints := "RollingUpdate", "", ""
 		if p.refresh {
 			strategy = "InstanceRefresh"
 		}
 		if p.rollAt > 0 {
 			rollAt = fmt.Sprintf("rollAt: %q, ", began.Add(p.rollAt).UTC().Format(time.RFC3339))
 		}
-		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, %supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
-			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, strategy, p.unavailable, p.surge, p.motd)
+		if p.locked {
+			taints = "taints: [{key: dedicated, value: batch, effect: NoSchedule}], "
+		}
+		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, %s%supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
+			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, taints, strategy, p.unavailable, p.surge, p.motd)
 	}
 	b.WriteString(w.flaw.line)
 	return b.String()

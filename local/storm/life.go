@@ -38,7 +38,7 @@ type act struct {
 }
 
 // kindsOfActs bounds the cases of a life.
-const kindsOfActs = 43
+const kindsOfActs = 45
 
 // firstMinor is the oldest Kubernetes minor of a life, lastMinor the newest.
 const firstMinor, lastMinor = 34, 36
@@ -346,6 +346,25 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 					after()
 				}
 			}
+		case 43, 44:
+			w.lock(true)
+			upload("lock all pools by a taint")
+			for range r.IntN(3) {
+				at += pause(r)
+				switch r.IntN(3) {
+				case 0:
+					w.team++
+					upload("tags")
+				case 1:
+					p.motd++
+					upload("replace the nodes of " + p.name)
+				case 2:
+					acts = append(acts, act{at: at, cluster: name, what: "roll " + p.name + " by hand", converge: true, roll: p.name})
+				}
+			}
+			at += pause(r)
+			w.lock(false)
+			upload("unlock all pools")
 		case 37:
 			addon := pick(r, slices.Sorted(maps.Keys(altered))...)
 			ill("alter "+addon, addon+" is restored", func(w *world, on bool) { w.alter(name, addon, on) })

@@ -86,7 +86,11 @@ func (w *world) seeReady() {
 		w.known.Unlock()
 		w.asForetold(cluster, r)
 		s, was := w.Status(cluster), r.ready
-		if r.ready = s.Phase == status.Ready; r.ready && !was && w.undisturbed(cluster, s, r) {
+		r.ready = s.Phase == status.Ready
+		became := r.ready && !was && w.undisturbed(cluster, s, r)
+		w.seeWaits(cluster, s)
+		w.seeLastDrains(cluster, s, became, r.planned)
+		if became {
 			p, reason, message, err := w.Functions.Plan.Preview(context.Background(), cluster)
 			w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s became Ready and would be changed: %+v %s %s %v", cluster, p.Changes, reason, message, err)
 		}

@@ -94,14 +94,21 @@ func (w *world) seeView(group string, v autoscaling.View) {
 		}
 	}
 	going := 0
+	cluster, stack := clusterOf(group)
+	hadTime := w.drainTime(cluster, stack)
 	for _, i := range v.Instances {
 		if _, ok := w.known.drains[i.ID]; !ok && i.State == "Terminating:Wait" {
-			w.known.drains[i.ID] = time.Now()
+			w.known.drains[i.ID], w.known.drainTurns[i.ID] = time.Now(), w.turns.count
+		}
+		if _, ok := w.known.ending[i.ID]; !ok && strings.HasPrefix(i.State, "Terminating") {
+			w.known.ending[i.ID] = time.Now()
 		}
 		if i.State == "InService" {
 			w.known.used[i.ID] = true
 		}
-		if w.known.used[i.ID] && !w.known.outlasting[i.ID] && (i.State == "Terminating" || i.State == "Terminating:Wait") { // others never joined
+		// Others never joined. A drain that has had its time holds no batch back: see docs/adr/0020.
+		late := time.Since(w.known.ending[i.ID]) >= hadTime-waitSlack
+		if w.known.used[i.ID] && !w.known.outlasting[i.ID] && !late && (i.State == "Terminating" || i.State == "Terminating:Wait") {
 			going++
 		}
 	}
@@ -120,7 +127,6 @@ func (w *world) seeView(group string, v autoscaling.View) {
 		return
 	}
 	w.check(8, serving+lost >= min(least, v.Desired), "%s has %d of %d instances in service during its update: %+v, before %+v", group, serving, least, v, was)
-	cluster, stack := clusterOf(group)
 	_, batch := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
 	if refreshed := func(p wishedPool) bool { return names.PoolStack(p.name) == stack && p.refresh }; time.Since(grown.at) < paced && slices.ContainsFunc(w.policies[cluster], refreshed) {
 		batch += grown.by

@@ -149,6 +149,9 @@ func plotOf(seed uint64) plot {
 	p.weather = weather(r)
 	for _, cluster := range slices.Sorted(maps.Keys(p.last)) {
 		p.apps[cluster] = apps(r)
+		if locks(p.acts, cluster) {
+			p.apps[cluster] = append(p.apps[cluster], systemApps()...)
+		}
 	}
 	p.failures = failures(r)
 	p.hooks = r.IntN(2) == 0
