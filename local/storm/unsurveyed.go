@@ -10,12 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// unguard turns the termination protection of a cluster's stacks off. The control plane's parameter DeletionProtection stays: without a control plane
-// nothing would protect the network.
+// unguard turns the termination protection of a cluster's stacks off, with or without a control plane. The accepted specs still protect them.
 func (w *world) unguard(cluster string) {
-	if !w.known.standing[cluster] {
-		return
-	}
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		if _, found := w.Stacks(cluster)[stack]; !found {
 			continue

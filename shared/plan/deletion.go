@@ -14,12 +14,21 @@ import (
 // ran on them; the add-ons of nodes; the control plane; the network. What Kubernetes made in the account goes when nothing
 // is left that could make it again, and before the network, which it stands in: docs/adr has the reasons.
 
-// Protected lists the stacks that deletion protection keeps, by name. It goes by what is deployed: termination protection goes off
-// only after the stack was changed to what may be deleted.
-func Protected(deployed map[string]Deployed) []string {
+// Protected lists the stacks that deletion protection keeps, by name. Any of these protects a stack:
+//  1. Its termination protection, which drover turns off only after the stack was changed to one that may be deleted.
+//  2. Its parameter DeletionProtection.
+//  3. The spec version in its tag. The first update of a control plane sets its parameter; if that update was rolled back and termination
+//     protection was turned off by hand, only the tag says that the stack is protected.
+//
+// The accepted version of the spec protects the network and the control plane, whatever they were changed to. The map says of each
+// version whether it protects; versions that are not in it protect nothing.
+func Protected(deployed map[string]Deployed, accepted string, protects map[string]bool) []string {
 	var protected []string
 	for _, name := range slices.Sorted(maps.Keys(deployed)) {
-		if deployed[name].TerminationProtection || deployed[name].Parameters["DeletionProtection"] == "true" {
+		stack := deployed[name]
+		founds := name == names.Network || name == names.ControlPlane
+		if stack.TerminationProtection || stack.Parameters["DeletionProtection"] == "true" ||
+			founds && (protects[accepted] || protects[stack.Tags[names.TagSpecVersion]]) {
 			protected = append(protected, name)
 		}
 	}

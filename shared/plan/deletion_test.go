@@ -11,35 +11,51 @@ import (
 
 func TestProtected(t *testing.T) {
 	on, off := map[string]string{"DeletionProtection": "true"}, map[string]string{"DeletionProtection": "false"}
+	of := func(version string) map[string]string { return map[string]string{names.TagSpecVersion: version} }
+	protects := map[string]bool{"on": true, "off": false}
 	for name, c := range map[string]struct {
 		deployed map[string]Deployed
+		accepted string
 		want     []string
 	}{
 		"names a stack with both protections": {
-			map[string]Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, []string{names.ControlPlane},
+			map[string]Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, "off", []string{names.ControlPlane},
 		},
 		"names a stack by its parameter when termination protection was turned off by hand": {
-			map[string]Deployed{names.ControlPlane: {Parameters: on}}, []string{names.ControlPlane},
+			map[string]Deployed{names.ControlPlane: {Parameters: on}}, "off", []string{names.ControlPlane},
 		},
 		"names a stack by termination protection when its parameter is off": {
-			map[string]Deployed{names.Network: {TerminationProtection: true, Parameters: off}}, []string{names.Network},
+			map[string]Deployed{names.Network: {TerminationProtection: true, Parameters: off}}, "off", []string{names.Network},
 		},
 		"names a stack by termination protection when it has no parameter": {
-			map[string]Deployed{names.PoolStack("a"): {TerminationProtection: true}}, []string{names.PoolStack("a")},
+			map[string]Deployed{names.PoolStack("a"): {TerminationProtection: true}}, "off", []string{names.PoolStack("a")},
 		},
 		"names each protected stack, in order": {
 			map[string]Deployed{
 				names.Network: {Parameters: on}, names.ControlPlane: {TerminationProtection: true, Parameters: off},
 				names.PoolStack("a"): {}, names.Addons: {Parameters: map[string]string{"Other": "true"}},
 			},
-			[]string{names.ControlPlane, names.Network},
+			"off", []string{names.ControlPlane, names.Network},
 		},
-		"names nothing when both protections are off": {
-			map[string]Deployed{names.Network: {Parameters: off}, names.ControlPlane: {Parameters: off}, names.PoolStack("a"): {}}, nil,
+		"names a control plane by its spec when its first update was rolled back": {
+			map[string]Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("on")}}, "off", []string{names.ControlPlane},
 		},
-		"names nothing without stacks": {nil, nil},
+		"names a network by its spec before there is a control plane": {
+			map[string]Deployed{names.Network: {Tags: of("on")}}, "off", []string{names.Network},
+		},
+		"names network and control plane when the accepted spec was not converged to": {
+			map[string]Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {Tags: of("on")}},
+			"on", []string{names.ControlPlane, names.Network},
+		},
+		"names nothing by the spec of a pool":        {map[string]Deployed{names.PoolStack("a"): {Tags: of("on")}}, "off", nil},
+		"names nothing by versions that say nothing": {map[string]Deployed{names.Network: {Tags: of("gone")}, names.ControlPlane: {}}, "", nil},
+		"names nothing when all protections are off": {
+			map[string]Deployed{names.Network: {Parameters: off, Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {}},
+			"off", nil,
+		},
+		"names nothing without stacks": {nil, "on", nil},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, Protected(c.deployed)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, Protected(c.deployed, c.accepted, protects)) })
 	}
 }
 

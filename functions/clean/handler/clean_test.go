@@ -275,7 +275,7 @@ func TestCleanReports(t *testing.T) {
 }
 
 func TestCleanListsWhatStacksKept(t *testing.T) {
-	const message = "role r: its stack was deleted by hand under deletion protection, which kept it: delete it"
+	const message = "role r: deletion protection kept it when its stack was deleted: delete it"
 	t.Run("once the last stack is gone", func(t *testing.T) {
 		w := newAccount()
 		w.kept = []string{"role r"}

@@ -136,11 +136,11 @@ func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []le
 	return seen, nil
 }
 
-// kept adds what the cluster's stacks kept when they were deleted by hand.
+// kept adds the resources that deletion protection kept when their stacks were deleted.
 func (h *Handler) kept(ctx context.Context, cluster string, seen *status.Deletion) error {
 	kept, err := h.Leftovers.Kept(ctx, cluster)
 	for _, what := range kept {
-		seen.Remaining = append(seen.Remaining, what+": its stack was deleted by hand under deletion protection, which kept it: delete it")
+		seen.Remaining = append(seen.Remaining, what+": deletion protection kept it when its stack was deleted: delete it")
 	}
 	return err
 }

@@ -20,8 +20,7 @@ import (
 // errAbsent says that a cluster has no spec: it was deleted, or there never was one.
 var errAbsent = errors.New("there is no spec")
 
-// delete plans the next step of deleting a cluster whose spec was deleted, unless it is protected. It goes by the stacks alone: what
-// the spec said is not needed to remove them.
+// delete plans the next step of deleting a cluster whose spec was deleted, unless the stacks or the specs that were accepted protect it.
 func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store.Lease, result events.PlanResult) (events.PlanResult, error) {
 	key := names.ClusterSpec(in.Cluster)
 	before, err := h.State.Status(ctx, in.Cluster)
@@ -35,7 +34,11 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 	if err != nil {
 		return result, err
 	}
-	if protected := plan.Protected(deployed); len(protected) > 0 {
+	protected, err := h.protected(ctx, in.Cluster, deployed, before.Status.GoodVersion)
+	if err != nil {
+		return result, err
+	}
+	if len(protected) > 0 {
 		why := &stop{status.ReasonDeletionProtected, fmt.Sprintf("%s was deleted, but deletion protection is on (%s): nothing is deleted. "+
 			"Upload the spec again to keep the cluster; to delete it, upload it with deletionProtection: false, wait until it is Ready, then delete the spec",
 			key, strings.Join(protected, ", "))}

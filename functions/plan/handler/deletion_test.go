@@ -3,6 +3,7 @@ package handler
 // Planning the deletion of a cluster, with fakes.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,17 @@ type specless struct {
 	conflicts int
 	acquired  int
 	err       map[string]error
+	// versions are those of the spec that the bucket still has; read are those that planning read.
+	versions map[string]string
+	read     []string
+}
+
+func (c *specless) GetVersion(_ context.Context, key, version string, _ int64) (store.Object, error) {
+	c.read = append(c.read, version)
+	if body, found := c.versions[version]; found && key == "clusters/demo.yaml" {
+		return store.Object{Version: version, Body: []byte(body)}, c.err["version"]
+	}
+	return store.Object{}, cmp.Or(c.err["version"], store.ErrNotFound)
 }
 
 func (c *specless) Get(context.Context, string, int64) (store.Object, error) {
@@ -136,6 +148,71 @@ func TestDeletionOfAProtectedCluster(t *testing.T) {
 			require.Empty(t, c.status.SpecVersion)
 		})
 	}
+}
+
+// unprotected are a network and a control plane that nothing deployed protects, with the specs that changed them last.
+func unprotected(network, controlPlane string) map[string]plan.Deployed {
+	all := deployedAll("false")
+	for stack, version := range map[string]string{names.Network: network, names.ControlPlane: controlPlane} {
+		d := all[stack]
+		d.Tags = map[string]string{names.TagSpecVersion: version}
+		all[stack] = d
+	}
+	return all
+}
+
+func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
+	versions := map[string]string{
+		"on":      "apiVersion: v0\nkind: Cluster\nspec: {deletionProtection: true}\n",
+		"default": "kind: Cluster\nspec: {region: eu-central-1}\n",
+		"off":     "kind: Cluster\nspec: {deletionProtection: false}\n",
+	}
+	withoutControlPlane := unprotected("on", "")
+	delete(withoutControlPlane, names.ControlPlane)
+	for name, c := range map[string]struct {
+		deployed map[string]plan.Deployed
+		good     string
+		want     string // the protected stacks; "" is none
+	}{
+		"a control plane whose first update was rolled back is protected by its spec": {unprotected("off", "on"), "off", "(control-plane)"},
+		"so it is by the default":                                            {unprotected("off", "default"), "off", "(control-plane)"},
+		"a network without a control plane is protected by its spec":         {withoutControlPlane, "off", "(network)"},
+		"the accepted spec protects both stacks before it was converged to":  {unprotected("off", "off"), "on", "(control-plane, network)"},
+		"an accepted spec that was not converged to turns no protection off": {unprotected("on", "on"), "off", "(control-plane, network)"},
+		"specs without protection protect nothing":                           {unprotected("off", "off"), "off", ""},
+		"versions that expired protect nothing":                              {unprotected("expired", ""), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c1 := &specless{status: &status.Status{Phase: status.Ready, GoodVersion: c.good}, deployed: c.deployed, versions: versions}
+			result, err := c1.plan(t)
+			require.NoError(t, err)
+			if c.want == "" {
+				require.Equal(t, events.OutcomeDeletes, result.Outcome)
+				return
+			}
+			require.Equal(t, status.ReasonDeletionProtected, result.Reason)
+			require.Contains(t, result.Message, c.want)
+			require.Nil(t, result.Deletion)
+			require.Empty(t, c1.kept, "there is no plan")
+			require.Zero(t, c1.acquired)
+
+			result, err = c1.plan(t)
+			require.NoError(t, err)
+			require.Equal(t, status.ReasonDeletionProtected, result.Reason, "the next try answers the same")
+		})
+	}
+	t.Run("nothing is deleted when a version cannot be read", func(t *testing.T) {
+		c := &specless{status: &status.Status{}, deployed: unprotected("off", "off"), versions: versions, err: map[string]error{"version": errors.New("throttled")}}
+		_, err := c.plan(t)
+		require.ErrorContains(t, err, "throttled")
+		require.Empty(t, c.kept)
+	})
+	t.Run("each version is read once", func(t *testing.T) {
+		c := &specless{status: &status.Status{GoodVersion: "off"}, deployed: unprotected("off", "off"), versions: versions}
+		_, err := c.plan(t)
+		require.NoError(t, err)
+		require.Equal(t, []string{"off"}, c.read)
+	})
 }
 
 func TestDeletion(t *testing.T) {

@@ -31,7 +31,11 @@ func (h *Handler) lost(ctx context.Context, w work, p plan.Plan) (plan.Plan, err
 		return p, err
 	}
 	var unprotect []plan.Change
-	if protected := plan.Protected(w.deployed); !*w.resolved.Spec.DeletionProtection {
+	if !*w.resolved.Spec.DeletionProtection {
+		protected, err := h.protected(ctx, w.cluster, w.deployed, "")
+		if err != nil {
+			return p, err
+		}
 		for _, stack := range protected {
 			if change, planned := p.Find(stack); planned && change.Operation == plan.Update {
 				unprotect = append(unprotect, change)

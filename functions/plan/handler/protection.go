@@ -1,0 +1,33 @@
+package handler
+
+import (
+	"context"
+	"errors"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// protected lists the stacks that deletion protection keeps: see plan.Protected. Versions of the spec outlive the spec itself in the
+// versioned bucket. One that expired protects nothing.
+func (h *Handler) protected(ctx context.Context, cluster string, deployed map[string]plan.Deployed, accepted string) ([]string, error) {
+	protects := map[string]bool{}
+	for _, version := range []string{accepted, deployed[names.Network].Tags[names.TagSpecVersion], deployed[names.ControlPlane].Tags[names.TagSpecVersion]} {
+		if _, read := protects[version]; read || version == "" {
+			continue
+		}
+		object, err := h.Specs.GetVersion(ctx, names.ClusterSpec(cluster), version, api.MaxFile)
+		if errors.Is(err, store.ErrNotFound) {
+			boundary.Log(ctx).Warn("spec version not found", "cluster", cluster, "version", version)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		protects[version] = api.ProtectsDeletion(object.Body)
+	}
+	return plan.Protected(deployed, accepted, protects), nil
+}

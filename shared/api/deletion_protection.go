@@ -1,0 +1,17 @@
+package api
+
+import "go.yaml.in/yaml/v3"
+
+// ProtectsDeletion reports whether a spec that was accepted once turns deletion protection on, which is the default. It reads no other
+// field: a spec that an earlier version of drover accepted still protects its cluster, whether or not this version accepts it.
+func ProtectsDeletion(spec []byte) bool {
+	var read struct {
+		Spec struct {
+			DeletionProtection *bool `yaml:"deletionProtection"`
+		} `yaml:"spec"`
+	}
+	if err := yaml.Unmarshal(spec, &read); err != nil || read.Spec.DeletionProtection == nil {
+		return true
+	}
+	return *read.Spec.DeletionProtection
+}
