@@ -153,8 +153,12 @@ func (k *known) bound(spec *wish) {
 	}
 }
 
-// turnsProtection says whether what the newest spec says of protection may not be what is deployed.
+// turnsProtection reports whether a cluster whose spec is deleted now may be kept or not: what the newest spec says of protection is not
+// deployed. A protected spec that was accepted keeps the cluster in any case.
 func (w *world) turnsProtection(cluster string) bool {
+	if w.protected[cluster] && w.Status(cluster).GoodVersion == w.versions[cluster] {
+		return false
+	}
 	for _, s := range w.CloudFormation.Stacks() {
 		if of, stack := clusterOf(s.StackName); of == cluster && (stack == names.Network || stack == names.ControlPlane) && s.EnableTerminationProtection != w.protected[cluster] && !w.unguarded[cluster] {
 			return true

@@ -344,7 +344,7 @@ func (w *world) seeDeletion(cluster string, r resource.Request) {
 	w.known.going[r.StackName] = may || asked // a new spec does not stop it any more
 	w.known.Unlock()
 	w.check(3, asked || w.wishes[cluster] == nil || !standing, "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
-	if standing {
+	if standing || w.wishes[cluster] == nil && w.Stacks(cluster)[strings.TrimPrefix(r.StackName, names.Stack(cluster, ""))] == "DELETE_IN_PROGRESS" {
 		w.check(11, may || asked, "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)
 	}
 }

@@ -235,6 +235,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.deleteStack("drover-c0-control-plane")
 			}
 		}, "and it is protected"},
+		"a protected network without a control plane is deleted": {11, func(p *plot) {
+			networkAlone(p)
+			p.ending = func(w *world) {
+				w.deleteStack("drover-c0-network")
+			}
+		}, "and it is protected"},
 		"a volume is deleted, and the control plane that knew it was gone": {11, func(p *plot) {
 			p.ending = func(w *world) {
 				w.kubernetesMakes("c0")
@@ -553,6 +559,13 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 				require.NotZero(w.t, w.out.Acts["wait"])
 			}
 		},
+		"a protected spec is deleted when there is a network alone, without termination protection": func(p *plot) {
+			networkAlone(p)
+			p.ending = func(w *world) {
+				require.Equal(w.t, map[string]string{names.Network: "CREATE_COMPLETE"}, w.Stacks("c0"))
+				require.Equal(w.t, status.ReasonDeletionProtected, reasonOf(w.Status("c0")))
+			}
+		},
 		// A deletion goes by the spec as it was when change looked at it.
 		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
@@ -577,6 +590,23 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 			change(&p)
 			o := run(t, 1, p, false)
 			require.Empty(t, o.Violations, strings.Join(o.Story, "\n"))
+		})
+	}
+}
+
+// networkAlone has the spec of a protected cluster be deleted just before its control plane is created. Termination protection of the network is
+// turned off before.
+func networkAlone(p *plot) {
+	p.acts = p.acts[:1]
+	p.acts[0].spec.protected = true
+	p.last["c0"] = nil
+	p.twist = func(w *world) {
+		instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+			if strings.Contains(string(payload), `"stack":"control-plane"`) && w.wishes["c0"] != nil {
+				w.unguard("c0")
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+			}
+			return next.Invoke(ctx, payload)
 		})
 	}
 }
