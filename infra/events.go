@@ -25,6 +25,16 @@ var terminal = []any{
 	"UPDATE_COMPLETE", "UPDATE_FAILED",
 	"UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_FAILED",
 	"DELETE_COMPLETE", "DELETE_FAILED",
+	"IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_FAILED",
+}
+
+// progress are the stack statuses during an operation. REVIEW_IN_PROGRESS is none: there is only a change set.
+var progress = []any{
+	"CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS",
+	"UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
+	"UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
+	"DELETE_IN_PROGRESS",
+	"IMPORT_IN_PROGRESS", "IMPORT_ROLLBACK_IN_PROGRESS",
 }
 
 // Delivery is tried for a day: events are what makes drover quick, and the sweep makes up for those that come too late.
@@ -66,16 +76,24 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 		},
 	}, toFunction(f["publish"], n))
 
-	newRule(scope, "StackDone", "A cluster's stack came to rest", &awsevents.EventPattern{
-		Source:     jsii.Strings("aws.cloudformation"),
-		DetailType: jsii.Strings("CloudFormation Stack Status Change"),
-		Detail: &map[string]any{
-			"stack-id": []any{map[string]any{
-				"prefix": sub("arn:${AWS::Partition}:cloudformation:${AWS::Region}:${AWS::AccountId}:stack/" + names.Prefix),
-			}},
-			"status-details": map[string]any{"status": terminal},
-		},
-	}, toFunction(f["stackevent"], n))
+	for _, rule := range []struct {
+		id, description string
+		statuses        []any
+	}{
+		{"StackDone", "An operation on a cluster's stack ended", terminal},
+		{"StackProgress", "An operation on a cluster's stack began or went on", progress},
+	} {
+		newRule(scope, rule.id, rule.description, &awsevents.EventPattern{
+			Source:     jsii.Strings("aws.cloudformation"),
+			DetailType: jsii.Strings("CloudFormation Stack Status Change"),
+			Detail: &map[string]any{
+				"stack-id": []any{map[string]any{
+					"prefix": sub("arn:${AWS::Partition}:cloudformation:${AWS::Region}:${AWS::AccountId}:stack/" + names.Prefix),
+				}},
+				"status-details": map[string]any{"status": rule.statuses},
+			},
+		}, toFunction(f["stackevent"], n))
+	}
 
 	starter := newRole(scope, "InstanceLaunchedRole", roleProps{
 		step:        "events",

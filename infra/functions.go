@@ -57,8 +57,8 @@ var functionTable = []function{
 		env: map[string]string{"DROVER_CLOUDFORMATION_ROLE_ARN": roleARN(clusterRole)},
 	},
 	{
-		step: "stackevent", description: "Resumes the execution that waits for a stack when CloudFormation is done with it",
-		timeout: 30, memory: 256, async: true,
+		step: "stackevent", description: "Records the status of a stack and resumes the execution that waits for it",
+		tells: true, timeout: 30, memory: 256, async: true,
 	},
 	{
 		step: "prepare", description: "Gives drover's roles their permissions inside a cluster",

@@ -166,6 +166,7 @@ var functionGrants = map[string][]grant{
 	"stackevent": {
 		state(getDelete, "waiters/"),
 		state(getPut, "status/"),
+		state(put, "due/inspect/"),
 		listState,
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
 		{why: "Why a pool's group got no instances; describing knows no resources.", actions: []string{"autoscaling:DescribeScalingActivities"}, on: []string{"*"}},

@@ -1,7 +1,8 @@
-// The stackevent function resumes the step that waits for a stack.
+// The stackevent function records stack statuses and resumes the step that waits for a stack.
 package main
 
 import (
+	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
@@ -22,7 +24,8 @@ import (
 func main() {
 	cfg := environment.AWS()
 	state := store.NewState(store.NewBucket(environment.S3(cfg), environment.Must(environment.StateBucket)), time.Now)
-	h := &handler.Handler{State: state, Resume: &resume.Resumer{
+	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
+	h := &handler.Handler{State: state, Now: time.Now, Resume: &resume.Resumer{
 		Steps: executions.New(sfn.NewFromConfig(cfg), ""), State: state, Now: time.Now,
 		Stacks: stacks.New(cloudformation.NewFromConfig(cfg), nil, ""), Groups: groups.New(autoscaling.NewFromConfig(cfg)),
 	}}

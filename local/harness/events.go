@@ -45,7 +45,8 @@ type Bus struct {
 	work          sync.WaitGroup
 }
 
-// Decide has decide say what befalls each event that a rule matches; nil delivers all.
+// Decide has decide say what befalls each event that a rule matches; nil delivers all. It does not decide about progress of stacks,
+// for which nobody waits.
 func (b *Bus) Decide(decide func(Event) Fate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +69,8 @@ func (b *Bus) Lost() int {
 
 // Emit puts an event on the bus.
 func (b *Bus) Emit(_ context.Context, source, detailType string, resources []string, detail any) {
-	e := Event{ID: uuid.NewString(), Source: source, DetailType: detailType, Account: ID, Region: Region, Time: time.Now().UTC(), Resources: resources}
+	e := Event{ID: uuid.NewString(), Source: source, DetailType: detailType, Account: ID, Region: Region, Resources: resources,
+		Time: time.Now().UTC().Truncate(time.Second)}
 	defer b.account.happened()
 	if !matched[detailType] || source == "aws.s3" && !slices.Contains(resources, "arn:aws:s3:::"+SpecsBucket) { // which no rule asks about
 		return
@@ -132,7 +134,7 @@ func (b *Bus) deliveries(e Event, to string) []time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	fate := Delivered
-	if b.fate != nil {
+	if b.fate != nil && !inProgress(e) {
 		fate = b.fate(e)
 	}
 	var late time.Duration
@@ -158,6 +160,13 @@ func (b *Bus) deliveries(e Event, to string) []time.Duration {
 		return []time.Duration{0, 0}
 	}
 	return []time.Duration{late}
+}
+
+// inProgress says whether an event tells of an operation on a stack that goes on.
+func inProgress(e Event) bool {
+	var detail events.StackStatus
+	_ = json.Unmarshal(e.Detail, &detail) // of another event it has none
+	return strings.HasSuffix(detail.StatusDetails.Status, "_IN_PROGRESS")
 }
 
 func stackOf(e Event) string {
@@ -207,7 +216,7 @@ func (b *Bus) target(e Event) string {
 	case "CloudFormation Stack Status Change":
 		var detail events.StackStatus
 		if json.Unmarshal(e.Detail, &detail) == nil && strings.HasPrefix(names.StackOfARN(detail.StackID), names.Prefix) &&
-			!strings.HasSuffix(detail.StatusDetails.Status, "_IN_PROGRESS") {
+			detail.StatusDetails.Status != "REVIEW_IN_PROGRESS" {
 			return "stackevent"
 		}
 	case "EC2 Instance-launch Lifecycle Action":

@@ -134,7 +134,7 @@ func (f *Functions) deploy(c cell) {
 		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", StateBucket, Region, names.DNSSuffix("aws")),
 	}).Handle)
 	cfg = f.config("stackevent")
-	f.handlers["stackevent"] = wrap(logs, "stackevent", (&stackevent.Handler{State: state(cfg), Resume: resumer(cfg)}).Handle)
+	f.handlers["stackevent"] = wrap(logs, "stackevent", (&stackevent.Handler{State: told(cfg), Resume: resumer(cfg), Now: now}).Handle)
 	cfg = f.config("report")
 	f.handlers["report"] = wrap(logs, "report", (&report.Handler{
 		Specs: specs(cfg), State: told(cfg), Now: now,

@@ -225,6 +225,17 @@ func ParseDue(key string) (at time.Time, cluster string, ok bool) {
 	return at, cluster, ok && err == nil && cluster != "" && Due(at, cluster) == key
 }
 
+// Inspection is the key that has the next sweep audit a cluster: one of its stacks was changed outside drover.
+func Inspection(cluster string) string { return inspections + cluster }
+
+const inspections = Dues + "inspect/"
+
+// ParseInspection returns the cluster of a key that Inspection made.
+func ParseInspection(key string) (cluster string, ok bool) {
+	cluster, ok = strings.CutPrefix(key, inspections)
+	return cluster, ok && cluster != "" && !strings.Contains(cluster, "/")
+}
+
 // SHA256 is the content address in hex.
 func SHA256(body []byte) string {
 	sum := sha256.Sum256(body)

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -342,3 +343,9 @@ func text(b bool) string {
 	}
 	return "false"
 }
+
+// droverToken matches the ClientRequestTokens of drover: those of changes, with what functions/change puts before and after them.
+var droverToken = regexp.MustCompile(`^((then|settle|rollback)-)*(create|update|delete)-[0-9a-f]{32}(-[0-9a-f]{12})?$|^(delete|pace)-[0-9a-f]{40}$`)
+
+// IsToken says whether a ClientRequestToken is one of drover's.
+func IsToken(token string) bool { return droverToken.MatchString(token) }

@@ -315,3 +315,18 @@ func TestStackStatusesAreReadAsWholeWords(t *testing.T) {
 		})
 	}
 }
+
+func TestIsToken(t *testing.T) {
+	for _, operation := range []Operation{Create, Update, Delete} {
+		token := Change{StackName: "s", Operation: operation}.Token("v", 3)
+		for _, ours := range []string{token, token + "-0123456789ab", "then-" + token + "-0123456789ab", "settle-then-" + token + "-0123456789ab", "rollback-" + token} {
+			require.True(t, IsToken(ours), ours)
+		}
+	}
+	sum := names.SHA256(nil)[:40]
+	require.True(t, IsToken("delete-"+sum))
+	require.True(t, IsToken("pace-"+sum))
+	for _, other := range []string{"", "Console-DeleteStack-0a0b0c0d-1111-2222-3333-444455556666", "delete-" + sum[1:], "update-1"} {
+		require.False(t, IsToken(other), other)
+	}
+}

@@ -193,6 +193,10 @@ type Stack struct {
 	Resource string    `json:"resource,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Since    time.Time `json:"since"`
+	// ReportedAt is when AWS reported Status: by an event, or to a reader. What is older does not replace it.
+	ReportedAt time.Time `json:"reportedAt,omitzero"`
+	// External says that no drover execution started the operation that Status is about.
+	External bool `json:"external,omitempty"`
 	// Waits is what the change of the stack waits for before it begins, or what it has waited for in vain.
 	Waits *Waits `json:"waits,omitempty"`
 }
@@ -307,14 +311,14 @@ func (s *Status) Condition(kind string) *Condition {
 
 // SetStack adds or replaces what is known of a stack. Since stays when the status does.
 func (s *Status) SetStack(stack Stack, now time.Time) {
-	stack.Since = now
+	stack.Since, stack.ReportedAt = now, now
 	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == stack.Name })
 	if i < 0 {
 		s.Stacks = append(s.Stacks, stack)
 		return
 	}
 	if s.Stacks[i].Status == stack.Status {
-		stack.Since = s.Stacks[i].Since
+		stack.Since, stack.ReportedAt, stack.External = s.Stacks[i].Since, s.Stacks[i].ReportedAt, s.Stacks[i].External
 	}
 	s.Stacks[i] = stack
 }
@@ -323,7 +327,7 @@ func (s *Status) SetStack(stack Stack, now time.Time) {
 func (s *Status) EndStack(stack Stack, now time.Time) {
 	s.SetStack(stack, now)
 	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == stack.Name })
-	s.Stacks[i].Since = now
+	s.Stacks[i].Since, s.Stacks[i].ReportedAt = now, now
 }
 
 // Wait says what the change of a stack waits for; nil when it does not. The time that was told first stays while it waits for the same.
@@ -344,18 +348,20 @@ func (s *Status) WaitsNow(now time.Time) bool {
 	return slices.ContainsFunc(s.Stacks, func(o Stack) bool { return o.Waits != nil && now.Before(o.Waits.Until) })
 }
 
-// Observe replaces the list of stacks, keeping what is known of the ones that stay. None waits any more: this is another round.
-func (s *Status) Observe(stacks []Stack, now time.Time) {
+// Observe replaces the list of stacks by what was read at a time. It keeps what is known of stacks that stay, and what was reported since.
+// No stack waits any longer: this is another round.
+func (s *Status) Observe(stacks []Stack, read, now time.Time) {
 	old := *s
 	s.Stacks = nil
 	for _, stack := range stacks {
 		i := slices.IndexFunc(old.Stacks, func(o Stack) bool { return o.Name == stack.Name })
-		if i >= 0 && old.Stacks[i].Status == stack.Status {
+		if i >= 0 && (old.Stacks[i].Status == stack.Status || old.Stacks[i].ReportedAt.After(read)) {
 			kept := old.Stacks[i]
 			kept.Waits = nil
 			s.Stacks = append(s.Stacks, kept)
 			continue
 		}
 		s.SetStack(stack, now)
+		s.Stacks[len(s.Stacks)-1].ReportedAt = read
 	}
 }

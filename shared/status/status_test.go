@@ -31,11 +31,11 @@ func TestAStackRemembersSinceWhen(t *testing.T) {
 	var s Status
 	s.SetStack(Stack{Name: "network", Status: "ROLLBACK_COMPLETE", Resource: "Vpc", Reason: "no more"}, noon)
 	s.SetStack(Stack{Name: "network", Status: "ROLLBACK_COMPLETE"}, evening)
-	require.Equal(t, []Stack{{Name: "network", Status: "ROLLBACK_COMPLETE", Since: noon}}, s.Stacks)
+	require.Equal(t, []Stack{{Name: "network", Status: "ROLLBACK_COMPLETE", Since: noon, ReportedAt: noon}}, s.Stacks)
 	s.SetStack(Stack{Name: "network", Status: "CREATE_COMPLETE"}, evening)
-	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening}}, s.Stacks)
+	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening, ReportedAt: evening}}, s.Stacks)
 	s.EndStack(Stack{Name: "network", Status: "CREATE_COMPLETE"}, evening.Add(time.Hour))
-	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening.Add(time.Hour)}}, s.Stacks, "another operation")
+	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening.Add(time.Hour), ReportedAt: evening.Add(time.Hour)}}, s.Stacks, "another operation")
 	s.EndStack(Stack{Name: "pool-a", Status: "CREATE_COMPLETE"}, evening)
 	require.Equal(t, evening, s.Stacks[1].Since)
 }
@@ -60,7 +60,7 @@ func TestWhatAChangeWaitsFor(t *testing.T) {
 
 	waiting := &Waits{Message: "i-1", Until: evening}
 	s.Wait("pool-a", waiting)
-	s.Observe([]Stack{{Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE"}}, evening)
+	s.Observe([]Stack{{Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE"}}, evening, evening)
 	require.Equal(t, []Stack{{Name: "pool-a", Status: "UPDATE_ROLLBACK_COMPLETE", Reason: "no more", Since: noon}}, s.Stacks, "another round")
 	s.Wait("pool-a", waiting)
 	s.SetStack(Stack{Name: "pool-a", Status: "UPDATE_COMPLETE"}, evening)
@@ -104,11 +104,11 @@ func TestWhatIsObservedReplacesWhatWasKnown(t *testing.T) {
 		{Name: "pool-a", Status: "ROLLBACK_COMPLETE", Resource: "Group", Reason: "no capacity", Since: noon},
 		{Name: "pool-gone", Status: "DELETE_COMPLETE", Since: noon},
 	}}
-	s.Observe([]Stack{{Name: "network", Status: "UPDATE_COMPLETE"}, {Name: "pool-a", Status: "ROLLBACK_COMPLETE"}, {Name: "addons", Status: "CREATE_COMPLETE"}}, evening)
+	s.Observe([]Stack{{Name: "network", Status: "UPDATE_COMPLETE"}, {Name: "pool-a", Status: "ROLLBACK_COMPLETE"}, {Name: "addons", Status: "CREATE_COMPLETE"}}, evening, evening)
 	require.Equal(t, []Stack{
-		{Name: "network", Status: "UPDATE_COMPLETE", Since: evening},
+		{Name: "network", Status: "UPDATE_COMPLETE", Since: evening, ReportedAt: evening},
 		{Name: "pool-a", Status: "ROLLBACK_COMPLETE", Resource: "Group", Reason: "no capacity", Since: noon},
-		{Name: "addons", Status: "CREATE_COMPLETE", Since: evening},
+		{Name: "addons", Status: "CREATE_COMPLETE", Since: evening, ReportedAt: evening},
 	}, s.Stacks)
 }
 

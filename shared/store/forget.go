@@ -10,7 +10,10 @@ import (
 // sweep is to look after. A later cluster of the same name starts without it. What is written meanwhile stays, and the record of an
 // upgrade that nobody has ended: it says which alarms are off, and which cluster it was of.
 func (s *State) Forget(ctx context.Context, cluster string) error {
-	due := func(key string) bool { _, of, ok := names.ParseDue(key); return ok && of == cluster }
+	due := func(key string) bool {
+		_, of, ok := names.ParseDue(key)
+		return ok && of == cluster || key == names.Inspection(cluster)
+	}
 	record, etag, err := s.Upgrade(ctx, cluster)
 	if err == nil && record != nil && record.State.Over() {
 		err = s.DeleteIf(ctx, names.Upgrade(cluster), etag)

@@ -63,15 +63,27 @@ func (s *State) AddDue(ctx context.Context, cluster string, at time.Time) error 
 	return s.PutOnce(ctx, key, []byte("{}"))
 }
 
+// RequestInspection has the next sweep audit a cluster. A later request replaces an earlier one, so that Done of the earlier one keeps it.
+func (s *State) RequestInspection(ctx context.Context, cluster, why string) error {
+	body, err := json.Marshal(map[string]string{"why": why})
+	if err != nil {
+		return err
+	}
+	_, err = s.Put(ctx, names.Inspection(cluster), body)
+	return err
+}
+
 // Due is something to do for a cluster at a time.
 type Due struct {
 	Cluster string
 	At      time.Time
+	// Inspect asks for an audit of the cluster, as soon as possible. Otherwise the cluster is to be converged.
+	Inspect bool
 
 	key, etag string
 }
 
-// Dues lists what is due, oldest first.
+// Dues lists what is due, oldest first, and then the inspections.
 func (s *State) Dues(ctx context.Context, now time.Time) ([]Due, error) {
 	entries, err := s.List(ctx, names.Dues)
 	if err != nil {
@@ -82,6 +94,9 @@ func (s *State) Dues(ctx context.Context, now time.Time) ([]Due, error) {
 		at, cluster, ok := names.ParseDue(entry.Key)
 		if ok && !at.After(now) {
 			due = append(due, Due{Cluster: cluster, At: at, key: entry.Key, etag: entry.ETag})
+		}
+		if cluster, ok := names.ParseInspection(entry.Key); ok {
+			due = append(due, Due{Cluster: cluster, Inspect: true, key: entry.Key, etag: entry.ETag})
 		}
 	}
 	return due, nil

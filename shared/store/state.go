@@ -56,6 +56,15 @@ func (s *State) Status(ctx context.Context, cluster string) (*status.Cluster, er
 // that changes nothing writes nothing. Many may do so at once, drains of a whole pool for instance: the pauses between tries are
 // random, so that one wins each time.
 func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
+	return s.updateStatus(ctx, cluster, change, true)
+}
+
+// AmendStatus is UpdateStatus of a cluster that has a status; one that has none stays without, which is ErrNotFound.
+func (s *State) AmendStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
+	return s.updateStatus(ctx, cluster, change, false)
+}
+
+func (s *State) updateStatus(ctx context.Context, cluster string, change func(*status.Status), create bool) error {
 	const attempts = 12
 	told := map[string]bool{} // by all tries: that others wrote meanwhile is no reason to tell it once more
 	for attempt := range attempts {
@@ -68,7 +77,7 @@ func (s *State) UpdateStatus(ctx context.Context, cluster string, change func(*s
 		}
 		c := status.New(cluster)
 		etag, err := s.GetJSON(ctx, names.Status(cluster), c)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && (!create || !errors.Is(err, ErrNotFound)) {
 			return err
 		}
 		known := err == nil

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
@@ -30,6 +31,7 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 	if err != nil {
 		return result, err
 	}
+	read := h.Now()
 	deployed, err := h.Stacks.Of(ctx, in.Cluster, known(before.Status))
 	if err != nil {
 		return result, err
@@ -42,7 +44,7 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 		why := &stop{status.ReasonDeletionProtected, fmt.Sprintf("%s was deleted, but deletion protection is on (%s): nothing is deleted. "+
 			"Upload the spec again to keep the cluster; to delete it, upload it with deletionProtection: false, wait until it is Ready, then delete the spec",
 			key, strings.Join(protected, ", "))}
-		err := h.tellDeletion(ctx, in, deployed, lease.Fence, func(s *status.Status) {
+		err := h.tellDeletion(ctx, in, deployed, read, lease.Fence, func(s *status.Status) {
 			// From here on the deletion counts as heard, and no lease is held: whoever stops the execution before its report would leave no word of it.
 			s.Phase, s.Message = status.Stopped, why.message
 			s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: why.reason, Message: why.message}, h.Now())
@@ -70,7 +72,7 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 	if err := h.State.PutOnce(ctx, result.PlanKey, body); err != nil {
 		return result, err
 	}
-	return result, h.tellDeletion(ctx, in, deployed, lease.Fence, func(s *status.Status) {
+	return result, h.tellDeletion(ctx, in, deployed, read, lease.Fence, func(s *status.Status) {
 		s.Phase, s.Execution, s.Message = status.Deleting, in.Execution, progress(deployed, next)
 		s.GoodVersion = "" // it counts no more, whatever comes next
 		for _, change := range p.Changes {
@@ -110,7 +112,7 @@ func progress(deployed map[string]plan.Deployed, next events.Deletion) string {
 
 // tellDeletion writes what is known of a cluster without a spec into the status. See tell for what a later holder wrote.
 func (h *Handler) tellDeletion(
-	ctx context.Context, in events.PlanRequest, deployed map[string]plan.Deployed, fence int64, more func(*status.Status),
+	ctx context.Context, in events.PlanRequest, deployed map[string]plan.Deployed, read time.Time, fence int64, more func(*status.Status),
 ) error {
 	late := false
 	err := h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
@@ -124,7 +126,7 @@ func (h *Handler) tellDeletion(
 		for _, name := range slices.Sorted(maps.Keys(deployed)) {
 			seen = append(seen, status.Stack{Name: name, Status: deployed[name].Status})
 		}
-		s.Observe(seen, h.Now())
+		s.Observe(seen, read, h.Now())
 		more(s)
 	})
 	if err == nil && late {

@@ -232,7 +232,9 @@ type work struct {
 	// templates are the template versions of pools that have another than the cluster.
 	templates map[string]string
 	rendered  *render.Output
-	deployed  map[string]plan.Deployed
+	// deployed are the stacks as they were at the time read.
+	deployed map[string]plan.Deployed
+	read     time.Time
 	// at is what the cluster is and is pinned to; zero before there is a control plane.
 	at upgrade.Target
 	// later are the times at which to plan again: those at which the spec wants pools rolled and that are still to come, and that of the
@@ -264,6 +266,7 @@ func (h *Handler) render(ctx context.Context, w work, in events.PlanRequest, spe
 	if err != nil {
 		return w, err
 	}
+	w.read = h.Now()
 	if w.deployed, err = h.Stacks.Of(ctx, cluster, stacks); err != nil {
 		return w, err
 	}
@@ -542,7 +545,7 @@ func (w *work) observe(s *status.Status, now time.Time) {
 			seen = append(seen, status.Stack{Name: stack.Name, Status: deployed.Status})
 		}
 	}
-	s.Observe(seen, now)
+	s.Observe(seen, w.read, now)
 }
 
 // accepted is the condition of the newest spec.

@@ -1,50 +1,90 @@
-// Package handler resumes the step that waits for a stack when CloudFormation says that the stack is at rest.
+// Package handler records the stack statuses that CloudFormation reports, and resumes the step that waits for a stack whose operation ended.
 package handler
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
-// State knows who waits: a subset of store.State.
+// State holds waiters and statuses: a subset of store.State.
 type State interface {
 	Waiter(ctx context.Context, stackName string) (store.Waiter, error)
+	AmendStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+	RequestInspection(ctx context.Context, cluster, why string) error
 }
 
-// Resumer tells a step how its stack ended: resume.Resumer.
+// Resumer resumes a step with the status of its stack: resume.Resumer.
 type Resumer interface {
 	Resume(ctx context.Context, w store.Waiter, stackStatus string) error
 }
 
-// Handler takes stack events.
+// Handler handles stack events.
 type Handler struct {
 	State  State
 	Resume Resumer
+	Now    func() time.Time
 }
 
-// Handle takes one event. One that nobody waits for, that belongs to another operation, or that says nothing final, is
-// past or not yet of interest.
+// Handle handles one event. The end of an operation resumes the step that waits for it, which records the status. The status of any other
+// event is recorded here.
 func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus]) (struct{}, error) {
 	var done struct{}
-	status, stackName := in.Detail.StatusDetails.Status, names.StackOfARN(in.Detail.StackID)
-	log := boundary.Log(ctx).With("stack", stackName, "status", status, "event", in.ID)
-	w, err := h.State.Waiter(ctx, stackName)
+	stackStatus, stackName := in.Detail.StatusDetails.Status, names.StackOfARN(in.Detail.StackID)
+	log := boundary.Log(ctx).With("stack", stackName, "status", stackStatus, "event", in.ID)
+	cluster, stack, ok := names.SplitStack(stackName)
+	if !ok {
+		log.Info("ignored: not a cluster's stack")
+		return done, nil
+	}
+	if !plan.InProgress(stackStatus) {
+		w, err := h.State.Waiter(ctx, stackName)
+		switch {
+		case err == nil && (w.ClientRequestToken == "" || w.ClientRequestToken == in.Detail.ClientRequestToken):
+			log.Info("resuming the waiting step", "cluster", w.Cluster)
+			return done, h.Resume.Resume(ctx, w, stackStatus)
+		case err == nil:
+			log.Info("step waits for another operation", "token", in.Detail.ClientRequestToken, "awaited", w.ClientRequestToken)
+		case !errors.Is(err, store.ErrNotFound):
+			return done, err
+		}
+	}
+	return done, h.record(ctx, cluster, status.StackEvent{
+		Stack: stack, Status: stackStatus, Reason: in.Detail.StatusDetails.StatusReason, At: in.Time,
+		External: !plan.IsToken(in.Detail.ClientRequestToken),
+	})
+}
+
+// record records a stack's status. When an operation outside drover has ended, the condition InSync says so at once, and the next sweep
+// audits the cluster: what to make of the change is the audit's decision.
+func (h *Handler) record(ctx context.Context, cluster string, e status.StackEvent) error {
+	log := boundary.Log(ctx).With("cluster", cluster, "stack", e.Stack, "status", e.Status)
+	if e.At.IsZero() {
+		log.Info("ignored: the event has no time")
+		return nil
+	}
+	inspect := false
+	err := h.State.AmendStatus(ctx, cluster, func(s *status.Status) {
+		recorded := s.RecordStack(e)
+		if inspect = recorded && e.External && !plan.InProgress(e.Status); inspect {
+			s.ExternalChange(e, h.Now())
+		}
+	})
 	if errors.Is(err, store.ErrNotFound) {
-		log.Info("nobody waits for this stack")
-		return done, nil
+		log.Info("ignored: the cluster has no status")
+		return nil
 	}
-	if err != nil {
-		return done, err
+	if err != nil || !inspect {
+		return err
 	}
-	if w.ClientRequestToken != "" && w.ClientRequestToken != in.Detail.ClientRequestToken {
-		log.Info("the event belongs to another operation", "token", in.Detail.ClientRequestToken, "awaited", w.ClientRequestToken)
-		return done, nil
-	}
-	log.Info("resuming the waiting step", "cluster", w.Cluster)
-	return done, h.Resume.Resume(ctx, w, status)
+	log.Warn("stack changed outside drover")
+	return h.State.RequestInspection(ctx, cluster, fmt.Sprintf("stack %s: %s at %s", e.Stack, e.Status, e.At.UTC().Format(time.RFC3339)))
 }

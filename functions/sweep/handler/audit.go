@@ -73,7 +73,10 @@ type round struct {
 	starts atomic.Int32
 }
 
-func (h *Handler) audit(ctx context.Context) error {
+func (h *Handler) audit(ctx context.Context) error { return h.auditOf(ctx, nil) }
+
+// auditOf audits some clusters, or all of them when only is nil.
+func (h *Handler) auditOf(ctx context.Context, only map[string]bool) error {
 	specs, err := h.Specs.List(ctx, names.ClusterSpecs)
 	if err != nil {
 		return err
@@ -87,7 +90,7 @@ func (h *Handler) audit(ctx context.Context) error {
 		return err
 	}
 	for _, due := range dues {
-		r.due[due.Cluster] = true
+		r.due[due.Cluster] = r.due[due.Cluster] || !due.Inspect
 	}
 	stacks, err := h.Stacks.All(ctx)
 	if err != nil {
@@ -121,6 +124,9 @@ func (h *Handler) audit(ctx context.Context) error {
 	}
 	slices.Sort(clusters)
 	clusters = slices.Compact(clusters)
+	if only != nil {
+		clusters = slices.DeleteFunc(clusters, func(cluster string) bool { return !only[cluster] })
+	}
 	return each(max(1, h.Parallel), clusters, func(cluster string) error {
 		if err := r.look(ctx, cluster); err != nil {
 			return fmt.Errorf("auditing %s: %w", cluster, err)

@@ -3,6 +3,7 @@ package handler
 // What is no longer as it was made: of the stacks what planning says, of the nodes what Auto Scaling and Kubernetes say.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 		}
 	}
 	if err := r.version(ctx, cluster, s); err != nil {
+		return err
+	}
+	if err := r.statuses(ctx, cluster, s); err != nil {
 		return err
 	}
 	unwell, err := r.replace(ctx, cluster, s)
@@ -106,6 +110,26 @@ func (r *round) version(ctx context.Context, cluster string, s *status.Status) e
 	})
 }
 
+// statuses records the statuses of stacks whose events were lost.
+func (r *round) statuses(ctx context.Context, cluster string, s *status.Status) error {
+	listed := func(o status.Stack) string { return cmp.Or(r.stacks[cluster][o.Name].Status, "DELETE_COMPLETE") }
+	stale := func(o status.Stack) bool { return o.Status != listed(o) && !o.ReportedAt.After(r.now) }
+	if !slices.ContainsFunc(s.Stacks, stale) {
+		return nil
+	}
+	return r.State.UpdateStatus(ctx, cluster, func(now *status.Status) {
+		for i, stack := range now.Stacks {
+			if !stale(stack) {
+				continue
+			}
+			now.Stacks[i] = status.Stack{
+				Name: stack.Name, Status: listed(stack), Since: r.now.UTC(), ReportedAt: r.now.UTC(), Waits: stack.Waits,
+				External: r.stacks[cluster][stack.Name].Status == "" && (plan.Stood(stack.Status) || stack.External),
+			}
+		}
+	})
+}
+
 // unfinished says that the last execution ended without a verdict: it was stopped, and CloudFormation went on with what it had begun. What was uploaded
 // since is not what it was about.
 func unfinished(s *status.Status) bool {
@@ -141,7 +165,7 @@ func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[str
 	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable:
 		planned, repairable = drifted(p, now)
 		for i, line := range planned {
-			if !repairable && strings.HasSuffix(line, missing) { // the audit does not, as that would change the rest, too
+			if !repairable && strings.HasSuffix(line, status.MissingSuffix) { // the audit does not, as that would change the rest, too
 				planned[i] += ": start drover-converge, which makes it"
 			}
 		}
@@ -165,8 +189,9 @@ func refused(s *status.Status) bool {
 func lost(s *status.Status, p plan.Plan) (findings []string) {
 	for _, stack := range s.Stacks {
 		change, planned := p.Find(stack.Name)
-		if planned && plan.Stood(stack.Status) && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
-			findings = append(findings, "stack "+stack.Name+missing)
+		stood := plan.Stood(stack.Status) || stack.External && stack.Status == "DELETE_COMPLETE"
+		if planned && stood && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
+			findings = append(findings, status.Missing(stack.Name))
 		}
 	}
 	return findings
@@ -238,7 +263,7 @@ func drifted(p plan.Plan, now time.Time) (findings []string, repairable bool) {
 			line := fmt.Sprintf("stack %s: %s is %q instead of %q", change.Stack, reason.Field, reason.Old, reason.New)
 			switch {
 			case change.Operation == plan.Create && reason.Old == "absent":
-				line = "stack " + change.Stack + missing
+				line = status.Missing(change.Stack)
 			case change.Orphan():
 				line = fmt.Sprintf("stack %s belongs to a control plane that is gone: it is made anew", change.Stack)
 			case change.Operation == plan.Delete:
@@ -253,9 +278,6 @@ func drifted(p plan.Plan, now time.Time) (findings []string, repairable bool) {
 	}
 	return findings, repairable
 }
-
-// missing ends what is said of a stack that is gone.
-const missing = " is missing"
 
 // besides tells what the listing of stacks says that planning does not look at.
 func besides(p plan.Plan, stacks map[string]plan.Deployed) (findings []string) {

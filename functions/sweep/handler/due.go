@@ -5,6 +5,8 @@ package handler
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/drover-run/drover/shared/boundary"
@@ -28,8 +30,13 @@ func (h *Handler) due(ctx context.Context) error {
 		return err
 	}
 	var clusters []string
+	var inspections []store.Due
 	of := map[string][]store.Due{}
 	for _, due := range dues {
+		if due.Inspect {
+			inspections = append(inspections, due)
+			continue
+		}
 		if of[due.Cluster] == nil {
 			clusters = append(clusters, due.Cluster)
 		}
@@ -54,6 +61,23 @@ func (h *Handler) due(ctx context.Context) error {
 			err = h.start(ctx, of[cluster])
 		}
 		failed = append(failed, err)
+	}
+	return errors.Join(append(failed, h.inspect(ctx, inspections))...)
+}
+
+// inspect audits clusters of which a stack was changed outside drover. What fails, or has to wait, is left to the next audit.
+func (h *Handler) inspect(ctx context.Context, requests []store.Due) error {
+	if len(requests) == 0 {
+		return nil
+	}
+	clusters := map[string]bool{}
+	for _, request := range requests {
+		clusters[request.Cluster] = true
+	}
+	boundary.Log(ctx).Info("auditing changed clusters", "clusters", slices.Sorted(maps.Keys(clusters)))
+	failed := []error{h.auditOf(ctx, clusters)}
+	for _, request := range requests {
+		failed = append(failed, h.State.Done(ctx, request))
 	}
 	return errors.Join(failed...)
 }

@@ -1,0 +1,116 @@
+package status
+
+// Stack statuses from CloudFormation's events. Events arrive late, repeated and out of order, and their time has no fractions of a second.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// StackEvent is a change of a stack's status, as CloudFormation reported it.
+type StackEvent struct {
+	// Stack without the cluster's prefix.
+	Stack  string
+	Status string
+	// Reason is AWS's own.
+	Reason string
+	// At is when CloudFormation sent the event, in whole seconds.
+	At time.Time
+	// External says that no drover execution started the operation.
+	External bool
+}
+
+// RecordStack records a stack event. It ignores an event that is older than what the status knows, and one of a stack that the cluster neither
+// has nor plans. recorded says whether the status changed.
+func (s *Status) RecordStack(e StackEvent) (recorded bool) {
+	if s.Phase == Deleted || e.At.IsZero() {
+		return false
+	}
+	i := slices.IndexFunc(s.Stacks, func(o Stack) bool { return o.Name == e.Stack })
+	if i < 0 {
+		planned := slices.ContainsFunc(s.Plan, func(c Change) bool { return c.Stack == e.Stack })
+		if !planned || e.Status == deleteComplete {
+			return false
+		}
+		s.Stacks = append(s.Stacks, Stack{Name: e.Stack})
+		i = len(s.Stacks) - 1
+	}
+	stack := &s.Stacks[i]
+	if !e.after(*stack) {
+		return false
+	}
+	if stack.Status != e.Status {
+		stack.Resource, stack.Reason = "", ""
+		if strings.HasSuffix(e.Status, "_FAILED") {
+			stack.Reason = e.Reason
+		}
+	}
+	stack.Status, stack.Since, stack.ReportedAt, stack.External = e.Status, e.At.UTC(), e.At.UTC(), e.External
+	return true
+}
+
+const deleteComplete = "DELETE_COMPLETE"
+
+// after says whether an event is newer than what is known of its stack. Within one second, the end of an operation comes after its progress.
+func (e StackEvent) after(known Stack) bool {
+	at, before := e.At.Truncate(time.Second), known.ReportedAt.Truncate(time.Second)
+	switch {
+	case !at.Equal(before):
+		return at.After(before)
+	case known.Status == e.Status:
+		return false
+	case progress(known.Status) > 0:
+		return progress(e.Status) == 0 || progress(e.Status) > progress(known.Status)
+	}
+	return progress(e.Status) == 0 && e.External // drover's own operations are seconds apart
+}
+
+// progress orders the statuses within one operation; 0 is the end of one.
+func progress(status string) int {
+	switch {
+	case !strings.HasSuffix(status, "_IN_PROGRESS"):
+		return 0
+	case strings.HasSuffix(status, "_CLEANUP_IN_PROGRESS"):
+		return 3
+	case strings.Contains(status, "ROLLBACK"):
+		return 2
+	}
+	return 1
+}
+
+// Missing is the finding that a stack is gone.
+func Missing(stack string) string { return "stack " + stack + MissingSuffix }
+
+// MissingSuffix ends the finding that a stack is gone.
+const MissingSuffix = " is missing"
+
+// ExternalChange records in the condition InSync that an operation outside drover deleted or changed a stack. The audit replaces the finding
+// by its own. It records nothing while drover changes the cluster, nor for a paused one: the audit would not either.
+func (s *Status) ExternalChange(e StackEvent, now time.Time) {
+	finding := fmt.Sprintf("stack %s: an operation outside drover ended with %s at %s; drover compares the stack with the spec within minutes",
+		e.Stack, e.Status, e.At.UTC().Format(time.RFC3339))
+	if e.Status == deleteComplete {
+		finding = Missing(e.Stack)
+	}
+	converged := s.Condition(Converged)
+	switch {
+	case !slices.Contains([]Phase{Ready, Stopped, Failed, Upgrading}, s.Phase), converged != nil && converged.Reason == ReasonPaused:
+		return
+	case s.Phase != Ready && s.Phase != Stopped && e.Status != deleteComplete:
+		return
+	}
+	findings := []string{finding}
+	if c := s.Condition(InSync); c != nil && c.Status == "False" {
+		if known := strings.Split(c.Message, "\n"); !slices.Contains(known, finding) {
+			findings = append(known, finding)
+		} else {
+			findings = known
+		}
+	}
+	if !slices.Contains(s.Drift, finding) {
+		s.Drift = append(s.Drift, finding)
+	}
+	s.Set(Condition{Type: InSync, Status: "False", Reason: ReasonDrifted, Message: strings.Join(findings, "\n")}, now)
+}
