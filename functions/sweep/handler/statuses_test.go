@@ -1,0 +1,39 @@
+package handler_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestAuditRecordsLostStackStatuses(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	set := func(is string) {
+		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+			for i := range s.Stacks {
+				if s.Stacks[i].Name == names.Network {
+					s.Stacks[i].Status = is
+				}
+			}
+		}))
+	}
+	is := func() string {
+		for _, stack := range a.Status("demo").Stacks {
+			if stack.Name == names.Network {
+				return stack.Status
+			}
+		}
+		return ""
+	}
+	set("UPDATE_IN_PROGRESS") // whose end was never heard of
+	audit(t, a)
+	require.Equal(t, "CREATE_COMPLETE", is())
+	before := a.Status("demo").UpdatedAt
+	audit(t, a)
+	require.Equal(t, before, a.Status("demo").UpdatedAt, "nothing differs, so nothing is written")
+}
