@@ -40,6 +40,8 @@ const (
 	// OutcomeRefused: the cluster takes no such roll: the pool is unknown, or the cluster is paused or has no usable spec. Message says
 	// why and what to do; nothing is held.
 	OutcomeRefused Outcome = "Refused"
+	// OutcomeUnknown: there is no cluster of this name: neither a spec, nor stacks, nor a status. Nothing is written.
+	OutcomeUnknown Outcome = "Unknown"
 )
 
 // PlanResult says what is to do. It holds no template and no tag: those are in the plan object.
@@ -140,9 +142,10 @@ type ChangeResult struct {
 	WaitedSeconds int64 `json:"waitedSeconds,omitempty"`
 	// Status is CloudFormation's, such as UPDATE_COMPLETE.
 	Status string `json:"status,omitempty"`
-	// Error is the name of the fault when the stack failed, and Cause what AWS said.
+	// Error is the name of the fault when the stack failed, and Cause what AWS said. Step is the state that ended so.
 	Error string `json:"error,omitempty"`
 	Cause string `json:"cause,omitempty"`
+	Step  string `json:"step,omitempty"`
 }
 
 // PrepareRequest asks the prepare function to give drover its own permissions in the cluster.
@@ -191,15 +194,27 @@ type ReportRequest struct {
 	Plan *PlanResult `json:"plan,omitempty"`
 	// Results are the stacks' outcomes.
 	Results []ChangeResult `json:"results,omitempty"`
-	// Error and Cause are set when a step failed: the error name and what it said.
-	Error string `json:"error,omitempty"`
-	Cause string `json:"cause,omitempty"`
+	// Error and Cause are set when a step failed: the error name and what it said. Failed says which step.
+	Error  string      `json:"error,omitempty"`
+	Cause  string      `json:"cause,omitempty"`
+	Failed *FailedStep `json:"failed,omitempty"`
+}
+
+// FailedStep is a state of the converge machine that failed.
+type FailedStep struct {
+	// Step is the name of the state, Function what it invokes, without the prefix.
+	Step     string `json:"step"`
+	Function string `json:"function"`
+	// Stack without the cluster's prefix, if the step is about one.
+	Stack string `json:"stack,omitempty"`
 }
 
 // ReportResult says how the execution ends.
 type ReportResult struct {
-	// Again is true when a newer spec came meanwhile: plan once more.
-	Again bool `json:"again"`
+	// Again is true when the execution must plan again: a newer spec arrived, or what failed may pass within minutes. Then WaitSeconds is
+	// the pause before that.
+	Again       bool  `json:"again"`
+	WaitSeconds int64 `json:"waitSeconds,omitempty"`
 	// Failed is true when the execution must end as failed; Reason says why in a sentence.
 	Failed bool   `json:"failed"`
 	Reason string `json:"reason,omitempty"`

@@ -16,13 +16,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // notConverged is the error of a failed execution.
 const notConverged = "NotConverged"
 
-// none is the empty string: ASL's schema wants it as an expression.
-const none = "{% '' %}"
+// none is the empty string, null is null: ASL's schema wants both as expressions.
+const none, null = "{% '' %}", "{% null %}"
 
 // superseded is the fault of a change that was not begun because its plan is out of date: the round stops between two stacks.
 var superseded = fault.Name(&fault.Superseded{})
@@ -39,6 +40,8 @@ const maxRounds = 10
 type stage struct {
 	// list is the field of events.Stages.
 	list string
+	// only is the stack of a stage that has no other.
+	only string
 	// title is the Map's name; stack names what one iteration changes, in the names of its states.
 	title, stack string
 	comment      string
@@ -63,6 +66,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"results":   []any{},
 			"tries":     0,
 			"looks":     0,
+			"failed":    null,
 		},
 	})
 	plan := invoke(scope, f, call{
@@ -75,16 +79,18 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"roll":      "{% $roll %}",
 			"started":   "{% $started %}",
 		}),
-		timeout:  minutes(3),
-		attempts: attempts,
+		timeout:       minutes(3),
+		attempts:      attempts,
+		crashAttempts: crashAttempts,
 		assign: map[string]any{
 			"plan":   "{% $states.result.Payload %}",
 			"rounds": "{% $rounds + 1 %}",
 			// Asked for once; from now on it is part of what the cluster should be.
-			"roll":  []any{},
-			"group": 0,
-			"fault": none,
-			"cause": none,
+			"roll":   []any{},
+			"group":  0,
+			"fault":  none,
+			"cause":  none,
+			"failed": null,
 		},
 		output: "{% $states.result.Payload %}",
 	})
@@ -92,16 +98,20 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	busy := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
 	})
+	unknown := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("No such cluster"), &awsstepfunctions.SucceedJsonataProps{
+		Comment: jsii.String("There is neither a spec nor a stack of this name. The output says so; nothing was written."),
+	})
 	refused := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Request refused"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("A roll of an unknown pool, or of a cluster that takes none now. The output and the status say why. It is no failure of the cluster, so no alarm counts it."),
 	})
 	prepare := invoke(scope, f, call{
-		name:     "Prepare the cluster",
-		comment:  "Gives drover's own roles their permissions inside the cluster, before a node needs them.",
-		function: "prepare",
-		payload:  awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": false}),
-		timeout:  minutes(3),
-		attempts: attempts,
+		name:          "Prepare the cluster",
+		comment:       "Gives drover's own roles their permissions inside the cluster, before a node needs them.",
+		function:      "prepare",
+		payload:       awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": false}),
+		timeout:       minutes(3),
+		attempts:      attempts,
+		crashAttempts: crashAttempts,
 	})
 	next := choice(scope, "Pools of a higher order?", "They wait until those of a lower one are there, and stay as they are when one of those failed.")
 	settled := choice(scope, "Did every stack succeed?", "The next plan proves it. Failed stacks wait for the next execution.")
@@ -116,13 +126,14 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"results":   "{% $results %}",
 			"error":     "{% $fault %}",
 			"cause":     "{% $cause %}",
+			"failed":    "{% $failed %}",
 		}),
 		timeout:  minutes(1),
 		attempts: reportAttempts,
 		assign:   *anew(),
 		output:   "{% $states.result.Payload %}",
 	})
-	newer := choice(scope, "A newer spec?", "")
+	newer := choice(scope, "A newer spec?", "Or a failure that may pass within minutes.")
 	failed := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The cluster did not converge"), &awsstepfunctions.FailJsonataProps{
 		Comment: jsii.String("The status says the same at more length."),
 		Error:   jsii.String(notConverged),
@@ -137,10 +148,10 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	upgrade := startUpgrade(scope, done)
 
 	// A failed plan leaves nothing planned, not the plan of the round before.
-	unplanned := failure()
-	unplanned["plan"] = "{% null %}"
+	unplanned := failureOf("Plan", "plan", "")
+	unplanned["plan"] = null
 	plan.AddCatch(report, catchAll(unplanned))
-	prepare.AddCatch(report, catchAll(failure()))
+	prepare.AddCatch(report, catchAll(failureOf("Prepare the cluster", "prepare", "")))
 	report.AddCatch(unreported, catchAll(failure()))
 
 	stages := make(map[string]awsstepfunctions.Map)
@@ -150,7 +161,11 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 
 	read.Next(plan)
 	plan.Next(what)
+	backOff := wait(scope, "Back off", "What failed may pass within minutes. The lease is given back, and the status says when this ends.",
+		"$states.input.waitSeconds", nil)
+	backOff.Next(plan)
 	what.When(when("$plan.outcome = 'Busy'"), busy, nil).
+		When(when("$plan.outcome = 'Unknown'"), unknown, nil).
 		When(when("$plan.outcome = 'Changes'"), stages["network"], nil).
 		When(when("$plan.outcome = 'Refused'"), refused, nil).
 		// Rounds count what is done for a spec, and there is none.
@@ -171,7 +186,8 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		When(when("$rounds < "+strconv.Itoa(maxRounds)), plan, nil).
 		Otherwise(unsettled(scope).Next(report))
 	report.Next(newer)
-	newer.When(when("$states.input.again = true"), plan, nil).
+	newer.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), backOff, nil).
+		When(when("$states.input.again = true"), plan, nil).
 		When(when("$states.input.failed = true"), failed, nil).
 		When(when("$exists($plan.upgrade.start)"), upgrade, nil).
 		Otherwise(done)
@@ -208,15 +224,15 @@ func startUpgrade(scope constructs.Construct, done awsstepfunctions.IChainable) 
 func stageTable() []stage {
 	return []stage{
 		{
-			list: "network", title: "Change the network", stack: "network", timeout: minutes(30),
+			list: "network", only: names.Network, title: "Change the network", stack: "network", timeout: minutes(30),
 			comment: "VPC, subnets, routes.",
 		},
 		{
-			list: "controlPlane", title: "Change the control plane", stack: "control plane", timeout: minutes(90),
+			list: "controlPlane", only: names.ControlPlane, title: "Change the control plane", stack: "control plane", timeout: minutes(90),
 			comment: "The EKS cluster, its roles and keys.",
 		},
 		{
-			list: "addons", title: "Change the add-ons", stack: "add-ons", timeout: minutes(60),
+			list: "addons", only: names.Addons, title: "Change the add-ons", stack: "add-ons", timeout: minutes(60),
 			comment: "Those that nodes need before they can be Ready.",
 		},
 		{
@@ -224,7 +240,7 @@ func stageTable() []stage {
 			comment: "Those of one order at the same time: a failed pool holds up no other of them.",
 		},
 		{
-			list: "nodeAddons", title: "Change the node add-ons", stack: "node add-ons", timeout: minutes(60),
+			list: "nodeAddons", only: names.NodeAddons, title: "Change the node add-ons", stack: "node add-ons", timeout: minutes(60),
 			comment: "Those that need nodes to run on. They come even when a pool failed: the others' nodes are there.",
 		},
 	}
@@ -256,12 +272,12 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 	})
 	m.ItemProcessor(change, nil)
 	m.AddCatch(plan, &awsstepfunctions.CatchProps{Errors: jsii.Strings(superseded), Assign: anew()})
-	m.AddCatch(report, catchAll(failure()))
+	m.AddCatch(report, catchAll(failureOf("Change "+s.stack+" stack", "change", s.only)))
 	if s.groups {
 		failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A "+s.stack+" stack failed"), &awsstepfunctions.SucceedJsonataProps{
 			Comment: jsii.String("The report names it."),
 		})
-		change.AddCatch(failed, outcome())
+		change.AddCatch(failed, outcome("Change "+s.stack+" stack"))
 	}
 	return m
 }
@@ -280,20 +296,21 @@ func changeStack(scope constructs.Construct, f functions, name, comment string, 
 		payload["waitedSeconds"] = "{% $exists($states.input.waitedSeconds) ? $states.input.waitedSeconds : 0 %}"
 	}
 	return invoke(scope, f, call{
-		name:     name,
-		comment:  comment,
-		function: "change",
-		wait:     true,
-		payload:  awsstepfunctions.TaskInput_FromObject(&payload),
-		timeout:  timeout,
-		attempts: attempts,
+		name:          name,
+		comment:       comment,
+		function:      "change",
+		wait:          true,
+		payload:       awsstepfunctions.TaskInput_FromObject(&payload),
+		timeout:       timeout,
+		attempts:      attempts,
+		crashAttempts: crashAttempts,
 		// The stack's name is kept here, so that a second change asks for the same stack whoever answered the first.
 		output: "{% $merge([$states.result, {'stack': $states.input.stack}]) %}",
 	})
 }
 
 // outcome turns any error of a change into an outcome among others.
-func outcome() *awsstepfunctions.CatchProps {
+func outcome(step string) *awsstepfunctions.CatchProps {
 	return &awsstepfunctions.CatchProps{
 		Errors: jsii.Strings("States.ALL"),
 		Outputs: map[string]any{
@@ -301,6 +318,7 @@ func outcome() *awsstepfunctions.CatchProps {
 			"again": false,
 			"error": "{% $states.errorOutput.Error %}",
 			"cause": causeOf,
+			"step":  step,
 		},
 	}
 }

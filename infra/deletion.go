@@ -33,8 +33,9 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
 			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": true,
 		}),
-		timeout:  minutes(3),
-		attempts: attempts,
+		timeout:       minutes(3),
+		attempts:      attempts,
+		crashAttempts: crashAttempts,
 	})
 	clean := invoke(scope, f, call{
 		name:     "Remove what Kubernetes made",
@@ -43,10 +44,11 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
 			"cluster": "{% $cluster %}", "execution": "{% $execution %}", "fence": "{% $plan.fence %}", "last": "{% $count($plan.deletion.stacks) = 0 %}",
 		}),
-		timeout:  minutes(3),
-		attempts: attempts,
-		assign:   map[string]any{"looks": "{% $looks + 1 %}"},
-		output:   "{% $states.result.Payload %}",
+		timeout:       minutes(3),
+		attempts:      attempts,
+		crashAttempts: crashAttempts,
+		assign:        map[string]any{"looks": "{% $looks + 1 %}"},
+		output:        "{% $states.result.Payload %}",
 	})
 	cleaned := choice(scope, "Is it gone?", "")
 	pause := wait(scope, "Wait until it is let go", "A load balancer keeps its network interfaces for a while, and they its security groups.",
@@ -64,7 +66,7 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		"60 * $power(2, $tries)", &map[string]any{"tries": "{% $tries + 1 %}", "results": []any{}})
 
 	survey.AddCatch(stacks, catchAll(map[string]any{}))
-	clean.AddCatch(report, catchAll(failure()))
+	clean.AddCatch(report, catchAll(failureOf("Remove what Kubernetes made", "clean", "")))
 	what.When(when("$plan.deletion.survey"), survey, nil).
 		When(when("$plan.deletion.leftovers"), clean, &awsstepfunctions.ChoiceTransitionOptions{Assign: &map[string]any{"looks": 0}}).
 		Otherwise(stacks)
@@ -98,7 +100,7 @@ func deletionMap(scope constructs.Construct, f functions, plan, report awsstepfu
 	})
 	remove.Next(once)
 	once.When(when("$states.input.again = true"), remove, nil).Otherwise(removed)
-	remove.AddCatch(failed, outcome())
+	remove.AddCatch(failed, outcome("Delete the stack"))
 	m := awsstepfunctions.Map_Jsonata(scope, jsii.String("Delete the stacks"), &awsstepfunctions.MapJsonataProps{
 		Comment:      jsii.String("All that may go at the same time."),
 		Items:        awsstepfunctions.ProvideItems_Jsonata(jsii.String("{% $plan.deletion.stacks %}")),
@@ -106,7 +108,7 @@ func deletionMap(scope constructs.Construct, f functions, plan, report awsstepfu
 		Assign:       &map[string]any{"results": "{% $append($results, $states.result) %}"},
 	})
 	m.ItemProcessor(remove, nil)
-	m.AddCatch(report, catchAll(failure()))
+	m.AddCatch(report, catchAll(failureOf("Delete the stack", "change", "")))
 	return m
 }
 

@@ -103,9 +103,6 @@ func grantsOf(f function) []grant {
 	return append(own, runtimeGrants(f.step, f.async)...)
 }
 
-// functionLogs is the log group of a function.
-func functionLogs(step string) string { return "/aws/lambda/" + names.Function(step) }
-
 func newFunctions(scope constructs.Construct, c code, n notices) functions {
 	out := make(functions, len(functionTable))
 	for _, f := range functionTable {
@@ -151,7 +148,7 @@ func newFunction(scope constructs.Construct, c code, n notices, f function) awsl
 		Role:          role,
 		Tracing:       awslambda.Tracing_ACTIVE,
 		LoggingFormat: awslambda.LoggingFormat_JSON,
-		LogGroup:      newLogGroup(scope, id+"Logs", functionLogs(f.step)),
+		LogGroup:      newLogGroup(scope, id+"Logs", names.FunctionLogs(f.step)),
 	})
 	if f.async {
 		fn.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{

@@ -3,6 +3,8 @@ package main
 // What all state machines have in common: JSONata, logging of errors, tracing, the retry policy and how a function is called.
 
 import (
+	"slices"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
@@ -104,14 +106,15 @@ func newLogGroup(scope constructs.Construct, id, name string) awslogs.LogGroup {
 	})
 }
 
-// lambdaErrors are those of the Lambda service itself, which AWS advises to retry, and those of a function that died in the
-// middle of its work: every function can be run again after that. A function's own error has its own name.
+// serviceErrors are those of the Lambda service itself, which AWS advises to retry. crashes are those of a function that ended in the middle
+// of its work: every function can be run again after that. A function's own error has its own name.
 // https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html#bp-lambda-serviceexception
 // https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
-var lambdaErrors = []string{
-	"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
-	"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout",
-}
+var (
+	serviceErrors = []string{"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException"}
+	crashes       = []string{"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout"}
+	lambdaErrors  = slices.Concat(serviceErrors, crashes)
+)
 
 // retry waits 2 s, 4 s, … at most a minute, each time a random part of it so that many executions do not come back at once.
 func retry(errors []string, attempts float64) *awsstepfunctions.RetryProps {
@@ -132,6 +135,9 @@ func retryable() []string { return append(fault.Retryable(), lambdaErrors...) }
 const (
 	attempts       = 8
 	reportAttempts = 14
+	// crashAttempts of the steps of converge span six seconds: a function that crashes three times is reported, and tried again after
+	// pauses that the status tells.
+	crashAttempts = 2
 )
 
 // call is one invocation of a function.
@@ -143,6 +149,8 @@ type call struct {
 	wait     bool
 	timeout  awscdk.Duration
 	attempts float64
+	// crashAttempts bounds the retries after a crash; zero is attempts.
+	crashAttempts float64
 	// assign and output are what the state keeps and hands on; without output, that is the whole result.
 	assign map[string]any
 	output string
@@ -171,7 +179,12 @@ func invoke(scope constructs.Construct, f functions, c call) awsstepfunctionstas
 		props.Assign = &c.assign
 	}
 	task := awsstepfunctionstasks.LambdaInvoke_Jsonata(scope, jsii.String(c.name), props)
-	task.AddRetry(retry(retryable(), c.attempts))
+	if c.crashAttempts == 0 {
+		task.AddRetry(retry(retryable(), c.attempts))
+		return task
+	}
+	task.AddRetry(retry(append(fault.Retryable(), serviceErrors...), c.attempts))
+	task.AddRetry(retry(crashes, c.crashAttempts))
 	return task
 }
 
@@ -181,6 +194,17 @@ func failure() map[string]any {
 		"fault": "{% $states.errorOutput.Error %}",
 		"cause": causeOf,
 	}
+}
+
+// failureOf is failure with the step that failed, for the report.
+func failureOf(step, function, stack string) map[string]any {
+	out := failure()
+	failed := map[string]any{"step": step, "function": function}
+	if stack != "" {
+		failed["stack"] = stack
+	}
+	out["failed"] = failed
+	return out
 }
 
 const causeOf = "{% $exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : '' %}"

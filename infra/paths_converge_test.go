@@ -44,6 +44,22 @@ func TestConverge(t *testing.T) {
 			script: answers{"plan": {events.PlanResult{Outcome: events.OutcomeBusy, Stages: noStages}}},
 			path:   begin + "Another execution converges this cluster", status: asl.Succeeded, transitions: 4,
 		},
+		"there is no such cluster": {
+			script: answers{"plan": {events.PlanResult{Outcome: events.OutcomeUnknown, Message: "there is no cluster", Stages: noStages}}},
+			path:   begin + "No such cluster", status: asl.Succeeded, transitions: 4,
+		},
+		"a cluster cannot be reached for a minute": {
+			script: good().but("prepare", failedBy("ClusterUnreachable"), map[string]any{}).but("plan", changes, changes, unchanged).
+				but("report", events.ReportResult{Again: true, WaitSeconds: 60, Failed: true, Reason: "unreachable"}, events.ReportResult{}),
+			path: begin + "Change the network > Change the control plane > Prepare the cluster > " + report + "Back off > " + again +
+				round + again + report + "Done", status: asl.Succeeded,
+			reported: map[string]any{"error": "", "cause": "", "failed": nil},
+		},
+		"a function crashes again and again": {
+			script: good().but("plan", failedBy("Runtime.ExitError")).but("report", bad),
+			path:   "Read the input > Plan > " + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "Runtime.ExitError", "failed": map[string]any{"step": "Plan", "function": "plan"}},
+		},
 		"nothing may be done": {
 			script: good().but("plan", events.PlanResult{Outcome: events.OutcomeStopped, Reason: "Paused", Stages: noStages}),
 			path:   begin + report + "Done", status: asl.Succeeded,
@@ -55,7 +71,7 @@ func TestConverge(t *testing.T) {
 		"planning fails": {
 			script: good().but("plan", failedBy("Internal")).but("report", bad),
 			path:   "Read the input > Plan > " + report + failed, status: asl.Failed,
-			reported: map[string]any{"error": "Internal", "cause": "because", "plan": nil},
+			reported: map[string]any{"error": "Internal", "cause": "because", "plan": nil, "failed": map[string]any{"step": "Plan", "function": "plan"}},
 		},
 		"planning is throttled for a while": {
 			script: good().but("plan", failedBy("Throttled"), failedBy("Transient"), unchanged),
@@ -64,7 +80,9 @@ func TestConverge(t *testing.T) {
 		"the network fails": {
 			script: good().but("change network", failedBy("StackFailed")).but("report", bad),
 			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
-			reported: map[string]any{"error": "StackFailed", "cause": "because"},
+			reported: map[string]any{
+				"error": "StackFailed", "cause": "because", "failed": map[string]any{"step": "Change network stack", "function": "change", "stack": "network"},
+			},
 		},
 		"the control plane is refused": {
 			script: good().but("change control-plane", failedBy("ChangeRefused")).but("report", bad),
@@ -105,7 +123,7 @@ func TestConverge(t *testing.T) {
 			path:   begin + round + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "", "results": []any{
 				result("network"), result("control-plane"), result("addons"),
-				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because"},
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "step": "Change pool stack"},
 				result("pool-b"), result("node-addons"),
 			}},
 		},
@@ -118,7 +136,7 @@ func TestConverge(t *testing.T) {
 			path:   begin + round + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "", "results": []any{
 				result("network"), result("control-plane"), result("addons"),
-				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because"}, result("node-addons"),
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "step": "Change pool stack"}, result("node-addons"),
 			}},
 		},
 		"no pool is to be changed": {

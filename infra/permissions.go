@@ -291,6 +291,11 @@ var functionGrants = map[string][]grant{
 		state(all, "due/"),
 		state(getPut, "status/", "leases/", channelsSeen),
 		{
+			why:     "The status of a cluster that was deleted long ago.",
+			actions: []string{"s3:DeleteObject"},
+			on:      keys(stateARN, []string{names.Statuses}),
+		},
+		{
 			why:     "An execution that is over and holds a lease ended without a report; one that nobody would resume is stopped.",
 			actions: []string{"states:DescribeExecution", "states:StopExecution"},
 			on:      []string{convergeExecutionsARN},
@@ -344,7 +349,7 @@ func runtimeGrants(step string, async bool) []grant {
 	out := []grant{
 		{
 			actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"},
-			on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:" + functionLogs(step) + ":*"},
+			on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:" + names.FunctionLogs(step) + ":*"},
 		},
 		{why: tracingWhy, actions: []string{"xray:PutTraceSegments", "xray:PutTelemetryRecords"}, on: []string{"*"}},
 	}

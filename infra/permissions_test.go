@@ -203,7 +203,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 			"s3:GetObject on state/releases/*",
 			"s3:GetObject on state/waiters/*", "s3:DeleteObject on state/waiters/*", "s3:GetObject on state/due/*", "s3:DeleteObject on state/due/*", "s3:GetObject on state/rolls/*",
 			"s3:PutObject on state/due/*", "s3:GetObject on state/upgrades/*", "s3:GetObject on state/channels.json*", "s3:PutObject on state/channels.json*",
-			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
+			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:DeleteObject on state/status/clusters/*", "s3:ListBucket on state",
 			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "states:DescribeExecution on execution:drover-converge:*",
 			"states:DescribeExecution on execution:drover-upgrade:*", "states:StartExecution on stateMachine:drover-upgrade",
 			"states:StopExecution on execution:drover-converge:*",

@@ -276,3 +276,6 @@ func cleanPath(value string) []string {
 	}
 	return nil
 }
+
+// IsClusterName says whether a cluster may have this name.
+func IsClusterName(name string) bool { return len(formatNamed("cluster-name").Wrong(name)) == 0 }

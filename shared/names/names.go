@@ -286,6 +286,9 @@ func MakesUpgrade(cluster, execution string) bool {
 // Function is the name of one of drover's Lambda functions.
 func Function(step string) string { return Prefix + step }
 
+// FunctionLogs is the log group of one of drover's Lambda functions.
+func FunctionLogs(step string) string { return "/aws/lambda/" + Function(step) }
+
 // Role is the name of the role of one of drover's functions in a cell. IAM is global, cells are regional.
 func Role(region, step string) string { return Prefix + region + "-" + step }
 

@@ -12,9 +12,10 @@ import (
 // news says whether the phase of a cluster, or the verdict on it, is to be told.
 func news(before, after *status.Status) bool {
 	told, progress, other := before.ToldFailure, urgencies[after.Phase] == Progress, after.Execution != before.Execution
-	again := told != nil && told.SpecVersion == after.SpecVersion && names.IsAgain(after.Execution)
+	// An execution of drover's own, or one that tries again after a failure that was told.
+	again := told != nil && told.SpecVersion == after.SpecVersion && (names.IsAgain(after.Execution) || !other)
 	switch {
-	case again && progress && other: // its first words; what others say of the cluster meanwhile is told
+	case again && progress && (other || before.Phase == status.Failed): // its first words; what others say of the cluster meanwhile is told
 		return false
 	case again && after.Phase == status.Failed:
 		return *told != failure(after)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -25,16 +26,23 @@ var errAbsent = errors.New("there is no spec")
 func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store.Lease, result events.PlanResult) (events.PlanResult, error) {
 	key := names.ClusterSpec(in.Cluster)
 	before, err := h.State.Status(ctx, in.Cluster)
-	if errors.Is(err, store.ErrNotFound) {
+	absent := errors.Is(err, store.ErrNotFound)
+	if err != nil && !absent {
+		return result, err
+	}
+	read, deployed := h.Now(), map[string]plan.Deployed{}
+	if !absent || api.IsClusterName(in.Cluster) { // no stack is called after anything else, and CloudFormation refuses the question
+		if deployed, err = h.Stacks.Of(ctx, in.Cluster, known(before.Status)); err != nil {
+			return result, err
+		}
+	}
+	if absent && len(deployed) == 0 {
+		result.Outcome, result.Message = events.OutcomeUnknown, fmt.Sprintf("there is no cluster %q: it has neither a spec (%s) nor stacks", in.Cluster, key)
+		boundary.Log(ctx).Warn("unknown cluster", "cluster", in.Cluster)
+		return result, nil
+	}
+	if absent {
 		return result, &stop{status.ReasonSpecAbsent, fmt.Sprintf("there is no spec %s, and never was: upload one", key)}
-	}
-	if err != nil {
-		return result, err
-	}
-	read := h.Now()
-	deployed, err := h.Stacks.Of(ctx, in.Cluster, known(before.Status))
-	if err != nil {
-		return result, err
 	}
 	protected, err := h.protected(ctx, in.Cluster, deployed, before.Status.GoodVersion)
 	if err != nil {

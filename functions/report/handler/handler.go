@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,8 @@ type State interface {
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	// UpdateStatus tells who listens before it writes.
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+	// AmendStatus is UpdateStatus of a cluster that has a status.
+	AmendStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
 	Release(ctx context.Context, cluster, execution string) error
 	Forget(ctx context.Context, cluster string) error
@@ -47,8 +50,8 @@ type Handler struct {
 // verdict is what a round came to.
 type verdict struct {
 	status.Verdict
-	// again is true when the same may succeed later without anybody's doing.
-	again bool
+	// again is true when the same may succeed later without anybody's doing; quick when it may within minutes.
+	again, quick bool
 	// execution that it is the verdict on.
 	execution string
 }
@@ -115,7 +118,13 @@ func (h *Handler) outdated(ctx context.Context, in events.ReportRequest) (bool, 
 // end says how the machine goes on after a round of which all is told.
 func (h *Handler) end(ctx context.Context, in events.ReportRequest, v verdict) (events.ReportResult, error) {
 	again, err := h.newer(ctx, in)
-	return events.ReportResult{Again: again, Failed: v.Phase == status.Failed, Reason: v.Message}, err
+	result := events.ReportResult{Again: again, Failed: v.Phase == status.Failed, Reason: v.Message}
+	if err != nil || again || !v.quick {
+		return result, err
+	}
+	result.WaitSeconds, err = h.backOff(ctx, in)
+	result.Again = result.WaitSeconds > 0
+	return result, err
 }
 
 // newer says whether there is a spec that this round did not plan: its own execution may have left the cluster to this one.
@@ -129,10 +138,13 @@ func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, err
 	case in.Plan != nil:
 		return version != in.Plan.SpecVersion, nil
 	}
+	if version == "" {
+		return false, nil
+	}
 	// Planning failed, and nobody knows for which spec. One that was never acted on gets one try.
 	again := false
 	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-		if version == "" || version == s.SpecVersion {
+		if version == s.SpecVersion {
 			return // or written by a try of this very write, whose answer was lost
 		}
 		again, s.SpecVersion = true, version
@@ -165,7 +177,7 @@ func judge(in events.ReportRequest) verdict {
 		return verdict{Verdict: status.Verdict{Phase: status.Failed, Message: message, Condition: status.Condition{
 			// Views print "reason: message": a message that begins with its reason reads "StackFailed: StackFailed: …".
 			Type: status.Converged, Status: "False", Reason: reason(in), Message: strings.TrimPrefix(message, reason(in)+": "),
-		}}, again: passing(in)}
+		}}, again: passing(in), quick: quickly(in)}
 	}
 	if in.Plan.Outcome == events.OutcomeDeletes || in.Plan.Outcome == events.OutcomeGone {
 		return verdict{Verdict: status.Verdict{Phase: status.Deleted, Message: "the cluster is gone", Condition: status.Condition{
@@ -179,11 +191,12 @@ func judge(in events.ReportRequest) verdict {
 func failures(in events.ReportRequest) []string {
 	var lines []string
 	if in.Error != "" {
-		lines = append(lines, cause(in.Error, in.Cause))
+		lines = append(lines, cause(in.Error, in.Cause)+where(in.Error, in.Failed))
 	}
 	for _, result := range in.Results {
 		if result.Error != "" {
-			lines = append(lines, cause(result.Error, result.Cause))
+			step := &events.FailedStep{Step: result.Step, Function: "change", Stack: result.Stack}
+			lines = append(lines, cause(result.Error, result.Cause)+where(result.Error, step))
 		}
 	}
 	if in.Plan == nil && len(lines) == 0 {
@@ -226,11 +239,31 @@ func cause(name, text string) string {
 	return name + ": " + text
 }
 
+// where says which step and function failed, and where the function's log is. A fault that is about a resource of AWS says so itself.
+func where(name string, at *events.FailedStep) string {
+	about := []string{
+		fault.Name(&fault.StackFailed{}), fault.Name(&fault.ChangeRefused{}), fault.Name(&fault.LeaseLost{}), fault.Name(&fault.Superseded{}),
+		fault.Name(&fault.LeftoversRemain{}),
+	}
+	if at == nil || at.Step == "" || slices.Contains(about, name) {
+		return ""
+	}
+	stack := ""
+	if at.Stack != "" {
+		stack = " of stack " + at.Stack
+	}
+	return fmt.Sprintf(" (step %q%s, function %s, log group %s)", at.Step, stack, names.Function(at.Function), names.FunctionLogs(at.Function))
+}
+
 // tell writes a verdict into the status, which tells who listens. It returns false when the status was written by a later holder of
 // the lease: that one gives the verdict. Of one that is outdated it is told alone what is no longer to come.
 func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict, outdated bool) (told bool, err error) {
+	update, err := h.writer(ctx, in)
+	if err != nil {
+		return false, err
+	}
 	given := *v
-	err = h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+	err = update(ctx, in.Cluster, func(s *status.Status) {
 		*v = given // another try may have named the instances of another status
 		switch told = !late(in, s); {
 		case told && outdated && in.Plan.Outcome == events.OutcomeUnchanged:
@@ -241,7 +274,24 @@ func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict,
 			v.write(s, h.Now())
 		}
 	})
+	if errors.Is(err, store.ErrNotFound) {
+		boundary.Log(ctx).Warn("unknown cluster", "cluster", in.Cluster)
+		return false, nil
+	}
 	return told, err
+}
+
+// writer is how the status is written. An execution that could not even plan makes none for a name without a spec: anybody may start one
+// for any name.
+func (h *Handler) writer(ctx context.Context, in events.ReportRequest) (func(context.Context, string, func(*status.Status)) error, error) {
+	if in.Plan != nil {
+		return h.State.UpdateStatus, nil
+	}
+	version, err := h.version(ctx, in.Cluster)
+	if err != nil || version != "" {
+		return h.State.UpdateStatus, err
+	}
+	return h.State.AmendStatus, nil
 }
 
 // late says whether a status is that of a later holder of the lease. An execution that could not even plan does not know which it

@@ -213,13 +213,37 @@ func TestWhatCannotBeToldIsToldLater(t *testing.T) {
 	}
 }
 
-// Whatever a person types as the name of a cluster ends in a status.
-func TestAnExecutionByHandForNoCluster(t *testing.T) {
+// An execution for a name without a spec and without stacks says so, and leaves nothing, whatever a person types and whatever fails.
+func TestExecutionForNoCluster(t *testing.T) {
+	none := func(t *testing.T, a *harness.Account) {
+		entries, err := a.State().List(t.Context(), "")
+		require.NoError(t, err)
+		require.Empty(t, entries)
+		require.Empty(t, a.Notices())
+	}
 	for _, name := range []string{"nobody", "Ünïcode\nand \"quotes\"", strings.Repeat("x", 200)} {
 		a := harness.Start(t)
 		x := a.Converge(name)
 		a.Settle()
-		require.Equal(t, "SUCCEEDED", a.Execution(x).Status, a.Execution(x).Cause)
-		require.Equal(t, "SpecAbsent", a.Status(name).Condition(status.SpecAccepted).Reason)
+		require.Equal(t, "SUCCEEDED", a.Execution(x).Status, "a failure would be an alarm: %s", a.Execution(x).Cause)
+		var result events.PlanResult
+		require.NoError(t, json.Unmarshal([]byte(a.Execution(x).Output), &result))
+		require.Equal(t, events.OutcomeUnknown, result.Outcome)
+		require.Contains(t, result.Message, "it has neither a spec")
+		none(t, a)
 	}
+	t.Run("when planning fails", func(t *testing.T) {
+		a := harness.Start(t)
+		a.OnCall(func(call endpoint.Call) error {
+			if harness.CalledBy(call) == "plan" && call.Action == "GetResources" {
+				return &wire.Error{Code: "AccessDeniedException", Message: "not allowed", Status: 400}
+			}
+			return nil
+		})
+		x := a.Converge("nobody")
+		a.Settle()
+		require.Equal(t, "FAILED", a.Execution(x).Status)
+		require.Contains(t, a.Execution(x).Cause, `step "Plan", function drover-plan, log group /aws/lambda/drover-plan`)
+		none(t, a)
+	})
 }

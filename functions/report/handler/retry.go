@@ -4,31 +4,76 @@ package handler
 // docs/adr about retries.
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
 )
 
 // pauses before each further try of the same spec; after the last one a person must act. The audit keeps them, to its own
 // quarter of an hour.
 var pauses = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 
-// retry counts a failure and says when the next try is. One that was counted is not counted again: a report that died may have written
-// it.
+// quick are the pauses before those, where a failure may pass within minutes. The execution itself waits for that long.
+var quick = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute}
+
+// retry counts a failure and says when the next try is. A report that is repeated counts nothing: it comes before the next try would.
 func (v verdict) retry(s *status.Status, now time.Time) {
-	if s.Phase == status.Failed && s.Execution == v.execution && s.Message == v.Message {
+	repeated := s.RetryAt == nil || now.Before(*s.RetryAt)
+	if s.Phase == status.Failed && s.Execution == v.execution && s.Message == v.Message && repeated {
 		return
 	}
 	s.RetryAt = nil
-	if v.again && s.Failures < len(pauses) {
-		s.RetryAt = at(now, pauses[s.Failures])
+	next := pauses
+	if v.quick {
+		next = slices.Concat(quick, pauses)
+	}
+	if v.again && s.Failures < len(next) {
+		s.RetryAt = at(now, next[s.Failures])
 	}
 	s.Failures++
+}
+
+// backOff is for how many seconds the execution waits before it tries again; 0 when it ends. It ends when another execution has
+// the cluster, or when the next try is the audit's.
+func (h *Handler) backOff(ctx context.Context, in events.ReportRequest) (seconds int64, err error) {
+	document, err := h.State.Status(ctx, in.Cluster)
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	s := document.Status
+	if s.Phase != status.Failed || s.Execution != in.Execution || s.RetryAt == nil || s.Failures > len(quick) {
+		return 0, nil
+	}
+	return max(0, int64(s.RetryAt.Sub(h.Now())/time.Second)) + 1, nil
+}
+
+// quickly says whether everything that failed may pass within minutes. A step of an upgrade ends with its first failure: the upgrade stops.
+func quickly(in events.ReportRequest) bool {
+	if names.MakesUpgrade(in.Cluster, in.Execution) || !passing(in) {
+		return false
+	}
+	if in.Error != "" && !quicklyPasses(in.Error) {
+		return false
+	}
+	return !slices.ContainsFunc(in.Results, func(r events.ChangeResult) bool { return r.Error != "" && !quicklyPasses(r.Error) })
+}
+
+func quicklyPasses(name string) bool {
+	faults := []string{fault.Name(&fault.Throttled{}), fault.Name(&fault.Transient{}), fault.Name(&fault.ClusterUnreachable{})}
+	return slices.Contains(faults, name) || ofLambda(name)
 }
 
 // at is the time of the next try.
@@ -61,10 +106,10 @@ func passes(name, cause string) bool {
 		var result events.ChangeResult
 		return json.Unmarshal([]byte(cause), &result) == nil && (plan.Broken(result.Status) || result.Status == "UPDATE_ROLLBACK_FAILED")
 	}
-	for _, family := range []string{"Lambda.", "Runtime.", "Sandbox."} {
-		if strings.HasPrefix(name, family) {
-			return true
-		}
-	}
-	return false
+	return ofLambda(name)
+}
+
+// ofLambda says whether an error is Lambda's, or that of a function that crashed.
+func ofLambda(name string) bool {
+	return slices.ContainsFunc([]string{"Lambda.", "Runtime.", "Sandbox."}, func(family string) bool { return strings.HasPrefix(name, family) })
 }

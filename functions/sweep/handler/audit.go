@@ -222,7 +222,7 @@ func (r *round) act(ctx context.Context, cluster string, s *status.Status) error
 	case s.Phase == status.Converging && since >= silent, s.Phase == status.Deleting && since >= quiet:
 		return r.stuck(ctx, cluster, s)
 	case s.Phase == status.Failed && s.RetryAt != nil && !r.now.Before(*s.RetryAt):
-		return r.start(ctx, cluster, s, "it is time to try again")
+		return r.retry(ctx, cluster, s)
 	case s.Phase == status.Failed && !there: // its deletion failed
 		return nil
 	case s.Phase == status.Ready, s.Phase == status.Stopped, s.Phase == status.Failed, s.Phase == status.Upgrading:
@@ -235,6 +235,16 @@ func (r *round) act(ctx context.Context, cluster string, s *status.Status) error
 func (r *round) start(ctx context.Context, cluster string, s *status.Status, why string) error {
 	_, err := r.startOnce(ctx, cluster, s, why, r.now)
 	return err
+}
+
+// retry converges a cluster whose next try is due, unless its last execution still runs: that one tries again itself.
+func (r *round) retry(ctx context.Context, cluster string, s *status.Status) error {
+	if s.Execution != "" {
+		if running, err := r.Executions.Running(ctx, s.Execution); err != nil || running {
+			return err
+		}
+	}
+	return r.start(ctx, cluster, s, "it is time to try again")
 }
 
 // repeat converges a cluster because of something that has been so since then: then, and after 15 minutes, 30, one hour and so on, so

@@ -1,0 +1,123 @@
+package handler_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/functions/report/handler"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// What may pass within minutes is tried again by the same execution, after growing pauses that the status tells. People are told once.
+func TestQuickRetries(t *testing.T) {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	told := len(a.Notices())
+	var mu sync.Mutex
+	failing := true
+	a.OnCall(func(call endpoint.Call) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if failing && harness.CalledBy(call) == "plan" && call.Action == "GetResources" {
+			return faults.Throttled(call.Service)
+		}
+		return nil
+	})
+	before := len(converges(a))
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
+	a.Until("the first try has failed", func() bool { return a.Status("demo").Phase == status.Failed })
+	require.Contains(t, a.Status("demo").Message, `(step "Plan", function drover-plan, log group /aws/lambda/drover-plan)`)
+	mu.Lock()
+	failing = false
+	mu.Unlock()
+	a.Settle()
+	s := a.Status("demo")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Zero(t, s.Failures)
+	require.Len(t, converges(a), before+1, "no other execution")
+	failed := 0
+	for _, notice := range a.Notices()[told:] {
+		if strings.HasPrefix(notice, "drover: demo is Failed") {
+			failed++
+		}
+	}
+	require.Equal(t, 1, failed)
+}
+
+func TestPausesBetweenTries(t *testing.T) {
+	a := harness.Start(t)
+	now := time.Now()
+	h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: func() time.Time { return now }}
+	fail := func(name, execution string) (events.ReportResult, time.Duration) {
+		held, err := a.State().Lease(t.Context(), "demo")
+		require.NoError(t, err)
+		held, err = a.State().Acquire(t.Context(), "demo", held, execution)
+		require.NoError(t, err)
+		in := events.ReportRequest{
+			Cluster: "demo", Execution: execution, Error: name, Cause: "c", Failed: &events.FailedStep{Step: "Prepare the cluster", Function: "prepare"},
+			Plan: &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "two", Accepted: true, Fence: held.Fence, Seen: held.Fence},
+		}
+		result, err := h.Handle(t.Context(), in)
+		require.NoError(t, err)
+		again, err := h.Handle(t.Context(), in)
+		require.NoError(t, err)
+		require.Equal(t, result, again, "a report that is repeated says the same")
+		s := a.Status("demo")
+		require.NotNil(t, s.RetryAt)
+		return result, s.RetryAt.Sub(now).Round(time.Second)
+	}
+	for n, pause := range []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour} {
+		result, is := fail("ClusterUnreachable", mine)
+		require.InDelta(t, pause.Seconds(), is.Seconds(), 1)
+		require.Equal(t, n+1, a.Status("demo").Failures)
+		require.Equal(t, n < 3, result.Again, "the long ones are the audit's")
+		if result.Again {
+			require.InDelta(t, pause.Seconds(), float64(result.WaitSeconds), 2)
+		}
+		now = now.Add(pause + 2*time.Second)
+	}
+
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Failures, s.RetryAt, s.Phase = 0, nil, status.Ready }))
+	for name, test := range map[string]struct{ fault, execution string }{
+		"what does not pass within minutes": {"Internal", mine},
+		"a step of an upgrade":              {"Throttled", strings.Replace(mine, ":mine", ":demo-upgrade-0123456789abcdef-0-0", 1)},
+	} {
+		result, is := fail(test.fault, test.execution)
+		require.InDelta(t, (15 * time.Minute).Seconds(), is.Seconds(), 1, name)
+		require.False(t, result.Again, name)
+		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Failures, s.RetryAt, s.Phase = 0, nil, status.Ready }))
+	}
+}
+
+// Each failed step names its function, its stack and its log; what is about a resource of AWS names that.
+func TestFailuresNameTheirStep(t *testing.T) {
+	a := harness.Start(t)
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.SpecVersion = status.Converging, "two" }))
+	h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: time.Now}
+	plan := &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "two", Accepted: true}
+	crash := `{"errorType":"Runtime.ExitError","errorMessage":"RequestId: 1234 Error: Runtime exited with error: exit status 2"}`
+	for want, in := range map[string]events.ReportRequest{
+		`Runtime.ExitError: RequestId: 1234 Error: Runtime exited with error: exit status 2 (step "Change network stack" of stack network, function drover-change, log group /aws/lambda/drover-change)`: {
+			Error: "Runtime.ExitError", Cause: crash, Failed: &events.FailedStep{Step: "Change network stack", Function: "change", Stack: "network"},
+		},
+		`Runtime.ExitError: RequestId: 1234 Error: Runtime exited with error: exit status 2 (step "Change pool stack" of stack pool-a, function drover-change, log group /aws/lambda/drover-change)`: {
+			Results: []events.ChangeResult{{Stack: "pool-a", Error: "Runtime.ExitError", Cause: crash, Step: "Change pool stack"}},
+		},
+		`StackFailed: stack drover-demo-network is ROLLBACK_COMPLETE`: {
+			Error: "StackFailed", Cause: `{"cause":"stack drover-demo-network is ROLLBACK_COMPLETE"}`, Failed: &events.FailedStep{Step: "Change network stack", Function: "change", Stack: "network"},
+		},
+	} {
+		in.Cluster, in.Execution, in.Plan = "demo", mine, plan
+		_, err := h.Handle(t.Context(), in)
+		require.NoError(t, err)
+		require.Equal(t, want, a.Status("demo").Message)
+	}
+}
