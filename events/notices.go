@@ -17,6 +17,8 @@ const (
 	ClusterNodeChange = "Cluster Node Change"
 	// ReleaseVerdict: a release or the channels were looked at, and what was found is new.
 	ReleaseVerdict = "Release Verdict"
+	// UploadUnread: an object of the specs bucket looks like a spec, and drover does not read it.
+	UploadUnread = "Upload Not Read"
 	// ClusterUpgradeChange: an upgrade is scheduled, or to begin at another time, or comes to another phase or step.
 	ClusterUpgradeChange = "Cluster Upgrade Change"
 )
@@ -101,4 +103,11 @@ type Verdict struct {
 	Message string `json:"message,omitempty"`
 	// Checks that found something, by name: docs/runbook.md explains each.
 	Checks []string `json:"checks,omitempty"`
+}
+
+// Unread is the detail of UploadUnread.
+type Unread struct {
+	Key string `json:"key"`
+	// DidYouMean is the key that drover would read.
+	DidYouMean string `json:"didYouMean,omitempty"`
 }

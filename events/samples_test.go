@@ -33,6 +33,7 @@ var samples = map[string]struct {
 	"cluster-node-change.json":      {new(Event[NodeChange]), []string{"version"}},
 	"cluster-upgrade-change.json":   {new(Event[UpgradeChange]), []string{"version"}},
 	"release-verdict.json":          {new(Event[Verdict]), []string{"version"}},
+	"upload-unread.json":            {new(Event[Unread]), []string{"version"}},
 	"converge.json":                 {new(Converge), nil},
 	"plan-request.json":             {new(PlanRequest), nil},
 	"plan-result.json":              {new(PlanResult), nil},

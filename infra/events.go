@@ -43,12 +43,13 @@ func maxEventAge() awscdk.Duration { return awscdk.Duration_Hours(jsii.Number(24
 const deliveryAttempts = 185
 
 func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
-	newRule(scope, "SpecChanged", "A cluster's spec was uploaded or deleted", &awsevents.EventPattern{
+	// Also of keys that nothing reads: admit reports them. Those of releases are publish's.
+	newRule(scope, "SpecChanged", "A cluster's spec, or something that nothing reads, was uploaded or deleted", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.s3"),
 		DetailType: jsii.Strings("Object Created", "Object Deleted"),
 		Detail: &map[string]any{
 			"bucket": map[string]any{"name": []any{sub(specsBucket)}},
-			"object": map[string]any{"key": []any{map[string]any{"prefix": names.ClusterSpecs}}},
+			"object": map[string]any{"key": []any{map[string]any{"anything-but": map[string]any{"prefix": names.ReleaseSpecs}}}},
 		},
 	}, toFunction(f["admit"], n))
 

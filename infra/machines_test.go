@@ -166,6 +166,13 @@ func TestRetries(t *testing.T) {
 				require.Empty(t, s.Retry, name)
 				return
 			}
+			if crashed := len(s.Retry) > 1; crashed { // the steps of converge tell of crashes soon
+				require.Equal(t, convergeMachine, machine, name)
+				require.Len(t, s.Retry, 2, name)
+				require.Equal(t, want, slices.Concat(s.Retry[0].ErrorEquals, s.Retry[1].ErrorEquals), name)
+				require.EqualValues(t, crashAttempts, s.Retry[1].MaxAttempts, name)
+				return
+			}
 			require.Len(t, s.Retry, 1, name)
 			r := s.Retry[0]
 			require.Equal(t, "FULL", r.JitterStrategy, name)

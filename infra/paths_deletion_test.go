@@ -91,7 +91,7 @@ func TestConvergeDeletes(t *testing.T) {
 			script: script().but("plan", pools).but("change pool-a", failedBy("StackFailed")).but("report", bad),
 			path:   begin + strings.Repeat(plan+stacks+retry, maxTries) + plan + stacks + report + failed, status: asl.Failed, took: 63 * time.Minute,
 			reported: map[string]any{"results": []any{
-				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because"},
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "step": "Delete the stack"},
 				map[string]any{"stack": "pool-b", "again": false, "status": "DELETE_COMPLETE"},
 			}},
 		},

@@ -20,7 +20,8 @@ func main() {
 	cfg := environment.AWS()
 	s3 := environment.S3(cfg)
 	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
-	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
+	listeners := notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now)
+	state.Tell, state.TellUnread = listeners.Tell, listeners.TellUnread
 	h := &handler.Handler{
 		Specs:   store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
 		State:   state,

@@ -21,7 +21,8 @@ func main() {
 	cfg := environment.AWS()
 	s3 := environment.S3(cfg)
 	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
-	state.TellRelease = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).TellRelease
+	listeners := notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now)
+	state.TellRelease, state.TellUnread = listeners.TellRelease, listeners.TellUnread
 	h := &handler.Handler{
 		Specs:    store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
 		State:    state,

@@ -38,7 +38,7 @@ func main() {
 	remembered := store.NewRemembered(specs, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
 	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
 	listeners := notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now)
-	state.Tell, state.TellRelease = listeners.Tell, listeners.TellRelease
+	state.Tell, state.TellRelease, state.TellUnread = listeners.Tell, listeners.TellRelease, listeners.TellUnread
 	cloud := stacks.New(cloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)
 	pools, offered := groups.New(autoscaling.NewFromConfig(cfg)), versions.New(eks.NewFromConfig(cfg))

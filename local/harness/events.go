@@ -204,7 +204,7 @@ func (b *Bus) target(e Event) string {
 	switch e.DetailType {
 	case "Object Created", "Object Deleted":
 		var detail events.Object
-		if json.Unmarshal(e.Detail, &detail) == nil && detail.Bucket.Name == SpecsBucket && strings.HasPrefix(detail.Object.Key, names.ClusterSpecs) {
+		if json.Unmarshal(e.Detail, &detail) == nil && detail.Bucket.Name == SpecsBucket && !strings.HasPrefix(detail.Object.Key, names.ReleaseSpecs) {
 			return "admit"
 		}
 		if detail.Bucket.Name == SpecsBucket && strings.HasPrefix(detail.Object.Key, names.ReleaseSpecs) {

@@ -99,7 +99,7 @@ func (f *Functions) deploy(c cell) {
 	told := func(cfg aws.Config) *store.State {
 		s := state(cfg)
 		listeners := notify.New(cfg, c.topic, logs, now)
-		s.Tell, s.TellRelease = listeners.Tell, listeners.TellRelease
+		s.Tell, s.TellRelease, s.TellUnread = listeners.Tell, listeners.TellRelease, listeners.TellUnread
 		return s
 	}
 	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(f.account.s3(cfg), SpecsBucket) }

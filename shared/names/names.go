@@ -160,6 +160,9 @@ const ReleaseStatuses = "status/releases/"
 // ReleaseStatus is the key of what was found out about a release, or about the channels.
 func ReleaseStatus(release string) string { return ReleaseStatuses + release + ".json" }
 
+// UnreadUploads is the key of the list of objects in the specs bucket that drover does not read.
+const UnreadUploads = "status/unread.json"
+
 // Template is the content address of a rendered template.
 func Template(body []byte) string { return "templates/" + SHA256(body) + ".yaml" }
 

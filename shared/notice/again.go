@@ -12,12 +12,14 @@ import (
 // news says whether the phase of a cluster, or the verdict on it, is to be told.
 func news(before, after *status.Status) bool {
 	told, progress, other := before.ToldFailure, urgencies[after.Phase] == Progress, after.Execution != before.Execution
-	// An execution of drover's own, or one that tries again after a failure that was told.
-	again := told != nil && told.SpecVersion == after.SpecVersion && (names.IsAgain(after.Execution) || !other)
+	known := told != nil && told.SpecVersion == after.SpecVersion
+	again, retries := known && names.IsAgain(after.Execution), known && !other // drover's own execution; one that tries again itself
 	switch {
-	case again && progress && (other || before.Phase == status.Failed): // its first words; what others say of the cluster meanwhile is told
+	case again && progress && other: // its first words; what others say of the cluster meanwhile is told
 		return false
-	case again && after.Phase == status.Failed:
+	case retries && before.Phase == status.Failed && (after.Phase == status.Converging || after.Phase == status.Deleting):
+		return false
+	case (again || retries) && after.Phase == status.Failed:
 		return *told != failure(after)
 	case after.Phase != before.Phase:
 		return true

@@ -41,6 +41,8 @@ func TestWhatIsTriedAgainIsToldOnce(t *testing.T) {
 		"one that cannot even plan":                      {failed(byPerson, s3), []status.Status{failed(byDrover, s3Too)}, []bool{false}},
 		"a deletion that fails again":                    {failed(byPerson, aws), []status.Status{phase(status.Deleting, byDrover), failed(byDrover, again)}, []bool{false, false}},
 		"one of other instances":                         {failed(byPerson, "instance i-0123456789abcdef0 did not join"), []status.Status{failed(byDrover, "instance i-fedcba98765432100 did not join")}, []bool{false}},
+		"another try of one execution":                   {failed(byPerson, aws), []status.Status{phase(status.Converging, byPerson), failed(byPerson, again)}, []bool{false, false}},
+		"another try that ends in other words":           {failed(byPerson, aws), []status.Status{phase(status.Converging, byPerson), failed(byPerson, "quota")}, []bool{false, true}},
 		"a try that ends in other words":                 {failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, "quota")}, []bool{false, true}},
 		"which are told once, too":                       {failed(byPerson, aws), []status.Status{failed(byDrover, "quota"), phase(status.Converging, another), failed(another, "quota")}, []bool{true, false, false}},
 		"a try that ends for another reason":             {failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), of("v1", "Throttled", failed(byDrover, aws))}, []bool{false, true}},

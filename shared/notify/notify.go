@@ -90,6 +90,11 @@ func (l *Listeners) TellRelease(ctx context.Context, release string, before, aft
 	return l.send(ctx, notice.OfRelease(release, before, after))
 }
 
+// TellUnread notifies of uploads that drover does not read, as Tell does: it is the TellUnread of a store.State.
+func (l *Listeners) TellUnread(ctx context.Context, before, after []status.Unread) error {
+	return l.send(ctx, notice.OfUnread(before, after))
+}
+
 func (l *Listeners) send(ctx context.Context, notices []notice.Notice) error {
 	if len(notices) == 0 {
 		return nil

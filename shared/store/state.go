@@ -26,6 +26,8 @@ type State struct {
 	// then not done: what was told may be told twice, and what is written was told. It may note in after what it told, and
 	// in told for the next try of the same write.
 	Tell func(ctx context.Context, cluster string, before, after *status.Status, told map[string]bool) error
+	// TellUnread is the same for uploads that drover does not read.
+	TellUnread func(ctx context.Context, before, after []status.Unread) error
 	// TellRelease is the same for verdicts on releases.
 	TellRelease func(ctx context.Context, release string, before, after *status.ReleaseStatus) error
 }

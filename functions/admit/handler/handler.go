@@ -20,6 +20,7 @@ import (
 
 // Specs is what people wrote: a subset of store.Bucket.
 type Specs interface {
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 }
 
@@ -27,6 +28,7 @@ type Specs interface {
 type State interface {
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
+	UpdateUnread(ctx context.Context, specs store.Lister) error
 }
 
 // Machine starts to converge: a subset of executions.Executions.
@@ -51,8 +53,8 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.Object]) (s
 	key := in.Detail.Object.Key
 	cluster, ok := names.ClusterOfKey(key)
 	if !ok {
-		boundary.Log(ctx).Warn("not the spec of a cluster: ignored", "key", key)
-		return done, nil
+		boundary.Log(ctx).Warn("unread upload", "key", key)
+		return done, h.State.UpdateUnread(ctx, h.Specs)
 	}
 	return done, h.Admit(ctx, cluster)
 }

@@ -25,12 +25,14 @@ import (
 
 // Specs is what people wrote: a subset of store.Bucket.
 type Specs interface {
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 }
 
 // State tells people: a subset of store.State.
 type State interface {
 	SetVerdict(ctx context.Context, name string, verdict status.ReleaseStatus) error
+	UpdateUnread(ctx context.Context, specs store.Lister) error
 }
 
 // Versions is what EKS has: a subset of versions.Versions.
@@ -61,8 +63,8 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.Object]) (s
 	var done struct{}
 	name, ok := names.ReleaseOfKey(in.Detail.Object.Key)
 	if !ok {
-		boundary.Log(ctx).Warn("no release: ignored", "key", in.Detail.Object.Key)
-		return done, nil
+		boundary.Log(ctx).Warn("unread upload", "key", in.Detail.Object.Key)
+		return done, h.State.UpdateUnread(ctx, h.Specs)
 	}
 	return done, h.Look(ctx, name)
 }

@@ -5,11 +5,14 @@ package handler
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -18,6 +21,57 @@ import (
 type gone struct {
 	mu    sync.Mutex
 	heard map[string]string
+	// kept are the ETags of old statuses that were seen to be of clusters that something is left of.
+	kept map[string]string
+}
+
+// keepDeleted is for how long the status of a cluster is kept that nothing is left of.
+const keepDeleted = 30 * 24 * time.Hour
+
+// old returns the statuses that nobody has written for that long.
+func old(statuses []store.Entry, now time.Time) []store.Entry {
+	return slices.DeleteFunc(slices.Clone(statuses), func(e store.Entry) bool { return now.Sub(e.Modified) < keepDeleted })
+}
+
+// isOver says whether nothing is left of a cluster that its status could tell: it was deleted, or an execution was started for a name that
+// never had a spec, before such executions left nothing.
+func isOver(s *status.Status) bool {
+	never := s.Phase == status.Stopped && s.Condition(status.Converged) == nil && s.Fence == 0 && len(s.Stacks) == 0
+	return s.Phase == status.Deleted || never && s.ObservedVersion == "" && s.SpecVersion == ""
+}
+
+// prune deletes the statuses of clusters that were deleted long ago, if they are still as they were listed. The lease stays: its fence
+// must grow for a later cluster of the same name. What else is noted for a cluster went when it was deleted (store.State.Forget).
+func (h *Handler) prune(ctx context.Context, statuses []store.Entry) error {
+	h.gone.mu.Lock()
+	kept := h.gone.kept
+	h.gone.kept = map[string]string{}
+	h.gone.mu.Unlock()
+	var failed []error
+	for _, entry := range old(statuses, h.Now()) {
+		cluster := strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Statuses), ".json")
+		stays := kept[entry.Key] == entry.ETag && entry.ETag != ""
+		if !stays {
+			c, err := h.State.Status(ctx, cluster)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			stays = !isOver(&c.Status)
+		}
+		if stays {
+			h.gone.mu.Lock()
+			h.gone.kept[entry.Key] = entry.ETag
+			h.gone.mu.Unlock()
+			continue
+		}
+		boundary.Log(ctx).Info("forgetting a deleted cluster", "cluster", cluster)
+		failed = append(failed, h.State.DeleteIf(ctx, entry.Key, entry.ETag))
+	}
+	return errors.Join(failed...)
 }
 
 // unheard are those of the statuses that may say something else. The others are forgotten with what is no longer listed.

@@ -86,3 +86,53 @@ func TestAnOperationThatNeverBeganIsAskedForAgain(t *testing.T) {
 	require.Equal(t, status.Deleted, a.Status("demo").Phase, a.Status("demo").Message)
 	require.Empty(t, a.Stacks("demo"))
 }
+
+// The status of a deleted cluster goes after 30 days. One that something is left of stays, and so does one that was written meanwhile.
+func TestDeletedClustersAreForgotten(t *testing.T) {
+	a := harness.Start(t)
+	set := func(cluster string, change func(*status.Status)) {
+		require.NoError(t, a.State().UpdateStatus(t.Context(), cluster, change))
+	}
+	set("deleted", func(s *status.Status) { s.Phase = status.Deleted })
+	set("never", func(s *status.Status) {
+		s.Phase = status.Stopped
+		s.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: status.ReasonSpecAbsent}, time.Now())
+	})
+	set("protected", func(s *status.Status) {
+		s.Phase = status.Stopped
+		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonDeletionProtected}, time.Now())
+	})
+	set("anew", func(s *status.Status) { s.Phase = status.Deleted })
+	there := func() (clusters []string) {
+		entries, err := a.State().List(t.Context(), names.Statuses)
+		require.NoError(t, err)
+		for _, entry := range entries {
+			clusters = append(clusters, strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Statuses), ".json"))
+		}
+		return clusters
+	}
+	later(a, 29*24*time.Hour)
+	require.NoError(t, a.SweepNow())
+	require.Len(t, there(), 4)
+	later(a, 31*24*time.Hour)
+	// A cluster of the same name is made between the listing and the deletion.
+	a.OnCall(func(call endpoint.Call) error {
+		if call.Action == "DeleteObject" && strings.HasSuffix(call.Resource, names.Status("anew")) {
+			set("anew", func(s *status.Status) { s.Phase = status.Pending })
+		}
+		return nil
+	})
+	require.NoError(t, a.SweepNow())
+	require.Equal(t, []string{"anew", "protected"}, there())
+	a.OnCall(nil)
+	mark := a.Calls.Mark()
+	require.NoError(t, a.SweepNow())
+	require.NoError(t, a.SweepNow())
+	reads := 0
+	for _, call := range a.Calls.Since(mark) {
+		if call.Action == "GetObject" && strings.HasSuffix(call.Resource, names.Status("protected")) {
+			reads++
+		}
+	}
+	require.Zero(t, reads, "what stays is read once")
+}

@@ -44,6 +44,8 @@ type State interface {
 	AddDue(ctx context.Context, cluster string, at time.Time) error
 	Dues(ctx context.Context, now time.Time) ([]store.Due, error)
 	Done(ctx context.Context, due store.Due) error
+	UpdateUnread(ctx context.Context, specs store.Lister) error
+	DeleteIf(ctx context.Context, key, etag string) error
 	GetJSON(ctx context.Context, key string, v any) (etag string, err error)
 	Replace(ctx context.Context, key string, body []byte, etag string) (string, error)
 }
@@ -112,13 +114,14 @@ type Handler struct {
 	settled settled
 	gone    gone
 	heard   heard
+	unread  unread
 }
 
 // Handle sweeps or audits once. What fails for one cluster holds up no other; what failed is returned at the end.
 func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error) {
 	if in.Audit {
 		// Releases and channels first: what is planned by is remembered as it was listed, and whom a channel moves is for the sweep to start.
-		return struct{}{}, errors.Join(h.releases(ctx), h.channels(ctx), h.audit(ctx))
+		return struct{}{}, errors.Join(h.releases(ctx), h.channels(ctx), h.audit(ctx), h.unread.update(ctx, h))
 	}
 	// Instances at hooks come first: their time runs out, and then a node that nobody drains goes with its pods. Whatever cuts a sweep off has
 	// the less behind it the earlier they are.
@@ -230,7 +233,7 @@ func (h *Handler) missed(ctx context.Context) error {
 		}
 	}
 	statuses = slices.DeleteFunc(statuses, func(entry store.Entry) bool { return there[entry.Key] })
-	return errors.Join(append(failed, h.deleted(ctx, statuses))...)
+	return errors.Join(append(failed, h.deleted(ctx, statuses), h.prune(ctx, statuses))...)
 }
 
 // observed says whether a cluster's status is about the version of its spec that is there, or about none when none is.

@@ -1,0 +1,50 @@
+package handler_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// An upload that nothing reads is recorded and notified of, once, and the record goes with the object.
+func TestUnreadUploads(t *testing.T) {
+	a := harness.Start(t)
+	unread := func() []status.Unread {
+		a.Settle()
+		document, err := a.State().Unread(t.Context())
+		require.NoError(t, err)
+		return document.Uploads
+	}
+	told := func() (n int) {
+		for _, notice := range a.Notices() {
+			if strings.Contains(notice, "is not read") {
+				n++
+			}
+		}
+		return n
+	}
+	for _, key := range []string{"clusters/x.yml", "clusters/a/x.yaml", "cluster/x.yaml", "releases/r1.yml", "README.md"} {
+		a.Upload(key, "kind: Cluster")
+	}
+	require.Equal(t, []status.Unread{
+		{Key: "README.md"}, {Key: "cluster/x.yaml", DidYouMean: "clusters/x.yaml"}, {Key: "clusters/a/x.yaml", DidYouMean: "clusters/x.yaml"},
+		{Key: "clusters/x.yml", DidYouMean: "clusters/x.yaml"}, {Key: "releases/r1.yml", DidYouMean: "releases/r1.yaml"},
+	}, unread())
+	require.GreaterOrEqual(t, told(), 4, "a README is listed, and no notice")
+	before := told()
+	a.Upload("clusters/x.yml", "kind: Cluster # again")
+	unread()
+	require.Equal(t, before, told(), "it is known")
+	for _, key := range []string{"clusters/x.yml", "clusters/a/x.yaml", "cluster/x.yaml", "releases/r1.yml", "README.md"} {
+		a.Remove(key, "")
+	}
+	require.Empty(t, unread())
+	statuses, err := a.State().List(t.Context(), names.Statuses)
+	require.NoError(t, err)
+	require.Empty(t, statuses)
+}

@@ -1,0 +1,31 @@
+package handler
+
+// Uploads that drover does not read: admit and publish record them at once, and this corrects what lost events left.
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// unreadEvery is how often the whole specs bucket is listed.
+const unreadEvery = 6 * time.Hour
+
+// unread knows when the bucket was listed last.
+type unread struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (u *unread) update(ctx context.Context, h *Handler) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if h.Now().Sub(u.last) < unreadEvery {
+		return nil
+	}
+	if err := h.State.UpdateUnread(ctx, h.Specs); err != nil {
+		return err
+	}
+	u.last = h.Now()
+	return nil
+}

@@ -1,0 +1,26 @@
+package notice
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// OfUnread are the notices of uploads that drover does not read: of those that are new and look like specs.
+func OfUnread(before, after []status.Unread) (notices []Notice) {
+	for _, upload := range after {
+		if upload.DidYouMean == "" || slices.Contains(before, upload) {
+			continue
+		}
+		notices = append(notices, Notice{
+			DetailType: events.UploadUnread, Detail: events.Unread{Key: upload.Key, DidYouMean: upload.DidYouMean},
+			Subject:    fmt.Sprintf("drover: upload %.60q is not read", upload.Key),
+			Message: fmt.Sprintf("drover does not read %q: specs are clusters/NAME.yaml, releases are releases/NAME.yaml; did you mean %s?",
+				upload.Key, upload.DidYouMean),
+			Attributes: map[string]string{"state": "Unread", "urgency": Problem},
+		})
+	}
+	return notices
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Lister lists the specs bucket.
+type Lister interface {
+	List(ctx context.Context, prefix string) ([]Entry, error)
+}
+
+// UpdateUnread records which objects of the specs bucket drover does not read, as they are now. The document is read before the bucket is
+// listed, and written only if nobody else wrote meanwhile, so that an older listing never replaces a newer one.
+func (s *State) UpdateUnread(ctx context.Context, specs Lister) error {
+	const attempts = 8
+	for range attempts {
+		old := status.UnreadUploads{}
+		etag, err := s.GetJSON(ctx, names.UnreadUploads, &old)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		entries, err := specs.List(ctx, "")
+		if err != nil {
+			return err
+		}
+		var keys []string
+		for _, entry := range entries {
+			keys = append(keys, entry.Key)
+		}
+		now := status.UnreadUploads{APIVersion: "drover.run/v1alpha1", Kind: "UnreadUploads"}
+		now.Uploads, now.More = status.UnreadOf(keys)
+		if slices.Equal(now.Uploads, old.Uploads) && now.More == old.More {
+			return nil
+		}
+		if s.TellUnread != nil {
+			if err := s.TellUnread(ctx, old.Uploads, now.Uploads); err != nil {
+				return fmt.Errorf("notifying of unread uploads: %w", err)
+			}
+		}
+		now.UpdatedAt = s.now().UTC()
+		body, err := json.MarshalIndent(now, "", "  ")
+		if err != nil {
+			return err
+		}
+		if _, err = s.Replace(ctx, names.UnreadUploads, body, etag); err == nil || !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return &fault.Transient{Cause: fmt.Errorf("writing %s: lost against other writers %d times", names.UnreadUploads, attempts)}
+}
+
+// Unread reads which objects of the specs bucket drover does not read.
+func (s *State) Unread(ctx context.Context) (status.UnreadUploads, error) {
+	var unread status.UnreadUploads
+	_, err := s.GetJSON(ctx, names.UnreadUploads, &unread)
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return unread, err
+}
