@@ -75,7 +75,7 @@ Text fits the terminal and is coloured there; set NO_COLOR to any value for no c
 				return output.print(out, clusters)
 			}
 			newDisplay(out, verbose).fleet(clusters, nil, all)
-			return nil
+			return reportUnread(ctx, out, c)
 		},
 	}
 	output = addOutputFlag(cmd)

@@ -68,7 +68,11 @@ func (w *world) beats(stop, done chan struct{}) {
 		case <-stop:
 			return
 		}
-		if w.turns.take("beat"); w.fine || w.over() {
+		w.turns.take("beat")
+		if !w.over() {
+			w.tellsStacks()
+		}
+		if w.fine || w.over() {
 			continue
 		}
 		now := w.now()

@@ -91,6 +91,8 @@ type known struct {
 	said      []Violation
 	// expected is what a preview said of the newest upload of each cluster, until it is judged.
 	expected map[string]*expectation
+	// handled are the last events of stacks that were handled.
+	handled map[string]handledEvent
 	// asked are the requests of functions, by how they were written.
 	asked map[string]any
 }
@@ -103,7 +105,7 @@ type look struct {
 
 func newKnown() *known {
 	return &known{
-		asked: map[string]any{}, expected: map[string]*expectation{}, touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
+		handled: map[string]handledEvent{}, asked: map[string]any{}, expected: map[string]*expectation{}, touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
 		drains: map[string]time.Time{}, ending: map[string]time.Time{}, drainTurns: map[string]int{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, byHand: map[string]bool{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
 		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{}, surveyed: map[string]bool{},
 	}

@@ -48,6 +48,10 @@ func (w *world) final(clusters []string) {
 	w.answers()
 	w.left()
 	w.sound()
+	if !w.converge(stranger) {
+		return
+	}
+	w.unknownStays()
 	unjudged := w.unjudged()
 	w.check(9, unjudged == "", "%s", unjudged)
 	w.after("final")

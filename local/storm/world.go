@@ -191,6 +191,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		w.turns.after = w.after
 		w.Account = harness.StartWith(t, harness.Options{Bubble: true, Turns: w.turns.ticket, Faults: w.engine, OnCluster: w.seeCluster, OnFunctionCall: w.seeFunctionCall, Identities: p.identities})
 		defer w.Close()
+		w.followStackEvents()
 		w.OnCall(w.seeCall)
 		w.OnResource(w.seeResource)
 		w.OnAnswer(w.seeAnswer)
@@ -321,6 +322,7 @@ func (w *world) live() {
 		}
 		w.tell("weather: %s", rule)
 	}
+	w.Converge(stranger)
 	for _, a := range w.plot.acts {
 		if w.wait(a.at); w.over() {
 			return

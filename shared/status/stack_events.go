@@ -51,6 +51,13 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	return true
 }
 
+// reportedSince says whether what is known of a stack may be newer than what was read at a time. An event's time has no fractions: of the same
+// second, the event counts, as another follows whatever the reader saw.
+func (s Stack) reportedSince(read time.Time) bool {
+	event := s.ReportedAt.Nanosecond() == 0
+	return s.ReportedAt.After(read) || event && s.ReportedAt.Equal(read.Truncate(time.Second))
+}
+
 const deleteComplete = "DELETE_COMPLETE"
 
 // after says whether an event is newer than what is known of its stack. Within one second, the end of an operation comes after its progress.

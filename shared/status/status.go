@@ -355,7 +355,7 @@ func (s *Status) Observe(stacks []Stack, read, now time.Time) {
 	s.Stacks = nil
 	for _, stack := range stacks {
 		i := slices.IndexFunc(old.Stacks, func(o Stack) bool { return o.Name == stack.Name })
-		if i >= 0 && (old.Stacks[i].Status == stack.Status || old.Stacks[i].ReportedAt.After(read)) {
+		if i >= 0 && (old.Stacks[i].Status == stack.Status || old.Stacks[i].reportedSince(read)) {
 			kept := old.Stacks[i]
 			kept.Waits = nil
 			s.Stacks = append(s.Stacks, kept)

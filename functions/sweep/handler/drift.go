@@ -118,6 +118,9 @@ func (r *round) statuses(ctx context.Context, cluster string, s *status.Status) 
 		return nil
 	}
 	return r.State.UpdateStatus(ctx, cluster, func(now *status.Status) {
+		if now.UpdatedAt.After(r.now) {
+			return
+		}
 		for i, stack := range now.Stacks {
 			if !stale(stack) {
 				continue
