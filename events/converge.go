@@ -198,6 +198,8 @@ type ReportRequest struct {
 	Error  string      `json:"error,omitempty"`
 	Cause  string      `json:"cause,omitempty"`
 	Failed *FailedStep `json:"failed,omitempty"`
+	// Try counts how often the execution has backed off.
+	Try int `json:"try,omitempty"`
 }
 
 // FailedStep is a state of the converge machine that failed.

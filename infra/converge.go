@@ -67,6 +67,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"tries":     0,
 			"looks":     0,
 			"failed":    null,
+			"backOffs":  0,
 		},
 	})
 	plan := invoke(scope, f, call{
@@ -127,6 +128,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"error":     "{% $fault %}",
 			"cause":     "{% $cause %}",
 			"failed":    "{% $failed %}",
+			"try":       "{% $backOffs %}",
 		}),
 		timeout:  minutes(1),
 		attempts: reportAttempts,
@@ -162,7 +164,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	read.Next(plan)
 	plan.Next(what)
 	backOff := wait(scope, "Back off", "What failed may pass within minutes. The lease is given back, and the status says when this ends.",
-		"$states.input.waitSeconds", nil)
+		"$states.input.waitSeconds", &map[string]any{"backOffs": "{% $backOffs + 1 %}"})
 	backOff.Next(plan)
 	what.When(when("$plan.outcome = 'Busy'"), busy, nil).
 		When(when("$plan.outcome = 'Unknown'"), unknown, nil).

@@ -90,6 +90,8 @@ type Status struct {
 	// it does not.
 	Failures int        `json:"failures,omitempty"`
 	RetryAt  *time.Time `json:"retryAt,omitempty"`
+	// FailedTry is the try of Execution that Failures counted last: an execution tries again itself what may pass within minutes.
+	FailedTry int `json:"failedTry,omitempty"`
 	// ToldFailure is the failure that people were told of last, for as long as they were told of nothing after it: tries that drover
 	// makes by itself and that end the same are no news.
 	ToldFailure *Failure `json:"toldFailure,omitempty"`

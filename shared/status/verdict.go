@@ -156,7 +156,7 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 	}
 	v.said(s)
 	if v.Phase != Failed {
-		s.Failures, s.RetryAt = 0, nil
+		s.Failures, s.RetryAt, s.FailedTry = 0, nil, 0
 	}
 	s.Phase, s.Message = v.Phase, v.Message
 	if v.Condition.Reason == ReasonPaused {

@@ -497,7 +497,7 @@ func (h *Handler) tell(ctx context.Context, in events.PlanRequest, w work, p pla
 		}
 		s.Fence = fence
 		if s.GoodVersion != w.version {
-			s.Failures, s.RetryAt = 0, nil
+			s.Failures, s.RetryAt, s.FailedTry = 0, nil, 0
 		}
 		if s.SpecVersion != w.newest {
 			s.Unset(status.RequestAccepted) // an earlier spec refused that request

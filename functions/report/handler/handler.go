@@ -52,8 +52,9 @@ type verdict struct {
 	status.Verdict
 	// again is true when the same may succeed later without anybody's doing; quick when it may within minutes.
 	again, quick bool
-	// execution that it is the verdict on.
+	// execution that it is the verdict on, and which of its tries.
 	execution string
+	try       int
 }
 
 // Handle ends a round.
@@ -270,7 +271,7 @@ func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict,
 			s.Reached(h.Now())
 		case told && !outdated:
 			v.name(in, s)
-			v.execution = in.Execution
+			v.execution, v.try = in.Execution, in.Try
 			v.write(s, h.Now())
 		}
 	})

@@ -26,12 +26,13 @@ var pauses = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * ti
 // quick are the pauses before those, where a failure may pass within minutes. The execution itself waits for that long.
 var quick = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute}
 
-// retry counts a failure and says when the next try is. A report that is repeated counts nothing: it comes before the next try would.
+// retry counts a failure and says when the next try is. One that was counted is not counted again: a report that died may have written
+// it.
 func (v verdict) retry(s *status.Status, now time.Time) {
-	repeated := s.RetryAt == nil || now.Before(*s.RetryAt)
-	if s.Phase == status.Failed && s.Execution == v.execution && s.Message == v.Message && repeated {
+	if s.Phase == status.Failed && s.Execution == v.execution && s.FailedTry == v.try && s.Message == v.Message {
 		return
 	}
+	s.FailedTry = v.try
 	s.RetryAt = nil
 	next := pauses
 	if v.quick {

@@ -56,13 +56,14 @@ func TestPausesBetweenTries(t *testing.T) {
 	a := harness.Start(t)
 	now := time.Now()
 	h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: func() time.Time { return now }}
+	try := 0
 	fail := func(name, execution string) (events.ReportResult, time.Duration) {
 		held, err := a.State().Lease(t.Context(), "demo")
 		require.NoError(t, err)
 		held, err = a.State().Acquire(t.Context(), "demo", held, execution)
 		require.NoError(t, err)
 		in := events.ReportRequest{
-			Cluster: "demo", Execution: execution, Error: name, Cause: "c", Failed: &events.FailedStep{Step: "Prepare the cluster", Function: "prepare"},
+			Cluster: "demo", Execution: execution, Try: try, Error: name, Cause: "c", Failed: &events.FailedStep{Step: "Prepare the cluster", Function: "prepare"},
 			Plan: &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "two", Accepted: true, Fence: held.Fence, Seen: held.Fence},
 		}
 		result, err := h.Handle(t.Context(), in)
@@ -83,6 +84,7 @@ func TestPausesBetweenTries(t *testing.T) {
 			require.InDelta(t, pause.Seconds(), float64(result.WaitSeconds), 2)
 		}
 		now = now.Add(pause + 2*time.Second)
+		try++
 	}
 
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Failures, s.RetryAt, s.Phase = 0, nil, status.Ready }))
