@@ -166,6 +166,10 @@ func TestAChangeSetThatFails(t *testing.T) {
 				return ""
 			})
 			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
+			if test.again { // the execution backs off, and would try again
+				a.Until("the change has failed", func() bool { return a.Status("demo").Phase == status.Failed && a.Idle() })
+				a.States.StopAll("Stopped", "by a person")
+			}
 			a.Settle()
 			s := a.Status("demo")
 			require.Equal(t, test.phase, s.Phase, s.Message)

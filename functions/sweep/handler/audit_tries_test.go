@@ -149,11 +149,15 @@ func TestAThrottledClusterIsTriedAgain(t *testing.T) {
 		return nil
 	})
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
-	a.Settle()
+	a.Until("its execution backs off", func() bool { return a.Status("demo").Phase == status.Failed && a.Idle() })
 	require.Equal(t, "Throttled", a.Status("demo").Condition(status.Converged).Reason)
 	a.OnCall(nil)
 	later(a, 16*time.Minute)
+	require.NoError(t, a.AuditNow())
+	require.Equal(t, 1, converges(a), "that one tries again itself")
+	a.States.StopAll("Stopped", "by a person")
 	audit(t, a)
+	require.Equal(t, 2, converges(a), "and if it is stopped the audit does")
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
