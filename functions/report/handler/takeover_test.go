@@ -47,6 +47,10 @@ func (r *reported) UpdateStatus(_ context.Context, _ string, change func(*status
 	return r.note("status")
 }
 
+func (r *reported) AmendStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
+	return r.UpdateStatus(ctx, cluster, change)
+}
+
 func (r *reported) Lease(context.Context, string) (store.Lease, error) {
 	return r.lease, r.failing["lease"]
 }
