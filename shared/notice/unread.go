@@ -16,7 +16,7 @@ func OfUnread(before, after []status.Unread) (notices []Notice) {
 		}
 		notices = append(notices, Notice{
 			DetailType: events.UploadUnread, Detail: events.Unread{Key: upload.Key, DidYouMean: upload.DidYouMean},
-			Subject:    fmt.Sprintf("drover: upload %.60q is not read", upload.Key),
+			Subject: fmt.Sprintf("drover: upload %.60q is not read", upload.Key),
 			Message: fmt.Sprintf("drover does not read %q: specs are clusters/NAME.yaml, releases are releases/NAME.yaml; did you mean %s?",
 				upload.Key, upload.DidYouMean),
 			Attributes: map[string]string{"state": "Unread", "urgency": Problem},
