@@ -254,4 +254,11 @@ var clusterLives = map[string]func(*life){
 		l.Remove(names.ClusterSpec("demo"), "")
 		l.settle()
 	},
+	"a cluster that was deleted a month ago": func(l *life) {
+		l.create(unprotected)
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.settle()
+		time.Sleep(31 * 24 * time.Hour)
+		l.sweep()
+	},
 }

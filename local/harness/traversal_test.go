@@ -40,6 +40,9 @@ func TestKeysThatWouldLeaveTheirCluster(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, entries)
 		for _, entry := range entries {
+			if entry.Key == names.UnreadUploads {
+				continue // one document that lists the keys
+			}
 			name, ok := strings.CutPrefix(entry.Key, names.Statuses)
 			require.True(t, ok, entry.Key)
 			require.NotContains(t, name, "/")

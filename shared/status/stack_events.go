@@ -42,7 +42,9 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 		return false
 	}
 	if stack.Status != e.Status {
-		stack.Resource, stack.Reason = "", ""
+		if stack.Status != deleteFailed || e.Status != deleteInProgress {
+			stack.Resource, stack.Reason = "", "" // a deletion that is tried again keeps why it failed
+		}
 		if strings.HasSuffix(e.Status, "_FAILED") {
 			stack.Reason = e.Reason
 		}
@@ -58,7 +60,11 @@ func (s Stack) reportedSince(read time.Time) bool {
 	return s.ReportedAt.After(read) || event && s.ReportedAt.Equal(read.Truncate(time.Second))
 }
 
-const deleteComplete = "DELETE_COMPLETE"
+const (
+	deleteComplete   = "DELETE_COMPLETE"
+	deleteFailed     = "DELETE_FAILED"
+	deleteInProgress = "DELETE_IN_PROGRESS"
+)
 
 // after says whether an event is newer than what is known of its stack. Within one second, the end of an operation comes after its progress.
 func (e StackEvent) after(known Stack) bool {

@@ -18,14 +18,18 @@ type unread struct {
 }
 
 func (u *unread) update(ctx context.Context, h *Handler) error {
+	now := h.Now()
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	if h.Now().Sub(u.last) < unreadEvery {
+	due := now.Sub(u.last) >= unreadEvery
+	u.mu.Unlock()
+	if !due {
 		return nil
 	}
 	if err := h.State.UpdateUnread(ctx, h.Specs); err != nil {
 		return err
 	}
-	u.last = h.Now()
+	u.mu.Lock()
+	u.last = now
+	u.mu.Unlock()
 	return nil
 }
