@@ -207,6 +207,18 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.wait(time.Since(w.began) + 10*time.Minute)
 			}
 		}, "is made beside the EKS cluster"},
+		"a status does not follow a stack": {9, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "forge a stack's status", do: func(w *world) {
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) {
+					s.Stacks[0].Status = "UPDATE_IN_PROGRESS"
+				}))
+			}})
+		}, "and an event told CREATE_COMPLETE"},
+		"an execution leaves a status of a name without a spec": {9, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "forge a status", do: func(w *world) {
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), stranger, func(s *status.Status) { s.Phase = status.Stopped }))
+			}})
+		}, "has neither a spec nor stacks, and a status"},
 		"nobody is told of a network that is gone": {0, func(p *plot) {
 			p.acts[1].spec.protected = true
 			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "lose the network", do: func(w *world) {
