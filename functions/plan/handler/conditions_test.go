@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -327,6 +328,15 @@ func TestSpecsThatStacksWereMadeFrom(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, old)
 	})
+	t.Run("are resolved with the release of a control plane that could not be created", func(t *testing.T) {
+		s := kept(t)
+		old, err := s.handler().before(t.Context(), work{cluster: "demo", deployed: map[string]plan.Deployed{
+			names.Network:      {Tags: map[string]string{names.TagSpecVersion: "v1"}},
+			names.ControlPlane: {Status: "ROLLBACK_COMPLETE", Tags: map[string]string{names.TagRelease: "1.36-1@sha"}},
+		}})
+		require.NoError(t, err)
+		require.Len(t, old, 1)
+	})
 	for what, key := range map[string]string{"the release": names.PinnedRelease("sha"), "a version": "version"} {
 		t.Run("are unknown when AWS does not give "+what, func(t *testing.T) {
 			s := kept(t)
@@ -359,6 +369,23 @@ func TestDecisionOfAnUpgrade(t *testing.T) {
 			require.NoError(t, s.handler().decide(t.Context(), &w, spec))
 			require.Equal(t, counts, w.record != nil, stack)
 		}
+	})
+	t.Run("fails when AWS does not give the release of a channel", func(t *testing.T) {
+		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
+		require.Empty(t, errs)
+		spec.Spec.Upgrade.Channel = api.ChannelStable
+		channels, err := os.ReadFile("../../../examples/releases/channels.yaml")
+		require.NoError(t, err)
+		s := withSpec(t)
+		s.objects[names.ReleaseSpec(api.ChannelsName)] = strings.ReplaceAll(string(channels), "1.36-1", "1.37-1")
+		w := work{cluster: "demo", releases: map[string]content{}, deployed: map[string]plan.Deployed{names.ControlPlane: {
+			ID: "stack-1", Status: "CREATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{names.TagRelease: "1.36-1@sha"},
+		}}}
+		s.objects[names.PinnedRelease("sha")] = s.objects[names.ReleaseSpec("1.36-1")]
+		require.NoError(t, s.handler().decide(t.Context(), &w, spec), "one that is absent is waited for")
+		key := names.ReleaseSpec("1.37-1")
+		s.objects[key], s.err[key] = "x", errors.New("throttled")
+		require.ErrorIs(t, s.handler().decide(t.Context(), &w, spec), s.err[key])
 	})
 	t.Run("goes by no channels that cannot be used", func(t *testing.T) {
 		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})

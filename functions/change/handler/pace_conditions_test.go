@@ -1,0 +1,253 @@
+package handler
+
+// When a change of a pool changes the pace first, when it goes on, and what counts as replacing nodes.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/resume"
+	"github.com/drover-run/drover/shared/stacks"
+	"github.com/drover-run/drover/shared/store"
+)
+
+var (
+	errThrottled = errors.New("throttled")
+	errLost      = &fault.LeaseLost{Cause: errors.New("taken over")}
+)
+
+// pooled is a pool's stack. calls are what was done to it, in order.
+type pooled struct {
+	State
+	Stacks
+	// desired is the group's desired capacity at each look; the last one stays.
+	desired []int
+	going   bool
+	// empty says that CloudFormation finds nothing to change in a change of the pace.
+	empty   bool
+	failing map[string]error
+	calls   []string
+	// pace are the parameters of the last change of the pace.
+	pace map[string]string
+}
+
+func (p *pooled) did(call string) error {
+	p.calls = append(p.calls, call)
+	return p.failing[call]
+}
+
+func (p *pooled) CheckLease(context.Context, string, string, int64) error { return p.failing["lease"] }
+
+func (p *pooled) PutWaiter(_ context.Context, w store.Waiter) (store.Waiter, error) {
+	return w, p.did("wait")
+}
+
+func (p *pooled) PrepareParameters(
+	_ context.Context, _ plan.Change, _ plan.Deployed, _ string, parameters map[string]string, _, _ string,
+) (stacks.ChangeSet, error) {
+	p.pace = parameters
+	return stacks.ChangeSet{Empty: p.empty}, p.did("pace")
+}
+
+func (p *pooled) Prepare(context.Context, plan.Change, bool, string, map[string]string, string) (stacks.ChangeSet, error) {
+	return stacks.ChangeSet{Name: "made anew"}, p.did("prepare")
+}
+
+func (p *pooled) Execute(context.Context, plan.Change, stacks.ChangeSet, string) error {
+	return p.did("execute")
+}
+
+type groupOf struct{ *pooled }
+
+func (g groupOf) Describe(context.Context, string) (groups.Group, bool, error) {
+	desired := g.desired[0]
+	if len(g.desired) > 1 {
+		g.desired = g.desired[1:]
+	}
+	g.pooled.desired = g.desired
+	group := groups.Group{Desired: desired}
+	if g.going {
+		group.Instances = []groups.Instance{{ID: "i-1", State: groups.TerminatingWait}}
+	}
+	return group, true, g.failing["group"]
+}
+
+func (g groupOf) Began(context.Context, string, []string) (map[string]time.Time, error) {
+	return nil, g.did("drains")
+}
+
+func rolling() *render.Pace {
+	return &render.Pace{Group: "g", Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
+}
+
+func (p *pooled) step() *step {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	waited := int64(0)
+	return &step{
+		Handler: &Handler{State: p, Stacks: p, Groups: groupOf{p}, TemplateBase: "https://state",
+			Resume: &resume.Resumer{Now: func() time.Time { return time.Unix(9000, 0) }},
+		}, token: "token",
+		in:     events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7, TaskToken: "task", WaitedSeconds: &waited},
+		change: plan.Change{Stack: "pool-a", StackName: "drover-demo-pool-a", Operation: plan.Update, TemplateKey: "templates/x", Pace: rolling()},
+	}
+}
+
+// deployedFor is the pool's stack with the pace for so many nodes.
+func deployedFor(desired int) plan.Deployed {
+	return plan.Deployed{Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagTemplate: "templates/w"}, Parameters: rolling().Replacing(desired)}
+}
+
+func TestPaceBeforeARoll(t *testing.T) {
+	changed := []string{"pace", "wait", "execute"}
+	for name, test := range map[string]struct {
+		given func(*pooled, *plan.Deployed)
+		later bool
+		err   error
+		want  []string
+	}{
+		"stays when it is deployed":                     {func(p *pooled, _ *plan.Deployed) { p.desired = []int{2} }, false, nil, nil},
+		"is changed first when it is another":           {func(*pooled, *plan.Deployed) {}, true, nil, changed},
+		"is not changed when CloudFormation has it":     {func(p *pooled, _ *plan.Deployed) { p.empty = true }, false, nil, []string{"pace", "prepare", "pace"}},
+		"is changed up to ten times":                    {func(_ *pooled, now *plan.Deployed) { now.Tags[names.TagPace] = "9 of token" }, true, nil, changed},
+		"is not changed for ever":                       {func(_ *pooled, now *plan.Deployed) { now.Tags[names.TagPace] = "10 of token" }, false, nil, []string{"prepare"}},
+		"is changed whatever another change did":        {func(_ *pooled, now *plan.Deployed) { now.Tags[names.TagPace] = "10 of another" }, true, nil, changed},
+		"is not changed by a template that is not kept": {func(_ *pooled, now *plan.Deployed) { delete(now.Tags, names.TagTemplate) }, false, nil, []string{"prepare"}},
+		"is not changed where no template has one":      {func(_ *pooled, now *plan.Deployed) { now.Parameters = nil }, false, nil, []string{"prepare"}},
+		"follows an autoscaler up to three times": {
+			func(p *pooled, now *plan.Deployed) {
+				p.desired, now.Tags[names.TagPace] = []int{3, 4, 5, 3, 4}, "10 of token"
+			}, false, nil,
+			[]string{"prepare", "prepare", "prepare"},
+		},
+		"waits for drains":                              {func(p *pooled, _ *plan.Deployed) { p.going, p.failing["drains"] = true, errThrottled }, false, errThrottled, []string{"drains"}},
+		"is not changed without its lease":              {func(p *pooled, _ *plan.Deployed) { p.failing["lease"] = errLost }, false, errLost, []string{"pace"}},
+		"is not changed without a waiter":               {func(p *pooled, _ *plan.Deployed) { p.failing["wait"] = errThrottled }, false, errThrottled, []string{"pace", "wait"}},
+		"is not known without the group":                {func(p *pooled, _ *plan.Deployed) { p.failing["group"] = errThrottled }, false, errThrottled, nil},
+		"fails when it cannot be prepared":              {func(p *pooled, _ *plan.Deployed) { p.failing["pace"] = errThrottled }, false, errThrottled, []string{"pace"}},
+		"fails when the change cannot be prepared anew": {func(p *pooled, _ *plan.Deployed) { p.empty, p.failing["prepare"] = true, errThrottled }, false, errThrottled, []string{"pace", "prepare"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
+			test.given(p, &now)
+			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), stacks.ChangeSet{})
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.want, p.calls)
+			if err == nil {
+				require.Equal(t, test.later, later)
+			}
+		})
+	}
+	replacing := []types.ResourceChange{{ResourceType: aws.String("AWS::EC2::LaunchTemplate")}}
+	for name, test := range map[string]struct {
+		status, deployed string
+		changes          []types.ResourceChange
+		want             string
+	}{
+		"replaces no nodes after a rollback that left another template":  {"UPDATE_ROLLBACK_COMPLETE", "true", replacing, "false"},
+		"is for replacing nodes when the stack is settled":               {"UPDATE_COMPLETE", "true", replacing, "true"},
+		"is for replacing nodes when the change does not":                {"UPDATE_ROLLBACK_COMPLETE", "true", nil, "true"},
+		"is for replacing nodes when the last change of it was for none": {"UPDATE_ROLLBACK_COMPLETE", "false", replacing, "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
+			now.Status, now.Parameters[render.ReplaceNodes] = test.status, test.deployed
+			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), stacks.ChangeSet{Changes: test.changes})
+			require.NoError(t, err)
+			require.True(t, later)
+			require.Equal(t, test.want, p.pace[render.ReplaceNodes])
+		})
+	}
+}
+
+func TestPoolThatIsMadeSmaller(t *testing.T) {
+	for name, test := range map[string]struct {
+		pace         bool
+		size, now    int
+		desired      int
+		looks, waits bool
+	}{
+		"waits for drains when it is full":     {true, 2, 5, 3, true, true},
+		"does not wait when it has room":       {true, 3, 5, 3, true, false},
+		"does not look when it keeps its size": {true, 5, 5, 6, false, false},
+		"does not look when it is no pool":     {false, 2, 5, 3, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pooled{desired: []int{test.desired, -1}, going: true, failing: map[string]error{"drains": errThrottled}}
+			s := p.step()
+			if !test.pace {
+				s.change.Pace = nil
+			}
+			size := func(n int) map[string]string { return map[string]string{render.MaxSize: fmt.Sprint(n)} }
+			_, err := s.shrinks(t.Context(), plan.Deployed{Parameters: size(test.now)}, size(test.size))
+			require.Equal(t, test.waits, errors.Is(err, errThrottled))
+			require.Equal(t, test.looks, len(p.desired) == 1)
+		})
+	}
+	t.Run("is not made smaller when the group cannot be read", func(t *testing.T) {
+		p := &pooled{desired: []int{3}, failing: map[string]error{"group": errThrottled}}
+		_, err := p.step().shrinks(t.Context(), plan.Deployed{Parameters: map[string]string{render.MaxSize: "5"}}, map[string]string{render.MaxSize: "2"})
+		require.ErrorIs(t, err, errThrottled)
+	})
+}
+
+func TestChangesThatReplaceNodes(t *testing.T) {
+	change := func(kind string, properties ...string) types.ResourceChange {
+		c := types.ResourceChange{ResourceType: &kind, Details: []types.ResourceChangeDetail{{}}}
+		for _, property := range properties {
+			c.Details = append(c.Details, types.ResourceChangeDetail{Target: &types.ResourceTargetDefinition{Name: aws.String(property)}})
+		}
+		return c
+	}
+	for name, test := range map[string]struct {
+		changes []types.ResourceChange
+		want    bool
+	}{
+		"none":              {nil, false},
+		"a launch template": {[]types.ResourceChange{change("AWS::IAM::Role"), change("AWS::EC2::LaunchTemplate")}, true},
+		"instance types":    {[]types.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "MaxSize", "MixedInstancesPolicy")}, true},
+		"subnets":           {[]types.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "VPCZoneIdentifier")}, true},
+		"sizes":             {[]types.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "MaxSize", "MinSize")}, false},
+		"another resource":  {[]types.ResourceChange{change("AWS::IAM::Role", "VPCZoneIdentifier")}, false},
+	} {
+		require.Equal(t, test.want, replaces(test.changes), name)
+	}
+}
+
+func TestRoomOfADeployedPace(t *testing.T) {
+	for name, test := range map[string]struct {
+		status, tag string
+		desired     int
+		want        string
+	}{
+		"is the spec's when the stack is settled":           {"UPDATE_COMPLETE", "", 3, "5"},
+		"stays after a rollback":                            {"UPDATE_ROLLBACK_COMPLETE", "", 3, "9"},
+		"stays while the pace is changed":                   {"UPDATE_COMPLETE", "1 of token", 3, "9"},
+		"stays while the group is larger than the spec has": {"UPDATE_COMPLETE", "", 6, "9"},
+	} {
+		now := deployedFor(3)
+		now.Status, now.Tags[names.TagPace], now.Parameters[render.MaxSize] = test.status, test.tag, "9"
+		require.Equal(t, test.want, replacing(rolling(), groups.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
+	}
+	s := (&pooled{}).step()
+	for want, room := range map[string]string{"8": "8", "3": "5"} {
+		require.Equal(t, room, s.back(groups.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
+	}
+	for tag, times := range map[string]int{"": 0, "3 of token": 3, "3 of another": 0, "many of token": 0} {
+		require.Equal(t, times, s.paced(plan.Deployed{Tags: map[string]string{names.TagPace: tag}}), tag)
+	}
+}
