@@ -580,6 +580,15 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 				require.Equal(w.t, status.ReasonDeletionProtected, reasonOf(w.Status("c0")))
 			}
 		},
+		"an instance refresh is locked by a taint, and unlocked": func(p *plot) {
+			locked(p)
+			for _, a := range p.acts { // one node at a time, each ended before its replacement starts
+				a.spec.pools[0].min, a.spec.pools[0].unavailable, a.spec.pools[0].surge, a.spec.pools[0].refresh = 2, 1, 0, true
+			}
+			p.acts = append(p.acts, act{at: 150 * time.Minute, cluster: "c0", what: "look", do: func(w *world) {
+				require.Empty(w.t, w.unsettled("c0"), "the drain had its hour and a quarter, and each of the nodes ten minutes")
+			}})
+		},
 		// A deletion goes by the spec as it was when change looked at it.
 		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
 			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}

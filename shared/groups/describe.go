@@ -30,8 +30,10 @@ type Group struct {
 	Suspended []string
 	// SuspendedAt says when each was, to the second.
 	SuspendedAt map[string]time.Time
-	// Subnets by id, in which it launches.
-	Subnets []string
+	// Subnets by id, in which it launches, and their availability zones.
+	Subnets, Zones []string
+	// Types of instances that it launches. Empty if the launch template alone says so.
+	Types []string
 }
 
 // Instance of a group.
@@ -43,6 +45,23 @@ type Instance struct {
 	TemplateVersion string
 	// Zone is the availability zone.
 	Zone string
+	// Type is the instance type.
+	Type string
+}
+
+// Outdated lists the instances that a refresh of the group would still replace: they are not on their way out, and differ in launch
+// template version, instance type or zone from what the group launches now.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-instance-refresh-skip-matching.html
+func (g Group) Outdated() []string {
+	var ids []string
+	for _, i := range g.Instances {
+		matches := i.TemplateVersion != "" && i.TemplateVersion == g.TemplateVersion &&
+			(len(g.Types) == 0 || slices.Contains(g.Types, i.Type)) && (len(g.Zones) == 0 || slices.Contains(g.Zones, i.Zone))
+		if !matches && !strings.HasPrefix(i.State, Terminating) {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
 }
 
 // Leaving lists the instances that wait at the terminate hook, or are about to: they are being drained.
@@ -237,17 +256,22 @@ func (g *Groups) Unhealthy(ctx context.Context, instance string) error {
 func read(in types.AutoScalingGroup) Group {
 	group := Group{
 		Name: aws.ToString(in.AutoScalingGroupName), Min: int(aws.ToInt32(in.MinSize)), Max: int(aws.ToInt32(in.MaxSize)),
-		Desired: int(aws.ToInt32(in.DesiredCapacity)),
+		Desired: int(aws.ToInt32(in.DesiredCapacity)), Zones: in.AvailabilityZones,
 	}
 	template := in.LaunchTemplate
 	if in.MixedInstancesPolicy != nil && in.MixedInstancesPolicy.LaunchTemplate != nil {
 		template = in.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification
+		for _, override := range in.MixedInstancesPolicy.LaunchTemplate.Overrides {
+			group.Types = append(group.Types, aws.ToString(override.InstanceType))
+		}
 	}
 	if template != nil {
 		group.TemplateVersion = aws.ToString(template.Version)
 	}
 	for _, i := range in.Instances {
-		instance := Instance{ID: aws.ToString(i.InstanceId), State: string(i.LifecycleState), Zone: aws.ToString(i.AvailabilityZone)}
+		instance := Instance{
+			ID: aws.ToString(i.InstanceId), State: string(i.LifecycleState), Zone: aws.ToString(i.AvailabilityZone), Type: aws.ToString(i.InstanceType),
+		}
 		if i.LaunchTemplate != nil {
 			instance.TemplateVersion = aws.ToString(i.LaunchTemplate.Version)
 		}

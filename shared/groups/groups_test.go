@@ -63,7 +63,10 @@ func TestHooks(t *testing.T) {
 	require.Len(t, described.Instances, 1)
 	require.NotEmpty(t, described.Instances[0].Zone)
 	require.Len(t, described.Subnets, 2)
-	described.Instances[0].Zone, described.Subnets = "", nil
+	require.Contains(t, described.Zones, described.Instances[0].Zone)
+	require.Contains(t, described.Types, described.Instances[0].Type)
+	require.Empty(t, described.Outdated())
+	described.Instances[0].Zone, described.Instances[0].Type, described.Subnets, described.Zones, described.Types = "", "", nil, nil, nil
 	require.Equal(t, groups.Group{
 		Name: hook.AutoScalingGroupName, Min: 1, Max: 3, Desired: 1,
 		Instances:       []groups.Instance{{ID: hook.EC2InstanceID, State: groups.PendingWait, TemplateVersion: "1"}},

@@ -94,6 +94,9 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 		if w.replaced = !w.refreshed() && behind(group, w.in.EC2InstanceID); w.replaced {
 			return true, nil
 		}
+		if w.refreshed() && lastBatch(group) {
+			return true, nil
+		}
 		leave := w.others(group)
 		// CloudFormation ends the next instances as soon as it hears of this one: by then it is in service.
 		comes := !w.refreshed() && slices.ContainsFunc(group.Instances, func(i groups.Instance) bool {
@@ -132,6 +135,16 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 			return false, ctx.Err()
 		}
 	}
+}
+
+// lastBatch reports whether an instance refresh has no instance left to replace: those of an older launch template are on their way out,
+// and all others are current. There is no next batch to hold back. The refresh ends although nodes are still drained, and a newer spec
+// can be planned: it may be what their drains need. See docs/adr/0020.
+func lastBatch(group groups.Group) bool {
+	outdated := func(i groups.Instance) bool {
+		return strings.HasPrefix(i.State, groups.Terminating) && i.TemplateVersion != group.TemplateVersion
+	}
+	return group.TemplateVersion != "" && len(group.Outdated()) == 0 && slices.ContainsFunc(group.Instances, outdated)
 }
 
 // awaits says what must happen before CloudFormation waits for this signal, or nothing when it does: a rolling update counts the signals of all new

@@ -200,6 +200,20 @@ func TestJoin(t *testing.T) {
 		"an instance refresh holds the hook": {
 			refresh, func(w *world) { w.old, w.leaving["i-old2"] = []string{"i-old"}, 3*time.Hour }, events.JoinReady, "is Ready", groups.Continue, 3*time.Hour + 10*time.Minute, []signal{{true, 3*time.Hour + 10*time.Minute}}, "",
 		},
+		"an instance refresh has no batch to hold back when only nodes that leave are outdated": {
+			refresh, func(w *world) { w.template, w.fellows, w.leaving["i-old"] = "2", 1, never }, events.JoinReady, "is Ready", groups.Continue, 0, []signal{{true, 0}}, "",
+		},
+		"an instance refresh holds the hook while another outdated node is in service": {
+			refresh, func(w *world) {
+				w.template, w.fellows, w.old, w.leaving["i-old2"] = "2", 1, []string{"i-old"}, 3*time.Hour
+			}, events.JoinReady, "is Ready", groups.Continue, 3*time.Hour + 10*time.Minute, []signal{{true, 3*time.Hour + 10*time.Minute}}, "",
+		},
+		"an instance refresh holds the hook of an instance that is outdated itself": {
+			refresh, func(w *world) { w.template, w.leaving["i-old"] = "3", time.Hour }, events.JoinReady, "is Ready", groups.Continue, time.Hour, []signal{{true, time.Hour}}, "",
+		},
+		"an instance refresh that changes no template holds the hook": {
+			refresh, func(w *world) { w.template, w.leavingOf, w.leaving["i-old"] = "2", "2", time.Hour }, events.JoinReady, "is Ready", groups.Continue, time.Hour, []signal{{true, time.Hour}}, "",
+		},
 		"an instance refresh holds it for a day": {
 			refresh, func(w *world) { w.leaving["i-old"] = never }, events.JoinReady, "it counts when i-old are drained", groups.Continue, 24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
 		},

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,9 +39,10 @@ type world struct {
 	// away is for how long the API server does not answer; openErr is why the cluster cannot be opened.
 	away    time.Duration
 	openErr error
-	// leaving instances of the group, each until some time; old ones stay.
-	leaving map[string]time.Duration
-	old     []string
+	// leaving are instances on their way out, of the template version leavingOf, each until some time; old ones stay.
+	leaving   map[string]time.Duration
+	leavingOf string
+	old       []string
 	// fellows are new instances that were Ready before this one, desired is how many the group is to have of at least min.
 	fellows, desired, min int
 	// ill is until when the nodes of fellows are not Ready any more; less than 0 is that they are gone.
@@ -192,7 +194,7 @@ func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, e
 	}
 	for id, until := range w.leaving {
 		if w.since() < until {
-			g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.TerminatingWait, TemplateVersion: "1"})
+			g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.TerminatingWait, TemplateVersion: cmp.Or(w.leavingOf, "1")})
 		}
 	}
 	for i := range w.fellows {
