@@ -213,8 +213,11 @@ func (s *Service) apiStartRefresh(c *wire.Call, in struct {
 	return struct{ InstanceRefreshId string }{r.id}, nil
 }
 
-func (s *Service) apiCancelRefresh(c *wire.Call, in struct{ AutoScalingGroupName string }) (any, error) {
-	id, err := s.cancelRefresh(c.Caller, in.AutoScalingGroupName)
+func (s *Service) apiCancelRefresh(c *wire.Call, in struct {
+	AutoScalingGroupName          string
+	WaitForTransitioningInstances *bool // default true
+}) (any, error) {
+	id, err := s.cancelRefresh(c.Caller, in.AutoScalingGroupName, in.WaitForTransitioningInstances == nil || *in.WaitForTransitioningInstances)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,9 @@
 // What CloudFormation does with a group: it is complete once its instances are in service ("Group did not stabilize"
 // otherwise) or, with a CreationPolicy, once they have signalled; AutoScalingRollingUpdate replaces obsolete instances
 // in batches, AutoScalingInstanceRefresh by an instance refresh. Whether either waits for termination hooks is not
-// documented and reported both ways: Config.WaitForTerminateHooks plays either. A rollback goes by the previous template's
+// documented and reported both ways: Config.WaitForTerminateHooks plays either. Nor is it documented what an update that is
+// cancelled waits for: here its refresh ends at once, and CancelInstanceRefresh itself waits for launches and terminations
+// in flight unless it is told not to. A rollback goes by the previous template's
 // policy and parameters, replaces only what the update had launched, and leaves a desired capacity that the update had
 // raised as it is, unless the template has one: https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
 //

@@ -262,7 +262,7 @@ func (p groupProvider) instanceRefresh(ctx context.Context, r resource.Request, 
 	r.Progress("Instance refresh " + refresh.id + " started. Replacing " + strconv.Itoa(refresh.total) + " instance(s).")
 	ended := func() (bool, error) { return refresh.end != nil, nil }
 	if err := p.await(ctx, ended); err != nil {
-		_, cancelled := p.cancelRefresh(r.Caller, r.PhysicalID)
+		_, cancelled := p.cancelRefresh(r.Caller, r.PhysicalID, false)
 		return errors.Join(err, cancelled, p.await(p.ctx, ended))
 	}
 	if refresh.status != "Successful" {

@@ -30,6 +30,8 @@ type refresh struct {
 	end                *time.Time
 	total, left        int
 	cancel             context.CancelFunc
+	// transits says that its cancellation waits for launches and terminations that are in flight.
+	transits bool
 }
 
 // startRefresh starts to replace the instances of a group.
@@ -225,6 +227,9 @@ func (f *refreshing) ready(ctx context.Context) error {
 
 // finish ends the refresh. What it launched and is not in service goes first: the group is back at its desired capacity.
 func (f *refreshing) finish(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		_ = f.await(f.ctx, func() (bool, error) { return !f.run.transits || !f.group.transits(), nil })
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g, now := f.group, f.now()
@@ -258,8 +263,14 @@ func (g *group) warmup(p Preferences) time.Duration {
 	return time.Duration(*seconds) * time.Second
 }
 
-// cancelRefresh stops a refresh; what was replaced stays so.
-func (s *Service) cancelRefresh(caller iam.Caller, name string) (string, error) {
+// transits reports whether an instance is on its way in or out, also at a lifecycle hook.
+func (g *group) transits() bool {
+	return slices.ContainsFunc(g.members, func(m *member) bool { return m.state != inService })
+}
+
+// cancelRefresh stops a refresh; what was replaced stays so. With transits, it waits for launches and terminations that are in flight.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CancelInstanceRefresh.html
+func (s *Service) cancelRefresh(caller iam.Caller, name string, transits bool) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, err := s.group(name)
@@ -273,7 +284,7 @@ func (s *Service) cancelRefresh(caller iam.Caller, name string) (string, error) 
 	if r == nil {
 		return "", wire.Errorf("ActiveInstanceRefreshNotFound", "No in progress or pending Instance Refresh found for Auto Scaling group %s", name)
 	}
-	r.status, r.reason = "Cancelling", "Cancelled by user."
+	r.status, r.reason, r.transits = "Cancelling", "Cancelled by user.", transits
 	r.cancel()
 	s.changedLocked()
 	return r.id, nil

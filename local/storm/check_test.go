@@ -580,11 +580,24 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 				require.Equal(w.t, status.ReasonDeletionProtected, reasonOf(w.Status("c0")))
 			}
 		},
+		"an instance refresh that waits for drains is locked by a taint, and an operator cancels it": func(p *plot) {
+			lockedRefresh(p)
+			p.hooks = true
+			p.acts = append(p.acts,
+				act{at: 95 * time.Minute, cluster: "c0", what: "cancel the instance refresh by hand", do: func(w *world) {
+					require.Equal(w.t, "UPDATE_IN_PROGRESS", w.Stacks("c0")[names.PoolStack("a")])
+					w.touched("c0")[names.PoolStack("a")] = true
+					_, err := autoscaling.NewFromConfig(w.Config()).CancelInstanceRefresh(w.t.Context(), &autoscaling.CancelInstanceRefreshInput{
+						AutoScalingGroupName: aws.String(names.Group("c0", "a")), WaitForTransitioningInstances: aws.Bool(false),
+					})
+					require.NoError(w.t, err)
+				}},
+				act{at: 150 * time.Minute, cluster: "c0", what: "look", do: func(w *world) {
+					require.Empty(w.t, w.unsettled("c0"), "the rollback brought nodes without the taint")
+				}})
+		},
 		"an instance refresh is locked by a taint, and unlocked": func(p *plot) {
-			locked(p)
-			for _, a := range p.acts { // one node at a time, each ended before its replacement starts
-				a.spec.pools[0].min, a.spec.pools[0].unavailable, a.spec.pools[0].surge, a.spec.pools[0].refresh = 2, 1, 0, true
-			}
+			lockedRefresh(p)
 			p.acts = append(p.acts, act{at: 150 * time.Minute, cluster: "c0", what: "look", do: func(w *world) {
 				require.Empty(w.t, w.unsettled("c0"), "the drain had its hour and a quarter, and each of the nodes ten minutes")
 			}})
@@ -649,6 +662,14 @@ func locked(p *plot, meanwhile ...act) {
 	p.acts = append(append(p.acts, meanwhile...), act{at: 90 * time.Minute, cluster: "c0", what: "unlock all pools", spec: &last})
 	p.last["c0"] = &last
 	p.apps["c0"] = systemApps()
+}
+
+// lockedRefresh is locked with two nodes that an instance refresh replaces one at a time, each ended before its replacement starts.
+func lockedRefresh(p *plot) {
+	locked(p)
+	for _, a := range p.acts {
+		a.spec.pools[0].min, a.spec.pools[0].unavailable, a.spec.pools[0].surge, a.spec.pools[0].refresh = 2, 1, 0, true
+	}
 }
 
 // comesBack has a spec be deleted and come back later.
