@@ -113,7 +113,7 @@ func TestAClusterThatLostItsNetworkIsDeletedAndLeavesNothing(t *testing.T) {
 		a.Settle()
 		vpcs := a.ids(":vpc/")
 		require.Len(t, vpcs, 1)
-		a.remains("VPC " + vpcs[0] + " with its subnets: its stack was deleted by hand")
+		a.remains("VPC " + vpcs[0] + " with its subnets: deletion protection kept it")
 		require.Empty(t, a.Stacks("demo"))
 		a.unmade(":subnet/")
 		a.unmade(":vpc/")
@@ -150,7 +150,7 @@ func TestAClusterThatLosesItsNetworkWhileItIsUnprotectedCanBeDeleted(t *testing.
 		require.False(t, a.Protected("drover-demo"))
 		a.Remove(names.ClusterSpec("demo"), "")
 		a.Settle()
-		a.remains("VPC ", " with its subnets: its stack was deleted by hand")
+		a.remains("VPC ", " with its subnets: deletion protection kept it")
 	})
 }
 
@@ -331,7 +331,7 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			})
 			require.Len(t, mine, 1)
 			role := a.roleOf("demo")
-			a.remains("log group /aws/eks/drover-demo/cluster: its stack", "key "+mine[0]+": its stack", "role "+role+": its stack")
+			a.remains("log group /aws/eks/drover-demo/cluster: deletion protection kept it", "key "+mine[0]+": deletion protection kept it", "role "+role+": deletion protection kept it")
 			a.unmade(":log-group:/aws/eks/")
 			_, err := kms.NewFromConfig(a.Config()).ScheduleKeyDeletion(a.t.Context(), &kms.ScheduleKeyDeletionInput{KeyId: &mine[0]})
 			require.NoError(t, err)

@@ -42,8 +42,8 @@ func TestDeletionWithoutSurvey(t *testing.T) {
 	})
 }
 
-// CloudFormation would delete these stacks: only a parameter of the control plane says that the cluster is protected.
-func TestDeletionProtectionByParameterAlone(t *testing.T) {
+// CloudFormation would delete these stacks, as termination protection is off. The control plane's parameter and the accepted spec protect them.
+func TestDeletionWithoutTerminationProtection(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "")
 		for _, stack := range []string{names.Network, names.ControlPlane} {
@@ -60,7 +60,7 @@ func TestDeletionProtectionByParameterAlone(t *testing.T) {
 		s := a.Status("demo")
 		require.Equal(t, status.Stopped, s.Phase)
 		require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
-		require.Contains(t, s.Message, "(control-plane)")
+		require.Contains(t, s.Message, "(control-plane, network)", "the spec protects the network, which has no parameter")
 		require.Equal(t, all, slices.Sorted(maps.Keys(a.Everything())))
 	})
 }
