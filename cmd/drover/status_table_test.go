@@ -35,6 +35,26 @@ func TestFleetShowsRejectedSpecs(t *testing.T) {
 	}
 }
 
+// Ready is the verdict of the last execution: it does not hide what was found since.
+func TestViewsShowDriftOfReadyClusters(t *testing.T) {
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	show := func(message string) string {
+		c := status.New("demo")
+		c.Status.Phase, c.Status.Message = status.Ready, message
+		c.Status.Set(status.Condition{Type: status.InSync, Status: "False", Reason: status.ReasonDrifted, Message: status.Missing("pool-a")}, now)
+		var out strings.Builder
+		d := &display{out: &out, now: now}
+		d.cluster(c, nil)
+		d.fleet([]*status.Cluster{c}, nil, true)
+		return out.String() + phaseLine("demo", c.Status)
+	}
+	shown := show(status.AsSpecified)
+	require.Equal(t, 2, strings.Count(shown, "demo is Ready: not in sync: stack pool-a is missing"), shown)
+	require.Contains(t, shown, "  not in sync: stack pool-a is missing\n")
+	require.NotContains(t, shown, status.AsSpecified)
+	require.Contains(t, show(status.AsSpecified+status.ButDrains+"i-1"), status.ButDrains+"i-1; not in sync: stack pool-a is missing")
+}
+
 func TestFleetHidesDeletedClusters(t *testing.T) {
 	of := func(name string, phase status.Phase) *status.Cluster {
 		c := status.New(name)

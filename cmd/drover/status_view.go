@@ -24,7 +24,7 @@ func printStatus(w io.Writer, c *status.Cluster) { newDisplay(w, false).cluster(
 // cluster shows one cluster; live is what its sources say now, or nil.
 func (d *display) cluster(c *status.Cluster, live *liveCluster) {
 	s := c.Status
-	d.head(string(s.Phase), strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", c.Metadata.Name, s.Phase, d.words(s.Message)), ": "))
+	d.head(string(s.Phase), strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", c.Metadata.Name, s.Phase, d.words(headline(s))), ": "))
 	if s.RetryAt != nil {
 		d.say("%s; drover retries %s", view.Count(s.Failures, "failed attempt"), view.Relative(d.now, *s.RetryAt))
 	}
@@ -329,11 +329,24 @@ func (l *liveFleet) nodeCell(cluster string) view.Cell {
 
 // summary of a cluster in one line, with the reason why its newest spec is not used.
 func summary(s status.Status) string {
-	message, accepted := view.FirstLine(s.Message), s.Condition(status.SpecAccepted)
+	message, accepted := view.FirstLine(headline(s)), s.Condition(status.SpecAccepted)
 	if accepted == nil || accepted.Status == "True" || s.Phase == status.Deleted || strings.Contains(s.Message, accepted.Message) {
 		return message
 	}
 	return strings.TrimPrefix(fmt.Sprintf("%s; %s: %s", message, accepted.Reason, view.FirstLine(accepted.Message)), "; ")
+}
+
+// headline is the message of a status for people. Ready is a past verdict: what changed since, the condition InSync knows.
+func headline(s status.Status) string {
+	c := s.Condition(status.InSync)
+	if s.Phase != status.Ready || c == nil || c.Status != "False" {
+		return s.Message
+	}
+	drift := "not in sync: " + firstLine(c.Message)
+	if s.Message == status.AsSpecified {
+		return drift
+	}
+	return s.Message + "; " + drift
 }
 
 // firstLine of a text, and how many lines follow.

@@ -153,7 +153,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func phaseLine(name string, s status.Status) string {
-	return strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, allLines(s.Message)), ": ")
+	return strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, s.Phase, allLines(headline(s))), ": ")
 }
 
 // underWay lists the changes that a converge has still to finish, in words.

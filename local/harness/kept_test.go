@@ -377,7 +377,7 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			a.endEKS("demo")
 			require.NoError(t, a.AuditNow())
 			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "EKS has no cluster drover-demo though its stack is there: somebody deleted it. "+
-				"To make it anew, delete the stack drover-demo-control-plane and the cluster's log group, too, and start drover-converge")
+				"To make it anew, delete the stack drover-demo-control-plane and the cluster's log group, too, and run drover converge demo")
 			a.Unstack("demo", names.ControlPlane)
 			a.unmade(":log-group:/aws/eks/")
 			a.Converge("demo")

@@ -427,7 +427,7 @@ func (w *world) settle(clusters []string) {
 							pools = append(pools, p.name)
 						}
 						w.roll(cluster, pools...)
-					} else if w.stuck(s) && !strings.Contains(told(s), "is missing: start drover-converge") {
+					} else if w.stuck(s) && !strings.Contains(told(s), "is missing: run drover converge") {
 						w.Upgrade(events.Upgrade{Cluster: cluster, Release: release(w.wishes[cluster].minor, w.wishes[cluster].rev)})
 					} else {
 						w.Converge(cluster)

@@ -32,7 +32,7 @@ func (c Change) Untagged(now Deployed) (status.Reason, bool) {
 	return status.Reason{
 		Field: "tag " + names.TagCluster + " of stack " + c.StackName, Old: "absent",
 		New: fmt.Sprintf("%s (without it drover may not touch what is in the stack): put it back as an administrator, by a ROLE that CloudFormation may assume, "+
-			"and then start drover-converge: %s", c.Tags[names.TagCluster], c.tagBack(now)),
+			"and then run drover converge %s: %s", c.Tags[names.TagCluster], c.Tags[names.TagCluster], c.tagBack(now)),
 	}, true
 }
 

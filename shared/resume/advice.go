@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stacks"
 )
 
@@ -37,7 +38,8 @@ func advice(stackName, stackStatus string, failure stacks.Failure, upgrading boo
 	case "UPDATE_ROLLBACK_COMPLETE":
 		next := "next: it is what it was before; mend the cause"
 		if !upgrading {
-			next += ", then upload a spec or start drover-converge: drover does not try this again by itself"
+			cluster, _, _ := names.SplitStack(stackName)
+			next += fmt.Sprintf(", then upload a spec or run drover converge %s: drover does not try this again by itself", cluster)
 		}
 		lines = append(lines, next)
 	case "UPDATE_ROLLBACK_FAILED":

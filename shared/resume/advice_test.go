@@ -57,7 +57,7 @@ func TestAdvice(t *testing.T) {
 func TestAdviceOfAnUpgradesStep(t *testing.T) {
 	const ends = "UPDATE_ROLLBACK_COMPLETE"
 	require.Equal(t, "\nnext: it is what it was before; mend the cause", advice("drover-demo-control-plane", ends, stacks.Failure{Reason: "no"}, true))
-	require.Contains(t, advice("drover-demo-control-plane", ends, stacks.Failure{Reason: "no"}, false), "start drover-converge")
+	require.Contains(t, advice("drover-demo-control-plane", ends, stacks.Failure{Reason: "no"}, false), "run drover converge demo:")
 	arn := "arn:aws:states:eu-central-1:1:execution:drover-converge:"
 	require.True(t, names.MakesUpgrade("demo", arn+names.UpgradeExecution("demo", "x", 1, 0)))
 	require.False(t, names.MakesUpgrade("demo", arn+names.ConvergeExecution("demo", "v", "")))

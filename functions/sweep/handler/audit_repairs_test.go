@@ -113,7 +113,7 @@ func TestWhatOnlyANewDroverWouldMakeOtherwiseIsTold(t *testing.T) {
 	deleted(t, a, "pool-a")
 	audit(t, a)
 	require.Equal(t, before, converges(a))
-	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack pool-a is missing: start drover-converge, which makes it")
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack pool-a is missing: run drover converge demo, which creates it")
 }
 
 func TestWhatNobodyKnowsIsTold(t *testing.T) {

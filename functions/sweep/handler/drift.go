@@ -169,7 +169,7 @@ func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[str
 		planned, repairable = drifted(p, now)
 		for i, line := range planned {
 			if !repairable && strings.HasSuffix(line, status.MissingSuffix) { // the audit does not, as that would change the rest, too
-				planned[i] += ": start drover-converge, which makes it"
+				planned[i] += fmt.Sprintf(": run drover converge %s, which creates it", p.Cluster)
 			}
 		}
 		return planned, besides(p, stacks), repairable
@@ -273,8 +273,8 @@ func drifted(p plan.Plan, now time.Time) (findings []string, repairable bool) {
 				line = fmt.Sprintf("stack %s is not in the spec", change.Stack)
 			case !mends(change.Stack, reason):
 				repairable = false
-				line = fmt.Sprintf("stack %s differs from what its spec makes now (%s): drover or a person changed since it was made; start drover-converge to change it",
-					change.Stack, reason.Field)
+				line = fmt.Sprintf("stack %s differs from what its spec makes now (%s): drover or a person changed since it was made; run drover converge %s to change it",
+					change.Stack, reason.Field, p.Cluster)
 			}
 			findings = append(findings, line)
 		}

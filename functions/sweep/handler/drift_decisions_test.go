@@ -211,7 +211,7 @@ func TestFindingsByPhase(t *testing.T) {
 	unknown := map[string]plan.Deployed{"other": {Status: "CREATE_COMPLETE"}}
 	const missingStack, unknownStack = "stack addons is missing", "stack other (CREATE_COMPLETE) is in no spec and is not tagged as drover's: delete it if nobody needs it"
 	const tag = `stack addons: tags.drover:cluster is "" instead of "demo"`
-	const byHand = missingStack + ": start drover-converge, which makes it"
+	const byHand = missingStack + ": run drover converge demo, which creates it"
 	other := plan.Change{Stack: names.Network, Operation: plan.Update, Reasons: []status.Reason{{Field: "checksum.network", Old: "a", New: "b"}}}
 	for name, test := range map[string]struct {
 		status     status.Status
@@ -257,7 +257,7 @@ func TestFindingsByPhase(t *testing.T) {
 }
 
 func drift(stack string) string {
-	return fmt.Sprintf("stack %s differs from what its spec makes now (checksum.%s): drover or a person changed since it was made; start drover-converge to change it", stack, stack)
+	return fmt.Sprintf("stack %s differs from what its spec makes now (checksum.%s): drover or a person changed since it was made; run drover converge demo to change it", stack, stack)
 }
 
 func TestFindingsAreRecorded(t *testing.T) {
@@ -338,7 +338,7 @@ func TestWhatConvergingRepairs(t *testing.T) {
 		"more than a roll":                        {[]plan.Change{mixed}, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			findings, repairable := drifted(plan.Plan{Changes: test.changes}, noon)
+			findings, repairable := drifted(plan.Plan{Cluster: demo, Changes: test.changes}, noon)
 			require.Len(t, findings, test.findings)
 			require.Equal(t, test.repairable, repairable)
 		})

@@ -280,7 +280,7 @@ func (h *Handler) holder(ctx context.Context, cluster string) error {
 		return err
 	}
 	boundary.Log(ctx).Warn("an execution ended without a report", "cluster", cluster, "execution", lease.Execution)
-	message := fmt.Sprintf("execution %s is over and did not say how it ended: start drover-converge to go on", lease.Execution)
+	message := fmt.Sprintf("execution %s is over and did not say how it ended: run drover converge %s to go on", lease.Execution, cluster)
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		if s.Phase != status.Converging && s.Phase != status.Deleting || s.Execution != lease.Execution {
 			return
