@@ -1,0 +1,201 @@
+package drover
+
+// The language of the repository: words that drover no longer uses, and limits for lines and names. Counts are compared with
+// english_baseline.json. A count may only fall; the commit that lowers a count lowers the baseline too:
+//
+//	go test . -run TestEnglish -update
+//
+// Generated pages and golden files are exempt.
+
+import (
+	"encoding/json"
+	"flag"
+	"go/ast"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite english_baseline.json")
+
+const baselineFile = "english_baseline.json"
+
+// The longest lines, in characters. A tab is one.
+const (
+	maxMarkdownColumns = 120
+	maxGoColumns       = 140
+)
+
+// The longest names of test functions, in characters.
+const (
+	maxTestName  = 60
+	longTestName = 50
+)
+
+// avoidedWords are counted in Go and in Markdown, in any case and as whole words. The glossary of the project has a term for each.
+// A row is one count; its phrases are separated by "|".
+var avoidedWords = []string{
+	"anew", "mend|mends|mended|mending", "whoever", "nobody", "somebody", "anybody|everybody",
+	"told", "tell|tells|telling", "becomes of|become of|became of", "as ever", "no good", "let go|lets go",
+	"people", "person|persons", "hear|hears|heard", "said", "says that|says whether",
+	"go on|goes on|going on|went on", "go back|goes back|went back", "take back|takes back|taken back|took back",
+	"go by|goes by|went by|gone by", "come to|comes to|came to",
+	"once more", "by now", "meanwhile", "any more|no more", "for good", "at rest",
+	"gone", "under way", "is to be|are to be|was to be|were to be", "give up|gives up|gave up|given up", "in the way",
+	"all the same", "beside|besides", "but for|nothing but|all but", "nothing of|nothing is",
+	"that there is|that there are", "of whom|of which", "as it is|as it was|what it is|what it was", "ask for|asks for|asked for",
+	"look at|looks at|looked at",
+}
+
+// avoidedResults are names of a lookup's second result: `found` and `ok` say the same.
+var avoidedResults = []string{"is", "there", "known"}
+
+// avoidedFiles are words of file names that hide what a file holds.
+var avoidedFiles = []string{
+	"told", "gone", "moved", "ahead", "over", "lost", "left", "kept", "ills", "unacted", "tell", "handed", "remembered",
+}
+
+// wholeWord is what git grep -w takes for a word.
+var wholeWord = regexp.MustCompile(`[0-9a-z_]+`)
+
+// englishCounts is what the baseline holds.
+type englishCounts struct {
+	// Words by pattern: counts in Go and in Markdown.
+	Words map[string]struct{ Go, Markdown int }
+	// LongLines over the limit.
+	LongLines struct{ Go, Markdown int }
+	// Results by name: how often the second result of an assignment has that name.
+	Results map[string]int
+	// TestNames over 60 and over 50 characters.
+	TestNames struct{ Over60, Over50 int }
+	// Files whose name has an avoided word.
+	Files []string
+}
+
+func TestEnglish(t *testing.T) {
+	counts := countEnglish(t)
+	if *update {
+		body, err := json.MarshalIndent(counts, "", "  ")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(baselineFile, append(body, '\n'), 0o644))
+		return
+	}
+	body, err := os.ReadFile(baselineFile)
+	require.NoError(t, err)
+	var baseline englishCounts
+	require.NoError(t, json.Unmarshal(body, &baseline))
+	require.Equal(t, baseline, counts,
+		"a count that rose: use the project's terms; a count that fell: lower the baseline with `go test . -run TestEnglish -update`")
+}
+
+func countEnglish(t *testing.T) englishCounts {
+	t.Helper()
+	goText, markdown := trackedText(t, ".go"), trackedText(t, ".md")
+	counts := englishCounts{Words: map[string]struct{ Go, Markdown int }{}, Results: map[string]int{}}
+	inGo, inMarkdown := countPhrases(goText), countPhrases(markdown)
+	for _, row := range avoidedWords {
+		counts.Words[row] = struct{ Go, Markdown int }{inGo[row], inMarkdown[row]}
+	}
+	counts.LongLines.Go = countLongLines(goText, maxGoColumns, false)
+	counts.LongLines.Markdown = countLongLines(markdown, maxMarkdownColumns, true)
+	for _, s := range sources(t) {
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			if assignment, ok := n.(*ast.AssignStmt); ok && len(assignment.Lhs) == 2 {
+				if name, ok := assignment.Lhs[1].(*ast.Ident); ok && slices.Contains(avoidedResults, name.Name) {
+					counts.Results[name.Name]++
+				}
+			}
+			if function, ok := n.(*ast.FuncDecl); ok && s.test && strings.HasPrefix(function.Name.Name, "Test") {
+				if len(function.Name.Name) > maxTestName {
+					counts.TestNames.Over60++
+				}
+				if len(function.Name.Name) > longTestName {
+					counts.TestNames.Over50++
+				}
+			}
+			return true
+		})
+	}
+	for _, file := range trackedFiles(t, ".go") {
+		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(file), ".go"), "_test")
+		if slices.ContainsFunc(strings.Split(name, "_"), func(word string) bool { return slices.Contains(avoidedFiles, word) }) {
+			counts.Files = append(counts.Files, file)
+		}
+	}
+	return counts
+}
+
+// trackedFiles with a suffix, less generated ones.
+func trackedFiles(t *testing.T, suffix string) (files []string) {
+	t.Helper()
+	out, err := exec.Command("git", "ls-files", "*"+suffix).Output()
+	require.NoError(t, err)
+	for file := range strings.Lines(string(out)) {
+		file = strings.TrimSpace(file)
+		exempt := strings.Contains(file, "testdata/") || strings.HasPrefix(file, "docs/reference/") ||
+			file == "local/FIDELITY.md" || file == "english_test.go"
+		if _, err := os.Stat(file); err == nil && !exempt {
+			files = append(files, file)
+		}
+	}
+	require.NotEmpty(t, files)
+	slices.Sort(files)
+	return files
+}
+
+func trackedText(t *testing.T, suffix string) (texts []string) {
+	t.Helper()
+	for _, file := range trackedFiles(t, suffix) {
+		body, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts = append(texts, string(body))
+	}
+	return texts
+}
+
+// countPhrases counts each row of avoidedWords. Words of a phrase have one space between them.
+func countPhrases(texts []string) map[string]int {
+	row, longest := map[string]string{}, 0
+	for _, phrases := range avoidedWords {
+		for phrase := range strings.SplitSeq(phrases, "|") {
+			row[phrase] = phrases
+			longest = max(longest, len(strings.Fields(phrase)))
+		}
+	}
+	counts := map[string]int{}
+	for _, text := range texts {
+		text = strings.ToLower(text)
+		words := wholeWord.FindAllStringIndex(text, -1)
+		for i := range words {
+			for n := 1; n <= longest && i+n <= len(words); n++ {
+				if n > 1 && text[words[i+n-2][1]:words[i+n-1][0]] != " " {
+					break
+				}
+				if phrases, ok := row[text[words[i][0]:words[i+n-1][1]]]; ok {
+					counts[phrases]++
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// countLongLines counts lines of more columns than allowed; those of tables may be exempt.
+func countLongLines(texts []string, columns int, exceptTables bool) (count int) {
+	for _, text := range texts {
+		for line := range strings.Lines(text) {
+			line = strings.TrimRight(line, "\n")
+			if utf8.RuneCountInString(line) > columns && !(exceptTables && strings.HasPrefix(strings.TrimSpace(line), "|")) {
+				count++
+			}
+		}
+	}
+	return count
+}
