@@ -64,6 +64,12 @@ race: local ## Run every test with the race detector, which needs a C compiler: 
 STORM := 10m
 SEED := 0
 
+.PHONY: traces
+traces: ## Compare what drover does in 200 random worlds with the recording (RECORD=1 records it again)
+	@mkdir -p build
+	@go test -c -o build/storm.test ./local/storm
+	@cd local/storm && ../../build/storm.test -test.run '^TestTraces$$' -test.timeout 0 -seeds 200 -traces testdata/traces.txt $(if $(RECORD),-record)
+
 .PHONY: storm
 storm: ## Live random lives of clusters under random faults for ten minutes (STORM=1m), in virtual time
 	@go test -c -o build/storm.test ./local/storm

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ var (
 	seedFlag = flag.Uint64("seed", 0, "live the world of this seed alone, and tell its story")
 	tracing  = flag.Bool("trace", false, "print every turn")
 	fixed    = flag.Int("seeds", 20, "how many worlds TestLives lives")
+	traces   = flag.String("traces", "", "the file with the recorded traces that TestTraces compares the worlds of -seeds with")
+	record   = flag.Bool("record", false, "TestTraces records the traces")
 	replays  = flag.Int("replays", 3, "how many worlds TestASeedReplays lives twice")
 	stormFor = flag.Duration("storm", 0, "how long TestStorm lives worlds; 0 skips it")
 	from     = flag.Uint64("from", 0, "the seed that TestStorm begins with; 0 is any")
@@ -53,6 +56,36 @@ func TestLives(t *testing.T) {
 				fmt.Println(strings.Join(o.Story, "\n"))
 			}
 		})
+	}
+}
+
+// TestTraces compares what drover did in the worlds of the first seeds with a recording. A trace covers the body of every call to AWS and to
+// Kubernetes, so an equal sum means that a change of the code changed no behavior and no recorded text.
+func TestTraces(t *testing.T) {
+	if *traces == "" {
+		t.Skip("see make traces")
+	}
+	var now strings.Builder
+	for seed := uint64(1); seed <= uint64(*fixed); seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			o := Run(t, seed, false)
+			if len(o.Violations) > 0 {
+				t.Error(story(o))
+			}
+			fmt.Fprintf(&now, "%d %d %x\n", seed, o.Turns, o.Sum)
+		})
+	}
+	if *record {
+		require.NoError(t, os.WriteFile(*traces, []byte(now.String()), 0o644))
+		return
+	}
+	recorded, err := os.ReadFile(*traces)
+	require.NoError(t, err)
+	was := strings.Split(string(recorded), "\n")
+	for i, line := range strings.Split(now.String(), "\n") {
+		if i >= len(was) || line != was[i] {
+			t.Errorf("seed %d behaves differently: it was %q (seed, turns, sum), and is %q; see both with -run TestLives -seed %d -trace", i+1, was[min(i, len(was)-1)], line, i+1)
+		}
 	}
 }
 
