@@ -266,12 +266,17 @@ func TestADeadHoldersLeaseIsTakenOver(t *testing.T) {
 	for _, event := range a.Events.Held() {
 		a.Events.Deliver(event)
 	}
-	// If its waiter was not replaced by the second holder's: an answer to a token that is void, and the waiter forgotten.
+	// If its waiter was not replaced by the second holder's: an answer to a token that is void, and the waiter forgotten. If the second
+	// execution read the stack within the second in which it was created: the status of the stack.
 	require.Subset(t, []string{
 		"stackevent states:SendTaskSuccess arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge",
 		"stackevent s3:DeleteObject arn:aws:s3:::" + harness.StateBucket + "/waiters/drover-demo-network.json",
+		"stackevent s3:PutObject arn:aws:s3:::" + harness.StateBucket + "/status/clusters/demo.json",
 	}, written(a, mark))
 	require.Equal(t, status.Ready, a.Status("demo").Phase)
+	for _, stack := range a.Status("demo").Stacks {
+		require.Equal(t, a.Stacks("demo")[stack.Name], stack.Status, stack.Name)
+	}
 }
 
 func TestKubernetesVersionInStatus(t *testing.T) {
