@@ -1,0 +1,108 @@
+package handler
+
+// Which nodes the audit removes from a status.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func TestAuditRemovesNodes(t *testing.T) {
+	long, brief := noon.Add(-toldFor-1), noon.Add(-toldFor)
+	draining := status.Node{Name: "node-1", Instance: "i-1", Pool: "a", State: "Draining", Since: long}
+	recent := draining
+	recent.Since = brief
+	notJoined := status.Node{Instance: "i-1", Pool: "a", State: status.NodeNotJoined, Since: noon.Add(-1)}
+	of := func(execution string, since time.Time) status.Node {
+		n := notJoined
+		n.Execution, n.Since = execution, since
+		return n
+	}
+	service := []groups.Instance{{ID: "i-2", State: groups.InService}}
+	drain := func(in events.DrainRequest) map[string]events.DrainRequest {
+		return map[string]events.DrainRequest{"m:x": in}
+	}
+	for name, test := range map[string]struct {
+		node    status.Node
+		drains  map[string]events.DrainRequest
+		group   []groups.Instance
+		failing map[string]error
+		kept    bool
+	}{
+		"whose drain is over":                     {draining, nil, service, nil, false},
+		"not before ten minutes":                  {recent, nil, service, nil, true},
+		"not while their instance is drained":     {draining, drain(events.DrainRequest{InstanceID: "i-1"}), service, nil, true},
+		"not while they are drained by name":      {draining, drain(events.DrainRequest{Cluster: demo, Node: "node-1"}), service, nil, true},
+		"not for a drain of another cluster":      {draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false},
+		"not while they wait at the launch hook":  {draining, nil, []groups.Instance{{ID: "i-1", State: groups.PendingWait}}, nil, true},
+		"though another waits at the launch hook": {draining, nil, []groups.Instance{{ID: "i-3", State: groups.PendingWait}}, nil, false},
+		"not when drains are unknown":             {draining, nil, service, map[string]error{"list": errThrottled}, true},
+		"not when one drain is unknown":           {draining, drain(events.DrainRequest{}), service, map[string]error{"input m:x": errThrottled}, true},
+		"not when that cannot be written":         {draining, nil, service, map[string]error{"write": errThrottled}, false},
+		"that did not join a pool which is full":  {notJoined, nil, service, nil, false},
+		"not while their pool is short":           {notJoined, nil, []groups.Instance{{ID: "i-2", State: groups.PendingWait}}, nil, true},
+		"not those of an execution":               {of("x", notJoined.Since), nil, service, nil, true},
+		"not those of now":                        {of("", noon), nil, service, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &audited{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}
+			r := a.round()
+			r.groups[names.Group(demo, "a")] = groups.Group{Desired: 1, Instances: test.group}
+			r.DrainNode = machine{swept: &swept{drains: test.drains, failing: test.failing}}
+			r.drains = r.draining(t.Context())
+			read := *a.status
+			err := r.forget(t.Context(), demo, &read)
+			require.Equal(t, test.failing != nil, err != nil)
+			require.Equal(t, test.kept, len(a.status.Nodes) == 1)
+			require.Equal(t, !test.kept, len(a.calls) == 1)
+		})
+	}
+	t.Run("and reports what it could not learn of the others", func(t *testing.T) {
+		a := &audited{status: &status.Status{Nodes: []status.Node{draining, notJoined}}}
+		r := a.round()
+		r.groups[names.Group(demo, "a")] = groups.Group{Desired: 1, Instances: service}
+		r.DrainNode = machine{swept: &swept{failing: map[string]error{"list": errThrottled}}}
+		r.drains = r.draining(t.Context())
+		read := *a.status
+		require.ErrorIs(t, r.forget(t.Context(), demo, &read), errThrottled)
+		require.Equal(t, []status.Node{draining}, a.status.Nodes)
+	})
+	t.Run("and no longer names them in the message", func(t *testing.T) {
+		rolled := draining
+		rolled.Roll = true
+		a := &audited{status: &status.Status{Phase: status.Ready, Message: "as specified", Nodes: []status.Node{rolled}}}
+		a.status.MentionDrains()
+		require.Contains(t, a.status.Message, "node-1")
+		r := a.round()
+		r.DrainNode = machine{swept: &swept{}}
+		r.drains = r.draining(t.Context())
+		read := *a.status
+		require.NoError(t, r.forget(t.Context(), demo, &read))
+		require.Equal(t, "as specified", a.status.Message)
+	})
+	t.Run("and lists drains once, and only for long ones", func(t *testing.T) {
+		r := (&audited{status: &status.Status{}}).round()
+		r.drains = func() (map[string]bool, error) { return nil, errThrottled }
+		require.NoError(t, r.forget(t.Context(), demo, &status.Status{Nodes: []status.Node{recent}}))
+	})
+}
+
+func TestDrainedNamesWhatIsDrained(t *testing.T) {
+	for want, in := range map[string]events.DrainRequest{
+		"i-1":                 {Lifecycle: &events.Lifecycle{EC2InstanceID: "i-1"}, InstanceID: "i-2"},
+		"i-2":                 {InstanceID: "i-2", Instance: "i-3"},
+		"i-3":                 {Instance: "i-3", Node: "node-1"},
+		"i-0123456789abcdef0": {Cluster: demo, Node: "i-0123456789abcdef0"},
+		"demo/node-1":         {Cluster: demo, Node: "node-1"},
+		"":                    {Cluster: demo},
+	} {
+		require.Equal(t, want, drained(in))
+	}
+}
