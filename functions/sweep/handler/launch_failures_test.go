@@ -55,12 +55,15 @@ func TestSweepRecordsThatAPoolGetsNoInstances(t *testing.T) {
 		"until it gets some":                    {pool, slow, "", "x", stack(moving, "before"), nil, true, "", true},
 		"not when it got some":                  {pool, slow, "", "x", stack(moving, ""), nil, true, "", false},
 		"not over the reason of another status": {pool, slow, "", "x", stack("UPDATE_FAILED", "before"), nil, true, "before", false},
-		"not over the reason of another stack":  {pool, slow, "", "x", []status.Stack{{Name: pool, Status: moving}, {Name: "pool-b", Status: moving, Reason: "before"}}, nil, true, "", false},
+		"not over a newer status for another stack's reason": {
+			pool, slow, "", "x", []status.Stack{{Name: pool, Status: "UPDATE_FAILED"}, {Name: "pool-b", Status: moving, Reason: "before"}}, nil, true, "", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{status: status.Status{Execution: test.execution, Stacks: test.before}}
 			h, l := s.handler(), &launching{why: test.why, err: test.err}
 			h.Groups = l
+			s.status.Stacks[0].Resource = "AutoScalingGroup"
 			before := s.status.Stacks[0]
 			err := h.refused(t.Context(), store.Waiter{Cluster: demo, Stack: test.stack, Execution: "x"}, moving, noon.Add(-test.age))
 			require.ErrorIs(t, err, test.err)
@@ -70,7 +73,7 @@ func TestSweepRecordsThatAPoolGetsNoInstances(t *testing.T) {
 			} else {
 				require.Contains(t, s.status.Stacks[0].Reason, test.reason)
 			}
-			require.Equal(t, test.writes, !s.status.Stacks[0].Since.Equal(before.Since) || s.status.Stacks[0].Reason != before.Reason)
+			require.Equal(t, test.writes, s.status.Stacks[0] != before)
 		})
 	}
 }

@@ -42,6 +42,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		"not while they are drained by name":      {draining, drain(events.DrainRequest{Cluster: demo, Node: "node-1"}), service, nil, true},
 		"not for a drain of another cluster":      {draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false},
 		"not while they wait at the launch hook":  {draining, nil, []groups.Instance{{ID: "i-1", State: groups.PendingWait}}, nil, true},
+		"though their instance is in service":     {draining, nil, []groups.Instance{{ID: "i-1", State: groups.InService}}, nil, false},
 		"though another waits at the launch hook": {draining, nil, []groups.Instance{{ID: "i-3", State: groups.PendingWait}}, nil, false},
 		"not when drains are unknown":             {draining, nil, service, map[string]error{"list": errThrottled}, true},
 		"not when one drain is unknown":           {draining, drain(events.DrainRequest{}), service, map[string]error{"input m:x": errThrottled}, true},
@@ -74,6 +75,17 @@ func TestAuditRemovesNodes(t *testing.T) {
 		require.ErrorIs(t, r.forget(t.Context(), demo, &read), errThrottled)
 		require.Equal(t, []status.Node{draining}, a.status.Nodes)
 	})
+	t.Run("not the recent ones beside them", func(t *testing.T) {
+		later := recent
+		later.Name, later.Instance = "node-2", "i-2"
+		a := &audited{status: &status.Status{Nodes: []status.Node{draining, later}}}
+		r := a.round()
+		r.DrainNode = machine{swept: &swept{}}
+		r.drains = r.draining(t.Context())
+		read := *a.status
+		require.NoError(t, r.forget(t.Context(), demo, &read))
+		require.Equal(t, []status.Node{later}, a.status.Nodes)
+	})
 	t.Run("and no longer names them in the message", func(t *testing.T) {
 		rolled := draining
 		rolled.Roll = true
@@ -90,7 +102,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 	t.Run("and lists drains once, and only for long ones", func(t *testing.T) {
 		r := (&audited{status: &status.Status{}}).round()
 		r.drains = func() (map[string]bool, error) { return nil, errThrottled }
-		require.NoError(t, r.forget(t.Context(), demo, &status.Status{Nodes: []status.Node{recent}}))
+		require.NoError(t, r.forget(t.Context(), demo, &status.Status{Nodes: []status.Node{recent, of("x", long)}}))
 	})
 }
 

@@ -1,0 +1,240 @@
+package handler
+
+// One sweep as a whole, and what it resumes in Auto Scaling.
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// scaling is Auto Scaling with groups and their hooks.
+type scaling struct {
+	Groups
+	*swept
+	all   []groups.Group
+	hooks map[string]events.Lifecycle
+}
+
+func (s scaling) All(context.Context) ([]groups.Group, error) { return s.all, s.failing["groups"] }
+
+func (s scaling) Hook(_ context.Context, group, hook string) (events.Lifecycle, bool, error) {
+	if err := s.failing["hook "+group]; err != nil {
+		return events.Lifecycle{}, false, err
+	}
+	found, ok := s.hooks[group+" "+hook]
+	return found, ok, nil
+}
+
+func (s scaling) Resume(_ context.Context, group string, processes []string) error {
+	return s.did("resume processes of %s: %d", group, len(processes))
+}
+
+func (s sweptStacks) Changing(context.Context, string, time.Time) (bool, error) {
+	return s.began, s.failing["changing"]
+}
+
+// broken is a bucket that cannot be listed, under some prefixes.
+type broken struct {
+	sweptState
+	listed
+}
+
+func (b broken) List(_ context.Context, prefix string) ([]store.Entry, error) {
+	return b.listed[prefix], b.did("list %s", prefix)
+}
+
+func (b broken) Dues(context.Context, time.Time) ([]store.Due, error) { return nil, b.did("dues") }
+
+type noSpecs struct {
+	Specs
+	*swept
+}
+
+func (n noSpecs) List(context.Context, string) ([]store.Entry, error) {
+	return nil, n.did("list specs")
+}
+
+func (n noSpecs) GetUnless(context.Context, string, string, int64) (store.Object, bool, error) {
+	return store.Object{}, false, n.did("channels")
+}
+
+func TestSweepDoesTheRestWhateverFails(t *testing.T) {
+	for _, failing := range []string{"groups", "list", "held", "broken", "list specs", "list status/", "list upgrades", "list waiters", "channels", "dues", ""} {
+		t.Run(failing, func(t *testing.T) {
+			s := &swept{failing: map[string]error{}}
+			if failing != "" {
+				s.failing[failing] = errThrottled
+			}
+			h := s.handler()
+			h.State, h.Specs, h.Groups = broken{sweptState: sweptState{swept: s}}, noSpecs{swept: s}, scaling{swept: s}
+			_, err := h.Handle(t.Context(), events.Sweep{})
+			require.Equal(t, failing != "", errors.Is(err, errThrottled))
+			want := []string{"list waiters/", "list specs", "list status/clusters/", "list upgrades/", "channels", "dues"}
+			if failing == "list specs" || failing == "list" {
+				want = []string{"list waiters/", "list specs", "list upgrades/", "channels", "dues"}
+			}
+			require.Equal(t, want, s.calls)
+		})
+	}
+}
+
+func TestSweepStartsWorkAtHooks(t *testing.T) {
+	instance := func(id, state string) groups.Instance { return groups.Instance{ID: id, State: state} }
+	group := groups.Group{Name: "g", Instances: []groups.Instance{
+		instance("i-1", groups.PendingWait), instance("i-2", groups.TerminatingWait), instance("i-3", groups.InService), instance("i-4", groups.TerminatingWait),
+	}}
+	hooks := map[string]events.Lifecycle{
+		"g " + groups.LaunchHook: {LifecycleHookName: "launch"}, "g " + groups.TerminateHook: {LifecycleHookName: "terminate"},
+	}
+	for name, test := range map[string]struct {
+		hooks   map[string]events.Lifecycle
+		running map[string]events.Lifecycle
+		failing map[string]error
+		want    []string
+	}{
+		"of instances that leave, then of those that join": {hooks, nil, nil, []string{"work i-2", "work i-4", "work i-1"}},
+		"not of those that an execution has":               {hooks, map[string]events.Lifecycle{"m:x": {EC2InstanceID: "i-2"}}, nil, []string{"work i-4", "work i-1"}},
+		"not without a hook":                               {nil, nil, nil, nil},
+		"not when executions cannot be listed":             {hooks, nil, map[string]error{"list": errThrottled}, nil},
+		"not when an execution is unknown":                 {hooks, map[string]events.Lifecycle{"m:x": {}}, map[string]error{"input m:x": errThrottled}, nil},
+		"not when its hook cannot be read":                 {hooks, nil, map[string]error{"hook g": errThrottled}, nil},
+		"of each, whatever fails for another":              {hooks, nil, map[string]error{"work i-2": errThrottled}, []string{"work i-2", "work i-4", "work i-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &swept{failing: test.failing}
+			h := s.handler()
+			h.Groups = scaling{swept: s, hooks: test.hooks}
+			h.DrainNode, h.JoinNode = worker{swept: s, running: test.running}, worker{swept: s, running: test.running}
+			err := h.hooks(t.Context(), []groups.Group{group})
+			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
+			require.Equal(t, test.want, s.calls)
+		})
+	}
+	t.Run("and lists nothing when none waits", func(t *testing.T) {
+		s := &swept{failing: map[string]error{"list": errThrottled}}
+		h := s.handler()
+		h.DrainNode, h.JoinNode = worker{swept: s}, worker{swept: s}
+		require.NoError(t, h.hooks(t.Context(), []groups.Group{{Instances: []groups.Instance{instance("i-3", groups.InService)}}}))
+	})
+}
+
+// worker is a machine whose executions run.
+type worker struct {
+	Machine
+	*swept
+	running map[string]events.Lifecycle
+}
+
+func (w worker) Running(context.Context) (all []string, err error) {
+	for x := range w.running {
+		all = append(all, x)
+	}
+	return all, w.failing["list"]
+}
+
+func (w worker) Input(_ context.Context, x string, into any) error {
+	*into.(*events.Lifecycle) = w.running[x]
+	return w.failing["input "+x]
+}
+
+func (w worker) Start(_ context.Context, _ string, input any) error {
+	return w.did("work %s", input.(events.Lifecycle).EC2InstanceID)
+}
+
+func TestSweepResumesProcesses(t *testing.T) {
+	at := func(change func(map[string]time.Time)) groups.Group {
+		group := groups.Group{Name: "g", SuspendedAt: map[string]time.Time{}}
+		for _, process := range suspends {
+			group.SuspendedAt[process] = noon
+		}
+		change(group.SuspendedAt)
+		return group
+	}
+	all := func(map[string]time.Time) {}
+	for name, test := range map[string]struct {
+		suspended func(map[string]time.Time)
+		status    string
+		left      bool
+		failing   map[string]error
+		changing  bool
+		want      []string
+	}{
+		"that an update left suspended":      {all, "UPDATE_COMPLETE", true, nil, false, []string{"resume processes of g: 5"}},
+		"not while it runs":                  {all, "UPDATE_IN_PROGRESS", true, nil, true, nil},
+		"not those that no update suspended": {all, "UPDATE_COMPLETE", false, nil, false, nil},
+		"not when some are not suspended":    {func(s map[string]time.Time) { delete(s, suspends[4]) }, "UPDATE_COMPLETE", true, nil, false, nil},
+		"not one that was suspended before":  {func(s map[string]time.Time) { s[suspends[1]] = noon.Add(-time.Minute) }, "UPDATE_COMPLETE", true, nil, false, []string{"resume processes of g: 4"}},
+		"also within a second":               {func(s map[string]time.Time) { s[suspends[1]] = noon.Add(-time.Second) }, "UPDATE_COMPLETE", true, nil, false, []string{"resume processes of g: 5"}},
+		"not when the stack cannot be read":  {all, "UPDATE_COMPLETE", true, map[string]error{"describe": errThrottled}, false, nil},
+		"not when its events are unknown":    {all, "UPDATE_COMPLETE", true, map[string]error{"changing": errThrottled}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &swept{stack: plan.Deployed{Status: test.status}, began: test.left, failing: test.failing}
+			h := s.handler()
+			h.Groups = scaling{swept: s}
+			changing, err := h.suspended(t.Context(), at(test.suspended))
+			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
+			require.Equal(t, test.changing, changing)
+			require.Equal(t, test.want, s.calls)
+		})
+	}
+}
+
+func TestSweepEndsUpgrades(t *testing.T) {
+	for name, test := range map[string]struct {
+		record  *upgrade.Record
+		running bool
+		failing map[string]error
+		ends    bool
+		// reads of two sweeps.
+		reads int
+	}{
+		"whose execution is over":               {&upgrade.Record{State: upgrade.Running, Execution: "x"}, false, nil, true, 2},
+		"not while it runs":                     {&upgrade.Record{State: upgrade.Running, Execution: "x"}, true, nil, false, 2},
+		"not one that ended, and reads it once": {&upgrade.Record{State: upgrade.Done, Execution: "x"}, false, nil, false, 1},
+		"not one that was blocked":              {&upgrade.Record{State: upgrade.Blocked, Execution: "x"}, false, nil, false, 1},
+		"not without a record":                  {nil, false, nil, false, 2},
+		"not when it cannot be read":            {&upgrade.Record{State: upgrade.Running}, false, map[string]error{"record": errThrottled}, false, 2},
+		"not when its execution is unknown":     {&upgrade.Record{State: upgrade.Running}, false, map[string]error{"running": errThrottled}, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &swept{running: test.running, failing: test.failing}
+			h, reads := s.handler(), 0
+			entry := store.Entry{Key: names.Upgrade(demo), ETag: "1"}
+			state := recorded{broken{sweptState{swept: s}, listed{names.Upgrades: {entry}}}, test.record, &reads}
+			h.State = state
+			for range 2 {
+				s.calls = nil
+				require.Equal(t, test.failing != nil, errors.Is(h.upgrades(t.Context()), errThrottled))
+				require.Equal(t, test.ends, len(s.calls) == 2, s.calls)
+			}
+			require.Equal(t, test.reads, reads)
+			entry.ETag = "2"
+			state.listed[names.Upgrades] = []store.Entry{entry}
+			_ = h.upgrades(t.Context()) // its error is that of before
+			require.Equal(t, test.reads+1, reads, "a record that was written is read again")
+		})
+	}
+}
+
+type recorded struct {
+	broken
+	record *upgrade.Record
+	reads  *int
+}
+
+func (r recorded) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+	*r.reads++
+	return r.record, "", r.failing["record"]
+}

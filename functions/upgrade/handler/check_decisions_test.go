@@ -1,0 +1,269 @@
+package handler
+
+// What the check of an upgrade answers before it claims anything.
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func (l *led) Decide(context.Context, string, *upgrade.Record) (*upgrade.Decision, error) {
+	return nil, nil
+}
+
+// waiting is a cluster at r1 whose spec names r2, and which another execution converges.
+func waiting() *led {
+	l := leading()
+	l.record = &upgrade.Record{Execution: "earlier", Stack: "stack-1", State: upgrade.Done, Target: l.record.From}
+	l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"], l.eks.Version = "r1@sha1", "1.35", "1.35"
+	l.holder = "x"
+	return l
+}
+
+func (l *led) check(t *testing.T, change func(*events.UpgradeRequest)) (events.UpgradeResult, error) {
+	t.Helper()
+	in := events.UpgradeRequest{Action: events.UpgradeCheck, Execution: "mine", Started: noon}
+	in.Cluster, in.Release = "demo", "r2"
+	change(&in)
+	return l.handler().Handle(t.Context(), in)
+}
+
+func TestCheckOfAnUpgrade(t *testing.T) {
+	const busyBy = "the cluster is being converged by x"
+	mine := func(l *led, state upgrade.State) {
+		l.record = leading().record
+		l.record.State, l.record.Step, l.record.Steps[0].Ended = state, 0, time.Time{}
+	}
+	theirs := func(l *led, state upgrade.State) {
+		mine(l, state)
+		l.record.Execution, l.running = "theirs", true
+	}
+	other := fmt.Sprintf(ledSpec, "r9")
+	for name, test := range map[string]struct {
+		given   func(*led)
+		change  func(*events.UpgradeRequest)
+		outcome events.UpgradeOutcome
+		message string
+		err     error
+	}{
+		"waits while the cluster is converged":       {func(*led) {}, nil, events.UpgradeBusy, busyBy, nil},
+		"fails when that is unknown":                 {func(l *led) { l.failing["holder"] = errThrottled }, nil, "", "", errThrottled},
+		"waits while the control plane changes":      {func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" }, nil, events.UpgradeBusy, "is being changed (UPDATE_IN_PROGRESS)", nil},
+		"waits while the control plane is recreated": {func(l *led) { l.stack.Status = "ROLLBACK_COMPLETE" }, nil, events.UpgradeBusy, "ROLLBACK_COMPLETE", nil},
+		"does nothing when the cluster is there": {
+			func(l *led) { l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36" }, nil, events.UpgradeNothing, "the cluster is at release r2", nil,
+		},
+		"stops one that it claimed, for a newer spec":   {func(l *led) { mine(l, upgrade.Checking); l.spec = other }, nil, events.UpgradeStopped, "the spec names release r9", nil},
+		"checks one that it claimed again":              {func(l *led) { mine(l, upgrade.Checking) }, nil, events.UpgradeBusy, busyBy, nil},
+		"claims anew what it claimed and ended":         {func(l *led) { mine(l, upgrade.Stopped); l.spec = other }, nil, events.UpgradeBusy, busyBy, nil},
+		"leaves it to the execution that makes it":      {func(l *led) { theirs(l, upgrade.Running) }, nil, events.UpgradeNothing, "theirs makes this upgrade already", nil},
+		"waits for another upgrade":                     {func(l *led) { theirs(l, upgrade.Running) }, func(in *events.UpgradeRequest) { in.Release = "r3" }, events.UpgradeBusy, "is under way: theirs", nil},
+		"waits for the upgrade of the cluster before":   {func(l *led) { theirs(l, upgrade.Running); l.record.Stack = "stack-0" }, nil, events.UpgradeBusy, "is under way: theirs", nil},
+		"does not wait for one that ended":              {func(l *led) { theirs(l, upgrade.Stopped) }, nil, events.UpgradeBusy, busyBy, nil},
+		"does not wait for one whose execution is over": {func(l *led) { theirs(l, upgrade.Running); l.running = false }, nil, events.UpgradeBusy, busyBy, nil},
+		"fails when another execution is unknown":       {func(l *led) { theirs(l, upgrade.Running); l.failing["running"] = errThrottled }, nil, "", "", errThrottled},
+		"fails when another's cluster is unknown":       {func(l *led) { theirs(l, upgrade.Running); l.failing["describe"] = errThrottled }, nil, "", "", errThrottled},
+		"fails when the record cannot be read":          {func(l *led) { l.failing["record"] = errThrottled }, nil, "", "", errThrottled},
+		"stops one whose execution is over":             {func(*led) {}, func(in *events.UpgradeRequest) { in.Ended = "y" }, events.UpgradeStopped, "execution y is over: it is ABORTED", nil},
+		"fails when it is unknown how that ended":       {func(l *led) { l.failing["ended"] = errThrottled }, func(in *events.UpgradeRequest) { in.Ended = "y" }, "", "", errThrottled},
+		"waits on before it is missed":                  {func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late + 1) }, events.UpgradeBusy, busyBy, nil},
+		"misses it in the end":                          {func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late) }, events.UpgradeStopped, "the upgrade did not begin: " + busyBy, nil},
+		"misses it though the spec is unusable":         {func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" }, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late) }, events.UpgradeStopped, "did not begin", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := waiting()
+			test.given(l)
+			if test.change == nil {
+				test.change = func(*events.UpgradeRequest) {}
+			}
+			result, err := l.check(t, test.change)
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.outcome, result.Outcome, result.Message)
+			require.Contains(t, result.Message, test.message)
+		})
+	}
+	t.Run("records how late it is", func(t *testing.T) {
+		for late, phase := range map[time.Duration]string{0: status.UpgradeScheduled, upgrade.Delayed - 1: status.UpgradeScheduled, upgrade.Delayed: status.UpgradeDelayed, upgrade.Late: status.UpgradeMissed} {
+			l := waiting()
+			_, err := l.check(t, func(in *events.UpgradeRequest) { in.Started = noon.Add(-late) })
+			require.NoError(t, err)
+			require.Equal(t, phase, l.status.Upgrade.Phase)
+		}
+	})
+	t.Run("reckons from the time that was asked for, or from its start when that is earlier", func(t *testing.T) {
+		early, late := noon.Add(-time.Hour), noon
+		for want, in := range map[time.Time]events.UpgradeRequest{early: {Upgrade: events.Upgrade{Due: early}, Started: late}, late: {Started: late}} {
+			require.Equal(t, want, due(in))
+		}
+		require.Equal(t, early, due(events.UpgradeRequest{Upgrade: events.Upgrade{Due: late}, Started: early}))
+	})
+}
+
+func TestUpgradeThatDoesNotBegin(t *testing.T) {
+	there := func() *led {
+		l := waiting()
+		l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36"
+		l.status.NextUpgrade = &status.Upgrade{Execution: "mine", Phase: status.UpgradeScheduled}
+		return l
+	}
+	nothing := func(*events.UpgradeRequest) {}
+	t.Run("is removed from the status", func(t *testing.T) {
+		l := there()
+		_, err := l.check(t, nothing)
+		require.NoError(t, err)
+		require.Nil(t, l.status.NextUpgrade)
+	})
+	t.Run("is not removed while it waits", func(t *testing.T) {
+		l := waiting()
+		_, err := l.check(t, nothing)
+		require.NoError(t, err)
+		l.done = nil
+		l.status.NextUpgrade = &status.Upgrade{Execution: "mine", Phase: status.UpgradeScheduled}
+		l.status.Upgrade = &status.Upgrade{Execution: "theirs", Phase: "Running"}
+		_, err = l.check(t, nothing)
+		require.NoError(t, err)
+		require.NotNil(t, l.status.NextUpgrade)
+	})
+	t.Run("leaves that of another execution", func(t *testing.T) {
+		l := there()
+		l.status.NextUpgrade.Execution = "theirs"
+		_, err := l.check(t, nothing)
+		require.NoError(t, err)
+		require.NotNil(t, l.status.NextUpgrade)
+	})
+	t.Run("writes no status without a record", func(t *testing.T) {
+		l := there()
+		l.record = nil
+		_, err := l.check(t, nothing)
+		require.NoError(t, err)
+		require.Empty(t, l.done)
+	})
+	t.Run("fails when that cannot be written", func(t *testing.T) {
+		l := there()
+		l.failing["status"] = errThrottled
+		_, err := l.check(t, nothing)
+		require.ErrorIs(t, err, errThrottled)
+	})
+	t.Run("is removed by a check alone", func(t *testing.T) {
+		l := leading()
+		l.record.Execution = "theirs"
+		l.status.NextUpgrade = &status.Upgrade{Execution: "mine", Phase: status.UpgradeScheduled}
+		in := events.UpgradeRequest{Action: events.UpgradeStop, Execution: "mine"}
+		in.Cluster = "demo"
+		_, err := l.handler().Handle(t.Context(), in)
+		require.NoError(t, err)
+		require.Empty(t, l.done)
+	})
+}
+
+func TestSameUpgrade(t *testing.T) {
+	target := upgrade.Target{Release: "r2", KubernetesVersion: "1.36"}
+	forward, back := &upgrade.Record{Key: "k", Origin: upgrade.OriginHand, Target: target}, &upgrade.Record{Origin: upgrade.OriginRollback, Target: target}
+	in := func(release, version, key string, rollback bool) (in events.UpgradeRequest) {
+		in.Release, in.KubernetesVersion, in.Key, in.Rollback = release, version, key, rollback
+		return in
+	}
+	for name, test := range map[string]struct {
+		in   events.UpgradeRequest
+		of   *upgrade.Record
+		want bool
+	}{
+		"by its key":            {in("r9", "", "k", false), forward, true},
+		"not without a key":     {in("r9", "", "", false), back, false},
+		"by its release":        {in("r2", "", "", false), forward, true},
+		"without a release":     {in("", "", "", false), forward, true},
+		"not another release":   {in("r3", "", "", false), forward, false},
+		"by its version":        {in("r2", "1.36", "", false), forward, true},
+		"not another version":   {in("r2", "1.37", "", false), forward, false},
+		"not a rollback":        {in("r2", "", "", true), forward, false},
+		"not beside a rollback": {in("r2", "", "", false), back, false},
+		"both rollbacks":        {in("r9", "1.30", "", true), back, true},
+	} {
+		require.Equal(t, test.want, same(test.in, test.of), name)
+	}
+}
+
+func TestEarlyCheckIsRecorded(t *testing.T) {
+	scheduled := status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", Origin: "Spec"}
+	for name, test := range map[string]struct {
+		change func(*status.Upgrade)
+		want   bool
+	}{
+		"of the upgrade that is scheduled": {func(*status.Upgrade) {}, true},
+		"not once it begins":               {func(u *status.Upgrade) { u.Phase = "Checking" }, false},
+		"not of another release":           {func(u *status.Upgrade) { u.To = "r3" }, false},
+		"not of another origin":            {func(u *status.Upgrade) { u.Origin = "Channel" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, u := waiting(), scheduled
+			test.change(&u)
+			l.status.Upgrade, l.stack.Status = &u, "ROLLBACK_COMPLETE" // a finding, which needs no facts
+			_, err := l.check(t, func(in *events.UpgradeRequest) { in.Look, in.Origin = true, "Spec" })
+			require.NoError(t, err)
+			require.Equal(t, test.want, u.Checked != nil)
+		})
+	}
+	l := waiting()
+	l.stack.Status = "ROLLBACK_COMPLETE"
+	_, err := l.check(t, func(in *events.UpgradeRequest) { in.Look, in.Origin = true, "Spec" })
+	require.NoError(t, err)
+	require.Nil(t, l.status.Upgrade, "one that was taken back stays so")
+}
+
+// factsOf are what the checks of the end are told.
+type factsOf struct {
+	Facts
+	facts *preflight.Facts
+	err   error
+}
+
+func (f factsOf) After(context.Context, *preflight.Plan) (*preflight.Facts, error) {
+	return f.facts, f.err
+}
+
+func TestUpgradeIsFinished(t *testing.T) {
+	well := preflight.Facts{ControlPlane: preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, Unseen: true, Addons: []preflight.Addon{
+		{Name: "vpc-cni", Version: "v1.21.1-eksbuild.1", Status: "ACTIVE"}, {Name: "coredns", Version: "v1.13.2-eksbuild.1", Status: "ACTIVE"},
+	}}
+	unwell := well
+	unwell.ControlPlane.Version = "1.35"
+	for name, test := range map[string]struct {
+		facts   preflight.Facts
+		given   func(*led)
+		failing error
+		outcome events.UpgradeOutcome
+		err     error
+		want    []string
+	}{
+		"when its result is well":               {well, func(*led) {}, nil, events.UpgradeDone, nil, []string{"sound", "write Done 2 0", "status"}},
+		"not before alarms are on":              {well, func(l *led) { l.failing["sound"] = errThrottled }, nil, "", errThrottled, []string{"sound"}},
+		"not before that is recorded":           {well, func(l *led) { l.failing["write"] = errThrottled }, nil, "", errThrottled, []string{"sound", "write Done 2 0"}},
+		"not while its result is not well":      {unwell, func(*led) {}, nil, events.UpgradeBusy, nil, []string{"status"}},
+		"and stops when that lasts":             {unwell, func(l *led) { l.record.Steps[1].Ended = noon.Add(-settling) }, nil, events.UpgradeStopped, nil, []string{"status"}},
+		"not when that cannot be recorded":      {unwell, func(l *led) { l.failing["status"] = errThrottled }, nil, "", errThrottled, []string{"status"}},
+		"not when its result cannot be checked": {well, func(*led) {}, errThrottled, "", errThrottled, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := leading()
+			l.record.Step, l.record.Steps[1].Ended = 2, noon.Add(-settling+1)
+			test.given(l)
+			h := l.handler()
+			h.Facts = factsOf{facts: &test.facts, err: test.failing}
+			in := events.UpgradeRequest{Action: events.UpgradeFinish, Execution: "mine"}
+			in.Cluster = "demo"
+			result, err := h.Handle(t.Context(), in)
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.outcome, result.Outcome, result.Message)
+			require.Equal(t, test.want, l.done)
+		})
+	}
+}

@@ -1,0 +1,440 @@
+package handler
+
+// An upgrade that an execution leads, step by step, over a cluster without an account.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+var errThrottled = errors.New("throttled")
+
+// led is a cluster whose upgrade mine leads, from r1 of Kubernetes 1.35 to r2 of 1.36.
+type led struct {
+	State
+	Planner
+	record  *upgrade.Record
+	status  status.Status
+	stack   plan.Deployed
+	spec    string
+	holder  string
+	running bool
+	eks     preflight.ControlPlane
+	preview plan.Plan
+	reason  string
+	group   groups.Group
+	nodes   []kube.Health
+	alive   []string
+	failing map[string]error
+	done    []string
+}
+
+func (l *led) did(format string, args ...any) error {
+	call := fmt.Sprintf(format, args...)
+	l.done = append(l.done, call)
+	return l.failing[strings.Fields(call)[0]]
+}
+
+const releaseText = `apiVersion: drover.run/v1alpha1
+kind: Release
+metadata: {name: %s}
+spec:
+  kubernetesVersion: "%s"
+  images: {amd64: ami-0123456789abcdef0, arm64: ami-0123456789abcdef1}
+  addons:
+    - {name: vpc-cni, version: v1.21.1-eksbuild.1}
+    - {name: coredns, version: v1.13.2-eksbuild.1}
+  templateVersion: v1
+`
+
+const ledSpec = `apiVersion: drover.run/v1alpha1
+kind: Cluster
+metadata: {name: demo}
+spec:
+  release: {name: %s}
+  network: {cidr: 10.0.0.0/16, zones: [eu-west-1a, eu-west-1b]}
+  pools:
+    - {name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}
+`
+
+// specsOf reads the spec, and the catalogue.
+type specsOf struct{ *led }
+
+func (s specsOf) Get(_ context.Context, key string, _ int64) (store.Object, error) {
+	if err := s.failing["spec"]; err != nil {
+		return store.Object{}, err
+	}
+	if key == names.ReleaseSpec("r2") {
+		return store.Object{Body: fmt.Appendf(nil, releaseText, "r2", "1.36")}, nil
+	}
+	if s.spec == "" {
+		return store.Object{}, store.ErrNotFound
+	}
+	return store.Object{Body: []byte(s.spec), Version: "v1"}, nil
+}
+
+func (l *led) Get(_ context.Context, key string, _ int64) (store.Object, error) {
+	switch key {
+	case names.PinnedRelease("sha1"):
+		return store.Object{Body: fmt.Appendf(nil, releaseText, "r1", "1.35")}, nil
+	case names.PinnedRelease("sha2"):
+		return store.Object{Body: fmt.Appendf(nil, releaseText, "r2", "1.36")}, nil
+	}
+	return store.Object{}, store.ErrNotFound
+}
+
+func (l *led) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+	return l.record, "etag", l.failing["record"]
+}
+
+func (l *led) PutUpgrade(_ context.Context, _ string, r *upgrade.Record, _ string) (string, error) {
+	return "etag", l.did("write %s %d %d", r.State, r.Step, r.Try)
+}
+
+func (l *led) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	change(&l.status)
+	return l.did("status")
+}
+
+func (l *led) Lease(context.Context, string) (store.Lease, error) { return store.Lease{}, nil }
+
+func (l *led) Holder(context.Context, string, func(context.Context, string) (bool, error)) (string, error) {
+	return l.holder, l.failing["holder"]
+}
+
+func (l *led) Preview(context.Context, string) (plan.Plan, string, string, error) {
+	return l.preview, l.reason, "because", l.failing["preview"]
+}
+
+func (l *led) After(context.Context, string) (status.Afterwards, error) {
+	return status.Afterwards{Next: func(*status.Status) {}}, nil
+}
+
+type ledStacks struct{ *led }
+
+func (s ledStacks) Describe(context.Context, string) (plan.Deployed, error) {
+	return s.stack, s.failing["describe"]
+}
+
+type ledGroups struct{ *led }
+
+func (g ledGroups) Describe(context.Context, string) (groups.Group, bool, error) {
+	return g.group, true, g.failing["group"]
+}
+
+type ledEKS struct {
+	EKS
+	*led
+}
+
+func (e ledEKS) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
+	return e.eks, e.failing["eks"]
+}
+
+func (l *led) Health(context.Context, string, string, string) ([]kube.Health, error) {
+	return l.nodes, l.failing["nodes"]
+}
+
+func (l *led) Alive(context.Context, []string) ([]string, error) { return l.alive, l.failing["alive"] }
+
+func (l *led) Running(context.Context, string) (bool, error) { return l.running, l.failing["running"] }
+
+func (l *led) Ended(context.Context, string) (string, error) { return "ABORTED", l.failing["ended"] }
+
+type ledAlarms struct {
+	Alarms
+	*led
+}
+
+func (a ledAlarms) Sound(context.Context, []string) error { return a.did("sound") }
+
+func (a ledAlarms) Silence(context.Context, []string) error { return a.did("silence") }
+
+func leading() *led {
+	from, to := upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"}, upgrade.Target{Release: "r2", SHA256: "sha2", KubernetesVersion: "1.36"}
+	return &led{
+		record: &upgrade.Record{
+			Number: 2, Execution: "mine", Stack: "stack-1", State: upgrade.Running, Origin: upgrade.OriginSpec, From: from, Target: to, Step: 1,
+			Steps: []upgrade.Step{
+				{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36", Started: noon.Add(-time.Hour), Ended: noon.Add(-time.Minute)},
+				{Kind: upgrade.StepNodes, KubernetesVersion: "1.36", Started: noon.Add(-time.Minute), Opened: noon.Add(-time.Minute)},
+			},
+		},
+		stack: plan.Deployed{ID: "stack-1", Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagRelease: "r2@sha2"}, Outputs: map[string]string{"KubernetesVersion": "1.36"}},
+		spec:  fmt.Sprintf(ledSpec, "r2"), eks: preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, failing: map[string]error{},
+	}
+}
+
+func (l *led) handler() *Handler {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	return &Handler{
+		Specs: specsOf{l}, State: l, Stacks: ledStacks{l}, Executions: l, Planner: l, EKS: ledEKS{led: l}, Groups: ledGroups{l}, Nodes: l, Instances: l,
+		Alarms: ledAlarms{led: l}, Now: func() time.Time { return noon },
+	}
+}
+
+func (l *led) handle(t *testing.T, action events.UpgradeAction) (events.UpgradeResult, error) {
+	t.Helper()
+	in := events.UpgradeRequest{Action: action, Execution: "mine", Started: noon}
+	in.Cluster = "demo"
+	return l.handler().Handle(t.Context(), in)
+}
+
+func TestUpgradeOfAnotherExecutionOrCluster(t *testing.T) {
+	for _, action := range []events.UpgradeAction{events.UpgradeBegin, events.UpgradeNext, events.UpgradeFinish} {
+		for name, test := range map[string]struct {
+			given   func(*led)
+			lost    bool
+			outcome events.UpgradeOutcome
+			err     error
+		}{
+			"another took it over":           {func(l *led) { l.record.Execution = "theirs" }, true, "", nil},
+			"there is no record":             {func(l *led) { l.record = nil }, true, "", nil},
+			"its cluster was made anew":      {func(l *led) { l.stack.ID = "stack-2" }, false, events.UpgradeStopped, nil},
+			"its cluster was deleted":        {func(l *led) { l.stack = plan.Deployed{} }, false, events.UpgradeStopped, nil},
+			"the record cannot be read":      {func(l *led) { l.failing["record"] = errThrottled }, false, "", errThrottled},
+			"its cluster cannot be read":     {func(l *led) { l.failing["describe"] = errThrottled }, false, "", errThrottled},
+			"nor its cluster, which is anew": {func(l *led) { l.stack.ID, l.failing["describe"] = "stack-2", errThrottled }, false, "", errThrottled},
+		} {
+			t.Run(fmt.Sprintf("%s changes nothing when %s", action, name), func(t *testing.T) {
+				l := leading()
+				test.given(l)
+				result, err := l.handle(t, action)
+				var lost *fault.LeaseLost
+				require.Equal(t, test.lost, errors.As(err, &lost))
+				require.Equal(t, test.outcome, result.Outcome)
+				if test.err != nil {
+					require.ErrorIs(t, err, test.err)
+				}
+				require.Empty(t, l.done)
+			})
+		}
+	}
+}
+
+func TestUpgradeThatIsDoneAlready(t *testing.T) {
+	l := leading()
+	l.record.State, l.record.Step = upgrade.Done, 2
+	result, err := l.handle(t, events.UpgradeFinish)
+	require.NoError(t, err)
+	require.Equal(t, events.UpgradeDone, result.Outcome)
+	require.Equal(t, []string{"status"}, l.done, "it is recorded again, and not checked")
+}
+
+func TestUpgradeThatBeganAlready(t *testing.T) {
+	l := leading()
+	opened := l.record.Steps[1].Opened
+	result, err := l.handle(t, events.UpgradeBegin)
+	require.NoError(t, err)
+	require.Equal(t, events.UpgradeGo, result.Outcome)
+	require.Equal(t, []string{"silence", "status"}, l.done)
+	require.Equal(t, opened, l.record.Steps[1].Opened, "its open step has its time")
+}
+
+func TestStepOfAnUpgrade(t *testing.T) {
+	const next, again = "write Running 2 0", "write Running 1 1"
+	change := plan.Plan{Changes: []plan.Change{{Stack: "pool-a", Operation: plan.Update}}}
+	other := fmt.Sprintf(ledSpec, "r9")
+	leaving := groups.Group{Instances: []groups.Instance{{ID: "i-1", State: groups.TerminatingWait}}}
+	old := []kube.Health{{Name: "node-1", Instance: "i-1", Pool: "a"}}
+	for name, test := range map[string]struct {
+		given   func(*led)
+		outcome events.UpgradeOutcome
+		message string
+		err     error
+		want    []string
+	}{
+		"is followed by the next when it is made":   {func(*led) {}, events.UpgradeDone, "every step is made", nil, []string{next, "status"}},
+		"is no more when all are made":              {func(l *led) { l.record.Step = 2 }, events.UpgradeDone, "every step is made", nil, []string{"status"}},
+		"is tried again while something is missing": {func(l *led) { l.preview = change }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"}},
+		"stops after three tries": {
+			func(l *led) { l.preview, l.record.Try = change, tries-1 }, events.UpgradeStopped, "converging ended well 3 times", nil, nil,
+		},
+		"waits while another execution converges": {
+			func(l *led) { l.preview, l.holder = change, "x" }, events.UpgradeBusy, "is being converged by x", nil, []string{"status"},
+		},
+		"is not tried when its holder is unknown":   {func(l *led) { l.preview, l.failing["holder"] = change, errThrottled }, "", "", errThrottled, nil},
+		"is not tried when that cannot be recorded": {func(l *led) { l.preview, l.failing["write"] = change, errThrottled }, "", "", errThrottled, []string{again}},
+		"waits while EKS updates":                   {func(l *led) { l.eks.Status = "UPDATING" }, events.UpgradeBusy, "it is UPDATING", nil, []string{"status"}},
+		"is tried again when EKS is not active":     {func(l *led) { l.eks.Status = "FAILED" }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"}},
+		"is tried again when EKS runs another version": {
+			func(l *led) { l.eks.Version = "1.35" }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
+		},
+		"stops when the change is refused":             {func(l *led) { l.reason = "ChangeRefused" }, events.UpgradeStopped, "ChangeRefused: because", nil, nil},
+		"fails when EKS does not answer":               {func(l *led) { l.failing["eks"] = errThrottled }, "", "", errThrottled, nil},
+		"fails when nothing can be planned":            {func(l *led) { l.failing["preview"] = errThrottled }, "", "", errThrottled, nil},
+		"fails when the spec cannot be read":           {func(l *led) { l.failing["spec"] = errThrottled }, "", "", errThrottled, nil},
+		"counts though the spec names another release": {func(l *led) { l.spec = other; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped, "the spec names release r9", nil, []string{next}},
+		"counts though the spec is invalid":            {func(l *led) { l.spec = "kind: Cluster"; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped, "the newest spec cannot be used", nil, []string{next}},
+		"counts though the spec was deleted":           {func(l *led) { l.spec = ""; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped, "the spec was deleted", nil, []string{next}},
+		"stops for the spec and not for its own refusal": {
+			func(l *led) { l.spec, l.reason = other, "ChangeRefused" }, events.UpgradeStopped, "the spec names release r9", nil, nil,
+		},
+		"is judged again when it cannot be proved": {func(l *led) { l.spec = other; l.failing["eks"] = errThrottled }, "", "", errThrottled, nil},
+		"stops when it waited for too long": {
+			func(l *led) { l.eks.Status, l.record.Steps[1].Opened = "UPDATING", noon.Add(-30*24*time.Hour) }, events.UpgradeStopped, "takes longer than", nil, nil,
+		},
+		"counts when it was made, however late": {
+			func(l *led) { l.record.Steps[1].Opened = noon.Add(-30 * 24 * time.Hour) }, events.UpgradeDone, "every step is made", nil, []string{next, "status"},
+		},
+		"waits for drains, and records since when": {
+			func(l *led) { l.group = leaving }, events.UpgradeBusy, "still being drained: i-1 of pool a", nil, []string{"write Running 1 0", "status"},
+		},
+		"waits for drains that it knows": {
+			func(l *led) { l.group, l.record.Steps[1].Made = leaving, noon.Add(-time.Minute) }, events.UpgradeBusy, "still being drained", nil, []string{"status"},
+		},
+		"stops when a drain takes too long": {
+			func(l *led) { l.group, l.record.Steps[1].Made = leaving, noon.Add(-24*time.Hour) }, events.UpgradeStopped, "for longer than drain.timeout", nil, nil,
+		},
+		"waits for no drain after a step that replaces no node": {
+			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepAddons }, events.UpgradeDone, "every step is made", nil, []string{next, "status"},
+		},
+		"waits for drains of nodes that go back": {
+			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepNodesBack }, events.UpgradeBusy, "still being drained", nil, []string{"write Running 1 0", "status"},
+		},
+		"fails when groups cannot be read": {func(l *led) { l.failing["group"] = errThrottled }, "", "", errThrottled, nil},
+		"waits for nodes whose instances ended": {
+			func(l *led) { l.nodes = old }, events.UpgradeBusy, "node-1 (i-1) of pool a", nil, []string{"write Running 1 0", "status"},
+		},
+		"waits for nodes whose instances end": {
+			func(l *led) {
+				l.nodes, l.group = old, groups.Group{Instances: []groups.Instance{{ID: "i-1", State: groups.TerminatingProceed}}}
+			},
+			events.UpgradeBusy, "node-1 (i-1) of pool a", nil, []string{"write Running 1 0", "status"},
+		},
+		"does not wait for nodes in service": {
+			func(l *led) {
+				l.nodes, l.group = old, groups.Group{Instances: []groups.Instance{{ID: "i-1", State: groups.InService}}}
+			},
+			events.UpgradeDone, "every step is made", nil, []string{next, "status"},
+		},
+		"does not wait for instances that were detached": {
+			func(l *led) { l.nodes, l.alive = old, []string{"i-1"} }, events.UpgradeDone, "every step is made", nil, []string{next, "status"},
+		},
+		"waits when the cluster does not answer": {
+			func(l *led) { l.failing["nodes"] = &fault.ClusterUnreachable{Cause: errThrottled} }, events.UpgradeBusy, "cannot be seen", nil, []string{"write Running 1 0", "status"},
+		},
+		"fails when nodes cannot be listed":     {func(l *led) { l.failing["nodes"] = errThrottled }, "", "", errThrottled, nil},
+		"fails when instances cannot be listed": {func(l *led) { l.nodes, l.failing["alive"] = old, errThrottled }, "", "", errThrottled, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := leading()
+			test.given(l)
+			result, err := l.handle(t, events.UpgradeNext)
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.outcome, result.Outcome, result.Message)
+			require.Contains(t, result.Message, test.message)
+			require.Equal(t, test.want, slices.Compact(l.done))
+		})
+	}
+}
+
+func TestStepKeepsWhenItWasStarted(t *testing.T) {
+	l := leading()
+	l.record.Steps = append(l.record.Steps, upgrade.Step{Kind: upgrade.StepAddons, Started: noon.Add(-time.Hour), Made: noon.Add(-time.Hour)})
+	_, err := l.handle(t, events.UpgradeNext)
+	require.NoError(t, err)
+	s := l.record.Steps[2]
+	require.Equal(t, []time.Time{noon.Add(-time.Hour), noon, {}}, []time.Time{s.Started, s.Opened, s.Made})
+}
+
+func TestConflictIsTriedAgain(t *testing.T) {
+	l := leading()
+	l.failing["status"] = store.ErrConflict
+	_, err := l.handle(t, events.UpgradeNext)
+	var transient *fault.Transient
+	require.ErrorAs(t, err, &transient)
+}
+
+func TestUpgradeStops(t *testing.T) {
+	ended := events.UpgradeRequest{}
+	ended.Ended = "mine"
+	for name, test := range map[string]struct {
+		given   func(*led)
+		in      events.UpgradeRequest
+		message string
+		state   upgrade.State
+		err     error
+		want    []string
+	}{
+		"with its alarms on": {func(*led) {}, events.UpgradeRequest{}, "it failed. Done and kept", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"}},
+		"as blocked before it changed anything": {
+			func(l *led) {
+				l.record.State, l.record.Step, l.record.Steps[0].Started = upgrade.Checking, 0, time.Time{}
+			}, events.UpgradeRequest{}, "Nothing was changed", upgrade.Blocked, nil,
+			[]string{"sound", "write Blocked 0 0", "status"},
+		},
+		"and is only recorded again when it is over": {
+			func(l *led) { l.record.State = upgrade.Stopped }, events.UpgradeRequest{}, "it failed", upgrade.Stopped, nil, []string{"status"},
+		},
+		"not when it is another's":     {func(l *led) { l.record.Execution = "theirs" }, events.UpgradeRequest{}, "it failed", upgrade.Running, nil, nil},
+		"not without a record":         {func(l *led) { l.record = nil }, events.UpgradeRequest{}, "it failed", "", nil, nil},
+		"for the execution that ended": {func(*led) {}, ended, "it failed. Done and kept", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"}},
+		"not for one that ended before another": {
+			func(l *led) { l.record.Execution = "other" }, ended, "it failed", upgrade.Running, nil, nil,
+		},
+		"not before alarms are on":           {func(l *led) { l.failing["sound"] = errThrottled }, events.UpgradeRequest{}, "", upgrade.Running, errThrottled, []string{"sound"}},
+		"not when the spec cannot be read":   {func(l *led) { l.failing["spec"] = errThrottled }, events.UpgradeRequest{}, "", "", errThrottled, []string{"sound"}},
+		"though the spec is invalid":         {func(l *led) { l.spec = "kind: Cluster" }, events.UpgradeRequest{}, "it failed", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"}},
+		"not when the record cannot be read": {func(l *led) { l.failing["record"] = errThrottled }, events.UpgradeRequest{}, "", "", errThrottled, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := leading()
+			l.record.Target.Release = "r2"
+			test.given(l)
+			in := test.in
+			in.Cluster, in.Action, in.Execution, in.Error, in.Cause = "demo", events.UpgradeStop, "mine", upgradeStopped, "it failed"
+			if in.Ended != "" {
+				in.Execution = "cleaner"
+			}
+			result, err := l.handler().Handle(t.Context(), in)
+			require.ErrorIs(t, err, test.err)
+			require.Contains(t, result.Message, test.message)
+			require.Equal(t, test.want, l.done)
+			if test.state != "" {
+				require.Equal(t, test.state, l.record.State)
+			}
+		})
+	}
+	t.Run("as the answer to the spec that names its target", func(t *testing.T) {
+		for state, over := range map[upgrade.State]string{upgrade.Running: "", upgrade.Checking: "r1"} {
+			l := leading()
+			l.record.Over = "r1"
+			if l.record.State = state; state == upgrade.Checking {
+				l.record.Step, l.record.Steps[0].Started = 0, time.Time{}
+			}
+			_, err := l.handle(t, events.UpgradeStop)
+			require.NoError(t, err)
+			require.Equal(t, over, l.record.Over, "one that was blocked answers nothing")
+		}
+	})
+	t.Run("saying what is known of the cluster's own control plane", func(t *testing.T) {
+		l := leading()
+		l.record.Step, l.record.Steps[0].Ended, l.stack.ID = 0, time.Time{}, "stack-2"
+		under, err := l.handler().under(t.Context(), "demo", l.record)
+		require.NoError(t, err)
+		require.Empty(t, under)
+		l.failing["describe"] = errThrottled
+		_, err = l.handler().under(t.Context(), "demo", l.record)
+		require.ErrorIs(t, err, errThrottled)
+	})
+}
