@@ -145,16 +145,22 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 		// written says that the channels are recorded; known that a running function reads them no more.
 		written, known bool
 	}{
-		"that follow it":                     {channelsAt("r2", "r1", "r1"), nil, nil, []string{"steady"}, true, true},
-		"that follow another":                {channelsAt("r1", "r2", "r1"), nil, nil, []string{"swift"}, true, true},
-		"that follow releases of nodes":      {channelsAt("r1", "r1", "r2"), nil, nil, []string{"nodes"}, true, true},
-		"none when no channel moved":         {before + "\n", nil, nil, nil, true, true},
-		"none when they are as recorded":     {before, nil, nil, nil, false, true},
-		"none when there are none":           {"", func(o *objects) { delete(o.content, channelsKey) }, nil, nil, false, false},
-		"none when they are too large":       {"", func(o *objects) { o.failing["get "+channelsKey] = &store.TooLarge{} }, nil, nil, false, false},
-		"none when they are invalid":         {"kind: Channels", nil, nil, nil, false, true},
-		"none when they cannot be read":      {"", func(o *objects) { o.failing["get "+channelsKey] = errThrottled }, errThrottled, nil, false, false},
-		"none when the record is unreadable": {channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["get "+names.Channels] = errThrottled }, errThrottled, nil, false, false},
+		"that follow it":                 {channelsAt("r2", "r1", "r1"), nil, nil, []string{"steady"}, true, true},
+		"that follow another":            {channelsAt("r1", "r2", "r1"), nil, nil, []string{"swift"}, true, true},
+		"that follow releases of nodes":  {channelsAt("r1", "r1", "r2"), nil, nil, []string{"nodes"}, true, true},
+		"none when no channel moved":     {before + "\n", nil, nil, nil, true, true},
+		"none when they are as recorded": {before, nil, nil, nil, false, true},
+		"none when there are none":       {"", func(o *objects) { delete(o.content, channelsKey) }, nil, nil, false, false},
+		"none when they are too large": {
+			"", func(o *objects) { o.failing["get "+channelsKey] = &store.TooLarge{} }, nil, nil, false, false,
+		},
+		"none when they are invalid": {"kind: Channels", nil, nil, nil, false, true},
+		"none when they cannot be read": {
+			"", func(o *objects) { o.failing["get "+channelsKey] = errThrottled }, errThrottled, nil, false, false,
+		},
+		"none when the record is unreadable": {
+			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["get "+names.Channels] = errThrottled }, errThrottled, nil, false, false,
+		},
 		"all that follow any when there is no record": {
 			before, func(o *objects) { delete(o.content, names.Channels) }, nil, []string{"nodes", "steady", "swift"}, true, true,
 		},
@@ -165,10 +171,12 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["write"] = errThrottled }, errThrottled, []string{"steady"}, false, false,
 		},
 		"and again when one could not be woken": {
-			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["wake steady"] = errThrottled }, errThrottled, []string{"steady", "swift"}, false, false,
+			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["wake steady"] = errThrottled }, errThrottled,
+			[]string{"steady", "swift"}, false, false,
 		},
 		"and again when a spec could not be read": {
-			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["get "+names.ClusterSpec("steady")] = errThrottled }, errThrottled, []string{"swift"}, false, false,
+			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["get "+names.ClusterSpec("steady")] = errThrottled }, errThrottled,
+			[]string{"swift"}, false, false,
 		},
 		"and again when specs could not be listed": {
 			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["list "+names.ClusterSpecs] = errThrottled }, errThrottled, nil, false, false,

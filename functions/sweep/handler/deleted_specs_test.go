@@ -109,13 +109,19 @@ func TestSweepAdmitsDeletions(t *testing.T) {
 		// known says that the status is not read again as it is.
 		known bool
 	}{
-		"that are observed and not planned":     {&status.Status{SpecVersion: "v1"}, nil, []string{"read a", "admit a"}, true},
-		"whose event was lost":                  {&status.Status{ObservedVersion: "v1", SpecVersion: "v1"}, nil, []string{"read a", "admit a"}, false},
+		"that are observed and not planned": {&status.Status{SpecVersion: "v1"}, nil, []string{"read a", "admit a"}, true},
+		"whose event was lost": {
+			&status.Status{ObservedVersion: "v1", SpecVersion: "v1"}, nil, []string{"read a", "admit a"}, false,
+		},
 		"also of a spec that was never planned": {&status.Status{ObservedVersion: "v1"}, nil, []string{"read a", "admit a"}, false},
 		"not those that are planned":            {&status.Status{}, nil, []string{"read a"}, true},
 		"not those without a status":            {nil, nil, []string{"read a"}, false},
-		"not those whose status cannot be read": {&status.Status{ObservedVersion: "v1"}, map[string]error{"read": errThrottled}, []string{"read a"}, false},
-		"again when that failed":                {&status.Status{SpecVersion: "v1"}, map[string]error{"admit": errThrottled}, []string{"read a", "admit a"}, false},
+		"not those whose status cannot be read": {
+			&status.Status{ObservedVersion: "v1"}, map[string]error{"read": errThrottled}, []string{"read a"}, false,
+		},
+		"again when that failed": {
+			&status.Status{SpecVersion: "v1"}, map[string]error{"admit": errThrottled}, []string{"read a", "admit a"}, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{failing: test.failing}

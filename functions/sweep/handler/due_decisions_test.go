@@ -148,15 +148,20 @@ func TestSweepInspectsChangedClusters(t *testing.T) {
 		failing map[string]error
 		want    []string
 	}{
-		"those alone":           {inspect("b"), nil, []string{"read b", "done inspecting b"}},
-		"beside what is due":    {append([]store.Due{due("a", time.Minute)}, inspect("b")...), nil, []string{"start a 11:59", "done a 11:59", "read b", "done inspecting b"}},
+		"those alone": {inspect("b"), nil, []string{"read b", "done inspecting b"}},
+		"beside what is due": {
+			append([]store.Due{due("a", time.Minute)}, inspect("b")...), nil,
+			[]string{"start a 11:59", "done a 11:59", "read b", "done inspecting b"},
+		},
 		"none without requests": {nil, map[string]error{}, nil},
 		"each, and leaves what fails to the next audit": {
 			inspect("a", "b"), map[string]error{"read a": errThrottled, "done inspecting a": errThrottled},
 			[]string{"read a", "read b", "done inspecting a", "done inspecting b"},
 		},
-		"and fails when a request cannot be deleted": {inspect("b"), map[string]error{"done": errThrottled}, []string{"read b", "done inspecting b"}},
-		"none that cannot be listed":                 {inspect("b"), map[string]error{"overview": errThrottled}, []string{"done inspecting b"}},
+		"and fails when a request cannot be deleted": {
+			inspect("b"), map[string]error{"done": errThrottled}, []string{"read b", "done inspecting b"},
+		},
+		"none that cannot be listed": {inspect("b"), map[string]error{"overview": errThrottled}, []string{"done inspecting b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{failing: test.failing}
@@ -208,12 +213,14 @@ func TestUpgradeWhoseClusterIsBusy(t *testing.T) {
 		failing map[string]error
 		want    []string
 	}{
-		"is planned behind the one that runs":   {running, false, nil, []string{"read a", "converge a v1 behind 2026-11-26T11:59:00Z"}},
-		"once":                                  {behind, false, nil, []string{"read a"}},
-		"not while the cluster only converges":  {status.Status{}, false, nil, []string{"read a"}},
-		"not of a cluster without a status":     {running, true, nil, nil},
-		"not when its status cannot be read":    {running, false, map[string]error{"read": errThrottled}, []string{"read a"}},
-		"and fails when that cannot be started": {running, false, map[string]error{"converge": errThrottled}, []string{"read a", "converge a v1 behind 2026-11-26T11:59:00Z"}},
+		"is planned behind the one that runs":  {running, false, nil, []string{"read a", "converge a v1 behind 2026-11-26T11:59:00Z"}},
+		"once":                                 {behind, false, nil, []string{"read a"}},
+		"not while the cluster only converges": {status.Status{}, false, nil, []string{"read a"}},
+		"not of a cluster without a status":    {running, true, nil, nil},
+		"not when its status cannot be read":   {running, false, map[string]error{"read": errThrottled}, []string{"read a"}},
+		"and fails when that cannot be started": {
+			running, false, map[string]error{"converge": errThrottled}, []string{"read a", "converge a v1 behind 2026-11-26T11:59:00Z"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{status: test.status, failing: test.failing}

@@ -56,7 +56,8 @@ func TestSweepRecordsThatAPoolGetsNoInstances(t *testing.T) {
 		"not when it got some":                  {pool, slow, "", "x", stack(moving, ""), nil, true, "", false},
 		"not over the reason of another status": {pool, slow, "", "x", stack("UPDATE_FAILED", "before"), nil, true, "before", false},
 		"not over a newer status for another stack's reason": {
-			pool, slow, "", "x", []status.Stack{{Name: pool, Status: "UPDATE_FAILED"}, {Name: "pool-b", Status: moving, Reason: "before"}}, nil, true, "", false,
+			pool, slow, "", "x", []status.Stack{{Name: pool, Status: "UPDATE_FAILED"}, {Name: "pool-b", Status: moving, Reason: "before"}},
+			nil, true, "", false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +94,12 @@ func TestAuditFindsPoolsThatAreShort(t *testing.T) {
 		asks          bool
 		want          string
 	}{
-		"that get no instances":     {"pool-a", "UPDATE_COMPLETE", in(groups.InService), "no capacity", nil, true, "pool a has 1 of 2 instances"},
-		"whose instances leave":     {"pool-a", "UPDATE_COMPLETE", in(groups.InService, groups.TerminatingWait), "no capacity", nil, true, "pool a has 1 of 2 instances"},
+		"that get no instances": {
+			"pool-a", "UPDATE_COMPLETE", in(groups.InService), "no capacity", nil, true, "pool a has 1 of 2 instances",
+		},
+		"whose instances leave": {
+			"pool-a", "UPDATE_COMPLETE", in(groups.InService, groups.TerminatingWait), "no capacity", nil, true, "pool a has 1 of 2 instances",
+		},
 		"not those that are full":   {"pool-a", "UPDATE_COMPLETE", in(groups.InService, groups.PendingWait), "no capacity", nil, false, ""},
 		"not those that change":     {"pool-a", "UPDATE_IN_PROGRESS", in(groups.InService), "no capacity", nil, false, ""},
 		"not other stacks":          {names.Addons, "UPDATE_COMPLETE", in(groups.InService), "no capacity", nil, false, ""},
@@ -146,8 +151,10 @@ func TestAuditComparesTheControlPlane(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"with its stack":               {"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36"}}, nil, nil},
-		"that EKS moved":               {"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.37"}}, nil, []string{"EKS runs Kubernetes 1.37"}},
+		"with its stack": {"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36"}}, nil, nil},
+		"that EKS moved": {
+			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.37"}}, nil, []string{"EKS runs Kubernetes 1.37"},
+		},
 		"that was deleted":             {"1.36", eksAnswers{err: coded("ResourceNotFoundException")}, nil, []string{"EKS has no cluster"}},
 		"not when EKS does not answer": {"1.36", eksAnswers{err: errThrottled}, errThrottled, nil},
 		"with its issues, each of them once": {
@@ -186,7 +193,8 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 			status.Stack{Status: "UPDATE_COMPLETE", Since: noon, ReportedAt: noon, Waits: waits}, true,
 		},
 		"that were deleted outside drover": {
-			status.Stack{Status: "CREATE_COMPLETE"}, "", nil, status.Stack{Status: "DELETE_COMPLETE", Since: noon, ReportedAt: noon, External: true}, true,
+			status.Stack{Status: "CREATE_COMPLETE"}, "", nil,
+			status.Stack{Status: "DELETE_COMPLETE", Since: noon, ReportedAt: noon, External: true}, true,
 		},
 		"not as deleted outside drover when they were being deleted": {
 			status.Stack{Status: "DELETE_IN_PROGRESS"}, "", nil, status.Stack{Status: "DELETE_COMPLETE", Since: noon, ReportedAt: noon}, true,
@@ -200,10 +208,12 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 			status.Stack{Status: "DELETE_FAILED", Since: noon, ReportedAt: noon}, true,
 		},
 		"not when they are right": {
-			status.Stack{Status: "UPDATE_COMPLETE", Since: early}, "UPDATE_COMPLETE", nil, status.Stack{Status: "UPDATE_COMPLETE", Since: early}, false,
+			status.Stack{Status: "UPDATE_COMPLETE", Since: early}, "UPDATE_COMPLETE", nil,
+			status.Stack{Status: "UPDATE_COMPLETE", Since: early}, false,
 		},
 		"not over a newer event": {
-			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, "UPDATE_COMPLETE", nil, status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, false,
+			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, "UPDATE_COMPLETE", nil,
+			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, false,
 		},
 		"not over an event that arrives meanwhile": {
 			status.Stack{Status: "UPDATE_COMPLETE"}, "UPDATE_IN_PROGRESS",
@@ -213,7 +223,8 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 			status.Stack{Status: "UPDATE_FAILED", ReportedAt: late}, true,
 		},
 		"not over a status that is written meanwhile": {
-			status.Stack{Status: "UPDATE_COMPLETE"}, "UPDATE_IN_PROGRESS", func(s *status.Status) { s.UpdatedAt = late }, status.Stack{Status: "UPDATE_COMPLETE"}, true,
+			status.Stack{Status: "UPDATE_COMPLETE"}, "UPDATE_IN_PROGRESS", func(s *status.Status) { s.UpdatedAt = late },
+			status.Stack{Status: "UPDATE_COMPLETE"}, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -82,21 +82,34 @@ func TestAuditChecksReleases(t *testing.T) {
 		failing         map[string]error
 		want, again     []string
 	}{
-		"without a verdict":           {entries(spec("a", hour)), nil, map[string]string{specOf: "1"}, nil, []string{"read a", "check a"}, []string{"read a", "check a"}},
+		"without a verdict": {
+			entries(spec("a", hour)), nil, map[string]string{specOf: "1"}, nil, []string{"read a", "check a"}, []string{"read a", "check a"},
+		},
 		"not while they are new":      {entries(spec("a", noon.Add(-4*time.Minute))), nil, map[string]string{specOf: "1"}, nil, nil, nil},
 		"not when a verdict is newer": {entries(spec("a", hour)), entries(verdict("a", noon)), map[string]string{specOf: "1"}, nil, nil, nil},
 		"when the verdict of that second is about another upload": {
-			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{specOf: "2", verdictOf: "1"}, nil, []string{"read a", "check a"}, []string{"read a", "check a"},
+			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{specOf: "2", verdictOf: "1"}, nil,
+			[]string{"read a", "check a"}, []string{"read a", "check a"},
 		},
 		"not when the verdict of that second is about it, which is read once": {
 			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{specOf: "1", verdictOf: "1"}, nil, []string{"read a"}, nil,
 		},
-		"that were deleted":                    {nil, entries(verdict("a", hour)), map[string]string{verdictOf: "1"}, nil, []string{"read a", "check a"}, []string{"read a", "check a"}},
-		"not those whose deletion is recorded": {nil, entries(verdict("a", hour)), map[string]string{verdictOf: ""}, nil, []string{"read a"}, nil},
-		"not what is no release":               {entries(store.Entry{Key: names.ReleaseSpecs + "notes.txt", Modified: hour}), nil, nil, nil, nil, nil},
-		"that are too large":                   {entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{verdictOf: "1"}, map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, []string{"read a", "check a"}, []string{"read a", "check a"}},
+		"that were deleted": {
+			nil, entries(verdict("a", hour)), map[string]string{verdictOf: "1"}, nil, []string{"read a", "check a"}, []string{"read a", "check a"},
+		},
+		"not those whose deletion is recorded": {
+			nil, entries(verdict("a", hour)), map[string]string{verdictOf: ""}, nil, []string{"read a"}, nil,
+		},
+		"not what is no release": {
+			entries(store.Entry{Key: names.ReleaseSpecs + "notes.txt", Modified: hour}), nil, nil, nil, nil, nil,
+		},
+		"that are too large": {
+			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{verdictOf: "1"},
+			map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, []string{"read a", "check a"}, []string{"read a", "check a"},
+		},
 		"not too large ones whose verdict is about them": {
-			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{verdictOf: "2"}, map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, []string{"read a"}, nil,
+			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{verdictOf: "2"},
+			map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, []string{"read a"}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

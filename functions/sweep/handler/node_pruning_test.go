@@ -36,21 +36,25 @@ func TestAuditRemovesNodes(t *testing.T) {
 		failing map[string]error
 		kept    bool
 	}{
-		"whose drain is over":                     {draining, nil, service, nil, false},
-		"not before ten minutes":                  {recent, nil, service, nil, true},
-		"not while their instance is drained":     {draining, drain(events.DrainRequest{InstanceID: "i-1"}), service, nil, true},
-		"not while they are drained by name":      {draining, drain(events.DrainRequest{Cluster: demo, Node: "node-1"}), service, nil, true},
-		"not for a drain of another cluster":      {draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false},
+		"whose drain is over":                 {draining, nil, service, nil, false},
+		"not before ten minutes":              {recent, nil, service, nil, true},
+		"not while their instance is drained": {draining, drain(events.DrainRequest{InstanceID: "i-1"}), service, nil, true},
+		"not while they are drained by name":  {draining, drain(events.DrainRequest{Cluster: demo, Node: "node-1"}), service, nil, true},
+		"not for a drain of another cluster": {
+			draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false,
+		},
 		"not while they wait at the launch hook":  {draining, nil, []groups.Instance{{ID: "i-1", State: groups.PendingWait}}, nil, true},
 		"though their instance is in service":     {draining, nil, []groups.Instance{{ID: "i-1", State: groups.InService}}, nil, false},
 		"though another waits at the launch hook": {draining, nil, []groups.Instance{{ID: "i-3", State: groups.PendingWait}}, nil, false},
 		"not when drains are unknown":             {draining, nil, service, map[string]error{"list": errThrottled}, true},
-		"not when one drain is unknown":           {draining, drain(events.DrainRequest{}), service, map[string]error{"input m:x": errThrottled}, true},
-		"not when that cannot be written":         {draining, nil, service, map[string]error{"write": errThrottled}, false},
-		"that did not join a pool which is full":  {notJoined, nil, service, nil, false},
-		"not while their pool is short":           {notJoined, nil, []groups.Instance{{ID: "i-2", State: groups.PendingWait}}, nil, true},
-		"not those of an execution":               {of("x", notJoined.Since), nil, service, nil, true},
-		"not those of now":                        {of("", noon), nil, service, nil, true},
+		"not when one drain is unknown": {
+			draining, drain(events.DrainRequest{}), service, map[string]error{"input m:x": errThrottled}, true,
+		},
+		"not when that cannot be written":        {draining, nil, service, map[string]error{"write": errThrottled}, false},
+		"that did not join a pool which is full": {notJoined, nil, service, nil, false},
+		"not while their pool is short":          {notJoined, nil, []groups.Instance{{ID: "i-2", State: groups.PendingWait}}, nil, true},
+		"not those of an execution":              {of("x", notJoined.Since), nil, service, nil, true},
+		"not those of now":                       {of("", noon), nil, service, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}

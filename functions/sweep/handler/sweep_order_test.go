@@ -92,7 +92,8 @@ func TestSweepDoesTheRestWhateverFails(t *testing.T) {
 func TestSweepStartsWorkAtHooks(t *testing.T) {
 	instance := func(id, state string) groups.Instance { return groups.Instance{ID: id, State: state} }
 	group := groups.Group{Name: "g", Instances: []groups.Instance{
-		instance("i-1", groups.PendingWait), instance("i-2", groups.TerminatingWait), instance("i-3", groups.InService), instance("i-4", groups.TerminatingWait),
+		instance("i-1", groups.PendingWait), instance("i-2", groups.TerminatingWait), instance("i-3", groups.InService),
+		instance("i-4", groups.TerminatingWait),
 	}}
 	hooks := map[string]events.Lifecycle{
 		"g " + groups.LaunchHook: {LifecycleHookName: "launch"}, "g " + groups.TerminateHook: {LifecycleHookName: "terminate"},
@@ -104,12 +105,18 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 		want    []string
 	}{
 		"of instances that leave, then of those that join": {hooks, nil, nil, []string{"work i-2", "work i-4", "work i-1"}},
-		"not of those that an execution has":               {hooks, map[string]events.Lifecycle{"m:x": {EC2InstanceID: "i-2"}}, nil, []string{"work i-4", "work i-1"}},
-		"not without a hook":                               {nil, nil, nil, nil},
-		"not when executions cannot be listed":             {hooks, nil, map[string]error{"list": errThrottled}, nil},
-		"not when an execution is unknown":                 {hooks, map[string]events.Lifecycle{"m:x": {}}, map[string]error{"input m:x": errThrottled}, nil},
-		"not when its hook cannot be read":                 {hooks, nil, map[string]error{"hook g": errThrottled}, nil},
-		"of each, whatever fails for another":              {hooks, nil, map[string]error{"work i-2": errThrottled}, []string{"work i-2", "work i-4", "work i-1"}},
+		"not of those that an execution has": {
+			hooks, map[string]events.Lifecycle{"m:x": {EC2InstanceID: "i-2"}}, nil, []string{"work i-4", "work i-1"},
+		},
+		"not without a hook":                   {nil, nil, nil, nil},
+		"not when executions cannot be listed": {hooks, nil, map[string]error{"list": errThrottled}, nil},
+		"not when an execution is unknown": {
+			hooks, map[string]events.Lifecycle{"m:x": {}}, map[string]error{"input m:x": errThrottled}, nil,
+		},
+		"not when its hook cannot be read": {hooks, nil, map[string]error{"hook g": errThrottled}, nil},
+		"of each, whatever fails for another": {
+			hooks, nil, map[string]error{"work i-2": errThrottled}, []string{"work i-2", "work i-4", "work i-1"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{failing: test.failing}
@@ -173,11 +180,23 @@ func TestSweepResumesProcesses(t *testing.T) {
 		"that an update left suspended":      {all, "UPDATE_COMPLETE", true, nil, false, []string{"resume processes of g: 5"}},
 		"not while it runs":                  {all, "UPDATE_IN_PROGRESS", true, nil, true, nil},
 		"not those that no update suspended": {all, "UPDATE_COMPLETE", false, nil, false, nil},
-		"not when some are not suspended":    {func(s map[string]time.Time) { delete(s, suspends[4]) }, "UPDATE_COMPLETE", true, nil, false, nil},
-		"not one that was suspended before":  {func(s map[string]time.Time) { s[suspends[1]] = noon.Add(-time.Minute) }, "UPDATE_COMPLETE", true, nil, false, []string{"resume processes of g: 4"}},
-		"also within a second":               {func(s map[string]time.Time) { s[suspends[1]] = noon.Add(-time.Second) }, "UPDATE_COMPLETE", true, nil, false, []string{"resume processes of g: 5"}},
-		"not when the stack cannot be read":  {all, "UPDATE_COMPLETE", true, map[string]error{"describe": errThrottled}, false, nil},
-		"not when its events are unknown":    {all, "UPDATE_COMPLETE", true, map[string]error{"changing": errThrottled}, false, nil},
+		"not when some are not suspended": {
+			func(s map[string]time.Time) { delete(s, suspends[4]) }, "UPDATE_COMPLETE", true, nil, false, nil,
+		},
+		"not one that was suspended before": {
+			func(s map[string]time.Time) { s[suspends[1]] = noon.Add(-time.Minute) }, "UPDATE_COMPLETE", true, nil, false,
+			[]string{"resume processes of g: 4"},
+		},
+		"not one that was suspended before the others": {
+			func(s map[string]time.Time) { s[suspends[4]] = noon.Add(-time.Minute) }, "UPDATE_COMPLETE", true, nil, false,
+			[]string{"resume processes of g: 4"},
+		},
+		"also within a second": {
+			func(s map[string]time.Time) { s[suspends[1]] = noon.Add(-time.Second) }, "UPDATE_COMPLETE", true, nil, false,
+			[]string{"resume processes of g: 5"},
+		},
+		"not when the stack cannot be read": {all, "UPDATE_COMPLETE", true, map[string]error{"describe": errThrottled}, false, nil},
+		"not when its events are unknown":   {all, "UPDATE_COMPLETE", true, map[string]error{"changing": errThrottled}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{stack: plan.Deployed{Status: test.status}, began: test.left, failing: test.failing}
@@ -205,8 +224,12 @@ func TestSweepEndsUpgrades(t *testing.T) {
 		"not one that ended, and reads it once": {&upgrade.Record{State: upgrade.Done, Execution: "x"}, false, nil, false, 1},
 		"not one that was blocked":              {&upgrade.Record{State: upgrade.Blocked, Execution: "x"}, false, nil, false, 1},
 		"not without a record":                  {nil, false, nil, false, 2},
-		"not when it cannot be read":            {&upgrade.Record{State: upgrade.Running}, false, map[string]error{"record": errThrottled}, false, 2},
-		"not when its execution is unknown":     {&upgrade.Record{State: upgrade.Running}, false, map[string]error{"running": errThrottled}, false, 2},
+		"not when it cannot be read": {
+			&upgrade.Record{State: upgrade.Running}, false, map[string]error{"record": errThrottled}, false, 2,
+		},
+		"not when its execution is unknown": {
+			&upgrade.Record{State: upgrade.Running}, false, map[string]error{"running": errThrottled}, false, 2,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{running: test.running, failing: test.failing}

@@ -55,29 +55,63 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 		message string
 		err     error
 	}{
-		"waits while the cluster is converged":       {func(*led) {}, nil, events.UpgradeBusy, busyBy, nil},
-		"fails when that is unknown":                 {func(l *led) { l.failing["holder"] = errThrottled }, nil, "", "", errThrottled},
-		"waits while the control plane changes":      {func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" }, nil, events.UpgradeBusy, "is being changed (UPDATE_IN_PROGRESS)", nil},
-		"waits while the control plane is recreated": {func(l *led) { l.stack.Status = "ROLLBACK_COMPLETE" }, nil, events.UpgradeBusy, "ROLLBACK_COMPLETE", nil},
-		"does nothing when the cluster is there": {
-			func(l *led) { l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36" }, nil, events.UpgradeNothing, "the cluster is at release r2", nil,
+		"waits while the cluster is converged": {func(*led) {}, nil, events.UpgradeBusy, busyBy, nil},
+		"fails when that is unknown":           {func(l *led) { l.failing["holder"] = errThrottled }, nil, "", "", errThrottled},
+		"waits while the control plane changes": {
+			func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" }, nil, events.UpgradeBusy, "is being changed (UPDATE_IN_PROGRESS)", nil,
 		},
-		"stops one that it claimed, for a newer spec":   {func(l *led) { mine(l, upgrade.Checking); l.spec = other }, nil, events.UpgradeStopped, "the spec names release r9", nil},
-		"checks one that it claimed again":              {func(l *led) { mine(l, upgrade.Checking) }, nil, events.UpgradeBusy, busyBy, nil},
-		"claims anew what it claimed and ended":         {func(l *led) { mine(l, upgrade.Stopped); l.spec = other }, nil, events.UpgradeBusy, busyBy, nil},
-		"leaves it to the execution that makes it":      {func(l *led) { theirs(l, upgrade.Running) }, nil, events.UpgradeNothing, "theirs makes this upgrade already", nil},
-		"waits for another upgrade":                     {func(l *led) { theirs(l, upgrade.Running) }, func(in *events.UpgradeRequest) { in.Release = "r3" }, events.UpgradeBusy, "is under way: theirs", nil},
-		"waits for the upgrade of the cluster before":   {func(l *led) { theirs(l, upgrade.Running); l.record.Stack = "stack-0" }, nil, events.UpgradeBusy, "is under way: theirs", nil},
-		"does not wait for one that ended":              {func(l *led) { theirs(l, upgrade.Stopped) }, nil, events.UpgradeBusy, busyBy, nil},
-		"does not wait for one whose execution is over": {func(l *led) { theirs(l, upgrade.Running); l.running = false }, nil, events.UpgradeBusy, busyBy, nil},
-		"fails when another execution is unknown":       {func(l *led) { theirs(l, upgrade.Running); l.failing["running"] = errThrottled }, nil, "", "", errThrottled},
-		"fails when another's cluster is unknown":       {func(l *led) { theirs(l, upgrade.Running); l.failing["describe"] = errThrottled }, nil, "", "", errThrottled},
-		"fails when the record cannot be read":          {func(l *led) { l.failing["record"] = errThrottled }, nil, "", "", errThrottled},
-		"stops one whose execution is over":             {func(*led) {}, func(in *events.UpgradeRequest) { in.Ended = "y" }, events.UpgradeStopped, "execution y is over: it is ABORTED", nil},
-		"fails when it is unknown how that ended":       {func(l *led) { l.failing["ended"] = errThrottled }, func(in *events.UpgradeRequest) { in.Ended = "y" }, "", "", errThrottled},
-		"waits on before it is missed":                  {func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late + 1) }, events.UpgradeBusy, busyBy, nil},
-		"misses it in the end":                          {func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late) }, events.UpgradeStopped, "the upgrade did not begin: " + busyBy, nil},
-		"misses it though the spec is unusable":         {func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" }, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late) }, events.UpgradeStopped, "did not begin", nil},
+		"waits while the control plane is recreated": {
+			func(l *led) { l.stack.Status = "ROLLBACK_COMPLETE" }, nil, events.UpgradeBusy, "ROLLBACK_COMPLETE", nil,
+		},
+		"does nothing when the cluster is there": {
+			func(l *led) { l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36" }, nil,
+			events.UpgradeNothing, "the cluster is at release r2", nil,
+		},
+		"stops one that it claimed, for a newer spec": {
+			func(l *led) { mine(l, upgrade.Checking); l.spec = other }, nil, events.UpgradeStopped, "the spec names release r9", nil,
+		},
+		"checks one that it claimed again": {func(l *led) { mine(l, upgrade.Checking) }, nil, events.UpgradeBusy, busyBy, nil},
+		"claims anew what it claimed and ended": {
+			func(l *led) { mine(l, upgrade.Stopped); l.spec = other }, nil, events.UpgradeBusy, busyBy, nil,
+		},
+		"leaves it to the execution that makes it": {
+			func(l *led) { theirs(l, upgrade.Running) }, nil, events.UpgradeNothing, "theirs makes this upgrade already", nil,
+		},
+		"waits for another upgrade": {
+			func(l *led) { theirs(l, upgrade.Running) }, func(in *events.UpgradeRequest) { in.Release = "r3" }, events.UpgradeBusy,
+			"is under way: theirs", nil,
+		},
+		"waits for the upgrade of the cluster before": {
+			func(l *led) { theirs(l, upgrade.Running); l.record.Stack = "stack-0" }, nil, events.UpgradeBusy, "is under way: theirs", nil,
+		},
+		"does not wait for one that ended": {func(l *led) { theirs(l, upgrade.Stopped) }, nil, events.UpgradeBusy, busyBy, nil},
+		"does not wait for one whose execution is over": {
+			func(l *led) { theirs(l, upgrade.Running); l.running = false }, nil, events.UpgradeBusy, busyBy, nil,
+		},
+		"fails when another execution is unknown": {
+			func(l *led) { theirs(l, upgrade.Running); l.failing["running"] = errThrottled }, nil, "", "", errThrottled,
+		},
+		"fails when another's cluster is unknown": {
+			func(l *led) { theirs(l, upgrade.Running); l.failing["describe"] = errThrottled }, nil, "", "", errThrottled,
+		},
+		"fails when the record cannot be read": {func(l *led) { l.failing["record"] = errThrottled }, nil, "", "", errThrottled},
+		"stops one whose execution is over": {
+			func(*led) {}, func(in *events.UpgradeRequest) { in.Ended = "y" }, events.UpgradeStopped, "execution y is over: it is ABORTED", nil,
+		},
+		"fails when it is unknown how that ended": {
+			func(l *led) { l.failing["ended"] = errThrottled }, func(in *events.UpgradeRequest) { in.Ended = "y" }, "", "", errThrottled,
+		},
+		"waits on before it is missed": {
+			func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late + 1) }, events.UpgradeBusy, busyBy, nil,
+		},
+		"misses it in the end": {
+			func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late) }, events.UpgradeStopped,
+			"the upgrade did not begin: " + busyBy, nil,
+		},
+		"misses it though the spec is unusable": {
+			func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" },
+			func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.Late) }, events.UpgradeStopped, "did not begin", nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := waiting()
@@ -244,12 +278,22 @@ func TestUpgradeIsFinished(t *testing.T) {
 		err     error
 		want    []string
 	}{
-		"when its result is well":               {well, func(*led) {}, nil, events.UpgradeDone, nil, []string{"sound", "write Done 2 0", "status"}},
-		"not before alarms are on":              {well, func(l *led) { l.failing["sound"] = errThrottled }, nil, "", errThrottled, []string{"sound"}},
-		"not before that is recorded":           {well, func(l *led) { l.failing["write"] = errThrottled }, nil, "", errThrottled, []string{"sound", "write Done 2 0"}},
-		"not while its result is not well":      {unwell, func(*led) {}, nil, events.UpgradeBusy, nil, []string{"status"}},
-		"and stops when that lasts":             {unwell, func(l *led) { l.record.Steps[1].Ended = noon.Add(-settling) }, nil, events.UpgradeStopped, nil, []string{"status"}},
-		"not when that cannot be recorded":      {unwell, func(l *led) { l.failing["status"] = errThrottled }, nil, "", errThrottled, []string{"status"}},
+		"when its result is well": {
+			well, func(*led) {}, nil, events.UpgradeDone, nil, []string{"sound", "write Done 2 0", "status"},
+		},
+		"not before alarms are on": {
+			well, func(l *led) { l.failing["sound"] = errThrottled }, nil, "", errThrottled, []string{"sound"},
+		},
+		"not before that is recorded": {
+			well, func(l *led) { l.failing["write"] = errThrottled }, nil, "", errThrottled, []string{"sound", "write Done 2 0"},
+		},
+		"not while its result is not well": {unwell, func(*led) {}, nil, events.UpgradeBusy, nil, []string{"status"}},
+		"and stops when that lasts": {
+			unwell, func(l *led) { l.record.Steps[1].Ended = noon.Add(-settling) }, nil, events.UpgradeStopped, nil, []string{"status"},
+		},
+		"not when that cannot be recorded": {
+			unwell, func(l *led) { l.failing["status"] = errThrottled }, nil, "", errThrottled, []string{"status"},
+		},
 		"not when its result cannot be checked": {well, func(*led) {}, errThrottled, "", errThrottled, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -118,7 +118,10 @@ func (l *led) UpdateStatus(_ context.Context, _ string, change func(*status.Stat
 func (l *led) Lease(context.Context, string) (store.Lease, error) { return store.Lease{}, nil }
 
 func (l *led) Holder(context.Context, string, func(context.Context, string) (bool, error)) (string, error) {
-	return l.holder, l.failing["holder"]
+	if err := l.failing["holder"]; err != nil {
+		return "", err
+	}
+	return l.holder, nil
 }
 
 func (l *led) Preview(context.Context, string) (plan.Plan, string, string, error) {
@@ -187,7 +190,8 @@ func leading() *led {
 func (l *led) handler() *Handler {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	return &Handler{
-		Specs: specsOf{l}, State: l, Stacks: ledStacks{l}, Executions: l, Planner: l, EKS: ledEKS{led: l}, Groups: ledGroups{l}, Nodes: l, Instances: l,
+		Specs: specsOf{l}, State: l, Stacks: ledStacks{l}, Executions: l, Planner: l, EKS: ledEKS{led: l}, Groups: ledGroups{l},
+		Nodes: l, Instances: l,
 		Alarms: ledAlarms{led: l}, Now: func() time.Time { return noon },
 	}
 }
@@ -207,13 +211,15 @@ func TestUpgradeOfAnotherExecutionOrCluster(t *testing.T) {
 			outcome events.UpgradeOutcome
 			err     error
 		}{
-			"another took it over":           {func(l *led) { l.record.Execution = "theirs" }, true, "", nil},
-			"there is no record":             {func(l *led) { l.record = nil }, true, "", nil},
-			"its cluster was made anew":      {func(l *led) { l.stack.ID = "stack-2" }, false, events.UpgradeStopped, nil},
-			"its cluster was deleted":        {func(l *led) { l.stack = plan.Deployed{} }, false, events.UpgradeStopped, nil},
-			"the record cannot be read":      {func(l *led) { l.failing["record"] = errThrottled }, false, "", errThrottled},
-			"its cluster cannot be read":     {func(l *led) { l.failing["describe"] = errThrottled }, false, "", errThrottled},
-			"nor its cluster, which is anew": {func(l *led) { l.stack.ID, l.failing["describe"] = "stack-2", errThrottled }, false, "", errThrottled},
+			"another took it over":       {func(l *led) { l.record.Execution = "theirs" }, true, "", nil},
+			"there is no record":         {func(l *led) { l.record = nil }, true, "", nil},
+			"its cluster was made anew":  {func(l *led) { l.stack.ID = "stack-2" }, false, events.UpgradeStopped, nil},
+			"its cluster was deleted":    {func(l *led) { l.stack = plan.Deployed{} }, false, events.UpgradeStopped, nil},
+			"the record cannot be read":  {func(l *led) { l.failing["record"] = errThrottled }, false, "", errThrottled},
+			"its cluster cannot be read": {func(l *led) { l.failing["describe"] = errThrottled }, false, "", errThrottled},
+			"nor its cluster, which is anew": {
+				func(l *led) { l.stack.ID, l.failing["describe"] = "stack-2", errThrottled }, false, "", errThrottled,
+			},
 		} {
 			t.Run(fmt.Sprintf("%s changes nothing when %s", action, name), func(t *testing.T) {
 				l := leading()
@@ -263,53 +269,85 @@ func TestStepOfAnUpgrade(t *testing.T) {
 		err     error
 		want    []string
 	}{
-		"is followed by the next when it is made":   {func(*led) {}, events.UpgradeDone, "every step is made", nil, []string{next, "status"}},
-		"is no more when all are made":              {func(l *led) { l.record.Step = 2 }, events.UpgradeDone, "every step is made", nil, []string{"status"}},
-		"is tried again while something is missing": {func(l *led) { l.preview = change }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"}},
+		"is followed by the next when it is made": {func(*led) {}, events.UpgradeDone, "every step is made", nil, []string{next, "status"}},
+		"is no more when all are made": {
+			func(l *led) { l.record.Step = 2 }, events.UpgradeDone, "every step is made", nil, []string{"status"},
+		},
+		"is tried again while something is missing": {
+			func(l *led) { l.preview = change }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
+		},
 		"stops after three tries": {
 			func(l *led) { l.preview, l.record.Try = change, tries-1 }, events.UpgradeStopped, "converging ended well 3 times", nil, nil,
 		},
 		"waits while another execution converges": {
 			func(l *led) { l.preview, l.holder = change, "x" }, events.UpgradeBusy, "is being converged by x", nil, []string{"status"},
 		},
-		"is not tried when its holder is unknown":   {func(l *led) { l.preview, l.failing["holder"] = change, errThrottled }, "", "", errThrottled, nil},
-		"is not tried when that cannot be recorded": {func(l *led) { l.preview, l.failing["write"] = change, errThrottled }, "", "", errThrottled, []string{again}},
-		"waits while EKS updates":                   {func(l *led) { l.eks.Status = "UPDATING" }, events.UpgradeBusy, "it is UPDATING", nil, []string{"status"}},
-		"is tried again when EKS is not active":     {func(l *led) { l.eks.Status = "FAILED" }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"}},
+		"is not tried when its holder is unknown": {
+			func(l *led) { l.preview, l.failing["holder"] = change, errThrottled }, "", "", errThrottled, nil,
+		},
+		"is not tried when that cannot be recorded": {
+			func(l *led) { l.preview, l.failing["write"] = change, errThrottled }, "", "", errThrottled, []string{again},
+		},
+		"waits while EKS updates": {
+			func(l *led) { l.eks.Status = "UPDATING" }, events.UpgradeBusy, "it is UPDATING", nil, []string{"status"},
+		},
+		"is tried again when EKS is not active": {
+			func(l *led) { l.eks.Status = "FAILED" }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
+		},
 		"is tried again when EKS runs another version": {
 			func(l *led) { l.eks.Version = "1.35" }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
 		},
-		"stops when the change is refused":             {func(l *led) { l.reason = "ChangeRefused" }, events.UpgradeStopped, "ChangeRefused: because", nil, nil},
-		"fails when EKS does not answer":               {func(l *led) { l.failing["eks"] = errThrottled }, "", "", errThrottled, nil},
-		"fails when nothing can be planned":            {func(l *led) { l.failing["preview"] = errThrottled }, "", "", errThrottled, nil},
-		"fails when the spec cannot be read":           {func(l *led) { l.failing["spec"] = errThrottled }, "", "", errThrottled, nil},
-		"counts though the spec names another release": {func(l *led) { l.spec = other; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped, "the spec names release r9", nil, []string{next}},
-		"counts though the spec is invalid":            {func(l *led) { l.spec = "kind: Cluster"; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped, "the newest spec cannot be used", nil, []string{next}},
-		"counts though the spec was deleted":           {func(l *led) { l.spec = ""; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped, "the spec was deleted", nil, []string{next}},
+		"stops when the change is refused": {
+			func(l *led) { l.reason = "ChangeRefused" }, events.UpgradeStopped, "ChangeRefused: because", nil, nil,
+		},
+		"fails when EKS does not answer":     {func(l *led) { l.failing["eks"] = errThrottled }, "", "", errThrottled, nil},
+		"fails when nothing can be planned":  {func(l *led) { l.failing["preview"] = errThrottled }, "", "", errThrottled, nil},
+		"fails when the spec cannot be read": {func(l *led) { l.failing["spec"] = errThrottled }, "", "", errThrottled, nil},
+		"counts though the spec names another release": {
+			func(l *led) { l.spec = other; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped,
+			"the spec names release r9", nil, []string{next},
+		},
+		"counts though the spec is invalid": {
+			func(l *led) { l.spec = "kind: Cluster"; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped,
+			"the newest spec cannot be used", nil, []string{next},
+		},
+		"counts though the spec was deleted": {
+			func(l *led) { l.spec = ""; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped, "the spec was deleted", nil,
+			[]string{next},
+		},
 		"stops for the spec and not for its own refusal": {
 			func(l *led) { l.spec, l.reason = other, "ChangeRefused" }, events.UpgradeStopped, "the spec names release r9", nil, nil,
 		},
-		"is judged again when it cannot be proved": {func(l *led) { l.spec = other; l.failing["eks"] = errThrottled }, "", "", errThrottled, nil},
+		"is judged again when it cannot be proved": {
+			func(l *led) { l.spec = other; l.failing["eks"] = errThrottled }, "", "", errThrottled, nil,
+		},
 		"stops when it waited for too long": {
-			func(l *led) { l.eks.Status, l.record.Steps[1].Opened = "UPDATING", noon.Add(-30*24*time.Hour) }, events.UpgradeStopped, "takes longer than", nil, nil,
+			func(l *led) { l.eks.Status, l.record.Steps[1].Opened = "UPDATING", noon.Add(-30*24*time.Hour) }, events.UpgradeStopped,
+			"takes longer than", nil, nil,
 		},
 		"counts when it was made, however late": {
-			func(l *led) { l.record.Steps[1].Opened = noon.Add(-30 * 24 * time.Hour) }, events.UpgradeDone, "every step is made", nil, []string{next, "status"},
+			func(l *led) { l.record.Steps[1].Opened = noon.Add(-30 * 24 * time.Hour) }, events.UpgradeDone, "every step is made", nil,
+			[]string{next, "status"},
 		},
 		"waits for drains, and records since when": {
-			func(l *led) { l.group = leaving }, events.UpgradeBusy, "still being drained: i-1 of pool a", nil, []string{"write Running 1 0", "status"},
+			func(l *led) { l.group = leaving }, events.UpgradeBusy, "still being drained: i-1 of pool a", nil,
+			[]string{"write Running 1 0", "status"},
 		},
 		"waits for drains that it knows": {
-			func(l *led) { l.group, l.record.Steps[1].Made = leaving, noon.Add(-time.Minute) }, events.UpgradeBusy, "still being drained", nil, []string{"status"},
+			func(l *led) { l.group, l.record.Steps[1].Made = leaving, noon.Add(-time.Minute) }, events.UpgradeBusy, "still being drained",
+			nil, []string{"status"},
 		},
 		"stops when a drain takes too long": {
-			func(l *led) { l.group, l.record.Steps[1].Made = leaving, noon.Add(-24*time.Hour) }, events.UpgradeStopped, "for longer than drain.timeout", nil, nil,
+			func(l *led) { l.group, l.record.Steps[1].Made = leaving, noon.Add(-24*time.Hour) }, events.UpgradeStopped,
+			"for longer than drain.timeout", nil, nil,
 		},
 		"waits for no drain after a step that replaces no node": {
-			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepAddons }, events.UpgradeDone, "every step is made", nil, []string{next, "status"},
+			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepAddons }, events.UpgradeDone, "every step is made", nil,
+			[]string{next, "status"},
 		},
 		"waits for drains of nodes that go back": {
-			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepNodesBack }, events.UpgradeBusy, "still being drained", nil, []string{"write Running 1 0", "status"},
+			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepNodesBack }, events.UpgradeBusy, "still being drained",
+			nil, []string{"write Running 1 0", "status"},
 		},
 		"fails when groups cannot be read": {func(l *led) { l.failing["group"] = errThrottled }, "", "", errThrottled, nil},
 		"waits for nodes whose instances ended": {
@@ -331,7 +369,8 @@ func TestStepOfAnUpgrade(t *testing.T) {
 			func(l *led) { l.nodes, l.alive = old, []string{"i-1"} }, events.UpgradeDone, "every step is made", nil, []string{next, "status"},
 		},
 		"waits when the cluster does not answer": {
-			func(l *led) { l.failing["nodes"] = &fault.ClusterUnreachable{Cause: errThrottled} }, events.UpgradeBusy, "cannot be seen", nil, []string{"write Running 1 0", "status"},
+			func(l *led) { l.failing["nodes"] = &fault.ClusterUnreachable{Cause: errThrottled} }, events.UpgradeBusy, "cannot be seen",
+			nil, []string{"write Running 1 0", "status"},
 		},
 		"fails when nodes cannot be listed":     {func(l *led) { l.failing["nodes"] = errThrottled }, "", "", errThrottled, nil},
 		"fails when instances cannot be listed": {func(l *led) { l.nodes, l.failing["alive"] = old, errThrottled }, "", "", errThrottled, nil},
@@ -376,7 +415,10 @@ func TestUpgradeStops(t *testing.T) {
 		err     error
 		want    []string
 	}{
-		"with its alarms on": {func(*led) {}, events.UpgradeRequest{}, "it failed. Done and kept", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"}},
+		"with its alarms on": {
+			func(*led) {}, events.UpgradeRequest{}, "it failed. Done and kept", upgrade.Stopped, nil,
+			[]string{"sound", "write Stopped 1 0", "status"},
+		},
 		"as blocked before it changed anything": {
 			func(l *led) {
 				l.record.State, l.record.Step, l.record.Steps[0].Started = upgrade.Checking, 0, time.Time{}
@@ -386,16 +428,29 @@ func TestUpgradeStops(t *testing.T) {
 		"and is only recorded again when it is over": {
 			func(l *led) { l.record.State = upgrade.Stopped }, events.UpgradeRequest{}, "it failed", upgrade.Stopped, nil, []string{"status"},
 		},
-		"not when it is another's":     {func(l *led) { l.record.Execution = "theirs" }, events.UpgradeRequest{}, "it failed", upgrade.Running, nil, nil},
-		"not without a record":         {func(l *led) { l.record = nil }, events.UpgradeRequest{}, "it failed", "", nil, nil},
-		"for the execution that ended": {func(*led) {}, ended, "it failed. Done and kept", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"}},
+		"not when it is another's": {
+			func(l *led) { l.record.Execution = "theirs" }, events.UpgradeRequest{}, "it failed", upgrade.Running, nil, nil,
+		},
+		"not without a record": {func(l *led) { l.record = nil }, events.UpgradeRequest{}, "it failed", "", nil, nil},
+		"for the execution that ended": {
+			func(*led) {}, ended, "it failed. Done and kept", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"},
+		},
 		"not for one that ended before another": {
 			func(l *led) { l.record.Execution = "other" }, ended, "it failed", upgrade.Running, nil, nil,
 		},
-		"not before alarms are on":           {func(l *led) { l.failing["sound"] = errThrottled }, events.UpgradeRequest{}, "", upgrade.Running, errThrottled, []string{"sound"}},
-		"not when the spec cannot be read":   {func(l *led) { l.failing["spec"] = errThrottled }, events.UpgradeRequest{}, "", "", errThrottled, []string{"sound"}},
-		"though the spec is invalid":         {func(l *led) { l.spec = "kind: Cluster" }, events.UpgradeRequest{}, "it failed", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"}},
-		"not when the record cannot be read": {func(l *led) { l.failing["record"] = errThrottled }, events.UpgradeRequest{}, "", "", errThrottled, nil},
+		"not before alarms are on": {
+			func(l *led) { l.failing["sound"] = errThrottled }, events.UpgradeRequest{}, "", upgrade.Running, errThrottled, []string{"sound"},
+		},
+		"not when the spec cannot be read": {
+			func(l *led) { l.failing["spec"] = errThrottled }, events.UpgradeRequest{}, "", "", errThrottled, []string{"sound"},
+		},
+		"though the spec is invalid": {
+			func(l *led) { l.spec = "kind: Cluster" }, events.UpgradeRequest{}, "it failed", upgrade.Stopped, nil,
+			[]string{"sound", "write Stopped 1 0", "status"},
+		},
+		"not when the record cannot be read": {
+			func(l *led) { l.failing["record"] = errThrottled }, events.UpgradeRequest{}, "", "", errThrottled, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := leading()
