@@ -31,11 +31,11 @@ type audited struct {
 	// version of its spec; "" when there is none.
 	version string
 	status  *status.Status
-	// meanwhile changes the status between its reading and its writing.
-	meanwhile func(*status.Status)
-	lease     store.Lease
-	running   bool
-	waiters   map[string]store.Waiter
+	// during changes the status between its reading and its writing.
+	during  func(*status.Status)
+	lease   store.Lease
+	running bool
+	waiters map[string]store.Waiter
 	// begun says that an execution of the same name runs, or is over.
 	begun   bool
 	preview plan.Preview
@@ -80,8 +80,8 @@ func (s stateOf) Status(context.Context, string) (*status.Cluster, error) {
 }
 
 func (s stateOf) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
-	if s.meanwhile != nil {
-		s.meanwhile(s.status)
+	if s.during != nil {
+		s.during(s.status)
 	}
 	change(s.status)
 	return s.did("write")

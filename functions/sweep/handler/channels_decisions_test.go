@@ -97,7 +97,8 @@ func (o *objects) woken() (clusters []string) {
 }
 
 func channelsAt(stable, rapid, nodes string) string {
-	text := "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec:\n  stable: " + stable + "\n  rapid: " + rapid + "\n"
+	text := "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec:\n"
+	text += "  stable: " + stable + "\n  rapid: " + rapid + "\n"
 	if nodes != "" {
 		text += "  nodes: {\"1.36\": " + nodes + "}\n"
 	}
@@ -142,7 +143,7 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 		given func(*objects)
 		err   error
 		woken []string
-		// written says that the channels are recorded; known that a running function reads them no more.
+		// written: the channels are recorded. known: a running function does not read them again.
 		written, known bool
 	}{
 		"that follow it":                 {channelsAt("r2", "r1", "r1"), nil, nil, []string{"steady"}, true, true},
@@ -181,7 +182,7 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 		"and again when specs could not be listed": {
 			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["list "+names.ClusterSpecs] = errThrottled }, errThrottled, nil, false, false,
 		},
-		"whatever became of other specs": {
+		"whatever happened to other specs": {
 			channelsAt("r2", "r2", "r1"), func(o *objects) {
 				o.failing["get "+names.ClusterSpec("steady")] = &store.TooLarge{}
 				o.failing["get "+names.ClusterSpec("fixed")] = store.ErrNotFound
@@ -214,7 +215,7 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 	})
 	t.Run("and reads nothing that it knows", func(t *testing.T) {
 		o, h := woke(t, before, before)
-		o.failing["get "+names.Channels] = errors.New("read once more than needed")
+		o.failing["get "+names.Channels] = errors.New("read again")
 		h.known.set(before)
 		require.NoError(t, h.channels(t.Context()))
 		require.Empty(t, o.calls)

@@ -138,7 +138,7 @@ func ago(d time.Duration) *time.Time {
 func TestAuditRecordsTheDeployedVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		deployed, recorded string
-		meanwhile          func(*status.Status)
+		during             func(*status.Status)
 		want               string
 		calls              []string
 	}{
@@ -148,7 +148,7 @@ func TestAuditRecordsTheDeployedVersion(t *testing.T) {
 		"not over a later one":                  {"1.36", "1.35", func(s *status.Status) { s.KubernetesVersion = "1.37" }, "1.37", []string{"write"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{status: &status.Status{KubernetesVersion: test.recorded}, meanwhile: test.meanwhile}
+			a := &audited{status: &status.Status{KubernetesVersion: test.recorded}, during: test.during}
 			r := a.round()
 			r.stacks[demo] = map[string]plan.Deployed{names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": test.deployed}}}
 			before := *a.status

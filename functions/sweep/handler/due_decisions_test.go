@@ -124,7 +124,7 @@ func TestSweepStartsWhatIsDue(t *testing.T) {
 			require.Equal(t, test.want, s.calls)
 		})
 	}
-	t.Run("up to a bound, of which failures are a part and busy clusters are not", func(t *testing.T) {
+	t.Run("up to a bound, which counts failures but no busy cluster", func(t *testing.T) {
 		s := &swept{failing: map[string]error{"start c01": errThrottled}}
 		a := agenda{sweptState: sweptState{swept: s}, holders: map[string]string{"c00": "x"}}
 		for i := range startsAtOnce + 3 {
@@ -149,7 +149,7 @@ func TestSweepInspectsChangedClusters(t *testing.T) {
 		want    []string
 	}{
 		"those alone": {inspect("b"), nil, []string{"read b", "done inspecting b"}},
-		"beside what is due": {
+		"after what is due": {
 			append([]store.Due{due("a", time.Minute)}, inspect("b")...), nil,
 			[]string{"start a 11:59", "done a 11:59", "read b", "done inspecting b"},
 		},

@@ -182,11 +182,11 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 	early, late := noon.Add(-time.Hour), noon.Add(time.Second)
 	waits := &status.Waits{Message: "drains"}
 	for name, test := range map[string]struct {
-		recorded  status.Stack
-		listed    string
-		meanwhile func(*status.Status)
-		want      status.Stack
-		writes    bool
+		recorded status.Stack
+		listed   string
+		during   func(*status.Status)
+		want     status.Stack
+		writes   bool
 	}{
 		"whose events were lost": {
 			status.Stack{Status: "UPDATE_IN_PROGRESS", Reason: "before", Waits: waits}, "UPDATE_COMPLETE", nil,
@@ -215,14 +215,14 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, "UPDATE_COMPLETE", nil,
 			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, false,
 		},
-		"not over an event that arrives meanwhile": {
+		"not over an event that arrives first": {
 			status.Stack{Status: "UPDATE_COMPLETE"}, "UPDATE_IN_PROGRESS",
 			func(s *status.Status) {
 				s.Stacks[0] = status.Stack{Name: names.Addons, Status: "UPDATE_FAILED", ReportedAt: late}
 			},
 			status.Stack{Status: "UPDATE_FAILED", ReportedAt: late}, true,
 		},
-		"not over a status that is written meanwhile": {
+		"not over a status that is written first": {
 			status.Stack{Status: "UPDATE_COMPLETE"}, "UPDATE_IN_PROGRESS", func(s *status.Status) { s.UpdatedAt = late },
 			status.Stack{Status: "UPDATE_COMPLETE"}, true,
 		},
@@ -230,7 +230,7 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.recorded.Name, test.want.Name = names.Addons, names.Addons
 			read := &status.Status{Stacks: []status.Stack{test.recorded}}
-			a := &audited{status: &status.Status{Stacks: []status.Stack{test.recorded}}, meanwhile: test.meanwhile}
+			a := &audited{status: &status.Status{Stacks: []status.Stack{test.recorded}}, during: test.during}
 			r := a.round()
 			if test.listed != "" {
 				r.stacks = map[string]map[string]plan.Deployed{demo: {names.Addons: {Status: test.listed}}}

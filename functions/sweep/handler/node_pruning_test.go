@@ -79,7 +79,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		require.ErrorIs(t, r.forget(t.Context(), demo, &read), errThrottled)
 		require.Equal(t, []status.Node{draining}, a.status.Nodes)
 	})
-	t.Run("not the recent ones beside them", func(t *testing.T) {
+	t.Run("not the recent ones among them", func(t *testing.T) {
 		later := recent
 		later.Name, later.Instance = "node-2", "i-2"
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, later}}}

@@ -70,7 +70,10 @@ func (n noSpecs) GetUnless(context.Context, string, string, int64) (store.Object
 }
 
 func TestSweepDoesTheRestWhateverFails(t *testing.T) {
-	for _, failing := range []string{"groups", "list", "held", "broken", "list specs", "list status/", "list upgrades", "list waiters", "channels", "dues", ""} {
+	for _, failing := range []string{
+		"groups", "list", "held", "broken", "list specs", "list status/", "list upgrades",
+		"list waiters", "channels", "dues", "",
+	} {
 		t.Run(failing, func(t *testing.T) {
 			s := &swept{failing: map[string]error{}}
 			if failing != "" {

@@ -55,7 +55,7 @@ func TestAuditLooksAfterUpgrades(t *testing.T) {
 			status.Upgrading, running, next("y", &overdue), false, map[string]error{"running": errThrottled}, "Running",
 			status.UpgradeScheduled, "", nil,
 		},
-		"goes on with the next one when one is over": {
+		"starts the next one when one is over": {
 			status.Ready, over, next("", nil), false, nil, "Blocked", status.UpgradeScheduled, "",
 			[]string{"start: its upgrade is over, and another is to come" + again},
 		},
@@ -121,7 +121,7 @@ func TestAuditLooksAfterUpgrades(t *testing.T) {
 			require.Contains(t, late, test.message)
 		})
 	}
-	t.Run("names no message that there is not", func(t *testing.T) {
+	t.Run("names no absent message", func(t *testing.T) {
 		a := &audited{status: &status.Status{Phase: status.Stopped, Upgrade: next("", &overdue)}}
 		_, err := a.round().upgrading(t.Context(), demo, a.status)
 		require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestUpgradeThatNobodyPlanned(t *testing.T) {
 	for name, test := range map[string]struct {
 		phase status.Phase
 		next  *status.Upgrade
-		told  bool
+		known bool
 		due   bool
 		want  bool
 	}{
@@ -176,7 +176,7 @@ func TestUpgradeThatNobodyPlanned(t *testing.T) {
 		"not when there is none":      {status.Ready, nil, false, false, false},
 	} {
 		s := &status.Status{Phase: test.phase}
-		if test.told {
+		if test.known {
 			known := *next
 			s.Upgrade = &known
 		}

@@ -71,7 +71,7 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 			func(l *led) { mine(l, upgrade.Checking); l.spec = other }, nil, events.UpgradeStopped, "the spec names release r9", nil,
 		},
 		"checks one that it claimed again": {func(l *led) { mine(l, upgrade.Checking) }, nil, events.UpgradeBusy, busyBy, nil},
-		"claims anew what it claimed and ended": {
+		"claims again what it claimed and ended": {
 			func(l *led) { mine(l, upgrade.Stopped); l.spec = other }, nil, events.UpgradeBusy, busyBy, nil,
 		},
 		"leaves it to the execution that makes it": {
@@ -79,10 +79,10 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 		},
 		"waits for another upgrade": {
 			func(l *led) { theirs(l, upgrade.Running) }, func(in *events.UpgradeRequest) { in.Release = "r3" }, events.UpgradeBusy,
-			"is under way: theirs", nil,
+			": theirs", nil,
 		},
 		"waits for the upgrade of the cluster before": {
-			func(l *led) { theirs(l, upgrade.Running); l.record.Stack = "stack-0" }, nil, events.UpgradeBusy, "is under way: theirs", nil,
+			func(l *led) { theirs(l, upgrade.Running); l.record.Stack = "stack-0" }, nil, events.UpgradeBusy, ": theirs", nil,
 		},
 		"does not wait for one that ended": {func(l *led) { theirs(l, upgrade.Stopped) }, nil, events.UpgradeBusy, busyBy, nil},
 		"does not wait for one whose execution is over": {
@@ -126,16 +126,19 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 		})
 	}
 	t.Run("records how late it is", func(t *testing.T) {
-		for late, phase := range map[time.Duration]string{0: status.UpgradeScheduled, upgrade.Delayed - 1: status.UpgradeScheduled, upgrade.Delayed: status.UpgradeDelayed, upgrade.Late: status.UpgradeMissed} {
+		for late, phase := range map[time.Duration]string{0: status.UpgradeScheduled, upgrade.Delayed - 1: status.UpgradeScheduled,
+			upgrade.Delayed: status.UpgradeDelayed, upgrade.Late: status.UpgradeMissed} {
 			l := waiting()
 			_, err := l.check(t, func(in *events.UpgradeRequest) { in.Started = noon.Add(-late) })
 			require.NoError(t, err)
 			require.Equal(t, phase, l.status.Upgrade.Phase)
 		}
 	})
-	t.Run("reckons from the time that was asked for, or from its start when that is earlier", func(t *testing.T) {
+	t.Run("counts from its time, or from its start if that is earlier", func(t *testing.T) {
 		early, late := noon.Add(-time.Hour), noon
-		for want, in := range map[time.Time]events.UpgradeRequest{early: {Upgrade: events.Upgrade{Due: early}, Started: late}, late: {Started: late}} {
+		for want, in := range map[time.Time]events.UpgradeRequest{
+			early: {Upgrade: events.Upgrade{Due: early}, Started: late}, late: {Started: late},
+		} {
 			require.Equal(t, want, due(in))
 		}
 		require.Equal(t, early, due(events.UpgradeRequest{Upgrade: events.Upgrade{Due: late}, Started: early}))
@@ -201,7 +204,8 @@ func TestUpgradeThatDoesNotBegin(t *testing.T) {
 
 func TestSameUpgrade(t *testing.T) {
 	target := upgrade.Target{Release: "r2", KubernetesVersion: "1.36"}
-	forward, back := &upgrade.Record{Key: "k", Origin: upgrade.OriginHand, Target: target}, &upgrade.Record{Origin: upgrade.OriginRollback, Target: target}
+	forward := &upgrade.Record{Key: "k", Origin: upgrade.OriginHand, Target: target}
+	back := &upgrade.Record{Origin: upgrade.OriginRollback, Target: target}
 	in := func(release, version, key string, rollback bool) (in events.UpgradeRequest) {
 		in.Release, in.KubernetesVersion, in.Key, in.Rollback = release, version, key, rollback
 		return in
@@ -211,16 +215,16 @@ func TestSameUpgrade(t *testing.T) {
 		of   *upgrade.Record
 		want bool
 	}{
-		"by its key":            {in("r9", "", "k", false), forward, true},
-		"not without a key":     {in("r9", "", "", false), back, false},
-		"by its release":        {in("r2", "", "", false), forward, true},
-		"without a release":     {in("", "", "", false), forward, true},
-		"not another release":   {in("r3", "", "", false), forward, false},
-		"by its version":        {in("r2", "1.36", "", false), forward, true},
-		"not another version":   {in("r2", "1.37", "", false), forward, false},
-		"not a rollback":        {in("r2", "", "", true), forward, false},
-		"not beside a rollback": {in("r2", "", "", false), back, false},
-		"both rollbacks":        {in("r9", "1.30", "", true), back, true},
+		"by its key":          {in("r9", "", "k", false), forward, true},
+		"not without a key":   {in("r9", "", "", false), back, false},
+		"by its release":      {in("r2", "", "", false), forward, true},
+		"without a release":   {in("", "", "", false), forward, true},
+		"not another release": {in("r3", "", "", false), forward, false},
+		"by its version":      {in("r2", "1.36", "", false), forward, true},
+		"not another version": {in("r2", "1.37", "", false), forward, false},
+		"not a rollback":      {in("r2", "", "", true), forward, false},
+		"not of a rollback":   {in("r2", "", "", false), back, false},
+		"both rollbacks":      {in("r9", "1.30", "", true), back, true},
 	} {
 		require.Equal(t, test.want, same(test.in, test.of), name)
 	}
@@ -250,10 +254,10 @@ func TestEarlyCheckIsRecorded(t *testing.T) {
 	l.stack.Status = "ROLLBACK_COMPLETE"
 	_, err := l.check(t, func(in *events.UpgradeRequest) { in.Look, in.Origin = true, "Spec" })
 	require.NoError(t, err)
-	require.Nil(t, l.status.Upgrade, "one that was taken back stays so")
+	require.Nil(t, l.status.Upgrade, "a withdrawn upgrade stays absent")
 }
 
-// factsOf are what the checks of the end are told.
+// factsOf gathers facts for the checks of the end.
 type factsOf struct {
 	Facts
 	facts *preflight.Facts

@@ -173,7 +173,8 @@ func (a ledAlarms) Sound(context.Context, []string) error { return a.did("sound"
 func (a ledAlarms) Silence(context.Context, []string) error { return a.did("silence") }
 
 func leading() *led {
-	from, to := upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"}, upgrade.Target{Release: "r2", SHA256: "sha2", KubernetesVersion: "1.36"}
+	from := upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"}
+	to := upgrade.Target{Release: "r2", SHA256: "sha2", KubernetesVersion: "1.36"}
 	return &led{
 		record: &upgrade.Record{
 			Number: 2, Execution: "mine", Stack: "stack-1", State: upgrade.Running, Origin: upgrade.OriginSpec, From: from, Target: to, Step: 1,
@@ -182,8 +183,9 @@ func leading() *led {
 				{Kind: upgrade.StepNodes, KubernetesVersion: "1.36", Started: noon.Add(-time.Minute), Opened: noon.Add(-time.Minute)},
 			},
 		},
-		stack: plan.Deployed{ID: "stack-1", Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagRelease: "r2@sha2"}, Outputs: map[string]string{"KubernetesVersion": "1.36"}},
-		spec:  fmt.Sprintf(ledSpec, "r2"), eks: preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, failing: map[string]error{},
+		stack: plan.Deployed{ID: "stack-1", Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagRelease: "r2@sha2"},
+			Outputs: map[string]string{"KubernetesVersion": "1.36"}},
+		spec: fmt.Sprintf(ledSpec, "r2"), eks: preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, failing: map[string]error{},
 	}
 }
 
@@ -213,11 +215,11 @@ func TestUpgradeOfAnotherExecutionOrCluster(t *testing.T) {
 		}{
 			"another took it over":       {func(l *led) { l.record.Execution = "theirs" }, true, "", nil},
 			"there is no record":         {func(l *led) { l.record = nil }, true, "", nil},
-			"its cluster was made anew":  {func(l *led) { l.stack.ID = "stack-2" }, false, events.UpgradeStopped, nil},
+			"its cluster was recreated":  {func(l *led) { l.stack.ID = "stack-2" }, false, events.UpgradeStopped, nil},
 			"its cluster was deleted":    {func(l *led) { l.stack = plan.Deployed{} }, false, events.UpgradeStopped, nil},
 			"the record cannot be read":  {func(l *led) { l.failing["record"] = errThrottled }, false, "", errThrottled},
 			"its cluster cannot be read": {func(l *led) { l.failing["describe"] = errThrottled }, false, "", errThrottled},
-			"nor its cluster, which is anew": {
+			"neither can a recreated cluster": {
 				func(l *led) { l.stack.ID, l.failing["describe"] = "stack-2", errThrottled }, false, "", errThrottled,
 			},
 		} {
@@ -270,7 +272,7 @@ func TestStepOfAnUpgrade(t *testing.T) {
 		want    []string
 	}{
 		"is followed by the next when it is made": {func(*led) {}, events.UpgradeDone, "every step is made", nil, []string{next, "status"}},
-		"is no more when all are made": {
+		"is not made when all are made": {
 			func(l *led) { l.record.Step = 2 }, events.UpgradeDone, "every step is made", nil, []string{"status"},
 		},
 		"is tried again while something is missing": {
@@ -345,7 +347,7 @@ func TestStepOfAnUpgrade(t *testing.T) {
 			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepAddons }, events.UpgradeDone, "every step is made", nil,
 			[]string{next, "status"},
 		},
-		"waits for drains of nodes that go back": {
+		"waits for drains of a rollback": {
 			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepNodesBack }, events.UpgradeBusy, "still being drained",
 			nil, []string{"write Running 1 0", "status"},
 		},
