@@ -130,13 +130,22 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 			case status.Deleted:
 				return nil
 			case status.Failed, status.Stopped:
-				return fmt.Errorf("%s is %s: %s", name, s.Phase, s.Message)
+				if !retriesSoon(s, time.Now()) {
+					return fmt.Errorf("%s is %s: %s", name, s.Phase, s.Message)
+				}
+				sayAs("retry", s.RetryAt.String(), "drover retries "+view.Relative(time.Now(), *s.RetryAt))
 			}
 		}
 		if err := sleep(ctx, watchInterval); err != nil {
 			return err
 		}
 	}
+}
+
+// retriesSoon says whether drover tries again within minutes what failed: a watch goes on then.
+func retriesSoon(s status.Status, now time.Time) bool {
+	const soon, late = 6 * time.Minute, 10 * time.Minute
+	return s.RetryAt != nil && s.RetryAt.Before(now.Add(soon)) && now.Before(s.RetryAt.Add(late))
 }
 
 // errUnwatched is what a person who stops watching is told, who may have asked for what goes on.

@@ -38,6 +38,35 @@ func TestWhatAnUploadBeforeCameToIsNotToldOfThisOne(t *testing.T) {
 	})
 }
 
+func TestWatchOfAFailure(t *testing.T) {
+	fails := func(t *testing.T, c *cell, pause time.Duration) {
+		comesTo(t, c, status.Failed, "the API server is down", "1")
+		require.NoError(t, c.state.UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+			at := time.Now().Add(pause)
+			s.RetryAt = &at
+		}))
+	}
+	t.Run("goes on when drover retries within minutes", func(t *testing.T) {
+		watching(t, func(t *testing.T, c *cell) {
+			fails(t, c, time.Minute)
+			time.AfterFunc(70*time.Second, func() { comesTo(t, c, status.Ready, "", "1") })
+			var out strings.Builder
+			require.NoError(t, watchStatus(t.Context(), &out, c, "demo", anyUpload))
+			require.Contains(t, out.String(), "demo is Failed: the API server is down")
+			require.Equal(t, 1, strings.Count(out.String(), "drover retries in 1m"), out.String())
+			require.Contains(t, out.String(), "demo is Ready")
+		})
+	})
+	t.Run("ends when the next retry is a long way off, or overdue", func(t *testing.T) {
+		for _, pause := range []time.Duration{15 * time.Minute, -15 * time.Minute} {
+			watching(t, func(t *testing.T, c *cell) {
+				fails(t, c, pause)
+				require.EqualError(t, watchStatus(t.Context(), io.Discard, c, "demo", anyUpload), "demo is Failed: the API server is down")
+			})
+		}
+	})
+}
+
 func TestWhoStopsWatchingCancelsNothing(t *testing.T) {
 	watching(t, func(t *testing.T, c *cell) {
 		comesTo(t, c, status.Converging, "", "1")
