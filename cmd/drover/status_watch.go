@@ -142,7 +142,7 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 	}
 }
 
-// retriesSoon says whether drover tries again within minutes what failed: a watch goes on then.
+// retriesSoon reports whether drover retries the failure within minutes: a watch continues then.
 func retriesSoon(s status.Status, now time.Time) bool {
 	const soon, late = 6 * time.Minute, 10 * time.Minute
 	return s.RetryAt != nil && s.RetryAt.Before(now.Add(soon)) && now.Before(s.RetryAt.Add(late))

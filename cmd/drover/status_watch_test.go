@@ -46,7 +46,7 @@ func TestWatchOfAFailure(t *testing.T) {
 			s.RetryAt = &at
 		}))
 	}
-	t.Run("goes on when drover retries within minutes", func(t *testing.T) {
+	t.Run("continues when drover retries within minutes", func(t *testing.T) {
 		watching(t, func(t *testing.T, c *cell) {
 			fails(t, c, time.Minute)
 			time.AfterFunc(70*time.Second, func() { comesTo(t, c, status.Ready, "", "1") })
