@@ -32,7 +32,9 @@ var errThrottled = errors.New("throttled")
 type led struct {
 	State
 	Planner
-	record  *upgrade.Record
+	record *upgrade.Record
+	// written is the record that was written last.
+	written *upgrade.Record
 	status  status.Status
 	stack   plan.Deployed
 	spec    string
@@ -99,6 +101,9 @@ func (l *led) Get(_ context.Context, key string, _ int64) (store.Object, error) 
 	case names.PinnedRelease("sha2"):
 		return store.Object{Body: fmt.Appendf(nil, releaseText, "r2", "1.36")}, nil
 	}
+	if err := l.failing["state"]; err != nil {
+		return store.Object{}, err
+	}
 	return store.Object{}, store.ErrNotFound
 }
 
@@ -107,6 +112,8 @@ func (l *led) Upgrade(context.Context, string) (*upgrade.Record, string, error) 
 }
 
 func (l *led) PutUpgrade(_ context.Context, _ string, r *upgrade.Record, _ string) (string, error) {
+	kept := *r
+	l.written = &kept
 	return "etag", l.did("write %s %d %d", r.State, r.Step, r.Try)
 }
 

@@ -1,0 +1,419 @@
+package handler
+
+// When a report tries again, and over which status it writes, decision by decision.
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+var errThrottled = errors.New("throttled")
+
+// noon is now.
+var noon = time.Unix(1000, 0).UTC()
+
+// round is a cluster whose execution, mine, reports.
+type round struct {
+	*reported
+	// version of its spec; "" when there is none.
+	version string
+	specErr error
+	// missing: there is no status.
+	missing   bool
+	statusErr error
+	// tries are the statuses that the tries of a write find.
+	tries []status.Status
+	// restored: the spec has version v1 again once it was read.
+	restored bool
+}
+
+func (r *round) Get(context.Context, string, int64) (store.Object, error) {
+	if r.version == "" && r.specErr == nil {
+		return store.Object{}, store.ErrNotFound
+	}
+	version := r.version
+	if r.restored {
+		r.version = "v1"
+	}
+	return store.Object{Version: version}, r.specErr
+}
+
+func (r *round) Status(ctx context.Context, cluster string) (*status.Cluster, error) {
+	if r.missing {
+		return nil, store.ErrNotFound
+	}
+	if r.statusErr != nil {
+		return nil, r.statusErr
+	}
+	return r.reported.Status(ctx, cluster)
+}
+
+func (r *round) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
+	for _, s := range r.tries {
+		change(&s)
+	}
+	return r.reported.UpdateStatus(ctx, cluster, change)
+}
+
+func (r *round) AmendStatus(_ context.Context, _ string, change func(*status.Status)) error {
+	if r.missing {
+		return store.ErrNotFound
+	}
+	change(&r.status)
+	return r.note("amend")
+}
+
+func (r *round) handler() *Handler {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	return &Handler{Specs: r, State: r, Now: func() time.Time { return noon }}
+}
+
+func in(plan *events.PlanResult) events.ReportRequest {
+	return events.ReportRequest{Cluster: "demo", Execution: "mine", Plan: plan}
+}
+
+func TestFailureIsCounted(t *testing.T) {
+	v := verdict{Verdict: status.Verdict{Phase: status.Failed, Message: "m"}, again: true, execution: "mine", try: 1}
+	before := status.Status{Phase: status.Failed, Execution: "mine", FailedTry: 1, Message: "m", Failures: 1}
+	counted := map[string]func(*status.Status){
+		"after another phase":     func(s *status.Status) { s.Phase = status.Converging },
+		"after another execution": func(s *status.Status) { s.Execution = "theirs" },
+		"after another try":       func(s *status.Status) { s.FailedTry = 0 },
+		"after another failure":   func(s *status.Status) { s.Message = "n" },
+	}
+	for name, change := range counted {
+		t.Run(name, func(t *testing.T) {
+			s := before
+			change(&s)
+			v.retry(&s, noon)
+			require.Equal(t, 2, s.Failures)
+			require.Equal(t, noon.Add(pauses[1]), *s.RetryAt)
+		})
+	}
+	t.Run("once", func(t *testing.T) {
+		s := before
+		v.retry(&s, noon)
+		require.Equal(t, before, s)
+	})
+	t.Run("and not tried again when that does not help", func(t *testing.T) {
+		lasting, s := v, status.Status{RetryAt: &noon}
+		lasting.again = false
+		lasting.retry(&s, noon)
+		require.Nil(t, s.RetryAt)
+		require.Equal(t, 1, s.Failures)
+	})
+	t.Run("and tried again within minutes when it may pass", func(t *testing.T) {
+		brief, s := v, status.Status{}
+		brief.quick = true
+		brief.retry(&s, noon)
+		require.Equal(t, noon.Add(quick[0]), *s.RetryAt)
+		s = status.Status{Failures: len(quick)}
+		brief.retry(&s, noon)
+		require.Equal(t, noon.Add(pauses[0]), *s.RetryAt)
+	})
+	t.Run("and not tried again in the end", func(t *testing.T) {
+		s := status.Status{Failures: len(pauses), RetryAt: &noon}
+		v.retry(&s, noon)
+		require.Nil(t, s.RetryAt)
+	})
+}
+
+func TestExecutionWaitsForItsNextTry(t *testing.T) {
+	soon, past := noon.Add(time.Minute), noon.Add(-time.Minute)
+	failed := status.Status{Phase: status.Failed, Execution: "mine", RetryAt: &soon, Failures: len(quick)}
+	for name, test := range map[string]struct {
+		change  func(*status.Status)
+		missing bool
+		err     error
+		want    int64
+	}{
+		"which is soon":                      {func(*status.Status) {}, false, nil, 61},
+		"which is due":                       {func(s *status.Status) { s.RetryAt = &past }, false, nil, 1},
+		"not when the cluster did not fail":  {func(s *status.Status) { s.Phase = status.Converging }, false, nil, 0},
+		"not when it is another execution's": {func(s *status.Status) { s.Execution = "theirs" }, false, nil, 0},
+		"not when there is none":             {func(s *status.Status) { s.RetryAt = nil }, false, nil, 0},
+		"not when it is the audit's":         {func(s *status.Status) { s.Failures++ }, false, nil, 0},
+		"not without a status":               {func(*status.Status) {}, true, nil, 0},
+		"not when that cannot be read":       {func(*status.Status) {}, false, errThrottled, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &round{reported: &reported{status: failed}, missing: test.missing, statusErr: test.err}
+			test.change(&r.status)
+			seconds, err := r.handler().backOff(t.Context(), in(nil))
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.want, seconds)
+		})
+	}
+}
+
+func TestFailuresThatPass(t *testing.T) {
+	results := func(errs ...string) events.ReportRequest {
+		r := in(nil)
+		for _, e := range errs {
+			r.Results = append(r.Results, events.ChangeResult{Error: e})
+		}
+		return r
+	}
+	step := func(name, cause string) events.ReportRequest {
+		r := in(nil)
+		r.Error, r.Cause = name, cause
+		return r
+	}
+	upgrades := step("Throttled", "")
+	upgrades.Execution = "arn:demo-upgrade-0"
+	both := results("StackFailed")
+	both.Error = "Throttled"
+	for name, test := range map[string]struct {
+		in             events.ReportRequest
+		passing, quick bool
+	}{
+		"throttled":                       {step("Throttled", ""), true, true},
+		"a crash":                         {step("Runtime.ExitError", ""), true, true},
+		"a timeout of Lambda":             {step("Sandbox.Timedout", ""), true, true},
+		"a failure of Lambda":             {step("Lambda.Unknown", ""), true, true},
+		"internal":                        {step("Internal", ""), true, false},
+		"a timeout":                       {step("States.Timeout", ""), true, false},
+		"a broken stack":                  {step("StackFailed", `{"status":"ROLLBACK_COMPLETE"}`), true, false},
+		"a rollback that failed":          {step("StackFailed", `{"status":"UPDATE_ROLLBACK_FAILED"}`), true, false},
+		"a change that was rolled back":   {step("StackFailed", `{"status":"UPDATE_ROLLBACK_COMPLETE"}`), false, false},
+		"a stack without a result":        {step("StackFailed", "words"), false, false},
+		"refused":                         {step("ChangeRefused", ""), false, false},
+		"several that pass":               {results("Throttled", "", "Transient"), true, true},
+		"several of which one does not":   {results("Throttled", "ChangeRefused"), false, false},
+		"several of which one takes long": {results("Throttled", "Internal"), true, false},
+		"a step that passes and a stack":  {both, false, false},
+		"a step of an upgrade":            {upgrades, true, false},
+	} {
+		require.Equal(t, test.passing, passing(test.in), name)
+		require.Equal(t, test.quick, quickly(test.in), name)
+	}
+}
+
+func TestEndOfARound(t *testing.T) {
+	soon := noon.Add(time.Minute)
+	plan := &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "v1", Accepted: true}
+	v := verdict{Verdict: status.Verdict{Phase: status.Failed, Message: "m"}, quick: true}
+	lasting := v
+	lasting.quick = false
+	for name, test := range map[string]struct {
+		v       verdict
+		given   func(*round)
+		want    events.ReportResult
+		failing error
+	}{
+		"waits for the next try": {
+			v, func(*round) {}, events.ReportResult{Again: true, Failed: true, Reason: "m", WaitSeconds: 61}, nil,
+		},
+		"does not wait for a newer spec": {
+			v, func(r *round) { r.version = "v2" }, events.ReportResult{Again: true, Failed: true, Reason: "m"}, nil,
+		},
+		"ends when a try is the audit's": {
+			v, func(r *round) { r.status.RetryAt = nil }, events.ReportResult{Failed: true, Reason: "m"}, nil,
+		},
+		"ends when no try helps": {lasting, func(*round) {}, events.ReportResult{Failed: true, Reason: "m"}, nil},
+		"fails when the spec is unknown": {
+			v, func(r *round) { r.specErr = errThrottled }, events.ReportResult{Failed: true, Reason: "m"}, errThrottled,
+		},
+		"fails when the status is unknown": {
+			v, func(r *round) { r.statusErr = errThrottled }, events.ReportResult{Failed: true, Reason: "m"}, errThrottled,
+		},
+		"plans a spec that admit overwrote": {
+			lasting, func(r *round) { r.reject("v1", status.ReasonSpecInvalid) }, events.ReportResult{Again: true, Failed: true, Reason: "m"}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &round{reported: &reported{status: status.Status{Phase: status.Failed, Execution: "mine", RetryAt: &soon, Failures: 1}}, version: "v1"}
+			test.given(r)
+			result, err := r.handler().end(t.Context(), in(plan), test.v)
+			require.ErrorIs(t, err, test.failing)
+			require.Equal(t, test.want, result)
+		})
+	}
+}
+
+// reject has a status reject a spec.
+func (r *round) reject(version, reason string) {
+	r.status.SpecVersion = version
+	r.status.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason}, noon)
+}
+
+func TestNewerSpec(t *testing.T) {
+	planned := func(accepted bool) *events.PlanResult {
+		return &events.PlanResult{SpecVersion: "v1", Accepted: accepted}
+	}
+	for name, test := range map[string]struct {
+		plan  *events.PlanResult
+		given func(*round)
+		want  bool
+		err   error
+	}{
+		"is planned":                             {planned(true), func(r *round) { r.version = "v2" }, true, nil},
+		"is planned when the spec was deleted":   {planned(true), func(r *round) { r.version = "" }, true, nil},
+		"is planned when the spec is too large":  {planned(true), func(r *round) { r.specErr = &store.TooLarge{Version: "v2"} }, true, nil},
+		"is not there":                           {planned(true), func(*round) {}, false, nil},
+		"is the one that was overwritten":        {planned(true), func(r *round) { r.reject("v1", status.ReasonSpecInvalid) }, true, nil},
+		"is none that was rejected for itself":   {planned(false), func(r *round) { r.reject("v1", status.ReasonSpecInvalid) }, false, nil},
+		"is none that was overwritten otherwise": {planned(true), func(r *round) { r.reject("v1", status.ReasonReleaseUnusable) }, false, nil},
+		"is none that another was":               {planned(true), func(r *round) { r.reject("v2", status.ReasonSpecInvalid) }, false, nil},
+		"is none without a status":               {planned(true), func(r *round) { r.missing = true }, false, nil},
+		"is unknown without the status":          {planned(true), func(r *round) { r.statusErr = errThrottled }, false, errThrottled},
+		"is unknown":                             {planned(true), func(r *round) { r.specErr = errThrottled }, false, errThrottled},
+		"is tried once when planning failed":     {nil, func(r *round) { r.status.SpecVersion = "v0" }, true, nil},
+		"is tried no second time":                {nil, func(r *round) { r.status.SpecVersion = "v1" }, false, nil},
+		"is none when planning failed for none":  {nil, func(r *round) { r.version = "" }, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &round{reported: &reported{}, version: "v1"}
+			test.given(r)
+			newer, err := r.handler().newer(t.Context(), in(test.plan))
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.want, newer)
+		})
+	}
+	t.Run("is tried later when that answer is lost", func(t *testing.T) {
+		theirs := noon.Add(time.Hour)
+		for name, test := range map[string]struct {
+			phase  status.Phase
+			before *time.Time
+			want   time.Time
+		}{
+			"failed":        {status.Failed, nil, noon.Add(pauses[0])},
+			"failed before": {status.Failed, &theirs, theirs},
+			"ready":         {status.Ready, nil, time.Time{}},
+		} {
+			r := &round{reported: &reported{status: status.Status{Phase: test.phase, RetryAt: test.before}}, version: "v1"}
+			_, err := r.handler().newer(t.Context(), in(nil))
+			require.NoError(t, err)
+			if test.want.IsZero() {
+				require.Nil(t, r.status.RetryAt, name)
+				continue
+			}
+			require.Equal(t, test.want, *r.status.RetryAt, name)
+		}
+	})
+}
+
+func TestReportOfAnOutdatedSpec(t *testing.T) {
+	plan := func(outcome events.Outcome) *events.PlanResult {
+		return &events.PlanResult{Outcome: outcome, SpecVersion: "v1", Accepted: true, Seen: 7, Reason: status.ReasonPaused, Message: "paused"}
+	}
+	before := status.Status{Phase: status.Converging, Plan: []status.Change{{Stack: "network"}}}
+	for name, test := range map[string]struct {
+		outcome events.Outcome
+		fence   int64
+		failed  string
+		phase   status.Phase
+		planned bool
+	}{
+		"writes only that nothing changes": {events.OutcomeUnchanged, 7, "", status.Converging, false},
+		"writes nothing when it stopped":   {events.OutcomeStopped, 7, "", status.Converging, true},
+		"writes nothing over a later one":  {events.OutcomeUnchanged, 8, "", status.Converging, true},
+		"writes that it failed":            {events.OutcomeUnchanged, 7, "ChangeRefused", status.Failed, true},
+		"writes that changes failed":       {events.OutcomeChanges, 7, "ChangeRefused", status.Failed, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &round{reported: &reported{status: before}, version: "v2"}
+			r.status.Fence = test.fence
+			request := in(plan(test.outcome))
+			request.Error = test.failed
+			result, err := r.handler().Handle(t.Context(), request)
+			require.NoError(t, err)
+			require.True(t, result.Again)
+			require.Equal(t, test.phase, r.status.Phase)
+			require.Equal(t, test.planned, len(r.status.Plan) > 0)
+		})
+	}
+	t.Run("fails when the spec is unknown", func(t *testing.T) {
+		r := &round{reported: &reported{status: before}, specErr: errThrottled}
+		_, err := r.handler().Handle(t.Context(), in(plan(events.OutcomeUnchanged)))
+		require.ErrorIs(t, err, errThrottled)
+		require.Empty(t, r.done)
+	})
+	t.Run("plans again also when the newer version was deleted", func(t *testing.T) {
+		r := &round{reported: &reported{status: before}, version: "v2"}
+		r.restored = true
+		result, err := r.handler().Handle(t.Context(), in(plan(events.OutcomeUnchanged)))
+		require.NoError(t, err)
+		require.True(t, result.Again)
+	})
+}
+
+func TestReportOfAFailedPlan(t *testing.T) {
+	for name, test := range map[string]struct {
+		given func(*round)
+		err   error
+		want  []string
+	}{
+		"writes the status of a cluster with a spec":    {func(*round) {}, nil, []string{"status", "release mine"}},
+		"amends the status of a cluster without a spec": {func(r *round) { r.version = "" }, nil, []string{"amend", "release mine"}},
+		"makes no status for a name without a spec":     {func(r *round) { r.version, r.missing = "", true }, nil, []string{"release mine"}},
+		"fails when the spec is unknown":                {func(r *round) { r.version, r.specErr = "", errThrottled }, errThrottled, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &round{reported: &reported{status: status.Status{SpecVersion: "v1"}}, version: "v1"}
+			test.given(r)
+			request := in(nil)
+			request.Error = "ChangeRefused"
+			_, err := r.handler().Handle(t.Context(), request)
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.want, r.done[:min(len(r.done), len(test.want))])
+		})
+	}
+	t.Run("writes the status of a deletion that was planned", func(t *testing.T) {
+		r := &round{reported: &reported{}}
+		_, err := r.handler().Handle(t.Context(), in(&events.PlanResult{Outcome: events.OutcomeGone, Accepted: true}))
+		require.NoError(t, err)
+		require.Equal(t, "status", r.done[0])
+	})
+}
+
+func TestInstancesThatDidNotJoinAreNamedOnce(t *testing.T) {
+	nodes := func(ids ...string) (nodes []status.Node) {
+		for _, id := range ids {
+			nodes = append(nodes, status.Node{Instance: id, Pool: "a", State: status.NodeNotJoined, Execution: "mine", Message: "m"})
+		}
+		return nodes
+	}
+	r := &round{reported: &reported{status: status.Status{Nodes: nodes("i-1", "i-2", "i-3", "i-4")}}, version: "v1"}
+	r.tries = []status.Status{{Nodes: nodes("i-9")}}
+	request := in(&events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "v1", Accepted: true})
+	request.Results = []events.ChangeResult{{Stack: "pool-a", Error: "StackFailed"}, {Stack: "pool-b"}, {Stack: "addons", Error: "StackFailed"}}
+	_, err := r.handler().Handle(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, 3, strings.Count(r.status.Message, "did not join"))
+	require.NotContains(t, r.status.Message, "i-9")
+}
+
+func TestFailedStepIsNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault string
+		at    *events.FailedStep
+		want  string
+	}{
+		"without a stack": {
+			"Internal", &events.FailedStep{Step: "Plan", Function: "plan"}, ` (step "Plan", function drover-plan, log group /aws/lambda/drover-plan)`,
+		},
+		"with its stack": {
+			"Internal", &events.FailedStep{Step: "Change", Function: "change", Stack: "network"}, ` (step "Change" of stack network, function drover-change, log group /aws/lambda/drover-change)`,
+		},
+		"not when it is blank": {"Internal", &events.FailedStep{}, ""},
+		"not when it is none":  {"Internal", nil, ""},
+		"not of a stack":       {"StackFailed", &events.FailedStep{Step: "Change", Function: "change"}, ""},
+		"not of a lost lease":  {"LeaseLost", &events.FailedStep{Step: "Change", Function: "change"}, ""},
+		"not of a refusal":     {"ChangeRefused", &events.FailedStep{Step: "Change", Function: "change"}, ""},
+		"not of leftovers":     {"LeftoversRemain", &events.FailedStep{Step: "Clean", Function: "clean"}, ""},
+		"not when superseded":  {"Superseded", &events.FailedStep{Step: "Change", Function: "change"}, ""},
+	} {
+		require.Equal(t, test.want, where(test.fault, test.at), name)
+	}
+}

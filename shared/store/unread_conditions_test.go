@@ -1,0 +1,189 @@
+package store
+
+// The conditions of what is recorded of uploads that drover does not read, and of requests to inspect a cluster.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// uploads is the specs bucket: each listing is the next of these, the last one again and again.
+type uploads struct {
+	listings [][]string
+	err      error
+	lists    int
+}
+
+func (u *uploads) List(context.Context, string) ([]Entry, error) {
+	keys := u.listings[min(u.lists, len(u.listings)-1)]
+	u.lists++
+	var entries []Entry
+	for _, key := range keys {
+		entries = append(entries, Entry{Key: key})
+	}
+	return entries, u.err
+}
+
+func many(n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprintf("clusters/%03d.txt", i))
+	}
+	return keys
+}
+
+func TestUnreadUploadsConditions(t *testing.T) {
+	throttled := errors.New("throttled")
+	update := func(t *testing.T, s *State, keys ...string) {
+		t.Helper()
+		require.NoError(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{keys}}))
+	}
+	t.Run("writes nothing when all is read", func(t *testing.T) {
+		m, s := state()
+		update(t, s, "clusters/demo.yaml", "releases/r1.yaml", "folder/")
+		require.Zero(t, m.writes)
+	})
+	t.Run("writes only what changed", func(t *testing.T) {
+		m, s := state()
+		update(t, s, "clusters/demo.yml")
+		update(t, s, "clusters/demo.yml")
+		require.Equal(t, 1, m.writes)
+		update(t, s, "clusters/other.yml")
+		require.Equal(t, 2, m.writes)
+		update(t, s)
+		require.Equal(t, 3, m.writes)
+		require.Empty(t, m.wild)
+		unread, err := s.Unread(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, unread.Uploads)
+	})
+	t.Run("counts those that it does not list", func(t *testing.T) {
+		m, s := state()
+		update(t, s, many(101)...)
+		update(t, s, many(102)...)
+		require.Equal(t, 2, m.writes)
+		unread, err := s.Unread(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, unread.More)
+	})
+	t.Run("notifies before it writes", func(t *testing.T) {
+		m, s := state()
+		var before, after []status.Unread
+		s.TellUnread = func(_ context.Context, b, a []status.Unread) error {
+			before, after = b, a
+			return nil
+		}
+		update(t, s, "clusters/demo.yml")
+		require.Empty(t, before)
+		require.Len(t, after, 1)
+		update(t, s)
+		require.Len(t, before, 1)
+		require.Empty(t, after)
+		s.TellUnread = func(context.Context, []status.Unread, []status.Unread) error { return throttled }
+		require.ErrorIs(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}}), throttled)
+		require.Equal(t, 2, m.writes)
+	})
+	t.Run("lists again when another wrote first", func(t *testing.T) {
+		m, s := state()
+		update(t, s, "clusters/first.yml")
+		m.before = func(call, key string) error {
+			if call == "put" {
+				m.before = func(string, string) error { return nil }
+				m.set(key, []byte(`{"uploads":[{"key":"clusters/theirs.yml"}]}`))
+			}
+			return nil
+		}
+		u := &uploads{listings: [][]string{{"clusters/older.yml"}, {"clusters/newer.yml"}}}
+		require.NoError(t, s.UpdateUnread(t.Context(), u))
+		require.Equal(t, 2, u.lists)
+		unread, err := s.Unread(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "clusters/newer.yml", unread.Uploads[0].Key)
+	})
+	t.Run("ends after eight tries", func(t *testing.T) {
+		m, s := state()
+		calls := m.always("put", "ConditionalRequestConflict")
+		err := s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}})
+		var transient *fault.Transient
+		require.ErrorAs(t, err, &transient)
+		require.Equal(t, 8, *calls)
+	})
+	t.Run("fails with S3", func(t *testing.T) {
+		m, s := state()
+		require.ErrorIs(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}, err: throttled}), throttled)
+		u := &uploads{listings: [][]string{{"a"}}}
+		calls := m.always("put", "AccessDenied")
+		require.Equal(t, "AccessDenied", fault.Code(s.UpdateUnread(t.Context(), u)))
+		require.Equal(t, 1, *calls)
+		m.always("get", "AccessDenied")
+		require.Equal(t, "AccessDenied", fault.Code(s.UpdateUnread(t.Context(), u)))
+		require.Equal(t, 1, u.lists, "what is recorded is read before the listing")
+		_, err := s.Unread(t.Context())
+		require.Equal(t, "AccessDenied", fault.Code(err))
+		require.Zero(t, m.writes)
+	})
+	t.Run("reads none where none is recorded", func(t *testing.T) {
+		_, s := state()
+		unread, err := s.Unread(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, unread)
+	})
+}
+
+func TestInspectionConditions(t *testing.T) {
+	m, s := state()
+	list := func() Due {
+		dues, err := s.Dues(t.Context(), time.Unix(0, 0))
+		require.NoError(t, err)
+		require.Len(t, dues, 1)
+		require.Equal(t, Due{Cluster: "demo", Inspect: true, key: dues[0].key, etag: dues[0].etag}, dues[0])
+		return dues[0]
+	}
+	require.NoError(t, s.RequestInspection(t.Context(), "demo", "stack network"))
+	first := list()
+	require.NoError(t, s.RequestInspection(t.Context(), "demo", "stack addons"))
+	require.NoError(t, s.Done(t.Context(), first))
+	second := list()
+	require.NotEqual(t, first, second, "a later request stays")
+	require.NoError(t, s.Done(t.Context(), second))
+	require.Empty(t, m.keys())
+
+	t.Run("are forgotten with their cluster, and no other's", func(t *testing.T) {
+		for _, cluster := range []string{"demo", "other"} {
+			require.NoError(t, s.RequestInspection(t.Context(), cluster, "x"))
+			_, err := s.PutUpgrade(t.Context(), cluster, &upgrade.Record{State: upgrade.Done}, "")
+			require.NoError(t, err)
+		}
+		kept := names.Rolls("demo") + ".old"
+		m.set(kept, nil)
+		require.NoError(t, s.Forget(t.Context(), "demo"))
+		require.ElementsMatch(t, []string{names.Inspection("other"), names.Upgrade("other"), kept}, m.keys())
+	})
+	t.Run("fail with S3", func(t *testing.T) {
+		m.always("list", "AccessDenied")
+		_, err := s.Dues(t.Context(), time.Unix(0, 0))
+		require.Equal(t, "AccessDenied", fault.Code(err))
+		m.always("put", "AccessDenied")
+		require.Equal(t, "AccessDenied", fault.Code(s.RequestInspection(t.Context(), "demo", "x")))
+		m.always("get", "AccessDenied")
+		require.Equal(t, "AccessDenied", fault.Code(s.AddRolls(t.Context(), "demo", nil, time.Unix(0, 0))))
+	})
+	t.Run("fail with S3 when their cluster is forgotten", func(t *testing.T) {
+		m.before = func(call, key string) error {
+			if call == "delete" && key == names.Inspection("other") {
+				return refusal("AccessDenied")
+			}
+			return nil
+		}
+		require.Equal(t, "AccessDenied", fault.Code(s.Forget(t.Context(), "other")))
+	})
+}
