@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
 )
 
 var errThrottled = errors.New("throttled")
@@ -270,7 +271,7 @@ func TestNewerSpec(t *testing.T) {
 		"is unknown":                             {planned(true), func(r *round) { r.specErr = errThrottled }, false, errThrottled},
 		"is tried once when planning failed":     {nil, func(r *round) { r.status.SpecVersion = "v0" }, true, nil},
 		"is tried no second time":                {nil, func(r *round) { r.status.SpecVersion = "v1" }, false, nil},
-		"is none when planning failed for none":  {nil, func(r *round) { r.version = "" }, false, nil},
+		"is none when planning failed for none":  {nil, func(r *round) { r.version, r.status.SpecVersion = "", "v0" }, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{}, version: "v1"}
@@ -339,6 +340,15 @@ func TestReportOfAnOutdatedSpec(t *testing.T) {
 		require.ErrorIs(t, err, errThrottled)
 		require.Empty(t, r.done)
 	})
+	t.Run("writes that the cluster is deleted, and plans the newer spec", func(t *testing.T) {
+		r := &round{reported: &reported{status: before}, version: "v2"}
+		gone := plan(events.OutcomeGone)
+		gone.SpecVersion = ""
+		result, err := r.handler().Handle(t.Context(), in(gone))
+		require.NoError(t, err)
+		require.True(t, result.Again)
+		require.Equal(t, status.Deleted, r.status.Phase)
+	})
 	t.Run("plans again also when the newer version was deleted", func(t *testing.T) {
 		r := &round{reported: &reported{status: before}, version: "v2"}
 		r.restored = true
@@ -385,13 +395,44 @@ func TestInstancesThatDidNotJoinAreNamedOnce(t *testing.T) {
 		return nodes
 	}
 	r := &round{reported: &reported{status: status.Status{Nodes: nodes("i-1", "i-2", "i-3", "i-4")}}, version: "v1"}
+	for _, pool := range []string{"b", "addons"} { // stack pool-b did not fail, and stack addons is no pool
+		r.status.Nodes = append(r.status.Nodes, status.Node{Instance: "i-8", Pool: pool, State: status.NodeNotJoined, Execution: "mine"})
+	}
 	r.tries = []status.Status{{Nodes: nodes("i-9")}}
 	request := in(&events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "v1", Accepted: true})
 	request.Results = []events.ChangeResult{{Stack: "pool-a", Error: "StackFailed"}, {Stack: "pool-b"}, {Stack: "addons", Error: "StackFailed"}}
 	_, err := r.handler().Handle(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, 3, strings.Count(r.status.Message, "did not join"))
+	require.NotContains(t, r.status.Message, "i-8")
 	require.NotContains(t, r.status.Message, "i-9")
+}
+
+func TestSpecThatIsServed(t *testing.T) {
+	plan := func(outcome events.Outcome, served int64) *events.PlanResult {
+		return &events.PlanResult{Outcome: outcome, SpecVersion: "v1", Accepted: true, Served: served}
+	}
+	record := &upgrade.Record{Number: 3, Over: "r1", State: upgrade.Done}
+	for name, test := range map[string]struct {
+		plan    *events.PlanResult
+		record  *upgrade.Record
+		failing map[string]error
+		err     error
+		want    bool
+	}{
+		"is recorded":                          {plan(events.OutcomeUnchanged, 3), record, nil, nil, true},
+		"not before the cluster is as it says": {plan(events.OutcomeStopped, 3), record, nil, nil, false},
+		"not when no record is over it":        {plan(events.OutcomeUnchanged, 0), record, map[string]error{"record": errThrottled}, nil, false},
+		"not without a record":                 {plan(events.OutcomeUnchanged, 3), nil, nil, nil, false},
+		"not without a plan":                   {nil, record, map[string]error{"record": errThrottled}, nil, false},
+		"not when the record is unknown":       {plan(events.OutcomeUnchanged, 3), record, map[string]error{"record": errThrottled}, errThrottled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &round{reported: &reported{record: test.record, failing: test.failing}, version: "v1"}
+			require.ErrorIs(t, r.handler().served(t.Context(), in(test.plan)), test.err)
+			require.Equal(t, test.want, len(r.done) == 1)
+		})
+	}
 }
 
 func TestFailedStepIsNamed(t *testing.T) {
