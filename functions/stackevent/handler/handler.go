@@ -67,10 +67,6 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus
 // audits the cluster: what to make of the change is the audit's decision.
 func (h *Handler) record(ctx context.Context, cluster string, e status.StackEvent) error {
 	log := boundary.Log(ctx).With("cluster", cluster, "stack", e.Stack, "status", e.Status)
-	if e.At.IsZero() {
-		log.Info("ignored: the event has no time")
-		return nil
-	}
 	inspect := false
 	err := h.State.AmendStatus(ctx, cluster, func(s *status.Status) {
 		recorded := s.RecordStack(e)
