@@ -17,13 +17,16 @@ func TestStackEventReplacesWhatWasKnown(t *testing.T) {
 		event       StackEvent
 		ignored     bool
 	}{
-		"and its reason": {failed, Stack{Status: "UPDATE_COMPLETE", Since: at(2), ReportedAt: at(2)}, StackEvent{Status: "UPDATE_COMPLETE", At: at(2)}, false},
+		"and its reason": {
+			failed, Stack{Status: "UPDATE_COMPLETE", Since: at(2), ReportedAt: at(2)}, StackEvent{Status: "UPDATE_COMPLETE", At: at(2)}, false,
+		},
 		"but not its reason when the status is the same": {
 			failed, Stack{Status: "UPDATE_FAILED", Reason: "why", Resource: "Role", Since: at(2), ReportedAt: at(2)},
 			StackEvent{Status: "UPDATE_FAILED", Reason: "other", At: at(2)}, false,
 		},
 		"but not why a deletion failed when that is tried again": {
-			Stack{Status: "DELETE_FAILED", Reason: "why", Resource: "VPC"}, Stack{Status: "DELETE_IN_PROGRESS", Reason: "why", Resource: "VPC", Since: at(2), ReportedAt: at(2)},
+			Stack{Status: "DELETE_FAILED", Reason: "why", Resource: "VPC"},
+			Stack{Status: "DELETE_IN_PROGRESS", Reason: "why", Resource: "VPC", Since: at(2), ReportedAt: at(2)},
 			StackEvent{Status: "DELETE_IN_PROGRESS", At: at(2)}, false,
 		},
 		"and why a deletion failed when another operation begins": {
@@ -50,11 +53,13 @@ func TestStackEventReplacesWhatWasKnown(t *testing.T) {
 			StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(1), External: true}, true,
 		},
 		"with a cleanup in the second of the update": {
-			Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: at(1)}, Stack{Status: "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", Since: at(1), ReportedAt: at(1)},
+			Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: at(1)},
+			Stack{Status: "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", Since: at(1), ReportedAt: at(1)},
 			StackEvent{Status: "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", At: at(1)}, false,
 		},
 		"with a cleanup in the second of the rollback": {
-			Stack{Status: "UPDATE_ROLLBACK_IN_PROGRESS", ReportedAt: at(1)}, Stack{Status: "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", Since: at(1), ReportedAt: at(1)},
+			Stack{Status: "UPDATE_ROLLBACK_IN_PROGRESS", ReportedAt: at(1)},
+			Stack{Status: "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", Since: at(1), ReportedAt: at(1)},
 			StackEvent{Status: "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", At: at(1)}, false,
 		},
 		"not without a time, also when none is known": {

@@ -178,22 +178,22 @@ func TestFailuresThatPass(t *testing.T) {
 		in             events.ReportRequest
 		passing, quick bool
 	}{
-		"throttled":                       {step("Throttled", ""), true, true},
-		"a crash":                         {step("Runtime.ExitError", ""), true, true},
-		"a timeout of Lambda":             {step("Sandbox.Timedout", ""), true, true},
-		"a failure of Lambda":             {step("Lambda.Unknown", ""), true, true},
-		"internal":                        {step("Internal", ""), true, false},
-		"a timeout":                       {step("States.Timeout", ""), true, false},
-		"a broken stack":                  {step("StackFailed", `{"status":"ROLLBACK_COMPLETE"}`), true, false},
-		"a rollback that failed":          {step("StackFailed", `{"status":"UPDATE_ROLLBACK_FAILED"}`), true, false},
-		"a change that was rolled back":   {step("StackFailed", `{"status":"UPDATE_ROLLBACK_COMPLETE"}`), false, false},
-		"a stack without a result":        {step("StackFailed", "words"), false, false},
-		"refused":                         {step("ChangeRefused", ""), false, false},
-		"several that pass":               {results("Throttled", "", "Transient"), true, true},
-		"several of which one does not":   {results("Throttled", "ChangeRefused"), false, false},
-		"several of which one takes long": {results("Throttled", "Internal"), true, false},
-		"a step that passes and a stack":  {both, false, false},
-		"a step of an upgrade":            {upgrades, true, false},
+		"throttled":                      {step("Throttled", ""), true, true},
+		"a crash":                        {step("Runtime.ExitError", ""), true, true},
+		"a timeout of Lambda":            {step("Sandbox.Timedout", ""), true, true},
+		"a failure of Lambda":            {step("Lambda.Unknown", ""), true, true},
+		"internal":                       {step("Internal", ""), true, false},
+		"a timeout":                      {step("States.Timeout", ""), true, false},
+		"a broken stack":                 {step("StackFailed", `{"status":"ROLLBACK_COMPLETE"}`), true, false},
+		"a rollback that failed":         {step("StackFailed", `{"status":"UPDATE_ROLLBACK_FAILED"}`), true, false},
+		"a change that was rolled back":  {step("StackFailed", `{"status":"UPDATE_ROLLBACK_COMPLETE"}`), false, false},
+		"a stack without a result":       {step("StackFailed", "words"), false, false},
+		"refused":                        {step("ChangeRefused", ""), false, false},
+		"several that pass":              {results("Throttled", "", "Transient"), true, true},
+		"several, and one does not":      {results("Throttled", "ChangeRefused"), false, false},
+		"several, and one takes long":    {results("Throttled", "Internal"), true, false},
+		"a step that passes and a stack": {both, false, false},
+		"a step of an upgrade":           {upgrades, true, false},
 	} {
 		require.Equal(t, test.passing, passing(test.in), name)
 		require.Equal(t, test.quick, quickly(test.in), name)
@@ -233,7 +233,8 @@ func TestEndOfARound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{reported: &reported{status: status.Status{Phase: status.Failed, Execution: "mine", RetryAt: &soon, Failures: 1}}, version: "v1"}
+			r := &round{reported: &reported{}, version: "v1"}
+			r.status = status.Status{Phase: status.Failed, Execution: "mine", RetryAt: &soon, Failures: 1}
 			test.given(r)
 			result, err := r.handler().end(t.Context(), in(plan), test.v)
 			require.ErrorIs(t, err, test.failing)
@@ -342,9 +343,9 @@ func TestReportOfAnOutdatedSpec(t *testing.T) {
 	})
 	t.Run("writes that the cluster is deleted, and plans the newer spec", func(t *testing.T) {
 		r := &round{reported: &reported{status: before}, version: "v2"}
-		gone := plan(events.OutcomeGone)
-		gone.SpecVersion = ""
-		result, err := r.handler().Handle(t.Context(), in(gone))
+		deleted := plan(events.OutcomeGone)
+		deleted.SpecVersion = ""
+		result, err := r.handler().Handle(t.Context(), in(deleted))
 		require.NoError(t, err)
 		require.True(t, result.Again)
 		require.Equal(t, status.Deleted, r.status.Phase)
@@ -400,7 +401,9 @@ func TestInstancesThatDidNotJoinAreNamedOnce(t *testing.T) {
 	}
 	r.tries = []status.Status{{Nodes: nodes("i-9")}}
 	request := in(&events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "v1", Accepted: true})
-	request.Results = []events.ChangeResult{{Stack: "pool-a", Error: "StackFailed"}, {Stack: "pool-b"}, {Stack: "addons", Error: "StackFailed"}}
+	request.Results = []events.ChangeResult{
+		{Stack: "pool-a", Error: "StackFailed"}, {Stack: "pool-b"}, {Stack: "addons", Error: "StackFailed"},
+	}
 	_, err := r.handler().Handle(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, 3, strings.Count(r.status.Message, "did not join"))
@@ -422,10 +425,14 @@ func TestSpecThatIsServed(t *testing.T) {
 	}{
 		"is recorded":                          {plan(events.OutcomeUnchanged, 3), record, nil, nil, true},
 		"not before the cluster is as it says": {plan(events.OutcomeStopped, 3), record, nil, nil, false},
-		"not when no record is over it":        {plan(events.OutcomeUnchanged, 0), record, map[string]error{"record": errThrottled}, nil, false},
-		"not without a record":                 {plan(events.OutcomeUnchanged, 3), nil, nil, nil, false},
-		"not without a plan":                   {nil, record, map[string]error{"record": errThrottled}, nil, false},
-		"not when the record is unknown":       {plan(events.OutcomeUnchanged, 3), record, map[string]error{"record": errThrottled}, errThrottled, false},
+		"not when no record is over it": {
+			plan(events.OutcomeUnchanged, 0), record, map[string]error{"record": errThrottled}, nil, false,
+		},
+		"not without a record": {plan(events.OutcomeUnchanged, 3), nil, nil, nil, false},
+		"not without a plan":   {nil, record, map[string]error{"record": errThrottled}, nil, false},
+		"not when the record is unknown": {
+			plan(events.OutcomeUnchanged, 3), record, map[string]error{"record": errThrottled}, errThrottled, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{record: test.record, failing: test.failing}, version: "v1"}
@@ -442,10 +449,12 @@ func TestFailedStepIsNamed(t *testing.T) {
 		want  string
 	}{
 		"without a stack": {
-			"Internal", &events.FailedStep{Step: "Plan", Function: "plan"}, ` (step "Plan", function drover-plan, log group /aws/lambda/drover-plan)`,
+			"Internal", &events.FailedStep{Step: "Plan", Function: "plan"},
+			` (step "Plan", function drover-plan, log group /aws/lambda/drover-plan)`,
 		},
 		"with its stack": {
-			"Internal", &events.FailedStep{Step: "Change", Function: "change", Stack: "network"}, ` (step "Change" of stack network, function drover-change, log group /aws/lambda/drover-change)`,
+			"Internal", &events.FailedStep{Step: "Change", Function: "change", Stack: "network"},
+			` (step "Change" of stack network, function drover-change, log group /aws/lambda/drover-change)`,
 		},
 		"not when it is blank": {"Internal", &events.FailedStep{}, ""},
 		"not when it is none":  {"Internal", nil, ""},

@@ -61,7 +61,8 @@ func (h *Handler) backOff(ctx context.Context, in events.ReportRequest) (seconds
 	return max(0, int64(s.RetryAt.Sub(h.Now())/time.Second)) + 1, nil
 }
 
-// quickly says whether everything that failed may pass within minutes: each such failure is one that passes. A step of an upgrade ends with its first failure: the upgrade stops.
+// quickly says whether every failure may pass within minutes. Each failure that may also passes. A step of an upgrade ends with its first
+// failure: the upgrade stops.
 func quickly(in events.ReportRequest) bool {
 	if names.MakesUpgrade(in.Cluster, in.Execution) {
 		return false

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// failing is a state of which some calls fail.
+// failing is a state whose calls may fail.
 type failing struct {
 	*fake
 	waiter, amend, request error
@@ -63,7 +63,8 @@ func TestStackEventIsIgnoredOrRetried(t *testing.T) {
 			"drover-demo-network", time.Time{}, status.Stack{}, nil, nil, nil, []string{"waiter", "amend"}, false, false, nil,
 		},
 		"ignored when it is known": {
-			"drover-demo-network", at, status.Stack{Status: "DELETE_COMPLETE", ReportedAt: at}, nil, nil, nil, []string{"waiter", "amend"}, false, false, nil,
+			"drover-demo-network", at, status.Stack{Status: "DELETE_COMPLETE", ReportedAt: at}, nil, nil, nil, []string{"waiter", "amend"},
+			false, false, nil,
 		},
 		"ignored when it is older": {
 			"drover-demo-network", at, status.Stack{ReportedAt: at.Add(time.Minute)}, nil, nil, nil, []string{"waiter", "amend"}, false, false, nil,
@@ -80,7 +81,8 @@ func TestStackEventIsIgnoredOrRetried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.known.Name = "network"
-			f := failing{&fake{status: &status.Status{Phase: status.Ready, Stacks: []status.Stack{test.known}}}, test.waiter, test.amend, test.request}
+			known := &status.Status{Phase: status.Ready, Stacks: []status.Stack{test.known}}
+			f := failing{&fake{status: known}, test.waiter, test.amend, test.request}
 			h := &handler.Handler{State: f, Resume: f, Now: func() time.Time { return at }}
 			in := events.Event[events.StackStatus]{Time: test.at}
 			in.Detail.StackID = "arn:aws:cloudformation:r:1:stack/" + test.stack + "/1"

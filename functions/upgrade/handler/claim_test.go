@@ -1,6 +1,6 @@
 package handler
 
-// How a check claims an upgrade, and what its own checks come to.
+// How a check claims an upgrade, and what its checks decide.
 
 import (
 	"context"
@@ -45,7 +45,9 @@ func (l *led) claimed(t *testing.T, blocks bool) (events.UpgradeResult, error) {
 	if !blocks {
 		compat, _ := ledEKS{led: l}.Compat(t.Context(), nil)
 		facts.Compat, facts.Catalogue = compat, []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}}
-		facts.Images = map[string]preflight.Image{"ami-0123456789abcdef0": {ID: "ami-0123456789abcdef0", Architecture: "x86_64", State: "available"}}
+		facts.Images = map[string]preflight.Image{
+			"ami-0123456789abcdef0": {ID: "ami-0123456789abcdef0", Architecture: "x86_64", State: "available"},
+		}
 	}
 	h.Facts = factsOf{facts: facts, err: l.failing["facts"]}
 	in := events.UpgradeRequest{Action: events.UpgradeCheck, Execution: "mine", Started: noon}
@@ -62,8 +64,10 @@ func TestCheckClaimsAnUpgrade(t *testing.T) {
 		outcome events.UpgradeOutcome
 		want    []string
 	}{
-		"and begins it":                            {"", false, events.UpgradeGo, append(before[:4:4], baseline, "status")},
-		"and ends one that its checks block":       {"", true, events.UpgradeBlocked, append(before[:4:4], baseline, "sound", blocked, "status")},
+		"and begins it": {"", false, events.UpgradeGo, append(before[:4:4], baseline, "status")},
+		"and ends one that its checks block": {
+			"", true, events.UpgradeBlocked, append(before[:4:4], baseline, "sound", blocked, "status"),
+		},
 		"not when EKS cannot check it":             {"refresh", false, "", before[:1]},
 		"not when its release cannot be kept":      {"keep", false, "", before[:2]},
 		"not when that cannot be recorded":         {"write", false, "", before[:3]},
