@@ -45,6 +45,7 @@ import (
 	"github.com/drover-run/drover/local/states/asl"
 	"github.com/drover-run/drover/local/tagging"
 	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -303,10 +304,12 @@ func (a *Account) Region() string { return a.region }
 // Config is the SDK's configuration of the person at the console.
 func (a *Account) Config() aws.Config {
 	_, admin := a.Identities.Admin()
-	return aws.Config{
+	cfg := aws.Config{
 		Region: a.region, BaseEndpoint: &a.url,
 		Credentials: credentials.NewStaticCredentialsProvider(admin.AccessKeyID, admin.SecretAccessKey, admin.SessionToken),
 	}
+	environment.KeepConnections(&cfg)
+	return cfg
 }
 
 // Environment is what a shell needs to reach the account as the person at the console.

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/shared/environment"
 )
 
 type topics struct{ messages []string }
@@ -47,6 +48,7 @@ func newClients(t *testing.T) (*cloudwatch.Service, *aws_cw.Client, *cloudwatchl
 	t.Cleanup(server.Close)
 	admin, c := identities.Admin()
 	cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, "")}
+	environment.KeepConnections(&cfg)
 	return s, aws_cw.NewFromConfig(cfg), cloudwatchlogs.NewFromConfig(cfg), admin
 }
 
@@ -270,25 +272,24 @@ func TestLogsThroughTheSDK(t *testing.T) {
 		require.ElementsMatch(t, want, got, pattern)
 	}
 	t.Run("the end of the period is in it, and a page is no larger than a megabyte", func(t *testing.T) {
-		retries := func(o *cloudwatchlogs.Options) {
-			o.RetryMaxAttempts = 3 // as by default: the client now and then closes its connection while it reads a large page
-		}
 		group := "/aws/lambda/drover-large"
 		for range 3 {
 			s.WriteLog(group, "one", strings.Repeat("x", 600_000))
 		}
-		first, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group}, retries)
+		first, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group})
 		require.NoError(t, err)
 		require.Len(t, first.Events, 1)
 		pages, count := cloudwatchlogs.NewFilterLogEventsPaginator(client, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group}), 0
 		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx, retries)
+			page, err := pages.NextPage(ctx)
 			require.NoError(t, err)
 			count += len(page.Events)
 		}
 		require.Equal(t, 3, count)
 		at := first.Events[0].Timestamp
-		until, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group, StartTime: at, EndTime: at}, retries)
+		until, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{
+			LogGroupName: &group, StartTime: at, EndTime: at,
+		})
 		require.NoError(t, err)
 		require.NotEmpty(t, until.Events)
 	})

@@ -43,6 +43,7 @@ func AWS() aws.Config {
 		fmt.Fprintf(os.Stderr, "loading the AWS configuration: %v\n", err)
 		os.Exit(1)
 	}
+	KeepConnections(&cfg)
 	return cfg
 }
 
