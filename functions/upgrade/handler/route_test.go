@@ -144,3 +144,15 @@ func TestAnswerBeforeAnUpgrade(t *testing.T) {
 		})
 	}
 }
+
+func TestEndedRecord(t *testing.T) {
+	require.Nil(t, ended(nil))
+	for state, want := range map[upgrade.State]upgrade.State{
+		upgrade.Done: upgrade.Done, upgrade.Stopped: upgrade.Stopped, upgrade.Blocked: upgrade.Blocked,
+		upgrade.Running: upgrade.Stopped, upgrade.Checking: upgrade.Blocked,
+	} {
+		r := &upgrade.Record{State: state, Execution: "earlier"}
+		require.Equal(t, want, ended(r).State)
+		require.Equal(t, state, r.State, "the record itself stays")
+	}
+}
