@@ -96,6 +96,7 @@ type ControlPlane struct {
 	// changing is held while servers are stopped and started again; stopped is closed when all is to end.
 	changing sync.Mutex
 	stopped  chan struct{}
+	syncing  sync.WaitGroup
 }
 
 // MinMinor and MaxMinor bound what Options.Minor may be.
@@ -147,6 +148,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 		c.Stop()
 		return nil, fmt.Errorf("start cluster %s: %w", o.Name, err)
 	}
+	c.syncing.Go(c.syncPods)
 	return c, nil
 }
 
@@ -370,6 +372,7 @@ func (c *ControlPlane) change(ctx context.Context, timeout time.Duration, do fun
 func (c *ControlPlane) Stop() {
 	c.stopOnce.Do(func() {
 		close(c.stopped)
+		c.syncing.Wait()
 		c.changing.Lock()
 		defer c.changing.Unlock()
 		c.stopParts("kwok", "kube-scheduler", "kube-controller-manager")

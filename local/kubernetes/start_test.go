@@ -191,6 +191,26 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		call(t, http.MethodPatch, path, "application/merge-patch+json", `{"metadata":{"finalizers":null}}`)
 		require.Eventually(t, func() bool { return get(path) != nil }, patience, 20*time.Millisecond)
 	})
+	t.Run("pods are Ready again once their node is, and not before", func(t *testing.T) {
+		pod := running(t, "recovers", "")
+		const network = `{"metadata":{"annotations":{"local.drover.run/network":%s}}}`
+		const condition = `{"status":{"conditions":[{"type":"Ready","status":%q}]}}`
+		podReady := func() string {
+			conditions := call(t, http.MethodGet, pod, "", "")["status"].(map[string]any)["conditions"].([]any)
+			i := slices.IndexFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == "Ready" })
+			return conditions[i].(map[string]any)["status"].(string)
+		}
+		// KWOK reports no node Ready whose network is not, and node lifecycle marks its pods.
+		call(t, http.MethodPatch, "/api/v1/nodes/n2", "application/merge-patch+json", fmt.Sprintf(network, "null"))
+		strategic := "application/strategic-merge-patch+json"
+		call(t, http.MethodPatch, "/api/v1/nodes/n2/status", strategic, fmt.Sprintf(condition, "Unknown"))
+		call(t, http.MethodPatch, pod+"/status", strategic, fmt.Sprintf(condition, "False"))
+		time.Sleep(3 * podSyncInterval)
+		require.Equal(t, "False", podReady(), "the node is not Ready")
+		call(t, http.MethodPatch, "/api/v1/nodes/n2", "application/merge-patch+json", fmt.Sprintf(network, `"ready"`))
+		require.Eventually(t, func() bool { return nodeReady(t, "n2") == "True" }, patience, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return podReady() == "True" }, time.Minute, 100*time.Millisecond)
+	})
 	t.Run("moving to the next minor keeps what is in it", func(t *testing.T) {
 		require.NoError(t, c.SetMinor(t.Context(), "1.36"))
 		require.Equal(t, "36", call(t, http.MethodGet, "/version", "", "")["emulationMinor"])
