@@ -75,14 +75,15 @@ drains of its nodes, and errors of drover's functions. Executions that began mor
 	return cmd
 }
 
-// showEvents prints a cluster's history, and goes on with what is new when followed.
-func showEvents(ctx context.Context, out io.Writer, h *history, followed bool) error {
+// showEvents prints a cluster's history. When followed, it prints new entries until ctx ends.
+func showEvents(ctx context.Context, out io.Writer, h eventSource, followed bool) error {
+	judge := followPolls(out)
 	for {
 		found, err := h.read(ctx)
-		if err != nil {
-			if followed && ctx.Err() != nil {
-				return nil
-			}
+		if followed && ctx.Err() != nil {
+			return nil
+		}
+		if err := judge.next(ctx, err); err != nil {
 			return err
 		}
 		for _, e := range found {
@@ -92,6 +93,13 @@ func showEvents(ctx context.Context, out io.Writer, h *history, followed bool) e
 			return nil
 		}
 	}
+}
+
+// followPolls reports failed polls as lines with a time, like those of --follow.
+func followPolls(out io.Writer) *polls {
+	return &polls{strict: true, report: func(text string) {
+		fmt.Fprintf(out, "%s  %-10s  %s\n", time.Now().UTC().Format(timeFormat), "drover", text)
+	}}
 }
 
 // sinceTime reads --since: a duration before now, in days too, or a time.

@@ -82,6 +82,10 @@ type history struct {
 	stacks     map[string]string
 	deleted    []string
 	seen       map[string]bool
+	// pending are entries of sources that were read before another source failed; marked is what the source that is
+	// read now added to seen.
+	pending []entry
+	marked  []string
 }
 
 func newHistory(c *cell, cluster string, since time.Time) *history {
@@ -91,16 +95,25 @@ func newHistory(c *cell, cluster string, since time.Time) *history {
 	}
 }
 
-// read returns the new entries, the oldest first.
+// read returns the new entries, the oldest first. After an error, the next read returns what this one did not.
 func (h *history) read(ctx context.Context) ([]entry, error) {
-	var all []entry
-	for _, source := range []func(context.Context) ([]entry, error){h.uploads, h.executed, h.changed, h.functionErrors} {
+	return h.readFrom(ctx, h.uploads, h.executed, h.changed, h.functionErrors)
+}
+
+func (h *history) readFrom(ctx context.Context, sources ...func(context.Context) ([]entry, error)) ([]entry, error) {
+	for _, source := range sources {
+		h.marked = nil
 		found, err := source(ctx)
 		if err != nil {
+			for _, id := range h.marked {
+				delete(h.seen, id)
+			}
 			return nil, err
 		}
-		all = append(all, found...)
+		h.pending = append(h.pending, found...)
 	}
+	all := h.pending
+	h.pending = nil
 	slices.SortStableFunc(all, func(a, b entry) int { return a.Time.Compare(b.Time) })
 	return all, nil
 }
@@ -111,6 +124,7 @@ func (h *history) fresh(id string, at time.Time) bool {
 		return false
 	}
 	h.seen[id] = true
+	h.marked = append(h.marked, id)
 	return true
 }
 
@@ -160,6 +174,9 @@ func (h *history) executed(ctx context.Context) (found []entry, err error) {
 		}
 		found = append(found, entries...)
 	}
+	for _, x := range h.executions {
+		x.read = x.status != sfntypes.ExecutionStatusRunning
+	}
 	return found, nil
 }
 
@@ -202,9 +219,9 @@ func (h *history) add(ctx context.Context, machine string, item sfntypes.Executi
 		return nil
 	}
 	x := &execution{arn: arn, machine: machine, name: aws.ToString(item.Name), status: item.Status}
-	h.executions[arn] = x
 	if owner, ok := clusterOfExecution(machine, x.name); ok {
 		x.foreign = owner != h.cluster
+		h.executions[arn] = x
 		return nil
 	}
 	described, err := h.sfn.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &arn})
@@ -216,7 +233,9 @@ func (h *history) add(ctx context.Context, machine string, item sfntypes.Executi
 	x.foreign = owner != h.cluster
 	if owner == "" && x.status == sfntypes.ExecutionStatusRunning {
 		delete(h.executions, arn) // its output will name the cluster
+		return nil
 	}
+	h.executions[arn] = x
 	return nil
 }
 
@@ -270,7 +289,6 @@ func subjectOf(input, output string) (cluster, subject string) {
 
 // states are the events in an execution that say what it does. The retries of a drain's single state are left out.
 func (h *history) states(ctx context.Context, x *execution) (found []entry, err error) {
-	running := x.status == sfntypes.ExecutionStatusRunning
 	past := map[int64]sfntypes.HistoryEvent{}
 	pages := sfn.NewGetExecutionHistoryPaginator(h.sfn, &sfn.GetExecutionHistoryInput{ExecutionArn: &x.arn, MaxResults: 1000})
 	for pages.HasMorePages() {
@@ -291,7 +309,6 @@ func (h *history) states(ctx context.Context, x *execution) (found []entry, err 
 			found = append(found, entry{aws.ToTime(e.Timestamp), kind, subject, text})
 		}
 	}
-	x.read = !running
 	return found, nil
 }
 
@@ -465,7 +482,7 @@ func (h *history) changed(ctx context.Context) (found []entry, err error) {
 // findDeleted lists the stacks of the cluster that were deleted in the period. Their events are read by id only.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
 func (h *history) findDeleted(ctx context.Context) error {
-	h.stacks = map[string]string{}
+	var deleted []string
 	pages := cloudformation.NewListStacksPaginator(h.cfn, &cloudformation.ListStacksInput{StackStatusFilter: []cfntypes.StackStatus{cfntypes.StackStatusDeleteComplete}})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -474,10 +491,11 @@ func (h *history) findDeleted(ctx context.Context) error {
 		}
 		for _, s := range page.StackSummaries {
 			if cluster, _, ok := names.SplitStack(aws.ToString(s.StackName)); ok && cluster == h.cluster && !aws.ToTime(s.DeletionTime).Before(h.since) {
-				h.deleted = append(h.deleted, aws.ToString(s.StackId))
+				deleted = append(deleted, aws.ToString(s.StackId))
 			}
 		}
 	}
+	h.deleted, h.stacks = deleted, map[string]string{}
 	return nil
 }
 
@@ -583,10 +601,9 @@ func stackText(e cfntypes.StackEvent) string {
 
 // functionErrors are the errors about the cluster of the functions that no machine invokes: those of the others are in executions.
 func (h *history) functionErrors(ctx context.Context) (found []entry, err error) {
-	from := h.logsFrom
-	h.logsFrom = laterOf(h.since, time.Now().Add(-ingestion))
+	began := time.Now()
 	for _, function := range []string{"admit", "stackevent", "sweep"} {
-		lines, err := h.logs.read(ctx, function, from)
+		lines, err := h.logs.read(ctx, function, h.logsFrom)
 		if err != nil {
 			return nil, err
 		}
@@ -596,6 +613,7 @@ func (h *history) functionErrors(ctx context.Context) (found []entry, err error)
 			}
 		}
 	}
+	h.logsFrom = laterOf(h.since, began.Add(-ingestion))
 	return found, nil
 }
 

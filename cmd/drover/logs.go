@@ -86,20 +86,18 @@ func laterOf(a, b time.Time) time.Time {
 
 // showLogs prints lines, the oldest first, and goes on with new ones when followed.
 func showLogs(ctx context.Context, out io.Writer, logs *functionLogs, chosen []string, since time.Time, followed bool) error {
-	seen := map[string]bool{}
+	seen, judge := map[string]bool{}, followPolls(out)
 	for {
-		var lines []logLine
-		from := since
-		since = laterOf(since, time.Now().Add(-ingestion))
-		for _, function := range chosen {
-			found, err := logs.read(ctx, function, from)
-			if err != nil {
-				if followed && ctx.Err() != nil {
-					return nil
-				}
-				return err
-			}
-			lines = append(lines, found...)
+		began := time.Now()
+		lines, err := logs.readAll(ctx, chosen, since)
+		if followed && ctx.Err() != nil {
+			return nil
+		}
+		if err := judge.next(ctx, err); err != nil {
+			return err
+		}
+		if err == nil {
+			since = laterOf(since, began.Add(-ingestion))
 		}
 		slices.SortStableFunc(lines, func(a, b logLine) int { return a.Time.Compare(b.Time) })
 		for _, l := range lines {
@@ -123,6 +121,18 @@ type functionLogs struct {
 
 func newFunctionLogs(c *cell, cluster string) *functionLogs {
 	return &functionLogs{client: cloudwatchlogs.NewFromConfig(c.cfg), cluster: cluster, mention: mentions(cluster)}
+}
+
+// readAll reads the lines of several functions since a time.
+func (l *functionLogs) readAll(ctx context.Context, functions []string, since time.Time) (lines []logLine, err error) {
+	for _, function := range functions {
+		found, err := l.read(ctx, function, since)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, found...)
+	}
+	return lines, nil
 }
 
 // mentions matches a text that names a cluster by a stack, an S3 key, or its EKS cluster.

@@ -58,6 +58,7 @@ func (u upload) superseded(s status.Status) bool {
 func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u upload) error {
 	show := newProgress(w)
 	defer show.end()
+	judge := polls{report: func(text string) { show.say("%s", text) }, strict: u == anyUpload}
 	said := map[string]string{}
 	// sayAs prints a text when what it is about is new: a text with a time in it differs each second.
 	sayAs := func(key, about, text string) {
@@ -69,12 +70,20 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 	say := func(key, text string) { sayAs(key, text, text) }
 	for {
 		cluster, err := c.state.Status(ctx, name)
-		if absent := errors.Is(err, store.ErrNotFound); absent && u == anyUpload {
-			return unknown(name)
-		} else if err != nil && ctx.Err() != nil {
-			return errUnwatched
-		} else if err != nil && !absent {
-			return err
+		if errors.Is(err, store.ErrNotFound) {
+			if u == anyUpload {
+				return unknown(name)
+			}
+			err = nil // drover has not written it yet
+		}
+		if ends := judge.next(ctx, err); ends != nil {
+			return ends
+		}
+		if err != nil {
+			if err := sleep(ctx, watchInterval); err != nil {
+				return err
+			}
+			continue
 		}
 		s := cluster.Status
 		if u.awaited(s) {

@@ -136,15 +136,22 @@ func watchUpgrade(ctx context.Context, w io.Writer, c *cell, cluster, execution 
 		}
 	}
 	machine := sfn.NewFromConfig(c.cfg)
+	judge := polls{report: func(text string) { show.say("%s", text) }}
 	for {
-		// The execution first: what it wrote last is in the status by then.
+		// The execution is read first: what it wrote last is in the status by then.
 		x, err := machine.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
-		if err != nil {
-			return fmt.Errorf("looking at the upgrade of %s: %w", cluster, err)
+		var s *status.Cluster
+		if err == nil {
+			s, err = readStatus(ctx, c, cluster)
 		}
-		s, err := readStatus(ctx, c, cluster)
+		if ends := judge.next(ctx, err); ends != nil {
+			return ends
+		}
 		if err != nil {
-			return err
+			if err := sleep(ctx, watchInterval); err != nil {
+				return err
+			}
+			continue
 		}
 		u := s.Status.Upgrade
 		if next := s.Status.NextUpgrade; next != nil && next.Execution == execution {

@@ -3,6 +3,7 @@ package main
 // Watching an execution: its cluster's history as it comes, until the execution is over.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,29 +31,41 @@ const planPatience = 20 * time.Second
 func planOf(ctx context.Context, c *cell, execution string) (*events.PlanResult, error) {
 	client := sfn.NewFromConfig(c.cfg)
 	for deadline := time.Now().Add(planPatience); ; {
-		pages := sfn.NewGetExecutionHistoryPaginator(client, &sfn.GetExecutionHistoryInput{ExecutionArn: &execution, MaxResults: 1000})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("reading the history of execution %s: %w", execution, err)
-			}
-			for _, e := range page.Events {
-				if plan := planIn(e); plan != nil {
-					return plan, nil
-				}
-				switch e.Type {
-				case sfntypes.HistoryEventTypeExecutionFailed, sfntypes.HistoryEventTypeExecutionAborted, sfntypes.HistoryEventTypeExecutionTimedOut:
-					return nil, nil
-				}
-			}
+		plan, over, err := readPlan(ctx, client, execution)
+		if ctx.Err() != nil {
+			return nil, errUnwatched
 		}
-		if !time.Now().Before(deadline) {
-			return nil, nil
+		if over || !time.Now().Before(deadline) {
+			return plan, err
 		}
 		if err := sleep(ctx, watchInterval); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// readPlan reads the plan of an execution. It is over when there is one, or when the execution failed without one.
+func readPlan(ctx context.Context, client *sfn.Client, execution string) (plan *events.PlanResult, over bool, err error) {
+	pages := sfn.NewGetExecutionHistoryPaginator(client, &sfn.GetExecutionHistoryInput{
+		ExecutionArn: &execution, MaxResults: 1000,
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, false, fmt.Errorf("reading the history of execution %s: %w", execution, err)
+		}
+		for _, e := range page.Events {
+			if plan := planIn(e); plan != nil {
+				return plan, true, nil
+			}
+			switch e.Type {
+			case sfntypes.HistoryEventTypeExecutionFailed, sfntypes.HistoryEventTypeExecutionAborted,
+				sfntypes.HistoryEventTypeExecutionTimedOut:
+				return nil, true, nil
+			}
+		}
+	}
+	return nil, false, nil
 }
 
 // planIn is the result of planning that a state ended with, or nil.
@@ -71,42 +84,49 @@ func planIn(e sfntypes.HistoryEvent) *events.PlanResult {
 type watcher struct {
 	c       *cell
 	cluster string
-	history *history
+	history eventSource
 	show    *progress
+	polls   *polls
+}
+
+// eventSource returns the new entries of a cluster's history, as history does.
+type eventSource interface {
+	read(ctx context.Context) ([]entry, error)
+	// drains reports whether a node of the cluster is drained now.
+	drains() bool
 }
 
 func newWatcher(out io.Writer, c *cell, cluster string, since time.Time) *watcher {
-	return &watcher{c: c, cluster: cluster, history: newHistory(c, cluster, since), show: newProgress(out)}
+	show := newProgress(out)
+	return &watcher{
+		c: c, cluster: cluster, history: newHistory(c, cluster, since), show: show,
+		polls: &polls{report: func(text string) { show.say("%s", text) }},
+	}
 }
 
-// print what is new.
-func (w *watcher) print(ctx context.Context) error {
-	found, err := w.history.read(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return errUnwatched
-		}
-		return err
+// poll a condition and the history. The condition comes first: what led to it is in the history by then.
+func (w *watcher) poll(
+	ctx context.Context, holds func(context.Context) (bool, error),
+) (done bool, found []entry, err error) {
+	if done, err = holds(ctx); err != nil {
+		return false, nil, err
 	}
-	for _, e := range found {
-		w.show.say("%s", e)
-	}
-	return nil
+	found, err = w.history.read(ctx)
+	return done, found, err
 }
 
-// until prints what is new until a condition holds.
+// until prints what is new until a condition holds. An error of the condition is that of a failed poll.
 func (w *watcher) until(ctx context.Context, holds func(context.Context) (bool, error)) error {
 	for {
-		// The condition first: what led to it is in the history by then.
-		done, err := holds(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return errUnwatched
-			}
-			return err
+		done, found, err := w.poll(ctx, holds)
+		if ends := w.polls.next(ctx, err); ends != nil {
+			return ends
 		}
-		if err := w.print(ctx); err != nil || done {
-			return err
+		for _, e := range found {
+			w.show.say("%s", e)
+		}
+		if done && err == nil {
+			return nil
 		}
 		if err := sleep(ctx, followInterval); err != nil {
 			return err
@@ -117,8 +137,9 @@ func (w *watcher) until(ctx context.Context, holds func(context.Context) (bool, 
 // execution prints what is new until an execution is over, and returns it.
 func (w *watcher) execution(ctx context.Context, arn string) (x *sfn.DescribeExecutionOutput, err error) {
 	w.show.wait(arn[strings.LastIndex(arn, ":")+1:])
+	client := sfn.NewFromConfig(w.c.cfg)
 	err = w.until(ctx, func(ctx context.Context) (bool, error) {
-		x, err = w.history.sfn.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &arn})
+		x, err = client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &arn})
 		if err != nil {
 			return false, fmt.Errorf("reading execution %s: %w", arn, err)
 		}
@@ -157,6 +178,7 @@ func (w *watcher) verdict(ctx context.Context) error {
 func (w *watcher) rolled(ctx context.Context, pool string, at time.Time) error {
 	reader := stacks.New(cloudformation.NewFromConfig(w.c.cfg), resourcegroupstaggingapi.NewFromConfig(w.c.cfg), "")
 	w.show.wait("the roll of pool " + pool)
+	var refused error
 	err := w.until(ctx, func(ctx context.Context) (bool, error) {
 		stack, err := reader.Describe(ctx, names.Stack(w.cluster, names.PoolStack(pool)))
 		if err != nil {
@@ -169,15 +191,17 @@ func (w *watcher) rolled(ctx context.Context, pool string, at time.Time) error {
 		}
 		switch s := cluster.Status; {
 		case s.Phase == status.Stopped || s.Phase == status.Failed:
-			return false, fmt.Errorf("pool %s is not rolled yet: %s is %s: %s", pool, w.cluster, s.Phase, s.Message)
+			refused = fmt.Errorf("pool %s is not rolled yet: %s is %s: %s", pool, w.cluster, s.Phase, s.Message)
+			return true, nil
 		case s.Phase == status.Deleting || s.Phase == status.Deleted:
-			return false, fmt.Errorf("pool %s was not rolled: %s is %s", pool, w.cluster, s.Phase)
+			refused = fmt.Errorf("pool %s was not rolled: %s is %s", pool, w.cluster, s.Phase)
+			return true, nil
 		case s.Phase != status.Ready || last.Before(at.Truncate(time.Second)):
 			return false, nil
 		}
 		return !w.history.drains(), nil
 	})
-	if err == nil {
+	if err = cmp.Or(err, refused); err == nil {
 		w.show.say("every node of pool %s is replaced", pool)
 	}
 	return err
