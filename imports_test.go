@@ -28,7 +28,8 @@ var pure = []string{
 
 // adapters speak to one outside system each.
 var adapters = []string{
-	"shared/store", "shared/stacks", "shared/kube", "shared/groups", "shared/executions", "shared/notify", "shared/versions", "shared/leftovers", "shared/alarms", "shared/capacity", "shared/quotas",
+	"shared/store", "shared/kube", "shared/notify", "shared/aws/autoscaling", "shared/aws/cloudformation", "shared/aws/cloudwatch", "shared/aws/ec2", "shared/aws/eks",
+	"shared/aws/leftovers", "shared/aws/servicequotas", "shared/aws/stepfunctions",
 }
 
 // glue puts the others together for functions.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	change "github.com/drover-run/drover/functions/change/handler"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/stacks"
 )
 
 // machineGoldens are in testdata/machines, with the tests' ARNs: the interpreter of the local account is tested on them.
@@ -148,7 +148,8 @@ func TestTasksGiveFunctionsTheirTime(t *testing.T) {
 func TestLambdaGivesChangeTheTimeOfItsChangeSets(t *testing.T) {
 	for _, f := range synthesized.ofType("AWS::Lambda::Function") {
 		if f["FunctionName"] == "drover-change" {
-			require.Greater(t, f["Timeout"].(float64), (change.MostChangeSets*stacks.ChangeSetPatience).Seconds()+60, "and a minute for the rest")
+			changeSets := change.MostChangeSets * cloudformation.ChangeSetPatience
+			require.Greater(t, f["Timeout"].(float64), changeSets.Seconds()+60, "and a minute for the rest")
 			return
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/events"
 	planner "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/functions/sweep/handler"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -33,7 +33,7 @@ import (
 const (
 	s3Takes      = 20 * time.Millisecond
 	stacksTake   = 500 * time.Millisecond // a page of 100 stacks
-	stacksPause  = 400 * time.Millisecond // shared/stacks: between two pages
+	stacksPause  = 400 * time.Millisecond // shared/aws/cloudformation: between two pages
 	groupsTake   = 300 * time.Millisecond // a page of 100 groups
 	nodesTake    = 150 * time.Millisecond // a connection and one listing
 	eksTakes     = 100 * time.Millisecond // DescribeCluster
@@ -57,7 +57,7 @@ type fleet struct {
 	release  []byte
 	statuses map[string]*status.Cluster
 	stacks   map[string]plan.Deployed
-	groups   []groups.Group
+	groups   []autoscaling.Group
 
 	gets, lists, stackPages, groupPages, executionLists, nodeLists, eksCalls atomic.Int64
 	// looks are the calls, of those counted, that find out whether an upgrade is due.
@@ -202,7 +202,7 @@ type fleetGroups struct {
 	handler.Groups
 }
 
-func (g fleetGroups) All(context.Context) ([]groups.Group, error) {
+func (g fleetGroups) All(context.Context) ([]autoscaling.Group, error) {
 	g.groupPages.Add(pages(len(g.groups)))
 	return g.groups, nil
 }
@@ -270,9 +270,10 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		for _, change := range made.Plan.Changes {
 			f.stacks[change.StackName] = deployed(change)
 			if pool, ok := strings.CutPrefix(change.Stack, names.PoolPrefix); ok {
-				group := groups.Group{Name: names.Group(cluster, pool), TemplateVersion: "1"}
+				group := autoscaling.Group{Name: names.Group(cluster, pool), TemplateVersion: "1"}
 				for n := range 3 {
-					group.Instances = append(group.Instances, groups.Instance{ID: fmt.Sprint("i-", n), State: groups.InService, TemplateVersion: "1"})
+					instance := autoscaling.Instance{ID: fmt.Sprint("i-", n), State: autoscaling.InService, TemplateVersion: "1"}
+					group.Instances = append(group.Instances, instance)
 				}
 				f.groups = append(f.groups, group)
 			}

@@ -14,9 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -24,14 +24,14 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/drover-run/drover/functions/plan/handler"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/executions"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 // cell is the deployment of drover that the caller's credentials and region lead to.
@@ -148,9 +148,9 @@ func (c *cell) machineARN(machine string) string {
 func (c *cell) planner(specs handler.Specs) *handler.Handler {
 	return &handler.Handler{
 		Specs: specs, State: c.state, Cell: c.render, Now: time.Now,
-		Stacks:     stacks.New(cloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
-		Executions: executions.New(sfn.NewFromConfig(c.cfg), ""),
-		Groups:     groups.New(autoscaling.NewFromConfig(c.cfg)),
-		Versions:   versions.New(eks.NewFromConfig(c.cfg)),
+		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
+		Executions: stepfunctions.New(sfn.NewFromConfig(c.cfg), ""),
+		Groups:     autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
+		Versions:   eks.New(awseks.NewFromConfig(c.cfg)),
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -58,7 +58,7 @@ func converge(ctx context.Context, out io.Writer, c *cell, cluster string, watch
 		return err
 	}
 	began := time.Now().Add(-time.Second) // clocks differ by less
-	holder, err := c.state.Holder(ctx, cluster, executions.New(sfn.NewFromConfig(c.cfg), "").Running)
+	holder, err := c.state.Holder(ctx, cluster, stepfunctions.New(sfn.NewFromConfig(c.cfg), "").Running)
 	if err != nil {
 		return err
 	}

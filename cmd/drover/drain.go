@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -26,9 +26,9 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/capacity"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -111,11 +111,11 @@ the cluster must let you read it. If it does not, the dry run prints the access 
 
 // nodeOf a pool of the cluster, by its name or its instance's id.
 func nodeOf(ctx context.Context, c *cell, cluster, named string) (node string, err error) {
-	found, err := capacity.New(c.cfg).Named(ctx, named)
+	found, err := ec2.New(c.cfg).Named(ctx, named)
 	if err != nil {
 		return "", err
 	}
-	pools := groups.New(autoscaling.NewFromConfig(c.cfg))
+	pools := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg))
 	for instance, node := range found {
 		pool, err := pools.PoolOf(ctx, instance)
 		if err != nil {
@@ -192,7 +192,7 @@ func startRoll(ctx context.Context, out io.Writer, c *cell, cluster, pool string
 	if why != "" {
 		return errors.New(why)
 	}
-	_, found, err := groups.New(autoscaling.NewFromConfig(c.cfg)).Describe(ctx, names.Group(cluster, pool))
+	_, found, err := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)).Describe(ctx, names.Group(cluster, pool))
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *cell, 
 		}
 	}
 	fmt.Fprintln(out, "A dry run: nothing is changed.")
-	pools, drains, estimated := groups.New(autoscaling.NewFromConfig(c.cfg)), []time.Duration(nil), true
+	pools, drains, estimated := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)), []time.Duration(nil), true
 	for _, p := range found {
 		if p.Pool == "" {
 			return fmt.Errorf("node %s is in no pool of drover's", p.Node)
@@ -350,7 +350,7 @@ func updateOf(ctx context.Context, c *cell, cluster, pool string) (api.Update, e
 }
 
 // policyOf is how the pods of a pool leave its nodes, as it is deployed.
-func policyOf(ctx context.Context, pools *groups.Groups, cluster, pool string) (drain.Policy, error) {
+func policyOf(ctx context.Context, pools *autoscaling.Groups, cluster, pool string) (drain.Policy, error) {
 	deployed, err := pools.Pool(ctx, names.Stack(cluster, names.PoolStack(pool)))
 	if err != nil || deployed.Drain == nil {
 		return handler.Unstated, err

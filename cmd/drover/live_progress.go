@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/cmd/drover/view"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/plan"
-	"github.com/drover-run/drover/shared/stacks"
 )
 
 // poolProgress counts the nodes of a pool.
@@ -24,7 +24,7 @@ type poolProgress struct {
 }
 
 // progressOf a pool. rollsBack says that its stack is returning to the template before, so that the newest is not the one to come.
-func progressOf(g groups.Group, nodes []kube.Health, nodesRead, rollsBack bool) poolProgress {
+func progressOf(g autoscaling.Group, nodes []kube.Health, nodesRead, rollsBack bool) poolProgress {
 	p := poolProgress{
 		desired: g.Desired, inService: g.Serving(), joining: len(g.Coming()), draining: len(g.Going()), ready: -1,
 	}
@@ -33,7 +33,7 @@ func progressOf(g groups.Group, nodes []kube.Health, nodesRead, rollsBack bool) 
 		switch {
 		case i.TemplateVersion != target:
 			p.outdated++
-		case i.State == groups.InService:
+		case i.State == autoscaling.InService:
 			p.replaced++
 		}
 	}
@@ -51,7 +51,7 @@ func progressOf(g groups.Group, nodes []kube.Health, nodesRead, rollsBack bool) 
 // targetTemplate is the version of the launch template that all instances are to have. An instance refresh sets the group's own version at
 // its end, so the newest counts.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
-func targetTemplate(g groups.Group, rollsBack bool) string {
+func targetTemplate(g autoscaling.Group, rollsBack bool) string {
 	target := g.TemplateVersion
 	if rollsBack {
 		return target
@@ -95,7 +95,7 @@ func (p poolProgress) words(changing bool) string {
 }
 
 // operationWords say how far the operation of a stack is: "3 resources done, ControlPlane in progress".
-func operationWords(stackStatus string, o stacks.Operation) string {
+func operationWords(stackStatus string, o cloudformation.Operation) string {
 	if !plan.InProgress(stackStatus) {
 		return ""
 	}

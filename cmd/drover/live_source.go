@@ -6,20 +6,19 @@ package main
 import (
 	"context"
 	"fmt"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
-
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -37,7 +36,7 @@ const (
 // liveStack is a stack as CloudFormation describes it, with its operation if one is in progress.
 type liveStack struct {
 	Status    string
-	Operation stacks.Operation
+	Operation cloudformation.Operation
 	read      time.Time
 }
 
@@ -46,7 +45,7 @@ type liveCluster struct {
 	stacks    map[string]liveStack
 	stacksErr error
 	// groups by pool.
-	groups    map[string]groups.Group
+	groups    map[string]autoscaling.Group
 	groupsErr error
 	nodes     []kube.Health
 	nodesErr  error
@@ -56,15 +55,15 @@ type liveCluster struct {
 type liveFleet struct {
 	stacks    map[string]plan.Deployed
 	stacksErr error
-	groups    []groups.Group
+	groups    []autoscaling.Group
 	groupsErr error
 }
 
 // liveSource asks for all of it, again and again.
 type liveSource struct {
 	c      *cell
-	stacks *stacks.Stacks
-	groups *groups.Groups
+	stacks *cloudformation.Stacks
+	groups *autoscaling.Groups
 	// known are the stacks as they were read last; opened is the cluster's API, since.
 	known  map[string]liveStack
 	opened *kube.Cluster
@@ -73,14 +72,14 @@ type liveSource struct {
 
 func newLiveSource(c *cell) *liveSource {
 	return &liveSource{
-		c: c, known: map[string]liveStack{}, groups: groups.New(autoscaling.NewFromConfig(c.cfg)),
-		stacks: stacks.New(cloudformation.NewFromConfig(c.cfg), nil, ""),
+		c: c, known: map[string]liveStack{}, groups: autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
+		stacks: cloudformation.New(awscloudformation.NewFromConfig(c.cfg), nil, ""),
 	}
 }
 
 // cluster asks the three sources at once.
 func (l *liveSource) cluster(ctx context.Context, c *status.Cluster) *liveCluster {
-	live := &liveCluster{groups: map[string]groups.Group{}}
+	live := &liveCluster{groups: map[string]autoscaling.Group{}}
 	expected, pools := stackNames(c.Status), map[string]string{}
 	for _, stack := range expected {
 		if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
@@ -22,12 +22,12 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/upgrade/handler"
-	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/kube"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 func upgradeCommand() *cobra.Command {
@@ -62,7 +62,7 @@ with 2. It fails with 1 when a check blocks.`,
 				return err
 			}
 			if dryRun {
-				return previewUpgrade(ctx, out, c, kube.NewClusters(eks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)), in)
+				return previewUpgrade(ctx, out, c, kube.NewClusters(awseks.NewFromConfig(c.cfg), sts.NewFromConfig(c.cfg)), in)
 			}
 			answer, err := upgrader(c).Answer(ctx, in)
 			if err != nil {
@@ -110,9 +110,9 @@ func nameRelease(in events.Upgrade) string {
 // upgrader is the function's own handler, for what only reads.
 func upgrader(c *cell) *handler.Handler {
 	return &handler.Handler{
-		Specs: c.specs, State: c.state, EKS: versions.New(eks.NewFromConfig(c.cfg)), Now: time.Now,
-		Stacks:     stacks.New(cloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
-		Executions: executions.New(sfn.NewFromConfig(c.cfg), ""),
+		Specs: c.specs, State: c.state, EKS: eks.New(awseks.NewFromConfig(c.cfg)), Now: time.Now,
+		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
+		Executions: stepfunctions.New(sfn.NewFromConfig(c.cfg), ""),
 	}
 }
 

@@ -3,36 +3,35 @@ package main
 import (
 	"context"
 	"fmt"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
-	"github.com/aws/aws-sdk-go-v2/service/sfn"
-
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/upgrade/handler"
-	"github.com/drover-run/drover/shared/alarms"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/capacity"
-	"github.com/drover-run/drover/shared/executions"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudwatch"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/servicequotas"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/gather"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
-	"github.com/drover-run/drover/shared/quotas"
 	"github.com/drover-run/drover/shared/upgrade"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 // previewUpgrade prints what an upgrade would find and do. It only reads, and fails when a check blocks or the cluster does not let the caller look.
 func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.Clusters, in events.Upgrade) error {
-	offered := versions.New(eks.NewFromConfig(c.cfg))
+	offered := eks.New(awseks.NewFromConfig(c.cfg))
 	plan, err := upgrader(c).Preview(ctx, in)
 	if err != nil {
 		return err
@@ -46,11 +45,11 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.
 	if err := tellBusy(ctx, out, c, in.Cluster); err != nil {
 		return err
 	}
-	pools := groups.New(autoscaling.NewFromConfig(c.cfg))
+	pools := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg))
 	mine := &asCaller{clusters: clusters}
 	g := &gather.Gatherer{
-		Kubernetes: mine, EKS: offered, Groups: pools, Alarms: alarms.New(cloudwatch.NewFromConfig(c.cfg)), Capacity: capacity.New(c.cfg),
-		Quotas: quotas.New(servicequotas.NewFromConfig(c.cfg)), Now: time.Now,
+		Kubernetes: mine, EKS: offered, Groups: pools, Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(c.cfg)), Capacity: ec2.New(c.cfg),
+		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(c.cfg)), Now: time.Now,
 	}
 	facts, err := g.Before(ctx, plan)
 	if err != nil {
@@ -109,7 +108,7 @@ func tellBusy(ctx context.Context, out io.Writer, c *cell, cluster string) error
 	if err != nil || lease.Execution == "" {
 		return err
 	}
-	running, err := executions.New(sfn.NewFromConfig(c.cfg), "").Running(ctx, lease.Execution)
+	running, err := stepfunctions.New(sfn.NewFromConfig(c.cfg), "").Running(ctx, lease.Execution)
 	if err == nil && running {
 		fmt.Fprintf(out, "The cluster is being converged by %s: an upgrade would wait for that.\n", lease.Execution)
 	}
@@ -128,7 +127,7 @@ type outlook struct {
 	plan     *preflight.Plan
 	facts    *preflight.Facts
 	clusters *kube.Clusters
-	pools    *groups.Groups
+	pools    *autoscaling.Groups
 }
 
 // seen says whether the cluster's nodes and pods could be looked at.

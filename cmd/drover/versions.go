@@ -7,25 +7,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/spf13/cobra"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/spf13/cobra"
-
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/capacity"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 func versionsCommand() *cobra.Command {
@@ -131,7 +130,7 @@ func (m *planeMove) to(target string) {
 type fleetReader struct {
 	c         *cell
 	stacks    map[string]plan.Deployed
-	eks       *versions.Versions
+	eks       *eks.Versions
 	catalogue map[string]preflight.Version
 	channels  *api.Channels
 	releases  map[string]*api.Release
@@ -147,8 +146,8 @@ func readFleet(ctx context.Context, c *cell) ([]clusterVersions, error) {
 	if len(statuses) == 0 {
 		return fleet, nil
 	}
-	r := &fleetReader{c: c, eks: versions.New(eks.NewFromConfig(c.cfg)), catalogue: map[string]preflight.Version{}, releases: map[string]*api.Release{}}
-	if r.stacks, err = stacks.New(cloudformation.NewFromConfig(c.cfg), nil, "").All(ctx); err != nil {
+	r := &fleetReader{c: c, eks: eks.New(awseks.NewFromConfig(c.cfg)), catalogue: map[string]preflight.Version{}, releases: map[string]*api.Release{}}
+	if r.stacks, err = cloudformation.New(awscloudformation.NewFromConfig(c.cfg), nil, "").All(ctx); err != nil {
 		return nil, err
 	}
 	catalogue, err := r.eks.Catalogue(ctx)
@@ -440,7 +439,7 @@ func (r *fleetReader) kubelets(ctx context.Context, fleet []clusterVersions) err
 	if len(ids) == 0 {
 		return nil
 	}
-	images, err := capacity.New(r.c.cfg).Images(ctx, slices.Sorted(maps.Keys(ids)))
+	images, err := ec2.New(r.c.cfg).Images(ctx, slices.Sorted(maps.Keys(ids)))
 	if err != nil {
 		return err
 	}

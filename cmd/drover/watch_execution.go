@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -176,7 +176,7 @@ func (w *watcher) verdict(ctx context.Context) error {
 
 // rolled waits until a pool was rolled by a request at a time: its stack has that time, and no node of the cluster is drained any more.
 func (w *watcher) rolled(ctx context.Context, pool string, at time.Time) error {
-	reader := stacks.New(cloudformation.NewFromConfig(w.c.cfg), resourcegroupstaggingapi.NewFromConfig(w.c.cfg), "")
+	reader := cloudformation.New(awscloudformation.NewFromConfig(w.c.cfg), resourcegroupstaggingapi.NewFromConfig(w.c.cfg), "")
 	w.show.wait("the roll of pool " + pool)
 	var refused error
 	err := w.until(ctx, func(ctx context.Context) (bool, error) {

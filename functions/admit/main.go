@@ -9,9 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/drover-run/drover/functions/admit/handler"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -25,7 +25,7 @@ func main() {
 	h := &handler.Handler{
 		Specs:   store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
 		State:   state,
-		Machine: executions.New(sfn.NewFromConfig(cfg), environment.Must(environment.ConvergeARN)),
+		Machine: stepfunctions.New(sfn.NewFromConfig(cfg), environment.Must(environment.ConvergeARN)),
 		Now:     time.Now,
 	}
 	lambda.Start(boundary.Wrap("admit", h.Handle))

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 
 	"github.com/drover-run/drover/functions/clean/handler"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/leftovers"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 func main() {
@@ -21,7 +21,7 @@ func main() {
 	h := &handler.Handler{
 		Specs:     store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
 		State:     store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now),
-		Clusters:  versions.New(eks.NewFromConfig(cfg)),
+		Clusters:  eks.New(awseks.NewFromConfig(cfg)),
 		Leftovers: leftovers.New(cfg, environment.Must(environment.LeftoversRole)),
 	}
 	lambda.Start(boundary.Wrap("clean", h.Handle))

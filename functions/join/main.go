@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/drover-run/drover/functions/join/handler"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/notify"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -27,8 +27,8 @@ func main() {
 	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
-		Groups:   groups.New(autoscaling.NewFromConfig(cfg)),
-		Stacks:   stacks.New(cloudformation.NewFromConfig(cfg), nil, ""),
+		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
+		Stacks:   cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""),
 		State:    state,
 		Watch:    50 * time.Second,
 		Limit:    14 * time.Minute,

@@ -6,22 +6,22 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/drover-run/drover/functions/plan/handler"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/executions"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 func main() {
@@ -32,10 +32,10 @@ func main() {
 	told.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
 		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: told,
-		Stacks:     stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
-		Executions: executions.New(sfn.NewFromConfig(cfg), ""),
-		Groups:     groups.New(autoscaling.NewFromConfig(cfg)),
-		Versions:   versions.New(eks.NewFromConfig(cfg)),
+		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
+		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),
+		Groups:     autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
+		Versions:   eks.New(awseks.NewFromConfig(cfg)),
 		Cell: render.Cell{
 			Partition: environment.Must(environment.Partition), Region: cfg.Region,
 			Account: environment.Must(environment.Account), StateBucket: state.Name(),

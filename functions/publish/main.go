@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 
 	"github.com/drover-run/drover/functions/publish/handler"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/capacity"
 	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 func main() {
@@ -26,8 +26,8 @@ func main() {
 	h := &handler.Handler{
 		Specs:    store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
 		State:    state,
-		Versions: versions.New(eks.NewFromConfig(cfg)),
-		Images:   capacity.New(cfg),
+		Versions: eks.New(awseks.NewFromConfig(cfg)),
+		Images:   ec2.New(cfg),
 		Now:      time.Now,
 	}
 	lambda.Start(boundary.Wrap("publish", h.Handle))

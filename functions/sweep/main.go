@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
@@ -16,19 +16,19 @@ import (
 	plan "github.com/drover-run/drover/functions/plan/handler"
 	publish "github.com/drover-run/drover/functions/publish/handler"
 	"github.com/drover-run/drover/functions/sweep/handler"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/capacity"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/executions"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 func main() {
@@ -39,10 +39,10 @@ func main() {
 	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
 	listeners := notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now)
 	state.Tell, state.TellRelease, state.TellUnread = listeners.Tell, listeners.TellRelease, listeners.TellUnread
-	cloud := stacks.New(cloudformation.NewFromConfig(cfg), nil, "")
+	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)
-	pools, offered := groups.New(autoscaling.NewFromConfig(cfg)), versions.New(eks.NewFromConfig(cfg))
-	machine := executions.New(steps, environment.Must(environment.ConvergeARN))
+	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
+	machine := stepfunctions.New(steps, environment.Must(environment.ConvergeARN))
 	overview := store.NewOverview(state)
 	h := &handler.Handler{
 		Auditor: handler.Auditor{
@@ -54,18 +54,18 @@ func main() {
 					Account: environment.Must(environment.Account), StateBucket: state.Name(),
 				},
 			},
-			Nodes:    kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
+			Nodes:    kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
 			EKS:      offered,
 			Parallel: 16,
 		},
 		Specs: remembered, State: state, Stacks: cloud,
 		Resume:     &resume.Resumer{Steps: machine, Stacks: cloud, Groups: pools, State: state, Now: time.Now},
 		Executions: machine, Start: machine, Groups: pools,
-		Upgrade:   executions.NewMachine(steps, environment.Must(environment.UpgradeARN)),
-		JoinNode:  executions.NewMachine(steps, environment.Must(environment.JoinARN)),
-		DrainNode: executions.NewMachine(steps, environment.Must(environment.DrainARN)),
+		Upgrade:   stepfunctions.NewMachine(steps, environment.Must(environment.UpgradeARN)),
+		JoinNode:  stepfunctions.NewMachine(steps, environment.Must(environment.JoinARN)),
+		DrainNode: stepfunctions.NewMachine(steps, environment.Must(environment.DrainARN)),
 		Admit:     &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},
-		Publish:   &publish.Handler{Specs: specs, State: state, Versions: offered, Images: capacity.New(cfg), Now: time.Now},
+		Publish:   &publish.Handler{Specs: specs, State: state, Versions: offered, Images: ec2.New(cfg), Now: time.Now},
 		// S3's events usually come within seconds.
 		Patience: 2 * time.Minute, Now: time.Now,
 	}

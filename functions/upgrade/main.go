@@ -6,31 +6,31 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
-	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	plan "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/functions/upgrade/handler"
-	"github.com/drover-run/drover/shared/alarms"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/cloudwatch"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/servicequotas"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/capacity"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/gather"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/notify"
-	"github.com/drover-run/drover/shared/quotas"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 func main() {
@@ -39,15 +39,15 @@ func main() {
 	specs := store.NewBucket(s3, environment.Must(environment.SpecsBucket))
 	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
 	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
-	cloud := stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
-	offered := versions.New(eks.NewFromConfig(cfg))
-	pools, alarmed := groups.New(autoscaling.NewFromConfig(cfg)), alarms.New(cloudwatch.NewFromConfig(cfg))
-	clusters, room := kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)), capacity.New(cfg)
+	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
+	offered := eks.New(awseks.NewFromConfig(cfg))
+	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
+	clusters, room := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg)), ec2.New(cfg)
 	h := &handler.Handler{
-		Specs: specs, State: state, Stacks: cloud, Executions: executions.New(sfn.NewFromConfig(cfg), ""), EKS: offered, Groups: pools, Alarms: alarmed,
+		Specs: specs, State: state, Stacks: cloud, Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""), EKS: offered, Groups: pools, Alarms: alarmed,
 		Nodes: clusters, Instances: room,
 		Facts: &gather.Gatherer{
-			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room, Quotas: quotas.New(servicequotas.NewFromConfig(cfg)), Now: time.Now,
+			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room, Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 		},
 		Planner: &plan.Handler{
 			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Now: time.Now,

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/apiserver"
-	"github.com/drover-run/drover/local/autoscaling"
+	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -64,20 +64,20 @@ func (l *life) waits() status.Waits {
 }
 
 // renewed says that the pool has as many nodes, none of them those of before.
-func (l *life) renewed(before groups.Group, n int) {
+func (l *life) renewed(before autoscaling.Group, n int) {
 	l.t.Helper()
 	l.phase(status.Ready)
 	require.Empty(l.t, l.waits())
 	after := l.Group("demo", "a")
 	require.Len(l.t, after.Instances, n)
 	for _, i := range after.Instances {
-		require.Equal(l.t, groups.InService, i.State)
-		require.False(l.t, slices.ContainsFunc(before.Instances, func(old groups.Instance) bool { return old.ID == i.ID }))
+		require.Equal(l.t, autoscaling.InService, i.State)
+		require.False(l.t, slices.ContainsFunc(before.Instances, func(old autoscaling.Instance) bool { return old.ID == i.ID }))
 	}
 }
 
 // count instances of a group whose state begins so.
-func count(v autoscaling.View, state string) (n int) {
+func count(v localautoscaling.View, state string) (n int) {
 	for _, i := range v.Instances {
 		if strings.HasPrefix(i.State, state) {
 			n++
@@ -120,10 +120,10 @@ func TestTheFirstBatchWaitsForTheDrainsBefore(t *testing.T) {
 					require.NotEqual(t, "ExecuteChangeSet", call.Action)
 				}
 
-				var overlaps []autoscaling.View
-				defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) {
-					going := slices.ContainsFunc(v.Instances, func(i autoscaling.InstanceView) bool { return i.ID == drained })
-					if going && count(v, groups.Terminating) > 1 {
+				var overlaps []localautoscaling.View
+				defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
+					going := slices.ContainsFunc(v.Instances, func(i localautoscaling.InstanceView) bool { return i.ID == drained })
+					if going && count(v, autoscaling.Terminating) > 1 {
 						overlaps = append(overlaps, v)
 					}
 				})()
@@ -279,12 +279,14 @@ func addsANode(t *testing.T, update, state string) {
 		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 6, MaxUnavailable: 6, Start: time.Second, Stop: time.Second, Grace: time.Minute})
 		var mu sync.Mutex
 		full, added := false, false
-		var short []autoscaling.View
-		defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) {
+		var short []localautoscaling.View
+		defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
 			mu.Lock()
 			defer mu.Unlock()
-			old := slices.ContainsFunc(v.Instances, func(i autoscaling.InstanceView) bool { return i.TemplateVersion == 1 && i.State == groups.InService })
-			serving := count(v, groups.InService)
+			old := slices.ContainsFunc(v.Instances, func(i localautoscaling.InstanceView) bool {
+				return i.TemplateVersion == 1 && i.State == autoscaling.InService
+			})
+			serving := count(v, autoscaling.InService)
 			full = full || added && serving >= v.Desired
 			if full && old && serving < v.Desired-1 {
 				short = append(short, v)
@@ -331,7 +333,7 @@ func TestANodeThatAnAutoscalerAddsAsARollBeginsStays(t *testing.T) {
 				before, began := l.Group("demo", "a"), time.Now()
 				require.Equal(t, "1", before.TemplateVersion, "CloudFormation has not come to it")
 				least := 1
-				defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) { least = min(least, count(v, groups.InService)) })()
+				defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) { least = min(least, count(v, autoscaling.InService)) })()
 				l.settle()
 				require.Equal(t, 1, least)
 				require.Less(t, time.Since(began), time.Hour, "CloudFormation waits for signals for as long")
@@ -359,7 +361,7 @@ func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
 				l.grown(pool)
 				coming := scale(l)
 				least := 1
-				defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) { least = min(least, count(v, groups.InService)) })()
+				defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) { least = min(least, count(v, autoscaling.InService)) })()
 				l.pool(pool + larger)
 				time.Sleep(20 * time.Second)
 				require.Equal(t, "nodes are replaced when "+coming+" have joined", l.waits().Message)
@@ -399,8 +401,8 @@ func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		drained := l.drains("minSize: 3, maxSize: 3, drain: {timeout: 3h}")
 		most := 0
-		defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) {
-			most = max(most, count(v, groups.Terminating)-count(v, groups.TerminatingProceed))
+		defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
+			most = max(most, count(v, autoscaling.Terminating)-count(v, autoscaling.TerminatingProceed))
 		})()
 		l.pool("minSize: 2, maxSize: 2, drain: {timeout: 3h}")
 		time.Sleep(time.Minute)
@@ -425,11 +427,11 @@ func TestARollbackIsContinuedOnceNothingIsDrained(t *testing.T) {
 		l.Until("its rollback has failed", func() bool { return l.Stacks("demo")["pool-a"] == "UPDATE_ROLLBACK_FAILED" })
 		time.Sleep(time.Minute)
 		l.phase(status.Failed)
-		going := func(v autoscaling.View) int { return count(v, groups.Terminating) }
+		going := func(v localautoscaling.View) int { return count(v, autoscaling.Terminating) }
 		view, _ := l.AutoScaling.View(rolledGroup)
 		before, most := going(view), 0
 		require.NotZero(t, before)
-		defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) { most = max(most, going(v)) })()
+		defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) { most = max(most, going(v)) })()
 		l.Converge("demo")
 		time.Sleep(10 * time.Minute)
 		require.Contains(t, l.waits().Message, "the rollback goes on when ")

@@ -24,7 +24,7 @@ import (
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/tagging"
 	"github.com/drover-run/drover/local/wire"
-	"github.com/drover-run/drover/shared/leftovers"
+	"github.com/drover-run/drover/shared/aws/leftovers"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"

@@ -42,21 +42,21 @@ import (
 	upgrade "github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/lambda"
-	"github.com/drover-run/drover/shared/alarms"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/cloudwatch"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/leftovers"
+	"github.com/drover-run/drover/shared/aws/servicequotas"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/capacity"
-	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/gather"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
-	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/preflight"
-	"github.com/drover-run/drover/shared/quotas"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -103,10 +103,10 @@ func (f *Functions) deploy(c cell) {
 		return s
 	}
 	specs := func(cfg aws.Config) *store.Bucket { return store.NewBucket(f.account.s3(cfg), SpecsBucket) }
-	machine := func(cfg aws.Config) *executions.Executions {
-		return executions.New(sfn.NewFromConfig(cfg), c.machines["converge"])
+	machine := func(cfg aws.Config) *stepfunctions.Executions {
+		return stepfunctions.New(sfn.NewFromConfig(cfg), c.machines["converge"])
 	}
-	cloud := func(cfg aws.Config) *stacks.Stacks {
+	cloud := func(cfg aws.Config) *cloudformation.Stacks {
 		return f.account.stacks(cfg, c.cloudformation)
 	}
 	resumer := func(cfg aws.Config) *resume.Resumer {
@@ -119,7 +119,7 @@ func (f *Functions) deploy(c cell) {
 	f.handlers["admit"] = wrap(logs, "admit", (&admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now}).Handle)
 	cfg = f.config("publish")
 	f.handlers["publish"] = wrap(logs, "publish", (&publish.Handler{
-		Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: capacity.New(cfg), Now: now,
+		Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: ec2.New(cfg), Now: now,
 	}).Handle)
 	cfg = f.config("plan")
 	f.Plan = &plan.Handler{
@@ -153,10 +153,10 @@ func (f *Functions) deploy(c cell) {
 		},
 		Specs: remembered, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
 		Groups:   f.account.groups(cfg),
-		Upgrade:  executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
-		JoinNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]), DrainNode: executions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
+		Upgrade:  stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
+		JoinNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]), DrainNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
 		Admit:   &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now},
-		Publish: &publish.Handler{Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: capacity.New(cfg), Now: now},
+		Publish: &publish.Handler{Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
 		Now:     now,
 	}
 	if f.account.options.Bubble {
@@ -186,9 +186,9 @@ func (f *Functions) deploy(c cell) {
 
 // upgrade is the handler of the upgrade function.
 func (f *Functions) upgrade(
-	cfg aws.Config, specs *store.Bucket, state *store.State, cloud *stacks.Stacks, machine *executions.Executions,
+	cfg aws.Config, specs *store.Bucket, state *store.State, cloud *cloudformation.Stacks, machine *stepfunctions.Executions,
 ) *upgrade.Handler {
-	offered, pools, alarmed := f.account.versions(cfg), f.account.groups(cfg), alarms.New(cloudwatchapi.NewFromConfig(cfg))
+	offered, pools, alarmed := f.account.versions(cfg), f.account.groups(cfg), cloudwatch.New(cloudwatchapi.NewFromConfig(cfg))
 	clusters := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = f.account.reach
 	var kubernetes gather.Kubernetes = clusters
@@ -199,10 +199,10 @@ func (f *Functions) upgrade(
 	}
 	return &upgrade.Handler{
 		Specs: specs, State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed,
-		Nodes: nodes, Instances: capacity.New(cfg), Patience: 10 * time.Second, Pause: ask, Now: time.Now,
+		Nodes: nodes, Instances: ec2.New(cfg), Patience: 10 * time.Second, Pause: ask, Now: time.Now,
 		Facts: &gather.Gatherer{
-			Kubernetes: kubernetes, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: capacity.New(cfg),
-			Quotas: quotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
+			Kubernetes: kubernetes, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: ec2.New(cfg),
+			Quotas: servicequotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
 		},
 		Planner: &plan.Handler{ // at the time at which planning decides
 			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Render: f.Plan.Render,
@@ -212,7 +212,7 @@ func (f *Functions) upgrade(
 }
 
 // deployNodes wires the functions that speak to clusters.
-func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *store.State, cloud func(aws.Config) *stacks.Stacks) {
+func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *store.State, cloud func(aws.Config) *cloudformation.Stacks) {
 	clusters := func(cfg aws.Config) *kube.Clusters {
 		c := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
 		c.Reach = f.account.reach
@@ -248,23 +248,23 @@ func (empty) Survey(context.Context, string) (preflight.Survey, error) {
 }
 
 // joined lets any instance into service, as join does with those whose node is Ready.
-func joined(cloud *stacks.Stacks, hooks *groups.Groups) boundary.Handler[events.JoinRequest, events.JoinResult] {
+func joined(cloud *cloudformation.Stacks, hooks *autoscaling.Groups) boundary.Handler[events.JoinRequest, events.JoinResult] {
 	return func(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 		err := cloud.Signal(ctx, in.AutoScalingGroupName, names.GroupResource, in.EC2InstanceID, true)
 		if err == nil {
-			_, err = hooks.Complete(ctx, in.Lifecycle, groups.Continue)
+			_, err = hooks.Complete(ctx, in.Lifecycle, autoscaling.Continue)
 		}
 		return events.JoinResult{Outcome: events.JoinReady}, err
 	}
 }
 
 // drained lets any instance go: there are no pods.
-func drained(hooks *groups.Groups) boundary.Handler[events.DrainRequest, events.DrainResult] {
+func drained(hooks *autoscaling.Groups) boundary.Handler[events.DrainRequest, events.DrainResult] {
 	return func(ctx context.Context, in events.DrainRequest) (events.DrainResult, error) {
 		if in.Lifecycle == nil {
 			return events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}, nil
 		}
-		_, err := hooks.Complete(ctx, *in.Lifecycle, groups.Continue)
+		_, err := hooks.Complete(ctx, *in.Lifecycle, autoscaling.Continue)
 		return events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}, err
 	}
 }

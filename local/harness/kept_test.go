@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/wire"
-	"github.com/drover-run/drover/shared/leftovers"
+	"github.com/drover-run/drover/shared/aws/leftovers"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/apiserver"
-	"github.com/drover-run/drover/local/autoscaling"
+	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -62,8 +62,8 @@ func TestLockedPool(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			old, _ := l.locked(surges)
 			most := 0
-			defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) {
-				most = max(most, count(v, groups.Terminating)-count(v, groups.TerminatingProceed))
+			defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
+				most = max(most, count(v, autoscaling.Terminating)-count(v, autoscaling.TerminatingProceed))
 			})()
 			l.pool(surges)
 			time.Sleep(15 * time.Minute)

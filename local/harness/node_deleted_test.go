@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/endpoint"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -23,7 +23,7 @@ func TestANodeThatSomebodyDeletesIsReplaced(t *testing.T) {
 		a.Settle()
 		serving := func() (ids []string) {
 			for _, i := range a.Group("demo", "a").Instances {
-				if i.State == groups.InService {
+				if i.State == autoscaling.InService {
 					ids = append(ids, i.ID)
 				}
 			}

@@ -9,7 +9,7 @@ import (
 
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -42,7 +42,7 @@ func (n *Nodes) Health(ctx context.Context, cluster, _, _ string) ([]kube.Health
 			continue
 		}
 		for _, i := range group.Instances {
-			if i.State == groups.InService {
+			if i.State == autoscaling.InService {
 				nodes = append(nodes, kube.Health{Name: "node-of-" + i.ID, Instance: i.ID, Pool: pool, Ready: true})
 			}
 		}
@@ -57,6 +57,6 @@ func (n *Nodes) Health(ctx context.Context, cluster, _, _ string) ([]kube.Health
 }
 
 // Groups are the account's Auto Scaling groups, as the person at the console sees them.
-func (a *Account) Groups() *groups.Groups {
-	return groups.New(autoscalingapi.NewFromConfig(a.Config()))
+func (a *Account) Groups() *autoscaling.Groups {
+	return autoscaling.New(autoscalingapi.NewFromConfig(a.Config()))
 }

@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/drover-run/drover/local/autoscaling"
+	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/stretchr/testify/require"
 )
 
 // A roll that gets no instances is rolled back, and leaves the group as large as it had made it: larger than the spec lets it be. The next try
@@ -69,10 +68,10 @@ func TestATryAfterARollThatLeftItsPoolAtItsGreatestSize(t *testing.T) {
 
 				least := 3
 				var mu sync.Mutex
-				l.AutoScaling.Watch(names.Group("demo", "a"), func(v autoscaling.View) {
+				l.AutoScaling.Watch(names.Group("demo", "a"), func(v localautoscaling.View) {
 					serving := 0
 					for _, i := range v.Instances {
-						if i.State == groups.InService {
+						if i.State == autoscaling.InService {
 							serving++
 						}
 					}

@@ -21,15 +21,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/cloudformation"
+	localcloudformation "github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/eks"
 	"github.com/drover-run/drover/local/eventbridge"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/states"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -116,9 +116,9 @@ func (a *Account) machineARN(machine string) string {
 }
 
 // Group is a pool's Auto Scaling group, as it is now.
-func (a *Account) Group(cluster, pool string) groups.Group {
+func (a *Account) Group(cluster, pool string) autoscaling.Group {
 	a.t.Helper()
-	group, found, err := groups.New(autoscalingapi.NewFromConfig(a.Config())).Describe(context.Background(), names.Group(cluster, pool))
+	group, found, err := autoscaling.New(autoscalingapi.NewFromConfig(a.Config())).Describe(context.Background(), names.Group(cluster, pool))
 	require.NoError(a.t, err)
 	require.True(a.t, found)
 	return group
@@ -133,7 +133,7 @@ func (a *Account) Scale(cluster, pool string, desired int) {
 	require.NoError(a.t, err)
 	a.Until("the pool has its nodes", func() bool {
 		now := a.Group(cluster, pool)
-		return len(now.Instances) == desired && !slices.ContainsFunc(now.Instances, func(i groups.Instance) bool { return i.State != groups.InService })
+		return len(now.Instances) == desired && !slices.ContainsFunc(now.Instances, func(i autoscaling.Instance) bool { return i.State != autoscaling.InService })
 	})
 	a.Settle()
 }
@@ -141,7 +141,7 @@ func (a *Account) Scale(cluster, pool string, desired int) {
 // Stack is what CloudFormation says of one of a cluster's stacks.
 func (a *Account) Stack(cluster, stack string) plan.Deployed {
 	a.t.Helper()
-	deployed, err := stacks.New(cloudformationapi.NewFromConfig(a.Config()), nil, "").Describe(context.Background(), names.Stack(cluster, stack))
+	deployed, err := cloudformation.New(cloudformationapi.NewFromConfig(a.Config()), nil, "").Describe(context.Background(), names.Stack(cluster, stack))
 	require.NoError(a.t, err)
 	return deployed
 }
@@ -157,12 +157,12 @@ func (a *Account) Retag(stackName string, change func(tags map[string]string)) e
 			tags[t.Key] = t.Value
 		}
 		change(tags)
-		in := &cloudformation.UpdateStackInput{StackName: s.StackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}}
+		in := &localcloudformation.UpdateStackInput{StackName: s.StackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}}
 		for _, key := range slices.Sorted(maps.Keys(tags)) {
-			in.Tags = append(in.Tags, cloudformation.Tag{Key: key, Value: tags[key]})
+			in.Tags = append(in.Tags, localcloudformation.Tag{Key: key, Value: tags[key]})
 		}
 		for _, p := range s.Parameters {
-			in.Parameters = append(in.Parameters, cloudformation.Parameter{ParameterKey: p.ParameterKey, UsePreviousValue: true})
+			in.Parameters = append(in.Parameters, localcloudformation.Parameter{ParameterKey: p.ParameterKey, UsePreviousValue: true})
 		}
 		_, err := a.CloudFormation.UpdateStack(context.Background(), a.Admin(), in)
 		return err
@@ -393,7 +393,9 @@ func (a *Account) idle() bool {
 
 // still says whether no stack changes and no function runs.
 func (a *Account) still() bool {
-	changing := slices.ContainsFunc(a.CloudFormation.Stacks(), func(s cloudformation.Stack) bool { return plan.InProgress(s.StackStatus) })
+	changing := slices.ContainsFunc(a.CloudFormation.Stacks(), func(s localcloudformation.Stack) bool {
+		return plan.InProgress(s.StackStatus)
+	})
 	return !changing && a.CloudFormation.Untold() == 0 && a.Running() == 0
 }
 

@@ -11,19 +11,19 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/groups"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 // prepared are the stacks of a client by operation that no call goes through. Middlewares of direct calls keep nothing of a call, but a stack
@@ -115,9 +115,9 @@ func (nobody) Handle(context.Context, any) (any, middleware.Metadata, error) {
 // clients of a function: what it calls most is prepared.
 type clients struct {
 	s3     store.Client
-	groups autoscaling.DescribeAutoScalingGroupsAPIClient
-	stacks cloudformation.DescribeStacksAPIClient
-	eks    eks.DescribeClusterAPIClient
+	groups awsautoscaling.DescribeAutoScalingGroupsAPIClient
+	stacks awscloudformation.DescribeStacksAPIClient
+	eks    awseks.DescribeClusterAPIClient
 }
 
 // clientsOf a configuration. Those of a function share what is prepared.
@@ -131,16 +131,16 @@ func (a *Account) clientsOf(cfg aws.Config) *clients {
 	objects := environment.S3(with)
 	p.retryer, _ = objects.Options().Retryer.(aws.RetryerV2)
 	c.s3 = a.objectCalls(objects, p)
-	p, with = preparing(autoscaling.ServiceID, cfg)
-	groups := autoscaling.NewFromConfig(with)
+	p, with = preparing(awsautoscaling.ServiceID, cfg)
+	groups := awsautoscaling.NewFromConfig(with)
 	p.retryer, _ = groups.Options().Retryer.(aws.RetryerV2)
 	c.groups = groupCalls{groups, p}
-	p, with = preparing(cloudformation.ServiceID, cfg)
-	stacks := cloudformation.NewFromConfig(with)
+	p, with = preparing(awscloudformation.ServiceID, cfg)
+	stacks := awscloudformation.NewFromConfig(with)
 	p.retryer, _ = stacks.Options().Retryer.(aws.RetryerV2)
 	c.stacks = stackCalls{stacks, p}
-	p, with = preparing(eks.ServiceID, cfg)
-	clusters := eks.NewFromConfig(with)
+	p, with = preparing(awseks.ServiceID, cfg)
+	clusters := awseks.NewFromConfig(with)
 	p.retryer, _ = clusters.Options().Retryer.(aws.RetryerV2)
 	c.eks = clusterCalls{clusters, p}
 	if one {
@@ -158,23 +158,23 @@ func (a *Account) s3(cfg aws.Config) store.Client {
 }
 
 // eks describes EKS clusters.
-func (a *Account) eks(cfg aws.Config) eks.DescribeClusterAPIClient {
+func (a *Account) eks(cfg aws.Config) awseks.DescribeClusterAPIClient {
 	if a.options.Bubble {
 		return a.clientsOf(cfg).eks
 	}
-	return eks.NewFromConfig(cfg)
+	return awseks.NewFromConfig(cfg)
 }
 
 // versions are those of EKS.
-func (a *Account) versions(cfg aws.Config) *versions.Versions {
-	v := versions.New(eks.NewFromConfig(cfg))
+func (a *Account) versions(cfg aws.Config) *eks.Versions {
+	v := eks.New(awseks.NewFromConfig(cfg))
 	v.Described = a.eks(cfg)
 	return v
 }
 
 // groups are those of Auto Scaling.
-func (a *Account) groups(cfg aws.Config) *groups.Groups {
-	g := groups.New(autoscaling.NewFromConfig(cfg))
+func (a *Account) groups(cfg aws.Config) *autoscaling.Groups {
+	g := autoscaling.New(awsautoscaling.NewFromConfig(cfg))
 	if a.options.Bubble {
 		g.Described = a.clientsOf(cfg).groups
 	}
@@ -182,8 +182,8 @@ func (a *Account) groups(cfg aws.Config) *groups.Groups {
 }
 
 // stacks are those of CloudFormation, which acts as a role.
-func (a *Account) stacks(cfg aws.Config, role string) *stacks.Stacks {
-	s := stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), role)
+func (a *Account) stacks(cfg aws.Config, role string) *cloudformation.Stacks {
+	s := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), role)
 	if a.options.Bubble {
 		s.Described = a.clientsOf(cfg).stacks
 	} else {
@@ -195,59 +195,60 @@ func (a *Account) stacks(cfg aws.Config, role string) *stacks.Stacks {
 // How calls are written whose first attempts are made here.
 var (
 	writtenGroups = writing(func(cfg aws.Config) error {
-		_, err := autoscaling.NewFromConfig(cfg).DescribeAutoScalingGroups(context.Background(), nil)
+		_, err := awsautoscaling.NewFromConfig(cfg).DescribeAutoScalingGroups(context.Background(), nil)
 		return err
 	})
 	writtenStacks = writing(func(cfg aws.Config) error {
-		_, err := cloudformation.NewFromConfig(cfg).DescribeStacks(context.Background(), nil)
+		_, err := awscloudformation.NewFromConfig(cfg).DescribeStacks(context.Background(), nil)
 		return err
 	})
 	writtenCluster = writing(func(cfg aws.Config) error {
-		_, err := eks.NewFromConfig(cfg).DescribeCluster(context.Background(), nil)
+		_, err := awseks.NewFromConfig(cfg).DescribeCluster(context.Background(), nil)
 		return err
 	})
 )
 
 // groupCalls are a client's calls about groups.
 type groupCalls struct {
-	*autoscaling.Client
+	*awsautoscaling.Client
 	*prepared
 }
 
 func (c groupCalls) DescribeAutoScalingGroups(
-	ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput, o ...func(*autoscaling.Options),
-) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
-	return call(ctx, c.prepared, "DescribeAutoScalingGroups", writtenGroups, in, func(ctx context.Context) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+	ctx context.Context, in *awsautoscaling.DescribeAutoScalingGroupsInput, o ...func(*awsautoscaling.Options),
+) (*awsautoscaling.DescribeAutoScalingGroupsOutput, error) {
+	return call(ctx, c.prepared, "DescribeAutoScalingGroups", writtenGroups, in, func(ctx context.Context) (*awsautoscaling.DescribeAutoScalingGroupsOutput, error) {
 		return c.Client.DescribeAutoScalingGroups(ctx, in, o...)
 	})
 }
 
 // stackCalls are a client's calls about stacks.
 type stackCalls struct {
-	*cloudformation.Client
+	*awscloudformation.Client
 	*prepared
 }
 
 func (c stackCalls) DescribeStacks(
-	ctx context.Context, in *cloudformation.DescribeStacksInput, o ...func(*cloudformation.Options),
-) (*cloudformation.DescribeStacksOutput, error) {
-	return call(ctx, c.prepared, "DescribeStacks", writtenStacks, in, func(ctx context.Context) (*cloudformation.DescribeStacksOutput, error) {
+	ctx context.Context, in *awscloudformation.DescribeStacksInput, o ...func(*awscloudformation.Options),
+) (*awscloudformation.DescribeStacksOutput, error) {
+	type output = awscloudformation.DescribeStacksOutput
+	return call(ctx, c.prepared, "DescribeStacks", writtenStacks, in, func(ctx context.Context) (*output, error) {
 		return c.Client.DescribeStacks(ctx, in, o...)
 	})
 }
 
 // clusterCalls are a client's calls about EKS clusters.
 type clusterCalls struct {
-	*eks.Client
+	*awseks.Client
 	*prepared
 }
 
-func (c clusterCalls) DescribeCluster(ctx context.Context, in *eks.DescribeClusterInput, o ...func(*eks.Options)) (*eks.DescribeClusterOutput, error) {
+func (c clusterCalls) DescribeCluster(ctx context.Context, in *awseks.DescribeClusterInput, o ...func(*awseks.Options)) (*awseks.DescribeClusterOutput, error) {
 	writer := writtenCluster
 	if in == nil || aws.ToString(in.Name) == "" { // the SDK refuses it
 		writer = nil
 	}
-	return call(ctx, c.prepared, "DescribeCluster", writer, in, func(ctx context.Context) (*eks.DescribeClusterOutput, error) {
+	return call(ctx, c.prepared, "DescribeCluster", writer, in, func(ctx context.Context) (*awseks.DescribeClusterOutput, error) {
 		return c.Client.DescribeCluster(ctx, in, o...)
 	})
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/apiserver"
-	"github.com/drover-run/drover/local/autoscaling"
+	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -31,15 +31,15 @@ type outs struct {
 	back []string
 }
 
-func (o *outs) sees(v autoscaling.View) {
+func (o *outs) sees(v localautoscaling.View) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.now = nil
 	for _, i := range v.Instances {
 		switch {
-		case i.State == groups.InService:
+		case i.State == autoscaling.InService:
 			o.served[i.ID] = true
-		case o.served[i.ID] && (i.State == groups.Terminating || i.State == groups.TerminatingWait):
+		case o.served[i.ID] && (i.State == autoscaling.Terminating || i.State == autoscaling.TerminatingWait):
 			o.now = append(o.now, i.ID)
 		}
 	}

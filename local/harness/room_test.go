@@ -9,16 +9,15 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/stretchr/testify/require"
-
-	"github.com/drover-run/drover/local/autoscaling"
+	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
+	"github.com/stretchr/testify/require"
 )
 
 // scale the pool, as an autoscaler does.
@@ -110,8 +109,8 @@ func TestWhoeverFillsTheRoomOfARollGetsNoMore(t *testing.T) {
 				l.pool(pool + strings.Replace(larger, "60", "70", 1))
 			}
 		})
-		defer l.AutoScaling.Watch(rolledGroup, func(v autoscaling.View) {
-			most, least = max(most, v.Desired), min(least, count(v, groups.InService))
+		defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
+			most, least = max(most, v.Desired), min(least, count(v, autoscaling.InService))
 		})()
 		l.pool(pool + larger)
 		l.settle()

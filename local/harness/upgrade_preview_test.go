@@ -3,39 +3,38 @@ package harness
 // Dry runs of upgrades, as drover upgrade --dry-run makes them: they read, and nothing else.
 
 import (
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/stretchr/testify/require"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
-	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
-	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
-	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
-	"github.com/stretchr/testify/require"
-
 	"github.com/drover-run/drover/events"
 	upgrades "github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/shared/alarms"
-	"github.com/drover-run/drover/shared/capacity"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/cloudwatch"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/servicequotas"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/executions"
 	"github.com/drover-run/drover/shared/gather"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
-	"github.com/drover-run/drover/shared/quotas"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 // requests to API servers, in order.
@@ -59,17 +58,17 @@ func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string,
 	l.t.Helper()
 	in.Cluster = "demo"
 	cfg, seen := l.Config(), &requests{next: l.reach("")}
-	offered := versions.New(eks.NewFromConfig(cfg))
-	clusters := kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
+	offered := eks.New(awseks.NewFromConfig(cfg))
+	clusters := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = func(string) http.RoundTripper { return seen }
 	h := &upgrades.Handler{
 		Specs: store.NewBucket(environment.S3(cfg), SpecsBucket), State: l.State(), EKS: offered, Now: time.Now,
-		Stacks:     stacks.New(cloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
-		Executions: executions.New(sfn.NewFromConfig(cfg), ""),
+		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
+		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),
 	}
 	g := &gather.Gatherer{
-		Kubernetes: clusters, EKS: offered, Groups: groups.New(autoscaling.NewFromConfig(cfg)), Alarms: alarms.New(l.cloudwatch()), Capacity: capacity.New(cfg),
-		Quotas: quotas.New(servicequotas.NewFromConfig(cfg)), Now: time.Now,
+		Kubernetes: clusters, EKS: offered, Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)), Alarms: cloudwatch.New(l.cloudwatch()), Capacity: ec2.New(cfg),
+		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 	}
 	before, mark := l.objects(), l.Calls.Mark()
 	plan, err = h.Preview(l.t.Context(), in)

@@ -14,7 +14,7 @@ import (
 
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -34,8 +34,8 @@ import (
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -342,7 +342,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				instead(w, "drain", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
 					var in events.DrainRequest
 					require.NoError(w.t, json.Unmarshal(payload, &in))
-					_, err := groups.New(autoscaling.NewFromConfig(cfg)).Complete(ctx, *in.Lifecycle, groups.Continue)
+					_, err := autoscaling.New(awsautoscaling.NewFromConfig(cfg)).Complete(ctx, *in.Lifecycle, autoscaling.Continue)
 					return []byte(`{"outcome": "Done"}`), err
 				})
 			}
@@ -363,7 +363,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 						StackName: &in.AutoScalingGroupName, LogicalResourceId: aws.String(names.GroupResource), UniqueId: &in.EC2InstanceID, Status: "SUCCESS",
 					})
 					if err == nil {
-						_, err = groups.New(autoscaling.NewFromConfig(cfg)).Complete(ctx, in.Lifecycle, groups.Continue)
+						_, err = autoscaling.New(awsautoscaling.NewFromConfig(cfg)).Complete(ctx, in.Lifecycle, autoscaling.Continue)
 					}
 					return []byte(`{"outcome": "Ready"}`), err
 				})
@@ -373,7 +373,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			p.ending = func(w *world) {
 				w.autoscale("c0", "a", 1)
 				w.wait(time.Since(w.began) + 10*time.Minute)
-				_, err := autoscaling.NewFromConfig(w.Config()).SetDesiredCapacity(context.Background(), &autoscaling.SetDesiredCapacityInput{
+				_, err := awsautoscaling.NewFromConfig(w.Config()).SetDesiredCapacity(context.Background(), &awsautoscaling.SetDesiredCapacityInput{
 					AutoScalingGroupName: aws.String("drover-c0-pool-a"), DesiredCapacity: aws.Int32(3),
 				})
 				require.NoError(w.t, err)
@@ -520,15 +520,15 @@ func TestEveryCheckCanFail(t *testing.T) {
 // A node takes pods as soon as its launch hook is continued. One that was abandoned there never did.
 func TestWhatIsAbandonedWasNotInService(t *testing.T) {
 	const group = "drover-c0-pool-a"
-	for state, wrong := range map[string]int{groups.PendingWait: 0, groups.PendingProceed: 1} {
+	for state, wrong := range map[string]int{autoscaling.PendingWait: 0, autoscaling.PendingProceed: 1} {
 		w := &world{turns: newTurns(nil), known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
 		sees := func(second string) {
-			w.seeView(group, scaling.View{Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: groups.InService}, {ID: "i-2", State: second}}})
+			w.seeView(group, scaling.View{Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: autoscaling.InService}, {ID: "i-2", State: second}}})
 		}
 		sees(state)
 		w.known.rolls[group] = 2
 		w.seeFunctionCall(endpoint.Call{Caller: "arn:aws:sts::1:assumed-role/r/join", Action: "CompleteLifecycleAction"}, []byte(`{"EC2InstanceId": "i-2"}`))
-		sees(groups.Terminating)
+		sees(autoscaling.Terminating)
 		require.Len(t, w.known.said, wrong, state)
 	}
 }
@@ -587,7 +587,7 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 				act{at: 95 * time.Minute, cluster: "c0", what: "cancel the instance refresh by hand", do: func(w *world) {
 					require.Equal(w.t, "UPDATE_IN_PROGRESS", w.Stacks("c0")[names.PoolStack("a")])
 					w.touched("c0")[names.PoolStack("a")] = true
-					_, err := autoscaling.NewFromConfig(w.Config()).CancelInstanceRefresh(w.t.Context(), &autoscaling.CancelInstanceRefreshInput{
+					_, err := awsautoscaling.NewFromConfig(w.Config()).CancelInstanceRefresh(w.t.Context(), &awsautoscaling.CancelInstanceRefreshInput{
 						AutoScalingGroupName: aws.String(names.Group("c0", "a")), WaitForTransitioningInstances: aws.Bool(false),
 					})
 					require.NoError(w.t, err)

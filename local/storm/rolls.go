@@ -4,15 +4,14 @@ package storm
 
 import (
 	"fmt"
+	localautoscaling "github.com/drover-run/drover/local/autoscaling"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/names"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/drover-run/drover/local/autoscaling"
-	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/shared/groups"
-	"github.com/drover-run/drover/shared/names"
 )
 
 // seeGroup follows a pool's group.
@@ -41,7 +40,7 @@ func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
 	}
 	w.known.Unlock()
 	if !known {
-		w.AutoScaling.Watch(group, func(v autoscaling.View) { w.seeView(group, v) })
+		w.AutoScaling.Watch(group, func(v localautoscaling.View) { w.seeView(group, v) })
 	}
 }
 
@@ -67,9 +66,9 @@ func (w *world) mostOf(cluster, pool string) (most int) {
 
 // inService are the instances whose nodes take pods: they are in service, or on their way there from their launch hook. One that was
 // abandoned at the hook never was.
-func inService(v autoscaling.View) (n int) {
+func inService(v localautoscaling.View) (n int) {
 	for _, i := range v.Instances {
-		if i.State == groups.InService || i.State == groups.PendingProceed {
+		if i.State == autoscaling.InService || i.State == autoscaling.PendingProceed {
 			n++
 		}
 	}
@@ -77,7 +76,7 @@ func inService(v autoscaling.View) (n int) {
 }
 
 // seeView sees every state of a group.
-func (w *world) seeView(group string, v autoscaling.View) {
+func (w *world) seeView(group string, v localautoscaling.View) {
 	if !w.judges() {
 		return
 	}
@@ -112,7 +111,7 @@ func (w *world) seeView(group string, v autoscaling.View) {
 			going++
 		}
 	}
-	if !slices.ContainsFunc(v.Instances, func(i autoscaling.InstanceView) bool { return i.State != "InService" }) {
+	if !slices.ContainsFunc(v.Instances, func(i localautoscaling.InstanceView) bool { return i.State != "InService" }) {
 		delete(w.known.unhealthy, group)
 	}
 	grown := w.known.grown[group]

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -23,7 +23,7 @@ type Kubernetes interface {
 	Survey(ctx context.Context, cluster string) (preflight.Survey, error)
 }
 
-// EKS is asked about the cluster and its catalogue: a subset of versions.Versions.
+// EKS is asked about the cluster and its catalogue: a subset of eks.Versions.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error)
@@ -34,18 +34,18 @@ type EKS interface {
 	Clusters(ctx context.Context) (int, error)
 }
 
-// Groups are the Auto Scaling groups of pools: a subset of groups.Groups.
+// Groups are the Auto Scaling groups of pools: a subset of autoscaling.Groups.
 type Groups interface {
-	Describe(ctx context.Context, name string) (groups.Group, bool, error)
+	Describe(ctx context.Context, name string) (autoscaling.Group, bool, error)
 	LaunchFailure(ctx context.Context, name string) (why string, at time.Time, err error)
 }
 
-// Alarms are CloudWatch's: a subset of alarms.Alarms.
+// Alarms are CloudWatch's: a subset of cloudwatch.Alarms.
 type Alarms interface {
 	Describe(ctx context.Context, names []string) ([]preflight.Alarm, error)
 }
 
-// Capacity is what EC2 has: a subset of capacity.Capacity.
+// Capacity is what EC2 has: a subset of ec2.Capacity.
 type Capacity interface {
 	Subnets(ctx context.Context, ids []string) (map[string]preflight.Subnet, error)
 	Images(ctx context.Context, ids []string) (map[string]preflight.Image, error)
@@ -58,7 +58,7 @@ type Capacity interface {
 	Volumes(ctx context.Context, types []string) (map[string]int, error)
 }
 
-// Quotas are the account's: a subset of quotas.Quotas.
+// Quotas are the account's: a subset of servicequotas.Quotas.
 type Quotas interface {
 	// Limit of a quota of EC2, Storage, one of EBS in GiB, and Clusters, one of EKS; false when it has none that is known.
 	Limit(ctx context.Context, code string) (preflight.Quota, bool, error)
@@ -182,7 +182,7 @@ func (g *Gatherer) groups(ctx context.Context, plan *preflight.Plan) (map[string
 		}
 		out := preflight.Group{Name: name, Desired: group.Desired, Suspended: group.Suspended, Subnets: group.Subnets, Failure: failure, FailedAt: at}
 		for _, instance := range group.Instances {
-			if instance.State != groups.InService {
+			if instance.State != autoscaling.InService {
 				continue
 			}
 			out.Instances = append(out.Instances, instance.ID)

@@ -13,29 +13,29 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/eks/types"
-	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/harness"
-	"github.com/drover-run/drover/shared/alarms"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/capacity"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudwatch"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/gather"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
-	"github.com/drover-run/drover/shared/quotas"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
-	"github.com/drover-run/drover/shared/versions"
 )
 
 // world is a cluster in the local account, of which the API of Kubernetes is in memory, and everything that was asked there.
@@ -65,11 +65,11 @@ func start(t *testing.T, account *harness.Account) *world {
 	w := &world{Account: account}
 	w.Cluster("demo", "")
 	config := w.Config()
-	clusters := kube.NewClusters(eks.NewFromConfig(config), sts.NewFromConfig(config))
+	clusters := kube.NewClusters(awseks.NewFromConfig(config), sts.NewFromConfig(config))
 	clusters.Reach = func(string) http.RoundTripper { return w }
 	w.gatherer = &gather.Gatherer{
-		Kubernetes: clusters, EKS: versions.New(eks.NewFromConfig(config)), Groups: groups.New(autoscaling.NewFromConfig(config)),
-		Alarms: alarms.New(cloudwatch.NewFromConfig(config)), Capacity: capacity.New(config), Quotas: quotas.New(servicequotas.NewFromConfig(config)), Now: time.Now,
+		Kubernetes: clusters, EKS: eks.New(awseks.NewFromConfig(config)), Groups: autoscaling.New(awsautoscaling.NewFromConfig(config)),
+		Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(config)), Capacity: ec2.New(config), Quotas: servicequotas.New(awsservicequotas.NewFromConfig(config)), Now: time.Now,
 	}
 	w.plan = plan(t)
 	w.OnAnswer(func(call endpoint.Call) {
@@ -283,7 +283,7 @@ func TestWhatDoesNotAnswer(t *testing.T) {
 
 // alarm makes one, called errors.
 func (w *world) alarm(t *testing.T) {
-	_, err := cloudwatch.NewFromConfig(w.Config()).PutMetricAlarm(context.Background(), &cloudwatch.PutMetricAlarmInput{
+	_, err := awscloudwatch.NewFromConfig(w.Config()).PutMetricAlarm(context.Background(), &awscloudwatch.PutMetricAlarmInput{
 		AlarmName: aws.String("errors"), Namespace: aws.String("shop"), MetricName: aws.String("Errors"), Statistic: cloudwatchtypes.StatisticSum, Period: aws.Int32(60),
 		EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(1), ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
 	})
@@ -293,10 +293,10 @@ func (w *world) alarm(t *testing.T) {
 // Alarms that the spec names are looked at, silenced and heard again.
 func TestAlarms(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		client, ctx := cloudwatch.NewFromConfig(w.Config()), context.Background()
+		client, ctx := awscloudwatch.NewFromConfig(w.Config()), context.Background()
 		w.alarm(t)
 		set := func(state cloudwatchtypes.StateValue) {
-			_, err := client.SetAlarmState(ctx, &cloudwatch.SetAlarmStateInput{AlarmName: aws.String("errors"), StateValue: state, StateReason: aws.String("said so")})
+			_, err := client.SetAlarmState(ctx, &awscloudwatch.SetAlarmStateInput{AlarmName: aws.String("errors"), StateValue: state, StateReason: aws.String("said so")})
 			require.NoError(t, err)
 		}
 		w.plan.Alarms = []string{"errors", "nothing"}
@@ -319,7 +319,7 @@ func TestAlarms(t *testing.T) {
 		require.True(t, of()["errors"].Actions)
 		require.False(t, of()["errors"].Silence, "its owner has not said so")
 		tag := func(value string) {
-			_, err := client.TagResource(ctx, &cloudwatch.TagResourceInput{
+			_, err := client.TagResource(ctx, &awscloudwatch.TagResourceInput{
 				ResourceARN: aws.String("arn:aws:cloudwatch:" + w.Config().Region + ":" + harness.ID + ":alarm:errors"),
 				Tags:        []cloudwatchtypes.Tag{{Key: aws.String("drover:silence"), Value: aws.String(value)}},
 			})
@@ -330,7 +330,7 @@ func TestAlarms(t *testing.T) {
 		tag("upgrade")
 		require.True(t, of()["errors"].Silence)
 
-		own := alarms.New(client)
+		own := cloudwatch.New(client)
 		for range 2 {
 			require.NoError(t, own.Silence(ctx, []string{"errors"}))
 			require.False(t, of()["errors"].Actions)
@@ -356,12 +356,12 @@ func TestQuotasThatNobodyTells(t *testing.T) {
 func TestDeprecatedAPIsInUse(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.API("drover-demo").Requested("flowcontrol.apiserver.k8s.io", "v1beta3", "flowschemas", target)
-		client, ctx, name := eks.NewFromConfig(w.Config()), context.Background(), aws.String("drover-demo")
-		_, err := client.StartInsightsRefresh(ctx, &eks.StartInsightsRefreshInput{ClusterName: name})
+		client, ctx, name := awseks.NewFromConfig(w.Config()), context.Background(), aws.String("drover-demo")
+		_, err := client.StartInsightsRefresh(ctx, &awseks.StartInsightsRefreshInput{ClusterName: name})
 		require.NoError(t, err)
 		w.Until("EKS has looked", func() bool {
 			time.Sleep(time.Minute)
-			out, err := client.DescribeInsightsRefresh(ctx, &eks.DescribeInsightsRefreshInput{ClusterName: name})
+			out, err := client.DescribeInsightsRefresh(ctx, &awseks.DescribeInsightsRefreshInput{ClusterName: name})
 			require.NoError(t, err)
 			return out.Status == types.InsightsRefreshStatusCompleted
 		})

@@ -10,26 +10,26 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Steps is how waiting steps are resumed: a subset of executions.Executions.
+// Steps is how waiting steps are resumed: a subset of stepfunctions.Executions.
 type Steps interface {
 	Succeed(ctx context.Context, token string, output events.ChangeResult) error
 	Fail(ctx context.Context, token, fault string, cause events.ChangeResult) error
 }
 
-// Stacks tells why a stack failed: a subset of stacks.Stacks.
+// Stacks tells why a stack failed: a subset of cloudformation.Stacks.
 type Stacks interface {
-	WhyFailed(ctx context.Context, stackName string) (stacks.Failure, error)
+	WhyFailed(ctx context.Context, stackName string) (cloudformation.Failure, error)
 }
 
-// Groups tells why a pool's group got no instances: a subset of groups.Groups.
+// Groups tells why a pool's group got no instances: a subset of autoscaling.Groups.
 type Groups interface {
 	Refused(ctx context.Context, name string, since, until time.Time) (string, error)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/resume"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -48,8 +48,8 @@ func (s *scene) Fail(_ context.Context, _, fault string, cause events.ChangeResu
 	return s.do("fail")
 }
 
-func (s *scene) WhyFailed(context.Context, string) (stacks.Failure, error) {
-	return stacks.Failure{Resource: "Group", Reason: s.reason, Began: began, Turned: began.Add(time.Hour)}, s.do("why")
+func (s *scene) WhyFailed(context.Context, string) (cloudformation.Failure, error) {
+	return cloudformation.Failure{Resource: "Group", Reason: s.reason, Began: began, Turned: began.Add(time.Hour)}, s.do("why")
 }
 
 func (s *scene) Refused(_ context.Context, group string, since, until time.Time) (string, error) {

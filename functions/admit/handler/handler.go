@@ -31,7 +31,7 @@ type State interface {
 	UpdateUnread(ctx context.Context, specs store.Lister) error
 }
 
-// Machine starts to converge: a subset of executions.Executions.
+// Machine starts to converge: a subset of stepfunctions.Executions.
 type Machine interface {
 	Converge(ctx context.Context, cluster, specVersion, after string) error
 }

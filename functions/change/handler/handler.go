@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -40,26 +40,26 @@ type State interface {
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
-// Stacks is CloudFormation: a subset of stacks.Stacks.
+// Stacks is CloudFormation: a subset of cloudformation.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
-	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (stacks.ChangeSet, error)
-	PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, note, token string) (stacks.ChangeSet, error)
-	Execute(ctx context.Context, change plan.Change, set stacks.ChangeSet, token string) error
+	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (cloudformation.ChangeSet, error)
+	PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, note, token string) (cloudformation.ChangeSet, error)
+	Execute(ctx context.Context, change plan.Change, set cloudformation.ChangeSet, token string) error
 	ContinueRollback(ctx context.Context, stackName, token string) error
 	Delete(ctx context.Context, stackName, token string) error
 	Protect(ctx context.Context, stackName string, on bool) error
 	Deleted(ctx context.Context, stackName, resource string) (bool, error)
 }
 
-// Clusters tells whether an EKS cluster is there: a subset of versions.Versions.
+// Clusters tells whether an EKS cluster is there: a subset of eks.Versions.
 type Clusters interface {
 	Exists(ctx context.Context, eksCluster string) (bool, error)
 }
 
-// Groups is Auto Scaling: a subset of groups.Groups.
+// Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
-	Describe(ctx context.Context, name string) (groups.Group, bool, error)
+	Describe(ctx context.Context, name string) (autoscaling.Group, bool, error)
 	Began(ctx context.Context, name string, instances []string) (map[string]time.Time, error)
 }
 
@@ -298,14 +298,16 @@ func (s *step) tokenOf(parameters map[string]string) string {
 }
 
 // prepare makes a change set of the change.
-func (s *step) prepare(ctx context.Context, now plan.Deployed, parameters map[string]string, token string) (stacks.ChangeSet, error) {
+func (s *step) prepare(
+	ctx context.Context, now plan.Deployed, parameters map[string]string, token string,
+) (cloudformation.ChangeSet, error) {
 	creating, key := plan.Absent(now.Status), s.change.TemplateKey
 	if creating && s.change.FirstKey != "" {
 		key = s.change.FirstKey
 	}
 	address, err := url.JoinPath(s.TemplateBase, key)
 	if err != nil {
-		return stacks.ChangeSet{}, err
+		return cloudformation.ChangeSet{}, err
 	}
 	return s.Stacks.Prepare(ctx, s.change, creating, address, parameters, token)
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/stacks"
 )
 
 // replaces says whether a change set may replace a pool's nodes: it changes what they are made of, or where they are.
@@ -52,7 +52,7 @@ const MostChangeSets = 1 + mostLooks + 1
 // pace gives a change that replaces nodes the parameters for as many as the pool has now. While others of its nodes are still drained, it changes
 // nothing, and when the parameters that a rollback needs are not deployed, nothing but those; later is true then: the step looks again after that.
 // Otherwise it returns the change set to execute. Making one takes up to a minute, so the group is looked at again after that, too.
-func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[string]string, set stacks.ChangeSet) (_ stacks.ChangeSet, later bool, err error) {
+func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[string]string, set cloudformation.ChangeSet) (_ cloudformation.ChangeSet, later bool, err error) {
 	pace := s.change.Pace
 	for looks := 0; ; looks++ {
 		group, _, err := s.Groups.Describe(ctx, pace.Group)
@@ -129,7 +129,7 @@ func (s *step) paced(now plan.Deployed) int {
 // replacing are the parameters of a pace for replacing the nodes of a group that may have grown by then. While the pace is deployed by
 // itself, it may be for what a rollback left. A group that is larger than the spec lets it be was left so, too, or an autoscaler has filled
 // the room of a roll that has not been taken back yet.
-func replacing(pace *render.Pace, group groups.Group, now plan.Deployed, grown int) map[string]string {
+func replacing(pace *render.Pace, group autoscaling.Group, now plan.Deployed, grown int) map[string]string {
 	if plan.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
 		return pace.Grown(group.Desired, grown)
 	}
@@ -141,7 +141,7 @@ func replacing(pace *render.Pace, group groups.Group, now plan.Deployed, grown i
 // had made it: with less room the rollback would first end an instance, and one in service rather than one that never joined. If it goes
 // back by a refresh, that takes its percentages of the larger group: for fewer nodes they would let more go at once than the spec does.
 // There are none when the parameters cannot be changed alone: the template has none, or is not to be found.
-func (s *step) back(group groups.Group, now plan.Deployed, want map[string]string) map[string]string {
+func (s *step) back(group autoscaling.Group, now plan.Deployed, want map[string]string) map[string]string {
 	deployed := s.change.Pace.Deployed(now.Parameters)
 	if deployed == nil || now.Tags[names.TagTemplate] == "" {
 		return nil

@@ -16,13 +16,13 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/resume"
-	"github.com/drover-run/drover/shared/stacks"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -59,30 +59,30 @@ func (p *pooled) PutWaiter(_ context.Context, w store.Waiter) (store.Waiter, err
 
 func (p *pooled) PrepareParameters(
 	_ context.Context, _ plan.Change, _ plan.Deployed, _ string, parameters map[string]string, _, _ string,
-) (stacks.ChangeSet, error) {
+) (cloudformation.ChangeSet, error) {
 	p.pace = parameters
-	return stacks.ChangeSet{Empty: p.empty}, p.did("pace")
+	return cloudformation.ChangeSet{Empty: p.empty}, p.did("pace")
 }
 
-func (p *pooled) Prepare(context.Context, plan.Change, bool, string, map[string]string, string) (stacks.ChangeSet, error) {
-	return stacks.ChangeSet{Name: "made anew"}, p.did("prepare")
+func (p *pooled) Prepare(context.Context, plan.Change, bool, string, map[string]string, string) (cloudformation.ChangeSet, error) {
+	return cloudformation.ChangeSet{Name: "made anew"}, p.did("prepare")
 }
 
-func (p *pooled) Execute(context.Context, plan.Change, stacks.ChangeSet, string) error {
+func (p *pooled) Execute(context.Context, plan.Change, cloudformation.ChangeSet, string) error {
 	return p.did("execute")
 }
 
 type groupOf struct{ *pooled }
 
-func (g groupOf) Describe(context.Context, string) (groups.Group, bool, error) {
+func (g groupOf) Describe(context.Context, string) (autoscaling.Group, bool, error) {
 	desired := g.desired[0]
 	if len(g.desired) > 1 {
 		g.desired = g.desired[1:]
 	}
 	g.pooled.desired = g.desired
-	group := groups.Group{Desired: desired}
+	group := autoscaling.Group{Desired: desired}
 	if g.going {
-		group.Instances = []groups.Instance{{ID: "i-1", State: groups.TerminatingWait}}
+		group.Instances = []autoscaling.Instance{{ID: "i-1", State: autoscaling.TerminatingWait}}
 	}
 	return group, true, g.failing["group"]
 }
@@ -144,7 +144,7 @@ func TestPaceBeforeARoll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
 			test.given(p, &now)
-			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), stacks.ChangeSet{})
+			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), cloudformation.ChangeSet{})
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, p.calls)
 			if err == nil {
@@ -166,7 +166,7 @@ func TestPaceBeforeARoll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
 			now.Status, now.Parameters[render.ReplaceNodes] = test.status, test.deployed
-			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), stacks.ChangeSet{Changes: test.changes})
+			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), cloudformation.ChangeSet{Changes: test.changes})
 			require.NoError(t, err)
 			require.True(t, later)
 			require.Equal(t, test.want, p.pace[render.ReplaceNodes])
@@ -241,11 +241,11 @@ func TestRoomOfADeployedPace(t *testing.T) {
 	} {
 		now := deployedFor(3)
 		now.Status, now.Tags[names.TagPace], now.Parameters[render.MaxSize] = test.status, test.tag, "9"
-		require.Equal(t, test.want, replacing(rolling(), groups.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
+		require.Equal(t, test.want, replacing(rolling(), autoscaling.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
 	}
 	s := (&pooled{}).step()
 	for want, room := range map[string]string{"8": "8", "3": "5"} {
-		require.Equal(t, room, s.back(groups.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
+		require.Equal(t, room, s.back(autoscaling.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
 	}
 	for tag, times := range map[string]int{"": 0, "3 of token": 3, "3 of another": 0, "many of token": 0} {
 		require.Equal(t, times, s.paced(plan.Deployed{Tags: map[string]string{names.TagPace: tag}}), tag)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/leftovers"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )

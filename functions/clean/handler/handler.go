@@ -11,9 +11,9 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/aws/leftovers"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/leftovers"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -31,7 +31,7 @@ type State interface {
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
-// Clusters tells whether a cluster is there: a subset of versions.Versions.
+// Clusters tells whether a cluster is there: a subset of eks.Versions.
 type Clusters interface {
 	Exists(ctx context.Context, eksCluster string) (bool, error)
 }

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/metrics"
 	"github.com/drover-run/drover/shared/names"
@@ -29,13 +29,13 @@ type Clusters interface {
 	Open(ctx context.Context, cluster string) (*kube.Cluster, error)
 }
 
-// Groups is Auto Scaling: a subset of groups.Groups.
+// Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
 	PoolOf(ctx context.Context, instance string) (events.Pool, error)
 	State(ctx context.Context, instance string) (string, error)
 	Pool(ctx context.Context, group string) (events.Pool, error)
 	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
-	Complete(ctx context.Context, hook events.Lifecycle, result groups.Result) (bool, error)
+	Complete(ctx context.Context, hook events.Lifecycle, result autoscaling.Result) (bool, error)
 }
 
 // State is where people read of drains that take time: a subset of store.State.
@@ -120,7 +120,7 @@ func (h *Handler) goes(ctx context.Context, in events.DrainRequest, n node) bool
 		return false
 	}
 	state, err := h.Groups.State(ctx, n.instance)
-	return err == nil && strings.HasPrefix(state, groups.Terminating)
+	return err == nil && strings.HasPrefix(state, autoscaling.Terminating)
 }
 
 // farewell is how long a drain may take while the whole cluster is deleted: there is nowhere to go for the pods of the last nodes, and
@@ -185,7 +185,7 @@ func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, resul
 	switch {
 	case in.Release:
 	case in.Lifecycle != nil:
-		_, err := h.Groups.Complete(ctx, *in.Lifecycle, groups.Continue)
+		_, err := h.Groups.Complete(ctx, *in.Lifecycle, autoscaling.Continue)
 		return result, err
 	case n.name != "" && result.Outcome != drain.Gone:
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)

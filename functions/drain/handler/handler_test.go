@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -329,7 +329,7 @@ func TestWaits(t *testing.T) {
 
 // A drain by hand was stopped, and its instance goes by now: what drains it at its hook keeps the node as it wants it.
 func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
-	for state, goes := range map[string]bool{groups.InService: false, groups.Terminating: true, groups.TerminatingWait: true, groups.TerminatingProceed: true} {
+	for state, goes := range map[string]bool{autoscaling.InService: false, autoscaling.Terminating: true, autoscaling.TerminatingWait: true, autoscaling.TerminatingProceed: true} {
 		t.Run(state, func(t *testing.T) {
 			w := newWorld()
 			w.waiting()
@@ -352,7 +352,7 @@ func TestWhatHooksSayOfOtherDrains(t *testing.T) {
 	t.Run("a drain by hand of an instance that goes", func(t *testing.T) {
 		w := newWorld()
 		w.waiting()
-		w.states = map[string]string{"i-1": groups.TerminatingWait}
+		w.states = map[string]string{"i-1": autoscaling.TerminatingWait}
 		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-by-hand", nil))
 		require.NoError(t, err)
 		require.Equal(t, drain.Remaining, got.Outcome)

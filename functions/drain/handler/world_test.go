@@ -25,8 +25,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/inprocess"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -260,7 +260,7 @@ func (w *world) Heartbeat(_ context.Context, hook events.Lifecycle) (bool, error
 	return w.open[hook.EC2InstanceID], w.beatErr
 }
 
-func (w *world) Complete(_ context.Context, hook events.Lifecycle, result groups.Result) (bool, error) {
+func (w *world) Complete(_ context.Context, hook events.Lifecycle, result autoscaling.Result) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	was := w.open[hook.EC2InstanceID]

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -25,15 +25,15 @@ type Clusters interface {
 	Open(ctx context.Context, cluster string) (*kube.Cluster, error)
 }
 
-// Groups is Auto Scaling: a subset of groups.Groups.
+// Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
 	State(ctx context.Context, instance string) (string, error)
-	Describe(ctx context.Context, group string) (groups.Group, bool, error)
+	Describe(ctx context.Context, group string) (autoscaling.Group, bool, error)
 	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
-	Complete(ctx context.Context, hook events.Lifecycle, result groups.Result) (bool, error)
+	Complete(ctx context.Context, hook events.Lifecycle, result autoscaling.Result) (bool, error)
 }
 
-// Stacks tells CloudFormation: a subset of stacks.Stacks.
+// Stacks tells CloudFormation: a subset of cloudformation.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
 	Signal(ctx context.Context, stackName, resource, instance string, success bool) error
@@ -92,7 +92,8 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	}
 	if in.GivenUp != "" {
 		w.result.Message = in.GivenUp
-		if state, err := h.Groups.State(ctx, in.EC2InstanceID); err == nil && (state == groups.InService || state == groups.PendingProceed) {
+		state, err := h.Groups.State(ctx, in.EC2InstanceID)
+		if err == nil && (state == autoscaling.InService || state == autoscaling.PendingProceed) {
 			// It did join, and only its signal is missing: the sweep has that sent.
 			boundary.Log(ctx).Warn("not signalled", "instance", in.EC2InstanceID, "message", in.GivenUp)
 			return events.JoinResult{Outcome: events.JoinReady, Message: in.GivenUp}, nil
@@ -107,9 +108,9 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	watching, cancel := context.WithTimeout(ctx, h.Watch)
 	defer cancel()
 	switch state {
-	case groups.PendingWait:
+	case autoscaling.PendingWait:
 		err = w.join(ctx, watching)
-	case groups.PendingProceed, groups.InService:
+	case autoscaling.PendingProceed, autoscaling.InService:
 		w.waited = w.between()
 		w.result.Message = "the instance is in service"
 		err = w.signal(ctx, watching)
@@ -140,7 +141,7 @@ func (w *work) join(ctx, watching context.Context) error {
 	cluster, err := w.open(ctx)
 	if errors.Is(err, kube.ErrNoCluster) {
 		w.result.Message = err.Error()
-		return w.complete(ctx, groups.Abandon, events.JoinAbandoned)
+		return w.complete(ctx, autoscaling.Abandon, events.JoinAbandoned)
 	}
 	if err != nil {
 		return w.blind(ctx, err)
@@ -174,7 +175,7 @@ func (w *work) join(ctx, watching context.Context) error {
 			return err
 		}
 	}
-	if err := w.complete(ctx, groups.Continue, events.JoinReady); err != nil {
+	if err := w.complete(ctx, autoscaling.Continue, events.JoinReady); err != nil {
 		return err
 	}
 	w.wake(ctx)
@@ -204,11 +205,11 @@ func (w *work) giveUp(ctx context.Context) error {
 		w.result.WaitSeconds = max(leastWait, w.result.WaitSeconds-int64((w.Now().Sub(w.in.Started)-w.elapsed)/time.Second))
 		return nil
 	}
-	return w.complete(ctx, groups.Abandon, events.JoinAbandoned)
+	return w.complete(ctx, autoscaling.Abandon, events.JoinAbandoned)
 }
 
 // complete the hook.
-func (w *work) complete(ctx context.Context, with groups.Result, outcome events.JoinOutcome) error {
+func (w *work) complete(ctx context.Context, with autoscaling.Result, outcome events.JoinOutcome) error {
 	waited, err := w.Groups.Complete(ctx, w.in.Lifecycle, with)
 	w.result.Outcome = outcome
 	if err == nil && !waited && outcome != events.JoinReady {

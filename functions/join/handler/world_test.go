@@ -18,7 +18,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/inprocess"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -55,7 +55,7 @@ type world struct {
 
 	state    string
 	lastBeat time.Time
-	result   groups.Result
+	result   autoscaling.Result
 	ended    time.Duration
 	signals  []signal
 	looks    int
@@ -74,7 +74,7 @@ type signal struct {
 const never = 1000 * time.Hour
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, start: time.Now(), kubelet: "v1.36.3", state: groups.PendingWait, lastBeat: time.Now(), leaving: map[string]time.Duration{}, stack: "UPDATE_IN_PROGRESS", status: status.New("demo")}
+	w := &world{t: t, start: time.Now(), kubelet: "v1.36.3", state: autoscaling.PendingWait, lastBeat: time.Now(), leaving: map[string]time.Duration{}, stack: "UPDATE_IN_PROGRESS", status: status.New("demo")}
 	w.status.Status.Phase, w.status.Status.Execution = status.Converging, "arn:converge:1"
 	return w
 }
@@ -170,7 +170,7 @@ const (
 )
 
 func (w *world) expire() {
-	if w.state == groups.PendingWait && (time.Since(w.lastBeat) > hookTimeout || w.since() > hookCap) {
+	if w.state == autoscaling.PendingWait && (time.Since(w.lastBeat) > hookTimeout || w.since() > hookCap) {
 		w.t.Errorf("the hook ran out of time after %s", w.since())
 		w.state = ""
 	}
@@ -183,28 +183,30 @@ func (w *world) State(context.Context, string) (string, error) {
 	return w.state, nil
 }
 
-func (w *world) Describe(_ context.Context, group string) (groups.Group, bool, error) {
+func (w *world) Describe(_ context.Context, group string) (autoscaling.Group, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
 	require.Equal(w.t, "drover-demo-pool-workers", group)
-	g := groups.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template}
+	g := autoscaling.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template}
 	if w.state != "" {
-		g.Instances = append(g.Instances, groups.Instance{ID: "i-new", State: w.state, TemplateVersion: "2"})
+		g.Instances = append(g.Instances, autoscaling.Instance{ID: "i-new", State: w.state, TemplateVersion: "2"})
 	}
 	for id, until := range w.leaving {
 		if w.since() < until {
-			g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.TerminatingWait, TemplateVersion: cmp.Or(w.leavingOf, "1")})
+			leaving := autoscaling.Instance{ID: id, State: autoscaling.TerminatingWait, TemplateVersion: cmp.Or(w.leavingOf, "1")}
+			g.Instances = append(g.Instances, leaving)
 		}
 	}
 	for i := range w.fellows {
-		g.Instances = append(g.Instances, groups.Instance{ID: fmt.Sprintf("i-fellow%d", i), State: groups.InService, TemplateVersion: "2"})
+		fellow := autoscaling.Instance{ID: fmt.Sprintf("i-fellow%d", i), State: autoscaling.InService, TemplateVersion: "2"}
+		g.Instances = append(g.Instances, fellow)
 	}
 	if w.since() < w.comes {
-		g.Instances = append(g.Instances, groups.Instance{ID: "i-coming", State: groups.PendingWait, TemplateVersion: w.comesOf})
+		g.Instances = append(g.Instances, autoscaling.Instance{ID: "i-coming", State: autoscaling.PendingWait, TemplateVersion: w.comesOf})
 	}
 	for _, id := range w.old {
-		g.Instances = append(g.Instances, groups.Instance{ID: id, State: groups.InService, TemplateVersion: "1"})
+		g.Instances = append(g.Instances, autoscaling.Instance{ID: id, State: autoscaling.InService, TemplateVersion: "1"})
 	}
 	return g, true, nil
 }
@@ -215,16 +217,16 @@ func (w *world) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
 	w.expire()
 	require.LessOrEqual(w.t, time.Since(w.lastBeat), hookTimeout/2, "each heartbeat is within half of the hook's timeout")
 	w.lastBeat = time.Now()
-	return w.state == groups.PendingWait, nil
+	return w.state == autoscaling.PendingWait, nil
 }
 
-func (w *world) Complete(_ context.Context, _ events.Lifecycle, result groups.Result) (bool, error) {
+func (w *world) Complete(_ context.Context, _ events.Lifecycle, result autoscaling.Result) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expire()
-	was := w.state == groups.PendingWait
-	w.result, w.ended, w.state = result, w.since(), groups.InService
-	if result == groups.Abandon {
+	was := w.state == autoscaling.PendingWait
+	w.result, w.ended, w.state = result, w.since(), autoscaling.InService
+	if result == autoscaling.Abandon {
 		w.state = ""
 	}
 	return was, nil

@@ -14,9 +14,9 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
@@ -45,23 +45,23 @@ type State interface {
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
-// Stacks is what is deployed: a subset of stacks.Stacks.
+// Stacks is what is deployed: a subset of cloudformation.Stacks.
 type Stacks interface {
 	Of(ctx context.Context, cluster string, expected []string) (map[string]plan.Deployed, error)
 	Owners(ctx context.Context, arns []string) (map[string]string, error)
 }
 
-// Executions tells whether a holder of the lease still runs: a subset of executions.Executions.
+// Executions tells whether a holder of the lease still runs: a subset of stepfunctions.Executions.
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 }
 
-// Groups tells whether a pool has nodes: a subset of groups.Groups.
+// Groups tells whether a pool has nodes: a subset of autoscaling.Groups.
 type Groups interface {
-	Describe(ctx context.Context, group string) (groups.Group, bool, error)
+	Describe(ctx context.Context, group string) (autoscaling.Group, bool, error)
 }
 
-// Versions tells what EKS offers, and whether a cluster is there: a subset of versions.Versions.
+// Versions tells what EKS offers, and whether a cluster is there: a subset of eks.Versions.
 type Versions interface {
 	Offered(ctx context.Context) ([]string, error)
 	Exists(ctx context.Context, eksCluster string) (bool, error)
@@ -370,7 +370,7 @@ func (h *Handler) hasNode(ctx context.Context, w work) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if slices.ContainsFunc(group.Instances, func(i groups.Instance) bool { return i.State == groups.InService }) {
+		if slices.ContainsFunc(group.Instances, func(i autoscaling.Instance) bool { return i.State == autoscaling.InService }) {
 			return true, nil
 		}
 	}

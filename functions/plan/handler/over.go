@@ -24,7 +24,7 @@ func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[
 // listed are stacks that were read before.
 type listed map[string]plan.Deployed
 
-// Of returns what stacks.Stacks.Of would: what is expected, and what carries the cluster's tag besides.
+// Of returns what cloudformation.Stacks.Of would: what is expected, and what carries the cluster's tag besides.
 func (l listed) Of(_ context.Context, cluster string, expected []string) (map[string]plan.Deployed, error) {
 	found := maps.Clone(l)
 	maps.DeleteFunc(found, func(name string, stack plan.Deployed) bool {

@@ -35,13 +35,13 @@ type State interface {
 	UpdateUnread(ctx context.Context, specs store.Lister) error
 }
 
-// Versions is what EKS has: a subset of versions.Versions.
+// Versions is what EKS has: a subset of eks.Versions.
 type Versions interface {
 	Catalogue(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
 }
 
-// Images are those of EC2: a subset of capacity.Capacity.
+// Images are those of EC2: a subset of ec2.Capacity.
 type Images interface {
 	Images(ctx context.Context, ids []string) (map[string]preflight.Image, error)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// Starter starts to converge: a subset of executions.Executions.
+// Starter starts to converge: a subset of stepfunctions.Executions.
 type Starter interface {
 	ConvergeDue(ctx context.Context, cluster string, at time.Time) error
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/local/harness"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -34,10 +34,10 @@ func (o otherStacks) All(ctx context.Context) (map[string]plan.Deployed, error) 
 // otherGroups are, too.
 type otherGroups struct {
 	handler.Groups
-	see func(*groups.Group)
+	see func(*autoscaling.Group)
 }
 
-func (o otherGroups) All(ctx context.Context) ([]groups.Group, error) {
+func (o otherGroups) All(ctx context.Context) ([]autoscaling.Group, error) {
 	all, err := o.Groups.All(ctx)
 	for i := range all {
 		o.see(&all[i])
@@ -60,7 +60,7 @@ func (o otherEKS) ControlPlane(ctx context.Context, eksCluster string) (prefligh
 func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		stack func(*plan.Deployed)
-		group func(*groups.Group)
+		group func(*autoscaling.Group)
 		eks   func(*preflight.ControlPlane)
 		says  string
 	}{
@@ -76,12 +76,12 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 			says:  "CloudFormation's drift detection found resources of stack pool-a changed by hand",
 		},
 		"instances of an older launch template": {
-			group: func(g *groups.Group) { g.Instances[0].TemplateVersion = "0" },
+			group: func(g *autoscaling.Group) { g.Instances[0].TemplateVersion = "0" },
 			says:  "pool a: instances of an older launch template: i-",
 		},
 		"an instance of an older one is on its way out": {
-			group: func(g *groups.Group) {
-				g.Instances = append(g.Instances, groups.Instance{ID: "i-old", State: groups.TerminatingWait, TemplateVersion: "0"})
+			group: func(g *autoscaling.Group) {
+				g.Instances = append(g.Instances, autoscaling.Instance{ID: "i-old", State: autoscaling.TerminatingWait, TemplateVersion: "0"})
 			},
 		},
 	} {
@@ -94,7 +94,7 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 					all[names.Stack("demo", "pool-a")] = pool
 				}
 			}}
-			a.Functions.Sweep.Groups = otherGroups{a.Functions.Sweep.Groups, func(g *groups.Group) {
+			a.Functions.Sweep.Groups = otherGroups{a.Functions.Sweep.Groups, func(g *autoscaling.Group) {
 				if c.group != nil {
 					c.group(g)
 				}

@@ -51,7 +51,7 @@ type State interface {
 }
 
 // Executions tells whether a holder of a lease still runs, starts others and stops what is stuck: a subset of
-// executions.Executions.
+// stepfunctions.Executions.
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 	Converge(ctx context.Context, cluster, specVersion, after string) error
@@ -59,7 +59,7 @@ type Executions interface {
 	Stop(ctx context.Context, execution, cause string) error
 }
 
-// Stacks is what is deployed: a subset of stacks.Stacks.
+// Stacks is what is deployed: a subset of cloudformation.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
 	All(ctx context.Context) (map[string]plan.Deployed, error)

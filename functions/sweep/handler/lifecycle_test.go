@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/ec2"
@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/wire"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -28,7 +28,7 @@ const group = "drover-demo-pool-a"
 // instances of the pool by their states.
 func instances(t *testing.T, a *harness.Account) map[string][]string {
 	t.Helper()
-	found, _, err := groups.New(autoscaling.NewFromConfig(a.Config())).Describe(t.Context(), group)
+	found, _, err := autoscaling.New(awsautoscaling.NewFromConfig(a.Config())).Describe(t.Context(), group)
 	require.NoError(t, err)
 	by := map[string][]string{}
 	for _, i := range found.Instances {
@@ -53,22 +53,22 @@ func TestALostLaunchEvent(t *testing.T) {
 	losing(a, "aws.autoscaling")
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
-	a.Until("an instance waits", func() bool { return a.Events.Lost() > 0 && len(instances(t, a)[groups.PendingWait]) == 1 })
+	a.Until("an instance waits", func() bool { return a.Events.Lost() > 0 && len(instances(t, a)[autoscaling.PendingWait]) == 1 })
 	require.NoError(t, a.SweepNow())
 	a.Settle()
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-	require.Len(t, instances(t, a)[groups.InService], 1)
+	require.Len(t, instances(t, a)[autoscaling.InService], 1)
 }
 
 // terminate an instance of the pool, and wait until it waits at its hook.
 func terminate(t *testing.T, a *harness.Account) string {
 	t.Helper()
-	id := instances(t, a)[groups.InService][0]
-	_, err := autoscaling.NewFromConfig(a.Config()).TerminateInstanceInAutoScalingGroup(t.Context(), &autoscaling.TerminateInstanceInAutoScalingGroupInput{
+	id := instances(t, a)[autoscaling.InService][0]
+	_, err := awsautoscaling.NewFromConfig(a.Config()).TerminateInstanceInAutoScalingGroup(t.Context(), &awsautoscaling.TerminateInstanceInAutoScalingGroupInput{
 		InstanceId: &id, ShouldDecrementDesiredCapacity: aws.Bool(false),
 	})
 	require.NoError(t, err)
-	a.Until("it waits at its hook", func() bool { return len(instances(t, a)[groups.TerminatingWait]) == 1 })
+	a.Until("it waits at its hook", func() bool { return len(instances(t, a)[autoscaling.TerminatingWait]) == 1 })
 	return id
 }
 
@@ -85,7 +85,7 @@ func TestALostTerminateEventAndSweepsThatDie(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, a.SweepNow())
 	require.Len(t, executionsOf(a, "drain-node"), 1)
-	a.Until("it is gone", func() bool { return len(instances(t, a)[groups.TerminatingWait]) == 0 })
+	a.Until("it is gone", func() bool { return len(instances(t, a)[autoscaling.TerminatingWait]) == 0 })
 }
 
 func TestALostTerminateEvent(t *testing.T) {
@@ -102,7 +102,7 @@ func TestALostTerminateEvent(t *testing.T) {
 	require.NoError(t, a.SweepNow())
 	a.Until("it is gone", func() bool {
 		by := instances(t, a)
-		return len(by[groups.TerminatingWait]) == 0 && len(by[groups.InService]) == 1 && by[groups.InService][0] != id
+		return len(by[autoscaling.TerminatingWait]) == 0 && len(by[autoscaling.InService]) == 1 && by[autoscaling.InService][0] != id
 	})
 	drains := executionsOf(a, "drain-node")
 	require.Len(t, drains, 1)
@@ -129,7 +129,7 @@ func TestADrainAtAHookThatWasStoppedGoesOn(t *testing.T) {
 	a.Settle()
 	a.Functions.Kill(nil)
 	require.NoError(t, a.SweepNow())
-	a.Until("it is gone", func() bool { return len(instances(t, a)[groups.TerminatingWait]) == 0 })
+	a.Until("it is gone", func() bool { return len(instances(t, a)[autoscaling.TerminatingWait]) == 0 })
 	require.Len(t, executionsOf(a, "drain-node"), before+1)
 }
 
@@ -239,7 +239,7 @@ func rolls(a *harness.Account, more string) {
 var suspends = []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"}
 
 func suspend(t *testing.T, a *harness.Account, processes ...string) {
-	_, err := autoscaling.NewFromConfig(a.Config()).SuspendProcesses(t.Context(), &autoscaling.SuspendProcessesInput{AutoScalingGroupName: aws.String(group), ScalingProcesses: processes})
+	_, err := awsautoscaling.NewFromConfig(a.Config()).SuspendProcesses(t.Context(), &awsautoscaling.SuspendProcessesInput{AutoScalingGroupName: aws.String(group), ScalingProcesses: processes})
 	require.NoError(t, err)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// EKS is asked which version a control plane runs, and how it is: a subset of versions.Versions.
+// EKS is asked which version a control plane runs, and how it is: a subset of eks.Versions.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 }

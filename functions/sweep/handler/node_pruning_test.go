@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -25,14 +25,14 @@ func TestAuditRemovesNodes(t *testing.T) {
 		n.Execution, n.Since = execution, since
 		return n
 	}
-	service := []groups.Instance{{ID: "i-2", State: groups.InService}}
+	service := []autoscaling.Instance{{ID: "i-2", State: autoscaling.InService}}
 	drain := func(in events.DrainRequest) map[string]events.DrainRequest {
 		return map[string]events.DrainRequest{"m:x": in}
 	}
 	for name, test := range map[string]struct {
 		node    status.Node
 		drains  map[string]events.DrainRequest
-		group   []groups.Instance
+		group   []autoscaling.Instance
 		failing map[string]error
 		kept    bool
 	}{
@@ -43,23 +43,23 @@ func TestAuditRemovesNodes(t *testing.T) {
 		"not for a drain of another cluster": {
 			draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false,
 		},
-		"not while they wait at the launch hook":  {draining, nil, []groups.Instance{{ID: "i-1", State: groups.PendingWait}}, nil, true},
-		"though their instance is in service":     {draining, nil, []groups.Instance{{ID: "i-1", State: groups.InService}}, nil, false},
-		"though another waits at the launch hook": {draining, nil, []groups.Instance{{ID: "i-3", State: groups.PendingWait}}, nil, false},
+		"not while they wait at the launch hook":  {draining, nil, joining("i-1"), nil, true},
+		"though their instance is in service":     {draining, nil, []autoscaling.Instance{{ID: "i-1", State: autoscaling.InService}}, nil, false},
+		"though another waits at the launch hook": {draining, nil, joining("i-3"), nil, false},
 		"not when drains are unknown":             {draining, nil, service, map[string]error{"list": errThrottled}, true},
 		"not when one drain is unknown": {
 			draining, drain(events.DrainRequest{}), service, map[string]error{"input m:x": errThrottled}, true,
 		},
 		"not when that cannot be written":        {draining, nil, service, map[string]error{"write": errThrottled}, false},
 		"that did not join a pool which is full": {notJoined, nil, service, nil, false},
-		"not while their pool is short":          {notJoined, nil, []groups.Instance{{ID: "i-2", State: groups.PendingWait}}, nil, true},
+		"not while their pool is short":          {notJoined, nil, joining("i-2"), nil, true},
 		"not those of an execution":              {of("x", notJoined.Since), nil, service, nil, true},
 		"not those of now":                       {of("", noon), nil, service, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}
 			r := a.round()
-			r.groups[names.Group(demo, "a")] = groups.Group{Desired: 1, Instances: test.group}
+			r.groups[names.Group(demo, "a")] = autoscaling.Group{Desired: 1, Instances: test.group}
 			r.DrainNode = machine{swept: &swept{drains: test.drains, failing: test.failing}}
 			r.drains = r.draining(t.Context())
 			read := *a.status
@@ -72,7 +72,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 	t.Run("and reports what it could not learn of the others", func(t *testing.T) {
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, notJoined}}}
 		r := a.round()
-		r.groups[names.Group(demo, "a")] = groups.Group{Desired: 1, Instances: service}
+		r.groups[names.Group(demo, "a")] = autoscaling.Group{Desired: 1, Instances: service}
 		r.DrainNode = machine{swept: &swept{failing: map[string]error{"list": errThrottled}}}
 		r.drains = r.draining(t.Context())
 		read := *a.status
@@ -121,4 +121,9 @@ func TestDrainedNamesWhatIsDrained(t *testing.T) {
 	} {
 		require.Equal(t, want, drained(in))
 	}
+}
+
+// joining is an instance at its launch hook.
+func joining(id string) []autoscaling.Instance {
+	return []autoscaling.Instance{{ID: id, State: autoscaling.PendingWait}}
 }

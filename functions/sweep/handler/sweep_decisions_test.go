@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -257,7 +257,7 @@ func TestSweepGivesBackNodes(t *testing.T) {
 }
 
 func TestSweepSignalsInstances(t *testing.T) {
-	group := groups.Group{Name: "g", Instances: []groups.Instance{{ID: "i-1", State: groups.InService}, {ID: "i-2", State: groups.PendingWait}}}
+	group := autoscaling.Group{Name: "g", Instances: []autoscaling.Instance{{ID: "i-1", State: autoscaling.InService}, {ID: "i-2", State: autoscaling.PendingWait}}}
 	hook := func(group, instance string) map[string]events.Lifecycle {
 		return map[string]events.Lifecycle{"m:x": {AutoScalingGroupName: group, EC2InstanceID: instance}}
 	}
@@ -284,7 +284,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 			suspended.SuspendedAt[process] = noon
 		}
 		for name, test := range map[string]struct {
-			group    groups.Group
+			group    autoscaling.Group
 			changing bool
 			want     []string
 		}{
@@ -295,7 +295,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 			s := &swept{joins: hook("g", "i-1"), since: noon, stack: plan.Deployed{Status: "UPDATE_IN_PROGRESS"}}
 			h := s.handler()
 			h.DrainNode = machine{swept: &swept{}}
-			require.NoError(t, h.lifecycle(t.Context(), []groups.Group{test.group}, map[string]bool{"g": test.changing}))
+			require.NoError(t, h.lifecycle(t.Context(), []autoscaling.Group{test.group}, map[string]bool{"g": test.changing}))
 			require.Equal(t, test.want, s.calls, name)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/groups"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/store"
@@ -22,11 +22,11 @@ import (
 type scaling struct {
 	Groups
 	*swept
-	all   []groups.Group
+	all   []autoscaling.Group
 	hooks map[string]events.Lifecycle
 }
 
-func (s scaling) All(context.Context) ([]groups.Group, error) { return s.all, s.failing["groups"] }
+func (s scaling) All(context.Context) ([]autoscaling.Group, error) { return s.all, s.failing["groups"] }
 
 func (s scaling) Hook(_ context.Context, group, hook string) (events.Lifecycle, bool, error) {
 	if err := s.failing["hook "+group]; err != nil {
@@ -103,13 +103,13 @@ func TestSweepFailsWithAHook(t *testing.T) {
 }
 
 func TestSweepStartsWorkAtHooks(t *testing.T) {
-	instance := func(id, state string) groups.Instance { return groups.Instance{ID: id, State: state} }
-	group := groups.Group{Name: "g", Instances: []groups.Instance{
-		instance("i-1", groups.PendingWait), instance("i-2", groups.TerminatingWait), instance("i-3", groups.InService),
-		instance("i-4", groups.TerminatingWait),
+	instance := func(id, state string) autoscaling.Instance { return autoscaling.Instance{ID: id, State: state} }
+	group := autoscaling.Group{Name: "g", Instances: []autoscaling.Instance{
+		instance("i-1", autoscaling.PendingWait), instance("i-2", autoscaling.TerminatingWait), instance("i-3", autoscaling.InService),
+		instance("i-4", autoscaling.TerminatingWait),
 	}}
 	hooks := map[string]events.Lifecycle{
-		"g " + groups.LaunchHook: {LifecycleHookName: "launch"}, "g " + groups.TerminateHook: {LifecycleHookName: "terminate"},
+		"g " + autoscaling.LaunchHook: {LifecycleHookName: "launch"}, "g " + autoscaling.TerminateHook: {LifecycleHookName: "terminate"},
 	}
 	for name, test := range map[string]struct {
 		hooks   map[string]events.Lifecycle
@@ -136,7 +136,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 			h := s.handler()
 			h.Groups = scaling{swept: s, hooks: test.hooks}
 			h.DrainNode, h.JoinNode = worker{swept: s, running: test.running}, worker{swept: s, running: test.running}
-			err := h.hooks(t.Context(), []groups.Group{group})
+			err := h.hooks(t.Context(), []autoscaling.Group{group})
 			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
 			require.Equal(t, test.want, s.calls)
 		})
@@ -145,7 +145,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 		s := &swept{failing: map[string]error{"list": errThrottled}}
 		h := s.handler()
 		h.DrainNode, h.JoinNode = worker{swept: s}, worker{swept: s}
-		require.NoError(t, h.hooks(t.Context(), []groups.Group{{Instances: []groups.Instance{instance("i-3", groups.InService)}}}))
+		require.NoError(t, h.hooks(t.Context(), []autoscaling.Group{{Instances: []autoscaling.Instance{instance("i-3", autoscaling.InService)}}}))
 	})
 }
 
@@ -173,8 +173,8 @@ func (w worker) Start(_ context.Context, _ string, input any) error {
 }
 
 func TestSweepResumesProcesses(t *testing.T) {
-	at := func(change func(map[string]time.Time)) groups.Group {
-		group := groups.Group{Name: "g", SuspendedAt: map[string]time.Time{}}
+	at := func(change func(map[string]time.Time)) autoscaling.Group {
+		group := autoscaling.Group{Name: "g", SuspendedAt: map[string]time.Time{}}
 		for _, process := range suspends {
 			group.SuspendedAt[process] = noon
 		}

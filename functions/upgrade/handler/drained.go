@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -115,7 +115,7 @@ func (h *Handler) endedNodes(ctx context.Context, cluster string, states map[str
 		case !member:
 			strangers = append(strangers, n.Instance)
 			old[n.Instance] = n
-		case state == groups.TerminatingProceed:
+		case state == autoscaling.TerminatingProceed:
 			old[n.Instance] = n
 		}
 	}

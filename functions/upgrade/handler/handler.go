@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -40,12 +40,12 @@ type State interface {
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
 }
 
-// Stacks is what is deployed: a subset of stacks.Stacks.
+// Stacks is what is deployed: a subset of cloudformation.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
 }
 
-// Executions tells whether an execution still runs, and how one ended: a subset of executions.Executions.
+// Executions tells whether an execution still runs, and how one ended: a subset of stepfunctions.Executions.
 type Executions interface {
 	Running(ctx context.Context, execution string) (bool, error)
 	Ended(ctx context.Context, execution string) (string, error)
@@ -60,7 +60,7 @@ type Planner interface {
 	After(ctx context.Context, cluster string) (status.Afterwards, error)
 }
 
-// EKS is asked what runs, and which add-ons fit: a subset of versions.Versions.
+// EKS is asked what runs, and which add-ons fit: a subset of eks.Versions.
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	// Compat lists the versions of add-ons and what they run on.
@@ -72,9 +72,9 @@ type EKS interface {
 	Refreshing(ctx context.Context, eksCluster string) (bool, error)
 }
 
-// Groups are the pools' Auto Scaling groups: a subset of groups.Groups.
+// Groups are the pools' Auto Scaling groups: a subset of autoscaling.Groups.
 type Groups interface {
-	Describe(ctx context.Context, name string) (groups.Group, bool, error)
+	Describe(ctx context.Context, name string) (autoscaling.Group, bool, error)
 }
 
 // Nodes of a cluster, as its own API lists them: a subset of kube.Clusters.
@@ -82,7 +82,7 @@ type Nodes interface {
 	Health(ctx context.Context, cluster, endpoint, authority string) ([]kube.Health, error)
 }
 
-// Instances of EC2: a subset of capacity.Capacity.
+// Instances of EC2: a subset of ec2.Capacity.
 type Instances interface {
 	Alive(ctx context.Context, ids []string) ([]string, error)
 }
@@ -93,7 +93,7 @@ type Facts interface {
 	After(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error)
 }
 
-// Alarms of CloudWatch: a subset of alarms.Alarms.
+// Alarms of CloudWatch: a subset of cloudwatch.Alarms.
 type Alarms interface {
 	Describe(ctx context.Context, names []string) ([]preflight.Alarm, error)
 	Silence(ctx context.Context, names []string) error

@@ -18,8 +18,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/groups"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -136,7 +136,7 @@ func TestANodeThatIsOutOfService(t *testing.T) {
 // instance of a pool that waits at its terminate hook, for the drain function.
 type instance struct {
 	*world
-	completed []groups.Result
+	completed []autoscaling.Result
 }
 
 func (i *instance) Open(context.Context, string) (*kube.Cluster, error) { return i.cluster, nil }
@@ -150,13 +150,15 @@ func (i *instance) Pool(context.Context, string) (events.Pool, error) {
 	return events.Pool{Cluster: "demo", Pool: i.name, Drain: &p}, nil
 }
 
-func (i *instance) State(context.Context, string) (string, error) { return groups.TerminatingWait, nil }
+func (i *instance) State(context.Context, string) (string, error) {
+	return autoscaling.TerminatingWait, nil
+}
 
 func (i *instance) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
 	return len(i.completed) == 0, nil
 }
 
-func (i *instance) Complete(_ context.Context, _ events.Lifecycle, result groups.Result) (bool, error) {
+func (i *instance) Complete(_ context.Context, _ events.Lifecycle, result autoscaling.Result) (bool, error) {
 	i.completed = append(i.completed, result)
 	return true, nil
 }
@@ -188,7 +190,7 @@ func TestAnInstanceThatNeverJoinedGoes(t *testing.T) {
 	result := i.end(t, 3*time.Second)
 	require.Equal(t, drain.Gone, result.Outcome)
 	require.Contains(t, result.Message, "never joined")
-	require.Equal(t, []groups.Result{groups.Continue}, i.completed)
+	require.Equal(t, []autoscaling.Result{autoscaling.Continue}, i.completed)
 }
 
 // A node that joins while its drain is under way takes pods at once. It is cordoned, and they leave it.
@@ -209,5 +211,5 @@ func TestANodeThatJoinsWhileItsDrainIsUnderWay(t *testing.T) {
 	require.Equal(t, late, result.Node)
 	require.True(t, i.readNode(late).Spec.Unschedulable)
 	require.Empty(t, i.podsOn(late))
-	require.Equal(t, []groups.Result{groups.Continue}, i.completed)
+	require.Equal(t, []autoscaling.Result{autoscaling.Continue}, i.completed)
 }

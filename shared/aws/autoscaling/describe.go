@@ -1,0 +1,301 @@
+package autoscaling
+
+// Groups as they are at this moment: their sizes, which others than the stacks change too, and their instances.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Group is an Auto Scaling group.
+type Group struct {
+	Name string
+	// Min and Max bound Desired, which an autoscaler may have changed since the stack was.
+	Min, Max, Desired int
+	Instances         []Instance
+	// TemplateVersion is the version of the launch template that the group launches now.
+	TemplateVersion string
+	// Suspended names the processes that are suspended, such as AZRebalance.
+	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
+	Suspended []string
+	// SuspendedAt says when each was, to the second.
+	SuspendedAt map[string]time.Time
+	// Subnets by id, in which it launches, and their availability zones.
+	Subnets, Zones []string
+	// Types of instances that it launches. Empty if the launch template alone says so.
+	Types []string
+}
+
+// Instance of a group.
+type Instance struct {
+	ID string
+	// State is the lifecycle state, such as InService.
+	State string
+	// TemplateVersion is the number of the launch template's version that it was launched with; "" when that is gone.
+	TemplateVersion string
+	// Zone is the availability zone.
+	Zone string
+	// Type is the instance type.
+	Type string
+}
+
+// Outdated lists the instances that a refresh of the group would still replace: they are not on their way out, and differ in launch
+// template version, instance type or zone from what the group launches now.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-instance-refresh-skip-matching.html
+func (g Group) Outdated() []string {
+	var ids []string
+	for _, i := range g.Instances {
+		matches := i.TemplateVersion != "" && i.TemplateVersion == g.TemplateVersion &&
+			(len(g.Types) == 0 || slices.Contains(g.Types, i.Type)) && (len(g.Zones) == 0 || slices.Contains(g.Zones, i.Zone))
+		if !matches && !strings.HasPrefix(i.State, Terminating) {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// Leaving lists the instances that wait at the terminate hook, or are about to: they are being drained.
+func (g Group) Leaving() []string {
+	var ids []string
+	for _, i := range g.Instances {
+		if i.State == Terminating || i.State == TerminatingWait {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// Going lists those of Leaving, and the instances whose drain is over and that are not gone yet.
+func (g Group) Going() []string {
+	ids := g.Leaving()
+	for _, i := range g.Instances {
+		if i.State == TerminatingProceed {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// Coming lists the instances that are on their way into service.
+func (g Group) Coming() []string {
+	var ids []string
+	for _, i := range g.Instances {
+		if strings.HasPrefix(i.State, Pending) {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// Serving counts the instances in service.
+func (g Group) Serving() (n int) {
+	for _, i := range g.Instances {
+		if i.State == InService {
+			n++
+		}
+	}
+	return n
+}
+
+// Serves says whether an instance of the group is in service.
+func (g Group) Serves(instance string) bool {
+	return slices.ContainsFunc(g.Instances, func(i Instance) bool { return i.ID == instance && i.State == InService })
+}
+
+// Describe a group; false when there is none.
+func (g *Groups) Describe(ctx context.Context, name string) (Group, bool, error) {
+	found, err := g.Named(ctx, name)
+	if err != nil || len(found) == 0 {
+		return Group{}, false, err
+	}
+	return found[0], true, nil
+}
+
+// Named describes groups by their names, in one call; those that do not exist are missing.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
+func (g *Groups) Named(ctx context.Context, groupNames ...string) ([]Group, error) {
+	var found []Group
+	for chunk := range slices.Chunk(groupNames, mostNames) {
+		out, err := g.Described.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: chunk})
+		if err != nil {
+			return nil, fmt.Errorf("describing group %s: %w", strings.Join(chunk, ", "), err)
+		}
+		for _, group := range out.AutoScalingGroups {
+			found = append(found, read(group))
+		}
+	}
+	return found, nil
+}
+
+// mostNames is how many groups one call describes: its default MaxRecords.
+const mostNames = 50
+
+// LaunchFailure is why and when the newest of a group's tries to launch instances failed; "" when it did not, or there was none.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html (sorted by start, newest first)
+func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at time.Time, err error) {
+	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: aws.Int32(20)})
+	if err != nil {
+		return "", at, fmt.Errorf("describing the activities of group %s: %w", name, err)
+	}
+	for _, activity := range out.Activities {
+		if !strings.HasPrefix(aws.ToString(activity.Description), launching) {
+			continue
+		}
+		switch activity.StatusCode {
+		case types.ScalingActivityStatusCodeFailed, types.ScalingActivityStatusCodeCancelled:
+			return aws.ToString(activity.StatusMessage), aws.ToTime(activity.EndTime), nil
+		case types.ScalingActivityStatusCodeSuccessful:
+			return "", at, nil
+		}
+	}
+	return "", at, nil
+}
+
+// Refused is AWS's reason why a group got no instance of the newest launch that it tried from since on, and before until if that is not
+// zero; "" when it got one, may still get it, or tried none. That an instance was sent away at its launch hook is no reason: drover did
+// that, and tells it of the instance. The group may be deleted by now.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
+func (g *Groups) Refused(ctx context.Context, name string, since, until time.Time) (string, error) {
+	pages := autoscaling.NewDescribeScalingActivitiesPaginator(g.client, &autoscaling.DescribeScalingActivitiesInput{
+		AutoScalingGroupName: &name, IncludeDeletedGroups: aws.Bool(true), MaxRecords: aws.Int32(100),
+	})
+	var newest types.Activity
+	for over := false; pages.HasMorePages() && !over; {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return "", fmt.Errorf("describing the activities of group %s: %w", name, err)
+		}
+		for _, activity := range page.Activities { // those under way first, then newest first
+			began, ended := aws.ToTime(activity.StartTime), activity.EndTime != nil
+			within := !began.Before(since) && (until.IsZero() || began.Before(until))
+			if over = ended && began.Before(since); over {
+				break
+			}
+			if !within || !strings.HasPrefix(aws.ToString(activity.Description), launching) {
+				continue
+			}
+			if newest.StartTime == nil || began.After(*newest.StartTime) {
+				newest = activity
+			}
+			if over = ended; over {
+				break
+			}
+		}
+	}
+	why := aws.ToString(newest.StatusMessage)
+	failed := newest.StatusCode == types.ScalingActivityStatusCodeFailed || newest.StatusCode == types.ScalingActivityStatusCodeCancelled
+	if !failed || strings.Contains(why, "Lifecycle Action") {
+		return "", nil
+	}
+	return why, nil
+}
+
+// Began says when the newest activity of each of these instances of a group began: since when one is on its way out, or in. Instances that
+// none of the newest hundred activities names are left out; those in progress come first.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
+func (g *Groups) Began(ctx context.Context, name string, instances []string) (map[string]time.Time, error) {
+	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: aws.Int32(100)})
+	if err != nil {
+		return nil, fmt.Errorf("describing the activities of group %s: %w", name, err)
+	}
+	began := map[string]time.Time{}
+	for _, activity := range out.Activities {
+		words := strings.Fields(aws.ToString(activity.Description)) // such as "Terminating EC2 instance: i-0123456789abcdef0"
+		if len(words) == 0 || !slices.Contains(instances, words[len(words)-1]) {
+			continue
+		}
+		instance := words[len(words)-1]
+		if start := aws.ToTime(activity.StartTime); start.After(began[instance]) {
+			began[instance] = start
+		}
+	}
+	return began, nil
+}
+
+// launching begins the description of an activity that launches an instance.
+const launching = "Launching "
+
+// All lists the groups of drover's pools, a hundred a call.
+func (g *Groups) All(ctx context.Context) ([]Group, error) {
+	var all []Group
+	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.Described, &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: aws.Int32(100)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describing groups: %w", err)
+		}
+		for _, group := range page.AutoScalingGroups {
+			if strings.HasPrefix(aws.ToString(group.AutoScalingGroupName), names.Prefix) {
+				all = append(all, read(group))
+			}
+		}
+	}
+	return all, nil
+}
+
+// Unhealthy has Auto Scaling replace an instance, by way of its terminate hook. One that is gone, or going, is no error.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetInstanceHealth.html
+func (g *Groups) Unhealthy(ctx context.Context, instance string) error {
+	_, err := g.client.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{InstanceId: &instance, HealthStatus: aws.String("Unhealthy")})
+	if err != nil && fault.Code(err) != "ValidationError" {
+		return fmt.Errorf("marking instance %s as unhealthy: %w", instance, err)
+	}
+	return nil
+}
+
+func read(in types.AutoScalingGroup) Group {
+	group := Group{
+		Name: aws.ToString(in.AutoScalingGroupName), Min: int(aws.ToInt32(in.MinSize)), Max: int(aws.ToInt32(in.MaxSize)),
+		Desired: int(aws.ToInt32(in.DesiredCapacity)), Zones: in.AvailabilityZones,
+	}
+	template := in.LaunchTemplate
+	if in.MixedInstancesPolicy != nil && in.MixedInstancesPolicy.LaunchTemplate != nil {
+		template = in.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification
+		for _, override := range in.MixedInstancesPolicy.LaunchTemplate.Overrides {
+			group.Types = append(group.Types, aws.ToString(override.InstanceType))
+		}
+	}
+	if template != nil {
+		group.TemplateVersion = aws.ToString(template.Version)
+	}
+	for _, i := range in.Instances {
+		instance := Instance{
+			ID: aws.ToString(i.InstanceId), State: string(i.LifecycleState), Zone: aws.ToString(i.AvailabilityZone), Type: aws.ToString(i.InstanceType),
+		}
+		if i.LaunchTemplate != nil {
+			instance.TemplateVersion = aws.ToString(i.LaunchTemplate.Version)
+		}
+		group.Instances = append(group.Instances, instance)
+	}
+	if subnets := aws.ToString(in.VPCZoneIdentifier); subnets != "" {
+		group.Subnets = strings.Split(subnets, ",")
+	}
+	for _, p := range in.SuspendedProcesses {
+		process := aws.ToString(p.ProcessName)
+		group.Suspended = append(group.Suspended, process)
+		if at, ok := strings.CutPrefix(aws.ToString(p.SuspensionReason), suspendedAt); ok {
+			if at, err := time.Parse(time.RFC3339, at); err == nil {
+				if group.SuspendedAt == nil {
+					group.SuspendedAt = map[string]time.Time{}
+				}
+				group.SuspendedAt[process] = at
+			}
+		}
+	}
+	return group
+}
+
+// suspendedAt begins the reason of every suspension, whoever's, and is all that Auto Scaling says of it. Its form is not documented, but others
+// go by it, too.
+// https://github.com/Netflix/eureka/blob/master/eureka-core/src/main/java/com/netflix/eureka/aws/AwsAsgUtil.java
+const suspendedAt = "User suspended at "

@@ -1,0 +1,145 @@
+// Package autoscaling is Auto Scaling: lifecycle hooks of drover's pools.
+package autoscaling
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Groups is Auto Scaling in one account and region.
+type Groups struct {
+	client *autoscaling.Client
+	// Described is who describes groups, which is done most; the client of all other calls, unless somebody sets another.
+	Described autoscaling.DescribeAutoScalingGroupsAPIClient
+}
+
+// New returns the groups of an account.
+func New(client *autoscaling.Client) *Groups { return &Groups{client, client} }
+
+// Result that completes a lifecycle action.
+type Result string
+
+// The results. On launch, ABANDON has the instance replaced.
+const (
+	Continue Result = "CONTINUE"
+	Abandon  Result = "ABANDON"
+)
+
+// Complete ends an instance's wait at a hook. It returns false when nothing waits there any more: the action was
+// completed already, timed out, or the instance is gone.
+func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Result) (bool, error) {
+	_, err := g.client.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
+		AutoScalingGroupName: &hook.AutoScalingGroupName, LifecycleHookName: &hook.LifecycleHookName,
+		InstanceId: &hook.EC2InstanceID, LifecycleActionResult: aws.String(string(result)),
+	})
+	if inactive(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("completing hook %s of %s for %s: %w", hook.LifecycleHookName, hook.AutoScalingGroupName, hook.EC2InstanceID, err)
+	}
+	return true, nil
+}
+
+// Lifecycle states of instances.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
+const (
+	Pending            = "Pending"
+	PendingWait        = "Pending:Wait"
+	PendingProceed     = "Pending:Proceed"
+	InService          = "InService"
+	Terminating        = "Terminating"
+	TerminatingWait    = "Terminating:Wait"
+	TerminatingProceed = "Terminating:Proceed"
+)
+
+// State is the lifecycle state of an instance, "" when it is in no group.
+func (g *Groups) State(ctx context.Context, instance string) (string, error) {
+	out, err := g.client.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
+	if err != nil {
+		return "", fmt.Errorf("describing instance %s: %w", instance, err)
+	}
+	for _, i := range out.AutoScalingInstances {
+		return aws.ToString(i.LifecycleState), nil
+	}
+	return "", nil
+}
+
+// inactive says that nothing waits at a hook, or that its group is gone. Auto Scaling has no codes of its own for either.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CompleteLifecycleAction.html
+func inactive(err error) bool {
+	return fault.Code(err) == "ValidationError" &&
+		(strings.Contains(err.Error(), "No active Lifecycle Action") || strings.Contains(err.Error(), "AutoScalingGroup name not found"))
+}
+
+// Heartbeat lets an instance wait at a hook for another of its timeouts, up to 48 hours in all. It returns false when nothing
+// waits there any more.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RecordLifecycleActionHeartbeat.html
+func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error) {
+	_, err := g.client.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
+		AutoScalingGroupName: &hook.AutoScalingGroupName, LifecycleHookName: &hook.LifecycleHookName, InstanceId: &hook.EC2InstanceID,
+	})
+	if inactive(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("heartbeat of hook %s of %s for %s: %w", hook.LifecycleHookName, hook.AutoScalingGroupName, hook.EC2InstanceID, err)
+	}
+	return true, nil
+}
+
+// PoolOf is the pool of an instance, as deployed. It is empty when the instance is in none of drover's.
+func (g *Groups) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
+	group, err := g.groupOf(ctx, instance)
+	if err != nil || !strings.HasPrefix(group, names.Prefix) {
+		return events.Pool{}, err
+	}
+	return g.Pool(ctx, group)
+}
+
+// groupOf is the group of an instance, "" when it is in none.
+func (g *Groups) groupOf(ctx context.Context, instance string) (string, error) {
+	out, err := g.client.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
+	if err != nil {
+		return "", fmt.Errorf("describing instance %s: %w", instance, err)
+	}
+	for _, i := range out.AutoScalingInstances {
+		return aws.ToString(i.AutoScalingGroupName), nil
+	}
+	return "", nil
+}
+
+// The hooks that pools' instances wait at: see the pool's template.
+const (
+	LaunchHook    = "launch"
+	TerminateHook = "terminate"
+)
+
+// Pool reads what a group's terminate hook says of its pool, as deployed. It is empty when there is no such hook or group.
+func (g *Groups) Pool(ctx context.Context, group string) (events.Pool, error) {
+	var pool events.Pool
+	out, err := g.client.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{
+		AutoScalingGroupName: &group, LifecycleHookNames: []string{TerminateHook},
+	})
+	if fault.Code(err) == "ValidationError" { // no such group
+		return pool, nil
+	}
+	if err != nil {
+		return pool, fmt.Errorf("describing the hooks of %s: %w", group, err)
+	}
+	for _, hook := range out.LifecycleHooks {
+		if err := json.Unmarshal([]byte(aws.ToString(hook.NotificationMetadata)), &pool); err != nil {
+			return events.Pool{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", TerminateHook, group, aws.ToString(hook.NotificationMetadata))
+		}
+	}
+	return pool, nil
+}

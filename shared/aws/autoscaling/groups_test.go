@@ -1,0 +1,181 @@
+package autoscaling_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+)
+
+// An instance of a pool waits at its launch hook until somebody answers, once.
+func TestHooks(t *testing.T) {
+	a := harness.Start(t)
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == "aws.autoscaling" {
+			return harness.Held
+		}
+		return harness.Delivered
+	})
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: false\n"))
+	a.Until("an instance waits", func() bool { return len(a.Events.Held()) > 0 })
+	var hook events.Lifecycle
+	require.NoError(t, json.Unmarshal(a.Events.Held()[0].Detail, &hook))
+	require.Equal(t, "drover-demo-pool-a", hook.AutoScalingGroupName)
+	client, ctx := autoscalingapi.NewFromConfig(a.Config()), t.Context()
+	g := autoscaling.New(client)
+
+	state := func(instance string) string {
+		t.Helper()
+		is, err := g.State(ctx, instance)
+		require.NoError(t, err)
+		return is
+	}
+	require.Equal(t, autoscaling.PendingWait, state(hook.EC2InstanceID))
+	require.Empty(t, state("i-0123456789abcdef0"), "nobody knows it")
+	pool, err := g.Pool(ctx, hook.AutoScalingGroupName)
+	require.NoError(t, err)
+	require.Equal(t, "demo", pool.Cluster)
+	require.Equal(t, "a", pool.Pool)
+	of, err := g.PoolOf(ctx, hook.EC2InstanceID)
+	require.NoError(t, err)
+	require.Equal(t, pool, of)
+	of, err = g.PoolOf(ctx, "i-0123456789abcdef0")
+	require.NoError(t, err)
+	require.Zero(t, of)
+	pool, err = g.Pool(ctx, "no-such-group")
+	require.NoError(t, err)
+	require.Zero(t, pool)
+
+	described, found, err := g.Describe(ctx, hook.AutoScalingGroupName)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Len(t, described.Instances, 1)
+	require.NotEmpty(t, described.Instances[0].Zone)
+	require.Len(t, described.Subnets, 2)
+	require.Contains(t, described.Zones, described.Instances[0].Zone)
+	require.Contains(t, described.Types, described.Instances[0].Type)
+	require.Empty(t, described.Outdated())
+	described.Instances[0].Zone, described.Instances[0].Type, described.Subnets, described.Zones, described.Types = "", "", nil, nil, nil
+	require.Equal(t, autoscaling.Group{
+		Name: hook.AutoScalingGroupName, Min: 1, Max: 3, Desired: 1,
+		Instances:       []autoscaling.Instance{{ID: hook.EC2InstanceID, State: autoscaling.PendingWait, TemplateVersion: "1"}},
+		TemplateVersion: "1",
+	}, described)
+	_, err = client.SuspendProcesses(ctx, &autoscalingapi.SuspendProcessesInput{AutoScalingGroupName: &hook.AutoScalingGroupName, ScalingProcesses: []string{"AZRebalance"}})
+	require.NoError(t, err)
+	described, _, err = g.Describe(ctx, hook.AutoScalingGroupName)
+	require.NoError(t, err)
+	require.Equal(t, []string{"AZRebalance"}, described.Suspended)
+	require.WithinDuration(t, time.Now(), described.SuspendedAt["AZRebalance"], time.Minute)
+	_, found, err = g.Describe(ctx, "no-such-group")
+	require.NoError(t, err)
+	require.False(t, found)
+
+	waited, err := g.Heartbeat(ctx, hook)
+	require.NoError(t, err)
+	require.True(t, waited)
+	for attempt, want := range []bool{true, false, false} {
+		waited, err = g.Complete(ctx, hook, autoscaling.Continue)
+		require.NoError(t, err)
+		require.Equal(t, want, waited, "attempt %d", attempt)
+	}
+	a.Until("it waits no more", func() bool { return state(hook.EC2InstanceID) != autoscaling.PendingWait })
+	require.Empty(t, described.Leaving())
+	several := autoscaling.Group{Instances: []autoscaling.Instance{
+		{ID: "i-1", State: autoscaling.InService}, {ID: "i-2", State: autoscaling.Terminating}, {ID: "i-3", State: autoscaling.TerminatingWait}, {ID: "i-4", State: autoscaling.PendingWait},
+		{ID: "i-5", State: autoscaling.TerminatingProceed},
+	}}
+	require.Equal(t, []string{"i-2", "i-3"}, several.Leaving())
+	require.Equal(t, []string{"i-2", "i-3", "i-5"}, several.Going())
+	all, err := g.All(ctx)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, hook.AutoScalingGroupName, all[0].Name)
+	waited, err = g.Heartbeat(ctx, hook)
+	require.NoError(t, err)
+	require.False(t, waited)
+
+	gone := hook
+	gone.AutoScalingGroupName = "drover-demo-pool-gone"
+	waited, err = g.Complete(ctx, gone, autoscaling.Continue)
+	require.NoError(t, err, "nothing waits in a group that is gone")
+	require.False(t, waited)
+}
+
+// Nobody asks about the hooks of a group that is not drover's.
+func TestThePoolOfAnInstanceOfOthers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if action := r.FormValue("Action"); action != "DescribeAutoScalingInstances" {
+			http.Error(w, action+" is nobody's business here", http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, `<DescribeAutoScalingInstancesResponse><DescribeAutoScalingInstancesResult><AutoScalingInstances><member>
+			<InstanceId>i-1</InstanceId><AutoScalingGroupName>web</AutoScalingGroupName>
+		</member></AutoScalingInstances></DescribeAutoScalingInstancesResult></DescribeAutoScalingInstancesResponse>`)
+	}))
+	t.Cleanup(server.Close)
+	g := autoscaling.New(autoscalingapi.New(autoscalingapi.Options{
+		BaseEndpoint: &server.URL, Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
+	}))
+	pool, err := g.PoolOf(t.Context(), "i-1")
+	require.NoError(t, err)
+	require.Zero(t, pool)
+}
+
+// What a group could not start, it is told of until it starts the next.
+func TestLaunchFailure(t *testing.T) {
+	a := harness.Start(t)
+	a.Events.Decide(func(e harness.Event) harness.Fate {
+		if e.Source == "aws.autoscaling" {
+			return harness.Held
+		}
+		return harness.Delivered
+	})
+	a.Upload("releases/r1.yaml", harness.Release())
+	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: false\n"))
+	a.Until("an instance waits", func() bool { return len(a.Events.Held()) > 0 })
+	g, ctx := autoscaling.New(autoscalingapi.NewFromConfig(a.Config())), t.Context()
+	// The terminate hook of the first is told before the launch hook of the second, or after it.
+	launching := func(but string) (hook events.Lifecycle) {
+		for _, held := range a.Events.Held() {
+			var h events.Lifecycle
+			require.NoError(t, json.Unmarshal(held.Detail, &h))
+			if h.LifecycleTransition == "autoscaling:EC2_INSTANCE_LAUNCHING" && h.EC2InstanceID != but {
+				hook = h
+			}
+		}
+		return hook
+	}
+	first := launching("")
+	why, _, err := g.LaunchFailure(ctx, first.AutoScalingGroupName)
+	require.NoError(t, err)
+	require.Empty(t, why, "it is under way")
+
+	_, err = g.Complete(ctx, first, autoscaling.Abandon)
+	require.NoError(t, err)
+	a.Until("it is told", func() bool {
+		var at time.Time
+		why, at, err = g.LaunchFailure(ctx, first.AutoScalingGroupName)
+		require.NoError(t, err)
+		return why != "" && !at.IsZero()
+	})
+	a.Until("another waits", func() bool { return launching(first.EC2InstanceID).EC2InstanceID != "" })
+	_, err = g.Complete(ctx, launching(first.EC2InstanceID), autoscaling.Continue)
+	require.NoError(t, err)
+	a.Until("it is told no more", func() bool {
+		why, _, err = g.LaunchFailure(ctx, first.AutoScalingGroupName)
+		require.NoError(t, err)
+		return why == ""
+	})
+}

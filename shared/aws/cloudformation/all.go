@@ -1,0 +1,45 @@
+package cloudformation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+)
+
+// pace is between two pages of All: DescribeStacks is throttled at about five calls a second for the whole account, and others need
+// some of them.
+const pace = 400 * time.Millisecond
+
+// All reads the stacks of all clusters, by full name, a page at a time of every stack that the account has in the region.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
+func (s *Stacks) All(ctx context.Context) (map[string]plan.Deployed, error) {
+	all := map[string]plan.Deployed{}
+	pages := cloudformation.NewDescribeStacksPaginator(s.Described, &cloudformation.DescribeStacksInput{})
+	for {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describing all stacks: %w", err)
+		}
+		for _, stack := range page.Stacks {
+			if _, name, ours := names.SplitStack(aws.ToString(stack.StackName)); ours {
+				d := deployed(stack)
+				d.Name = name
+				all[aws.ToString(stack.StackName)] = d
+			}
+		}
+		if !pages.HasMorePages() {
+			return all, nil
+		}
+		select {
+		case <-time.After(pace):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

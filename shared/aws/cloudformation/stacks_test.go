@@ -1,0 +1,326 @@
+package cloudformation_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	localcloudformation "github.com/drover-run/drover/local/cloudformation"
+	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/stretchr/testify/require"
+)
+
+// world is CloudFormation with stacks of log groups.
+type world struct {
+	*harness.Account
+	*cloudformation.Stacks
+	t *testing.T
+}
+
+func newWorld(t *testing.T) world {
+	a := harness.Start(t)
+	cfg := a.Config()
+	s := cloudformation.New(
+		cloudformationapi.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), names.RoleARN("aws", harness.ID, harness.Region, "cloudformation"),
+	)
+	s.Pause = time.Millisecond
+	return world{a, s, t}
+}
+
+// groups is a template of log groups, which CloudFormation's role may make if they are called like those of clusters.
+func groups(prefix string, count, days int) string {
+	body := "Parameters:\n  P: {Type: String, Default: p}\nResources:\n"
+	for i := range count {
+		body += fmt.Sprintf("  %s%d:\n    Type: AWS::Logs::LogGroup\n    Properties: {LogGroupName: {'Fn::Sub': '/aws/eks/${AWS::StackName}/%[1]s%[2]d'}, RetentionInDays: %[3]d}\n", prefix, i, days)
+	}
+	return body + "Outputs:\n  O: {Value: o}\n"
+}
+
+// change is a change of a stack to a template.
+func (w world) change(stackName, template string, tags map[string]string) (plan.Change, string) {
+	w.t.Helper()
+	key := names.Template([]byte(template))
+	_, err := w.State().Put(w.t.Context(), key, []byte(template))
+	require.NoError(w.t, err)
+	url := fmt.Sprintf("https://%s.s3.%s.amazonaws.com/%s", harness.StateBucket, harness.Region, key)
+	return plan.Change{StackName: stackName, Checksum: names.SHA256([]byte(template)), Tags: tags}, url
+}
+
+// apply makes and executes a change set and waits for the stack.
+func (w world) apply(stackName, template, token string, tags map[string]string) plan.Deployed {
+	w.t.Helper()
+	now, err := w.Describe(w.t.Context(), stackName)
+	require.NoError(w.t, err)
+	change, url := w.change(stackName, template, tags)
+	set, err := w.Prepare(w.t.Context(), change, plan.Absent(now.Status), url, map[string]string{"P": "v"}, token)
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.Execute(w.t.Context(), change, set, token))
+	w.rest(stackName)
+	now, err = w.Describe(w.t.Context(), stackName)
+	require.NoError(w.t, err)
+	return now
+}
+
+func (w world) rest(stackName string) {
+	w.t.Helper()
+	_, err := w.CloudFormation.Wait(w.t.Context(), stackName)
+	require.NoError(w.t, err)
+}
+
+func TestAStackFromItsCreationToItsEnd(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	const name = "drover-demo-pool-a"
+	absent, err := w.Describe(ctx, name)
+	require.NoError(t, err)
+	require.Zero(t, absent)
+
+	tags := map[string]string{names.TagCluster: "demo", names.TagStack: "pool-a", names.TagChecksum: "1"}
+	made := w.apply(name, groups("A", 2, 7), "create-1", tags)
+	require.Contains(t, made.ID, ":stack/"+name+"/")
+	require.Equal(t, plan.Deployed{
+		Name: "pool-a", ID: made.ID, Status: "CREATE_COMPLETE", Tags: tags, Outputs: map[string]string{"O": "o"}, Parameters: map[string]string{"P": "v"},
+	}, made)
+
+	require.NoError(t, w.Protect(ctx, name, true))
+	now, err := w.Describe(ctx, name)
+	require.NoError(t, err)
+	require.True(t, now.TerminationProtection)
+	require.ErrorContains(t, w.Delete(ctx, name, "delete-1"), "TerminationProtection")
+	require.NoError(t, w.Protect(ctx, name, false))
+
+	for token, began := range map[string]bool{"create-1": true, "delete-1": false, "delete-2": false} {
+		is, err := w.Began(ctx, name, token)
+		require.NoError(t, err)
+		require.Equal(t, began, is, token)
+	}
+	require.NoError(t, w.Delete(ctx, name, "delete-2"))
+	w.Until("it is gone", func() bool { return w.Account.Stacks("demo")["pool-a"] == "" })
+	absent, err = w.Describe(ctx, name)
+	require.NoError(t, err)
+	require.Zero(t, absent)
+	began, err := w.Began(ctx, name, "delete-2")
+	require.NoError(t, err)
+	require.False(t, began, "a stack that is gone has no name any more")
+	failure, err := w.WhyFailed(ctx, name)
+	require.NoError(t, err)
+	require.Zero(t, failure)
+	require.NoError(t, w.Delete(ctx, name, "delete-3"), "what is gone is gone")
+}
+
+func TestChangeSets(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	const name = "drover-demo-network"
+	one := groups("A", 1, 7)
+	w.apply(name, one, "create-1", nil)
+
+	t.Run("with nothing in them are empty, and removed", func(t *testing.T) {
+		change, url := w.change(name, one, nil)
+		set, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "v"}, "update-1")
+		require.NoError(t, err)
+		require.True(t, set.Empty)
+		sets, err := w.CloudFormation.ListChangeSets(ctx, w.Admin(), &localcloudformation.StackPageInput{StackName: name})
+		require.NoError(t, err)
+		require.Empty(t, sets.Summaries)
+	})
+	t.Run("that CloudFormation cannot make are refused with its reason", func(t *testing.T) {
+		bad := strings.Replace(one, "RetentionInDays: 7", "Retention: 7", 1)
+		change, url := w.change(name, bad, nil)
+		for range 2 { // the failed one does not block its name
+			_, err := w.Prepare(ctx, change, false, url, nil, "update-2")
+			require.Contains(t, []string{"ChangeRefused", "Internal"}, fault.NameOf(err))
+			require.ErrorContains(t, err, "Retention")
+		}
+	})
+	t.Run("are made anew when an earlier try left one", func(t *testing.T) {
+		change, url := w.change(name, groups("A", 2, 7), nil)
+		_, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "old"}, "update-4")
+		require.NoError(t, err)
+		set, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-4")
+		require.NoError(t, err)
+		require.NoError(t, w.Execute(ctx, change, set, "update-4"))
+		w.rest(name)
+		now, err := w.Describe(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, "new", now.Parameters["P"])
+	})
+	t.Run("of another holder of the lease are left alone", func(t *testing.T) {
+		change, url := w.change(name, groups("A", 2, 14), nil)
+		theirs, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-theirs")
+		require.NoError(t, err)
+		late, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "late"}, "update-late")
+		require.NoError(t, err)
+		require.NoError(t, w.Execute(ctx, change, theirs, "update-theirs"))
+		w.rest(name)
+		now, err := w.Describe(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, "new", now.Parameters["P"])
+		require.Error(t, w.Execute(ctx, change, late, "update-late"), "it went with theirs")
+	})
+	t.Run("that an earlier try still makes may be tried again", func(t *testing.T) {
+		change, url := w.change(name, groups("A", 3, 7), nil)
+		_, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "old"}, "update-5")
+		require.NoError(t, err)
+		w.OnCall(func(call endpoint.Call) error {
+			if call.Action == "DeleteChangeSet" {
+				return &wire.Error{Code: "InvalidChangeSetStatus", Message: "cannot be deleted in its current status of [CREATE_IN_PROGRESS]", Status: 400}
+			}
+			return nil
+		})
+		defer w.OnCall(nil)
+		_, err = w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-5")
+		require.Equal(t, "Transient", fault.NameOf(err))
+	})
+	t.Run("have all their pages", func(t *testing.T) {
+		change, url := w.change("drover-demo-large", groups("L", 130, 7), nil)
+		set, err := w.Prepare(ctx, change, true, url, nil, "create-2")
+		require.NoError(t, err)
+		require.Len(t, set.Changes, 130)
+		require.Equal(t, types.ChangeActionAdd, set.Changes[0].Action)
+		require.NoError(t, w.Execute(ctx, change, set, "create-2"))
+		w.rest("drover-demo-large")
+		began, err := w.Began(ctx, "drover-demo-large", "create-2")
+		require.NoError(t, err)
+		require.True(t, began)
+	})
+	t.Run("of a stack that is in no state for them", func(t *testing.T) {
+		change, url := w.change("drover-demo-absent", one, nil)
+		_, err := w.Prepare(ctx, change, false, url, nil, "update-7")
+		require.ErrorContains(t, err, "does not exist")
+		change, url = w.change(name, one, nil)
+		_, err = w.Prepare(ctx, change, true, url, nil, "create-3")
+		require.ErrorContains(t, err, "already exists")
+	})
+}
+
+func TestOperation(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	const name = "drover-demo-network"
+	none, err := w.Operation(ctx, name)
+	require.NoError(t, err)
+	require.Zero(t, none)
+
+	var during cloudformation.Operation
+	w.OnResource(func(step string, r resource.Request) error {
+		if step == "create" && r.LogicalID == "A1" {
+			during, err = w.Operation(ctx, name)
+		}
+		return err
+	})
+	w.apply(name, strings.Replace(groups("A", 2, 7), "  A1:\n", "  A1:\n    DependsOn: A0\n", 1), "create-1", nil)
+	require.Equal(t, cloudformation.Operation{Began: during.Began, Token: "create-1", Done: 1, InProgress: []string{"A1"}}, during)
+	require.False(t, during.Began.IsZero())
+
+	w.apply(name, strings.Replace(groups("A", 2, 14), "  A1:\n", "  A1:\n    DependsOn: A0\n", 1), "update-1", nil)
+	after, err := w.Operation(ctx, name)
+	require.NoError(t, err)
+	require.Equal(t, cloudformation.Operation{Began: after.Began, Token: "update-1", Done: 2}, after, "the creation does not count")
+}
+
+func TestWhyAStackFailed(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	const name = "drover-demo-network"
+	fail := func(step, logicalID, message string) {
+		w.OnResource(func(s string, r resource.Request) error {
+			if s == step && r.LogicalID == logicalID {
+				return &wire.Error{Code: "LimitExceeded", Message: message, Status: 400}
+			}
+			return nil
+		})
+	}
+
+	t.Run("it did not", func(t *testing.T) {
+		w.apply(name, groups("A", 1, 7), "create-1", nil)
+		failure, err := w.WhyFailed(ctx, name)
+		require.NoError(t, err)
+		require.Empty(t, failure.String())
+		require.Empty(t, failure.Stuck)
+		require.False(t, failure.Began.IsZero())
+		require.True(t, failure.Turned.IsZero())
+	})
+	t.Run("its update, among resources that were cancelled", func(t *testing.T) {
+		fail("create", "B7", "the seventh is one too many")
+		now := w.apply(name, groups("B", 20, 7), "update-1", nil)
+		require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", now.Status)
+		failure, err := w.WhyFailed(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, "B7", failure.Resource)
+		require.False(t, failure.Turned.Before(failure.Began))
+		require.False(t, failure.Turned.IsZero())
+		require.Contains(t, failure.String(), "B7: ")
+		require.Contains(t, failure.Reason, "the seventh is one too many")
+	})
+	t.Run("its next update, and not the one before", func(t *testing.T) {
+		fail("update", "A0", "not today")
+		w.apply(name, groups("A", 1, 14), "update-2", nil)
+		failure, err := w.WhyFailed(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, "A0", failure.Resource)
+		require.Contains(t, failure.Reason, "not today")
+	})
+	t.Run("its rollback: the first cause, not what came of it", func(t *testing.T) {
+		w.OnResource(func(step string, r resource.Request) error {
+			if step == "create" && r.LogicalID == "C1" || step == "delete" {
+				return &wire.Error{Code: "Refused", Message: "refused to " + step, Status: 400}
+			}
+			return nil
+		})
+		ordered := strings.Replace(groups("C", 2, 7), "  C1:\n", "  C1:\n    DependsOn: C0\n", 1)
+		now := w.apply("drover-demo-other", ordered, "create-2", nil)
+		require.Equal(t, "ROLLBACK_FAILED", now.Status)
+		failure, err := w.WhyFailed(ctx, "drover-demo-other")
+		require.NoError(t, err)
+		require.Equal(t, "C1", failure.Resource)
+		require.Contains(t, failure.Reason, "refused to create")
+		require.Len(t, failure.Stuck, 1)
+		require.Equal(t, "AWS::Logs::LogGroup", failure.Stuck[0].Type)
+		require.Contains(t, failure.Stuck[0].ID, "C0")
+	})
+	t.Run("behind a page of events", func(t *testing.T) {
+		fail("create", "D0", "the first of many")
+		ordered := groups("D", 61, 7)
+		now := w.apply("drover-demo-many", ordered, "create-3", nil)
+		require.Equal(t, "ROLLBACK_COMPLETE", now.Status)
+		failure, err := w.WhyFailed(ctx, "drover-demo-many")
+		require.NoError(t, err)
+		require.Equal(t, "D0", failure.Resource)
+	})
+}
+
+// A cluster's stacks are those it should have, and those that carry its tag; nobody else's, however they are called or tagged.
+func TestTheStacksOfACluster(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	tag := func(cluster string) map[string]string { return map[string]string{names.TagCluster: cluster} }
+	w.apply("drover-demo-network", groups("A", 1, 7), "1", nil) // its tags are lost
+	w.apply("drover-demo-pool-old", groups("B", 1, 7), "2", tag("demo"))
+	w.apply("drover-demo2-network", groups("C", 1, 7), "3", tag("demo2"))
+	w.apply("somebody-else", groups("D", 1, 7), "4", tag("demo"))
+	w.apply("drover-demo-no-stack-of-ours", groups("E", 1, 7), "5", tag("demo"))
+	w.apply("drover-demo-pool-foreign", groups("F", 1, 7), "6", tag("other"))
+	change, url := w.change("drover-demo-addons", groups("G", 1, 7), tag("demo"))
+	_, err := w.Prepare(ctx, change, true, url, nil, "7")
+	require.NoError(t, err)
+
+	found, err := w.Of(ctx, "demo", []string{names.Network, names.ControlPlane, names.Addons})
+	require.NoError(t, err)
+	require.Len(t, found, 3)
+	require.Equal(t, "REVIEW_IN_PROGRESS", found["addons"].Status, "it is there, though nothing is in it")
+	require.Equal(t, "network", found["network"].Name)
+	require.Equal(t, "CREATE_COMPLETE", found["pool-old"].Status)
+}
+
+func TestSignals(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.apply("drover-demo-pool-a", groups("A", 1, 7), "1", nil)
+	require.NoError(t, w.Signal(ctx, "drover-demo-pool-a", "A0", "i-1", true), "nobody waits for one")
+}

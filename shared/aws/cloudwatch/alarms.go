@@ -1,0 +1,95 @@
+// Package cloudwatch is CloudWatch: the alarms that a cluster's spec names, and whether they may wake people.
+package cloudwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
+)
+
+// Alarms of an account and region.
+type Alarms struct{ client *cloudwatch.Client }
+
+// New returns the alarms of an account.
+func New(client *cloudwatch.Client) *Alarms { return &Alarms{client} }
+
+// namesAtMost is how many alarms one call may name.
+const namesAtMost = 100
+
+// Describe lists the alarms of these names that exist, metric and composite ones, and whether upgrades may silence them.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
+func (a *Alarms) Describe(ctx context.Context, named []string) ([]preflight.Alarm, error) {
+	var found []preflight.Alarm
+	for some := range slices.Chunk(named, namesAtMost) {
+		out, err := a.client.DescribeAlarms(ctx, &cloudwatch.DescribeAlarmsInput{
+			AlarmNames: some, AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm, types.AlarmTypeCompositeAlarm}, MaxRecords: aws.Int32(namesAtMost),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("describing alarms: %w", err)
+		}
+		for _, m := range out.MetricAlarms {
+			silence, err := a.silence(ctx, aws.ToString(m.AlarmArn))
+			if err != nil {
+				return nil, fmt.Errorf("reading the tags of alarm %s: %w", aws.ToString(m.AlarmName), err)
+			}
+			found = append(found, preflight.Alarm{
+				Name: aws.ToString(m.AlarmName), State: string(m.StateValue), Reason: aws.ToString(m.StateReason),
+				Since: aws.ToTime(m.StateTransitionedTimestamp), Actions: aws.ToBool(m.ActionsEnabled), Silence: silence,
+			})
+		}
+		for _, c := range out.CompositeAlarms {
+			found = append(found, preflight.Alarm{
+				Name: aws.ToString(c.AlarmName), State: string(c.StateValue), Reason: aws.ToString(c.StateReason),
+				Since: aws.ToTime(c.StateTransitionedTimestamp), Actions: aws.ToBool(c.ActionsEnabled), Composite: true,
+			})
+		}
+	}
+	return found, nil
+}
+
+// silence says whether a metric alarm has the tag by which its owner lets upgrades silence it. One that is gone by now has not.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_ListTagsForResource.html
+func (a *Alarms) silence(ctx context.Context, arn string) (bool, error) {
+	out, err := a.client.ListTagsForResource(ctx, &cloudwatch.ListTagsForResourceInput{ResourceARN: &arn})
+	var gone *types.ResourceNotFoundException
+	if errors.As(err, &gone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(out.Tags, func(t types.Tag) bool {
+		return aws.ToString(t.Key) == names.TagSilence && aws.ToString(t.Value) == names.SilenceUpgrade
+	}), nil
+}
+
+// Silence switches the actions of alarms off: they change their state, and wake nobody. It does so for all or, with an error, perhaps for some; again is
+// no error.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DisableAlarmActions.html
+func (a *Alarms) Silence(ctx context.Context, named []string) error {
+	for some := range slices.Chunk(named, namesAtMost) {
+		if _, err := a.client.DisableAlarmActions(ctx, &cloudwatch.DisableAlarmActionsInput{AlarmNames: some}); err != nil {
+			return fmt.Errorf("switching the actions of alarms off: %w", err)
+		}
+	}
+	return nil
+}
+
+// Sound switches the actions of alarms on again. Those that are gone are no error.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_EnableAlarmActions.html
+func (a *Alarms) Sound(ctx context.Context, named []string) error {
+	for some := range slices.Chunk(named, namesAtMost) {
+		if _, err := a.client.EnableAlarmActions(ctx, &cloudwatch.EnableAlarmActionsInput{AlarmNames: some}); err != nil {
+			return fmt.Errorf("switching the actions of alarms on: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package ec2_test
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	localec2 "github.com/drover-run/drover/local/ec2"
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/stretchr/testify/require"
+)
+
+// What EC2 says of a cluster that runs.
+func TestCapacity(t *testing.T) {
+	a := harness.Start(t)
+	c, ctx := ec2.New(a.Config()), t.Context()
+	running, err := c.Running(ctx)
+	require.NoError(t, err)
+	require.Empty(t, running)
+
+	a.Cluster("demo", "")
+	group, _, err := autoscaling.New(autoscalingapi.NewFromConfig(a.Config())).Describe(ctx, "drover-demo-pool-a")
+	require.NoError(t, err)
+
+	subnets, err := c.Subnets(ctx, append(group.Subnets, "subnet-00000000000000000"))
+	require.NoError(t, err)
+	require.Len(t, subnets, len(group.Subnets), "one is not there")
+	free := 0
+	for id, s := range subnets {
+		require.Equal(t, id, s.ID)
+		require.NotEmpty(t, s.Zone)
+		free += s.Free
+	}
+	require.Positive(t, free)
+
+	known := localec2.EKSImages()[0]
+	images, err := c.Images(ctx, []string{known.ID, "ami-00000000000000000"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]preflight.Image{known.ID: {ID: known.ID, Name: known.Name, Architecture: known.Architecture, State: "available"}}, images)
+
+	types, err := c.InstanceTypes(ctx, []string{"m7i.large", "no.such"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]preflight.InstanceType{"m7i.large": {Name: "m7i.large", VCPUs: 2, Addresses: 10}}, types)
+
+	running, err = c.Running(ctx)
+	require.NoError(t, err)
+	vCPUs := 0
+	for _, n := range running {
+		vCPUs += n
+	}
+	require.Equal(t, 2*len(group.Instances), vCPUs, "%v", running)
+
+	volumes, err := c.Volumes(ctx, []string{"gp3", "io2"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{preflight.VolumeQuotaCode("gp3"): 50 * len(group.Instances)}, volumes)
+
+	id := group.Instances[0].ID
+	alive, err := c.Alive(ctx, []string{id, "i-00000000000000000"})
+	require.NoError(t, err)
+	require.Equal(t, []string{id}, alive)
+	started, err := c.Started(ctx, []string{id, "i-00000000000000000"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{id: localec2.ImageID("1.36", "amd64")}, started)
+	named, err := c.Named(ctx, id)
+	require.NoError(t, err)
+	require.Len(t, named, 1)
+	require.Regexp(t, `^ip-.*\.internal$`, named[id])
+	for name, found := range map[string]map[string]string{named[id]: named, "ip-*": {}, "nobody": {}, "i-*": {}} {
+		again, err := c.Named(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, found, again, name)
+	}
+	require.NoError(t, a.EC2.Terminate(id, "Client.UserInitiatedShutdown"))
+	ended, err := c.Named(ctx, id)
+	require.NoError(t, err)
+	require.Empty(t, ended)
+	alive, err = c.Alive(ctx, []string{id})
+	require.NoError(t, err)
+	require.Empty(t, alive, "it is about to end")
+
+	for _, ask := range []func() error{
+		func() error { _, err := c.Alive(ctx, nil); return err },
+		func() error { _, err := c.Started(ctx, nil); return err },
+		func() error { _, err := c.Subnets(ctx, nil); return err },
+		func() error { _, err := c.Images(ctx, nil); return err },
+		func() error { _, err := c.InstanceTypes(ctx, nil); return err },
+		func() error { _, err := c.Volumes(ctx, nil); return err },
+	} {
+		require.NoError(t, ask(), "nothing is asked about nothing")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	a := harness.Start(t)
+	config := a.Config()
+	config.Credentials = nil
+	_, err := ec2.New(config).Running(t.Context())
+	require.ErrorContains(t, err, "credentials")
+	config.Credentials = credentials.NewStaticCredentialsProvider("AKIAIOSFODNN7EXAMPLE", "wrong", "")
+	_, err = ec2.New(config).Running(t.Context())
+	require.NotEmpty(t, fault.Code(err), "%v", err)
+	require.ErrorContains(t, err, "describing instances: DescribeInstances: ")
+}

@@ -1,0 +1,197 @@
+package eks
+
+// What EKS says of a cluster that is to be upgraded: how it is, what it found in it, and which versions go with which.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/eks/types"
+
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// ControlPlane is how EKS has a cluster.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
+func (v *Versions) ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error) {
+	out, err := v.Described.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
+	if err != nil {
+		return preflight.ControlPlane{}, fmt.Errorf("describing EKS cluster %s: %w", eksCluster, err)
+	}
+	c := preflight.ControlPlane{Version: aws.ToString(out.Cluster.Version), Status: string(out.Cluster.Status)}
+	if out.Cluster.Health != nil {
+		for _, issue := range out.Cluster.Health.Issues {
+			c.Issues = append(c.Issues, fmt.Sprintf("%s: %s", issue.Code, aws.ToString(issue.Message)))
+		}
+	}
+	if network := out.Cluster.ResourcesVpcConfig; network != nil {
+		c.Subnets = network.SubnetIds
+	}
+	return c, nil
+}
+
+// Addons that a cluster has, whoever installed them.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_ListAddons.html, API_DescribeAddon.html
+func (v *Versions) Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error) {
+	var addons []preflight.Addon
+	pages := eks.NewListAddonsPaginator(v.client, &eks.ListAddonsInput{ClusterName: &eksCluster})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing the add-ons of EKS cluster %s: %w", eksCluster, err)
+		}
+		for _, name := range page.Addons {
+			out, err := v.client.DescribeAddon(ctx, &eks.DescribeAddonInput{ClusterName: &eksCluster, AddonName: &name})
+			if err != nil {
+				return nil, fmt.Errorf("describing add-on %s of EKS cluster %s: %w", name, eksCluster, err)
+			}
+			addon := preflight.Addon{Name: name, Version: aws.ToString(out.Addon.AddonVersion), Status: string(out.Addon.Status)}
+			if out.Addon.Health != nil {
+				for _, issue := range out.Addon.Health.Issues {
+					addon.Issues = append(addon.Issues, fmt.Sprintf("%s: %s", issue.Code, aws.ToString(issue.Message)))
+				}
+			}
+			addons = append(addons, addon)
+		}
+	}
+	return addons, nil
+}
+
+// Insights are what EKS found in a cluster for an upgrade to versions, or for a rollback: those that are not PASSING. looked is when it
+// made the oldest, PASSING or not; zero when it has made none.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_ListInsights.html, API_DescribeInsight.html
+func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, looked time.Time, err error) {
+	filter := &types.InsightsFilter{Categories: []types.Category{types.CategoryUpgradeReadiness}, KubernetesVersions: versions}
+	if rollback {
+		filter.Categories = []types.Category{types.CategoryRollbackReadiness}
+	}
+	pages := eks.NewListInsightsPaginator(v.client, &eks.ListInsightsInput{ClusterName: &eksCluster, Filter: filter})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, looked, fmt.Errorf("listing the insights of EKS cluster %s: %w", eksCluster, err)
+		}
+		for _, summary := range page.Insights {
+			if at := aws.ToTime(summary.LastRefreshTime); !at.IsZero() && (looked.IsZero() || at.Before(looked)) {
+				looked = at
+			}
+			if summary.InsightStatus != nil && summary.InsightStatus.Status == types.InsightStatusValuePassing {
+				continue
+			}
+			out, err := v.client.DescribeInsight(ctx, &eks.DescribeInsightInput{ClusterName: &eksCluster, Id: summary.Id})
+			if err != nil {
+				return nil, looked, fmt.Errorf("describing insight %s of EKS cluster %s: %w", aws.ToString(summary.Name), eksCluster, err)
+			}
+			insights = append(insights, insight(out.Insight))
+		}
+	}
+	return insights, looked, nil
+}
+
+// RefreshInsights has EKS look at a cluster now: by itself it does once a day. One that it cannot look at just now, or looks at already,
+// is no error: its insights tell how old they are.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_StartInsightsRefresh.html
+func (v *Versions) RefreshInsights(ctx context.Context, eksCluster string) error {
+	_, err := v.client.StartInsightsRefresh(ctx, &eks.StartInsightsRefreshInput{ClusterName: &eksCluster})
+	if err != nil && fault.Code(err) != "InvalidRequestException" {
+		return fmt.Errorf("having EKS refresh the insights of %s: %w", eksCluster, err)
+	}
+	return nil
+}
+
+// Refreshing says whether EKS still looks at a cluster that it was asked to look at.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeInsightsRefresh.html
+func (v *Versions) Refreshing(ctx context.Context, eksCluster string) (bool, error) {
+	out, err := v.client.DescribeInsightsRefresh(ctx, &eks.DescribeInsightsRefreshInput{ClusterName: &eksCluster})
+	if fault.Code(err) == "ResourceNotFoundException" { // it was never asked
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking how the refresh of the insights of %s goes: %w", eksCluster, err)
+	}
+	return out.Status == types.InsightsRefreshStatusInProgress, nil
+}
+
+func insight(in *types.Insight) preflight.Insight {
+	out := preflight.Insight{
+		Name: aws.ToString(in.Name), KubernetesVersion: aws.ToString(in.KubernetesVersion), Recommendation: aws.ToString(in.Recommendation),
+	}
+	if in.InsightStatus != nil {
+		out.Status, out.Reason = string(in.InsightStatus.Status), aws.ToString(in.InsightStatus.Reason)
+	}
+	for _, resource := range in.Resources {
+		name := aws.ToString(resource.KubernetesResourceUri)
+		if name == "" {
+			name = aws.ToString(resource.Arn)
+		}
+		out.Resources = append(out.Resources, name)
+	}
+	if in.CategorySpecificSummary == nil {
+		return out
+	}
+	for _, d := range in.CategorySpecificSummary.DeprecationDetails {
+		deprecation := preflight.Deprecation{API: aws.ToString(d.Usage), ReplacedWith: aws.ToString(d.ReplacedWith), Gone: aws.ToString(d.StopServingVersion)}
+		for _, client := range d.ClientStats {
+			deprecation.Clients = append(deprecation.Clients, aws.ToString(client.UserAgent))
+		}
+		out.Deprecations = append(out.Deprecations, deprecation)
+	}
+	return out
+}
+
+// Catalogue is every version that EKS offers now, with how long it is supported.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
+func (v *Versions) Catalogue(ctx context.Context) ([]preflight.Version, error) {
+	var catalogue []preflight.Version
+	pages := eks.NewDescribeClusterVersionsPaginator(v.client, &eks.DescribeClusterVersionsInput{})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("asking EKS for its versions: %w", err)
+		}
+		for _, version := range page.ClusterVersions {
+			catalogue = append(catalogue, preflight.Version{
+				Version: aws.ToString(version.ClusterVersion), Status: string(version.VersionStatus),
+				EndOfStandard: aws.ToTime(version.EndOfStandardSupportDate), EndOfExtended: aws.ToTime(version.EndOfExtendedSupportDate),
+			})
+		}
+	}
+	return catalogue, nil
+}
+
+// Compat asks which versions there are of add-ons, and which Kubernetes versions each runs on. An add-on that EKS does not have, has none.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
+func (v *Versions) Compat(ctx context.Context, addons []string) (upgrade.Compat, error) {
+	compat := upgrade.Compat{}
+	for _, addon := range slices.Compact(slices.Sorted(slices.Values(addons))) {
+		pages := eks.NewDescribeAddonVersionsPaginator(v.client, &eks.DescribeAddonVersionsInput{AddonName: &addon})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("asking EKS for the versions of add-on %s: %w", addon, err)
+			}
+			for _, info := range page.Addons {
+				compat[addon] = append(compat[addon], versionsOf(info)...)
+			}
+		}
+	}
+	return compat, nil
+}
+
+func versionsOf(addon types.AddonInfo) []upgrade.AddonVersion {
+	var versions []upgrade.AddonVersion
+	for _, a := range addon.AddonVersions {
+		version := upgrade.AddonVersion{Version: aws.ToString(a.AddonVersion)}
+		for _, with := range a.Compatibilities {
+			version.Kubernetes = append(version.Kubernetes, aws.ToString(with.ClusterVersion))
+		}
+		versions = append(versions, version)
+	}
+	return versions
+}

@@ -1,0 +1,164 @@
+package leftovers_test
+
+import (
+	"strings"
+	"testing"
+
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/shared/aws/leftovers"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// place is an account with a network in it, seen with the rights of the function that removes leftovers. The network is that of a cluster
+// demo; what Kubernetes made is another's, shop, so that nothing of EKS is among it.
+type place struct {
+	*harness.Account
+	t         *testing.T
+	leftovers *leftovers.Leftovers
+}
+
+func newPlace(t *testing.T) place {
+	a := harness.Start(t)
+	a.Cluster("demo", "")
+	var config aws.Config
+	a.Functions.Around("clean", func(cfg aws.Config, next awslambda.Handler) awslambda.Handler {
+		config = cfg
+		return next
+	})
+	return place{a, t, leftovers.New(config, names.RoleARN("aws", harness.ID, harness.Region, "leftovers"))}
+}
+
+func (p place) must(id string, err error) string {
+	p.t.Helper()
+	require.NoError(p.t, err)
+	return id
+}
+
+// found are the leftovers of a cluster, in order, as people read them.
+func (p place) found(cluster string) (list []string, resources []leftovers.Resource) {
+	p.t.Helper()
+	resources, err := p.leftovers.Find(p.t.Context(), cluster)
+	require.NoError(p.t, err)
+	for _, r := range resources {
+		list = append(list, r.String())
+	}
+	return list, resources
+}
+
+func TestWhatKubernetesMadeIsFoundByTagInTheOrderInWhichItCanGo(t *testing.T) {
+	p := newPlace(t)
+	network := p.Stack("demo", names.Network).Outputs
+	subnet, _, _ := strings.Cut(network["PrivateSubnetIds"], ",")
+	owned := map[string]string{names.OwnershipTag("shop"): "owned"}
+	controller := map[string]string{"elbv2.k8s.aws/cluster": "drover-shop"}
+	volume := p.must(p.EC2.CreateVolume(harness.Region+"a", 1, owned))
+	group := p.must(p.EC2.CreateSecurityGroup(network["VpcId"], "k8s", "of Kubernetes", false, controller))
+	card := p.must(p.EC2.CreateNetworkInterface(subnet, nil, "of the CNI", "", map[string]string{"cluster.k8s.amazonaws.com/name": "drover-shop"}))
+	application := p.must(p.ELB.Create("alb", "application", subnet, nil, false, controller))
+	target := p.ELB.CreateTargetGroup("targets", application, controller)
+	p.must(p.ELB.Create("classic", "classic", subnet, nil, false, owned))
+	// What is not the cluster's, or not Kubernetes'.
+	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("other"): "owned"}))
+	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "shared"}))
+	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "owned", names.TagCluster: "shop"}))
+	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, nil))
+
+	list, resources := p.found("shop")
+	require.Equal(t, []string{
+		"load balancer " + application, "classic load balancer classic", "target group " + target,
+		"network interface " + card, "security group " + group, "volume " + volume,
+	}, list)
+	require.True(t, resources[5].Volume())
+	require.False(t, resources[0].Volume())
+
+	for _, r := range resources {
+		outcome, why, err := p.leftovers.Remove(t.Context(), "shop", r)
+		require.NoError(t, err, r.String())
+		require.Equal(t, leftovers.Removed, outcome, "%s: %s", r, why)
+	}
+	list, _ = p.found("shop")
+	require.Empty(t, list)
+	other, _ := p.found("other")
+	require.Len(t, other, 1, "the other cluster's is still there")
+}
+
+func TestWhatCannotBeRemovedRemainsWithItsReason(t *testing.T) {
+	p := newPlace(t)
+	network := p.Stack("demo", names.Network).Outputs
+	subnet, _, _ := strings.Cut(network["PrivateSubnetIds"], ",")
+	controller := map[string]string{"elbv2.k8s.aws/cluster": "drover-shop"}
+	group := p.must(p.EC2.CreateSecurityGroup(network["VpcId"], "k8s", "of Kubernetes", false, controller))
+	protected := p.must(p.ELB.Create("alb", "application", subnet, []string{group}, true, controller))
+	target := p.ELB.CreateTargetGroup("targets", protected, controller)
+	volume := p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "owned"}))
+	_, resources := p.found("shop")
+	require.Len(t, resources, 4)
+	for kind, c := range map[string]struct {
+		outcome leftovers.Outcome
+		why     string
+	}{
+		"load balancer " + protected: {leftovers.Remains, "deletion protection is enabled"},
+		"target group " + target:     {leftovers.Remains, "in use"},
+		"security group " + group:    {leftovers.Remains, "DependencyViolation"},
+		"volume " + volume:           {leftovers.Removed, ""},
+	} {
+		for _, r := range resources {
+			if r.String() != kind {
+				continue
+			}
+			outcome, why, err := p.leftovers.Remove(t.Context(), "shop", r)
+			require.NoError(t, err)
+			require.Equal(t, c.outcome, outcome, "%s: %s", kind, why)
+			require.Contains(t, why, c.why)
+		}
+	}
+	t.Run("what the index still lists may be gone", func(t *testing.T) {
+		for _, r := range resources {
+			if r.Volume() {
+				outcome, _, err := p.leftovers.Remove(t.Context(), "shop", r)
+				require.NoError(t, err)
+				require.NotEqual(t, leftovers.Removed, outcome)
+			}
+		}
+	})
+}
+
+func TestNoClusterCanRemoveWhatIsAnothers(t *testing.T) {
+	p := newPlace(t)
+	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("other"): "owned"}))
+	_, resources := p.found("other")
+	require.Len(t, resources, 1)
+	outcome, why, err := p.leftovers.Remove(t.Context(), "shop", resources[0])
+	require.NoError(t, err)
+	require.Equal(t, leftovers.Remains, outcome)
+	require.Contains(t, why, "not authorized")
+	// Nor does a name that would be a pattern give a session more: there is none.
+	_, _, err = p.leftovers.Remove(t.Context(), "*", resources[0])
+	require.ErrorContains(t, err, "signing in to remove what Kubernetes made for *")
+	list, _ := p.found("other")
+	require.Len(t, list, 1)
+}
+
+func TestOneSessionAClusterServesAllItsRemovals(t *testing.T) {
+	p := newPlace(t)
+	for range 3 {
+		p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "owned"}))
+	}
+	_, resources := p.found("shop")
+	mark := p.Calls.Mark()
+	for _, r := range resources {
+		_, _, err := p.leftovers.Remove(t.Context(), "shop", r)
+		require.NoError(t, err)
+	}
+	sessions := 0
+	for _, call := range p.Calls.Since(mark) {
+		if call.Action == "AssumeRole" {
+			sessions++
+		}
+	}
+	require.Equal(t, 1, sessions)
+}

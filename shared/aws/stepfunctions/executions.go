@@ -1,0 +1,131 @@
+// Package stepfunctions is Step Functions: executions are started, asked about and resumed.
+package stepfunctions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Executions of drover's machines.
+type Executions struct {
+	client *sfn.Client
+	// converge is the ARN of the converge machine; needed to start only.
+	converge string
+}
+
+// New returns the executions of an account; converge is the ARN of the converge machine.
+func New(client *sfn.Client, converge string) *Executions { return &Executions{client, converge} }
+
+// Converge starts converging a cluster to a version of its spec, after another was acted on (empty: none). The same again is
+// the same execution, whether it still runs or is over, and starts nothing.
+// https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
+func (e *Executions) Converge(ctx context.Context, cluster, specVersion, after string) error {
+	_, err := e.start(ctx, cluster, names.ConvergeExecution(cluster, specVersion, after))
+	return err
+}
+
+// Again starts converging a cluster to a version of its spec once more, which nobody asked for. The same reason again is the same
+// execution: begun is false when it is over.
+func (e *Executions) Again(ctx context.Context, cluster, specVersion, why string) (begun bool, err error) {
+	return e.start(ctx, cluster, names.AgainExecution(cluster, specVersion, why))
+}
+
+// ConvergeDue starts converging a cluster because a time has come, once for each time.
+func (e *Executions) ConvergeDue(ctx context.Context, cluster string, at time.Time) error {
+	_, err := e.start(ctx, cluster, names.DueExecution(cluster, at))
+	return err
+}
+
+func (e *Executions) start(ctx context.Context, cluster, name string) (begun bool, err error) {
+	input, err := json.Marshal(events.Converge{Cluster: cluster})
+	if err != nil {
+		return false, err
+	}
+	text := string(input)
+	_, err = e.client.StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &e.converge, Name: &name, Input: &text})
+	var exists *types.ExecutionAlreadyExists
+	if errors.As(err, &exists) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("starting to converge %s: %w", cluster, err)
+	}
+	return true, nil
+}
+
+// Running says whether an execution is not over yet. One that Step Functions has forgotten is over.
+func (e *Executions) Running(ctx context.Context, execution string) (bool, error) {
+	out, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+	if code := fault.Code(err); code == "ExecutionDoesNotExist" {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("describing execution %s: %w", execution, err)
+	}
+	return out.Status == types.ExecutionStatusRunning || out.Status == types.ExecutionStatusPendingRedrive, nil
+}
+
+// Ended says how an execution ended that is over, in Step Functions' word, and "" of one that it has forgotten.
+func (e *Executions) Ended(ctx context.Context, execution string) (string, error) {
+	out, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
+	if code := fault.Code(err); code == "ExecutionDoesNotExist" {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("describing execution %s: %w", execution, err)
+	}
+	return string(out.Status), nil
+}
+
+// Stop ends an execution that will not end by itself. One that is over is no error.
+func (e *Executions) Stop(ctx context.Context, execution, cause string) error {
+	_, err := e.client.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: &execution, Cause: &cause})
+	if code := fault.Code(err); err == nil || code == "ExecutionDoesNotExist" {
+		return nil
+	}
+	return fmt.Errorf("stopping execution %s: %w", execution, err)
+}
+
+// Succeed resumes a step that waits, with its output. A step that no longer waits is no error: it was resumed by an
+// earlier copy of the same event, or its execution is over.
+func (e *Executions) Succeed(ctx context.Context, token string, output events.ChangeResult) error {
+	body, err := json.Marshal(output)
+	if err != nil {
+		return err
+	}
+	text := string(body)
+	_, err = e.client.SendTaskSuccess(ctx, &sfn.SendTaskSuccessInput{TaskToken: &token, Output: &text})
+	return unlessOver(err)
+}
+
+// Fail resumes a step that waits, with the name of a fault and a cause.
+func (e *Executions) Fail(ctx context.Context, token, fault string, cause events.ChangeResult) error {
+	body, err := json.Marshal(cause)
+	if err != nil {
+		return err
+	}
+	text := string(body)
+	_, err = e.client.SendTaskFailure(ctx, &sfn.SendTaskFailureInput{TaskToken: &token, Error: &fault, Cause: &text})
+	return unlessOver(err)
+}
+
+func unlessOver(err error) error {
+	switch fault.Code(err) {
+	case "TaskDoesNotExist", "TaskTimedOut", "InvalidToken":
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("resuming a waiting step: %w", err)
+	}
+	return nil
+}
