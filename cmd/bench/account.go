@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/local/lambda"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -72,7 +72,7 @@ func (s *settings) openAt(ctx context.Context, speed float64) (*measured, error)
 		defer m.mu.Unlock()
 		m.reports = append(m.reports, report)
 	}
-	client := environment.S3(a.Config())
+	client := lambdaruntime.S3(a.Config())
 	m.specs = store.NewBucket(client, names.SpecsBucket(account.ID, a.Region()))
 	m.state = store.NewState(store.NewBucket(client, names.StateBucket(account.ID, a.Region())), time.Now)
 	return m, a.Deploy(ctx, filepath.Join(s.build, "cdk.out"))

@@ -14,9 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/drover-run/drover/shared/gather"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/preflight/collect"
 )
 
 // viewPolicy is the access policy of EKS with which everything that dry runs look at may be read.
@@ -43,7 +43,7 @@ func (a *asCaller) Survey(ctx context.Context, cluster string) (preflight.Survey
 	survey, err := a.clusters.Survey(ctx, cluster)
 	if mayNotLook(err) {
 		a.why = err
-		return preflight.Survey{}, gather.ErrUnseen
+		return preflight.Survey{}, collect.ErrUnseen
 	}
 	return survey, err
 }

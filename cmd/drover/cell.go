@@ -28,7 +28,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
@@ -115,7 +115,7 @@ func explainIdentity(cfg aws.Config, err error) error {
 }
 
 func newCell(cfg aws.Config, partition, account string) *cell {
-	client := environment.S3(cfg)
+	client := lambdaruntime.S3(cfg)
 	state := store.NewBucket(client, names.StateBucket(account, cfg.Region))
 	return &cell{
 		cfg:    cfg,

@@ -23,9 +23,9 @@ import (
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/gather"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -47,7 +47,7 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.
 	}
 	pools := autoscaling.New(awsautoscaling.NewFromConfig(c.cfg))
 	mine := &asCaller{clusters: clusters}
-	g := &gather.Gatherer{
+	g := &collect.Gatherer{
 		Kubernetes: mine, EKS: offered, Groups: pools, Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(c.cfg)), Capacity: ec2.New(c.cfg),
 		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(c.cfg)), Now: time.Now,
 	}

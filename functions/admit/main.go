@@ -10,23 +10,22 @@ import (
 
 	"github.com/drover-run/drover/functions/admit/handler"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
-	cfg := environment.AWS()
-	s3 := environment.S3(cfg)
-	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
-	listeners := notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now)
+	cfg := lambdaruntime.AWS()
+	s3 := lambdaruntime.S3(cfg)
+	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
 	state.Tell, state.TellUnread = listeners.Tell, listeners.TellUnread
 	h := &handler.Handler{
-		Specs:   store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
+		Specs:   store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
 		State:   state,
-		Machine: stepfunctions.New(sfn.NewFromConfig(cfg), environment.Must(environment.ConvergeARN)),
+		Machine: stepfunctions.New(sfn.NewFromConfig(cfg), lambdaruntime.Must(lambdaruntime.ConvergeARN)),
 		Now:     time.Now,
 	}
-	lambda.Start(boundary.Wrap("admit", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("admit", h.Handle))
 }

@@ -16,26 +16,25 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/waiter"
 )
 
 func main() {
-	cfg, bucket := environment.AWS(), environment.Must(environment.StateBucket)
-	s3 := environment.S3(cfg)
+	cfg, bucket := lambdaruntime.AWS(), lambdaruntime.Must(lambdaruntime.StateBucket)
+	s3 := lambdaruntime.S3(cfg)
 	state := store.NewState(store.NewBucket(s3, bucket), time.Now)
-	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, environment.Must(environment.CloudFormationRole))
+	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, lambdaruntime.Must(lambdaruntime.CloudFormationRole))
 	pools := autoscaling.New(awsautoscaling.NewFromConfig(cfg))
 	h := &handler.Handler{
-		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: state, Stacks: cloud,
+		Specs: store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: state, Stacks: cloud,
 		Clusters: eks.New(awseks.NewFromConfig(cfg)), Groups: pools,
-		Resume: &resume.Resumer{
+		Resume: &waiter.Resumer{
 			Steps: stepfunctions.New(sfn.NewFromConfig(cfg), ""), Stacks: cloud, Groups: pools, State: state, Now: time.Now,
 		},
-		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", bucket, cfg.Region, names.DNSSuffix(environment.Must(environment.Partition))),
+		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", bucket, cfg.Region, names.DNSSuffix(lambdaruntime.Must(lambdaruntime.Partition))),
 	}
-	lambda.Start(boundary.Wrap("change", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("change", h.Handle))
 }

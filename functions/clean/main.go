@@ -10,19 +10,18 @@ import (
 	"github.com/drover-run/drover/functions/clean/handler"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/leftovers"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
-	cfg := environment.AWS()
-	s3 := environment.S3(cfg)
+	cfg := lambdaruntime.AWS()
+	s3 := lambdaruntime.S3(cfg)
 	h := &handler.Handler{
-		Specs:     store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
-		State:     store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now),
+		Specs:     store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
+		State:     store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now),
 		Clusters:  eks.New(awseks.NewFromConfig(cfg)),
-		Leftovers: leftovers.New(cfg, environment.Must(environment.LeftoversRole)),
+		Leftovers: leftovers.New(cfg, lambdaruntime.Must(lambdaruntime.LeftoversRole)),
 	}
-	lambda.Start(boundary.Wrap("clean", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("clean", h.Handle))
 }

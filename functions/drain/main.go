@@ -12,22 +12,21 @@ import (
 
 	"github.com/drover-run/drover/functions/drain/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
-	cfg := environment.AWS()
-	state := store.NewState(store.NewBucket(environment.S3(cfg), environment.Must(environment.StateBucket)), time.Now)
-	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
+	cfg := lambdaruntime.AWS()
+	state := store.NewState(store.NewBucket(lambdaruntime.S3(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
 		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 		State:    state,
 		Slice:    50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: os.Stdout,
 	}
-	lambda.Start(boundary.Wrap("drain", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("drain", h.Handle))
 }

@@ -14,17 +14,16 @@ import (
 	"github.com/drover-run/drover/functions/join/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
-	cfg := environment.AWS()
-	state := store.NewState(store.NewBucket(environment.S3(cfg), environment.Must(environment.StateBucket)), time.Now)
-	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
+	cfg := lambdaruntime.AWS()
+	state := store.NewState(store.NewBucket(lambdaruntime.S3(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
 		Groups:   autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
@@ -37,5 +36,5 @@ func main() {
 		// The launch hook allows for a hundred of its timeouts: 25 hours. See the pool's template.
 		HoldLimit: 24 * time.Hour, Now: time.Now,
 	}
-	lambda.Start(boundary.Wrap("join", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("join", h.Handle))
 }

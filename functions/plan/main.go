@@ -17,30 +17,29 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
-	cfg := environment.AWS()
-	s3 := environment.S3(cfg)
-	state := store.NewBucket(s3, environment.Must(environment.StateBucket))
+	cfg := lambdaruntime.AWS()
+	s3 := lambdaruntime.S3(cfg)
+	state := store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket))
 	told := store.NewState(state, time.Now)
-	told.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
+	told.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
-		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: told,
+		Specs: store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: told,
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),
 		Groups:     autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 		Versions:   eks.New(awseks.NewFromConfig(cfg)),
 		Cell: render.Cell{
-			Partition: environment.Must(environment.Partition), Region: cfg.Region,
-			Account: environment.Must(environment.Account), StateBucket: state.Name(),
+			Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
+			Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),
 		},
 		Now: time.Now,
 	}
-	lambda.Start(boundary.Wrap("plan", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("plan", h.Handle))
 }

@@ -9,18 +9,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/drover-run/drover/functions/prepare/handler"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
-	cfg := environment.AWS()
+	cfg := lambdaruntime.AWS()
 	h := &handler.Handler{
 		Clusters: kube.NewClusters(eks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
-		State:    store.NewState(store.NewBucket(environment.S3(cfg), environment.Must(environment.StateBucket)), time.Now),
+		State:    store.NewState(store.NewBucket(lambdaruntime.S3(cfg), lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now),
 		Patience: 80 * time.Second, Pause: 2 * time.Second,
 	}
-	lambda.Start(boundary.Wrap("prepare", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("prepare", h.Handle))
 }

@@ -11,24 +11,23 @@ import (
 	"github.com/drover-run/drover/functions/publish/handler"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
-	cfg := environment.AWS()
-	s3 := environment.S3(cfg)
-	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
-	listeners := notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now)
+	cfg := lambdaruntime.AWS()
+	s3 := lambdaruntime.S3(cfg)
+	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
 	state.TellRelease, state.TellUnread = listeners.TellRelease, listeners.TellUnread
 	h := &handler.Handler{
-		Specs:    store.NewBucket(s3, environment.Must(environment.SpecsBucket)),
+		Specs:    store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)),
 		State:    state,
 		Versions: eks.New(awseks.NewFromConfig(cfg)),
 		Images:   ec2.New(cfg),
 		Now:      time.Now,
 	}
-	lambda.Start(boundary.Wrap("publish", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("publish", h.Handle))
 }

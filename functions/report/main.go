@@ -8,19 +8,18 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/drover-run/drover/functions/report/handler"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
-	cfg := environment.AWS()
-	s3 := environment.S3(cfg)
-	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
-	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
+	cfg := lambdaruntime.AWS()
+	s3 := lambdaruntime.S3(cfg)
+	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
 	h := &handler.Handler{
-		Specs: store.NewBucket(s3, environment.Must(environment.SpecsBucket)), State: state, Now: time.Now,
+		Specs: store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: state, Now: time.Now,
 	}
-	lambda.Start(boundary.Wrap("report", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("report", h.Handle))
 }

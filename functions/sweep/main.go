@@ -21,28 +21,27 @@ import (
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/waiter"
 )
 
 func main() {
-	cfg := environment.AWS()
-	s3 := environment.S3(cfg)
-	specs := store.NewBucket(s3, environment.Must(environment.SpecsBucket))
+	cfg := lambdaruntime.AWS()
+	s3 := lambdaruntime.S3(cfg)
+	specs := store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket))
 	remembered := store.NewRemembered(specs, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
-	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
-	listeners := notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now)
+	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	listeners := notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now)
 	state.Tell, state.TellRelease, state.TellUnread = listeners.Tell, listeners.TellRelease, listeners.TellUnread
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, "")
 	steps := sfn.NewFromConfig(cfg)
 	pools, offered := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
-	machine := stepfunctions.New(steps, environment.Must(environment.ConvergeARN))
+	machine := stepfunctions.New(steps, lambdaruntime.Must(lambdaruntime.ConvergeARN))
 	overview := store.NewOverview(state)
 	h := &handler.Handler{
 		Auditor: handler.Auditor{
@@ -50,8 +49,8 @@ func main() {
 			Planner: &plan.Handler{
 				Specs: remembered, State: overview, Groups: pools, Versions: offered, Now: time.Now,
 				Cell: render.Cell{
-					Partition: environment.Must(environment.Partition), Region: cfg.Region,
-					Account: environment.Must(environment.Account), StateBucket: state.Name(),
+					Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
+					Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),
 				},
 			},
 			Nodes:    kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg)),
@@ -59,15 +58,15 @@ func main() {
 			Parallel: 16,
 		},
 		Specs: remembered, State: state, Stacks: cloud,
-		Resume:     &resume.Resumer{Steps: machine, Stacks: cloud, Groups: pools, State: state, Now: time.Now},
+		Resume:     &waiter.Resumer{Steps: machine, Stacks: cloud, Groups: pools, State: state, Now: time.Now},
 		Executions: machine, Start: machine, Groups: pools,
-		Upgrade:   stepfunctions.NewMachine(steps, environment.Must(environment.UpgradeARN)),
-		JoinNode:  stepfunctions.NewMachine(steps, environment.Must(environment.JoinARN)),
-		DrainNode: stepfunctions.NewMachine(steps, environment.Must(environment.DrainARN)),
+		Upgrade:   stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.UpgradeARN)),
+		JoinNode:  stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.JoinARN)),
+		DrainNode: stepfunctions.NewMachine(steps, lambdaruntime.Must(lambdaruntime.DrainARN)),
 		Admit:     &admit.Handler{Specs: specs, State: state, Machine: machine, Now: time.Now},
 		Publish:   &publish.Handler{Specs: specs, State: state, Versions: offered, Images: ec2.New(cfg), Now: time.Now},
 		// S3's events usually come within seconds.
 		Patience: 2 * time.Minute, Now: time.Now,
 	}
-	lambda.Start(boundary.Wrap("sweep", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("sweep", h.Handle))
 }

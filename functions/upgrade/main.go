@@ -24,21 +24,20 @@ import (
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/gather"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
 )
 
 func main() {
-	cfg := environment.AWS()
-	s3 := environment.S3(cfg)
-	specs := store.NewBucket(s3, environment.Must(environment.SpecsBucket))
-	state := store.NewState(store.NewBucket(s3, environment.Must(environment.StateBucket)), time.Now)
-	state.Tell = notify.New(cfg, environment.Must(environment.TopicARN), os.Stdout, time.Now).Tell
+	cfg := lambdaruntime.AWS()
+	s3 := lambdaruntime.S3(cfg)
+	specs := store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket))
+	state := store.NewState(store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket)), time.Now)
+	state.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
 	cloud := cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), "")
 	offered := eks.New(awseks.NewFromConfig(cfg))
 	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
@@ -46,18 +45,18 @@ func main() {
 	h := &handler.Handler{
 		Specs: specs, State: state, Stacks: cloud, Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""), EKS: offered, Groups: pools, Alarms: alarmed,
 		Nodes: clusters, Instances: room,
-		Facts: &gather.Gatherer{
+		Facts: &collect.Gatherer{
 			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room, Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 		},
 		Planner: &plan.Handler{
 			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Now: time.Now,
 			Cell: render.Cell{
-				Partition: environment.Must(environment.Partition), Region: cfg.Region,
-				Account: environment.Must(environment.Account), StateBucket: state.Name(),
+				Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
+				Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),
 			},
 		},
 		// As long costs no more than the states of another look.
 		Patience: 10 * time.Second, Pause: 2 * time.Second, Now: time.Now,
 	}
-	lambda.Start(boundary.Wrap("upgrade", h.Handle))
+	lambda.Start(lambdaruntime.Wrap("upgrade", h.Handle))
 }

@@ -45,7 +45,7 @@ import (
 	"github.com/drover-run/drover/local/states/asl"
 	"github.com/drover-run/drover/local/tagging"
 	"github.com/drover-run/drover/local/wire"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -308,7 +308,7 @@ func (a *Account) Config() aws.Config {
 		Region: a.region, BaseEndpoint: &a.url,
 		Credentials: credentials.NewStaticCredentialsProvider(admin.AccessKeyID, admin.SecretAccessKey, admin.SessionToken),
 	}
-	environment.KeepConnections(&cfg)
+	lambdaruntime.KeepConnections(&cfg)
 	return cfg
 }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/local/lambda"
 	"github.com/drover-run/drover/local/states"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -112,7 +112,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := w.Deploy(ctx, assembly); err != nil {
 		return 1, err
 	}
-	client := environment.S3(w.Config())
+	client := lambdaruntime.S3(w.Config())
 	w.specs = store.NewBucket(client, names.SpecsBucket(ID, w.Region()))
 	w.state = store.NewState(store.NewBucket(client, names.StateBucket(ID, w.Region())), time.Now)
 	release, err := os.ReadFile(filepath.Join(w.root, "examples", "releases", "1.36-1.yaml"))

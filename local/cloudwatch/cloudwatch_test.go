@@ -23,7 +23,7 @@ import (
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/iam"
 	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 )
 
 type topics struct{ messages []string }
@@ -48,7 +48,7 @@ func newClients(t *testing.T) (*cloudwatch.Service, *aws_cw.Client, *cloudwatchl
 	t.Cleanup(server.Close)
 	admin, c := identities.Admin()
 	cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, "")}
-	environment.KeepConnections(&cfg)
+	lambdaruntime.KeepConnections(&cfg)
 	return s, aws_cw.NewFromConfig(cfg), cloudwatchlogs.NewFromConfig(cfg), admin
 }
 

@@ -36,7 +36,7 @@ import (
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/states/asl"
 	"github.com/drover-run/drover/local/tagging"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -224,7 +224,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, keys.Tagged, a.CloudWatch.Tagged).Wire(),
 	)
 	a.handler, a.http = front, client{inProcess{front}}
-	a.person = environment.S3(a.Config())
+	a.person = lambdaruntime.S3(a.Config())
 	a.deploy()
 	return a
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -40,7 +40,7 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 				return p.s3.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/")})
 			},
 			"versions of an object": func(c aws.Config, _ *clients) (any, error) {
-				return environment.S3(c).ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: bucket, Prefix: key})
+				return lambdaruntime.S3(c).ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: bucket, Prefix: key})
 			},
 			"what of an object is no body": func(_ aws.Config, p *clients) (any, error) {
 				out, err := p.s3.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
@@ -126,7 +126,7 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 		for who, direct := range whose {
 			whole := direct
 			whole.APIOptions = nil
-			prepared, others := a.clientsOf(direct), &clients{environment.S3(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole), eks.NewFromConfig(whole)}
+			prepared, others := a.clientsOf(direct), &clients{lambdaruntime.S3(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole), eks.NewFromConfig(whole)}
 			for name, call := range calls {
 				want, failed := call(whole, others)
 				for range 2 {

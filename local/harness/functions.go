@@ -49,15 +49,15 @@ import (
 	"github.com/drover-run/drover/shared/aws/leftovers"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/gather"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/waiter"
 )
 
 // Functions are drover's.
@@ -109,8 +109,8 @@ func (f *Functions) deploy(c cell) {
 	cloud := func(cfg aws.Config) *cloudformation.Stacks {
 		return f.account.stacks(cfg, c.cloudformation)
 	}
-	resumer := func(cfg aws.Config) *resume.Resumer {
-		return &resume.Resumer{
+	resumer := func(cfg aws.Config) *waiter.Resumer {
+		return &waiter.Resumer{
 			Steps: machine(cfg), Stacks: cloud(cfg), Groups: f.account.groups(cfg), State: state(cfg), Now: now,
 		}
 	}
@@ -191,7 +191,7 @@ func (f *Functions) upgrade(
 	offered, pools, alarmed := f.account.versions(cfg), f.account.groups(cfg), cloudwatch.New(cloudwatchapi.NewFromConfig(cfg))
 	clusters := kube.NewClusters(f.account.eks(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = f.account.reach
-	var kubernetes gather.Kubernetes = clusters
+	var kubernetes collect.Kubernetes = clusters
 	var nodes upgrade.Nodes = clusters
 	ask := 2 * time.Second
 	if !f.account.options.Bubble {
@@ -200,7 +200,7 @@ func (f *Functions) upgrade(
 	return &upgrade.Handler{
 		Specs: specs, State: state, Stacks: cloud, Executions: machine, EKS: offered, Groups: pools, Alarms: alarmed,
 		Nodes: nodes, Instances: ec2.New(cfg), Patience: 10 * time.Second, Pause: ask, Now: time.Now,
-		Facts: &gather.Gatherer{
+		Facts: &collect.Gatherer{
 			Kubernetes: kubernetes, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: ec2.New(cfg),
 			Quotas: servicequotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
 		},
@@ -248,7 +248,7 @@ func (empty) Survey(context.Context, string) (preflight.Survey, error) {
 }
 
 // joined lets any instance into service, as join does with those whose node is Ready.
-func joined(cloud *cloudformation.Stacks, hooks *autoscaling.Groups) boundary.Handler[events.JoinRequest, events.JoinResult] {
+func joined(cloud *cloudformation.Stacks, hooks *autoscaling.Groups) lambdaruntime.Handler[events.JoinRequest, events.JoinResult] {
 	return func(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 		err := cloud.Signal(ctx, in.AutoScalingGroupName, names.GroupResource, in.EC2InstanceID, true)
 		if err == nil {
@@ -259,7 +259,7 @@ func joined(cloud *cloudformation.Stacks, hooks *autoscaling.Groups) boundary.Ha
 }
 
 // drained lets any instance go: there are no pods.
-func drained(hooks *autoscaling.Groups) boundary.Handler[events.DrainRequest, events.DrainResult] {
+func drained(hooks *autoscaling.Groups) lambdaruntime.Handler[events.DrainRequest, events.DrainResult] {
 	return func(ctx context.Context, in events.DrainRequest) (events.DrainResult, error) {
 		if in.Lifecycle == nil {
 			return events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}, nil
@@ -271,8 +271,8 @@ func drained(hooks *autoscaling.Groups) boundary.Handler[events.DrainRequest, ev
 
 // wrap gives each call a handler of its own, as each has on Lambda, where an environment has one call at a time: the answer of one is in a buffer
 // that the next call of the same handler writes over.
-func wrap[I, O any](logs io.Writer, step string, handle boundary.Handler[I, O]) awslambda.Handler {
-	wrapped := boundary.WrapTo(logs, step, handle)
+func wrap[I, O any](logs io.Writer, step string, handle lambdaruntime.Handler[I, O]) awslambda.Handler {
+	wrapped := lambdaruntime.WrapTo(logs, step, handle)
 	return handlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
 		return awslambda.NewHandler(wrapped).Invoke(ctx, payload)
 	})

@@ -20,8 +20,7 @@ import (
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/wire"
-	"github.com/drover-run/drover/shared/boundary"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -121,7 +120,7 @@ func (l *life) functionFails(step string) { l.functionSays(step, nil, errors.New
 
 // functionSays always the same.
 func (l *life) functionSays(step string, answer any, err error) {
-	l.Functions.handlers[step] = wrap(logWriter{l.Account}, step, boundary.Handler[json.RawMessage, any](
+	l.Functions.handlers[step] = wrap(logWriter{l.Account}, step, lambdaruntime.Handler[json.RawMessage, any](
 		func(context.Context, json.RawMessage) (any, error) { return answer, err },
 	))
 }
@@ -202,7 +201,7 @@ func (l *life) remember() {
 
 // drop an object of drover's own state.
 func (l *life) drop(key string) {
-	_, err := environment.S3(l.Config()).DeleteObject(l.t.Context(), &awss3.DeleteObjectInput{Bucket: aws.String(StateBucket), Key: &key})
+	_, err := lambdaruntime.S3(l.Config()).DeleteObject(l.t.Context(), &awss3.DeleteObjectInput{Bucket: aws.String(StateBucket), Key: &key})
 	require.NoError(l.t, err)
 }
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/wire"
-	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -55,7 +55,7 @@ func TestCallsAboutObjectsAreWrittenAsTheSDKDoes(t *testing.T) {
 		}
 		whole := cfg
 		whole.APIOptions = nil
-		want, lean := asked(environment.S3(whole)), a.clientsOf(cfg).s3
+		want, lean := asked(lambdaruntime.S3(whole)), a.clientsOf(cfg).s3
 		asked(lean) // by the SDK
 		require.Len(t, want, 5)
 		require.Equal(t, want, asked(lean))

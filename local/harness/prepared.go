@@ -22,7 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -128,7 +128,7 @@ func (a *Account) clientsOf(cfg aws.Config) *clients {
 	}
 	c := &clients{}
 	p, with := preparing(awss3.ServiceID, cfg)
-	objects := environment.S3(with)
+	objects := lambdaruntime.S3(with)
 	p.retryer, _ = objects.Options().Retryer.(aws.RetryerV2)
 	c.s3 = a.objectCalls(objects, p)
 	p, with = preparing(awsautoscaling.ServiceID, cfg)
@@ -154,7 +154,7 @@ func (a *Account) s3(cfg aws.Config) store.Client {
 	if a.options.Bubble {
 		return a.clientsOf(cfg).s3
 	}
-	return environment.S3(cfg)
+	return lambdaruntime.S3(cfg)
 }
 
 // eks describes EKS clusters.

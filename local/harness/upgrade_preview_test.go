@@ -27,11 +27,11 @@ import (
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
-	"github.com/drover-run/drover/shared/environment"
-	"github.com/drover-run/drover/shared/gather"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -62,11 +62,11 @@ func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string,
 	clusters := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
 	clusters.Reach = func(string) http.RoundTripper { return seen }
 	h := &upgrades.Handler{
-		Specs: store.NewBucket(environment.S3(cfg), SpecsBucket), State: l.State(), EKS: offered, Now: time.Now,
+		Specs: store.NewBucket(lambdaruntime.S3(cfg), SpecsBucket), State: l.State(), EKS: offered, Now: time.Now,
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
 		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),
 	}
-	g := &gather.Gatherer{
+	g := &collect.Gatherer{
 		Kubernetes: clusters, EKS: offered, Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)), Alarms: cloudwatch.New(l.cloudwatch()), Capacity: ec2.New(cfg),
 		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 	}
@@ -99,7 +99,7 @@ func (l *life) objects() map[string]string {
 	l.t.Helper()
 	all := map[string]string{}
 	for _, bucket := range []string{SpecsBucket, StateBucket} {
-		entries, err := store.NewBucket(environment.S3(l.Config()), bucket).List(l.t.Context(), "")
+		entries, err := store.NewBucket(lambdaruntime.S3(l.Config()), bucket).List(l.t.Context(), "")
 		require.NoError(l.t, err)
 		for _, e := range entries {
 			all[bucket+"/"+e.Key] = e.ETag

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/eks"
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -138,7 +138,7 @@ func TestAnUpgradeThatMissesItsTimeBehindAnother(t *testing.T) {
 // version of the cluster's spec.
 func (l *life) version() string {
 	l.t.Helper()
-	object, err := store.NewBucket(environment.S3(l.Config()), SpecsBucket).Get(l.t.Context(), names.ClusterSpec("demo"), 1<<20)
+	object, err := store.NewBucket(lambdaruntime.S3(l.Config()), SpecsBucket).Get(l.t.Context(), names.ClusterSpec("demo"), 1<<20)
 	require.NoError(l.t, err)
 	return object.Version
 }

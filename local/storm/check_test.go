@@ -35,7 +35,7 @@ import (
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/environment"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -93,7 +93,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"a plan that writes though nothing changes": {2, func(p *plot) {
 			p.twist = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
-					_, err := environment.S3(cfg).PutObject(ctx, putObject("status/clusters/other.json"))
+					_, err := lambdaruntime.S3(cfg).PutObject(ctx, putObject("status/clusters/other.json"))
 					require.NoError(w.t, err)
 					return next.Invoke(ctx, payload)
 				})
@@ -432,7 +432,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
-					if _, err := store.NewBucket(environment.S3(cfg), harness.StateBucket).Put(ctx, names.Upgrade("c0"), body); err != nil {
+					if _, err := store.NewBucket(lambdaruntime.S3(cfg), harness.StateBucket).Put(ctx, names.Upgrade("c0"), body); err != nil {
 						return nil, err
 					}
 					return []byte(`{"outcome":"Nothing","message":"done"}`), nil

@@ -21,8 +21,8 @@ import (
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/harness"
-	"github.com/drover-run/drover/shared/environment"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -146,7 +146,7 @@ func TestObjects(t *testing.T) {
 			_, err := b.Put(ctx, fmt.Sprintf("list/%d", i), nil)
 			require.NoError(t, err)
 		}
-		small := store.NewBucket(awss3.New(environment.S3(a.Config()).Options(), pagesOf(2)), b.Name())
+		small := store.NewBucket(awss3.New(lambdaruntime.S3(a.Config()).Options(), pagesOf(2)), b.Name())
 		entries, err := small.List(ctx, "list/")
 		require.NoError(t, err)
 		require.Len(t, entries, 7)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -53,7 +53,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.Object]) (s
 	key := in.Detail.Object.Key
 	cluster, ok := names.ClusterOfKey(key)
 	if !ok {
-		boundary.Log(ctx).Warn("unread upload", "key", key)
+		logging.From(ctx).Warn("unread upload", "key", key)
 		return done, h.State.UpdateUnread(ctx, h.Specs)
 	}
 	return done, h.Admit(ctx, cluster)
@@ -104,7 +104,7 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 	if errs != nil {
 		return object.Version, h.reject(ctx, cluster, object.Version, status.ReasonSpecInvalid, errs.Error())
 	}
-	boundary.Log(ctx).Info("accepted", "cluster", cluster, "version", object.Version)
+	logging.From(ctx).Info("accepted", "cluster", cluster, "version", object.Version)
 	var acted, after string
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.ObservedVersion, acted, after = object.Version, s.SpecVersion, s.SpecVersion
@@ -136,7 +136,7 @@ func (h *Handler) admit(ctx context.Context, cluster string) (string, error) {
 func (h *Handler) absent(ctx context.Context, cluster string) error {
 	document, err := h.State.Status(ctx, cluster)
 	if errors.Is(err, store.ErrNotFound) {
-		boundary.Log(ctx).Warn("there is neither a spec nor a cluster: ignored", "cluster", cluster)
+		logging.From(ctx).Warn("there is neither a spec nor a cluster: ignored", "cluster", cluster)
 		return nil
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func (h *Handler) absent(ctx context.Context, cluster string) error {
 	// Where no version was acted on, as after a deletion that failed, nothing in the status would say that this is still to be begun. So
 	// it is begun before it is told, after the upload that is gone now: twice is one execution, and that of the first deletion is another.
 	if s := document.Status; s.SpecVersion == "" && s.ObservedVersion != "" && s.Phase != status.Deleted && s.Condition(status.Converged) != nil {
-		boundary.Log(ctx).Info("what was uploaded after the spec was deleted is gone, too", "cluster", cluster)
+		logging.From(ctx).Info("what was uploaded after the spec was deleted is gone, too", "cluster", cluster)
 		if err := h.Machine.Converge(ctx, cluster, "", s.ObservedVersion); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (h *Handler) absent(ctx context.Context, cluster string) error {
 	if err != nil || acted == "" {
 		return err
 	}
-	boundary.Log(ctx).Info("the spec was deleted", "cluster", cluster)
+	logging.From(ctx).Info("the spec was deleted", "cluster", cluster)
 	return h.Machine.Converge(ctx, cluster, "", acted)
 }
 
@@ -177,7 +177,7 @@ func (h *Handler) reject(ctx context.Context, cluster, version, reason, message 
 	if len(message) > told {
 		message = message[:told] + "\n…"
 	}
-	boundary.Log(ctx).Warn("rejected", "cluster", cluster, "reason", reason)
+	logging.From(ctx).Warn("rejected", "cluster", cluster, "reason", reason)
 	return h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.ObservedVersion = version
 		s.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: reason, Message: message}, h.Now())

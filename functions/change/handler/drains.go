@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -60,7 +60,7 @@ func (s *step) held(ctx context.Context, what string, group autoscaling.Group, s
 			return false, err
 		}
 		if why != "" {
-			boundary.Log(ctx).Info("passing drains", "stack", s.change.StackName, "instances", first.instances, "reason", why)
+			logging.From(ctx).Info("passing drains", "stack", s.change.StackName, "instances", first.instances, "reason", why)
 			return false, s.tell(ctx, &status.Waits{Message: what + " beside the drains of " + strings.Join(first.instances, ", ") +
 				": their pods need a node that this change adds"})
 		}
@@ -72,12 +72,12 @@ func (s *step) held(ctx context.Context, what string, group autoscaling.Group, s
 		return false, s.tell(ctx, nil)
 	case left <= 0:
 		message := fmt.Sprintf("%s though %s %s: it has waited for %s", what, strings.Join(first.instances, ", "), first.still, first.waited(s.Resume.Now()))
-		boundary.Log(ctx).Warn("wait exceeded", "stack", s.change.StackName, "reason", message)
+		logging.From(ctx).Warn("wait exceeded", "stack", s.change.StackName, "reason", message)
 		return false, s.tell(ctx, &status.Waits{Message: message})
 	}
 	pause := min(max(leastPause, min(mostPause, waited/4)), left)
 	message := fmt.Sprintf("%s when %s %s", what, strings.Join(first.instances, ", "), first.over)
-	boundary.Log(ctx).Info("waiting", "stack", s.change.StackName, "reason", message, "waitedSeconds", waited)
+	logging.From(ctx).Info("waiting", "stack", s.change.StackName, "reason", message, "waitedSeconds", waited)
 	until := s.Resume.Now().Add(seconds(left)).UTC()
 	if err := s.tell(ctx, &status.Waits{Message: message, Until: until}); err != nil {
 		return true, err

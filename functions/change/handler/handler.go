@@ -15,14 +15,14 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/waiter"
 )
 
 // Specs is what people wrote: a subset of store.Bucket.
@@ -70,7 +70,7 @@ type Handler struct {
 	Stacks   Stacks
 	Clusters Clusters
 	Groups   Groups
-	Resume   *resume.Resumer
+	Resume   *waiter.Resumer
 	// TemplateBase is the URL of the state bucket, as CloudFormation reads it.
 	TemplateBase string
 }
@@ -115,12 +115,12 @@ func (s *step) recover(ctx context.Context, err error) error {
 	var decided fault.Named
 	if !errors.As(err, &decided) {
 		if now, describing := s.Stacks.Describe(ctx, s.change.StackName); describing == nil && plan.InProgress(now.Status) {
-			boundary.Log(ctx).Info("another operation was quicker", "stack", s.change.StackName, "status", now.Status, "error", err.Error())
+			logging.From(ctx).Info("another operation was quicker", "stack", s.change.StackName, "status", now.Status, "error", err.Error())
 			return s.wait(ctx)
 		}
 	}
 	if forgetting := s.State.DeleteWaiter(ctx, s.waiting); forgetting != nil {
-		boundary.Log(ctx).Warn("a waiter stays until the sweep", "stack", s.change.StackName, "error", forgetting.Error())
+		logging.From(ctx).Warn("a waiter stays until the sweep", "stack", s.change.StackName, "error", forgetting.Error())
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func (s *step) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	boundary.Log(ctx).Info("changing a stack", "stack", s.change.StackName, "operation", s.change.Operation, "status", now.Status)
+	logging.From(ctx).Info("changing a stack", "stack", s.change.StackName, "operation", s.change.Operation, "status", now.Status)
 	switch {
 	case plan.InProgress(now.Status):
 		// An earlier try's operation or somebody else's: wait for it, whichever it is, and look again.

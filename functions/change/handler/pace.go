@@ -17,7 +17,7 @@ import (
 
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
@@ -63,7 +63,7 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 		if held, err := s.held(ctx, aRoll, group, now.Status, s.differs() && addsFirst(group, want)); err != nil || held {
 			return set, held, err
 		}
-		boundary.Log(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
+		logging.From(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
 		if back := s.back(group, now, want); !within(now.Parameters, back) && s.paced(now) < mostPaces {
 			// A rollback left another version of the launch template, which this would bring to the nodes, and go back without the room that it makes. The
 			// change replaces them anyway. Going back itself replaces those of another try, if there are any.

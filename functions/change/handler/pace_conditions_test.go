@@ -22,8 +22,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/waiter"
 )
 
 var (
@@ -100,7 +100,7 @@ func (p *pooled) step() *step {
 	waited := int64(0)
 	return &step{
 		Handler: &Handler{State: p, Stacks: p, Groups: groupOf{p}, TemplateBase: "https://state",
-			Resume: &resume.Resumer{Now: func() time.Time { return time.Unix(9000, 0) }},
+			Resume: &waiter.Resumer{Now: func() time.Time { return time.Unix(9000, 0) }},
 		}, token: "token",
 		in:     events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7, TaskToken: "task", WaitedSeconds: &waited},
 		change: plan.Change{Stack: "pool-a", StackName: "drover-demo-pool-a", Operation: plan.Update, TemplateKey: "templates/x", Pace: rolling()},

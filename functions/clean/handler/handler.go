@@ -12,8 +12,8 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/aws/leftovers"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -125,7 +125,7 @@ func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []le
 		if err != nil {
 			return seen, err
 		}
-		boundary.Log(ctx).Info("removing what Kubernetes made", "cluster", in.Cluster, "resource", r.String(), "outcome", outcome, "why", why)
+		logging.From(ctx).Info("removing what Kubernetes made", "cluster", in.Cluster, "resource", r.String(), "outcome", outcome, "why", why)
 		switch outcome {
 		case leftovers.Removed:
 			seen.Removed = append(seen.Removed, r.String())

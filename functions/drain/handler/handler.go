@@ -14,10 +14,10 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/metrics"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -73,7 +73,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 		// belongs to an event that came late or twice.
 		waits, err := h.Groups.Heartbeat(ctx, *in.Lifecycle)
 		if err != nil { // the hook has time, and the pods had better leave meanwhile
-			boundary.Log(ctx).Warn("no heartbeat", "instance", in.EC2InstanceID, "error", err.Error())
+			logging.From(ctx).Warn("no heartbeat", "instance", in.EC2InstanceID, "error", err.Error())
 		} else if !waits {
 			result := ended(drain.Gone, "the instance does not wait at the hook")
 			if pool, err := said(in.Lifecycle); err == nil {
@@ -149,7 +149,7 @@ func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool event
 	}
 	cluster, err := h.State.Status(ctx, pool.Cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		boundary.Log(ctx).Error("reading the status", "cluster", pool.Cluster, "error", err.Error())
+		logging.From(ctx).Error("reading the status", "cluster", pool.Cluster, "error", err.Error())
 	}
 	if err == nil && cluster.Status.Phase == status.Deleting {
 		policy.Deletes = true
@@ -167,7 +167,7 @@ func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool event
 func (h *Handler) remains(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) events.DrainResult {
 	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
 	result.WaitSeconds = h.wait(in, result.DrainReport)
-	boundary.Log(ctx).Info("not yet", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", result.Summary())
+	logging.From(ctx).Info("not yet", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", result.Summary())
 	h.tell(ctx, n, result)
 	return result
 }
@@ -175,7 +175,7 @@ func (h *Handler) remains(ctx context.Context, in events.DrainRequest, n node, r
 // end of a drain: the hook is completed, or the node that stays is given back.
 func (h *Handler) end(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) (events.DrainResult, error) {
 	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
-	boundary.Log(ctx).Info("ended", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance,
+	logging.From(ctx).Info("ended", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance,
 		"outcome", result.Outcome, "message", result.Summary(), "pods", result.Pods, "stuck", result.Stuck,
 		"returned", result.Returned)
 	if result.Outcome == events.DrainRefused {
@@ -311,9 +311,9 @@ func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
 
 // forced tells whoever reads logs and metrics of a pod, at once: the call may be cut off before its result has it.
 func (h *Handler) forced(ctx context.Context, n node, pod string) {
-	boundary.Log(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", n.pool.Cluster, "node", n.name, "pod", pod)
+	logging.From(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", n.pool.Cluster, "node", n.name, "pod", pod)
 	if err := metrics.Count(h.Metrics, h.Now(), "PodsForced", "cluster", n.pool.Cluster); err != nil {
-		boundary.Log(ctx).Error("writing a metric", "error", err.Error())
+		logging.From(ctx).Error("writing a metric", "error", err.Error())
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/drain"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -35,7 +35,7 @@ func (h *Handler) tell(ctx context.Context, n node, result events.DrainResult) {
 
 // blocked tells what blocks a drain in the middle of a slice.
 func (h *Handler) blocked(ctx context.Context, n node, report drain.Report) {
-	boundary.Log(ctx).Info("blocked", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", report.Summary())
+	logging.From(ctx).Info("blocked", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", report.Summary())
 	_, err := h.State.Status(ctx, n.pool.Cluster)
 	if err == nil {
 		err = h.State.UpdateStatus(ctx, n.pool.Cluster, func(s *status.Status) {
@@ -60,7 +60,7 @@ func soFar(s *status.Status, node status.Node, stalled bool) status.Node {
 // written logs that the status could not be. A cluster without one gets none.
 func (h *Handler) written(ctx context.Context, n node, err error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		boundary.Log(ctx).Error("writing the status", "cluster", n.pool.Cluster, "instance", n.instance, "error", err.Error())
+		logging.From(ctx).Error("writing the status", "cluster", n.pool.Cluster, "instance", n.instance, "error", err.Error())
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -48,7 +48,7 @@ func (w *work) failed(ctx context.Context) (waits bool) {
 		err = errors.Join(err, w.Stacks.Signal(ctx, w.stack(), names.GroupResource, w.in.EC2InstanceID, false))
 	}
 	if err != nil {
-		boundary.Log(ctx).Error("failing the update", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
+		logging.From(ctx).Error("failing the update", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
 	}
 	return waits
 }
@@ -131,7 +131,7 @@ func (w *work) failedLately(ctx context.Context, template string, coming []strin
 	cluster, err := w.State.Status(ctx, w.pool.Cluster)
 	if err != nil {
 		if !errors.Is(err, store.ErrNotFound) {
-			boundary.Log(ctx).Warn("reading the status", "cluster", w.pool.Cluster, "error", err.Error())
+			logging.From(ctx).Warn("reading the status", "cluster", w.pool.Cluster, "error", err.Error())
 		}
 		return 0, 0
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
@@ -95,7 +95,7 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 		state, err := h.Groups.State(ctx, in.EC2InstanceID)
 		if err == nil && (state == autoscaling.InService || state == autoscaling.PendingProceed) {
 			// It did join, and only its signal is missing: the sweep has that sent.
-			boundary.Log(ctx).Warn("not signalled", "instance", in.EC2InstanceID, "message", in.GivenUp)
+			logging.From(ctx).Warn("not signalled", "instance", in.EC2InstanceID, "message", in.GivenUp)
 			return events.JoinResult{Outcome: events.JoinReady, Message: in.GivenUp}, nil
 		}
 		w.failed(ctx)
@@ -117,7 +117,7 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	default:
 		w.gone(ctx)
 	}
-	boundary.Log(ctx).Info("looked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome", w.result.Outcome, "message", w.result.Message)
+	logging.From(ctx).Info("looked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome", w.result.Outcome, "message", w.result.Message)
 	return w.result, err
 }
 
@@ -133,7 +133,7 @@ func (w *work) open(ctx context.Context) (_ *kube.Cluster, err error) {
 func (w *work) join(ctx, watching context.Context) error {
 	// First of all: the hook stays open for as long as this goes on.
 	if waits, err := w.Groups.Heartbeat(ctx, w.in.Lifecycle); err != nil {
-		boundary.Log(ctx).Warn("no heartbeat", "instance", w.in.EC2InstanceID, "error", err.Error())
+		logging.From(ctx).Warn("no heartbeat", "instance", w.in.EC2InstanceID, "error", err.Error())
 	} else if !waits {
 		w.gone(ctx)
 		return nil

@@ -16,8 +16,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
@@ -60,7 +60,7 @@ func (w *work) signal(ctx, watching context.Context) error {
 			return nil
 		}
 		if !free {
-			boundary.Log(ctx).Warn("not signalled", "instance", w.in.EC2InstanceID, "message", w.result.Message)
+			logging.From(ctx).Warn("not signalled", "instance", w.in.EC2InstanceID, "message", w.result.Message)
 			w.result = events.JoinResult{Outcome: events.JoinReady, Node: w.result.Node, Message: "not signalled: " + w.result.Message}
 			return nil
 		}
@@ -79,7 +79,7 @@ func (w *work) signal(ctx, watching context.Context) error {
 func (w *work) changes(ctx context.Context) bool {
 	deployed, err := w.Stacks.Describe(ctx, w.stack())
 	if err != nil {
-		boundary.Log(ctx).Warn("reading the stack", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
+		logging.From(ctx).Warn("reading the stack", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
 	}
 	return err != nil || plan.InProgress(deployed.Status)
 }

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -38,7 +38,7 @@ func (w *work) wake(ctx context.Context) {
 		return
 	}
 	if err := w.State.AddDue(ctx, w.pool.Cluster, w.in.Started.Truncate(time.Minute)); err != nil {
-		boundary.Log(ctx).Error("asking for the cluster's add-ons", "cluster", w.pool.Cluster, "error", err.Error())
+		logging.From(ctx).Error("asking for the cluster's add-ons", "cluster", w.pool.Cluster, "error", err.Error())
 	}
 }
 
@@ -49,6 +49,6 @@ func (w *work) update(ctx context.Context, change func(*status.Status)) {
 		err = w.State.UpdateStatus(ctx, w.pool.Cluster, change)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		boundary.Log(ctx).Error("writing the status", "cluster", w.pool.Cluster, "instance", w.in.EC2InstanceID, "error", err.Error())
+		logging.From(ctx).Error("writing the status", "cluster", w.pool.Cluster, "instance", w.in.EC2InstanceID, "error", err.Error())
 	}
 }

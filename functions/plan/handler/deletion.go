@@ -12,7 +12,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
@@ -38,7 +38,7 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 	}
 	if absent && len(deployed) == 0 {
 		result.Outcome, result.Message = events.OutcomeUnknown, fmt.Sprintf("there is no cluster %q: it has neither a spec (%s) nor stacks", in.Cluster, key)
-		boundary.Log(ctx).Warn("unknown cluster", "cluster", in.Cluster)
+		logging.From(ctx).Warn("unknown cluster", "cluster", in.Cluster)
 		return result, nil
 	}
 	if absent {
@@ -70,7 +70,7 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 		return result, err
 	}
 	p, next := plan.NextDeletion(in.Cluster, deployed)
-	boundary.Log(ctx).Info("deleting", "cluster", in.Cluster, "stacks", next.Stacks, "leftovers", next.Leftovers)
+	logging.From(ctx).Info("deleting", "cluster", in.Cluster, "stacks", next.Stacks, "leftovers", next.Leftovers)
 	result.Outcome, result.Deletion, result.Fence, result.Seen = events.OutcomeDeletes, &next, lease.Fence, lease.Fence
 	body, err := json.Marshal(p)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
@@ -110,11 +110,11 @@ func (h *Handler) Handle(ctx context.Context, in events.PlanRequest) (events.Pla
 		var refused *refused
 		switch {
 		case errors.As(err, &refused):
-			boundary.Log(ctx).Info("request refused", "cluster", in.Cluster, "roll", in.Roll, "reason", refused.message)
+			logging.From(ctx).Info("request refused", "cluster", in.Cluster, "roll", in.Roll, "reason", refused.message)
 			result.Outcome, result.Reason, result.Message = events.OutcomeRefused, status.ReasonRollRefused, refused.message
 			return result, h.recordRefusal(ctx, in.Cluster, refused.message)
 		case errors.As(err, &stopped):
-			boundary.Log(ctx).Info("stopped", "cluster", in.Cluster, "reason", stopped.reason, "message", stopped.message)
+			logging.From(ctx).Info("stopped", "cluster", in.Cluster, "reason", stopped.reason, "message", stopped.message)
 			stopped.tell(&result)
 			return result, nil
 		case !errors.Is(err, store.ErrConflict):
@@ -137,7 +137,7 @@ func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanRe
 			return result, err
 		}
 		if running {
-			boundary.Log(ctx).Info("busy", "cluster", in.Cluster, "holder", lease.Execution)
+			logging.From(ctx).Info("busy", "cluster", in.Cluster, "holder", lease.Execution)
 			result.Outcome = events.OutcomeBusy
 			if err := h.askLater(ctx, in); err != nil {
 				return result, err

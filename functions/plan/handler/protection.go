@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/store"
@@ -21,7 +21,7 @@ func (h *Handler) protected(ctx context.Context, cluster string, deployed map[st
 		}
 		object, err := h.Specs.GetVersion(ctx, names.ClusterSpec(cluster), version, api.MaxFile)
 		if errors.Is(err, store.ErrNotFound) {
-			boundary.Log(ctx).Warn("spec version not found", "cluster", cluster, "version", version)
+			logging.From(ctx).Warn("spec version not found", "cluster", cluster, "version", version)
 			continue
 		}
 		if err != nil {

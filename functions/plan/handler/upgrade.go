@@ -12,7 +12,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -113,7 +113,7 @@ func (h *Handler) channels(ctx context.Context, spec *api.Cluster) (*api.Channel
 	object, err := h.Specs.Get(ctx, key, api.MaxFile)
 	var large *store.TooLarge
 	if errors.Is(err, store.ErrNotFound) || errors.As(err, &large) {
-		boundary.Log(ctx).Warn("no channels", "error", err.Error())
+		logging.From(ctx).Warn("no channels", "error", err.Error())
 		return nil, nil
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func (h *Handler) channels(ctx context.Context, spec *api.Cluster) (*api.Channel
 	}
 	channels, errs := api.ReadChannels(key, object.Body, api.Options{})
 	if errs != nil {
-		boundary.Log(ctx).Warn("the channels cannot be used", "error", errs.Error())
+		logging.From(ctx).Warn("the channels cannot be used", "error", errs.Error())
 		return nil, nil
 	}
 	return &channels.Spec, nil

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -52,7 +52,7 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 		if err == nil || ctx.Err() == nil { // a call that the end of the patience cut off says nothing of the cluster
 			err = again
 		}
-		boundary.Log(ctx).Warn("the cluster does not take drover's roles yet", "cluster", in.Cluster, "error", err.Error())
+		logging.From(ctx).Warn("the cluster does not take drover's roles yet", "cluster", in.Cluster, "error", err.Error())
 		select {
 		case <-time.After(h.Pause):
 		case <-ctx.Done():
@@ -71,7 +71,7 @@ func (h *Handler) survey(ctx context.Context, in events.PrepareRequest, cluster 
 	if err != nil {
 		return err
 	}
-	boundary.Log(ctx).Info("asked which volumes are to be kept", "cluster", in.Cluster, "volumes", retain)
+	logging.From(ctx).Info("asked which volumes are to be kept", "cluster", in.Cluster, "volumes", retain)
 	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
 		if s.Phase != status.Deleting || s.Fence > in.Fence {
 			return

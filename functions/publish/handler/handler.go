@@ -13,8 +13,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
@@ -63,7 +63,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.Object]) (s
 	var done struct{}
 	name, ok := names.ReleaseOfKey(in.Detail.Object.Key)
 	if !ok {
-		boundary.Log(ctx).Warn("unread upload", "key", in.Detail.Object.Key)
+		logging.From(ctx).Warn("unread upload", "key", in.Detail.Object.Key)
 		return done, h.State.UpdateUnread(ctx, h.Specs)
 	}
 	return done, h.Look(ctx, name)
@@ -138,7 +138,7 @@ func (h *Handler) look(ctx context.Context, name string) (status.ReleaseStatus, 
 		verdict.Checks, err = h.release(ctx, name, object.Body)
 	}
 	verdict.Usable = !preflight.Blocks(verdict.Checks)
-	boundary.Log(ctx).Info("looked at", "release", name, "version", object.Version, "usable", verdict.Usable)
+	logging.From(ctx).Info("looked at", "release", name, "version", object.Version, "usable", verdict.Usable)
 	return verdict, err
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -70,7 +70,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 			return h.end(ctx, in, v)
 		}
 		if err := lease.Check(in.Cluster, in.Execution, in.Plan.Fence); err != nil {
-			boundary.Log(ctx).Warn("another execution took the cluster over", "cluster", in.Cluster, "error", err.Error())
+			logging.From(ctx).Warn("another execution took the cluster over", "cluster", in.Cluster, "error", err.Error())
 			// Whether it converges is the other's to say, and to begin what comes after.
 			return events.ReportResult{Failed: v.Phase != status.Deleted, Reason: err.Error()}, nil
 		}
@@ -94,9 +94,9 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 	}
 	switch {
 	case !told:
-		boundary.Log(ctx).Warn("the status is another execution's by now", "cluster", in.Cluster)
+		logging.From(ctx).Warn("the status is another execution's by now", "cluster", in.Cluster)
 	case outdated:
-		boundary.Log(ctx).Info("the spec is another by now: the next round has the word on it", "cluster", in.Cluster, "planned", in.Plan.SpecVersion)
+		logging.From(ctx).Info("the spec is another by now: the next round has the word on it", "cluster", in.Cluster, "planned", in.Plan.SpecVersion)
 	}
 	if err := h.State.Release(ctx, in.Cluster, in.Execution); err != nil {
 		return events.ReportResult{}, err
@@ -276,7 +276,7 @@ func (h *Handler) tell(ctx context.Context, in events.ReportRequest, v *verdict,
 		}
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		boundary.Log(ctx).Warn("unknown cluster", "cluster", in.Cluster)
+		logging.From(ctx).Warn("unknown cluster", "cluster", in.Cluster)
 		return false, nil
 	}
 	return told, err

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
@@ -39,7 +39,7 @@ type Handler struct {
 func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus]) (struct{}, error) {
 	var done struct{}
 	stackStatus, stackName := in.Detail.StatusDetails.Status, names.StackOfARN(in.Detail.StackID)
-	log := boundary.Log(ctx).With("stack", stackName, "status", stackStatus, "event", in.ID)
+	log := logging.From(ctx).With("stack", stackName, "status", stackStatus, "event", in.ID)
 	cluster, stack, ok := names.SplitStack(stackName)
 	if !ok {
 		log.Info("ignored: not a cluster's stack")
@@ -66,7 +66,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus
 // record records a stack's status. When an operation outside drover has ended, the condition InSync says so at once, and the next sweep
 // audits the cluster: what to make of the change is the audit's decision.
 func (h *Handler) record(ctx context.Context, cluster string, e status.StackEvent) error {
-	log := boundary.Log(ctx).With("cluster", cluster, "stack", e.Stack, "status", e.Status)
+	log := logging.From(ctx).With("cluster", cluster, "stack", e.Stack, "status", e.Status)
 	inspect := false
 	err := h.State.AmendStatus(ctx, cluster, func(s *status.Status) {
 		recorded := s.RecordStack(e)

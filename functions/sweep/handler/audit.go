@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
@@ -175,7 +175,7 @@ func (r *round) look(ctx context.Context, cluster string) error {
 	// A spec that cannot be read keeps nobody from the rest.
 	observed, err := r.knows(ctx, cluster, &document.Status)
 	if err == nil && !observed {
-		boundary.Log(ctx).Warn("the event of this spec was lost", "cluster", cluster)
+		logging.From(ctx).Warn("the event of this spec was lost", "cluster", cluster)
 		return r.Admit.Admit(ctx, cluster)
 	}
 	return errors.Join(err, r.act(ctx, cluster, &document.Status))
@@ -277,7 +277,7 @@ func (r *round) startOnce(ctx context.Context, cluster string, s *status.Status,
 		r.starts.Add(-1)
 		return false, nil
 	}
-	boundary.Log(ctx).Warn("converging again", "cluster", cluster, "why", why)
+	logging.From(ctx).Warn("converging again", "cluster", cluster, "why", why)
 	return true, nil
 }
 
@@ -305,7 +305,7 @@ func (r *round) stuck(ctx context.Context, cluster string, s *status.Status) err
 				return nil
 			}
 		}
-		boundary.Log(ctx).Warn("an execution waits for nothing", "cluster", cluster, "execution", lease.Execution)
+		logging.From(ctx).Warn("an execution waits for nothing", "cluster", cluster, "execution", lease.Execution)
 		if err := r.Executions.Stop(ctx, lease.Execution, "nothing is known that would resume it: drover's audit starts another"); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -43,7 +43,7 @@ func (h *Handler) channels(ctx context.Context) error {
 	case errors.Is(err, store.ErrNotFound):
 		return nil // no channel is anywhere: nobody is moved
 	case errors.As(err, &large):
-		boundary.Log(ctx).Warn("the channels cannot be used", "error", err.Error())
+		logging.From(ctx).Warn("the channels cannot be used", "error", err.Error())
 		return nil
 	case err != nil || !changed:
 		return err
@@ -59,7 +59,7 @@ func (h *Handler) channels(ctx context.Context) error {
 	}
 	channels, errs := api.ReadChannels(key, object.Body, api.Options{})
 	if errs != nil {
-		boundary.Log(ctx).Warn("the channels cannot be used", "error", errs.Error())
+		logging.From(ctx).Warn("the channels cannot be used", "error", errs.Error())
 		h.known.set(object.ETag) // until they change
 		return nil
 	}
@@ -111,7 +111,7 @@ func (h *Handler) wake(ctx context.Context, moved map[api.Channel]bool) error {
 		if errs != nil || !moved[spec.Spec.Upgrade.Channel] {
 			return nil
 		}
-		boundary.Log(ctx).Info("its channel moved", "cluster", cluster, "channel", spec.Spec.Upgrade.Channel)
+		logging.From(ctx).Info("its channel moved", "cluster", cluster, "channel", spec.Spec.Upgrade.Channel)
 		return h.State.AddDue(ctx, cluster, h.Now())
 	})
 }

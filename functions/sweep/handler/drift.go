@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
@@ -239,7 +239,7 @@ func (r *round) tell(ctx context.Context, cluster string, before *status.Status,
 			findings = append(findings[:maxFindings], fmt.Sprintf("and %d more", more))
 		}
 		now.Status, now.Reason, now.Message = "False", status.ReasonDrifted, strings.Join(findings, "\n")
-		boundary.Log(ctx).Warn("a cluster is not what it was", "cluster", cluster, "findings", findings)
+		logging.From(ctx).Warn("a cluster is not what it was", "cluster", cluster, "findings", findings)
 	}
 	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		s.Set(now, r.now)
@@ -355,7 +355,7 @@ func (r *round) replace(ctx context.Context, cluster string, s *status.Status) (
 	}
 	nodes, err := r.Nodes.Health(ctx, cluster, endpoint, authority)
 	if err != nil {
-		boundary.Log(ctx).Warn("nodes cannot be looked at", "cluster", cluster, "error", err.Error())
+		logging.From(ctx).Warn("nodes cannot be looked at", "cluster", cluster, "error", err.Error())
 		return []string{"the nodes could not be looked at: " + lasting(err).Error()}, nil
 	}
 	pools := map[string]autoscaling.Group{}
@@ -377,7 +377,7 @@ func (r *round) replace(ctx context.Context, cluster string, s *status.Status) (
 		}
 	}
 	for _, instance := range instances {
-		boundary.Log(ctx).Warn("replacing a node that is not Ready", "cluster", cluster, "instance", instance)
+		logging.From(ctx).Warn("replacing a node that is not Ready", "cluster", cluster, "instance", instance)
 		if err := r.Groups.Unhealthy(ctx, instance); err != nil {
 			return findings, err
 		}

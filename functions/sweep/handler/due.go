@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -46,7 +46,7 @@ func (h *Handler) due(ctx context.Context) error {
 	started := 0
 	for i, cluster := range clusters {
 		if started == startsAtOnce {
-			boundary.Log(ctx).Info("more is due than starts at once", "left", len(clusters)-i)
+			logging.From(ctx).Info("more is due than starts at once", "left", len(clusters)-i)
 			break
 		}
 		holder, err := h.State.Holder(ctx, cluster, h.Executions.Running)
@@ -74,7 +74,7 @@ func (h *Handler) inspect(ctx context.Context, requests []store.Due) error {
 	for _, request := range requests {
 		clusters[request.Cluster] = true
 	}
-	boundary.Log(ctx).Info("auditing changed clusters", "clusters", slices.Sorted(maps.Keys(clusters)))
+	logging.From(ctx).Info("auditing changed clusters", "clusters", slices.Sorted(maps.Keys(clusters)))
 	failed := []error{h.auditOf(ctx, clusters)}
 	for _, request := range requests {
 		failed = append(failed, h.State.Done(ctx, request))
@@ -86,7 +86,7 @@ func (h *Handler) inspect(ctx context.Context, requests []store.Due) error {
 // It is forgotten last, so that who is cut off here starts no other for one of the older.
 func (h *Handler) start(ctx context.Context, dues []store.Due) error {
 	newest := dues[len(dues)-1]
-	boundary.Log(ctx).Info("due", "cluster", newest.Cluster, "at", newest.At)
+	logging.From(ctx).Info("due", "cluster", newest.Cluster, "at", newest.At)
 	if err := h.Start.ConvergeDue(ctx, newest.Cluster, newest.At); err != nil {
 		return err
 	}

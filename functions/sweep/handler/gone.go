@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -68,7 +68,7 @@ func (h *Handler) prune(ctx context.Context, statuses []store.Entry) error {
 			h.gone.mu.Unlock()
 			continue
 		}
-		boundary.Log(ctx).Info("forgetting a deleted cluster", "cluster", cluster)
+		logging.From(ctx).Info("forgetting a deleted cluster", "cluster", cluster)
 		failed = append(failed, h.State.DeleteIf(ctx, entry.Key, entry.ETag))
 	}
 	return errors.Join(failed...)
@@ -118,7 +118,7 @@ func (h *Handler) deleted(ctx context.Context, statuses []store.Entry) error {
 			return nil
 		}
 		if c.Status.ObservedVersion != "" {
-			boundary.Log(ctx).Warn("the event of the deletion of this spec was lost", "cluster", cluster)
+			logging.From(ctx).Warn("the event of the deletion of this spec was lost", "cluster", cluster)
 			return h.Admit.Admit(ctx, cluster)
 		}
 		// It was heard and is not planned yet. Whoever heard it may not have come to start that.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
@@ -188,7 +188,7 @@ func (h *Handler) waiter(ctx context.Context, stackName string, since time.Time)
 			w.ClientRequestToken, w.Again = "", true
 		}
 	}
-	boundary.Log(ctx).Warn("the event of this stack was lost", "stack", stackName, "status", stack.Status)
+	logging.From(ctx).Warn("the event of this stack was lost", "stack", stackName, "status", stack.Status)
 	return false, h.Resume.Resume(ctx, w, stack.Status)
 }
 
@@ -227,7 +227,7 @@ func (h *Handler) missed(ctx context.Context) error {
 				continue
 			}
 		}
-		boundary.Log(ctx).Warn("the event of this spec was lost", "cluster", cluster)
+		logging.From(ctx).Warn("the event of this spec was lost", "cluster", cluster)
 		if err := h.Admit.Admit(ctx, cluster); err != nil {
 			failed = append(failed, err)
 		}
@@ -279,7 +279,7 @@ func (h *Handler) holder(ctx context.Context, cluster string) error {
 	if running, err := h.Executions.Running(ctx, lease.Execution); err != nil || running {
 		return err
 	}
-	boundary.Log(ctx).Warn("an execution ended without a report", "cluster", cluster, "execution", lease.Execution)
+	logging.From(ctx).Warn("an execution ended without a report", "cluster", cluster, "execution", lease.Execution)
 	message := fmt.Sprintf("execution %s is over and did not say how it ended: run drover converge %s to go on", lease.Execution, cluster)
 	err = h.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		if s.Phase != status.Converging && s.Phase != status.Deleting || s.Execution != lease.Execution {

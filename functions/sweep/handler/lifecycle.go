@@ -14,7 +14,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 )
@@ -92,7 +92,7 @@ func (h *Handler) waiting(ctx context.Context, machine Machine, hookName string,
 		group := instances[instance]
 		hook, found, err := h.Groups.Hook(ctx, group, hookName)
 		if err == nil && found {
-			boundary.Log(ctx).Warn("nobody works on this instance", "instance", instance, "group", group, "hook", hookName)
+			logging.From(ctx).Warn("nobody works on this instance", "instance", instance, "group", group, "hook", hookName)
 			hook.EC2InstanceID = instance
 			err = machine.Start(ctx, "", hook)
 		}
@@ -123,7 +123,7 @@ func (h *Handler) unsignalled(ctx context.Context, group autoscaling.Group) erro
 		var hook events.Lifecycle
 		err := h.JoinNode.Input(ctx, x, &hook)
 		if err == nil && hook.AutoScalingGroupName == group.Name && group.Serves(hook.EC2InstanceID) {
-			boundary.Log(ctx).Warn("nobody signals this instance", "instance", hook.EC2InstanceID, "group", group.Name, "after", x)
+			logging.From(ctx).Warn("nobody signals this instance", "instance", hook.EC2InstanceID, "group", group.Name, "after", x)
 			err = h.JoinNode.Start(ctx, signal+names.SHA256([]byte(x))[:32], hook)
 		}
 		failed = append(failed, err)
@@ -191,6 +191,6 @@ func (h *Handler) suspended(ctx context.Context, group autoscaling.Group) (chang
 		return false, err
 	}
 	processes := slices.DeleteFunc(slices.Clone(suspends), func(p string) bool { return group.SuspendedAt[p].Before(last.Add(-time.Second)) })
-	boundary.Log(ctx).Warn("an update left processes suspended", "group", group.Name, "processes", processes)
+	logging.From(ctx).Warn("an update left processes suspended", "group", group.Name, "processes", processes)
 	return false, h.Groups.Resume(ctx, group.Name, processes)
 }

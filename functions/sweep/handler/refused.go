@@ -13,9 +13,9 @@ import (
 
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
-	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/waiter"
 )
 
 // slow is how long a pool's change takes before somebody asks why.
@@ -32,7 +32,7 @@ func (h *Handler) refused(ctx context.Context, w store.Waiter, is string, since 
 		return err
 	}
 	if why != "" {
-		why = resume.NoInstances(why)
+		why = waiter.NoInstances(why)
 	}
 	return h.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
 		told := slices.ContainsFunc(s.Stacks, func(stack status.Stack) bool {
@@ -58,7 +58,7 @@ func (r *round) short(ctx context.Context, cluster string) (findings []string, e
 			return nil, err
 		}
 		if why != "" {
-			findings = append(findings, fmt.Sprintf("pool %s has %d of %d instances: %s", pool, has, group.Desired, resume.NoInstances(why)))
+			findings = append(findings, fmt.Sprintf("pool %s has %d of %d instances: %s", pool, has, group.Desired, waiter.NoInstances(why)))
 		}
 	}
 	return findings, nil

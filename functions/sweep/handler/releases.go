@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -104,6 +104,6 @@ func (h *Handler) unheard(ctx context.Context, release string) (about bool, err 
 	if verdict.Status.Version == now.Version {
 		return true, nil
 	}
-	boundary.Log(ctx).Warn("the event of this release was lost", "release", release)
+	logging.From(ctx).Warn("the event of this release was lost", "release", release)
 	return false, h.Publish.Look(ctx, release)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/local/resource"
 	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -237,7 +237,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 func admitted(t *testing.T, a *harness.Account) int {
 	t.Helper()
 	var logs strings.Builder
-	_, err := boundary.WrapTo(&logs, "sweep", a.Functions.Sweep.Handle)(t.Context(), events.Sweep{})
+	_, err := lambdaruntime.WrapTo(&logs, "sweep", a.Functions.Sweep.Handle)(t.Context(), events.Sweep{})
 	require.NoError(t, err)
 	return strings.Count(logs.String(), "of this spec was lost")
 }

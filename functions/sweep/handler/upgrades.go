@@ -14,7 +14,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/boundary"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -146,7 +146,7 @@ func (h *Handler) leader(ctx context.Context, cluster, execution string) error {
 	if err != nil || running {
 		return err
 	}
-	boundary.Log(ctx).Warn("an upgrade ended without a word", "cluster", cluster, "execution", execution)
+	logging.From(ctx).Warn("an upgrade ended without a word", "cluster", cluster, "execution", execution)
 	at := h.Now().UTC().Truncate(5 * time.Minute)
 	return h.Upgrade.Start(ctx, names.UpgradeStart(cluster, fmt.Sprintf("ended %s %s", execution, at.Format(time.RFC3339)), 0, at), events.Upgrade{Cluster: cluster, Ended: execution})
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/boundary"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -134,7 +134,7 @@ func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.
 		err = &fault.Transient{Cause: err}
 	}
 	if err == nil {
-		boundary.Log(ctx).Info("asked", "cluster", in.Cluster, "action", in.Action, "outcome", result.Outcome, "kind", result.Kind, "message", result.Message)
+		logging.From(ctx).Info("asked", "cluster", in.Cluster, "action", in.Action, "outcome", result.Outcome, "kind", result.Kind, "message", result.Message)
 	}
 	return result, err
 }

@@ -1,5 +1,5 @@
-// Package gather asks everything that the checks of an upgrade need to know. It only reads.
-package gather
+// Package collect asks everything that the checks of an upgrade need to know. It only reads.
+package collect
 
 import (
 	"context"

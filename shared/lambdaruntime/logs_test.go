@@ -1,4 +1,4 @@
-package boundary
+package lambdaruntime
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
 )
 
 // A log line is found by the step and by the request: CloudWatch has the logs of many invocations in one stream.
@@ -35,7 +36,7 @@ func TestLogs(t *testing.T) {
 	}
 	t.Run("have what the handler logs", func(t *testing.T) {
 		lines, err := invoke(t, func(ctx context.Context, _ string) (int, error) {
-			Log(ctx).Info("stack changed", "stack", "network")
+			logging.From(ctx).Info("stack changed", "stack", "network")
 			return 0, nil
 		})
 		require.NoError(t, err)
@@ -62,5 +63,5 @@ func TestLogs(t *testing.T) {
 		require.Contains(t, lines[0]["stack"], "logs_test.go")
 		require.Equal(t, "Internal", lines[1]["fault"])
 	})
-	t.Run("go somewhere without an invocation", func(t *testing.T) { require.NotNil(t, Log(t.Context())) })
+	t.Run("go somewhere without an invocation", func(t *testing.T) { require.NotNil(t, logging.From(t.Context())) })
 }

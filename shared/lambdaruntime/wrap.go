@@ -1,7 +1,4 @@
-// Package boundary is the edge between a handler and the Lambda runtime: structured logs on the way in, fault names on
-// the way out. The runtime reports the outermost Go type's name as errorType; a wrapped fault would become *wrapError
-// and no Catch would match, so the name is set here, once.
-package boundary
+package lambdaruntime
 
 import (
 	"context"
@@ -12,22 +9,23 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/aws/aws-lambda-go/lambda/messages"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
-	"github.com/aws/aws-lambda-go/lambda/messages"
-
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/logging"
 )
 
-// Handler is what aws-lambda-go starts, with its payload types.
+// Handler is the type of function that aws-lambda-go starts, with its payload types.
 type Handler[I, O any] func(context.Context, I) (O, error)
 
-// Wrap makes a handler's errors readable by state machines and its logs, on standard output, by people.
+// Wrap gives a handler a logger on standard output, and names its errors for state machines. The runtime reports the name of the
+// outermost Go type as errorType. A wrapped fault would become *wrapError, and no Catch of a state machine would match.
 func Wrap[I, O any](step string, handle Handler[I, O]) Handler[I, O] {
 	return WrapTo(os.Stdout, step, handle)
 }
 
-// WrapTo is Wrap with the logs elsewhere.
+// WrapTo is Wrap with another destination for logs.
 func WrapTo[I, O any](logs io.Writer, step string, handle Handler[I, O]) Handler[I, O] {
 	base := slog.New(slog.NewJSONHandler(logs, nil)).With("step", step)
 	return func(ctx context.Context, in I) (out O, err error) {
@@ -35,7 +33,7 @@ func WrapTo[I, O any](logs io.Writer, step string, handle Handler[I, O]) Handler
 		if lc, ok := lambdacontext.FromContext(ctx); ok {
 			log = log.With("requestId", lc.AwsRequestID)
 		}
-		ctx = context.WithValue(ctx, logKey{}, log)
+		ctx = logging.With(ctx, log)
 		start := time.Now()
 		defer func() {
 			if panicked := recover(); panicked != nil {
@@ -50,14 +48,4 @@ func WrapTo[I, O any](logs io.Writer, step string, handle Handler[I, O]) Handler
 		}()
 		return handle(ctx, in)
 	}
-}
-
-type logKey struct{}
-
-// Log is the logger of the invocation that ctx belongs to.
-func Log(ctx context.Context) *slog.Logger {
-	if log, ok := ctx.Value(logKey{}).(*slog.Logger); ok {
-		return log
-	}
-	return slog.Default()
 }

@@ -1,6 +1,6 @@
-// Package resume tells a waiting step how its stack ended. The event of the stack does it at once, the sweep does it when
+// Package waiter tells a waiting step how its stack ended. The event of the stack does it at once, the sweep does it when
 // the event was lost, and the change function when the stack came to rest before anybody could wait.
-package resume
+package waiter
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package resume
+package waiter
 
 // What people can do about a stack that failed, in the words of its status.
 

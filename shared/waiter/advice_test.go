@@ -1,4 +1,4 @@
-package resume
+package waiter
 
 import (
 	"strings"

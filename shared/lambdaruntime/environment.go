@@ -1,5 +1,6 @@
-// Package environment is what drover's functions are told by their environment: which buckets, which machine, which cell.
-package environment
+// Package lambdaruntime connects handlers with the Lambda runtime. Wrap gives a handler its logger and names its errors. Must and AWS
+// read the environment of the function. Only main packages use it.
+package lambdaruntime
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package resume_test
+package waiter_test
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
-	"github.com/drover-run/drover/shared/resume"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/waiter"
 )
 
 // scene records what is done, in order, and fails at the step that it is told.
@@ -69,7 +69,7 @@ func (s *scene) UpdateStatus(_ context.Context, _ string, change func(*status.St
 func (s *scene) DeleteWaiter(context.Context, store.Waiter) error { return s.do("forget") }
 
 func (s *scene) resume(w store.Waiter, stackStatus string) error {
-	r := &resume.Resumer{Steps: s, Stacks: s, Groups: s, State: s, Now: time.Now}
+	r := &waiter.Resumer{Steps: s, Stacks: s, Groups: s, State: s, Now: time.Now}
 	return r.Resume(context.Background(), w, stackStatus)
 }
 
@@ -122,7 +122,7 @@ func TestSinceWhenAStackIsWhatItIs(t *testing.T) {
 // A step that is to look again later waits for no stack: it is answered, and nothing is told or forgotten.
 func TestAStepThatLooksAgainLater(t *testing.T) {
 	s := &scene{}
-	r := &resume.Resumer{Steps: s, Stacks: s, Groups: s, State: s, Now: time.Now}
+	r := &waiter.Resumer{Steps: s, Stacks: s, Groups: s, State: s, Now: time.Now}
 	require.NoError(t, r.Later(t.Context(), store.Waiter{Stack: "pool-a", WaitedSeconds: 30}, "UPDATE_COMPLETE", 12))
 	require.Equal(t, []string{"succeed"}, s.did)
 	require.Equal(t, events.ChangeResult{Stack: "pool-a", Status: "UPDATE_COMPLETE", Again: true, WaitSeconds: 12, WaitedSeconds: 42}, s.answer)

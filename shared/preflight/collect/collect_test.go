@@ -1,4 +1,4 @@
-package gather_test
+package collect_test
 
 import (
 	"context"
@@ -31,9 +31,9 @@ import (
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/gather"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -41,7 +41,7 @@ import (
 // world is a cluster in the local account, of which the API of Kubernetes is in memory, and everything that was asked there.
 type world struct {
 	*harness.Account
-	gatherer *gather.Gatherer
+	gatherer *collect.Gatherer
 	plan     *preflight.Plan
 
 	mu sync.Mutex
@@ -67,7 +67,7 @@ func start(t *testing.T, account *harness.Account) *world {
 	config := w.Config()
 	clusters := kube.NewClusters(awseks.NewFromConfig(config), sts.NewFromConfig(config))
 	clusters.Reach = func(string) http.RoundTripper { return w }
-	w.gatherer = &gather.Gatherer{
+	w.gatherer = &collect.Gatherer{
 		Kubernetes: clusters, EKS: eks.New(awseks.NewFromConfig(config)), Groups: autoscaling.New(awsautoscaling.NewFromConfig(config)),
 		Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(config)), Capacity: ec2.New(config), Quotas: servicequotas.New(awsservicequotas.NewFromConfig(config)), Now: time.Now,
 	}
@@ -232,7 +232,7 @@ func TestGatheringChangesNothing(t *testing.T) {
 type refusing struct{}
 
 func (refusing) Survey(context.Context, string) (preflight.Survey, error) {
-	return preflight.Survey{Budgets: []preflight.Budget{{}}}, fmt.Errorf("demo: %w", gather.ErrUnseen)
+	return preflight.Survey{Budgets: []preflight.Budget{{}}}, fmt.Errorf("demo: %w", collect.ErrUnseen)
 }
 
 // One that does not let who asks look is no finding; everything else is known.

@@ -1,4 +1,4 @@
-package resume
+package waiter
 
 // What keeps a network from being deleted. AWS says of a subnet, a group or a VPC that something depends on it, and not what: that is somebody else's,
 // which drover's roles cannot see.
