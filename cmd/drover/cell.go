@@ -52,7 +52,7 @@ func openCell(ctx context.Context) (*cell, error) {
 	if cfg.Region == "" {
 		return nil, fmt.Errorf("no region is set: set AWS_REGION to where drover is deployed")
 	}
-	environment.KeepConnections(&cfg)
+	lambdaruntime.KeepConnections(&cfg)
 	if err := checkLocal(ctx, cfg); err != nil {
 		return nil, err
 	}

@@ -95,8 +95,8 @@ func TestSweepDoesTheRestWhateverFails(t *testing.T) {
 func TestSweepFailsWithAHook(t *testing.T) {
 	s := &swept{failing: map[string]error{"hook g": errThrottled}}
 	h := s.handler()
-	group := groups.Group{Name: "g", Instances: []groups.Instance{{ID: "i-1", State: groups.TerminatingWait}}}
-	h.State, h.Specs, h.Groups = broken{sweptState: sweptState{swept: s}}, noSpecs{swept: s}, scaling{swept: s, all: []groups.Group{group}}
+	group := autoscaling.Group{Name: "g", Instances: []autoscaling.Instance{{ID: "i-1", State: autoscaling.TerminatingWait}}}
+	h.State, h.Specs, h.Groups = broken{sweptState: sweptState{swept: s}}, noSpecs{swept: s}, scaling{swept: s, all: []autoscaling.Group{group}}
 	_, err := h.Handle(t.Context(), events.Sweep{})
 	require.ErrorIs(t, err, errThrottled)
 	require.Contains(t, s.calls, "dues")
