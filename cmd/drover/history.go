@@ -131,7 +131,9 @@ func (h *history) fresh(id string, at time.Time) bool {
 // uploads are the versions of the spec, and its deletions.
 func (h *history) uploads(ctx context.Context) (found []entry, err error) {
 	key := names.ClusterSpec(h.cluster)
-	pages := s3.NewListObjectVersionsPaginator(lambdaruntime.S3(h.c.cfg), &s3.ListObjectVersionsInput{Bucket: aws.String(h.c.specs.Name()), Prefix: &key})
+	pages := s3.NewListObjectVersionsPaginator(lambdaruntime.S3(h.c.cfg), &s3.ListObjectVersionsInput{
+		Bucket: aws.String(h.c.specs.Name()), Prefix: &key,
+	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

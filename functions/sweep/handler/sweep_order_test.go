@@ -96,7 +96,8 @@ func TestSweepFailsWithAHook(t *testing.T) {
 	s := &swept{failing: map[string]error{"hook g": errThrottled}}
 	h := s.handler()
 	group := autoscaling.Group{Name: "g", Instances: []autoscaling.Instance{{ID: "i-1", State: autoscaling.TerminatingWait}}}
-	h.State, h.Specs, h.Groups = broken{sweptState: sweptState{swept: s}}, noSpecs{swept: s}, scaling{swept: s, all: []autoscaling.Group{group}}
+	h.State, h.Specs = broken{sweptState: sweptState{swept: s}}, noSpecs{swept: s}
+	h.Groups = scaling{swept: s, all: []autoscaling.Group{group}}
 	_, err := h.Handle(t.Context(), events.Sweep{})
 	require.ErrorIs(t, err, errThrottled)
 	require.Contains(t, s.calls, "dues")
