@@ -113,7 +113,8 @@ func TestANodeWhoseKubeletIsDead(t *testing.T) {
 	report = w.drain(node, policy(), patience)
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 	require.Equal(t, []string{w.name + "/a"}, report.Stuck)
-	require.GreaterOrEqual(t, time.Since(began), time.Minute)
+	// The API's deletion time is in whole seconds: after a deletion by KWOK, it is up to one earlier.
+	require.GreaterOrEqual(t, time.Since(began), time.Minute-time.Second)
 	require.Len(t, w.podsOn(node), 1, "nobody deleted it by force: its process may still run")
 }
 
