@@ -44,13 +44,13 @@ func TestReliabilityHasEveryKindOfFault(t *testing.T) {
 }
 
 func TestUpgradesNameTestsThatAreThere(t *testing.T) {
-	days := rows(section(t, "upgrades.md", "Bad days"))
+	days := rows(section(t, "upgrades.md", "Failures and edge cases"))
 	require.Greater(t, len(days), 15)
 	for _, row := range days {
 		require.Len(t, row, 3, row)
 		requireTests(t, row[0], row[2])
 	}
-	others := rows(section(t, "upgrades.md", "Beside others"))
+	others := rows(section(t, "upgrades.md", "Comparison with other tools"))
 	require.Greater(t, len(others), 25)
 	for _, row := range others {
 		require.Len(t, row, 6, row)
