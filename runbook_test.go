@@ -1,6 +1,7 @@
 package drover
 
-// The runbook has each phase of a cluster, and each reason for which the upgrade function ends an upgrade, in the words that people read.
+// The runbook has an entry for each phase, each condition and each message that ends an upgrade. Its entries have one shape, and its links lead to
+// headings.
 
 import (
 	"go/ast"
@@ -21,20 +22,126 @@ var (
 	letters    = regexp.MustCompile(`[a-z]{3}`)
 )
 
-// Each phase has its row, in the order of the code.
-func TestTheRunbookHasEveryPhase(t *testing.T) {
-	var told []string
-	for _, row := range rows(section(t, "runbook.md", "Phases")) {
-		told = append(told, row[0])
+// entry is a heading below a section, with the text below it.
+type entry struct{ heading, text string }
+
+// entries of a section of the runbook.
+func entries(t *testing.T, name string) (all []entry) {
+	t.Helper()
+	for i, text := range strings.Split("\n"+section(t, "runbook.md", name), "\n### ") {
+		if i == 0 {
+			continue // the section's introduction
+		}
+		heading, rest, _ := strings.Cut(text, "\n")
+		all = append(all, entry{heading, rest})
 	}
-	require.Equal(t, constants(t, "shared/status/status.go", "Phase"), told)
+	require.NotEmpty(t, all, name)
+	return all
 }
 
-// The runbook has people converge a cluster by the command. Only its introduction names the machine, for the console.
+// headings of a section's entries, less a first word and backquotes.
+func headings(t *testing.T, name, first string) (all []string) {
+	t.Helper()
+	for _, e := range entries(t, name) {
+		all = append(all, strings.Trim(strings.TrimPrefix(e.heading, first), "`"))
+	}
+	return all
+}
+
+// Phases are in the order of the code.
+func TestTheRunbookHasEveryPhase(t *testing.T) {
+	require.Equal(t, constants(t, "shared/status/status.go", "Phase"), headings(t, "Phases", "Phase "))
+}
+
+func TestTheRunbookHasEveryCondition(t *testing.T) {
+	require.Equal(t, conditionTypes(t), headings(t, "Conditions", "Condition "))
+}
+
+// conditionTypes are the constants below "Condition types.", in order.
+func conditionTypes(t *testing.T) (all []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), "shared/status/status.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	for _, declaration := range parsed.Decls {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok || group.Doc.Text() != "Condition types.\n" {
+			continue
+		}
+		for _, spec := range group.Specs {
+			text, err := strconv.Unquote(spec.(*ast.ValueSpec).Values[0].(*ast.BasicLit).Value)
+			require.NoError(t, err)
+			all = append(all, text)
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// Each entry says what it means and what to do; no entry is a table's cell. Only the contents are a table.
+func TestRunbookEntriesHaveOneShape(t *testing.T) {
+	body, err := os.ReadFile("docs/runbook.md")
+	require.NoError(t, err)
+	require.Equal(t, rows(section(t, "runbook.md", "Contents")), rows(string(body)), "an entry is a section, no row of a table")
+	shown := 0
+	for _, text := range strings.Split(string(body), "\n### ")[1:] {
+		text, _, _ = strings.Cut(text, "\n## ")
+		heading, text, _ := strings.Cut(text, "\n")
+		shown++
+		end := 0
+		for _, part := range []string{"**Meaning.**", "**What drover does.**", "**What you do.**", "**Commands.**"} {
+			at := strings.Index(text, part)
+			if at < 0 {
+				require.Contains(t, []string{"**What drover does.**", "**Commands.**"}, part, "docs/runbook.md, %q has no %s", heading, part)
+				continue
+			}
+			require.Equal(t, 1, strings.Count(text, part), "docs/runbook.md, %q: %s", heading, part)
+			require.GreaterOrEqual(t, at, end, "docs/runbook.md, %q: %s is out of order", heading, part)
+			end = at
+		}
+	}
+	require.Greater(t, shown, 140)
+}
+
+// Links to headings of the runbook, of its own and of other pages, lead to one heading each.
+func TestRunbookLinksLeadToHeadings(t *testing.T) {
+	body, err := os.ReadFile("docs/runbook.md")
+	require.NoError(t, err)
+	anchors := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(body), -1) {
+		if strings.HasPrefix(heading[0], "# ") && heading[1] != "Runbook" {
+			continue // a comment in a block of commands
+		}
+		anchor := anchorOf(heading[1])
+		require.False(t, anchors[anchor], "docs/runbook.md has two headings with the anchor %q", anchor)
+		anchors[anchor] = true
+	}
+	links := 0
+	for _, file := range trackedFiles(t, ".md") {
+		page, err := os.ReadFile(file)
+		require.NoError(t, err)
+		pattern := `runbook\.md#([^)\s]+)\)`
+		if file == "docs/runbook.md" {
+			pattern = `\]\(#([^)\s]+)\)`
+		}
+		for _, link := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(page), -1) {
+			links++
+			require.True(t, anchors[link[1]], "%s links to #%s, which docs/runbook.md does not have", file, link[1])
+		}
+	}
+	require.Greater(t, links, 50)
+}
+
+// anchorOf is the anchor that GitHub gives to a heading.
+func anchorOf(heading string) string {
+	kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(kept, " ", "-")
+}
+
+// Entries name the command that converges a cluster. Only the first steps name the machine, for the console.
 func TestRunbookConvergesByCommand(t *testing.T) {
 	body, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(string(body), "start the machine\n`drover-converge`"))
+	require.Len(t, regexp.MustCompile("start the machine\\s`drover-converge`").FindAllString(string(body), -1), 1)
 	for i, line := range strings.Split(string(body), "\n") {
 		require.NotRegexp(t, "(?i)\\bstart(ed|s)? `drover-converge`|`drover-converge` (again|started|is started)", line, "docs/runbook.md:%d: `drover converge NAME`", i+1)
 	}
@@ -66,8 +173,8 @@ func constants(t *testing.T, file, of string) (all []string) {
 
 func TestTheRunbookHasEveryStop(t *testing.T) {
 	var phrases []string
-	for _, row := range rows(section(t, "runbook.md", "Upgrades")) {
-		for _, quoted := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(row[0], -1) {
+	for _, e := range entries(t, "Upgrades") {
+		for _, quoted := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(e.heading, -1) {
 			phrases = append(phrases, quoted[1])
 		}
 	}
@@ -91,7 +198,7 @@ func TestTheRunbookHasEveryStop(t *testing.T) {
 			for _, phrase := range phrases {
 				in = in || says(format, phrase)
 			}
-			require.True(t, in, "docs/runbook.md, Upgrades, has no row for the stop %q of %s", format, file)
+			require.True(t, in, "docs/runbook.md, Upgrades, has no heading for the stop %q of %s", format, file)
 		}
 	}
 	require.Greater(t, stops, 15)
