@@ -18,7 +18,8 @@ import (
 	"github.com/drover-run/drover/events"
 	planner "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/functions/sweep/handler"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -57,7 +58,7 @@ type fleet struct {
 	release  []byte
 	statuses map[string]*status.Cluster
 	stacks   map[string]plan.Deployed
-	groups   []autoscaling.Group
+	groups   []pool.Group
 
 	gets, lists, stackPages, groupPages, executionLists, nodeLists, eksCalls atomic.Int64
 	// looks are the calls, of those counted, that find out whether an upgrade is due.
@@ -202,7 +203,7 @@ type fleetGroups struct {
 	handler.Groups
 }
 
-func (g fleetGroups) All(context.Context) ([]autoscaling.Group, error) {
+func (g fleetGroups) All(context.Context) ([]pool.Group, error) {
 	g.groupPages.Add(pages(len(g.groups)))
 	return g.groups, nil
 }
@@ -269,10 +270,10 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		}
 		for _, change := range made.Plan.Changes {
 			f.stacks[change.StackName] = deployed(change)
-			if pool, ok := strings.CutPrefix(change.Stack, names.PoolPrefix); ok {
-				group := autoscaling.Group{Name: names.Group(cluster, pool), TemplateVersion: "1"}
+			if poolName, ok := strings.CutPrefix(change.Stack, names.PoolPrefix); ok {
+				group := pool.Group{Name: names.Group(cluster, poolName), TemplateVersion: "1"}
 				for n := range 3 {
-					instance := autoscaling.Instance{ID: fmt.Sprint("i-", n), State: autoscaling.InService, TemplateVersion: "1"}
+					instance := pool.Instance{ID: fmt.Sprint("i-", n), State: pool.InService, TemplateVersion: "1"}
 					group.Instances = append(group.Instances, instance)
 				}
 				f.groups = append(f.groups, group)

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/cmd/drover/view"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/plan"
@@ -24,7 +25,7 @@ type poolProgress struct {
 }
 
 // progressOf a pool. rollsBack says that its stack is returning to the template before, so that the newest is not the one to come.
-func progressOf(g autoscaling.Group, nodes []kube.Health, nodesRead, rollsBack bool) poolProgress {
+func progressOf(g pool.Group, nodes []kube.Health, nodesRead, rollsBack bool) poolProgress {
 	p := poolProgress{
 		desired: g.Desired, inService: g.Serving(), joining: len(g.Coming()), draining: len(g.Going()), ready: -1,
 	}
@@ -33,7 +34,7 @@ func progressOf(g autoscaling.Group, nodes []kube.Health, nodesRead, rollsBack b
 		switch {
 		case i.TemplateVersion != target:
 			p.outdated++
-		case i.State == autoscaling.InService:
+		case i.State == pool.InService:
 			p.replaced++
 		}
 	}
@@ -51,7 +52,7 @@ func progressOf(g autoscaling.Group, nodes []kube.Health, nodesRead, rollsBack b
 // targetTemplate is the version of the launch template that all instances are to have. An instance refresh sets the group's own version at
 // its end, so the newest counts.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
-func targetTemplate(g autoscaling.Group, rollsBack bool) string {
+func targetTemplate(g pool.Group, rollsBack bool) string {
 	target := g.TemplateVersion
 	if rollsBack {
 		return target

@@ -5,20 +5,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 func TestPoolProgress(t *testing.T) {
-	in := func(state, version string) autoscaling.Instance {
-		return autoscaling.Instance{ID: "i-" + state + version, State: state, TemplateVersion: version}
+	in := func(state, version string) pool.Instance {
+		return pool.Instance{ID: "i-" + state + version, State: state, TemplateVersion: version}
 	}
-	group := func(desired int, version string, instances ...autoscaling.Instance) autoscaling.Group {
-		return autoscaling.Group{Desired: desired, TemplateVersion: version, Instances: instances}
+	group := func(desired int, version string, instances ...pool.Instance) pool.Group {
+		return pool.Group{Desired: desired, TemplateVersion: version, Instances: instances}
 	}
 	for name, c := range map[string]struct {
-		group     autoscaling.Group
+		group     pool.Group
 		rollsBack bool
 		changing  bool
 		want      string
@@ -46,7 +46,7 @@ func TestPoolProgress(t *testing.T) {
 		})
 	}
 	t.Run("counts nodes that are not Ready in Kubernetes", func(t *testing.T) {
-		g := group(2, "1", in("InService", "1"), autoscaling.Instance{ID: "i-2", State: "InService", TemplateVersion: "1"})
+		g := group(2, "1", in("InService", "1"), pool.Instance{ID: "i-2", State: "InService", TemplateVersion: "1"})
 		p := progressOf(g, []kube.Health{{Instance: "i-InService1", Ready: true}, {Instance: "i-2"}}, true, false)
 		require.Equal(t, 1, p.ready)
 		require.Equal(t, "1 not Ready", p.words(false))

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -45,7 +46,7 @@ type liveCluster struct {
 	stacks    map[string]liveStack
 	stacksErr error
 	// groups by pool.
-	groups    map[string]autoscaling.Group
+	groups    map[string]pool.Group
 	groupsErr error
 	nodes     []kube.Health
 	nodesErr  error
@@ -55,7 +56,7 @@ type liveCluster struct {
 type liveFleet struct {
 	stacks    map[string]plan.Deployed
 	stacksErr error
-	groups    []autoscaling.Group
+	groups    []pool.Group
 	groupsErr error
 }
 
@@ -79,7 +80,7 @@ func newLiveSource(c *cell) *liveSource {
 
 // cluster asks the three sources at once.
 func (l *liveSource) cluster(ctx context.Context, c *status.Cluster) *liveCluster {
-	live := &liveCluster{groups: map[string]autoscaling.Group{}}
+	live := &liveCluster{groups: map[string]pool.Group{}}
 	expected, pools := stackNames(c.Status), map[string]string{}
 	for _, stack := range expected {
 		if pool, ok := strings.CutPrefix(stack, names.PoolPrefix); ok {

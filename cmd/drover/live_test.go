@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -28,8 +28,8 @@ func liveDemo(now time.Time) (*status.Cluster, *liveCluster) {
 			"network": {Status: "CREATE_COMPLETE"}, "pool-new": {},
 			"pool-workers": {Status: "UPDATE_IN_PROGRESS", Operation: cloudformation.Operation{Began: now.Add(-3 * time.Minute), Token: "update-abc", Done: 1, InProgress: []string{"Group"}}},
 		},
-		groups: map[string]autoscaling.Group{"workers": {Desired: 2, TemplateVersion: "2", Instances: []autoscaling.Instance{
-			{ID: "i-1", State: autoscaling.InService, TemplateVersion: "2"}, {ID: "i-2", State: autoscaling.TerminatingWait, TemplateVersion: "1"},
+		groups: map[string]pool.Group{"workers": {Desired: 2, TemplateVersion: "2", Instances: []pool.Instance{
+			{ID: "i-1", State: pool.InService, TemplateVersion: "2"}, {ID: "i-2", State: pool.TerminatingWait, TemplateVersion: "1"},
 		}}},
 		nodesErr: errors.New("no answer"),
 	}

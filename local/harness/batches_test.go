@@ -19,7 +19,8 @@ import (
 	"github.com/drover-run/drover/local/apiserver"
 	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -64,15 +65,15 @@ func (l *life) waits() status.Waits {
 }
 
 // renewed says that the pool has as many nodes, none of them those of before.
-func (l *life) renewed(before autoscaling.Group, n int) {
+func (l *life) renewed(before pool.Group, n int) {
 	l.t.Helper()
 	l.phase(status.Ready)
 	require.Empty(l.t, l.waits())
 	after := l.Group("demo", "a")
 	require.Len(l.t, after.Instances, n)
 	for _, i := range after.Instances {
-		require.Equal(l.t, autoscaling.InService, i.State)
-		require.False(l.t, slices.ContainsFunc(before.Instances, func(old autoscaling.Instance) bool { return old.ID == i.ID }))
+		require.Equal(l.t, pool.InService, i.State)
+		require.False(l.t, slices.ContainsFunc(before.Instances, func(old pool.Instance) bool { return old.ID == i.ID }))
 	}
 }
 
@@ -123,7 +124,7 @@ func TestTheFirstBatchWaitsForTheDrainsBefore(t *testing.T) {
 				var overlaps []localautoscaling.View
 				defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
 					going := slices.ContainsFunc(v.Instances, func(i localautoscaling.InstanceView) bool { return i.ID == drained })
-					if going && count(v, autoscaling.Terminating) > 1 {
+					if going && count(v, pool.Terminating) > 1 {
 						overlaps = append(overlaps, v)
 					}
 				})()
@@ -166,10 +167,10 @@ func TestARollThatWaitsForDrainsDoesNotStandStill(t *testing.T) {
 // A drain that outlasts its pool's time, and what it may take beyond, holds a roll no longer, and the status says so.
 func TestTheFirstBatchDoesNotWaitForEver(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
-		const pool = "minSize: 2, maxSize: 2, drain: {timeout: 10m}"
-		drained := l.drains(pool)
+		const spec = "minSize: 2, maxSize: 2, drain: {timeout: 10m}"
+		drained := l.drains(spec)
 		before := l.Group("demo", "a")
-		l.pool(pool + larger)
+		l.pool(spec + larger)
 		time.Sleep(19 * time.Minute) // the drain began five minutes before
 		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
 		require.Empty(t, l.batches(rolledGroup))
@@ -272,8 +273,8 @@ func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
 // addsANode has an autoscaler add one when the first instance of a roll is in a state, of a pool of which one may be out or one more be there.
 func addsANode(t *testing.T, update, state string) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
-		pool := "minSize: 3, maxSize: 6, update: {" + update + "}"
-		l.grown(pool)
+		spec := "minSize: 3, maxSize: 6, update: {" + update + "}"
+		l.grown(spec)
 		before := l.Group("demo", "a")
 		// Drains take less time than nodes to join, so that it is not they that hold the signals.
 		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 6, MaxUnavailable: 6, Start: time.Second, Stop: time.Second, Grace: time.Minute})
@@ -284,15 +285,15 @@ func addsANode(t *testing.T, update, state string) {
 			mu.Lock()
 			defer mu.Unlock()
 			old := slices.ContainsFunc(v.Instances, func(i localautoscaling.InstanceView) bool {
-				return i.TemplateVersion == 1 && i.State == autoscaling.InService
+				return i.TemplateVersion == 1 && i.State == pool.InService
 			})
-			serving := count(v, autoscaling.InService)
+			serving := count(v, pool.InService)
 			full = full || added && serving >= v.Desired
 			if full && old && serving < v.Desired-1 {
 				short = append(short, v)
 			}
 		})()
-		l.pool(pool + larger)
+		l.pool(spec + larger)
 		l.Until("the roll is under way", func() bool {
 			v, _ := l.AutoScaling.View(rolledGroup)
 			return count(v, state) > 0
@@ -322,9 +323,9 @@ func TestANodeThatAnAutoscalerAddsAsARollBeginsStays(t *testing.T) {
 	for _, update := range []string{"maxUnavailable: 1, maxSurge: 0", "maxUnavailable: 1, maxSurge: 1", "maxUnavailable: 0, maxSurge: 1"} {
 		t.Run(update, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
-				pool := "minSize: 1, maxSize: 3, update: {" + update + "}"
-				l.grown(pool)
-				l.pool(pool + larger)
+				spec := "minSize: 1, maxSize: 3, update: {" + update + "}"
+				l.grown(spec)
+				l.pool(spec + larger)
 				l.Until("the roll is begun", func() bool { return l.Stacks("demo")["pool-a"] == "UPDATE_IN_PROGRESS" })
 				_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
 					AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(2),
@@ -333,7 +334,7 @@ func TestANodeThatAnAutoscalerAddsAsARollBeginsStays(t *testing.T) {
 				before, began := l.Group("demo", "a"), time.Now()
 				require.Equal(t, "1", before.TemplateVersion, "CloudFormation has not come to it")
 				least := 1
-				defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) { least = min(least, count(v, autoscaling.InService)) })()
+				defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) { least = min(least, count(v, pool.InService)) })()
 				l.settle()
 				require.Equal(t, 1, least)
 				require.Less(t, time.Since(began), time.Hour, "CloudFormation waits for signals for as long")
@@ -355,14 +356,14 @@ func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
 		return l.Group("demo", "a").Coming()[0]
 	}
 	for _, strategy := range []string{"RollingUpdate", "InstanceRefresh"} {
-		pool := "minSize: 1, maxSize: 3, update: {strategy: " + strategy + "}"
+		spec := "minSize: 1, maxSize: 3, update: {strategy: " + strategy + "}"
 		t.Run(strategy, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
-				l.grown(pool)
+				l.grown(spec)
 				coming := scale(l)
 				least := 1
-				defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) { least = min(least, count(v, autoscaling.InService)) })()
-				l.pool(pool + larger)
+				defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) { least = min(least, count(v, pool.InService)) })()
+				l.pool(spec + larger)
 				time.Sleep(20 * time.Second)
 				require.Equal(t, "nodes are replaced when "+coming+" have joined", l.waits().Message)
 				before := l.Group("demo", "a")
@@ -402,7 +403,7 @@ func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
 		drained := l.drains("minSize: 3, maxSize: 3, drain: {timeout: 3h}")
 		most := 0
 		defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
-			most = max(most, count(v, autoscaling.Terminating)-count(v, autoscaling.TerminatingProceed))
+			most = max(most, count(v, pool.Terminating)-count(v, pool.TerminatingProceed))
 		})()
 		l.pool("minSize: 2, maxSize: 2, drain: {timeout: 3h}")
 		time.Sleep(time.Minute)
@@ -420,14 +421,14 @@ func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
 // at once.
 func TestARollbackIsContinuedOnceNothingIsDrained(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
-		const pool = "minSize: 3, maxSize: 3, drain: {timeout: 6h}"
-		l.grown(pool)
+		const spec = "minSize: 3, maxSize: 3, drain: {timeout: 6h}"
+		l.grown(spec)
 		l.hold(true)
-		l.pool(pool + larger)
+		l.pool(spec + larger)
 		l.Until("its rollback has failed", func() bool { return l.Stacks("demo")["pool-a"] == "UPDATE_ROLLBACK_FAILED" })
 		time.Sleep(time.Minute)
 		l.phase(status.Failed)
-		going := func(v localautoscaling.View) int { return count(v, autoscaling.Terminating) }
+		going := func(v localautoscaling.View) int { return count(v, pool.Terminating) }
 		view, _ := l.AutoScaling.View(rolledGroup)
 		before, most := going(view), 0
 		require.NotZero(t, before)

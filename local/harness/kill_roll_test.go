@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/cloudformation"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -33,7 +34,7 @@ func TestARollAtTheGreatestSizeOutlivesItsFunctions(t *testing.T) {
 		require.Len(t, after.Instances, 3)
 		for _, i := range after.Instances {
 			require.Equal(t, "2", i.TemplateVersion, "replaced, and once")
-			require.False(t, slices.ContainsFunc(before.Instances, func(old autoscaling.Instance) bool { return old.ID == i.ID }))
+			require.False(t, slices.ContainsFunc(before.Instances, func(old pool.Instance) bool { return old.ID == i.ID }))
 		}
 		rolls := a.batches("drover-demo-pool-a")
 		require.Len(t, rolls, 1, "a try that died began no other roll")

@@ -13,21 +13,22 @@ import (
 	"github.com/drover-run/drover/local/apiserver"
 	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/status"
 )
 
 const taint = ", taints: [{key: dedicated, value: batch, effect: NoSchedule}]"
 
 // locked is a cluster whose only node was replaced by one with a taint. It returns the old instance, whose drain began then.
-func (l *life) locked(pool string) (old string, began time.Time) {
+func (l *life) locked(spec string) (old string, began time.Time) {
 	l.t.Helper()
-	l.grown(pool)
+	l.grown(spec)
 	l.phase(status.Ready)
 	l.API("drover-demo").Run(apiserver.App{Name: "dns", Replicas: 2, MaxUnavailable: 1, Start: time.Second, Stop: time.Second, Grace: 5 * time.Second})
 	time.Sleep(time.Minute)
 	old = l.instance()
-	l.pool(pool + taint)
+	l.pool(spec + taint)
 	for range 30 {
 		if time.Sleep(10 * time.Second); len(l.Group("demo", "a").Leaving()) > 0 {
 			break
@@ -63,7 +64,7 @@ func TestLockedPool(t *testing.T) {
 			old, _ := l.locked(surges)
 			most := 0
 			defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
-				most = max(most, count(v, autoscaling.Terminating)-count(v, autoscaling.TerminatingProceed))
+				most = max(most, count(v, pool.Terminating)-count(v, pool.TerminatingProceed))
 			})()
 			l.pool(surges)
 			time.Sleep(15 * time.Minute)

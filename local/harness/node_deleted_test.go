@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/endpoint"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -23,7 +24,7 @@ func TestANodeThatSomebodyDeletesIsReplaced(t *testing.T) {
 		a.Settle()
 		serving := func() (ids []string) {
 			for _, i := range a.Group("demo", "a").Instances {
-				if i.State == autoscaling.InService {
+				if i.State == pool.InService {
 					ids = append(ids, i.ID)
 				}
 			}

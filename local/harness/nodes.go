@@ -42,7 +42,7 @@ func (n *Nodes) Health(ctx context.Context, cluster, _, _ string) ([]kube.Health
 			continue
 		}
 		for _, i := range group.Instances {
-			if i.State == autoscaling.InService {
+			if i.IsInService() {
 				nodes = append(nodes, kube.Health{Name: "node-of-" + i.ID, Instance: i.ID, Pool: pool, Ready: true})
 			}
 		}

@@ -10,7 +10,8 @@ import (
 
 	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/stretchr/testify/require"
@@ -71,7 +72,7 @@ func TestATryAfterARollThatLeftItsPoolAtItsGreatestSize(t *testing.T) {
 				l.AutoScaling.Watch(names.Group("demo", "a"), func(v localautoscaling.View) {
 					serving := 0
 					for _, i := range v.Instances {
-						if i.State == autoscaling.InService {
+						if i.State == pool.InService {
 							serving++
 						}
 					}

@@ -30,6 +30,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -116,7 +117,7 @@ func (a *Account) machineARN(machine string) string {
 }
 
 // Group is a pool's Auto Scaling group, as it is now.
-func (a *Account) Group(cluster, pool string) autoscaling.Group {
+func (a *Account) Group(cluster, pool string) pool.Group {
 	a.t.Helper()
 	group, found, err := autoscaling.New(autoscalingapi.NewFromConfig(a.Config())).Describe(context.Background(), names.Group(cluster, pool))
 	require.NoError(a.t, err)
@@ -133,7 +134,7 @@ func (a *Account) Scale(cluster, pool string, desired int) {
 	require.NoError(a.t, err)
 	a.Until("the pool has its nodes", func() bool {
 		now := a.Group(cluster, pool)
-		return len(now.Instances) == desired && !slices.ContainsFunc(now.Instances, func(i autoscaling.Instance) bool { return i.State != autoscaling.InService })
+		return len(now.Instances) == desired && now.Serving() == desired
 	})
 	a.Settle()
 }

@@ -17,7 +17,8 @@ import (
 	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -37,9 +38,9 @@ func (o *outs) sees(v localautoscaling.View) {
 	o.now = nil
 	for _, i := range v.Instances {
 		switch {
-		case i.State == autoscaling.InService:
+		case i.State == pool.InService:
 			o.served[i.ID] = true
-		case o.served[i.ID] && (i.State == autoscaling.Terminating || i.State == autoscaling.TerminatingWait):
+		case o.served[i.ID] && (i.State == pool.Terminating || i.State == pool.TerminatingWait):
 			o.now = append(o.now, i.ID)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/drover-run/drover/local/endpoint"
 	"github.com/drover-run/drover/local/faults"
 	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
@@ -43,8 +44,8 @@ func (l *life) onGroup(do func(n int)) {
 // A change set with the room in it is made, and meanwhile a node is replaced: the roll begins by what the pool is after that.
 func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
-		const pool = "minSize: 3, maxSize: 4, drain: {timeout: 3h}"
-		l.grown(pool)
+		const spec = "minSize: 3, maxSize: 4, drain: {timeout: 3h}"
+		l.grown(spec)
 		l.scale(4)
 		time.Sleep(10 * time.Minute)
 		l.hold(true)
@@ -57,7 +58,7 @@ func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
 			}
 			return nil
 		})
-		l.pool(pool + larger)
+		l.pool(spec + larger)
 		time.Sleep(20 * time.Minute)
 		require.Equal(t, []string{drained}, l.Group("demo", "a").Leaving())
 		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
@@ -71,8 +72,8 @@ func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
 // The autoscaler changes its mind twice while room is made, so that as much is made again as once before.
 func TestRoomIsMadeAgainAsItWas(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
-		const pool = "minSize: 1, maxSize: 3"
-		l.grown(pool)
+		const spec = "minSize: 1, maxSize: 3"
+		l.grown(spec)
 		l.scale(3)
 		time.Sleep(10 * time.Minute)
 		l.onGroup(func(n int) {
@@ -84,7 +85,7 @@ func TestRoomIsMadeAgainAsItWas(t *testing.T) {
 			}
 		})
 		before, began := l.Group("demo", "a"), time.Now()
-		l.pool(pool + larger)
+		l.pool(spec + larger)
 		l.settle()
 		l.phase(status.Ready)
 		require.Less(t, time.Since(began), time.Hour, "it waited for the event of an operation that was not begun")
@@ -97,8 +98,8 @@ func TestRoomIsMadeAgainAsItWas(t *testing.T) {
 // large as its spec lets it be: a scale-in like any.
 func TestWhoeverFillsTheRoomOfARollGetsNoMore(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
-		const pool = "minSize: 1, maxSize: 2, update: {maxSurge: 50%}"
-		l.grown(pool)
+		const spec = "minSize: 1, maxSize: 2, update: {maxSurge: 50%}"
+		l.grown(spec)
 		l.scale(2)
 		time.Sleep(10 * time.Minute)
 		before, most := l.Group("demo", "a"), 0
@@ -106,13 +107,13 @@ func TestWhoeverFillsTheRoomOfARollGetsNoMore(t *testing.T) {
 		l.onGroup(func(n int) {
 			if n == 2 { // there is room, and the roll begins
 				l.scale(3)
-				l.pool(pool + strings.Replace(larger, "60", "70", 1))
+				l.pool(spec + strings.Replace(larger, "60", "70", 1))
 			}
 		})
 		defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
-			most, least = max(most, v.Desired), min(least, count(v, autoscaling.InService))
+			most, least = max(most, v.Desired), min(least, count(v, pool.InService))
 		})()
-		l.pool(pool + larger)
+		l.pool(spec + larger)
 		l.settle()
 		time.Sleep(5 * time.Minute)
 		l.renewed(before, 2)

@@ -37,6 +37,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -520,15 +521,15 @@ func TestEveryCheckCanFail(t *testing.T) {
 // A node takes pods as soon as its launch hook is continued. One that was abandoned there never did.
 func TestWhatIsAbandonedWasNotInService(t *testing.T) {
 	const group = "drover-c0-pool-a"
-	for state, wrong := range map[string]int{autoscaling.PendingWait: 0, autoscaling.PendingProceed: 1} {
+	for state, wrong := range map[string]int{pool.PendingWait: 0, pool.PendingProceed: 1} {
 		w := &world{turns: newTurns(nil), known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
 		sees := func(second string) {
-			w.seeView(group, scaling.View{Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: autoscaling.InService}, {ID: "i-2", State: second}}})
+			w.seeView(group, scaling.View{Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: pool.InService}, {ID: "i-2", State: second}}})
 		}
 		sees(state)
 		w.known.rolls[group] = 2
 		w.seeFunctionCall(endpoint.Call{Caller: "arn:aws:sts::1:assumed-role/r/join", Action: "CompleteLifecycleAction"}, []byte(`{"EC2InstanceId": "i-2"}`))
-		sees(autoscaling.Terminating)
+		sees(pool.Terminating)
 		require.Len(t, w.known.said, wrong, state)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	localautoscaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"slices"
 	"strconv"
@@ -68,7 +69,7 @@ func (w *world) mostOf(cluster, pool string) (most int) {
 // abandoned at the hook never was.
 func inService(v localautoscaling.View) (n int) {
 	for _, i := range v.Instances {
-		if i.State == autoscaling.InService || i.State == autoscaling.PendingProceed {
+		if i.State == pool.InService || i.State == pool.PendingProceed {
 			n++
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -44,7 +44,7 @@ const (
 // update: whatever came meanwhile counts, a newer spec, another holder of the lease. Each instance is waited for until a drain, or a join, of its
 // own has had its time, whichever execution looks; and an execution waits no longer than that in all, or a pool that always has a node on its
 // way out would never be rolled. Passes says that the change takes no node before it has added one and waited for the drains: see ADR 20.
-func (s *step) held(ctx context.Context, what string, group autoscaling.Group, stackStatus string, passes bool) (bool, error) {
+func (s *step) held(ctx context.Context, what string, group pool.Group, stackStatus string, passes bool) (bool, error) {
 	if s.in.WaitedSeconds == nil {
 		return false, nil
 	}
@@ -100,7 +100,7 @@ type first struct {
 func (f first) waited(now time.Time) time.Duration { return now.Sub(f.since).Truncate(time.Second) }
 
 // before the nodes of a group are replaced. Where nothing serves, nothing is lost by replacing what comes.
-func (s *step) before(ctx context.Context, group autoscaling.Group) (first, error) {
+func (s *step) before(ctx context.Context, group pool.Group) (first, error) {
 	var f first
 	going, coming := group.Going(), group.Coming()
 	switch serving := group.Serving(); {
@@ -148,7 +148,7 @@ func (s *step) differs() bool {
 //     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 //   - A refresh launches before it terminates if it may not go below 100 %:
 //     https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
-func addsFirst(group autoscaling.Group, want map[string]string) bool {
+func addsFirst(group pool.Group, want map[string]string) bool {
 	if least, refreshes := want[render.MinHealthyPercentage]; refreshes {
 		return least == "100" && want[render.MaxHealthyPercentage] != "100"
 	}

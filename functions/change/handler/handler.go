@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
@@ -59,7 +60,7 @@ type Clusters interface {
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
-	Describe(ctx context.Context, name string) (autoscaling.Group, bool, error)
+	Describe(ctx context.Context, name string) (pool.Group, bool, error)
 	Began(ctx context.Context, name string, instances []string) (map[string]time.Time, error)
 }
 

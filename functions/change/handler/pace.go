@@ -15,11 +15,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
 )
 
@@ -129,7 +129,7 @@ func (s *step) paced(now plan.Deployed) int {
 // replacing are the parameters of a pace for replacing the nodes of a group that may have grown by then. While the pace is deployed by
 // itself, it may be for what a rollback left. A group that is larger than the spec lets it be was left so, too, or an autoscaler has filled
 // the room of a roll that has not been taken back yet.
-func replacing(pace *render.Pace, group autoscaling.Group, now plan.Deployed, grown int) map[string]string {
+func replacing(pace *render.Pace, group pool.Group, now plan.Deployed, grown int) map[string]string {
 	if plan.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
 		return pace.Grown(group.Desired, grown)
 	}
@@ -141,7 +141,7 @@ func replacing(pace *render.Pace, group autoscaling.Group, now plan.Deployed, gr
 // had made it: with less room the rollback would first end an instance, and one in service rather than one that never joined. If it goes
 // back by a refresh, that takes its percentages of the larger group: for fewer nodes they would let more go at once than the spec does.
 // There are none when the parameters cannot be changed alone: the template has none, or is not to be found.
-func (s *step) back(group autoscaling.Group, now plan.Deployed, want map[string]string) map[string]string {
+func (s *step) back(group pool.Group, now plan.Deployed, want map[string]string) map[string]string {
 	deployed := s.change.Pace.Deployed(now.Parameters)
 	if deployed == nil || now.Tags[names.TagTemplate] == "" {
 		return nil

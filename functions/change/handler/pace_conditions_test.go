@@ -16,7 +16,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
@@ -74,15 +75,15 @@ func (p *pooled) Execute(context.Context, plan.Change, cloudformation.ChangeSet,
 
 type groupOf struct{ *pooled }
 
-func (g groupOf) Describe(context.Context, string) (autoscaling.Group, bool, error) {
+func (g groupOf) Describe(context.Context, string) (pool.Group, bool, error) {
 	desired := g.desired[0]
 	if len(g.desired) > 1 {
 		g.desired = g.desired[1:]
 	}
 	g.pooled.desired = g.desired
-	group := autoscaling.Group{Desired: desired}
+	group := pool.Group{Desired: desired}
 	if g.going {
-		group.Instances = []autoscaling.Instance{{ID: "i-1", State: autoscaling.TerminatingWait}}
+		group.Instances = []pool.Instance{{ID: "i-1", State: pool.TerminatingWait}}
 	}
 	return group, true, g.failing["group"]
 }
@@ -241,11 +242,11 @@ func TestRoomOfADeployedPace(t *testing.T) {
 	} {
 		now := deployedFor(3)
 		now.Status, now.Tags[names.TagPace], now.Parameters[render.MaxSize] = test.status, test.tag, "9"
-		require.Equal(t, test.want, replacing(rolling(), autoscaling.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
+		require.Equal(t, test.want, replacing(rolling(), pool.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
 	}
 	s := (&pooled{}).step()
 	for want, room := range map[string]string{"8": "8", "3": "5"} {
-		require.Equal(t, room, s.back(autoscaling.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
+		require.Equal(t, room, s.back(pool.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
 	}
 	for tag, times := range map[string]int{"": 0, "3 of token": 3, "3 of another": 0, "many of token": 0} {
 		require.Equal(t, times, s.paced(plan.Deployed{Tags: map[string]string{names.TagPace: tag}}), tag)

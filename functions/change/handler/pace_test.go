@@ -13,7 +13,8 @@ import (
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/status"
@@ -56,7 +57,7 @@ func updates(t *testing.T, a *harness.Account) (n int) {
 	return n
 }
 
-func ids(group autoscaling.Group) (list []string) {
+func ids(group pool.Group) (list []string) {
 	for _, i := range group.Instances {
 		list = append(list, i.ID)
 	}
@@ -116,7 +117,7 @@ func TestRollsGoByWhatThePoolHas(t *testing.T) {
 			require.Len(t, after.Instances, c.desired)
 			for _, i := range after.Instances {
 				require.Equal(t, "2", i.TemplateVersion)
-				require.Equal(t, autoscaling.InService, i.State)
+				require.Equal(t, pool.InService, i.State)
 				require.NotContains(t, ids(before), i.ID)
 			}
 			require.Empty(t, after.Suspended)

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/metrics"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -120,7 +121,7 @@ func (h *Handler) goes(ctx context.Context, in events.DrainRequest, n node) bool
 		return false
 	}
 	state, err := h.Groups.State(ctx, n.instance)
-	return err == nil && strings.HasPrefix(state, autoscaling.Terminating)
+	return err == nil && strings.HasPrefix(state, pool.Terminating)
 }
 
 // farewell is how long a drain may take while the whole cluster is deleted: there is nowhere to go for the pods of the last nodes, and

@@ -13,7 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/status"
@@ -329,7 +330,7 @@ func TestWaits(t *testing.T) {
 
 // A drain by hand was stopped, and its instance goes by now: what drains it at its hook keeps the node as it wants it.
 func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
-	for state, goes := range map[string]bool{autoscaling.InService: false, autoscaling.Terminating: true, autoscaling.TerminatingWait: true, autoscaling.TerminatingProceed: true} {
+	for state, goes := range map[string]bool{pool.InService: false, pool.Terminating: true, pool.TerminatingWait: true, pool.TerminatingProceed: true} {
 		t.Run(state, func(t *testing.T) {
 			w := newWorld()
 			w.waiting()
@@ -352,7 +353,7 @@ func TestWhatHooksSayOfOtherDrains(t *testing.T) {
 	t.Run("a drain by hand of an instance that goes", func(t *testing.T) {
 		w := newWorld()
 		w.waiting()
-		w.states = map[string]string{"i-1": autoscaling.TerminatingWait}
+		w.states = map[string]string{"i-1": pool.TerminatingWait}
 		got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-by-hand", nil))
 		require.NoError(t, err)
 		require.Equal(t, drain.Remaining, got.Outcome)

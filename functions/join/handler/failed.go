@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -57,7 +58,7 @@ const updating, creating = "UPDATE_IN_PROGRESS", "CREATE_IN_PROGRESS"
 
 // fails says what of the pool's stack an instance that does not join may fail, or nothing. A rollback goes by signals, too, and must not be
 // failed by instances of what it rolls back; those of a launch template that an update replaces say nothing of it.
-func (w *work) fails(ctx context.Context, group autoscaling.Group) (string, error) {
+func (w *work) fails(ctx context.Context, group pool.Group) (string, error) {
 	if behind(group, w.in.EC2InstanceID) {
 		return "", nil
 	}
@@ -71,7 +72,7 @@ func (w *work) fails(ctx context.Context, group autoscaling.Group) (string, erro
 // drains says which others of the pool are on their way out, for which failing the update waits, and for how long it does; or nothing. It
 // waits as long as an instance that did join waits with its signal, and CloudFormation for any. While an instance refresh does the rolling,
 // CloudFormation hears no signals.
-func (w *work) drains(ctx context.Context, group autoscaling.Group) string {
+func (w *work) drains(ctx context.Context, group pool.Group) string {
 	if w.refreshed() || w.elapsed > w.Limit+w.SignalLimit {
 		return ""
 	}

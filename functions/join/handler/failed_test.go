@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -44,7 +45,7 @@ func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 			w.kubelet, w.leaving["i-old"] = "v1.37.0", time.Hour
 			w.after(10*time.Minute, func() {
 				require.Contains(t, w.status.Status.Nodes[1].Message, "; the update is failed when i-old are drained")
-				w.state = autoscaling.TerminatingWait
+				w.state = pool.TerminatingWait
 			})
 			require.Equal(t, events.JoinGone, w.run(`{"cluster":"demo","pool":"workers"}`).Outcome)
 			require.Empty(t, w.signals)

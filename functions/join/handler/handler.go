@@ -17,6 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -28,7 +29,7 @@ type Clusters interface {
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
 	State(ctx context.Context, instance string) (string, error)
-	Describe(ctx context.Context, group string) (autoscaling.Group, bool, error)
+	Describe(ctx context.Context, group string) (pool.Group, bool, error)
 	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
 	Complete(ctx context.Context, hook events.Lifecycle, result autoscaling.Result) (bool, error)
 }
@@ -93,7 +94,7 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	if in.GivenUp != "" {
 		w.result.Message = in.GivenUp
 		state, err := h.Groups.State(ctx, in.EC2InstanceID)
-		if err == nil && (state == autoscaling.InService || state == autoscaling.PendingProceed) {
+		if err == nil && (state == pool.InService || state == pool.PendingProceed) {
 			// It did join, and only its signal is missing: the sweep has that sent.
 			logging.From(ctx).Warn("not signalled", "instance", in.EC2InstanceID, "message", in.GivenUp)
 			return events.JoinResult{Outcome: events.JoinReady, Message: in.GivenUp}, nil
@@ -108,9 +109,9 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	watching, cancel := context.WithTimeout(ctx, h.Watch)
 	defer cancel()
 	switch state {
-	case autoscaling.PendingWait:
+	case pool.PendingWait:
 		err = w.join(ctx, watching)
-	case autoscaling.PendingProceed, autoscaling.InService:
+	case pool.PendingProceed, pool.InService:
 		w.waited = w.between()
 		w.result.Message = "the instance is in service"
 		err = w.signal(ctx, watching)

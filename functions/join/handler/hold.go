@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -99,7 +100,7 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 		}
 		leave := w.others(group)
 		// CloudFormation ends the next instances as soon as it hears of this one: by then it is in service.
-		comes := !w.refreshed() && slices.ContainsFunc(group.Instances, func(i autoscaling.Instance) bool {
+		comes := !w.refreshed() && slices.ContainsFunc(group.Instances, func(i pool.Instance) bool {
 			return i.ID == w.in.EC2InstanceID
 		}) && !group.Serves(w.in.EC2InstanceID)
 		var what string
@@ -140,9 +141,9 @@ func (w *work) free(ctx, watching context.Context) (bool, error) {
 // lastBatch reports whether an instance refresh has no instance left to replace: those of an older launch template are on their way out,
 // and all others are current. There is no next batch to hold back. The refresh ends although nodes are still drained, and a newer spec
 // can be planned: it may be what their drains need. See docs/adr/0020.
-func lastBatch(group autoscaling.Group) bool {
-	outdated := func(i autoscaling.Instance) bool {
-		return strings.HasPrefix(i.State, autoscaling.Terminating) && i.TemplateVersion != group.TemplateVersion
+func lastBatch(group pool.Group) bool {
+	outdated := func(i pool.Instance) bool {
+		return strings.HasPrefix(i.State, pool.Terminating) && i.TemplateVersion != group.TemplateVersion
 	}
 	return group.TemplateVersion != "" && len(group.Outdated()) == 0 && slices.ContainsFunc(group.Instances, outdated)
 }
@@ -159,7 +160,7 @@ func lastBatch(group autoscaling.Group) bool {
 // them until the update fails: whoever takes the place of one that has just failed holds nobody. As many serve by then as the update goes by. One that
 // is to fail the update holds them: CloudFormation would take its next batch just before it hears of that.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
-func (w *work) awaits(ctx context.Context, group autoscaling.Group) (string, error) {
+func (w *work) awaits(ctx context.Context, group pool.Group) (string, error) {
 	if group.Desired <= group.Min || !rolling(group, w.in.EC2InstanceID) { // CloudFormation has both grow, and nobody else the first
 		return "", nil
 	}
@@ -195,9 +196,9 @@ func (w *work) awaits(ctx context.Context, group autoscaling.Group) (string, err
 		}
 		node := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == i.ID })
 		switch {
-		case strings.HasPrefix(i.State, autoscaling.Pending):
+		case strings.HasPrefix(i.State, pool.Pending):
 			coming = append(coming, i.ID)
-		case i.State == autoscaling.InService && node >= 0 && w.nodes[node].Ready && earlier(w.nodes[node], w.nodes[own]):
+		case i.State == pool.InService && node >= 0 && w.nodes[node].Ready && earlier(w.nodes[node], w.nodes[own]):
 			before++
 		}
 	}
@@ -220,7 +221,7 @@ func earlier(a, b kube.Node) bool {
 }
 
 // others says that other instances of the group are on their way out, or nothing.
-func (w *work) others(group autoscaling.Group) string {
+func (w *work) others(group pool.Group) string {
 	leaving := slices.DeleteFunc(group.Leaving(), func(id string) bool { return id == w.in.EC2InstanceID })
 	if len(leaving) == 0 {
 		return ""
@@ -229,7 +230,7 @@ func (w *work) others(group autoscaling.Group) string {
 }
 
 // nodesHold says what must become of the pool's nodes before the next batch may begin, or nothing.
-func (w *work) nodesHold(ctx context.Context, group autoscaling.Group) string {
+func (w *work) nodesHold(ctx context.Context, group pool.Group) string {
 	if seen, unseen := w.see(ctx); !seen {
 		return unseen
 	}
@@ -248,7 +249,7 @@ func (w *work) nodesHold(ctx context.Context, group autoscaling.Group) string {
 
 // unready says which of the new nodes that a roll has brought are not Ready any more, or nothing: another batch of the same kind would take more
 // of the old ones away. One whose Node object is gone holds nobody: its machine ended, as spot instances do, and its group replaces it after the update.
-func (w *work) unready(group autoscaling.Group) string {
+func (w *work) unready(group pool.Group) string {
 	if !rolling(group, w.in.EC2InstanceID) {
 		return ""
 	}
@@ -283,7 +284,7 @@ func (w *work) see(ctx context.Context) (seen bool, unseen string) {
 }
 
 // drained says which nodes are though their instances are in service, or nothing: by hand, or for a spot instance that goes.
-func (w *work) drained(group autoscaling.Group) string {
+func (w *work) drained(group pool.Group) string {
 	var drained []string
 	for _, node := range w.nodes {
 		if node.Draining && node.Instance != w.in.EC2InstanceID && group.Serves(node.Instance) {
@@ -297,7 +298,7 @@ func (w *work) drained(group autoscaling.Group) string {
 }
 
 // pauses says whether the pool's pause is still to be waited for: only while there is something to roll.
-func (w *work) pauses(group autoscaling.Group) bool {
+func (w *work) pauses(group pool.Group) bool {
 	if w.pool.Update == nil || w.in.PausedSeconds >= w.pool.Update.PauseSeconds || !rolling(group, w.in.EC2InstanceID) {
 		return false
 	}
@@ -309,13 +310,13 @@ func (w *work) pauses(group autoscaling.Group) bool {
 }
 
 // rolling says whether a group has instances of another launch template version than this one's.
-func rolling(group autoscaling.Group, instance string) bool {
+func rolling(group pool.Group, instance string) bool {
 	own := version(group, instance)
-	return own != "" && slices.ContainsFunc(group.Instances, func(other autoscaling.Instance) bool { return other.TemplateVersion != own })
+	return own != "" && slices.ContainsFunc(group.Instances, func(other pool.Instance) bool { return other.TemplateVersion != own })
 }
 
 // version of the launch template that an instance of a group was started with, "" when it is none.
-func version(group autoscaling.Group, instance string) string {
+func version(group pool.Group, instance string) string {
 	for _, i := range group.Instances {
 		if i.ID == instance {
 			return i.TemplateVersion
@@ -325,7 +326,7 @@ func version(group autoscaling.Group, instance string) string {
 }
 
 // behind says whether an instance is of an older launch template than its group's: an update that is under way replaces it like the others.
-func behind(group autoscaling.Group, instance string) bool {
+func behind(group pool.Group, instance string) bool {
 	own := version(group, instance)
 	return own != "" && group.TemplateVersion != "" && own != group.TemplateVersion
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -243,8 +244,8 @@ func TestJoin(t *testing.T) {
 		"the instance is gone":        {rolling, func(w *world) { w.state = "Terminating:Wait" }, events.JoinGone, "does not wait", "", 0, nil, ""},
 		"the instance is in no group": {rolling, func(w *world) { w.state = "" }, events.JoinGone, "does not wait", "", 0, nil, ""},
 		"the hook is being completed": {rolling, func(w *world) {
-			w.state = autoscaling.PendingProceed
-			w.after(950*time.Millisecond, func() { w.state = autoscaling.InService })
+			w.state = pool.PendingProceed
+			w.after(950*time.Millisecond, func() { w.state = pool.InService })
 		}, events.JoinReady, "in service", "", 0, []signal{{true, time.Second}}, ""},
 		"the second fails the update": {rolling, second, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}}, status.NodeNotJoined},
 		"of what it brings":           {rolling, func(w *world) { second(w); w.template = "2" }, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}}, status.NodeNotJoined},
@@ -423,7 +424,7 @@ func TestAClusterThatCannotBeAskedIsInTheStatus(t *testing.T) {
 // The function failed when the instance's hook was completed already: it did join, and no update is failed for it.
 func TestAnInstanceInServiceThatWasNotSignalledDidJoin(t *testing.T) {
 	w := newWorld(t)
-	w.state = autoscaling.InService
+	w.state = pool.InService
 	w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
 	h := &Handler{Groups: w, Stacks: stack{w}, State: state{w}, Now: time.Now}
 	got, err := h.Handle(t.Context(), events.JoinRequest{GivenUp: "Throttled: rate exceeded", Lifecycle: events.Lifecycle{

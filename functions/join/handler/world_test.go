@@ -22,6 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -74,7 +75,7 @@ type signal struct {
 const never = 1000 * time.Hour
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, start: time.Now(), kubelet: "v1.36.3", state: autoscaling.PendingWait, lastBeat: time.Now(), leaving: map[string]time.Duration{}, stack: "UPDATE_IN_PROGRESS", status: status.New("demo")}
+	w := &world{t: t, start: time.Now(), kubelet: "v1.36.3", state: pool.PendingWait, lastBeat: time.Now(), leaving: map[string]time.Duration{}, stack: "UPDATE_IN_PROGRESS", status: status.New("demo")}
 	w.status.Status.Phase, w.status.Status.Execution = status.Converging, "arn:converge:1"
 	return w
 }
@@ -170,7 +171,7 @@ const (
 )
 
 func (w *world) expire() {
-	if w.state == autoscaling.PendingWait && (time.Since(w.lastBeat) > hookTimeout || w.since() > hookCap) {
+	if w.state == pool.PendingWait && (time.Since(w.lastBeat) > hookTimeout || w.since() > hookCap) {
 		w.t.Errorf("the hook ran out of time after %s", w.since())
 		w.state = ""
 	}
@@ -183,30 +184,30 @@ func (w *world) State(context.Context, string) (string, error) {
 	return w.state, nil
 }
 
-func (w *world) Describe(_ context.Context, group string) (autoscaling.Group, bool, error) {
+func (w *world) Describe(_ context.Context, group string) (pool.Group, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
 	require.Equal(w.t, "drover-demo-pool-workers", group)
-	g := autoscaling.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template}
+	g := pool.Group{Desired: w.desired, Min: w.min, TemplateVersion: w.template}
 	if w.state != "" {
-		g.Instances = append(g.Instances, autoscaling.Instance{ID: "i-new", State: w.state, TemplateVersion: "2"})
+		g.Instances = append(g.Instances, pool.Instance{ID: "i-new", State: w.state, TemplateVersion: "2"})
 	}
 	for id, until := range w.leaving {
 		if w.since() < until {
-			leaving := autoscaling.Instance{ID: id, State: autoscaling.TerminatingWait, TemplateVersion: cmp.Or(w.leavingOf, "1")}
+			leaving := pool.Instance{ID: id, State: pool.TerminatingWait, TemplateVersion: cmp.Or(w.leavingOf, "1")}
 			g.Instances = append(g.Instances, leaving)
 		}
 	}
 	for i := range w.fellows {
-		fellow := autoscaling.Instance{ID: fmt.Sprintf("i-fellow%d", i), State: autoscaling.InService, TemplateVersion: "2"}
+		fellow := pool.Instance{ID: fmt.Sprintf("i-fellow%d", i), State: pool.InService, TemplateVersion: "2"}
 		g.Instances = append(g.Instances, fellow)
 	}
 	if w.since() < w.comes {
-		g.Instances = append(g.Instances, autoscaling.Instance{ID: "i-coming", State: autoscaling.PendingWait, TemplateVersion: w.comesOf})
+		g.Instances = append(g.Instances, pool.Instance{ID: "i-coming", State: pool.PendingWait, TemplateVersion: w.comesOf})
 	}
 	for _, id := range w.old {
-		g.Instances = append(g.Instances, autoscaling.Instance{ID: id, State: autoscaling.InService, TemplateVersion: "1"})
+		g.Instances = append(g.Instances, pool.Instance{ID: id, State: pool.InService, TemplateVersion: "1"})
 	}
 	return g, true, nil
 }
@@ -217,15 +218,15 @@ func (w *world) Heartbeat(context.Context, events.Lifecycle) (bool, error) {
 	w.expire()
 	require.LessOrEqual(w.t, time.Since(w.lastBeat), hookTimeout/2, "each heartbeat is within half of the hook's timeout")
 	w.lastBeat = time.Now()
-	return w.state == autoscaling.PendingWait, nil
+	return w.state == pool.PendingWait, nil
 }
 
 func (w *world) Complete(_ context.Context, _ events.Lifecycle, result autoscaling.Result) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expire()
-	was := w.state == autoscaling.PendingWait
-	w.result, w.ended, w.state = result, w.since(), autoscaling.InService
+	was := w.state == pool.PendingWait
+	w.result, w.ended, w.state = result, w.since(), pool.InService
 	if result == autoscaling.Abandon {
 		w.state = ""
 	}

@@ -14,7 +14,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -58,7 +59,7 @@ type Executions interface {
 
 // Groups tells whether a pool has nodes: a subset of autoscaling.Groups.
 type Groups interface {
-	Describe(ctx context.Context, group string) (autoscaling.Group, bool, error)
+	Describe(ctx context.Context, group string) (pool.Group, bool, error)
 }
 
 // Versions tells what EKS offers, and whether a cluster is there: a subset of eks.Versions.
@@ -370,7 +371,7 @@ func (h *Handler) hasNode(ctx context.Context, w work) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if slices.ContainsFunc(group.Instances, func(i autoscaling.Instance) bool { return i.State == autoscaling.InService }) {
+		if group.Serving() > 0 {
 			return true, nil
 		}
 	}

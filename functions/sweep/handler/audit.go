@@ -16,11 +16,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -67,7 +67,7 @@ type round struct {
 	now    time.Time
 	specs  map[string]store.Entry              // of clusters that have one
 	stacks map[string]map[string]plan.Deployed // by cluster and stack
-	groups map[string]autoscaling.Group
+	groups map[string]pool.Group
 	due    map[string]bool // clusters that a sweep has yet to start
 	drains func() (map[string]bool, error)
 	starts atomic.Int32
@@ -82,7 +82,7 @@ func (h *Handler) auditOf(ctx context.Context, only map[string]bool) error {
 		return err
 	}
 	r := &round{
-		Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]autoscaling.Group{}, due: map[string]bool{},
+		Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]pool.Group{}, due: map[string]bool{},
 		drains: h.draining(ctx),
 	}
 	dues, err := h.State.Dues(ctx, r.now)

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -160,7 +160,7 @@ func (a *audited) round() *round {
 		Specs: a, State: stateOf{audited: a}, Executions: executionsOf{audited: a}, Groups: groupsOf{audited: a}, Admit: a, Patience: 5 * time.Minute,
 		Auditor: Auditor{Planner: a, Nodes: a, EKS: a}, Now: func() time.Time { return noon },
 	}
-	return &round{Handler: h, now: noon, specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]autoscaling.Group{}}
+	return &round{Handler: h, now: noon, specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]pool.Group{}}
 }
 
 // withSpec has the audit list a spec that was uploaded that long ago.

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -326,7 +326,7 @@ func mends(stack string, reason status.Reason) bool {
 }
 
 // outdated tells of instances that were launched from an older version of their pool's launch template though the pool is at rest.
-func outdated(cluster string, stacks map[string]plan.Deployed, all map[string]autoscaling.Group) (findings []string) {
+func outdated(cluster string, stacks map[string]plan.Deployed, all map[string]pool.Group) (findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
 		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
 		group := all[names.Group(cluster, pool)]
@@ -335,7 +335,7 @@ func outdated(cluster string, stacks map[string]plan.Deployed, all map[string]au
 		}
 		var old []string
 		for _, i := range group.Instances {
-			if i.State == autoscaling.InService && i.TemplateVersion != group.TemplateVersion {
+			if i.IsInService() && i.TemplateVersion != group.TemplateVersion {
 				old = append(old, i.ID)
 			}
 		}
@@ -358,7 +358,7 @@ func (r *round) replace(ctx context.Context, cluster string, s *status.Status) (
 		logging.From(ctx).Warn("nodes cannot be looked at", "cluster", cluster, "error", err.Error())
 		return []string{"the nodes could not be looked at: " + lasting(err).Error()}, nil
 	}
-	pools := map[string]autoscaling.Group{}
+	pools := map[string]pool.Group{}
 	for name, stack := range r.stacks[cluster] {
 		if pool, ok := strings.CutPrefix(name, names.PoolPrefix); ok && plan.Settled(stack.Status) {
 			if group, there := r.groups[names.Group(cluster, pool)]; there {
@@ -422,7 +422,7 @@ const patience = 20 * time.Minute
 // unwell chooses the instances to replace: of each pool that is at rest the one whose node is not Ready for the longest time, or is not
 // there at all. None where more than one and more than a third of the cluster's nodes are not Ready: then something else is wrong, and
 // new nodes would fare no better. None that a person cordoned: somebody is at it. alone says that the cluster has no other node.
-func unwell(nodes []kube.Health, pools map[string]autoscaling.Group, now time.Time) (instances, findings []string, alone bool) {
+func unwell(nodes []kube.Health, pools map[string]pool.Group, now time.Time) (instances, findings []string, alone bool) {
 	known := map[string]kube.Health{}
 	for _, n := range nodes {
 		known[n.Instance] = n
@@ -432,7 +432,7 @@ func unwell(nodes []kube.Health, pools map[string]autoscaling.Group, now time.Ti
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
 		moving := false
 		for _, i := range pools[pool].Instances {
-			if i.State != autoscaling.InService {
+			if !i.IsInService() {
 				moving = true // one at a time
 				continue
 			}

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -123,7 +124,7 @@ func TestAuditComparesACluster(t *testing.T) {
 			r := a.round()
 			r.stacks[demo] = map[string]plan.Deployed{"pool-a": {Status: "CREATE_COMPLETE", Tags: map[string]string{names.TagCluster: demo}}}
 			group := names.Group(demo, "a")
-			r.groups[group] = autoscaling.Group{Name: group, TemplateVersion: "2", Instances: []autoscaling.Instance{{ID: "i-1", State: autoscaling.InService, TemplateVersion: "1"}}}
+			r.groups[group] = pool.Group{Name: group, TemplateVersion: "2", Instances: []pool.Instance{{ID: "i-1", State: pool.InService, TemplateVersion: "1"}}}
 			require.NoError(t, r.compare(t.Context(), demo, a.status))
 			require.Equal(t, reported, a.status.Condition(status.InSync) != nil, phase)
 		}
@@ -373,14 +374,14 @@ func TestFindingsBesideThePlan(t *testing.T) {
 		stack, state, version, launches string
 		found                           bool
 	}{
-		"old":                      {"CREATE_COMPLETE", autoscaling.InService, "1", "2", true},
-		"present":                  {"CREATE_COMPLETE", autoscaling.InService, "2", "2", false},
-		"old, and leaves":          {"CREATE_COMPLETE", autoscaling.TerminatingWait, "1", "2", false},
-		"old while its pool rolls": {"UPDATE_ROLLBACK_FAILED", autoscaling.InService, "1", "2", false},
-		"old without a template":   {"CREATE_COMPLETE", autoscaling.InService, "1", "", false},
+		"old":                      {"CREATE_COMPLETE", pool.InService, "1", "2", true},
+		"present":                  {"CREATE_COMPLETE", pool.InService, "2", "2", false},
+		"old, and leaves":          {"CREATE_COMPLETE", pool.TerminatingWait, "1", "2", false},
+		"old while its pool rolls": {"UPDATE_ROLLBACK_FAILED", pool.InService, "1", "2", false},
+		"old without a template":   {"CREATE_COMPLETE", pool.InService, "1", "", false},
 	} {
-		found := outdated(demo, map[string]plan.Deployed{"pool-a": {Status: test.stack}}, map[string]autoscaling.Group{
-			group: {Name: group, TemplateVersion: test.launches, Instances: []autoscaling.Instance{{ID: "i-1", State: test.state, TemplateVersion: test.version}}},
+		found := outdated(demo, map[string]plan.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
+			group: {Name: group, TemplateVersion: test.launches, Instances: []pool.Instance{{ID: "i-1", State: test.state, TemplateVersion: test.version}}},
 		})
 		require.Equal(t, test.found, len(found) > 0, name)
 	}
@@ -429,7 +430,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		"not while one joins or leaves": {
 			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
 				group := r.groups[names.Group(demo, "a")]
-				group.Instances = append(group.Instances, autoscaling.Instance{ID: "i-9", State: autoscaling.PendingWait})
+				group.Instances = append(group.Instances, pool.Instance{ID: "i-9", State: pool.PendingWait})
 				r.groups[group.Name] = group
 			}, []string{"nodes"}, nil,
 		},
@@ -437,7 +438,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
 				r.stacks[demo]["pool-b"] = plan.Deployed{Status: "CREATE_COMPLETE"}
 				name := names.Group(demo, "b")
-				r.groups[name] = autoscaling.Group{Name: name, Instances: []autoscaling.Instance{{ID: "i-9", State: autoscaling.PendingWait}}}
+				r.groups[name] = pool.Group{Name: name, Instances: []pool.Instance{{ID: "i-9", State: pool.PendingWait}}}
 			}, []string{"nodes", "replace i-1"}, nil,
 		},
 		"not while the cluster is paused": {
@@ -466,9 +467,9 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready}, nodes: test.nodes, failing: map[string]error{}}
 			r := a.round()
 			r.stacks[demo] = map[string]plan.Deployed{names.ControlPlane: {Status: "CREATE_COMPLETE", Outputs: map[string]string{"ClusterEndpoint": "https://x"}}, "pool-a": {Status: "CREATE_COMPLETE"}}
-			group := autoscaling.Group{Name: names.Group(demo, "a")}
+			group := pool.Group{Name: names.Group(demo, "a")}
 			for i := range len(test.nodes) + test.missing {
-				group.Instances = append(group.Instances, autoscaling.Instance{ID: fmt.Sprint("i-", i+1), State: autoscaling.InService})
+				group.Instances = append(group.Instances, pool.Instance{ID: fmt.Sprint("i-", i+1), State: pool.InService})
 			}
 			r.groups[group.Name] = group
 			if test.given != nil {
@@ -481,15 +482,15 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 	}
 	t.Run("of each pool one", func(t *testing.T) {
 		var nodes []kube.Health
-		pools := map[string]autoscaling.Group{}
+		pools := map[string]pool.Group{}
 		for p := range 2 {
-			pool := fmt.Sprint("p", p)
-			group := autoscaling.Group{}
+			name := fmt.Sprint("p", p)
+			group := pool.Group{}
 			for i := range 4 {
-				n := kube.Health{Name: "n", Instance: fmt.Sprint(pool, i), Pool: pool, Ready: i > 0, Since: noon.Add(-time.Hour)}
-				nodes, group.Instances = append(nodes, n), append(group.Instances, autoscaling.Instance{ID: n.Instance, State: autoscaling.InService})
+				n := kube.Health{Name: "n", Instance: fmt.Sprint(name, i), Pool: name, Ready: i > 0, Since: noon.Add(-time.Hour)}
+				nodes, group.Instances = append(nodes, n), append(group.Instances, pool.Instance{ID: n.Instance, State: pool.InService})
 			}
-			pools[pool] = group
+			pools[name] = group
 		}
 		instances, findings, alone := unwell(nodes, pools, noon)
 		require.Equal(t, []string{"p00", "p10"}, instances)

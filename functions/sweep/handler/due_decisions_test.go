@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -67,7 +67,7 @@ type noGroups struct {
 	err error
 }
 
-func (g noGroups) All(context.Context) ([]autoscaling.Group, error) { return nil, g.err }
+func (g noGroups) All(context.Context) ([]pool.Group, error) { return nil, g.err }
 
 func (a agenda) handler(specs ...string) *Handler {
 	h := a.swept.handler()

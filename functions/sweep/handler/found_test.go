@@ -10,7 +10,8 @@ import (
 
 	"github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/local/harness"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -34,10 +35,10 @@ func (o otherStacks) All(ctx context.Context) (map[string]plan.Deployed, error) 
 // otherGroups are, too.
 type otherGroups struct {
 	handler.Groups
-	see func(*autoscaling.Group)
+	see func(*pool.Group)
 }
 
-func (o otherGroups) All(ctx context.Context) ([]autoscaling.Group, error) {
+func (o otherGroups) All(ctx context.Context) ([]pool.Group, error) {
 	all, err := o.Groups.All(ctx)
 	for i := range all {
 		o.see(&all[i])
@@ -60,7 +61,7 @@ func (o otherEKS) ControlPlane(ctx context.Context, eksCluster string) (prefligh
 func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		stack func(*plan.Deployed)
-		group func(*autoscaling.Group)
+		group func(*pool.Group)
 		eks   func(*preflight.ControlPlane)
 		says  string
 	}{
@@ -76,12 +77,12 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 			says:  "CloudFormation's drift detection found resources of stack pool-a changed by hand",
 		},
 		"instances of an older launch template": {
-			group: func(g *autoscaling.Group) { g.Instances[0].TemplateVersion = "0" },
+			group: func(g *pool.Group) { g.Instances[0].TemplateVersion = "0" },
 			says:  "pool a: instances of an older launch template: i-",
 		},
 		"an instance of an older one is on its way out": {
-			group: func(g *autoscaling.Group) {
-				g.Instances = append(g.Instances, autoscaling.Instance{ID: "i-old", State: autoscaling.TerminatingWait, TemplateVersion: "0"})
+			group: func(g *pool.Group) {
+				g.Instances = append(g.Instances, pool.Instance{ID: "i-old", State: pool.TerminatingWait, TemplateVersion: "0"})
 			},
 		},
 	} {
@@ -94,7 +95,7 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 					all[names.Stack("demo", "pool-a")] = pool
 				}
 			}}
-			a.Functions.Sweep.Groups = otherGroups{a.Functions.Sweep.Groups, func(g *autoscaling.Group) {
+			a.Functions.Sweep.Groups = otherGroups{a.Functions.Sweep.Groups, func(g *pool.Group) {
 				if c.group != nil {
 					c.group(g)
 				}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -80,41 +80,41 @@ func TestSweepRecordsThatAPoolGetsNoInstances(t *testing.T) {
 }
 
 func TestAuditFindsPoolsThatAreShort(t *testing.T) {
-	in := func(states ...string) (all []autoscaling.Instance) {
+	in := func(states ...string) (all []pool.Instance) {
 		for _, state := range states {
-			all = append(all, autoscaling.Instance{State: state})
+			all = append(all, pool.Instance{State: state})
 		}
 		return all
 	}
 	for name, test := range map[string]struct {
 		stack, status string
-		instances     []autoscaling.Instance
+		instances     []pool.Instance
 		why           string
 		err           error
 		asks          bool
 		want          string
 	}{
 		"that get no instances": {
-			"pool-a", "UPDATE_COMPLETE", in(autoscaling.InService), "no capacity", nil, true, "pool a has 1 of 2 instances",
+			"pool-a", "UPDATE_COMPLETE", in(pool.InService), "no capacity", nil, true, "pool a has 1 of 2 instances",
 		},
 		"whose instances leave": {
-			"pool-a", "UPDATE_COMPLETE", in(autoscaling.InService, autoscaling.TerminatingWait), "no capacity", nil, true,
+			"pool-a", "UPDATE_COMPLETE", in(pool.InService, pool.TerminatingWait), "no capacity", nil, true,
 			"pool a has 1 of 2 instances",
 		},
 		"not those that are full": {
-			"pool-a", "UPDATE_COMPLETE", in(autoscaling.InService, autoscaling.PendingWait), "no capacity", nil, false, "",
+			"pool-a", "UPDATE_COMPLETE", in(pool.InService, pool.PendingWait), "no capacity", nil, false, "",
 		},
-		"not those that change":     {"pool-a", "UPDATE_IN_PROGRESS", in(autoscaling.InService), "no capacity", nil, false, ""},
-		"not other stacks":          {names.Addons, "UPDATE_COMPLETE", in(autoscaling.InService), "no capacity", nil, false, ""},
-		"not those that soon start": {"pool-a", "UPDATE_COMPLETE", in(autoscaling.InService), "", nil, true, ""},
-		"or fails":                  {"pool-a", "UPDATE_COMPLETE", in(autoscaling.InService), "", errThrottled, true, ""},
+		"not those that change":     {"pool-a", "UPDATE_IN_PROGRESS", in(pool.InService), "no capacity", nil, false, ""},
+		"not other stacks":          {names.Addons, "UPDATE_COMPLETE", in(pool.InService), "no capacity", nil, false, ""},
+		"not those that soon start": {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", nil, true, ""},
+		"or fails":                  {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", errThrottled, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, l := (&audited{}).round(), &launching{why: test.why, err: test.err}
 			r.Groups = l
 			r.stacks = map[string]map[string]plan.Deployed{demo: {test.stack: {Status: test.status}}}
-			for _, pool := range []string{"a", "", names.Addons} {
-				r.groups[names.Group(demo, pool)] = autoscaling.Group{Name: "g", Desired: 2, Instances: test.instances}
+			for _, name := range []string{"a", "", names.Addons} {
+				r.groups[names.Group(demo, name)] = pool.Group{Name: "g", Desired: 2, Instances: test.instances}
 			}
 			findings, err := r.short(t.Context(), demo)
 			require.ErrorIs(t, err, test.err)

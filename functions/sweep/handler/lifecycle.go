@@ -17,11 +17,12 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
-	All(ctx context.Context) ([]autoscaling.Group, error)
+	All(ctx context.Context) ([]pool.Group, error)
 	Hook(ctx context.Context, group, hook string) (events.Lifecycle, bool, error)
 	Resume(ctx context.Context, group string, processes []string) error
 	Unhealthy(ctx context.Context, instance string) error
@@ -37,14 +38,14 @@ type Machine interface {
 }
 
 // hooks looks after instances that wait at hooks: those that leave first, for their pods are at stake.
-func (h *Handler) hooks(ctx context.Context, all []autoscaling.Group) error {
+func (h *Handler) hooks(ctx context.Context, all []pool.Group) error {
 	joining, leaving := map[string]string{}, map[string]string{}
 	for _, group := range all {
 		for _, i := range group.Instances {
 			switch i.State {
-			case autoscaling.PendingWait:
+			case pool.PendingWait:
 				joining[i.ID] = group.Name
-			case autoscaling.TerminatingWait:
+			case pool.TerminatingWait:
 				leaving[i.ID] = group.Name
 			}
 		}
@@ -55,7 +56,7 @@ func (h *Handler) hooks(ctx context.Context, all []autoscaling.Group) error {
 
 // lifecycle looks after what is left behind in groups, and of drains: one listing of these when there is nothing to find. Changing are stacks
 // that are known to be.
-func (h *Handler) lifecycle(ctx context.Context, all []autoscaling.Group, changing map[string]bool) error {
+func (h *Handler) lifecycle(ctx context.Context, all []pool.Group, changing map[string]bool) error {
 	var failed []error
 	for _, group := range all {
 		changes, err := h.suspended(ctx, group)
@@ -109,7 +110,7 @@ const signal = "signal-"
 // Functions knows these executions, and by the name of what is started each is looked after once. The stack itself is not asked
 // which signals it got: only its events say so, and another of an instance counts for nothing.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_SignalResource.html
-func (h *Handler) unsignalled(ctx context.Context, group autoscaling.Group) error {
+func (h *Handler) unsignalled(ctx context.Context, group pool.Group) error {
 	since, err := h.Stacks.Since(ctx, group.Name)
 	if err != nil || since.IsZero() {
 		return err
@@ -171,7 +172,7 @@ var suspends = []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "Alarm
 // suspended resumes a group's processes that an update left suspended, while nobody changes its stack, and says whether somebody does. An
 // update suspends by one call all of them that are not, so they all were when it had. What was suspended before that, or when
 // nobody changed the stack, is somebody's own wish.
-func (h *Handler) suspended(ctx context.Context, group autoscaling.Group) (changing bool, err error) {
+func (h *Handler) suspended(ctx context.Context, group pool.Group) (changing bool, err error) {
 	var last time.Time
 	for _, process := range suspends {
 		at, known := group.SuspendedAt[process]

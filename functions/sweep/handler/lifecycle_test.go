@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/local/states"
 	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -53,22 +54,22 @@ func TestALostLaunchEvent(t *testing.T) {
 	losing(a, "aws.autoscaling")
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
-	a.Until("an instance waits", func() bool { return a.Events.Lost() > 0 && len(instances(t, a)[autoscaling.PendingWait]) == 1 })
+	a.Until("an instance waits", func() bool { return a.Events.Lost() > 0 && len(instances(t, a)[pool.PendingWait]) == 1 })
 	require.NoError(t, a.SweepNow())
 	a.Settle()
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-	require.Len(t, instances(t, a)[autoscaling.InService], 1)
+	require.Len(t, instances(t, a)[pool.InService], 1)
 }
 
 // terminate an instance of the pool, and wait until it waits at its hook.
 func terminate(t *testing.T, a *harness.Account) string {
 	t.Helper()
-	id := instances(t, a)[autoscaling.InService][0]
+	id := instances(t, a)[pool.InService][0]
 	_, err := awsautoscaling.NewFromConfig(a.Config()).TerminateInstanceInAutoScalingGroup(t.Context(), &awsautoscaling.TerminateInstanceInAutoScalingGroupInput{
 		InstanceId: &id, ShouldDecrementDesiredCapacity: aws.Bool(false),
 	})
 	require.NoError(t, err)
-	a.Until("it waits at its hook", func() bool { return len(instances(t, a)[autoscaling.TerminatingWait]) == 1 })
+	a.Until("it waits at its hook", func() bool { return len(instances(t, a)[pool.TerminatingWait]) == 1 })
 	return id
 }
 
@@ -85,7 +86,7 @@ func TestALostTerminateEventAndSweepsThatDie(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, a.SweepNow())
 	require.Len(t, executionsOf(a, "drain-node"), 1)
-	a.Until("it is gone", func() bool { return len(instances(t, a)[autoscaling.TerminatingWait]) == 0 })
+	a.Until("it is gone", func() bool { return len(instances(t, a)[pool.TerminatingWait]) == 0 })
 }
 
 func TestALostTerminateEvent(t *testing.T) {
@@ -102,7 +103,7 @@ func TestALostTerminateEvent(t *testing.T) {
 	require.NoError(t, a.SweepNow())
 	a.Until("it is gone", func() bool {
 		by := instances(t, a)
-		return len(by[autoscaling.TerminatingWait]) == 0 && len(by[autoscaling.InService]) == 1 && by[autoscaling.InService][0] != id
+		return len(by[pool.TerminatingWait]) == 0 && len(by[pool.InService]) == 1 && by[pool.InService][0] != id
 	})
 	drains := executionsOf(a, "drain-node")
 	require.Len(t, drains, 1)
@@ -129,7 +130,7 @@ func TestADrainAtAHookThatWasStoppedGoesOn(t *testing.T) {
 	a.Settle()
 	a.Functions.Kill(nil)
 	require.NoError(t, a.SweepNow())
-	a.Until("it is gone", func() bool { return len(instances(t, a)[autoscaling.TerminatingWait]) == 0 })
+	a.Until("it is gone", func() bool { return len(instances(t, a)[pool.TerminatingWait]) == 0 })
 	require.Len(t, executionsOf(a, "drain-node"), before+1)
 }
 

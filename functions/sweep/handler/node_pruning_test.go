@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -25,14 +26,14 @@ func TestAuditRemovesNodes(t *testing.T) {
 		n.Execution, n.Since = execution, since
 		return n
 	}
-	service := []autoscaling.Instance{{ID: "i-2", State: autoscaling.InService}}
+	service := []pool.Instance{{ID: "i-2", State: pool.InService}}
 	drain := func(in events.DrainRequest) map[string]events.DrainRequest {
 		return map[string]events.DrainRequest{"m:x": in}
 	}
 	for name, test := range map[string]struct {
 		node    status.Node
 		drains  map[string]events.DrainRequest
-		group   []autoscaling.Instance
+		group   []pool.Instance
 		failing map[string]error
 		kept    bool
 	}{
@@ -44,7 +45,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 			draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false,
 		},
 		"not while they wait at the launch hook":  {draining, nil, joining("i-1"), nil, true},
-		"though their instance is in service":     {draining, nil, []autoscaling.Instance{{ID: "i-1", State: autoscaling.InService}}, nil, false},
+		"though their instance is in service":     {draining, nil, []pool.Instance{{ID: "i-1", State: pool.InService}}, nil, false},
 		"though another waits at the launch hook": {draining, nil, joining("i-3"), nil, false},
 		"not when drains are unknown":             {draining, nil, service, map[string]error{"list": errThrottled}, true},
 		"not when one drain is unknown": {
@@ -59,7 +60,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}
 			r := a.round()
-			r.groups[names.Group(demo, "a")] = autoscaling.Group{Desired: 1, Instances: test.group}
+			r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: test.group}
 			r.DrainNode = machine{swept: &swept{drains: test.drains, failing: test.failing}}
 			r.drains = r.draining(t.Context())
 			read := *a.status
@@ -72,7 +73,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 	t.Run("and reports what it could not learn of the others", func(t *testing.T) {
 		a := &audited{status: &status.Status{Nodes: []status.Node{draining, notJoined}}}
 		r := a.round()
-		r.groups[names.Group(demo, "a")] = autoscaling.Group{Desired: 1, Instances: service}
+		r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: service}
 		r.DrainNode = machine{swept: &swept{failing: map[string]error{"list": errThrottled}}}
 		r.drains = r.draining(t.Context())
 		read := *a.status
@@ -124,6 +125,6 @@ func TestDrainedNamesWhatIsDrained(t *testing.T) {
 }
 
 // joining is an instance at its launch hook.
-func joining(id string) []autoscaling.Instance {
-	return []autoscaling.Instance{{ID: id, State: autoscaling.PendingWait}}
+func joining(id string) []pool.Instance {
+	return []pool.Instance{{ID: id, State: pool.PendingWait}}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/harness"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -112,7 +113,7 @@ func TestTheOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
 		}
 		a.Until("another is there", func() bool {
 			group, _, err := a.Groups().Describe(t.Context(), "drover-demo-pool-a")
-			return err == nil && len(group.Instances) == 1 && group.Instances[0].State == autoscaling.InService && a.Idle()
+			return err == nil && len(group.Instances) == 1 && group.Instances[0].State == pool.InService && a.Idle()
 		})
 		a.Settle()
 	}

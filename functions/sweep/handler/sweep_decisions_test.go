@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -257,7 +258,7 @@ func TestSweepGivesBackNodes(t *testing.T) {
 }
 
 func TestSweepSignalsInstances(t *testing.T) {
-	group := autoscaling.Group{Name: "g", Instances: []autoscaling.Instance{{ID: "i-1", State: autoscaling.InService}, {ID: "i-2", State: autoscaling.PendingWait}}}
+	group := pool.Group{Name: "g", Instances: []pool.Instance{{ID: "i-1", State: pool.InService}, {ID: "i-2", State: pool.PendingWait}}}
 	hook := func(group, instance string) map[string]events.Lifecycle {
 		return map[string]events.Lifecycle{"m:x": {AutoScalingGroupName: group, EC2InstanceID: instance}}
 	}
@@ -284,7 +285,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 			suspended.SuspendedAt[process] = noon
 		}
 		for name, test := range map[string]struct {
-			group    autoscaling.Group
+			group    pool.Group
 			changing bool
 			want     []string
 		}{
@@ -295,7 +296,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 			s := &swept{joins: hook("g", "i-1"), since: noon, stack: plan.Deployed{Status: "UPDATE_IN_PROGRESS"}}
 			h := s.handler()
 			h.DrainNode = machine{swept: &swept{}}
-			require.NoError(t, h.lifecycle(t.Context(), []autoscaling.Group{test.group}, map[string]bool{"g": test.changing}))
+			require.NoError(t, h.lifecycle(t.Context(), []pool.Group{test.group}, map[string]bool{"g": test.changing}))
 			require.Equal(t, test.want, s.calls, name)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -22,11 +23,11 @@ import (
 type scaling struct {
 	Groups
 	*swept
-	all   []autoscaling.Group
+	all   []pool.Group
 	hooks map[string]events.Lifecycle
 }
 
-func (s scaling) All(context.Context) ([]autoscaling.Group, error) { return s.all, s.failing["groups"] }
+func (s scaling) All(context.Context) ([]pool.Group, error) { return s.all, s.failing["groups"] }
 
 func (s scaling) Hook(_ context.Context, group, hook string) (events.Lifecycle, bool, error) {
 	if err := s.failing["hook "+group]; err != nil {
@@ -95,19 +96,19 @@ func TestSweepDoesTheRestWhateverFails(t *testing.T) {
 func TestSweepFailsWithAHook(t *testing.T) {
 	s := &swept{failing: map[string]error{"hook g": errThrottled}}
 	h := s.handler()
-	group := autoscaling.Group{Name: "g", Instances: []autoscaling.Instance{{ID: "i-1", State: autoscaling.TerminatingWait}}}
+	group := pool.Group{Name: "g", Instances: []pool.Instance{{ID: "i-1", State: pool.TerminatingWait}}}
 	h.State, h.Specs = broken{sweptState: sweptState{swept: s}}, noSpecs{swept: s}
-	h.Groups = scaling{swept: s, all: []autoscaling.Group{group}}
+	h.Groups = scaling{swept: s, all: []pool.Group{group}}
 	_, err := h.Handle(t.Context(), events.Sweep{})
 	require.ErrorIs(t, err, errThrottled)
 	require.Contains(t, s.calls, "dues")
 }
 
 func TestSweepStartsWorkAtHooks(t *testing.T) {
-	instance := func(id, state string) autoscaling.Instance { return autoscaling.Instance{ID: id, State: state} }
-	group := autoscaling.Group{Name: "g", Instances: []autoscaling.Instance{
-		instance("i-1", autoscaling.PendingWait), instance("i-2", autoscaling.TerminatingWait), instance("i-3", autoscaling.InService),
-		instance("i-4", autoscaling.TerminatingWait),
+	instance := func(id, state string) pool.Instance { return pool.Instance{ID: id, State: state} }
+	group := pool.Group{Name: "g", Instances: []pool.Instance{
+		instance("i-1", pool.PendingWait), instance("i-2", pool.TerminatingWait), instance("i-3", pool.InService),
+		instance("i-4", pool.TerminatingWait),
 	}}
 	hooks := map[string]events.Lifecycle{
 		"g " + autoscaling.LaunchHook: {LifecycleHookName: "launch"}, "g " + autoscaling.TerminateHook: {LifecycleHookName: "terminate"},
@@ -137,7 +138,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 			h := s.handler()
 			h.Groups = scaling{swept: s, hooks: test.hooks}
 			h.DrainNode, h.JoinNode = worker{swept: s, running: test.running}, worker{swept: s, running: test.running}
-			err := h.hooks(t.Context(), []autoscaling.Group{group})
+			err := h.hooks(t.Context(), []pool.Group{group})
 			require.Equal(t, test.failing != nil, errors.Is(err, errThrottled))
 			require.Equal(t, test.want, s.calls)
 		})
@@ -146,7 +147,7 @@ func TestSweepStartsWorkAtHooks(t *testing.T) {
 		s := &swept{failing: map[string]error{"list": errThrottled}}
 		h := s.handler()
 		h.DrainNode, h.JoinNode = worker{swept: s}, worker{swept: s}
-		require.NoError(t, h.hooks(t.Context(), []autoscaling.Group{{Instances: []autoscaling.Instance{instance("i-3", autoscaling.InService)}}}))
+		require.NoError(t, h.hooks(t.Context(), []pool.Group{{Instances: []pool.Instance{instance("i-3", pool.InService)}}}))
 	})
 }
 
@@ -174,8 +175,8 @@ func (w worker) Start(_ context.Context, _ string, input any) error {
 }
 
 func TestSweepResumesProcesses(t *testing.T) {
-	at := func(change func(map[string]time.Time)) autoscaling.Group {
-		group := autoscaling.Group{Name: "g", SuspendedAt: map[string]time.Time{}}
+	at := func(change func(map[string]time.Time)) pool.Group {
+		group := pool.Group{Name: "g", SuspendedAt: map[string]time.Time{}}
 		for _, process := range suspends {
 			group.SuspendedAt[process] = noon
 		}

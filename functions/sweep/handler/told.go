@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -32,7 +33,7 @@ func (r *round) forget(ctx context.Context, cluster string, s *status.Status) er
 			return false
 		}
 		group := r.groups[names.Group(cluster, n.Pool)]
-		serve := slices.DeleteFunc(slices.Clone(group.Instances), func(i autoscaling.Instance) bool { return i.State != autoscaling.InService })
+		serve := slices.DeleteFunc(slices.Clone(group.Instances), func(i pool.Instance) bool { return i.State != pool.InService })
 		return len(serve) >= group.Desired
 	}
 	var err error
@@ -55,8 +56,8 @@ func (r *round) lasts(n status.Node) bool {
 
 // joins says that a node waits at its launch hook.
 func (r *round) joins(cluster string, n status.Node) bool {
-	return slices.ContainsFunc(r.groups[names.Group(cluster, n.Pool)].Instances, func(i autoscaling.Instance) bool {
-		return i.ID == n.Instance && i.State == autoscaling.PendingWait
+	return slices.ContainsFunc(r.groups[names.Group(cluster, n.Pool)].Instances, func(i pool.Instance) bool {
+		return i.ID == n.Instance && i.State == pool.PendingWait
 	})
 }
 

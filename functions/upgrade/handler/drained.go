@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
@@ -115,7 +116,7 @@ func (h *Handler) endedNodes(ctx context.Context, cluster string, states map[str
 		case !member:
 			strangers = append(strangers, n.Instance)
 			old[n.Instance] = n
-		case state == autoscaling.TerminatingProceed:
+		case state == pool.TerminatingProceed:
 			old[n.Instance] = n
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
@@ -74,7 +75,7 @@ type EKS interface {
 
 // Groups are the pools' Auto Scaling groups: a subset of autoscaling.Groups.
 type Groups interface {
-	Describe(ctx context.Context, name string) (autoscaling.Group, bool, error)
+	Describe(ctx context.Context, name string) (pool.Group, bool, error)
 }
 
 // Nodes of a cluster, as its own API lists them: a subset of kube.Clusters.

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
+
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
@@ -43,7 +44,7 @@ type led struct {
 	eks     preflight.ControlPlane
 	preview plan.Plan
 	reason  string
-	group   autoscaling.Group
+	group   pool.Group
 	nodes   []kube.Health
 	alive   []string
 	failing map[string]error
@@ -147,7 +148,7 @@ func (s ledStacks) Describe(context.Context, string) (plan.Deployed, error) {
 
 type ledGroups struct{ *led }
 
-func (g ledGroups) Describe(context.Context, string) (autoscaling.Group, bool, error) {
+func (g ledGroups) Describe(context.Context, string) (pool.Group, bool, error) {
 	return g.group, true, g.failing["group"]
 }
 
@@ -269,7 +270,7 @@ func TestStepOfAnUpgrade(t *testing.T) {
 	const next, again = "write Running 2 0", "write Running 1 1"
 	change := plan.Plan{Changes: []plan.Change{{Stack: "pool-a", Operation: plan.Update}}}
 	other := fmt.Sprintf(ledSpec, "r9")
-	leaving := autoscaling.Group{Instances: []autoscaling.Instance{{ID: "i-1", State: autoscaling.TerminatingWait}}}
+	leaving := pool.Group{Instances: []pool.Instance{{ID: "i-1", State: pool.TerminatingWait}}}
 	old := []kube.Health{{Name: "node-1", Instance: "i-1", Pool: "a"}}
 	for name, test := range map[string]struct {
 		given   func(*led)
@@ -364,13 +365,13 @@ func TestStepOfAnUpgrade(t *testing.T) {
 		},
 		"waits for nodes whose instances end": {
 			func(l *led) {
-				l.nodes, l.group = old, autoscaling.Group{Instances: []autoscaling.Instance{{ID: "i-1", State: autoscaling.TerminatingProceed}}}
+				l.nodes, l.group = old, pool.Group{Instances: []pool.Instance{{ID: "i-1", State: pool.TerminatingProceed}}}
 			},
 			events.UpgradeBusy, "node-1 (i-1) of pool a", nil, []string{"write Running 1 0", "status"},
 		},
 		"does not wait for nodes in service": {
 			func(l *led) {
-				l.nodes, l.group = old, autoscaling.Group{Instances: []autoscaling.Instance{{ID: "i-1", State: autoscaling.InService}}}
+				l.nodes, l.group = old, pool.Group{Instances: []pool.Instance{{ID: "i-1", State: pool.InService}}}
 			},
 			events.UpgradeDone, "every step is made", nil, []string{next, "status"},
 		},

@@ -15,116 +15,22 @@ import (
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 )
 
-// Group is an Auto Scaling group.
-type Group struct {
-	Name string
-	// Min and Max bound Desired, which an autoscaler may have changed since the stack was.
-	Min, Max, Desired int
-	Instances         []Instance
-	// TemplateVersion is the version of the launch template that the group launches now.
-	TemplateVersion string
-	// Suspended names the processes that are suspended, such as AZRebalance.
-	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
-	Suspended []string
-	// SuspendedAt says when each was, to the second.
-	SuspendedAt map[string]time.Time
-	// Subnets by id, in which it launches, and their availability zones.
-	Subnets, Zones []string
-	// Types of instances that it launches. Empty if the launch template alone says so.
-	Types []string
-}
-
-// Instance of a group.
-type Instance struct {
-	ID string
-	// State is the lifecycle state, such as InService.
-	State string
-	// TemplateVersion is the number of the launch template's version that it was launched with; "" when that is gone.
-	TemplateVersion string
-	// Zone is the availability zone.
-	Zone string
-	// Type is the instance type.
-	Type string
-}
-
-// Outdated lists the instances that a refresh of the group would still replace: they are not on their way out, and differ in launch
-// template version, instance type or zone from what the group launches now.
-// https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-instance-refresh-skip-matching.html
-func (g Group) Outdated() []string {
-	var ids []string
-	for _, i := range g.Instances {
-		matches := i.TemplateVersion != "" && i.TemplateVersion == g.TemplateVersion &&
-			(len(g.Types) == 0 || slices.Contains(g.Types, i.Type)) && (len(g.Zones) == 0 || slices.Contains(g.Zones, i.Zone))
-		if !matches && !strings.HasPrefix(i.State, Terminating) {
-			ids = append(ids, i.ID)
-		}
-	}
-	return ids
-}
-
-// Leaving lists the instances that wait at the terminate hook, or are about to: they are being drained.
-func (g Group) Leaving() []string {
-	var ids []string
-	for _, i := range g.Instances {
-		if i.State == Terminating || i.State == TerminatingWait {
-			ids = append(ids, i.ID)
-		}
-	}
-	return ids
-}
-
-// Going lists those of Leaving, and the instances whose drain is over and that are not gone yet.
-func (g Group) Going() []string {
-	ids := g.Leaving()
-	for _, i := range g.Instances {
-		if i.State == TerminatingProceed {
-			ids = append(ids, i.ID)
-		}
-	}
-	return ids
-}
-
-// Coming lists the instances that are on their way into service.
-func (g Group) Coming() []string {
-	var ids []string
-	for _, i := range g.Instances {
-		if strings.HasPrefix(i.State, Pending) {
-			ids = append(ids, i.ID)
-		}
-	}
-	return ids
-}
-
-// Serving counts the instances in service.
-func (g Group) Serving() (n int) {
-	for _, i := range g.Instances {
-		if i.State == InService {
-			n++
-		}
-	}
-	return n
-}
-
-// Serves says whether an instance of the group is in service.
-func (g Group) Serves(instance string) bool {
-	return slices.ContainsFunc(g.Instances, func(i Instance) bool { return i.ID == instance && i.State == InService })
-}
-
 // Describe a group; false when there is none.
-func (g *Groups) Describe(ctx context.Context, name string) (Group, bool, error) {
+func (g *Groups) Describe(ctx context.Context, name string) (pool.Group, bool, error) {
 	found, err := g.Named(ctx, name)
 	if err != nil || len(found) == 0 {
-		return Group{}, false, err
+		return pool.Group{}, false, err
 	}
 	return found[0], true, nil
 }
 
 // Named describes groups by their names, in one call; those that do not exist are missing.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
-func (g *Groups) Named(ctx context.Context, groupNames ...string) ([]Group, error) {
-	var found []Group
+func (g *Groups) Named(ctx context.Context, groupNames ...string) ([]pool.Group, error) {
+	var found []pool.Group
 	for chunk := range slices.Chunk(groupNames, mostNames) {
 		out, err := g.Described.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: chunk})
 		if err != nil {
@@ -226,8 +132,8 @@ func (g *Groups) Began(ctx context.Context, name string, instances []string) (ma
 const launching = "Launching "
 
 // All lists the groups of drover's pools, a hundred a call.
-func (g *Groups) All(ctx context.Context) ([]Group, error) {
-	var all []Group
+func (g *Groups) All(ctx context.Context) ([]pool.Group, error) {
+	var all []pool.Group
 	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.Described, &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: aws.Int32(100)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -253,8 +159,8 @@ func (g *Groups) Unhealthy(ctx context.Context, instance string) error {
 	return nil
 }
 
-func read(in types.AutoScalingGroup) Group {
-	group := Group{
+func read(in types.AutoScalingGroup) pool.Group {
+	group := pool.Group{
 		Name: aws.ToString(in.AutoScalingGroupName), Min: int(aws.ToInt32(in.MinSize)), Max: int(aws.ToInt32(in.MaxSize)),
 		Desired: int(aws.ToInt32(in.DesiredCapacity)), Zones: in.AvailabilityZones,
 	}
@@ -269,7 +175,7 @@ func read(in types.AutoScalingGroup) Group {
 		group.TemplateVersion = aws.ToString(template.Version)
 	}
 	for _, i := range in.Instances {
-		instance := Instance{
+		instance := pool.Instance{
 			ID: aws.ToString(i.InstanceId), State: string(i.LifecycleState), Zone: aws.ToString(i.AvailabilityZone), Type: aws.ToString(i.InstanceType),
 		}
 		if i.LaunchTemplate != nil {

@@ -50,18 +50,6 @@ func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Res
 	return true, nil
 }
 
-// Lifecycle states of instances.
-// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
-const (
-	Pending            = "Pending"
-	PendingWait        = "Pending:Wait"
-	PendingProceed     = "Pending:Proceed"
-	InService          = "InService"
-	Terminating        = "Terminating"
-	TerminatingWait    = "Terminating:Wait"
-	TerminatingProceed = "Terminating:Proceed"
-)
-
 // State is the lifecycle state of an instance, "" when it is in no group.
 func (g *Groups) State(ctx context.Context, instance string) (string, error) {
 	out, err := g.client.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 // An instance of a pool waits at its launch hook until somebody answers, once.
@@ -41,21 +42,21 @@ func TestHooks(t *testing.T) {
 		require.NoError(t, err)
 		return is
 	}
-	require.Equal(t, autoscaling.PendingWait, state(hook.EC2InstanceID))
+	require.Equal(t, pool.PendingWait, state(hook.EC2InstanceID))
 	require.Empty(t, state("i-0123456789abcdef0"), "nobody knows it")
-	pool, err := g.Pool(ctx, hook.AutoScalingGroupName)
+	tagged, err := g.Pool(ctx, hook.AutoScalingGroupName)
 	require.NoError(t, err)
-	require.Equal(t, "demo", pool.Cluster)
-	require.Equal(t, "a", pool.Pool)
+	require.Equal(t, "demo", tagged.Cluster)
+	require.Equal(t, "a", tagged.Pool)
 	of, err := g.PoolOf(ctx, hook.EC2InstanceID)
 	require.NoError(t, err)
-	require.Equal(t, pool, of)
+	require.Equal(t, tagged, of)
 	of, err = g.PoolOf(ctx, "i-0123456789abcdef0")
 	require.NoError(t, err)
 	require.Zero(t, of)
-	pool, err = g.Pool(ctx, "no-such-group")
+	tagged, err = g.Pool(ctx, "no-such-group")
 	require.NoError(t, err)
-	require.Zero(t, pool)
+	require.Zero(t, tagged)
 
 	described, found, err := g.Describe(ctx, hook.AutoScalingGroupName)
 	require.NoError(t, err)
@@ -67,9 +68,9 @@ func TestHooks(t *testing.T) {
 	require.Contains(t, described.Types, described.Instances[0].Type)
 	require.Empty(t, described.Outdated())
 	described.Instances[0].Zone, described.Instances[0].Type, described.Subnets, described.Zones, described.Types = "", "", nil, nil, nil
-	require.Equal(t, autoscaling.Group{
+	require.Equal(t, pool.Group{
 		Name: hook.AutoScalingGroupName, Min: 1, Max: 3, Desired: 1,
-		Instances:       []autoscaling.Instance{{ID: hook.EC2InstanceID, State: autoscaling.PendingWait, TemplateVersion: "1"}},
+		Instances:       []pool.Instance{{ID: hook.EC2InstanceID, State: pool.PendingWait, TemplateVersion: "1"}},
 		TemplateVersion: "1",
 	}, described)
 	_, err = client.SuspendProcesses(ctx, &autoscalingapi.SuspendProcessesInput{AutoScalingGroupName: &hook.AutoScalingGroupName, ScalingProcesses: []string{"AZRebalance"}})
@@ -90,11 +91,11 @@ func TestHooks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, waited, "attempt %d", attempt)
 	}
-	a.Until("it waits no more", func() bool { return state(hook.EC2InstanceID) != autoscaling.PendingWait })
+	a.Until("it waits no more", func() bool { return state(hook.EC2InstanceID) != pool.PendingWait })
 	require.Empty(t, described.Leaving())
-	several := autoscaling.Group{Instances: []autoscaling.Instance{
-		{ID: "i-1", State: autoscaling.InService}, {ID: "i-2", State: autoscaling.Terminating}, {ID: "i-3", State: autoscaling.TerminatingWait}, {ID: "i-4", State: autoscaling.PendingWait},
-		{ID: "i-5", State: autoscaling.TerminatingProceed},
+	several := pool.Group{Instances: []pool.Instance{
+		{ID: "i-1", State: pool.InService}, {ID: "i-2", State: pool.Terminating}, {ID: "i-3", State: pool.TerminatingWait}, {ID: "i-4", State: pool.PendingWait},
+		{ID: "i-5", State: pool.TerminatingProceed},
 	}}
 	require.Equal(t, []string{"i-2", "i-3"}, several.Leaving())
 	require.Equal(t, []string{"i-2", "i-3", "i-5"}, several.Going())

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -152,7 +153,7 @@ func (i *instance) Pool(context.Context, string) (events.Pool, error) {
 }
 
 func (i *instance) State(context.Context, string) (string, error) {
-	return autoscaling.TerminatingWait, nil
+	return pool.TerminatingWait, nil
 }
 
 func (i *instance) Heartbeat(context.Context, events.Lifecycle) (bool, error) {

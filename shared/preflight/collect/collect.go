@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -36,7 +36,7 @@ type EKS interface {
 
 // Groups are the Auto Scaling groups of pools: a subset of autoscaling.Groups.
 type Groups interface {
-	Describe(ctx context.Context, name string) (autoscaling.Group, bool, error)
+	Describe(ctx context.Context, name string) (pool.Group, bool, error)
 	LaunchFailure(ctx context.Context, name string) (why string, at time.Time, err error)
 }
 
@@ -182,7 +182,7 @@ func (g *Gatherer) groups(ctx context.Context, plan *preflight.Plan) (map[string
 		}
 		out := preflight.Group{Name: name, Desired: group.Desired, Suspended: group.Suspended, Subnets: group.Subnets, Failure: failure, FailedAt: at}
 		for _, instance := range group.Instances {
-			if instance.State != autoscaling.InService {
+			if !instance.IsInService() {
 				continue
 			}
 			out.Instances = append(out.Instances, instance.ID)
