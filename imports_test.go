@@ -22,7 +22,7 @@ const module = "github.com/drover-run/drover/"
 
 // pure packages decide; they neither ask nor tell the world, so the same input gives the same answer.
 var pure = []string{
-	"events", "templates", "shared/api", "shared/calendar", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/pool", "shared/render", "shared/plan",
+	"events", "templates", "shared/api", "shared/calendar", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/pool", "shared/stack", "shared/render", "shared/plan",
 	"shared/upgrade", "shared/preflight",
 }
 

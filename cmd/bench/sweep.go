@@ -19,6 +19,7 @@ import (
 	planner "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
@@ -57,7 +58,7 @@ type fleet struct {
 	spec     func(cluster string) []byte
 	release  []byte
 	statuses map[string]*status.Cluster
-	stacks   map[string]plan.Deployed
+	stacks   map[string]stack.Deployed
 	groups   []pool.Group
 
 	gets, lists, stackPages, groupPages, executionLists, nodeLists, eksCalls atomic.Int64
@@ -110,7 +111,7 @@ func (f *fleet) Status(_ context.Context, cluster string) (*status.Cluster, erro
 	return f.statuses[cluster], nil
 }
 
-func (f *fleet) All(context.Context) (map[string]plan.Deployed, error) {
+func (f *fleet) All(context.Context) (map[string]stack.Deployed, error) {
 	f.stackPages.Add(pages(len(f.stacks)))
 	return f.stacks, nil
 }
@@ -194,7 +195,7 @@ type fleetStacks struct {
 	handler.Stacks
 }
 
-func (s fleetStacks) All(ctx context.Context) (map[string]plan.Deployed, error) {
+func (s fleetStacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
 	return s.fleet.All(ctx)
 }
 
@@ -239,7 +240,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 	if err != nil {
 		return nil, auditor, nil, err
 	}
-	f = &fleet{statuses: map[string]*status.Cluster{}, stacks: map[string]plan.Deployed{}}
+	f = &fleet{statuses: map[string]*status.Cluster{}, stacks: map[string]stack.Deployed{}}
 	for i := range gone {
 		cluster := fmt.Sprintf("gone%04d", i)
 		f.statuses[cluster] = status.New(cluster)
@@ -286,8 +287,8 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 }
 
 // deployed is a stack as a change leaves it, with the outputs that the audit reads; every value of another stack's is "out".
-func deployed(change plan.Change) plan.Deployed {
-	d := plan.Deployed{
+func deployed(change plan.Change) stack.Deployed {
+	d := stack.Deployed{
 		Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, Parameters: map[string]string{}, TerminationProtection: change.Protected,
 		Outputs: map[string]string{"KubernetesVersion": minor, "ClusterEndpoint": "out", "ClusterCertificateAuthority": "out"},
 	}

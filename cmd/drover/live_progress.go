@@ -9,10 +9,10 @@ import (
 
 	"github.com/drover-run/drover/cmd/drover/view"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/kube"
-	"github.com/drover-run/drover/shared/plan"
 )
 
 // poolProgress counts the nodes of a pool.
@@ -97,7 +97,7 @@ func (p poolProgress) words(changing bool) string {
 
 // operationWords say how far the operation of a stack is: "3 resources done, ControlPlane in progress".
 func operationWords(stackStatus string, o cloudformation.Operation) string {
-	if !plan.InProgress(stackStatus) {
+	if !stack.InProgress(stackStatus) {
 		return ""
 	}
 	const named = 3

@@ -18,7 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -54,7 +55,7 @@ type liveCluster struct {
 
 // liveFleet is the same for all clusters, without their own APIs. Stacks are by full name.
 type liveFleet struct {
-	stacks    map[string]plan.Deployed
+	stacks    map[string]stack.Deployed
 	stacksErr error
 	groups    []pool.Group
 	groupsErr error
@@ -160,18 +161,18 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 	all := map[string]liveStack{}
 	for _, name := range expected {
 		known, ok := l.known[name]
-		idle := ok && !next[name] && !plan.InProgress(known.Status) && known.Status == recorded[name]
+		idle := ok && !next[name] && !stack.InProgress(known.Status) && known.Status == recorded[name]
 		if idle && time.Since(known.read) < idleStackAge {
 			all[name] = known
 			continue
 		}
 		full := names.Stack(c.Metadata.Name, name)
-		stack, err := l.stacks.Describe(ctx, full)
+		deployed, err := l.stacks.Describe(ctx, full)
 		if err != nil {
 			return all, err
 		}
-		now := liveStack{Status: stack.Status, read: time.Now()}
-		if plan.InProgress(stack.Status) {
+		now := liveStack{Status: deployed.Status, read: time.Now()}
+		if stack.InProgress(deployed.Status) {
 			if now.Operation, err = l.stacks.Operation(ctx, full); err != nil {
 				return all, err
 			}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -29,8 +30,8 @@ func TestLiveSource(t *testing.T) {
 			read, err := source.readStacks(t.Context(), cluster, expected)
 			require.NoError(t, err)
 			require.Len(t, read, len(expected))
-			for _, stack := range read {
-				require.True(t, plan.Settled(stack.Status), stack.Status)
+			for _, deployed := range read {
+				require.True(t, stack.Settled(deployed.Status), deployed.Status)
 			}
 			for _, call := range a.Calls.Since(mark) {
 				if strings.HasPrefix(call.Action, "DescribeStack") {

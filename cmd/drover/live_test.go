@@ -10,7 +10,8 @@ import (
 
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -80,7 +81,7 @@ workers  ?      1           2        1 of 2 nodes replaced, 1 draining, 1 missin
 
 func TestLiveFleet(t *testing.T) {
 	live := &liveFleet{
-		stacks: map[string]plan.Deployed{
+		stacks: map[string]stack.Deployed{
 			names.Stack("demo", "network"): {Status: "CREATE_COMPLETE"}, names.Stack("demo", "pool-a"): {Status: "UPDATE_IN_PROGRESS"},
 			names.Stack("bad", "network"): {Status: "ROLLBACK_COMPLETE"}, names.Stack("demo-2", "network"): {Status: "CREATE_COMPLETE"},
 		},

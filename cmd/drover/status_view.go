@@ -14,7 +14,8 @@ import (
 	"github.com/drover-run/drover/cmd/drover/view"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -105,27 +106,27 @@ func (d *display) stacks(s status.Status, live *liveCluster) *view.Table {
 		table.Columns[3].Title = "PROGRESS"
 	}
 	for _, name := range stackNames(s) {
-		stack := status.Stack{Name: name}
+		row := status.Stack{Name: name}
 		if i := slices.IndexFunc(s.Stacks, func(o status.Stack) bool { return o.Name == name }); i >= 0 {
-			stack = s.Stacks[i]
+			row = s.Stacks[i]
 		} else if live == nil {
 			continue // planned; the plan below names it
 		}
-		note, read := stackNote(stack, d.now), false
+		note, read := stackNote(row, d.now), false
 		var now liveStack
 		if live != nil {
 			now, read = live.stacks[name]
 		}
 		if read {
-			if stack.Status != now.Status {
-				stack.Status, stack.Since = now.Status, now.Operation.Began
+			if row.Status != now.Status {
+				row.Status, row.Since = now.Status, now.Operation.Began
 			}
 			note = strings.Join(slices.DeleteFunc([]string{operationWords(now.Status, now.Operation), d.token(now), note}, func(p string) bool { return p == "" }), "; ")
 		}
-		if plan.Absent(stack.Status) {
-			stack.Status = absentStatus(s, name)
+		if stack.Absent(row.Status) {
+			row.Status = absentStatus(s, name)
 		}
-		table.Add(view.Text(name), view.State(stack.Status), view.Text(view.Age(d.now, stack.Since)), view.Text(d.words(note)))
+		table.Add(view.Text(name), view.State(row.Status), view.Text(view.Age(d.now, row.Since)), view.Text(d.words(note)))
 	}
 	return table
 }
@@ -149,13 +150,13 @@ func (d *display) token(stack liveStack) string {
 // pools shows the nodes of each pool as Auto Scaling and Kubernetes have them now.
 func (d *display) pools(cluster string, s status.Status, live *liveCluster) *view.Table {
 	table := &view.Table{Columns: []view.Column{{Title: "POOL"}, {Title: "READY"}, {Title: "IN SERVICE"}, {Title: "DESIRED"}, {Title: "PROGRESS", Min: 20, Wrap: true}}}
-	for _, stack := range stackNames(s) {
-		pool, ok := strings.CutPrefix(stack, names.PoolPrefix)
+	for _, name := range stackNames(s) {
+		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
 		group, found := live.groups[pool]
 		if !ok || !found {
 			continue
 		}
-		stackStatus := live.stacks[stack].Status
+		stackStatus := live.stacks[name].Status
 		p := progressOf(group, live.nodes, live.nodesErr == nil, strings.Contains(stackStatus, "ROLLBACK"))
 		ready := view.Text("?")
 		if p.ready >= 0 {
@@ -165,7 +166,7 @@ func (d *display) pools(cluster string, s status.Status, live *liveCluster) *vie
 			}
 		}
 		table.Add(view.Text(pool), ready, view.Text(fmt.Sprint(p.inService)), view.Text(fmt.Sprint(p.desired)),
-			view.Text(p.words(plan.InProgress(stackStatus))))
+			view.Text(p.words(stack.InProgress(stackStatus))))
 	}
 	return table
 }
@@ -288,15 +289,15 @@ func (l *liveFleet) stackCell(cluster string) view.Cell {
 		return view.Text("?")
 	}
 	total, moving, bad := 0, 0, 0
-	for full, stack := range l.stacks {
-		if of, _, ours := names.SplitStack(full); !ours || of != cluster || plan.Absent(stack.Status) {
+	for full, deployed := range l.stacks {
+		if of, _, ours := names.SplitStack(full); !ours || of != cluster || stack.Absent(deployed.Status) {
 			continue
 		}
 		total++
 		switch {
-		case plan.InProgress(stack.Status):
+		case stack.InProgress(deployed.Status):
 			moving++
-		case !plan.Settled(stack.Status):
+		case !stack.Settled(deployed.Status):
 			bad++
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -129,7 +130,7 @@ func (m *planeMove) to(target string) {
 // fleetReader reads what all clusters have in common once.
 type fleetReader struct {
 	c         *cell
-	stacks    map[string]plan.Deployed
+	stacks    map[string]stack.Deployed
 	eks       *eks.Versions
 	catalogue map[string]preflight.Version
 	channels  *api.Channels
@@ -175,7 +176,7 @@ func readFleet(ctx context.Context, c *cell) ([]clusterVersions, error) {
 func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (clusterVersions, error) {
 	name := s.Metadata.Name
 	v := clusterVersions{Cluster: name, Phase: string(s.Status.Phase), Channel: string(api.ChannelNone), Upgrade: s.Status.Upgrade, NextUpgrade: s.Status.NextUpgrade}
-	deployed := map[string]plan.Deployed{}
+	deployed := map[string]stack.Deployed{}
 	for full, stack := range r.stacks {
 		if cluster, _, ours := names.SplitStack(full); ours && cluster == name {
 			deployed[stack.Name] = stack
@@ -247,7 +248,7 @@ func (r *fleetReader) plane(ctx context.Context, v *clusterVersions, deployed st
 }
 
 // parts of a cluster: what they are, and what they are to become by the upgrade that is under way or scheduled, or by its channel.
-func (r *fleetReader) parts(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]plan.Deployed) error {
+func (r *fleetReader) parts(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed) error {
 	release, sha := plan.Pin(deployed)
 	if sha == "" {
 		v.Due = "as it is created"
@@ -331,7 +332,7 @@ func (r *fleetReader) read(ctx context.Context, from *store.Bucket, key, name st
 }
 
 // due is the release that the cluster goes to, with its Kubernetes version where that is known, and says when. "" when it stays as it is.
-func (r *fleetReader) due(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]plan.Deployed) (release, version string, err error) {
+func (r *fleetReader) due(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed) (release, version string, err error) {
 	if u := v.Upgrade; u != nil {
 		switch {
 		case u.Phase == string(upgrade.Done):
@@ -363,7 +364,7 @@ func dueOf(u *status.Upgrade) string {
 }
 
 // followed is what the cluster's channel asks for, as planning would decide now: what was answered before, as by a rollback, is not asked for.
-func (r *fleetReader) followed(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]plan.Deployed) (release, version string, err error) {
+func (r *fleetReader) followed(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed) (release, version string, err error) {
 	record, _, err := r.c.state.Upgrade(ctx, v.Cluster)
 	if err != nil {
 		return "", "", err

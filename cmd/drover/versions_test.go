@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -68,8 +69,8 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 		return r
 	}
 	was, next := release("1.36-1", "1.36", "ami-36", "v1"), release("1.37-1", "1.37", "ami-37", "v2")
-	deployed := func(pin, version, image, coredns string) map[string]plan.Deployed {
-		return map[string]plan.Deployed{
+	deployed := func(pin, version, image, coredns string) map[string]stack.Deployed {
+		return map[string]stack.Deployed{
 			names.ControlPlane:     {Tags: map[string]string{names.TagRelease: pin + "@" + pin}, Outputs: map[string]string{"KubernetesVersion": version}},
 			names.PoolPrefix + "a": {Outputs: map[string]string{"ImageId": image}},
 			names.NodeAddons:       {Outputs: map[string]string{render.AddonOutput("coredns"): coredns}},
@@ -80,7 +81,7 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 	tests := map[string]struct {
 		upgrade  status.Upgrade
 		spec     string
-		deployed map[string]plan.Deployed
+		deployed map[string]stack.Deployed
 		due      string
 		release  moves
 		plane    moves
@@ -125,7 +126,7 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 			spec := &api.Cluster{}
 			spec.Spec.Paused = test.spec == "paused"
 			spec.Spec.Release.Name, spec.Spec.Pools = test.spec, []api.Pool{{Name: "a", Architecture: api.AMD64}}
-			r := &fleetReader{c: newCell(aws.Config{Region: "eu-west-1"}, "aws", "1"), stacks: map[string]plan.Deployed{}, releases: map[string]*api.Release{
+			r := &fleetReader{c: newCell(aws.Config{Region: "eu-west-1"}, "aws", "1"), stacks: map[string]stack.Deployed{}, releases: map[string]*api.Release{
 				names.PinnedRelease("1.36-1"): was, names.PinnedRelease("1.37-1"): next, names.ReleaseSpec("1.37-1"): next,
 			}}
 			v := clusterVersions{Upgrade: &test.upgrade}
@@ -158,7 +159,7 @@ func TestVersionsOfWhatIsToCome(t *testing.T) {
 		Cluster: "demo", Release: moves{Current: "1.36-1"}, ControlPlane: planeMove{moves: moves{Current: "1.36"}}, Upgrade: &status.Upgrade{Phase: "Running", To: "1.37-1", Started: &at},
 		NextUpgrade: &status.Upgrade{Phase: "Scheduled", To: "1.37-2", Origin: "At", At: &at},
 	}
-	require.NoError(t, r.parts(t.Context(), &v, &api.Cluster{}, map[string]plan.Deployed{
+	require.NoError(t, r.parts(t.Context(), &v, &api.Cluster{}, map[string]stack.Deployed{
 		names.ControlPlane: {Tags: map[string]string{names.TagRelease: "1.36-1@1.36-1"}, Outputs: map[string]string{"KubernetesVersion": "1.36"}},
 		names.NodeAddons:   {Outputs: map[string]string{render.AddonOutput("coredns"): "v1"}},
 	}))

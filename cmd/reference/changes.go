@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/templates"
 )
@@ -258,22 +259,24 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 
 // input of a plan from one spec to the other, with everything deployed.
 func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
-	in := plan.Input{Cluster: after.Metadata.Name, New: after, Old: map[string]*api.Cluster{}, Desired: out.Stacks, Deployed: map[string]plan.Deployed{}}
-	for name, stack := range b.stacks {
-		tags := maps.Clone(stack.Tags)
+	in := plan.Input{Cluster: after.Metadata.Name, New: after, Old: map[string]*api.Cluster{}, Desired: out.Stacks, Deployed: map[string]stack.Deployed{}}
+	for name, desired := range b.stacks {
+		tags := maps.Clone(desired.Tags)
 		if name == names.ControlPlane {
 			tags[names.TagRelease] = in.Release
 		}
-		if stack.Pace != nil {
-			tags[names.TagTemplate] = stack.TemplateKey
+		if desired.Pace != nil {
+			tags[names.TagTemplate] = desired.TemplateKey
 		}
-		tags[names.TagChecksum] = plan.Checksum(stack, tags)
-		deployed := plan.Deployed{Status: "CREATE_COMPLETE", Tags: tags, Parameters: map[string]string{}, TerminationProtection: stack.Protected}
-		for _, parameter := range stack.Parameters {
+		tags[names.TagChecksum] = plan.Checksum(desired, tags)
+		deployed := stack.Deployed{
+			Status: "CREATE_COMPLETE", Tags: tags, Parameters: map[string]string{}, TerminationProtection: desired.Protected,
+		}
+		for _, parameter := range desired.Parameters {
 			deployed.Parameters[parameter.Name] = parameter.Value
 		}
-		if stack.Pace != nil {
-			maps.Copy(deployed.Parameters, stack.Pace.Resting(nil))
+		if desired.Pace != nil {
+			maps.Copy(deployed.Parameters, desired.Pace.Resting(nil))
 		}
 		in.Old[name], in.Deployed[name] = b.before, deployed
 	}

@@ -29,7 +29,8 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -140,7 +141,7 @@ func (a *Account) Scale(cluster, pool string, desired int) {
 }
 
 // Stack is what CloudFormation says of one of a cluster's stacks.
-func (a *Account) Stack(cluster, stack string) plan.Deployed {
+func (a *Account) Stack(cluster, stack string) stack.Deployed {
 	a.t.Helper()
 	deployed, err := cloudformation.New(cloudformationapi.NewFromConfig(a.Config()), nil, "").Describe(context.Background(), names.Stack(cluster, stack))
 	require.NoError(a.t, err)
@@ -395,7 +396,7 @@ func (a *Account) idle() bool {
 // still says whether no stack changes and no function runs.
 func (a *Account) still() bool {
 	changing := slices.ContainsFunc(a.CloudFormation.Stacks(), func(s localcloudformation.Stack) bool {
-		return plan.InProgress(s.StackStatus)
+		return stack.InProgress(s.StackStatus)
 	})
 	return !changing && a.CloudFormation.Untold() == 0 && a.Running() == 0
 }

@@ -16,7 +16,7 @@ import (
 	scaling "github.com/drover-run/drover/local/autoscaling"
 	"github.com/drover-run/drover/local/cloudformation"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // unstack deletes a stack as somebody at the console does. CloudFormation may refuse.
@@ -112,7 +112,7 @@ func (w *world) autoscale(cluster, pool string, share float64) {
 		return
 	}
 	desired := v.Min + int(share*float64(v.Max-v.Min)+0.5)
-	rests := plan.Settled(w.Stacks(cluster)[names.PoolStack(pool)])
+	rests := stack.Settled(w.Stacks(cluster)[names.PoolStack(pool)])
 	// Who rolls it meanwhile has it be what it was before, as CloudFormation does, and ends instances for that, whichever Auto Scaling chooses. That is
 	// known before it is done: Auto Scaling begins at once.
 	w.known.Lock()

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -33,7 +34,7 @@ func (in Input) orphans(changes []Change) []Change {
 	}
 	var gone []Change
 	for _, name := range slices.Sorted(maps.Keys(in.Deployed)) {
-		if stage(name) > stage(names.ControlPlane) && !Absent(in.Deployed[name].Status) {
+		if stage(name) > stage(names.ControlPlane) && !stack.Absent(in.Deployed[name].Status) {
 			gone = append(gone, Change{
 				Stack: name, StackName: names.Stack(in.Cluster, name), Operation: Delete, Order: orderOf(in.New, name), First: changes[i].Founds(),
 				Reasons: []status.Reason{{Field: controlPlaneGone, Old: "present", New: "absent"}},

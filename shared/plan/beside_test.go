@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // What belonged to a control plane that is gone goes before another takes its place, and comes with the plan after that. If not all of it was gone
@@ -39,6 +40,6 @@ func TestTheStacksOfAControlPlaneThatIsGoneGoBeforeAnother(t *testing.T) {
 	require.Len(t, again.Changes, len(first.Changes)-2)
 	require.Empty(t, Compute(input(spec(), spec(), deploy(deploy(deployed, p), again))).Changes)
 
-	deployed[names.ControlPlane] = Deployed{Name: names.ControlPlane, Status: "DELETE_FAILED"}
+	deployed[names.ControlPlane] = stack.Deployed{Name: names.ControlPlane, Status: "DELETE_FAILED"}
 	require.Equal(t, "Create control-plane", order(Compute(input(spec(), spec(), deployed)))[0], "its EKS cluster may be there, which drains would wait for")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -22,7 +23,7 @@ import (
 //
 // The accepted version of the spec protects the network and the control plane, whatever they were changed to. The map says of each
 // version whether it protects; versions that are not in it protect nothing.
-func Protected(deployed map[string]Deployed, accepted string, protects map[string]bool) []string {
+func Protected(deployed map[string]stack.Deployed, accepted string, protects map[string]bool) []string {
 	var protected []string
 	for _, name := range slices.Sorted(maps.Keys(deployed)) {
 		stack := deployed[name]
@@ -36,7 +37,7 @@ func Protected(deployed map[string]Deployed, accepted string, protects map[strin
 }
 
 // NextDeletion is the next step of deleting a cluster of which these stacks are deployed, and its plan.
-func NextDeletion(cluster string, deployed map[string]Deployed) (Plan, events.Deletion) {
+func NextDeletion(cluster string, deployed map[string]stack.Deployed) (Plan, events.Deletion) {
 	p, step := Plan{Cluster: cluster}, events.Deletion{Stacks: []string{}}
 	next := -1
 	for name := range deployed {

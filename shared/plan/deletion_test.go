@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 func TestProtected(t *testing.T) {
@@ -14,43 +15,45 @@ func TestProtected(t *testing.T) {
 	of := func(version string) map[string]string { return map[string]string{names.TagSpecVersion: version} }
 	protects := map[string]bool{"on": true, "off": false}
 	for name, c := range map[string]struct {
-		deployed map[string]Deployed
+		deployed map[string]stack.Deployed
 		accepted string
 		want     []string
 	}{
 		"names a stack with both protections": {
-			map[string]Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, "off", []string{names.ControlPlane},
+			map[string]stack.Deployed{names.ControlPlane: {TerminationProtection: true, Parameters: on}}, "off", []string{names.ControlPlane},
 		},
 		"names a stack by its parameter when termination protection was turned off by hand": {
-			map[string]Deployed{names.ControlPlane: {Parameters: on}}, "off", []string{names.ControlPlane},
+			map[string]stack.Deployed{names.ControlPlane: {Parameters: on}}, "off", []string{names.ControlPlane},
 		},
 		"names a stack by termination protection when its parameter is off": {
-			map[string]Deployed{names.Network: {TerminationProtection: true, Parameters: off}}, "off", []string{names.Network},
+			map[string]stack.Deployed{names.Network: {TerminationProtection: true, Parameters: off}}, "off", []string{names.Network},
 		},
 		"names a stack by termination protection when it has no parameter": {
-			map[string]Deployed{names.PoolStack("a"): {TerminationProtection: true}}, "off", []string{names.PoolStack("a")},
+			map[string]stack.Deployed{names.PoolStack("a"): {TerminationProtection: true}}, "off", []string{names.PoolStack("a")},
 		},
 		"names each protected stack, in order": {
-			map[string]Deployed{
+			map[string]stack.Deployed{
 				names.Network: {Parameters: on}, names.ControlPlane: {TerminationProtection: true, Parameters: off},
 				names.PoolStack("a"): {}, names.Addons: {Parameters: map[string]string{"Other": "true"}},
 			},
 			"off", []string{names.ControlPlane, names.Network},
 		},
 		"names a control plane by its spec when its first update was rolled back": {
-			map[string]Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("on")}}, "off", []string{names.ControlPlane},
+			map[string]stack.Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("on")}}, "off", []string{names.ControlPlane},
 		},
 		"names a network by its spec before there is a control plane": {
-			map[string]Deployed{names.Network: {Tags: of("on")}}, "off", []string{names.Network},
+			map[string]stack.Deployed{names.Network: {Tags: of("on")}}, "off", []string{names.Network},
 		},
 		"names network and control plane when the accepted spec was not converged to": {
-			map[string]Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {Tags: of("on")}},
+			map[string]stack.Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {Tags: of("on")}},
 			"on", []string{names.ControlPlane, names.Network},
 		},
-		"names nothing by the spec of a pool":        {map[string]Deployed{names.PoolStack("a"): {Tags: of("on")}}, "off", nil},
-		"names nothing by versions that say nothing": {map[string]Deployed{names.Network: {Tags: of("gone")}, names.ControlPlane: {}}, "", nil},
+		"names nothing by the spec of a pool": {map[string]stack.Deployed{names.PoolStack("a"): {Tags: of("on")}}, "off", nil},
+		"names nothing by versions that say nothing": {
+			map[string]stack.Deployed{names.Network: {Tags: of("gone")}, names.ControlPlane: {}}, "", nil,
+		},
 		"names nothing when all protections are off": {
-			map[string]Deployed{names.Network: {Parameters: off, Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {}},
+			map[string]stack.Deployed{names.Network: {Parameters: off, Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {}},
 			"off", nil,
 		},
 		"names nothing without stacks": {nil, "on", nil},
@@ -60,9 +63,9 @@ func TestProtected(t *testing.T) {
 }
 
 func TestNextDeletion(t *testing.T) {
-	deployed := map[string]Deployed{}
-	for _, stack := range []string{names.Network, names.ControlPlane, names.Addons, names.NodeAddons, names.PoolStack("a"), names.PoolStack("b")} {
-		deployed[stack] = Deployed{Name: stack}
+	deployed := map[string]stack.Deployed{}
+	for _, name := range []string{names.Network, names.ControlPlane, names.Addons, names.NodeAddons, names.PoolStack("a"), names.PoolStack("b")} {
+		deployed[name] = stack.Deployed{Name: name}
 	}
 	want := []events.Deletion{
 		{Stacks: []string{names.PoolStack("a"), names.PoolStack("b")}},
@@ -85,11 +88,11 @@ func TestNextDeletion(t *testing.T) {
 		}
 	}
 	t.Run("removes leftovers before the network when the control plane is gone already", func(t *testing.T) {
-		_, next := NextDeletion("demo", map[string]Deployed{names.Network: {}})
+		_, next := NextDeletion("demo", map[string]stack.Deployed{names.Network: {}})
 		require.Equal(t, events.Deletion{Stacks: []string{names.Network}, Leftovers: true}, next)
 	})
 	t.Run("asks for no survey beside pools", func(t *testing.T) {
-		_, next := NextDeletion("demo", map[string]Deployed{names.ControlPlane: {}, names.PoolStack("a"): {}})
+		_, next := NextDeletion("demo", map[string]stack.Deployed{names.ControlPlane: {}, names.PoolStack("a"): {}})
 		require.Equal(t, events.Deletion{Stacks: []string{names.PoolStack("a")}}, next)
 	})
 }

@@ -17,25 +17,9 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
-
-// Deployed is one stack as CloudFormation describes it.
-type Deployed struct {
-	// Name without the cluster's prefix.
-	Name string
-	// ID is the stack's ARN: one that was deleted and made anew has another.
-	ID           string
-	Status       string
-	StatusReason string
-	Tags         map[string]string
-	Outputs      map[string]string
-	Parameters   map[string]string
-	// TerminationProtection as it is now.
-	TerminationProtection bool
-	// Drifted says that CloudFormation's drift detection found differences, when somebody last asked for it.
-	Drifted bool
-}
 
 // Operation on a stack.
 type Operation string
@@ -103,43 +87,43 @@ type Input struct {
 	Old map[string]*api.Cluster
 	// Desired stacks in order, Deployed by name.
 	Desired  []render.Stack
-	Deployed map[string]Deployed
+	Deployed map[string]stack.Deployed
 }
 
 // Compute plans. A stack that is what it should be is not in the plan; an empty plan costs nothing.
 func Compute(in Input) Plan {
 	p := Plan{Cluster: in.Cluster, SpecVersion: in.SpecVersion, Rejected: in.Rejected}
 	wanted := map[string]bool{}
-	for _, stack := range in.Desired {
-		wanted[stack.Name] = true
-		tags := maps.Clone(stack.Tags)
-		if stack.Name == names.ControlPlane {
+	for _, desired := range in.Desired {
+		wanted[desired.Name] = true
+		tags := maps.Clone(desired.Tags)
+		if desired.Name == names.ControlPlane {
 			// The pin is kept where a cluster always has a stack.
 			tags[names.TagRelease] = in.Release
 		}
-		checksum := Checksum(stack, tags)
-		deployed, exists := in.Deployed[stack.Name]
+		checksum := Checksum(desired, tags)
+		deployed, exists := in.Deployed[desired.Name]
 		change := Change{
-			Stack: stack.Name, StackName: stack.StackName, TemplateKey: stack.TemplateKey, Parameters: stack.Parameters,
-			Tags: tags, Capabilities: stack.Capabilities, Protected: stack.Protected, Pace: stack.Pace, Order: orderOf(in.New, stack.Name), Checksum: checksum,
-			ByTag: byTag(stack.Name, in.New),
+			Stack: desired.Name, StackName: desired.StackName, TemplateKey: desired.TemplateKey, Parameters: desired.Parameters,
+			Tags: tags, Capabilities: desired.Capabilities, Protected: desired.Protected, Pace: desired.Pace, Order: orderOf(in.New, desired.Name), Checksum: checksum,
+			ByTag: byTag(desired.Name, in.New),
 		}
-		if stack.Pace != nil {
-			tags[names.TagTemplate] = stack.TemplateKey
+		if desired.Pace != nil {
+			tags[names.TagTemplate] = desired.TemplateKey
 		}
 		tags[names.TagChecksum] = checksum
 		tags[names.TagSpecVersion] = in.SpecVersion
 		switch {
-		case !exists || Absent(deployed.Status):
-			change.Operation, change.FirstKey = Create, stack.FirstKey
-			change.Reasons = []status.Reason{{Field: source(stack.Name), Old: "absent", New: "present"}}
-		case Broken(deployed.Status):
-			change.Operation, change.FirstKey = Create, stack.FirstKey
-			change.Reasons = []status.Reason{{Field: "status." + stack.Name, Old: deployed.Status, New: "CREATE_COMPLETE"}}
+		case !exists || stack.Absent(deployed.Status):
+			change.Operation, change.FirstKey = Create, desired.FirstKey
+			change.Reasons = []status.Reason{{Field: source(desired.Name), Old: "absent", New: "present"}}
+		case stack.MustRecreate(deployed.Status):
+			change.Operation, change.FirstKey = Create, desired.FirstKey
+			change.Reasons = []status.Reason{{Field: "status." + desired.Name, Old: deployed.Status, New: "CREATE_COMPLETE"}}
 		default:
-			change.Operation, change.Moving = Update, InProgress(deployed.Status)
-			change.Reasons = in.whyUpdate(stack, deployed, checksum, tags)
-			p.Refused = append(p.Refused, refused(stack.Name, in.Old[stack.Name], in.New)...)
+			change.Operation, change.Moving = Update, stack.InProgress(deployed.Status)
+			change.Reasons = in.whyUpdate(desired, deployed, checksum, tags)
+			p.Refused = append(p.Refused, refused(desired.Name, in.Old[desired.Name], in.New)...)
 			if lost, is := change.Untagged(deployed); is && len(change.Reasons) > 0 {
 				p.Refused = append(p.Refused, lost)
 			}
@@ -169,26 +153,26 @@ func orderOf(c *api.Cluster, stack string) (last int) {
 }
 
 // whyUpdate lists the reasons to update a stack; none means that it is what it should be.
-func (in Input) whyUpdate(stack render.Stack, deployed Deployed, checksum string, wanted map[string]string) []status.Reason {
+func (in Input) whyUpdate(desired render.Stack, deployed stack.Deployed, checksum string, wanted map[string]string) []status.Reason {
 	var reasons []status.Reason
 	if old := deployed.Tags[names.TagChecksum]; old != checksum {
-		reasons = Diff(stack.Name, in.Old[stack.Name], in.New)
+		reasons = Diff(desired.Name, in.Old[desired.Name], in.New)
 		// Whoever took the checksum's tag away took this one with it: that is no roll.
-		if before, now := deployed.Tags[names.TagRollAt], stack.Tags[names.TagRollAt]; before != now && (old != "" || before != "") {
-			field := source(stack.Name) + ".rollAt" // the spec's own, or that of somebody who asked by hand
+		if before, now := deployed.Tags[names.TagRollAt], desired.Tags[names.TagRollAt]; before != now && (old != "" || before != "") {
+			field := source(desired.Name) + ".rollAt" // the spec's own, or that of somebody who asked by hand
 			reasons = slices.DeleteFunc(reasons, func(r status.Reason) bool { return r.Field == field })
 			reasons = append(reasons, status.Reason{Field: field, Old: before, New: now})
 		}
 		if len(reasons) == 0 {
-			reasons = []status.Reason{{Field: "checksum." + stack.Name, Old: old, New: checksum}}
+			reasons = []status.Reason{{Field: "checksum." + desired.Name, Old: old, New: checksum}}
 		}
 	}
 	if len(reasons) == 0 {
-		reasons = append(reasons, lostTags(stack.Name, deployed, wanted)...)
+		reasons = append(reasons, lostTags(desired.Name, deployed, wanted)...)
 	}
-	for _, parameter := range stack.Parameters {
+	for _, parameter := range desired.Parameters {
 		if now := deployed.Parameters[parameter.Name]; parameter.AtFirst != "" && now != parameter.Value {
-			reasons = append(reasons, status.Reason{Field: stack.Name + ".parameters." + parameter.Name, Old: now, New: parameter.Value})
+			reasons = append(reasons, status.Reason{Field: desired.Name + ".parameters." + parameter.Name, Old: now, New: parameter.Value})
 		}
 		if parameter.From == nil {
 			continue
@@ -200,28 +184,28 @@ func (in Input) whyUpdate(stack render.Stack, deployed Deployed, checksum string
 			})
 		}
 	}
-	if stack.Pace != nil {
+	if desired.Pace != nil {
 		// While nodes are replaced it may have been more than the spec says: then it is put back.
-		want := stack.Pace.Resting(nil)[render.MaxSize]
-		field := source(stack.Name) + ".maxSize"
+		want := desired.Pace.Resting(nil)[render.MaxSize]
+		field := source(desired.Name) + ".maxSize"
 		known := slices.ContainsFunc(reasons, func(r status.Reason) bool { return r.Field == field })
 		if now, there := deployed.Parameters[render.MaxSize]; there && now != want && !known {
 			reasons = append(reasons, status.Reason{Field: field, Old: now, New: want})
 		}
 	}
-	if stack.Protected != deployed.TerminationProtection {
+	if desired.Protected != deployed.TerminationProtection {
 		reasons = append(reasons, status.Reason{
-			Field: "terminationProtection." + stack.Name, Old: text(deployed.TerminationProtection), New: text(stack.Protected),
+			Field: "terminationProtection." + desired.Name, Old: text(deployed.TerminationProtection), New: text(desired.Protected),
 		})
 	}
-	if len(reasons) == 0 && !Settled(deployed.Status) {
-		reasons = []status.Reason{{Field: "status." + stack.Name, Old: deployed.Status, New: "UPDATE_COMPLETE"}}
+	if len(reasons) == 0 && !stack.Settled(deployed.Status) {
+		reasons = []status.Reason{{Field: "status." + desired.Name, Old: deployed.Status, New: "UPDATE_COMPLETE"}}
 	}
 	return reasons
 }
 
 // lostTags lists the tags that somebody took from a stack, or changed, and left the checksum as it was.
-func lostTags(stack string, deployed Deployed, wanted map[string]string) []status.Reason {
+func lostTags(stack string, deployed stack.Deployed, wanted map[string]string) []status.Reason {
 	var reasons []status.Reason
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		if now := deployed.Tags[key]; now != wanted[key] && key != names.TagSpecVersion {
@@ -237,7 +221,7 @@ func (in Input) removals(wanted map[string]bool) []Change {
 	var changes []Change
 	for _, name := range slices.Sorted(maps.Keys(in.Deployed)) {
 		is := in.Deployed[name].Status
-		if wanted[name] || Absent(is) && is != InReview || name == names.Network || name == names.ControlPlane {
+		if wanted[name] || stack.Absent(is) && is != stack.InReview || name == names.Network || name == names.ControlPlane {
 			continue
 		}
 		changes = append(changes, Change{

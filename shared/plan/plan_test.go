@@ -11,6 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -61,17 +62,17 @@ func stacks(c *api.Cluster) []render.Stack {
 }
 
 // deploy plays CloudFormation: what a plan asks for is there.
-func deploy(deployed map[string]Deployed, p Plan) map[string]Deployed {
+func deploy(deployed map[string]stack.Deployed, p Plan) map[string]stack.Deployed {
 	out := maps.Clone(deployed)
 	if out == nil {
-		out = map[string]Deployed{}
+		out = map[string]stack.Deployed{}
 	}
 	for _, change := range p.Changes {
 		if change.Operation == Delete {
 			delete(out, change.Stack)
 			continue
 		}
-		d := Deployed{
+		d := stack.Deployed{
 			Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, TerminationProtection: change.Protected,
 			Parameters: map[string]string{}, Outputs: map[string]string{},
 		}
@@ -88,7 +89,7 @@ func deploy(deployed map[string]Deployed, p Plan) map[string]Deployed {
 	return out
 }
 
-func input(c, old *api.Cluster, deployed map[string]Deployed) Input {
+func input(c, old *api.Cluster, deployed map[string]stack.Deployed) Input {
 	in := Input{
 		Cluster: "demo", SpecVersion: "v2", Release: "1.36-1@abc", New: c, Old: map[string]*api.Cluster{},
 		Desired: stacks(c), Deployed: deployed,
@@ -107,10 +108,10 @@ func order(p Plan) (list []string) {
 }
 
 func TestPlans(t *testing.T) {
-	created := func() map[string]Deployed { return deploy(nil, Compute(input(spec(), nil, nil))) }
+	created := func() map[string]stack.Deployed { return deploy(nil, Compute(input(spec(), nil, nil))) }
 	tests := map[string]struct {
 		change   func(c *api.Cluster)
-		deployed func(d map[string]Deployed)
+		deployed func(d map[string]stack.Deployed)
 		want     []string
 		reasons  map[string][]status.Reason
 		refused  []string
@@ -142,31 +143,31 @@ func TestPlans(t *testing.T) {
 			want:   []string{"Delete pool-spot"},
 		},
 		"a network is never removed by leaving it out": {
-			deployed: func(d map[string]Deployed) { d["network-of-old"] = d[names.Network] },
+			deployed: func(d map[string]stack.Deployed) { d["network-of-old"] = d[names.Network] },
 			want:     []string{"Delete network-of-old"},
 		},
 		"a stack that was deleted by hand is created again": {
-			deployed: func(d map[string]Deployed) { delete(d, names.Addons) },
+			deployed: func(d map[string]stack.Deployed) { delete(d, names.Addons) },
 			want:     []string{"Create addons"},
 		},
 		"a stack in review was never created": {
-			deployed: func(d map[string]Deployed) { set(d, names.Addons, "REVIEW_IN_PROGRESS") },
+			deployed: func(d map[string]stack.Deployed) { set(d, names.Addons, "REVIEW_IN_PROGRESS") },
 			want:     []string{"Create addons"},
 		},
 		"a failed creation starts over": {
-			deployed: func(d map[string]Deployed) { set(d, "pool-spot", "ROLLBACK_COMPLETE") },
+			deployed: func(d map[string]stack.Deployed) { set(d, "pool-spot", "ROLLBACK_COMPLETE") },
 			want:     []string{"Create pool-spot"},
 		},
 		"a rolled back update is no success": {
-			deployed: func(d map[string]Deployed) { set(d, "pool-spot", "UPDATE_ROLLBACK_COMPLETE") },
+			deployed: func(d map[string]stack.Deployed) { set(d, "pool-spot", "UPDATE_ROLLBACK_COMPLETE") },
 			want:     []string{"Update pool-spot"},
 		},
 		"an operation under way is waited for": {
-			deployed: func(d map[string]Deployed) { set(d, "pool-spot", "UPDATE_IN_PROGRESS") },
+			deployed: func(d map[string]stack.Deployed) { set(d, "pool-spot", "UPDATE_IN_PROGRESS") },
 			want:     []string{"Update pool-spot"},
 		},
 		"outputs that moved change those that take them": {
-			deployed: func(d map[string]Deployed) {
+			deployed: func(d map[string]stack.Deployed) {
 				d[names.Network].Outputs["PrivateSubnetIds"] = "subnet-1,subnet-2,subnet-3"
 			},
 			want: []string{
@@ -177,7 +178,7 @@ func TestPlans(t *testing.T) {
 			}}},
 		},
 		"termination protection taken off by hand comes back": {
-			deployed: func(d map[string]Deployed) {
+			deployed: func(d map[string]stack.Deployed) {
 				s := d[names.Network]
 				s.TerminationProtection = false
 				d[names.Network] = s
@@ -185,7 +186,7 @@ func TestPlans(t *testing.T) {
 			want: []string{"Update network"},
 		},
 		"tags changed by hand come back": {
-			deployed: func(d map[string]Deployed) { d["pool-spot"].Tags[names.TagChecksum] = "x" },
+			deployed: func(d map[string]stack.Deployed) { d["pool-spot"].Tags[names.TagChecksum] = "x" },
 			want:     []string{"Update pool-spot"},
 		},
 		"a VPC's CIDR does not change": {
@@ -208,12 +209,12 @@ func TestPlans(t *testing.T) {
 			refused: []string{"spec.controlPlane.serviceCIDR"},
 		},
 		"a greatest size that was raised for a roll is put back": {
-			deployed: func(d map[string]Deployed) { d["pool-spot"].Parameters[render.MaxSize] = "4" },
+			deployed: func(d map[string]stack.Deployed) { d["pool-spot"].Parameters[render.MaxSize] = "4" },
 			want:     []string{"Update pool-spot"},
 			reasons:  map[string][]status.Reason{"pool-spot": {{Field: "spec.pools[spot].maxSize", Old: "4", New: "3"}}},
 		},
 		"what else says how nodes are replaced is left as it is": {
-			deployed: func(d map[string]Deployed) {
+			deployed: func(d map[string]stack.Deployed) {
 				d["pool-spot"].Parameters[render.MinInstancesInService] = "2"
 				d["pool-spot"].Parameters[render.MaxBatchSize] = "3"
 			},
@@ -244,7 +245,7 @@ func TestPlans(t *testing.T) {
 			require.Equal(t, test.refused, refused)
 			for _, change := range p.Changes {
 				require.NotEmpty(t, change.Reasons, "every change says why")
-				require.Equal(t, InProgress(deployed[change.Stack].Status), change.Moving)
+				require.Equal(t, stack.InProgress(deployed[change.Stack].Status), change.Moving)
 				if reasons, ok := test.reasons[change.Stack]; ok {
 					require.Empty(t, cmp.Diff(reasons, change.Reasons))
 				}
@@ -257,7 +258,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-func set(d map[string]Deployed, stack, to string) {
+func set(d map[string]stack.Deployed, stack, to string) {
 	s := d[stack]
 	s.Status = to
 	d[stack] = s
@@ -286,34 +287,6 @@ func TestTokensDifferFromOneHolderOfTheLeaseToTheNext(t *testing.T) {
 	require.NotEqual(t, change.Token("v1", 1), change.Token("v1", 2))
 	require.NotEqual(t, change.Token("v1", 1), change.Token("v2", 1))
 	require.Regexp(t, `^[a-zA-Z0-9][-a-zA-Z0-9]{0,127}$`, change.Token("v1", 1))
-}
-
-func TestStackStatusesAreReadAsWholeWords(t *testing.T) {
-	tests := map[string]struct{ absent, broken, settled, inProgress bool }{
-		"":                                    {absent: true},
-		"DELETE_COMPLETE":                     {absent: true},
-		"REVIEW_IN_PROGRESS":                  {absent: true},
-		"CREATE_IN_PROGRESS":                  {inProgress: true},
-		"CREATE_COMPLETE":                     {settled: true},
-		"CREATE_FAILED":                       {broken: true},
-		"ROLLBACK_IN_PROGRESS":                {inProgress: true},
-		"ROLLBACK_COMPLETE":                   {broken: true},
-		"ROLLBACK_FAILED":                     {broken: true},
-		"UPDATE_IN_PROGRESS":                  {inProgress: true},
-		"UPDATE_COMPLETE":                     {settled: true},
-		"UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": {inProgress: true},
-		"UPDATE_ROLLBACK_COMPLETE":            {},
-		"UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS": {inProgress: true},
-		"UPDATE_ROLLBACK_FAILED":                       {},
-		"UPDATE_ROLLBACK_IN_PROGRESS":                  {inProgress: true},
-		"DELETE_IN_PROGRESS":                           {inProgress: true},
-		"DELETE_FAILED":                                {broken: true},
-	}
-	for name, want := range tests {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, want, struct{ absent, broken, settled, inProgress bool }{Absent(name), Broken(name), Settled(name), InProgress(name)})
-		})
-	}
 }
 
 func TestIsToken(t *testing.T) {

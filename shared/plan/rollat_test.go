@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -36,7 +37,7 @@ func TestRollAt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &api.Cluster{Spec: api.ClusterSpec{Pools: []api.Pool{{Name: "a", RollAt: c.stated}, {Name: "b"}}}}
-			deployed := map[string]Deployed{"pool-a": {Tags: map[string]string{names.TagRollAt: c.deployed}}}
+			deployed := map[string]stack.Deployed{"pool-a": {Tags: map[string]string{names.TagRollAt: c.deployed}}}
 			got, later := RollAt(spec, deployed, map[string]time.Time{"a": c.asked}, now)
 			require.Equal(t, c.want, got["a"])
 			require.Zero(t, got["b"])

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -25,8 +26,8 @@ func byTag(stack string, c *api.Cluster) bool {
 }
 
 // Untagged says whether the change of a stack cannot be made because its tag was taken away, and why. Another value does no harm.
-func (c Change) Untagged(now Deployed) (status.Reason, bool) {
-	if !c.ByTag || Absent(now.Status) || now.Tags[names.TagCluster] != "" {
+func (c Change) Untagged(now stack.Deployed) (status.Reason, bool) {
+	if !c.ByTag || stack.Absent(now.Status) || now.Tags[names.TagCluster] != "" {
 		return status.Reason{}, false
 	}
 	return status.Reason{
@@ -37,7 +38,7 @@ func (c Change) Untagged(now Deployed) (status.Reason, bool) {
 }
 
 // tagBack is the command that puts the tag back, and leaves drover's other tags and the parameters as they are. Converging puts the rest back.
-func (c Change) tagBack(now Deployed) string {
+func (c Change) tagBack(now stack.Deployed) string {
 	tags := maps.Clone(now.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return !strings.HasPrefix(key, own) })
 	tags[names.TagCluster], tags[names.TagStack] = c.Tags[names.TagCluster], c.Stack

@@ -6,12 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // Only a stack that is there and has none of the tag is refused, and only if something in it is held by the tag.
 func TestWhichStacksAreNotChangedWithoutTheClustersTag(t *testing.T) {
 	first := Compute(input(spec(), nil, nil))
-	untagged := func(stack, is string) map[string]Deployed {
+	untagged := func(stack, is string) map[string]stack.Deployed {
 		deployed := deploy(nil, first)
 		now := deployed[stack]
 		now.Status, now.Tags = is, map[string]string{"team": "a b", names.TagRelease: "r1@1", names.TagChecksum: "2"}
@@ -27,7 +28,7 @@ func TestWhichStacksAreNotChangedWithoutTheClustersTag(t *testing.T) {
 	own := spec()
 	own.Spec.ControlPlane.EncryptionKeyARN = "arn:aws:kms:eu-central-1:111122223333:key/1"
 	require.Empty(t, Compute(input(own, own, untagged(names.ControlPlane, "UPDATE_COMPLETE"))).Refused, "all of it is held by its name")
-	for _, is := range []string{"", "DELETE_COMPLETE", InReview} {
+	for _, is := range []string{"", "DELETE_COMPLETE", stack.InReview} {
 		require.Empty(t, Compute(input(spec(), spec(), untagged(names.Network, is))).Refused, is)
 	}
 	p := Compute(input(spec(), spec(), untagged(names.ControlPlane, "UPDATE_ROLLBACK_COMPLETE")))

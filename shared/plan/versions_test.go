@@ -8,10 +8,11 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 func TestWhatAClusterIsMadeOf(t *testing.T) {
-	deployed := map[string]plan.Deployed{
+	deployed := map[string]stack.Deployed{
 		names.ControlPlane: {Tags: map[string]string{names.TagRelease: "r1@abc"}, Outputs: map[string]string{"KubernetesVersion": "1.36"}},
 		names.Addons:       {Outputs: map[string]string{"KubeProxyVersion": "v1.36.1"}},
 		names.NodeAddons:   {Outputs: map[string]string{"CorednsVersion": "v1.12.4"}},

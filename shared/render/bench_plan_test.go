@@ -9,6 +9,7 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/templates"
 )
 
@@ -38,7 +39,7 @@ func BenchmarkPlanFiles(b *testing.B) {
 }
 
 func benchmarkPlan(b *testing.B, cell render.Cell, read func() (*api.Cluster, *api.Release, api.Errors)) {
-	compute := func(deployed map[string]plan.Deployed) plan.Plan {
+	compute := func(deployed map[string]stack.Deployed) plan.Plan {
 		cluster, release, errs := read()
 		if errs != nil {
 			b.Fatal(errs)
@@ -68,11 +69,11 @@ func benchmarkPlan(b *testing.B, cell render.Cell, read func() (*api.Cluster, *a
 
 // created is what CloudFormation describes after a plan was carried out: every output has a value, and every parameter that
 // comes from one.
-func created(p plan.Plan) map[string]plan.Deployed {
+func created(p plan.Plan) map[string]stack.Deployed {
 	const value = "the value of an output"
-	deployed := map[string]plan.Deployed{}
+	deployed := map[string]stack.Deployed{}
 	for _, change := range p.Changes {
-		deployed[change.Stack] = plan.Deployed{
+		deployed[change.Stack] = stack.Deployed{
 			Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, TerminationProtection: change.Protected,
 			Outputs: map[string]string{}, Parameters: map[string]string{},
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/templates"
 )
@@ -82,23 +83,23 @@ func TestAClusterKeepsItsTemplateVersionUntilItAsksForAnother(t *testing.T) {
 	before, after := resolved(t, "v1"), resolved(t, "v2")
 	moved, err := render.RenderFrom(files, after, "v1", "v2")
 	require.NoError(t, err)
-	in := plan.Input{Cluster: "demo", New: after.Resolved, Old: map[string]*api.Cluster{}, Desired: moved.Stacks, Deployed: map[string]plan.Deployed{}}
-	for _, stack := range shipped.Stacks {
+	in := plan.Input{Cluster: "demo", New: after.Resolved, Old: map[string]*api.Cluster{}, Desired: moved.Stacks, Deployed: map[string]stack.Deployed{}}
+	for _, shippedStack := range shipped.Stacks {
 		tags := map[string]string{names.TagRelease: ""}
-		if stack.Name != names.ControlPlane {
+		if shippedStack.Name != names.ControlPlane {
 			tags = map[string]string{}
 		}
-		for key, value := range stack.Tags {
+		for key, value := range shippedStack.Tags {
 			tags[key] = value
 		}
 		parameters := map[string]string{}
-		for _, p := range stack.Parameters {
+		for _, p := range shippedStack.Parameters {
 			parameters[p.Name] = p.Value
 		}
-		in.Old[stack.Name] = before.Resolved
-		tags[names.TagChecksum] = plan.Checksum(stack, tags)
-		in.Deployed[stack.Name] = plan.Deployed{
-			Status: "CREATE_COMPLETE", Tags: tags, Parameters: parameters, TerminationProtection: stack.Protected,
+		in.Old[shippedStack.Name] = before.Resolved
+		tags[names.TagChecksum] = plan.Checksum(shippedStack, tags)
+		in.Deployed[shippedStack.Name] = stack.Deployed{
+			Status: "CREATE_COMPLETE", Tags: tags, Parameters: parameters, TerminationProtection: shippedStack.Protected,
 		}
 	}
 	p := plan.Compute(in)

@@ -7,13 +7,13 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // advice is the next step, as one more line each; empty where AWS's reason says all. How an upgrade goes on is for that to say: converging does
 // not bring it on.
-func advice(stackName, stackStatus string, failure cloudformation.Failure, upgrading bool) string {
+func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool) string {
 	var lines []string
 	if words, ok := causes[code(failure.Reason)]; ok {
 		lines = append(lines, words)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 func TestAdvice(t *testing.T) {
@@ -15,19 +15,19 @@ func TestAdvice(t *testing.T) {
 		interfaces = "aws ec2 describe-network-interfaces --filters "
 		columns    = " --query 'NetworkInterfaces[].[NetworkInterfaceId,InterfaceType,Description,RequesterId]' --output text"
 	)
-	stuck := []cloudformation.Stuck{{Resource: "Subnet0", Reason: "it has a dependency"}, {Resource: "Vpc", Reason: "so has this"}}
+	stuck := []stack.Stuck{{Resource: "Subnet0", Reason: "it has a dependency"}, {Resource: "Vpc", Reason: "so has this"}}
 	tests := map[string]struct {
 		status  string
-		failure cloudformation.Failure
+		failure stack.Failure
 		want    string
 	}{
-		"a stack that is there and failed for no known cause": {"UPDATE_FAILED", cloudformation.Failure{Reason: "no"}, ""},
-		"a quota": {"UPDATE_FAILED", cloudformation.Failure{Reason: `Resource handler returned message: "no more" (RequestToken: 1, HandlerErrorCode: ServiceLimitExceeded)`},
+		"a stack that is there and failed for no known cause": {"UPDATE_FAILED", stack.Failure{Reason: "no"}, ""},
+		"a quota": {"UPDATE_FAILED", stack.Failure{Reason: `Resource handler returned message: "no more" (RequestToken: 1, HandlerErrorCode: ServiceLimitExceeded)`},
 			"\na quota of the account is used up: raise it in Service Quotas, or free some of it"},
-		"words that only look like a code": {"UPDATE_FAILED", cloudformation.Failure{Reason: "HandlerErrorCode: ServiceLimitExceeded is what I fear"}, ""},
-		"leftovers of a deletion": {"DELETE_FAILED", cloudformation.Failure{Reason: "x", Stuck: stuck},
+		"words that only look like a code": {"UPDATE_FAILED", stack.Failure{Reason: "HandlerErrorCode: ServiceLimitExceeded is what I fear"}, ""},
+		"leftovers of a deletion": {"DELETE_FAILED", stack.Failure{Reason: "x", Stuck: stuck},
 			"\nleft over: Subnet0 (it has a dependency), Vpc (so has this)\nnext: remove what holds them; the deletion goes on with the next try"},
-		"leftovers of a network, which something else is in": {"DELETE_FAILED", cloudformation.Failure{Reason: "x", Stuck: []cloudformation.Stuck{
+		"leftovers of a network, which something else is in": {"DELETE_FAILED", stack.Failure{Reason: "x", Stuck: []stack.Stuck{
 			{Resource: "Public0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-1"}, {Resource: "Private0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-2"},
 			{Resource: "Endpoints", Reason: "in use", Type: "AWS::EC2::SecurityGroup", ID: "sg-1"}, {Resource: "Attachment", Reason: "mapped", Type: "AWS::EC2::VPCGatewayAttachment", ID: "IGW|vpc-1"},
 			{Resource: "Vpc", Reason: "in use", Type: "AWS::EC2::VPC", ID: "vpc-1"}, {Resource: "Role", Reason: "in use", Type: "AWS::IAM::Role", ID: "vpc-role"},
@@ -40,10 +40,10 @@ func TestAdvice(t *testing.T) {
 				"\nwhat is in the way there: " + interfaces + "Name=vpc-id,Values=vpc-1" + columns +
 				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=vpc-id,Values=vpc-1 --query 'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
 				"\nnext: remove what holds them; the deletion goes on with the next try"},
-		"a rollback that is stuck": {"UPDATE_ROLLBACK_FAILED", cloudformation.Failure{Reason: "x", Stuck: stuck},
+		"a rollback that is stuck": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x", Stuck: stuck},
 			"\nstuck at: Subnet0 (it has a dependency), Vpc (so has this)\nnext: mend that; the rollback goes on with the next try; or leave them as they are: " +
 				"aws cloudformation continue-update-rollback --stack-name drover-demo-network --resources-to-skip Subnet0 Vpc"},
-		"a rollback that is stuck at no resource": {"UPDATE_ROLLBACK_FAILED", cloudformation.Failure{Reason: "x"},
+		"a rollback that is stuck at no resource": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x"},
 			"\nstuck at: AWS's reason\nnext: mend that; the rollback goes on with the next try"},
 	}
 	for name, test := range tests {
@@ -56,8 +56,8 @@ func TestAdvice(t *testing.T) {
 // Who converges a cluster does not bring its upgrade on: that says itself how it goes on, and one way is enough.
 func TestAdviceOfAnUpgradesStep(t *testing.T) {
 	const ends = "UPDATE_ROLLBACK_COMPLETE"
-	require.Equal(t, "\nnext: it is what it was before; mend the cause", advice("drover-demo-control-plane", ends, cloudformation.Failure{Reason: "no"}, true))
-	require.Contains(t, advice("drover-demo-control-plane", ends, cloudformation.Failure{Reason: "no"}, false), "run drover converge demo:")
+	require.Equal(t, "\nnext: it is what it was before; mend the cause", advice("drover-demo-control-plane", ends, stack.Failure{Reason: "no"}, true))
+	require.Contains(t, advice("drover-demo-control-plane", ends, stack.Failure{Reason: "no"}, false), "run drover converge demo:")
 	arn := "arn:aws:states:eu-central-1:1:execution:drover-converge:"
 	require.True(t, names.MakesUpgrade("demo", arn+names.UpgradeExecution("demo", "x", 1, 0)))
 	require.False(t, names.MakesUpgrade("demo", arn+names.ConvergeExecution("demo", "v", "")))

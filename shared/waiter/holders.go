@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // Filters of EC2's listings, in the order in which a network is deleted.
@@ -29,7 +29,7 @@ var ids = map[string]*regexp.Regexp{inSubnet: regexp.MustCompile(`subnet-\w+`), 
 
 // holders are the commands that list what is in the way of resources of a network that could not be deleted. They only read.
 // https://docs.aws.amazon.com/vpc/latest/userguide/delete-vpc.html
-func holders(stuck []cloudformation.Stuck) (commands []string) {
+func holders(stuck []stack.Stuck) (commands []string) {
 	in := map[string][]string{}
 	for _, s := range stuck {
 		filter := found[s.Type]

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -26,7 +27,7 @@ type Steps interface {
 
 // Stacks tells why a stack failed: a subset of cloudformation.Stacks.
 type Stacks interface {
-	WhyFailed(ctx context.Context, stackName string) (cloudformation.Failure, error)
+	WhyFailed(ctx context.Context, stackName string) (stack.Failure, error)
 }
 
 // Groups tells why a pool's group got no instances: a subset of autoscaling.Groups.
@@ -59,12 +60,12 @@ func (r *Resumer) Later(ctx context.Context, w store.Waiter, stackStatus string,
 // Resume tells w's step how its stack ended. It can be repeated, and be interrupted anywhere: the waiter is forgotten
 // last.
 func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string) error {
-	if plan.InProgress(stackStatus) {
+	if stack.InProgress(stackStatus) {
 		return nil
 	}
 	result := events.ChangeResult{Stack: w.Stack, Status: stackStatus, Again: w.Again, WaitedSeconds: w.WaitedSeconds}
 	told := status.Stack{Name: w.Stack, Status: stackStatus}
-	good := plan.Settled(stackStatus) || plan.Absent(stackStatus) || stackStatus == w.Wants
+	good := stack.Settled(stackStatus) || stack.Absent(stackStatus) || stackStatus == w.Wants
 	others := w.ClientRequestToken == "" && w.Again
 	if !good {
 		failure, err := r.Stacks.WhyFailed(ctx, w.StackName)
@@ -100,7 +101,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 		default: // it comes late: that operation was told
 			s.SetStack(told, r.Now())
 		}
-		if plan.Settled(stackStatus) && !w.Again {
+		if stack.Settled(stackStatus) && !w.Again {
 			s.Made(w.Stack)
 		}
 	})

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/waiter"
@@ -48,8 +49,8 @@ func (s *scene) Fail(_ context.Context, _, fault string, cause events.ChangeResu
 	return s.do("fail")
 }
 
-func (s *scene) WhyFailed(context.Context, string) (cloudformation.Failure, error) {
-	return cloudformation.Failure{Resource: "Group", Reason: s.reason, Began: began, Turned: began.Add(time.Hour)}, s.do("why")
+func (s *scene) WhyFailed(context.Context, string) (stack.Failure, error) {
+	return stack.Failure{Resource: "Group", Reason: s.reason, Began: began, Turned: began.Add(time.Hour)}, s.do("why")
 }
 
 func (s *scene) Refused(_ context.Context, group string, since, until time.Time) (string, error) {

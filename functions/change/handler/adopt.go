@@ -9,13 +9,13 @@ import (
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // holdsNothing refuses to finish the deletion of what is protected and may still hold a cluster: CloudFormation takes no other operation
 // on a stack that it could not delete. Once the EKS cluster is gone, nothing is lost with the rest, and it is made anew.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html#cfn-console-view-stack-data-resources-status-codes
-func (s *step) holdsNothing(ctx context.Context, now plan.Deployed) error {
+func (s *step) holdsNothing(ctx context.Context, now stack.Deployed) error {
 	kept := s.change.Protected || s.change.Stack == names.Network // without which no cluster lives
 	if !kept || len(now.Outputs) == 0 {                           // only a stack that came to be has outputs
 		return nil
@@ -38,7 +38,7 @@ func (s *step) holdsNothing(ctx context.Context, now plan.Deployed) error {
 func (s *step) clusterGone(ctx context.Context) (bool, error) {
 	control := names.Stack(s.in.Cluster, names.ControlPlane)
 	now, err := s.Stacks.Describe(ctx, control)
-	if err != nil || plan.Absent(now.Status) {
+	if err != nil || stack.Absent(now.Status) {
 		return err == nil, err
 	}
 	return s.Stacks.Deleted(ctx, control, names.ClusterResource)

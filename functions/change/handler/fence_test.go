@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -25,7 +26,7 @@ type fenced struct {
 	Stacks
 	Specs
 	change  plan.Change
-	now     plan.Deployed
+	now     stack.Deployed
 	checks  int
 	done    []string
 	waiters []store.Waiter
@@ -57,7 +58,7 @@ func (f *fenced) Get(context.Context, string, int64) (store.Object, error) {
 	return store.Object{Version: "v1"}, nil
 }
 
-func (f *fenced) Describe(context.Context, string) (plan.Deployed, error) { return f.now, nil }
+func (f *fenced) Describe(context.Context, string) (stack.Deployed, error) { return f.now, nil }
 
 func (f *fenced) PutWaiter(_ context.Context, w store.Waiter) (store.Waiter, error) {
 	f.waiters, f.done = append(f.waiters, w), append(f.done, "wait")
@@ -101,7 +102,7 @@ func (f *fenced) handle(t *testing.T) error {
 func deletes(checks int) *fenced {
 	return &fenced{
 		checks: checks, change: plan.Change{Stack: "addons", StackName: "drover-demo-addons", Operation: plan.Delete},
-		now: plan.Deployed{ID: "stack-1", Status: "CREATE_COMPLETE"},
+		now: stack.Deployed{ID: "stack-1", Status: "CREATE_COMPLETE"},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/fault"
@@ -43,9 +44,9 @@ type State interface {
 
 // Stacks is CloudFormation: a subset of cloudformation.Stacks.
 type Stacks interface {
-	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
+	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
 	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (cloudformation.ChangeSet, error)
-	PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, note, token string) (cloudformation.ChangeSet, error)
+	PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string, parameters map[string]string, note, token string) (cloudformation.ChangeSet, error)
 	Execute(ctx context.Context, change plan.Change, set cloudformation.ChangeSet, token string) error
 	ContinueRollback(ctx context.Context, stackName, token string) error
 	Delete(ctx context.Context, stackName, token string) error
@@ -115,7 +116,7 @@ type step struct {
 func (s *step) recover(ctx context.Context, err error) error {
 	var decided fault.Named
 	if !errors.As(err, &decided) {
-		if now, describing := s.Stacks.Describe(ctx, s.change.StackName); describing == nil && plan.InProgress(now.Status) {
+		if now, describing := s.Stacks.Describe(ctx, s.change.StackName); describing == nil && stack.InProgress(now.Status) {
 			logging.From(ctx).Info("another operation was quicker", "stack", s.change.StackName, "status", now.Status, "error", err.Error())
 			return s.wait(ctx)
 		}
@@ -133,24 +134,24 @@ func (s *step) run(ctx context.Context) error {
 	}
 	logging.From(ctx).Info("changing a stack", "stack", s.change.StackName, "operation", s.change.Operation, "status", now.Status)
 	switch {
-	case plan.InProgress(now.Status):
+	case stack.InProgress(now.Status):
 		// An earlier try's operation or somebody else's: wait for it, whichever it is, and look again.
 		return s.wait(ctx)
 	case s.change.Moving:
 		return &fault.Superseded{Cause: fmt.Errorf("stack %s was being changed when this was planned, and that is over: %s", s.change.StackName, now.Status)}
 	case s.change.Operation == plan.Delete:
-		if plan.Absent(now.Status) && now.Status != plan.InReview {
+		if stack.Absent(now.Status) && now.Status != stack.InReview {
 			return s.done(ctx, now.Status)
 		}
 		return s.delete(ctx, now, false)
-	case plan.Broken(now.Status):
+	case stack.MustRecreate(now.Status):
 		if err := s.holdsNothing(ctx, now); err != nil {
 			return err
 		}
 		return s.delete(ctx, now, true)
 	case now.Status == "UPDATE_ROLLBACK_FAILED":
 		return s.rollBack(ctx, now)
-	case s.founds() && !s.change.Founds() && plan.Absent(now.Status):
+	case s.founds() && !s.change.Founds() && stack.Absent(now.Status):
 		return &fault.Superseded{Cause: fmt.Errorf("stack %s was there when this was planned, and is gone", s.change.StackName)}
 	}
 	if err := s.beside(ctx, now); err != nil {
@@ -163,7 +164,7 @@ func (s *step) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if plan.Settled(now.Status) && s.is(now, parameters) {
+	if stack.Settled(now.Status) && s.is(now, parameters) {
 		return s.done(ctx, now.Status)
 	}
 	if pace := s.change.Pace; pace != nil {
@@ -173,7 +174,7 @@ func (s *step) run(ctx context.Context) error {
 }
 
 // is says whether a stack is what the change wants already.
-func (s *step) is(now plan.Deployed, parameters map[string]string) bool {
+func (s *step) is(now stack.Deployed, parameters map[string]string) bool {
 	for key, value := range parameters {
 		if now.Parameters[key] != value {
 			return false
@@ -196,8 +197,8 @@ func (s *step) founds() bool {
 }
 
 // beside makes no network or control plane beside an EKS cluster that is there: its stack was deleted again since it was planned.
-func (s *step) beside(ctx context.Context, now plan.Deployed) error {
-	if !s.founds() || !plan.Absent(now.Status) {
+func (s *step) beside(ctx context.Context, now stack.Deployed) error {
+	if !s.founds() || !stack.Absent(now.Status) {
 		return nil
 	}
 	alive, err := s.Clusters.Exists(ctx, names.EKSCluster(s.in.Cluster))
@@ -208,7 +209,7 @@ func (s *step) beside(ctx context.Context, now plan.Deployed) error {
 }
 
 // parameters reads the outputs of the other stacks that this one takes. What came from a stack that is gone stays as it is.
-func (s *step) parameters(ctx context.Context, now plan.Deployed) (map[string]string, error) {
+func (s *step) parameters(ctx context.Context, now stack.Deployed) (map[string]string, error) {
 	values, outputs := map[string]string{}, map[string]map[string]string{}
 	for _, parameter := range s.change.Parameters {
 		if parameter.From == nil {
@@ -221,7 +222,7 @@ func (s *step) parameters(ctx context.Context, now plan.Deployed) (map[string]st
 			if err != nil {
 				return nil, err
 			}
-			if outputs[from] = other.Outputs; plan.Absent(other.Status) {
+			if outputs[from] = other.Outputs; stack.Absent(other.Status) {
 				outputs[from] = nil
 			}
 		}
@@ -239,8 +240,8 @@ func (s *step) parameters(ctx context.Context, now plan.Deployed) (map[string]st
 }
 
 // execute makes the change set, reads it, and executes it.
-func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[string]string) error {
-	creating, token, more := plan.Absent(now.Status), s.tokenOf(parameters), false
+func (s *step) execute(ctx context.Context, now stack.Deployed, parameters map[string]string) error {
+	creating, token, more := stack.Absent(now.Status), s.tokenOf(parameters), false
 	switch {
 	case creating:
 		more = atFirst(s.change.Parameters, parameters)
@@ -252,7 +253,7 @@ func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[st
 		return err
 	}
 	// A rollback leaves another version of the launch template, which any update may bring to the nodes.
-	if s.change.Pace != nil && !creating && (replaces(set.Changes) || !plan.Settled(now.Status)) {
+	if s.change.Pace != nil && !creating && (replaces(set.Changes) || !stack.Settled(now.Status)) {
 		var later bool
 		if set, later, err = s.pace(ctx, now, parameters, set); err != nil || later {
 			return err
@@ -274,7 +275,7 @@ func (s *step) execute(ctx context.Context, now plan.Deployed, parameters map[st
 			return err
 		}
 	}
-	if set.Empty && !plan.Settled(now.Status) {
+	if set.Empty && !stack.Settled(now.Status) {
 		// A failed update was rolled back to just what is wanted. Only an update that succeeds shows it, and a tag is one.
 		s.change.Tags[names.TagSettled] = s.token
 		token = "settle-" + token
@@ -300,9 +301,9 @@ func (s *step) tokenOf(parameters map[string]string) string {
 
 // prepare makes a change set of the change.
 func (s *step) prepare(
-	ctx context.Context, now plan.Deployed, parameters map[string]string, token string,
+	ctx context.Context, now stack.Deployed, parameters map[string]string, token string,
 ) (cloudformation.ChangeSet, error) {
-	creating, key := plan.Absent(now.Status), s.change.TemplateKey
+	creating, key := stack.Absent(now.Status), s.change.TemplateKey
 	if creating && s.change.FirstKey != "" {
 		key = s.change.FirstKey
 	}
@@ -333,7 +334,7 @@ func (s *step) protect(ctx context.Context, on bool) error {
 }
 
 // delete deletes a stack: the change itself, or what a failed creation left in the way.
-func (s *step) delete(ctx context.Context, now plan.Deployed, again bool) error {
+func (s *step) delete(ctx context.Context, now stack.Deployed, again bool) error {
 	if now.TerminationProtection {
 		if !again {
 			return &fault.ChangeRefused{Cause: fmt.Errorf("stack %s has termination protection", s.change.StackName)}
@@ -353,7 +354,7 @@ func (s *step) delete(ctx context.Context, now plan.Deployed, again bool) error 
 
 // rollBack continues a rollback that failed: nothing else can be done with such a stack. When it fails again the step has failed. A pool's takes
 // its next batch at once, and it may have failed because the drains of the last one took so long.
-func (s *step) rollBack(ctx context.Context, now plan.Deployed) error {
+func (s *step) rollBack(ctx context.Context, now stack.Deployed) error {
 	if s.change.Pace != nil {
 		group, _, err := s.Groups.Describe(ctx, s.change.Pace.Group)
 		if err != nil {
@@ -378,7 +379,7 @@ func (s *step) wait(ctx context.Context) error {
 		return err
 	}
 	now, err := s.Stacks.Describe(ctx, s.change.StackName)
-	if err != nil || plan.InProgress(now.Status) {
+	if err != nil || stack.InProgress(now.Status) {
 		return err
 	}
 	return s.Resume.Resume(ctx, s.waiting, now.Status)

@@ -18,7 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
 )
@@ -52,7 +53,7 @@ const MostChangeSets = 1 + mostLooks + 1
 // pace gives a change that replaces nodes the parameters for as many as the pool has now. While others of its nodes are still drained, it changes
 // nothing, and when the parameters that a rollback needs are not deployed, nothing but those; later is true then: the step looks again after that.
 // Otherwise it returns the change set to execute. Making one takes up to a minute, so the group is looked at again after that, too.
-func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[string]string, set cloudformation.ChangeSet) (_ cloudformation.ChangeSet, later bool, err error) {
+func (s *step) pace(ctx context.Context, now stack.Deployed, parameters map[string]string, set cloudformation.ChangeSet) (_ cloudformation.ChangeSet, later bool, err error) {
 	pace := s.change.Pace
 	for looks := 0; ; looks++ {
 		group, _, err := s.Groups.Describe(ctx, pace.Group)
@@ -67,7 +68,7 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 		if back := s.back(group, now, want); !within(now.Parameters, back) && s.paced(now) < mostPaces {
 			// A rollback left another version of the launch template, which this would bring to the nodes, and go back without the room that it makes. The
 			// change replaces them anyway. Going back itself replaces those of another try, if there are any.
-			if !plan.Settled(now.Status) && replaces(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
+			if !stack.Settled(now.Status) && replaces(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
 				back[render.ReplaceNodes] = "false"
 			}
 			began, err := s.first(ctx, now, back)
@@ -87,7 +88,7 @@ func (s *step) pace(ctx context.Context, now plan.Deployed, parameters map[strin
 
 // shrinks says whether a change must wait that leaves a pool less room than it fills: Auto Scaling ends instances for it at once, and those that
 // the roll before replaced may still be drained. A rollback leaves a pool as large as the roll had raised it.
-func (s *step) shrinks(ctx context.Context, now plan.Deployed, parameters map[string]string) (later bool, err error) {
+func (s *step) shrinks(ctx context.Context, now stack.Deployed, parameters map[string]string) (later bool, err error) {
 	if s.change.Pace == nil || larger(parameters[render.MaxSize], now.Parameters[render.MaxSize]) == parameters[render.MaxSize] {
 		return false, nil
 	}
@@ -99,7 +100,7 @@ func (s *step) shrinks(ctx context.Context, now plan.Deployed, parameters map[st
 }
 
 // first changes the parameters and nothing else; after that the step looks again. It says whether there was anything to change.
-func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]string) (bool, error) {
+func (s *step) first(ctx context.Context, now stack.Deployed, want map[string]string) (bool, error) {
 	// Another each time: when an autoscaler has changed its mind twice, the same pace is another operation than the one before.
 	token := "pace-" + names.SHA256([]byte(s.in.TaskToken + s.tokenOf(want)))[:40]
 	address, err := url.JoinPath(s.TemplateBase, now.Tags[names.TagTemplate])
@@ -118,7 +119,7 @@ func (s *step) first(ctx context.Context, now plan.Deployed, want map[string]str
 }
 
 // paced is how often the change has changed the pace by itself: the stack has it, whichever call that was.
-func (s *step) paced(now plan.Deployed) int {
+func (s *step) paced(now stack.Deployed) int {
 	times, of, _ := strings.Cut(now.Tags[names.TagPace], " of ")
 	if n, err := strconv.Atoi(times); err == nil && of == s.token {
 		return n
@@ -129,8 +130,8 @@ func (s *step) paced(now plan.Deployed) int {
 // replacing are the parameters of a pace for replacing the nodes of a group that may have grown by then. While the pace is deployed by
 // itself, it may be for what a rollback left. A group that is larger than the spec lets it be was left so, too, or an autoscaler has filled
 // the room of a roll that has not been taken back yet.
-func replacing(pace *render.Pace, group pool.Group, now plan.Deployed, grown int) map[string]string {
-	if plan.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
+func replacing(pace *render.Pace, group pool.Group, now stack.Deployed, grown int) map[string]string {
+	if stack.Settled(now.Status) && now.Tags[names.TagPace] == "" && group.Desired <= pace.MaxSize {
 		return pace.Grown(group.Desired, grown)
 	}
 	return pace.Again(group.Desired, grown, now.Parameters)
@@ -141,7 +142,7 @@ func replacing(pace *render.Pace, group pool.Group, now plan.Deployed, grown int
 // had made it: with less room the rollback would first end an instance, and one in service rather than one that never joined. If it goes
 // back by a refresh, that takes its percentages of the larger group: for fewer nodes they would let more go at once than the spec does.
 // There are none when the parameters cannot be changed alone: the template has none, or is not to be found.
-func (s *step) back(group pool.Group, now plan.Deployed, want map[string]string) map[string]string {
+func (s *step) back(group pool.Group, now stack.Deployed, want map[string]string) map[string]string {
 	deployed := s.change.Pace.Deployed(now.Parameters)
 	if deployed == nil || now.Tags[names.TagTemplate] == "" {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/fault"
@@ -59,7 +60,7 @@ func (p *pooled) PutWaiter(_ context.Context, w store.Waiter) (store.Waiter, err
 }
 
 func (p *pooled) PrepareParameters(
-	_ context.Context, _ plan.Change, _ plan.Deployed, _ string, parameters map[string]string, _, _ string,
+	_ context.Context, _ plan.Change, _ stack.Deployed, _ string, parameters map[string]string, _, _ string,
 ) (cloudformation.ChangeSet, error) {
 	p.pace = parameters
 	return cloudformation.ChangeSet{Empty: p.empty}, p.did("pace")
@@ -109,38 +110,38 @@ func (p *pooled) step() *step {
 }
 
 // deployedFor is the pool's stack with the pace for so many nodes.
-func deployedFor(desired int) plan.Deployed {
-	return plan.Deployed{Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagTemplate: "templates/w"}, Parameters: rolling().Replacing(desired)}
+func deployedFor(desired int) stack.Deployed {
+	return stack.Deployed{Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagTemplate: "templates/w"}, Parameters: rolling().Replacing(desired)}
 }
 
 func TestPaceBeforeARoll(t *testing.T) {
 	changed := []string{"pace", "wait", "execute"}
 	for name, test := range map[string]struct {
-		given func(*pooled, *plan.Deployed)
+		given func(*pooled, *stack.Deployed)
 		later bool
 		err   error
 		want  []string
 	}{
-		"stays when it is deployed":                     {func(p *pooled, _ *plan.Deployed) { p.desired = []int{2} }, false, nil, nil},
-		"is changed first when it is another":           {func(*pooled, *plan.Deployed) {}, true, nil, changed},
-		"is not changed when CloudFormation has it":     {func(p *pooled, _ *plan.Deployed) { p.empty = true }, false, nil, []string{"pace", "prepare", "pace"}},
-		"is changed up to ten times":                    {func(_ *pooled, now *plan.Deployed) { now.Tags[names.TagPace] = "9 of token" }, true, nil, changed},
-		"is not changed for ever":                       {func(_ *pooled, now *plan.Deployed) { now.Tags[names.TagPace] = "10 of token" }, false, nil, []string{"prepare"}},
-		"is changed whatever another change did":        {func(_ *pooled, now *plan.Deployed) { now.Tags[names.TagPace] = "10 of another" }, true, nil, changed},
-		"is not changed by a template that is not kept": {func(_ *pooled, now *plan.Deployed) { delete(now.Tags, names.TagTemplate) }, false, nil, []string{"prepare"}},
-		"is not changed where no template has one":      {func(_ *pooled, now *plan.Deployed) { now.Parameters = nil }, false, nil, []string{"prepare"}},
+		"stays when it is deployed":                     {func(p *pooled, _ *stack.Deployed) { p.desired = []int{2} }, false, nil, nil},
+		"is changed first when it is another":           {func(*pooled, *stack.Deployed) {}, true, nil, changed},
+		"is not changed when CloudFormation has it":     {func(p *pooled, _ *stack.Deployed) { p.empty = true }, false, nil, []string{"pace", "prepare", "pace"}},
+		"is changed up to ten times":                    {func(_ *pooled, now *stack.Deployed) { now.Tags[names.TagPace] = "9 of token" }, true, nil, changed},
+		"is not changed for ever":                       {func(_ *pooled, now *stack.Deployed) { now.Tags[names.TagPace] = "10 of token" }, false, nil, []string{"prepare"}},
+		"is changed whatever another change did":        {func(_ *pooled, now *stack.Deployed) { now.Tags[names.TagPace] = "10 of another" }, true, nil, changed},
+		"is not changed by a template that is not kept": {func(_ *pooled, now *stack.Deployed) { delete(now.Tags, names.TagTemplate) }, false, nil, []string{"prepare"}},
+		"is not changed where no template has one":      {func(_ *pooled, now *stack.Deployed) { now.Parameters = nil }, false, nil, []string{"prepare"}},
 		"follows an autoscaler up to three times": {
-			func(p *pooled, now *plan.Deployed) {
+			func(p *pooled, now *stack.Deployed) {
 				p.desired, now.Tags[names.TagPace] = []int{3, 4, 5, 3, 4}, "10 of token"
 			}, false, nil,
 			[]string{"prepare", "prepare", "prepare"},
 		},
-		"waits for drains":                              {func(p *pooled, _ *plan.Deployed) { p.going, p.failing["drains"] = true, errThrottled }, false, errThrottled, []string{"drains"}},
-		"is not changed without its lease":              {func(p *pooled, _ *plan.Deployed) { p.failing["lease"] = errLost }, false, errLost, []string{"pace"}},
-		"is not changed without a waiter":               {func(p *pooled, _ *plan.Deployed) { p.failing["wait"] = errThrottled }, false, errThrottled, []string{"pace", "wait"}},
-		"is not known without the group":                {func(p *pooled, _ *plan.Deployed) { p.failing["group"] = errThrottled }, false, errThrottled, nil},
-		"fails when it cannot be prepared":              {func(p *pooled, _ *plan.Deployed) { p.failing["pace"] = errThrottled }, false, errThrottled, []string{"pace"}},
-		"fails when the change cannot be prepared anew": {func(p *pooled, _ *plan.Deployed) { p.empty, p.failing["prepare"] = true, errThrottled }, false, errThrottled, []string{"pace", "prepare"}},
+		"waits for drains":                              {func(p *pooled, _ *stack.Deployed) { p.going, p.failing["drains"] = true, errThrottled }, false, errThrottled, []string{"drains"}},
+		"is not changed without its lease":              {func(p *pooled, _ *stack.Deployed) { p.failing["lease"] = errLost }, false, errLost, []string{"pace"}},
+		"is not changed without a waiter":               {func(p *pooled, _ *stack.Deployed) { p.failing["wait"] = errThrottled }, false, errThrottled, []string{"pace", "wait"}},
+		"is not known without the group":                {func(p *pooled, _ *stack.Deployed) { p.failing["group"] = errThrottled }, false, errThrottled, nil},
+		"fails when it cannot be prepared":              {func(p *pooled, _ *stack.Deployed) { p.failing["pace"] = errThrottled }, false, errThrottled, []string{"pace"}},
+		"fails when the change cannot be prepared anew": {func(p *pooled, _ *stack.Deployed) { p.empty, p.failing["prepare"] = true, errThrottled }, false, errThrottled, []string{"pace", "prepare"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
@@ -194,14 +195,14 @@ func TestPoolThatIsMadeSmaller(t *testing.T) {
 				s.change.Pace = nil
 			}
 			size := func(n int) map[string]string { return map[string]string{render.MaxSize: fmt.Sprint(n)} }
-			_, err := s.shrinks(t.Context(), plan.Deployed{Parameters: size(test.now)}, size(test.size))
+			_, err := s.shrinks(t.Context(), stack.Deployed{Parameters: size(test.now)}, size(test.size))
 			require.Equal(t, test.waits, errors.Is(err, errThrottled))
 			require.Equal(t, test.looks, len(p.desired) == 1)
 		})
 	}
 	t.Run("is not made smaller when the group cannot be read", func(t *testing.T) {
 		p := &pooled{desired: []int{3}, failing: map[string]error{"group": errThrottled}}
-		_, err := p.step().shrinks(t.Context(), plan.Deployed{Parameters: map[string]string{render.MaxSize: "5"}}, map[string]string{render.MaxSize: "2"})
+		_, err := p.step().shrinks(t.Context(), stack.Deployed{Parameters: map[string]string{render.MaxSize: "5"}}, map[string]string{render.MaxSize: "2"})
 		require.ErrorIs(t, err, errThrottled)
 	})
 }
@@ -249,6 +250,6 @@ func TestRoomOfADeployedPace(t *testing.T) {
 		require.Equal(t, room, s.back(pool.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
 	}
 	for tag, times := range map[string]int{"": 0, "3 of token": 3, "3 of another": 0, "many of token": 0} {
-		require.Equal(t, times, s.paced(plan.Deployed{Tags: map[string]string{names.TagPace: tag}}), tag)
+		require.Equal(t, times, s.paced(stack.Deployed{Tags: map[string]string{names.TagPace: tag}}), tag)
 	}
 }

@@ -86,7 +86,7 @@ func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
 			w := newWorld(t)
 			w.state = ""
 			c.world(w)
-			h := &Handler{Groups: w, Stacks: stack{w}, State: state{w}, Limit: 14 * time.Minute, SignalLimit: time.Hour, Now: time.Now}
+			h := &Handler{Groups: w, Stacks: stackFake{w}, State: state{w}, Limit: 14 * time.Minute, SignalLimit: time.Hour, Now: time.Now}
 			got, err := h.Handle(t.Context(), events.JoinRequest{GivenUp: why, Started: time.Now(), Lifecycle: events.Lifecycle{
 				AutoScalingGroupName: "drover-demo-pool-workers",
 				EC2InstanceID:        "i-new", NotificationMetadata: `{"cluster":"demo","pool":"workers"}`,

@@ -16,7 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -36,7 +37,7 @@ type Groups interface {
 
 // Stacks tells CloudFormation: a subset of cloudformation.Stacks.
 type Stacks interface {
-	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
+	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
 	Signal(ctx context.Context, stackName, resource, instance string, success bool) error
 }
 

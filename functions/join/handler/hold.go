@@ -16,11 +16,12 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+
 	"github.com/drover-run/drover/shared/render"
 )
 
@@ -82,7 +83,7 @@ func (w *work) changes(ctx context.Context) bool {
 	if err != nil {
 		logging.From(ctx).Warn("reading the stack", "cluster", w.pool.Cluster, "pool", w.pool.Pool, "error", err.Error())
 	}
-	return err != nil || plan.InProgress(deployed.Status)
+	return err != nil || stack.InProgress(deployed.Status)
 }
 
 // free says whether the next batch may begin. Otherwise the result says what it waits for and for how long.
@@ -172,7 +173,7 @@ func (w *work) awaits(ctx context.Context, group pool.Group) (string, error) {
 		w.described, w.during = true, 0
 		least, err := strconv.Atoi(deployed.Parameters[render.MinInstancesInService])
 		batch, err2 := strconv.Atoi(deployed.Parameters[render.MaxBatchSize])
-		if err == nil && err2 == nil && least > 0 && plan.InProgress(deployed.Status) {
+		if err == nil && err2 == nil && least > 0 && stack.InProgress(deployed.Status) {
 			w.during = least + batch
 		}
 	}

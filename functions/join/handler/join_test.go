@@ -426,7 +426,7 @@ func TestAnInstanceInServiceThatWasNotSignalledDidJoin(t *testing.T) {
 	w := newWorld(t)
 	w.state = pool.InService
 	w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
-	h := &Handler{Groups: w, Stacks: stack{w}, State: state{w}, Now: time.Now}
+	h := &Handler{Groups: w, Stacks: stackFake{w}, State: state{w}, Now: time.Now}
 	got, err := h.Handle(t.Context(), events.JoinRequest{GivenUp: "Throttled: rate exceeded", Lifecycle: events.Lifecycle{
 		EC2InstanceID: "i-new", NotificationMetadata: `{"cluster":"demo","pool":"workers"}`,
 	}})

@@ -21,7 +21,8 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -235,16 +236,16 @@ func (w *world) Complete(_ context.Context, _ events.Lifecycle, result autoscali
 
 // Stacks.
 
-type stack struct{ *world }
+type stackFake struct{ *world }
 
-func (s stack) Describe(context.Context, string) (plan.Deployed, error) {
+func (s stackFake) Describe(context.Context, string) (stack.Deployed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// The group of three is to have four meanwhile.
-	return plan.Deployed{Status: s.stack, Parameters: map[string]string{"MinInstancesInService": "3", "MaxBatchSize": "1"}}, nil
+	return stack.Deployed{Status: s.stack, Parameters: map[string]string{"MinInstancesInService": "3", "MaxBatchSize": "1"}}, nil
 }
 
-func (s stack) Signal(_ context.Context, stackName, resource, instance string, success bool) error {
+func (s stackFake) Signal(_ context.Context, stackName, resource, instance string, success bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	require.Equal(s.t, "drover-demo-pool-workers Group i-new", stackName+" "+resource+" "+instance)
@@ -284,7 +285,7 @@ func (s state) AddDue(_ context.Context, cluster string, at time.Time) error {
 // run calls the function as the machine does, until it has an answer.
 func (w *world) run(pool string) events.JoinResult {
 	h := &Handler{
-		Clusters: w, Groups: w, Stacks: stack{w}, State: state{w},
+		Clusters: w, Groups: w, Stacks: stackFake{w}, State: state{w},
 		Watch: 50 * time.Second, Limit: 14 * time.Minute, SignalLimit: time.Hour, HoldLimit: 24 * time.Hour, Now: time.Now,
 	}
 	in := events.JoinRequest{Started: w.start, Lifecycle: events.Lifecycle{

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -247,16 +248,16 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 func TestReleaseThatAClusterIsAt(t *testing.T) {
 	spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
 	require.Empty(t, errs)
-	at := func(status, release string) map[string]plan.Deployed {
-		cp := plan.Deployed{Status: status, Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{}}
+	at := func(status, release string) map[string]stack.Deployed {
+		cp := stack.Deployed{Status: status, Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{}}
 		if release != "" {
 			cp.Tags[names.TagRelease] = release + "@sha"
 		}
-		return map[string]plan.Deployed{names.ControlPlane: cp}
+		return map[string]stack.Deployed{names.ControlPlane: cp}
 	}
 	record := &upgrade.Record{State: upgrade.Blocked, From: upgrade.Target{Release: "r0", SHA256: "sha-0", KubernetesVersion: "1.35"}}
 	for name, test := range map[string]struct {
-		deployed map[string]plan.Deployed
+		deployed map[string]stack.Deployed
 		record   *upgrade.Record
 		recorded string
 		want     upgrade.Target
@@ -303,7 +304,7 @@ func TestPlanIsKeptBeforeAnythingIsChanged(t *testing.T) {
 func TestSpecsThatStacksWereMadeFrom(t *testing.T) {
 	before := func(t *testing.T, s *specced) (map[string]*api.Cluster, error) {
 		t.Helper()
-		w := work{cluster: "demo", at: upgrade.Target{Release: "1.36-1", SHA256: "sha"}, deployed: map[string]plan.Deployed{
+		w := work{cluster: "demo", at: upgrade.Target{Release: "1.36-1", SHA256: "sha"}, deployed: map[string]stack.Deployed{
 			names.Network:      {Tags: map[string]string{names.TagSpecVersion: "v1"}},
 			names.ControlPlane: {Tags: map[string]string{names.TagSpecVersion: "v0"}},
 			names.Addons:       {},
@@ -330,7 +331,7 @@ func TestSpecsThatStacksWereMadeFrom(t *testing.T) {
 	})
 	t.Run("are resolved with the release of a control plane that could not be created", func(t *testing.T) {
 		s := kept(t)
-		old, err := s.handler().before(t.Context(), work{cluster: "demo", deployed: map[string]plan.Deployed{
+		old, err := s.handler().before(t.Context(), work{cluster: "demo", deployed: map[string]stack.Deployed{
 			names.Network:      {Tags: map[string]string{names.TagSpecVersion: "v1"}},
 			names.ControlPlane: {Status: "ROLLBACK_COMPLETE", Tags: map[string]string{names.TagRelease: "1.36-1@sha"}},
 		}})
@@ -358,16 +359,16 @@ func TestDecisionOfAnUpgrade(t *testing.T) {
 	t.Run("goes by no record of an earlier cluster", func(t *testing.T) {
 		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
 		require.Empty(t, errs)
-		for stack, counts := range map[string]bool{"stack-1": true, "stack-0": false} {
+		for name, counts := range map[string]bool{"stack-1": true, "stack-0": false} {
 			s := withSpec(t)
-			w := work{cluster: "demo", releases: map[string]content{}, record: &upgrade.Record{Stack: stack, State: upgrade.Done}, deployed: map[string]plan.Deployed{
+			w := work{cluster: "demo", releases: map[string]content{}, record: &upgrade.Record{Stack: name, State: upgrade.Done}, deployed: map[string]stack.Deployed{
 				names.ControlPlane: {
 					ID: "stack-1", Status: "CREATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{names.TagRelease: "1.36-1@sha"},
 				},
 			}}
 			s.objects[names.PinnedRelease("sha")] = s.objects[names.ReleaseSpec("1.36-1")]
 			require.NoError(t, s.handler().decide(t.Context(), &w, spec))
-			require.Equal(t, counts, w.record != nil, stack)
+			require.Equal(t, counts, w.record != nil, name)
 		}
 	})
 	t.Run("fails when AWS does not give the release of a channel", func(t *testing.T) {
@@ -378,7 +379,7 @@ func TestDecisionOfAnUpgrade(t *testing.T) {
 		require.NoError(t, err)
 		s := withSpec(t)
 		s.objects[names.ReleaseSpec(api.ChannelsName)] = strings.ReplaceAll(string(channels), "1.36-1", "1.37-1")
-		w := work{cluster: "demo", releases: map[string]content{}, deployed: map[string]plan.Deployed{names.ControlPlane: {
+		w := work{cluster: "demo", releases: map[string]content{}, deployed: map[string]stack.Deployed{names.ControlPlane: {
 			ID: "stack-1", Status: "CREATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{names.TagRelease: "1.36-1@sha"},
 		}}}
 		s.objects[names.PinnedRelease("sha")] = s.objects[names.ReleaseSpec("1.36-1")]

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -30,7 +31,7 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 	if err != nil && !absent {
 		return result, err
 	}
-	read, deployed := h.Now(), map[string]plan.Deployed{}
+	read, deployed := h.Now(), map[string]stack.Deployed{}
 	if !absent || api.IsClusterName(in.Cluster) { // no stack is called after anything else, and CloudFormation refuses the question
 		if deployed, err = h.Stacks.Of(ctx, in.Cluster, known(before.Status)); err != nil {
 			return result, err
@@ -109,7 +110,7 @@ func seen(s status.Status) (stacks []string) {
 }
 
 // progress says what goes and how much is left.
-func progress(deployed map[string]plan.Deployed, next events.Deletion) string {
+func progress(deployed map[string]stack.Deployed, next events.Deletion) string {
 	var now []string
 	if next.Leftovers {
 		now = append(now, "what Kubernetes made in the account")
@@ -120,7 +121,7 @@ func progress(deployed map[string]plan.Deployed, next events.Deletion) string {
 
 // tellDeletion writes what is known of a cluster without a spec into the status. See tell for what a later holder wrote.
 func (h *Handler) tellDeletion(
-	ctx context.Context, in events.PlanRequest, deployed map[string]plan.Deployed, read time.Time, fence int64, more func(*status.Status),
+	ctx context.Context, in events.PlanRequest, deployed map[string]stack.Deployed, read time.Time, fence int64, more func(*status.Status),
 ) error {
 	late := false
 	err := h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {

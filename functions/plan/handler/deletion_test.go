@@ -16,7 +16,8 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -28,7 +29,7 @@ type specless struct {
 	Specs
 	lease    store.Lease
 	status   *status.Status
-	deployed map[string]plan.Deployed
+	deployed map[string]stack.Deployed
 	// expected are the stacks that planning asked for by name; kept the keys that it wrote.
 	expected, kept []string
 	// running is whether the holder of the lease runs; conflicts counts the takings of the lease that lose.
@@ -90,7 +91,7 @@ func (c *specless) PutOnce(_ context.Context, key string, _ []byte) error {
 	return c.err["keep"]
 }
 
-func (c *specless) Of(_ context.Context, _ string, expected []string) (map[string]plan.Deployed, error) {
+func (c *specless) Of(_ context.Context, _ string, expected []string) (map[string]stack.Deployed, error) {
 	c.expected = expected
 	return c.deployed, c.err["stacks"]
 }
@@ -101,9 +102,9 @@ type none struct{ *specless }
 func (none) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }
 
 // deployedAll are a network and a control plane with these parameters, and a pool.
-func deployedAll(protection string) map[string]plan.Deployed {
+func deployedAll(protection string) map[string]stack.Deployed {
 	parameters := map[string]string{"DeletionProtection": protection}
-	return map[string]plan.Deployed{
+	return map[string]stack.Deployed{
 		names.Network: {Name: names.Network, Status: "CREATE_COMPLETE", Parameters: parameters},
 		names.ControlPlane: {
 			Name: names.ControlPlane, Status: "UPDATE_COMPLETE", Parameters: parameters, Outputs: map[string]string{"ClusterEndpoint": "https://x"},
@@ -120,15 +121,15 @@ func (c *specless) plan(t *testing.T) (events.PlanResult, error) {
 
 // Either protection alone keeps the cluster: someone who turned termination protection off did not say that the cluster may go.
 func TestDeletionOfAProtectedCluster(t *testing.T) {
-	for name, protect := range map[string]func(map[string]plan.Deployed){
-		"is refused by termination protection": func(all map[string]plan.Deployed) {
+	for name, protect := range map[string]func(map[string]stack.Deployed){
+		"is refused by termination protection": func(all map[string]stack.Deployed) {
 			for _, stack := range []string{names.Network, names.ControlPlane} {
 				d := all[stack]
 				d.TerminationProtection, d.Parameters = true, map[string]string{"DeletionProtection": "false"}
 				all[stack] = d
 			}
 		},
-		"is refused by the parameter DeletionProtection when termination protection was turned off by hand": func(map[string]plan.Deployed) {},
+		"is refused by the parameter DeletionProtection when termination protection was turned off by hand": func(map[string]stack.Deployed) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &specless{status: &status.Status{Phase: status.Ready, Fence: 4, SpecVersion: "v1"}, lease: store.Lease{Fence: 4}, deployed: deployedAll("true")}
@@ -151,7 +152,7 @@ func TestDeletionOfAProtectedCluster(t *testing.T) {
 }
 
 // unprotected are a network and a control plane that nothing deployed protects, with the specs that changed them last.
-func unprotected(network, controlPlane string) map[string]plan.Deployed {
+func unprotected(network, controlPlane string) map[string]stack.Deployed {
 	all := deployedAll("false")
 	for stack, version := range map[string]string{names.Network: network, names.ControlPlane: controlPlane} {
 		d := all[stack]
@@ -170,7 +171,7 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 	withoutControlPlane := unprotected("on", "")
 	delete(withoutControlPlane, names.ControlPlane)
 	for name, c := range map[string]struct {
-		deployed map[string]plan.Deployed
+		deployed map[string]stack.Deployed
 		good     string
 		want     string // the protected stacks; "" is none
 	}{

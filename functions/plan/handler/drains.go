@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -13,7 +14,7 @@ import (
 // waiting for the hooks of its last batch, so a pool's stack is what its spec says while pods still leave.
 func (h *Handler) drainedByRolls(ctx context.Context, w work) (nodes []status.Node, err error) {
 	for _, pool := range w.resolved.Spec.Pools {
-		if stack, deployed := w.deployed[names.PoolStack(pool.Name)]; !deployed || plan.Absent(stack.Status) {
+		if poolStack, deployed := w.deployed[names.PoolStack(pool.Name)]; !deployed || stack.Absent(poolStack.Status) {
 			continue
 		}
 		group, _, err := h.Groups.Describe(ctx, names.Group(w.cluster, pool.Name))

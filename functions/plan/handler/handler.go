@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
@@ -48,7 +49,7 @@ type State interface {
 
 // Stacks is what is deployed: a subset of cloudformation.Stacks.
 type Stacks interface {
-	Of(ctx context.Context, cluster string, expected []string) (map[string]plan.Deployed, error)
+	Of(ctx context.Context, cluster string, expected []string) (map[string]stack.Deployed, error)
 	Owners(ctx context.Context, arns []string) (map[string]string, error)
 }
 
@@ -234,7 +235,7 @@ type work struct {
 	templates map[string]string
 	rendered  *render.Output
 	// deployed are the stacks as they were at the time read.
-	deployed map[string]plan.Deployed
+	deployed map[string]stack.Deployed
 	read     time.Time
 	// at is what the cluster is and is pinned to; zero before there is a control plane.
 	at upgrade.Target
@@ -448,7 +449,7 @@ func (h *Handler) before(ctx context.Context, w work) (map[string]*api.Cluster, 
 
 // asDeployed resolves a spec as it was converged to: whatever it said of releases and versions, the stacks say what came of it. nil if
 // it cannot be resolved.
-func asDeployed(spec *api.Cluster, release *api.Release, deployed map[string]plan.Deployed) *api.Cluster {
+func asDeployed(spec *api.Cluster, release *api.Release, deployed map[string]stack.Deployed) *api.Cluster {
 	version := plan.KubernetesVersion(deployed)
 	if version == "" {
 		version = spec.Spec.KubernetesVersion

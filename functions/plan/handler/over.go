@@ -7,11 +7,12 @@ import (
 
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
 // PreviewOver is Preview with stacks that were read before, by name: one listing of all stacks serves the plans of all clusters.
-func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[string]plan.Deployed) (plan.Preview, error) {
+func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[string]stack.Deployed) (plan.Preview, error) {
 	over := *h
 	over.Stacks = listed(deployed)
 	w, seen, err := over.preview(ctx, cluster)
@@ -22,16 +23,16 @@ func (h *Handler) PreviewOver(ctx context.Context, cluster string, deployed map[
 }
 
 // listed are stacks that were read before.
-type listed map[string]plan.Deployed
+type listed map[string]stack.Deployed
 
 // Of returns what cloudformation.Stacks.Of would: what is expected, and what carries the cluster's tag besides.
-func (l listed) Of(_ context.Context, cluster string, expected []string) (map[string]plan.Deployed, error) {
+func (l listed) Of(_ context.Context, cluster string, expected []string) (map[string]stack.Deployed, error) {
 	found := maps.Clone(l)
-	maps.DeleteFunc(found, func(name string, stack plan.Deployed) bool {
-		if stack.Status == plan.InReview { // which has no tags yet
+	maps.DeleteFunc(found, func(name string, deployed stack.Deployed) bool {
+		if deployed.Status == stack.InReview { // which has no tags yet
 			return false
 		}
-		return plan.Absent(stack.Status) || stack.Tags[names.TagCluster] != cluster && !slices.Contains(expected, name)
+		return stack.Absent(deployed.Status) || deployed.Tags[names.TagCluster] != cluster && !slices.Contains(expected, name)
 	})
 	return found, nil
 }

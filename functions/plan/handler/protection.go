@@ -8,12 +8,13 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/store"
 )
 
 // protected lists the stacks that deletion protection keeps: see plan.Protected. Versions of the spec outlive the spec itself in the
 // versioned bucket. One that expired protects nothing.
-func (h *Handler) protected(ctx context.Context, cluster string, deployed map[string]plan.Deployed, accepted string) ([]string, error) {
+func (h *Handler) protected(ctx context.Context, cluster string, deployed map[string]stack.Deployed, accepted string) ([]string, error) {
 	protects := map[string]bool{}
 	for _, version := range []string{accepted, deployed[names.Network].Tags[names.TagSpecVersion], deployed[names.ControlPlane].Tags[names.TagSpecVersion]} {
 		if _, read := protects[version]; read || version == "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -85,7 +86,7 @@ func (h *Handler) pinned(ctx context.Context, w *work, spec *api.Cluster) (upgra
 	t := upgrade.Target{KubernetesVersion: plan.KubernetesVersion(w.deployed)}
 	t.Release, t.SHA256 = plan.Pin(w.deployed)
 	switch {
-	case plan.Broken(w.deployed[names.ControlPlane].Status) && t.Release != spec.Spec.Release.Name:
+	case stack.MustRecreate(w.deployed[names.ControlPlane].Status) && t.Release != spec.Spec.Release.Name:
 		return upgrade.Target{}, nil
 	case t.Release != "" || t.KubernetesVersion == "":
 		return t, nil

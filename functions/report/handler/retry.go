@@ -14,7 +14,8 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -106,7 +107,7 @@ func passes(name, cause string) bool {
 		return true
 	case fault.Name(&fault.StackFailed{}):
 		var result events.ChangeResult
-		return json.Unmarshal([]byte(cause), &result) == nil && (plan.Broken(result.Status) || result.Status == "UPDATE_ROLLBACK_FAILED")
+		return json.Unmarshal([]byte(cause), &result) == nil && (stack.MustRecreate(result.Status) || result.Status == "UPDATE_ROLLBACK_FAILED")
 	}
 	return ofLambda(name)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -40,12 +41,12 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus
 	var done struct{}
 	stackStatus, stackName := in.Detail.StatusDetails.Status, names.StackOfARN(in.Detail.StackID)
 	log := logging.From(ctx).With("stack", stackName, "status", stackStatus, "event", in.ID)
-	cluster, stack, ok := names.SplitStack(stackName)
+	cluster, name, ok := names.SplitStack(stackName)
 	if !ok {
 		log.Info("ignored: not a cluster's stack")
 		return done, nil
 	}
-	if !plan.InProgress(stackStatus) {
+	if !stack.InProgress(stackStatus) {
 		w, err := h.State.Waiter(ctx, stackName)
 		switch {
 		case err == nil && (w.ClientRequestToken == "" || w.ClientRequestToken == in.Detail.ClientRequestToken):
@@ -58,7 +59,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Event[events.StackStatus
 		}
 	}
 	return done, h.record(ctx, cluster, status.StackEvent{
-		Stack: stack, Status: stackStatus, Reason: in.Detail.StatusDetails.StatusReason, At: in.Time,
+		Stack: name, Status: stackStatus, Reason: in.Detail.StatusDetails.StatusReason, At: in.Time,
 		External: !plan.IsToken(in.Detail.ClientRequestToken),
 	})
 }
@@ -70,7 +71,7 @@ func (h *Handler) record(ctx context.Context, cluster string, e status.StackEven
 	inspect := false
 	err := h.State.AmendStatus(ctx, cluster, func(s *status.Status) {
 		recorded := s.RecordStack(e)
-		if inspect = recorded && e.External && !plan.InProgress(e.Status); inspect {
+		if inspect = recorded && e.External && !stack.InProgress(e.Status); inspect {
 			s.ExternalChange(e, h.Now())
 		}
 	})

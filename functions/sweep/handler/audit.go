@@ -21,13 +21,14 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
 
 // Planner plans a cluster over stacks that were listed: plan's handler.
 type Planner interface {
-	PreviewOver(ctx context.Context, cluster string, deployed map[string]plan.Deployed) (plan.Preview, error)
+	PreviewOver(ctx context.Context, cluster string, deployed map[string]stack.Deployed) (plan.Preview, error)
 }
 
 // Nodes tells how a cluster's nodes are: a subset of kube.Clusters.
@@ -65,8 +66,8 @@ const (
 type round struct {
 	*Handler
 	now    time.Time
-	specs  map[string]store.Entry              // of clusters that have one
-	stacks map[string]map[string]plan.Deployed // by cluster and stack
+	specs  map[string]store.Entry               // of clusters that have one
+	stacks map[string]map[string]stack.Deployed // by cluster and stack
 	groups map[string]pool.Group
 	due    map[string]bool // clusters that a sweep has yet to start
 	drains func() (map[string]bool, error)
@@ -82,7 +83,7 @@ func (h *Handler) auditOf(ctx context.Context, only map[string]bool) error {
 		return err
 	}
 	r := &round{
-		Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]pool.Group{}, due: map[string]bool{},
+		Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{}, groups: map[string]pool.Group{}, due: map[string]bool{},
 		drains: h.draining(ctx),
 	}
 	dues, err := h.State.Dues(ctx, r.now)
@@ -97,11 +98,11 @@ func (h *Handler) auditOf(ctx context.Context, only map[string]bool) error {
 		return err
 	}
 	for stackName, deployed := range stacks {
-		cluster, stack, _ := names.SplitStack(stackName)
+		cluster, name, _ := names.SplitStack(stackName)
 		if r.stacks[cluster] == nil {
-			r.stacks[cluster] = map[string]plan.Deployed{}
+			r.stacks[cluster] = map[string]stack.Deployed{}
 		}
-		r.stacks[cluster][stack] = deployed
+		r.stacks[cluster][name] = deployed
 	}
 	// Groups before nodes: what is in service has had a node by the time that nodes are listed.
 	all, err := h.Groups.All(ctx)

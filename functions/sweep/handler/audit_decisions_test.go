@@ -17,6 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -125,7 +126,7 @@ func (e executionsOf) Again(_ context.Context, _, _, why string) (bool, error) {
 
 func (a *audited) Admit(context.Context, string) error { return a.did("admit") }
 
-func (a *audited) PreviewOver(context.Context, string, map[string]plan.Deployed) (plan.Preview, error) {
+func (a *audited) PreviewOver(context.Context, string, map[string]stack.Deployed) (plan.Preview, error) {
 	return a.preview, a.did("compare")
 }
 
@@ -160,7 +161,7 @@ func (a *audited) round() *round {
 		Specs: a, State: stateOf{audited: a}, Executions: executionsOf{audited: a}, Groups: groupsOf{audited: a}, Admit: a, Patience: 5 * time.Minute,
 		Auditor: Auditor{Planner: a, Nodes: a, EKS: a}, Now: func() time.Time { return noon },
 	}
-	return &round{Handler: h, now: noon, specs: map[string]store.Entry{}, stacks: map[string]map[string]plan.Deployed{}, groups: map[string]pool.Group{}}
+	return &round{Handler: h, now: noon, specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{}, groups: map[string]pool.Group{}}
 }
 
 // withSpec has the audit list a spec that was uploaded that long ago.

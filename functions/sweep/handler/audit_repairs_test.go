@@ -16,7 +16,8 @@ import (
 	"github.com/drover-run/drover/local/wire"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -142,7 +143,7 @@ func TestAStackInReviewThatNoSpecWantsIsRemoved(t *testing.T) {
 		})
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n"))
 		a.Settle()
-		require.Equal(t, plan.InReview, a.Stacks("demo")["pool-b"])
+		require.Equal(t, stack.InReview, a.Stacks("demo")["pool-b"])
 		a.OnCall(nil)
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 		a.Settle()
@@ -161,9 +162,9 @@ func TestAStackInReviewThatNoSpecWantsIsRemoved(t *testing.T) {
 		audit(t, a)
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 		var left []string
-		for _, stack := range a.CloudFormation.Stacks() {
-			if stack.StackStatus == plan.InReview {
-				left = append(left, stack.StackName)
+		for _, made := range a.CloudFormation.Stacks() {
+			if made.StackStatus == stack.InReview {
+				left = append(left, made.StackName)
 			}
 		}
 		require.ElementsMatch(t, []string{"drover-other-pool-a", "theirs"}, left, "not those of a cluster that nobody knows, nor anybody else's")

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -31,8 +32,8 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 		return nil
 	}
 	stacks := r.stacks[cluster]
-	for _, stack := range stacks {
-		if plan.InProgress(stack.Status) {
+	for _, recorded := range stacks {
+		if stack.InProgress(recorded.Status) {
 			return nil
 		}
 	}
@@ -121,13 +122,13 @@ func (r *round) statuses(ctx context.Context, cluster string, s *status.Status) 
 		if now.UpdatedAt.After(r.now) {
 			return
 		}
-		for i, stack := range now.Stacks {
-			if !stale(stack) {
+		for i, recorded := range now.Stacks {
+			if !stale(recorded) {
 				continue
 			}
 			now.Stacks[i] = status.Stack{
-				Name: stack.Name, Status: listed(stack), Since: r.now.UTC(), ReportedAt: r.now.UTC(), Waits: stack.Waits,
-				External: r.stacks[cluster][stack.Name].Status == "" && (plan.Stood(stack.Status) || stack.External),
+				Name: recorded.Name, Status: listed(recorded), Since: r.now.UTC(), ReportedAt: r.now.UTC(), Waits: recorded.Waits,
+				External: r.stacks[cluster][recorded.Name].Status == "" && (stack.WasCreated(recorded.Status) || recorded.External),
 			}
 		}
 	})
@@ -154,7 +155,7 @@ func paused(s *status.Status) bool {
 
 // judge says what of a cluster's stacks is not as it was made, by its phase and by what became of planning: what planning itself found, and what else the
 // listing says of them. A spec that is not used does no harm: the plan is then that of the last good one.
-func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]plan.Deployed, now time.Time) (planned, others []string, repairable bool) {
+func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]stack.Deployed, now time.Time) (planned, others []string, repairable bool) {
 	switch {
 	case paused(s):
 		return nil, nil, false
@@ -190,18 +191,18 @@ func refused(s *status.Status) bool {
 
 // lost tells of stacks that were there when the cluster was last converged and are gone.
 func lost(s *status.Status, p plan.Plan) (findings []string) {
-	for _, stack := range s.Stacks {
-		change, planned := p.Find(stack.Name)
-		stood := plan.Stood(stack.Status) || stack.External && stack.Status == "DELETE_COMPLETE"
+	for _, recorded := range s.Stacks {
+		change, planned := p.Find(recorded.Name)
+		stood := stack.WasCreated(recorded.Status) || recorded.External && recorded.Status == "DELETE_COMPLETE"
 		if planned && stood && change.Operation == plan.Create && change.Reasons[0].Old == "absent" {
-			findings = append(findings, status.Missing(stack.Name))
+			findings = append(findings, status.Missing(recorded.Name))
 		}
 	}
 	return findings
 }
 
 // untagged tells of stacks that may not be changed for they lost their tag, also when a newer spec was refused because of that.
-func untagged(p plan.Plan, stacks map[string]plan.Deployed) (findings []string) {
+func untagged(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
 	for _, change := range p.Changes {
 		if lost, is := change.Untagged(stacks[change.Stack]); is {
 			findings = append(findings, lost.Line())
@@ -213,7 +214,7 @@ func untagged(p plan.Plan, stacks map[string]plan.Deployed) (findings []string) 
 // remember writes stacks into the status that are no more than a change set and in no spec: only by its status does planning know them.
 func (r *round) remember(ctx context.Context, cluster string, p plan.Plan) error {
 	inReview := func(c plan.Change) bool {
-		return c.Operation == plan.Delete && r.stacks[cluster][c.Stack].Status == plan.InReview
+		return c.Operation == plan.Delete && r.stacks[cluster][c.Stack].Status == stack.InReview
 	}
 	if !slices.ContainsFunc(p.Changes, inReview) {
 		return nil
@@ -221,7 +222,7 @@ func (r *round) remember(ctx context.Context, cluster string, p plan.Plan) error
 	return r.State.UpdateStatus(ctx, cluster, func(s *status.Status) {
 		for _, change := range p.Changes {
 			if inReview(change) {
-				s.SetStack(status.Stack{Name: change.Stack, Status: plan.InReview}, r.now)
+				s.SetStack(status.Stack{Name: change.Stack, Status: stack.InReview}, r.now)
 			}
 		}
 	})
@@ -283,7 +284,7 @@ func drifted(p plan.Plan, now time.Time) (findings []string, repairable bool) {
 }
 
 // besides tells what the listing of stacks says that planning does not look at.
-func besides(p plan.Plan, stacks map[string]plan.Deployed) (findings []string) {
+func besides(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
 		stack := stacks[name]
 		_, planned := p.Find(name)
@@ -326,11 +327,11 @@ func mends(stack string, reason status.Reason) bool {
 }
 
 // outdated tells of instances that were launched from an older version of their pool's launch template though the pool is at rest.
-func outdated(cluster string, stacks map[string]plan.Deployed, all map[string]pool.Group) (findings []string) {
+func outdated(cluster string, stacks map[string]stack.Deployed, all map[string]pool.Group) (findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
 		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
 		group := all[names.Group(cluster, pool)]
-		if !ok || !plan.Settled(stacks[name].Status) || group.TemplateVersion == "" {
+		if !ok || !stack.Settled(stacks[name].Status) || group.TemplateVersion == "" {
 			continue
 		}
 		var old []string
@@ -359,8 +360,8 @@ func (r *round) replace(ctx context.Context, cluster string, s *status.Status) (
 		return []string{"the nodes could not be looked at: " + lasting(err).Error()}, nil
 	}
 	pools := map[string]pool.Group{}
-	for name, stack := range r.stacks[cluster] {
-		if pool, ok := strings.CutPrefix(name, names.PoolPrefix); ok && plan.Settled(stack.Status) {
+	for name, deployed := range r.stacks[cluster] {
+		if pool, ok := strings.CutPrefix(name, names.PoolPrefix); ok && stack.Settled(deployed.Status) {
 			if group, there := r.groups[names.Group(cluster, pool)]; there {
 				pools[pool] = group
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
@@ -40,13 +41,13 @@ func TestAuditComparesACluster(t *testing.T) {
 	for name, test := range map[string]struct {
 		status  status.Status
 		preview plan.Preview
-		stacks  map[string]plan.Deployed
+		stacks  map[string]stack.Deployed
 		want    []string
 	}{
 		"and leaves one alone that is as it was made": {status.Status{Phase: status.Ready}, planned(), nil, []string{"compare"}},
 		"but not with a listing that is out of date":  {status.Status{Phase: status.Ready, UpdatedAt: noon.Add(1)}, planned(retag), nil, nil},
 		"but not while a stack changes": {
-			status.Status{Phase: status.Ready}, planned(retag), map[string]plan.Deployed{names.Addons: {Status: "UPDATE_IN_PROGRESS"}}, nil,
+			status.Status{Phase: status.Ready}, planned(retag), map[string]stack.Deployed{names.Addons: {Status: "UPDATE_IN_PROGRESS"}}, nil,
 		},
 		"and repairs it": {status.Status{Phase: status.Ready}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")}},
 		"and repairs it again after growing pauses": {
@@ -59,7 +60,7 @@ func TestAuditComparesACluster(t *testing.T) {
 		"and repairs nothing that only another drover explains": {status.Status{Phase: status.Ready}, planned(rendered), nil, []string{"compare", "write"}},
 		"and remembers a stack in review before it removes that": {
 			status.Status{Phase: status.Ready}, planned(plan.Change{Stack: names.Addons, Operation: plan.Delete, Reasons: []status.Reason{{Field: "status.addons"}}}),
-			map[string]plan.Deployed{names.Addons: {Status: plan.InReview, Tags: map[string]string{names.TagCluster: demo}}},
+			map[string]stack.Deployed{names.Addons: {Status: stack.InReview, Tags: map[string]string{names.TagCluster: demo}}},
 			[]string{"compare", "write", "write", repair("2026-11-26T12:00:00Z")},
 		},
 		"and starts it when its release came": {
@@ -122,7 +123,7 @@ func TestAuditComparesACluster(t *testing.T) {
 		for phase, reported := range map[status.Phase]bool{status.Ready: true, status.Upgrading: false} {
 			a := &audited{status: &status.Status{Phase: phase}, preview: planned()}
 			r := a.round()
-			r.stacks[demo] = map[string]plan.Deployed{"pool-a": {Status: "CREATE_COMPLETE", Tags: map[string]string{names.TagCluster: demo}}}
+			r.stacks[demo] = map[string]stack.Deployed{"pool-a": {Status: "CREATE_COMPLETE", Tags: map[string]string{names.TagCluster: demo}}}
 			group := names.Group(demo, "a")
 			r.groups[group] = pool.Group{Name: group, TemplateVersion: "2", Instances: []pool.Instance{{ID: "i-1", State: pool.InService, TemplateVersion: "1"}}}
 			require.NoError(t, r.compare(t.Context(), demo, a.status))
@@ -151,7 +152,7 @@ func TestAuditRecordsTheDeployedVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{KubernetesVersion: test.recorded}, during: test.during}
 			r := a.round()
-			r.stacks[demo] = map[string]plan.Deployed{names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": test.deployed}}}
+			r.stacks[demo] = map[string]stack.Deployed{names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": test.deployed}}}
 			before := *a.status
 			require.NoError(t, r.version(t.Context(), demo, &before))
 			require.Equal(t, test.want, a.status.KubernetesVersion)
@@ -209,7 +210,7 @@ func TestFindingsByPhase(t *testing.T) {
 		s.Phase, s.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", reason)}
 		return s
 	}
-	unknown := map[string]plan.Deployed{"other": {Status: "CREATE_COMPLETE"}}
+	unknown := map[string]stack.Deployed{"other": {Status: "CREATE_COMPLETE"}}
 	const missingStack, unknownStack = "stack addons is missing", "stack other (CREATE_COMPLETE) is in no spec and is not tagged as drover's: delete it if nobody needs it"
 	const tag = `stack addons: tags.drover:cluster is "" instead of "demo"`
 	const byHand = missingStack + ": run drover converge demo, which creates it"
@@ -305,13 +306,13 @@ func TestFindingsAreRecorded(t *testing.T) {
 			is     string
 			calls  []string
 		}{
-			"in review":             {review(plan.Delete), plan.InReview, []string{"write"}},
-			"in review, and wanted": {review(plan.Create), plan.InReview, nil},
+			"in review":             {review(plan.Delete), stack.InReview, []string{"write"}},
+			"in review, and wanted": {review(plan.Create), stack.InReview, nil},
 			"that is there":         {review(plan.Delete), "CREATE_COMPLETE", nil},
 		} {
 			a := &audited{status: &status.Status{}}
 			r := a.round()
-			r.stacks[demo] = map[string]plan.Deployed{names.Addons: {Status: test.is}}
+			r.stacks[demo] = map[string]stack.Deployed{names.Addons: {Status: test.is}}
 			require.NoError(t, r.remember(t.Context(), demo, plan.Plan{Changes: []plan.Change{test.change}}))
 			require.Equal(t, test.calls, a.calls, name)
 			require.Len(t, a.status.Stacks, len(test.calls), name)
@@ -359,15 +360,15 @@ func TestFindingsBesideThePlan(t *testing.T) {
 	p := plan.Plan{Cluster: demo, Changes: []plan.Change{retag}}
 	for name, test := range map[string]struct {
 		stack    string
-		deployed plan.Deployed
+		deployed stack.Deployed
 		found    bool
 	}{
-		"a stack of nobody's":                  {"other", plan.Deployed{}, true},
-		"a stack that lost its tag is planned": {names.Addons, plan.Deployed{}, false},
-		"a stack of the cluster":               {"pool-b", plan.Deployed{Tags: map[string]string{names.TagCluster: demo}}, false},
-		"a stack that CloudFormation checked":  {"pool-b", plan.Deployed{Tags: map[string]string{names.TagCluster: demo}, Drifted: true}, true},
+		"a stack of nobody's":                  {"other", stack.Deployed{}, true},
+		"a stack that lost its tag is planned": {names.Addons, stack.Deployed{}, false},
+		"a stack of the cluster":               {"pool-b", stack.Deployed{Tags: map[string]string{names.TagCluster: demo}}, false},
+		"a stack that CloudFormation checked":  {"pool-b", stack.Deployed{Tags: map[string]string{names.TagCluster: demo}, Drifted: true}, true},
 	} {
-		require.Equal(t, test.found, len(besides(p, map[string]plan.Deployed{test.stack: test.deployed})) > 0, name)
+		require.Equal(t, test.found, len(besides(p, map[string]stack.Deployed{test.stack: test.deployed})) > 0, name)
 	}
 	group := names.Group(demo, "a")
 	for name, test := range map[string]struct {
@@ -380,7 +381,7 @@ func TestFindingsBesideThePlan(t *testing.T) {
 		"old while its pool rolls": {"UPDATE_ROLLBACK_FAILED", pool.InService, "1", "2", false},
 		"old without a template":   {"CREATE_COMPLETE", pool.InService, "1", "", false},
 	} {
-		found := outdated(demo, map[string]plan.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
+		found := outdated(demo, map[string]stack.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
 			group: {Name: group, TemplateVersion: test.launches, Instances: []pool.Instance{{ID: "i-1", State: test.state, TemplateVersion: test.version}}},
 		})
 		require.Equal(t, test.found, len(found) > 0, name)
@@ -436,7 +437,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		},
 		"also while a node joins another pool": {
 			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
-				r.stacks[demo]["pool-b"] = plan.Deployed{Status: "CREATE_COMPLETE"}
+				r.stacks[demo]["pool-b"] = stack.Deployed{Status: "CREATE_COMPLETE"}
 				name := names.Group(demo, "b")
 				r.groups[name] = pool.Group{Name: name, Instances: []pool.Instance{{ID: "i-9", State: pool.PendingWait}}}
 			}, []string{"nodes", "replace i-1"}, nil,
@@ -447,7 +448,9 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 			}, []string{"nodes"}, nil,
 		},
 		"not while their pool's stack is broken": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) { r.stacks[demo]["pool-a"] = plan.Deployed{Status: "UPDATE_ROLLBACK_FAILED"} },
+			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+				r.stacks[demo]["pool-a"] = stack.Deployed{Status: "UPDATE_ROLLBACK_FAILED"}
+			},
 			[]string{"nodes"}, nil,
 		},
 		"not without a control plane": {
@@ -466,7 +469,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready}, nodes: test.nodes, failing: map[string]error{}}
 			r := a.round()
-			r.stacks[demo] = map[string]plan.Deployed{names.ControlPlane: {Status: "CREATE_COMPLETE", Outputs: map[string]string{"ClusterEndpoint": "https://x"}}, "pool-a": {Status: "CREATE_COMPLETE"}}
+			r.stacks[demo] = map[string]stack.Deployed{names.ControlPlane: {Status: "CREATE_COMPLETE", Outputs: map[string]string{"ClusterEndpoint": "https://x"}}, "pool-a": {Status: "CREATE_COMPLETE"}}
 			group := pool.Group{Name: names.Group(demo, "a")}
 			for i := range len(test.nodes) + test.missing {
 				group.Instances = append(group.Instances, pool.Instance{ID: fmt.Sprint("i-", i+1), State: pool.InService})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -58,7 +58,7 @@ func (s sweptExecutions) Converge(_ context.Context, cluster, version, after str
 // Look, All and List are what an audit lists.
 func (s *swept) Look(context.Context) error { return s.failing["overview"] }
 
-func (s sweptStacks) All(context.Context) (map[string]plan.Deployed, error) {
+func (s sweptStacks) All(context.Context) (map[string]stack.Deployed, error) {
 	return nil, s.failing["stacks"]
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -55,7 +56,7 @@ func (s *swept) Admit(_ context.Context, cluster string) error { return s.did("a
 
 func TestSweepGoesOnAfterAFailure(t *testing.T) {
 	t.Run("of a waiter", func(t *testing.T) {
-		s := &swept{running: true, began: true, stack: plan.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{"resume": errThrottled}}
+		s := &swept{running: true, began: true, stack: stack.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{"resume": errThrottled}}
 		h := s.handler()
 		h.State = listedState{sweptState{swept: s}, listed{names.Waiters: {{Key: names.Waiters + "a.json"}, {Key: names.Waiters + "b.json"}}}}
 		_, err := h.waiters(t.Context())

@@ -11,9 +11,10 @@ import (
 	"github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/local/harness"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -21,10 +22,10 @@ import (
 // otherStacks are listed otherwise than they are.
 type otherStacks struct {
 	handler.Stacks
-	see func(all map[string]plan.Deployed)
+	see func(all map[string]stack.Deployed)
 }
 
-func (o otherStacks) All(ctx context.Context) (map[string]plan.Deployed, error) {
+func (o otherStacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
 	all, err := o.Stacks.All(ctx)
 	if err == nil {
 		o.see(all)
@@ -60,7 +61,7 @@ func (o otherEKS) ControlPlane(ctx context.Context, eksCluster string) (prefligh
 
 func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
-		stack func(*plan.Deployed)
+		stack func(*stack.Deployed)
 		group func(*pool.Group)
 		eks   func(*preflight.ControlPlane)
 		says  string
@@ -73,7 +74,7 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 				"EKS reports an issue with the control plane: KmsKeyDisabled: The key is disabled",
 		},
 		"somebody ran CloudFormation's drift detection, and it found something": {
-			stack: func(d *plan.Deployed) { d.Drifted = true },
+			stack: func(d *stack.Deployed) { d.Drifted = true },
 			says:  "CloudFormation's drift detection found resources of stack pool-a changed by hand",
 		},
 		"instances of an older launch template": {
@@ -89,7 +90,7 @@ func TestWhatIsLeftToPeopleIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
 			a.Cluster("demo", "")
-			a.Functions.Sweep.Stacks = otherStacks{a.Functions.Sweep.Stacks, func(all map[string]plan.Deployed) {
+			a.Functions.Sweep.Stacks = otherStacks{a.Functions.Sweep.Stacks, func(all map[string]stack.Deployed) {
 				if pool := all[names.Stack("demo", "pool-a")]; c.stack != nil {
 					c.stack(&pool)
 					all[names.Stack("demo", "pool-a")] = pool

@@ -15,7 +15,8 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -61,8 +62,8 @@ type Executions interface {
 
 // Stacks is what is deployed: a subset of cloudformation.Stacks.
 type Stacks interface {
-	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
-	All(ctx context.Context) (map[string]plan.Deployed, error)
+	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
+	All(ctx context.Context) (map[string]stack.Deployed, error)
 	Began(ctx context.Context, stackName, token string) (bool, error)
 	Changing(ctx context.Context, stackName string, then time.Time) (bool, error)
 	Since(ctx context.Context, stackName string) (time.Time, error)
@@ -169,15 +170,15 @@ func (h *Handler) waiter(ctx context.Context, stackName string, since time.Time)
 		// Its execution died before the operation began, or was aborted.
 		return false, h.State.DeleteWaiter(ctx, w)
 	}
-	stack, err := h.Stacks.Describe(ctx, stackName)
-	if err == nil && plan.InProgress(stack.Status) {
-		return true, h.refused(ctx, w, stack.Status, since)
+	deployed, err := h.Stacks.Describe(ctx, stackName)
+	if err == nil && stack.InProgress(deployed.Status) {
+		return true, h.refused(ctx, w, deployed.Status, since)
 	}
-	if err != nil || stack.Status == plan.InReview {
+	if err != nil || deployed.Status == stack.InReview {
 		// In review, the creation that is waited for is about to begin.
-		return err == nil && plan.InProgress(stack.Status), err
+		return err == nil && stack.InProgress(deployed.Status), err
 	}
-	if w.ClientRequestToken != "" && !plan.Absent(stack.Status) {
+	if w.ClientRequestToken != "" && !stack.Absent(deployed.Status) {
 		began, err := h.Stacks.Began(ctx, stackName, w.ClientRequestToken)
 		// The operation that is waited for may be about to begin: then the stack rests from an earlier one.
 		if err != nil || !began && h.Now().Sub(since) < begins {
@@ -188,8 +189,8 @@ func (h *Handler) waiter(ctx context.Context, stackName string, since time.Time)
 			w.ClientRequestToken, w.Again = "", true
 		}
 	}
-	logging.From(ctx).Warn("the event of this stack was lost", "stack", stackName, "status", stack.Status)
-	return false, h.Resume.Resume(ctx, w, stack.Status)
+	logging.From(ctx).Warn("the event of this stack was lost", "stack", stackName, "status", deployed.Status)
+	return false, h.Resume.Resume(ctx, w, deployed.Status)
 }
 
 // missed admits the specs that are newer than their cluster's status, or as old and not those that it tells of: S3 tells the time in

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
@@ -112,7 +113,7 @@ func TestAuditFindsPoolsThatAreShort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, l := (&audited{}).round(), &launching{why: test.why, err: test.err}
 			r.Groups = l
-			r.stacks = map[string]map[string]plan.Deployed{demo: {test.stack: {Status: test.status}}}
+			r.stacks = map[string]map[string]stack.Deployed{demo: {test.stack: {Status: test.status}}}
 			for _, name := range []string{"a", "", names.Addons} {
 				r.groups[names.Group(demo, name)] = pool.Group{Name: "g", Desired: 2, Instances: test.instances}
 			}
@@ -170,7 +171,7 @@ func TestAuditComparesTheControlPlane(t *testing.T) {
 			r := (&audited{}).round()
 			r.EKS = &test.eks
 			outputs := map[string]string{"KubernetesVersion": test.deployed}
-			r.stacks = map[string]map[string]plan.Deployed{demo: {names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: outputs}}}
+			r.stacks = map[string]map[string]stack.Deployed{demo: {names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: outputs}}}
 			findings, err := r.moved(t.Context(), demo)
 			require.ErrorIs(t, err, test.err)
 			require.Len(t, findings, len(test.want))
@@ -236,7 +237,7 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 			a := &audited{status: &status.Status{Stacks: []status.Stack{test.recorded}}, during: test.during}
 			r := a.round()
 			if test.listed != "" {
-				r.stacks = map[string]map[string]plan.Deployed{demo: {names.Addons: {Status: test.listed}}}
+				r.stacks = map[string]map[string]stack.Deployed{demo: {names.Addons: {Status: test.listed}}}
 			}
 			require.NoError(t, r.statuses(t.Context(), demo, read))
 			require.Equal(t, test.want, a.status.Stacks[0])

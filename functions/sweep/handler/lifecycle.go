@@ -16,7 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/pool"
 )
 
@@ -183,8 +184,8 @@ func (h *Handler) suspended(ctx context.Context, group pool.Group) (changing boo
 			last = at
 		}
 	}
-	stack, err := h.Stacks.Describe(ctx, group.Name)
-	if err != nil || plan.InProgress(stack.Status) {
+	deployed, err := h.Stacks.Describe(ctx, group.Name)
+	if err != nil || stack.InProgress(deployed.Status) {
 		return err == nil, err
 	}
 	left, err := h.Stacks.Changing(ctx, group.Name, last)

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/waiter"
@@ -50,7 +51,7 @@ func (r *round) short(ctx context.Context, cluster string) (findings []string, e
 		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
 		group := r.groups[names.Group(cluster, pool)]
 		has := len(group.Instances) - len(group.Leaving())
-		if !ok || !plan.Settled(r.stacks[cluster][name].Status) || has >= group.Desired {
+		if !ok || !stack.Settled(r.stacks[cluster][name].Status) || has >= group.Desired {
 			continue
 		}
 		why, err := r.Groups.Refused(ctx, group.Name, time.Time{}, time.Time{})

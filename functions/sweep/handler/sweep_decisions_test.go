@@ -15,9 +15,10 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -34,7 +35,7 @@ type swept struct {
 	// drains are the executions that drain nodes, with their inputs; broken are those that ended badly.
 	drains, broken map[string]events.DrainRequest
 	joins          map[string]events.Lifecycle
-	stack          plan.Deployed
+	stack          stack.Deployed
 	began          bool
 	since          time.Time
 	status         status.Status
@@ -91,7 +92,7 @@ type sweptStacks struct {
 	*swept
 }
 
-func (s sweptStacks) Describe(context.Context, string) (plan.Deployed, error) {
+func (s sweptStacks) Describe(context.Context, string) (stack.Deployed, error) {
 	return s.stack, s.failing["describe"]
 }
 func (s sweptStacks) Began(context.Context, string, string) (bool, error) {
@@ -179,7 +180,7 @@ func TestSweepLooksAfterWaiters(t *testing.T) {
 		"has one look again whose operation never began":          {func(*swept) {}, begins, false, nil, []string{`resume "" true UPDATE_COMPLETE`}},
 		"resumes one that waits for any operation":                {func(s *swept) { s.waiter.ClientRequestToken = "" }, 0, false, nil, []string{`resume "" false UPDATE_COMPLETE`}},
 		"resumes one whose stack is deleted":                      {func(s *swept) { s.stack.Status = "DELETE_COMPLETE" }, 0, false, nil, []string{`resume "token" false DELETE_COMPLETE`}},
-		"leaves one alone whose stack is about to be created":     {func(s *swept) { s.stack.Status, s.began = plan.InReview, true }, begins, false, nil, nil},
+		"leaves one alone whose stack is about to be created":     {func(s *swept) { s.stack.Status, s.began = stack.InReview, true }, begins, false, nil, nil},
 		"forgets one whose execution is over":                     {func(s *swept) { s.running = false }, 0, false, nil, []string{"forget"}},
 		"leaves one alone that is gone":                           {func(s *swept) { s.waiter = store.Waiter{} }, 0, false, nil, nil},
 		"leaves one alone when it cannot be read":                 {func(s *swept) { s.failing["waiter"] = errThrottled }, 0, false, errThrottled, nil},
@@ -188,7 +189,7 @@ func TestSweepLooksAfterWaiters(t *testing.T) {
 		"leaves one alone when the stack's events cannot be read": {func(s *swept) { s.failing["began"] = errThrottled }, begins, false, errThrottled, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{running: true, stack: plan.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{}}
+			s := &swept{running: true, stack: stack.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{}}
 			s.waiter = store.Waiter{Cluster: demo, Stack: names.Addons, StackName: names.Stack(demo, names.Addons), ClientRequestToken: "token", Execution: "x"}
 			test.given(s)
 			changing, err := s.handler().waiter(t.Context(), s.waiter.StackName, noon.Add(-test.age))
@@ -293,7 +294,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 			"waiter":    {group, true, []string{"signal i-1"}},
 			"processes": {suspended, false, []string{"signal i-1"}},
 		} {
-			s := &swept{joins: hook("g", "i-1"), since: noon, stack: plan.Deployed{Status: "UPDATE_IN_PROGRESS"}}
+			s := &swept{joins: hook("g", "i-1"), since: noon, stack: stack.Deployed{Status: "UPDATE_IN_PROGRESS"}}
 			h := s.handler()
 			h.DrainNode = machine{swept: &swept{}}
 			require.NoError(t, h.lifecycle(t.Context(), []pool.Group{test.group}, map[string]bool{"g": test.changing}))

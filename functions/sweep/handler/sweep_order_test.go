@@ -13,7 +13,8 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -214,7 +215,7 @@ func TestSweepResumesProcesses(t *testing.T) {
 		"not when its events are unknown":   {all, "UPDATE_COMPLETE", true, map[string]error{"changing": errThrottled}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{stack: plan.Deployed{Status: test.status}, began: test.left, failing: test.failing}
+			s := &swept{stack: stack.Deployed{Status: test.status}, began: test.left, failing: test.failing}
 			h := s.handler()
 			h.Groups = scaling{swept: s}
 			changing, err := h.suspended(t.Context(), at(test.suspended))

@@ -14,7 +14,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -100,8 +101,8 @@ type stacksOf struct {
 	id string
 }
 
-func (s stacksOf) Describe(context.Context, string) (plan.Deployed, error) {
-	return plan.Deployed{ID: s.id}, nil
+func (s stacksOf) Describe(context.Context, string) (stack.Deployed, error) {
+	return stack.Deployed{ID: s.id}, nil
 }
 
 func (a *alarmed) do(t *testing.T, in events.UpgradeRequest) (events.UpgradeResult, error) {

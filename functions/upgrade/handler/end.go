@@ -13,7 +13,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -140,13 +141,13 @@ func (h *Handler) under(ctx context.Context, cluster string, r *upgrade.Record) 
 	if s.Kind != upgrade.StepControlPlane {
 		return "which was begun", nil
 	}
-	stack, err := h.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
+	deployed, err := h.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
 	switch {
-	case err != nil || stack.ID != r.Stack:
+	case err != nil || deployed.ID != r.Stack:
 		return "", err
-	case plan.InProgress(stack.Status):
-		return "which CloudFormation is still at: " + stack.Status, nil
-	case stack.Outputs["KubernetesVersion"] == s.KubernetesVersion:
+	case stack.InProgress(deployed.Status):
+		return "which CloudFormation is still at: " + deployed.Status, nil
+	case deployed.Outputs["KubernetesVersion"] == s.KubernetesVersion:
 		return "which is made, and still to be proved", nil
 	}
 	return "", nil // it was not begun, or taken back

@@ -7,17 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
 // deployed is a control plane's stack.
 type deployed struct {
 	Stacks
-	plan.Deployed
+	stack.Deployed
 }
 
-func (d deployed) Describe(context.Context, string) (plan.Deployed, error) { return d.Deployed, nil }
+func (d deployed) Describe(context.Context, string) (stack.Deployed, error) { return d.Deployed, nil }
 
 // What is told of an upgrade that stopped says one way on, and nothing of a step that is not so: one that was begun does not count before it is proved,
 // and is there all the same.
@@ -51,7 +51,7 @@ func TestWhatIsToldOfAnUpgradeThatStopped(t *testing.T) {
 				Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36", Started: at}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"}},
 			}
 			test.change(r)
-			h := &Handler{Stacks: deployed{Deployed: plan.Deployed{ID: "arn", Status: test.status, Outputs: map[string]string{"KubernetesVersion": test.version}}}}
+			h := &Handler{Stacks: deployed{Deployed: stack.Deployed{ID: "arn", Status: test.status, Outputs: map[string]string{"KubernetesVersion": test.version}}}}
 			under, err := h.under(t.Context(), "demo", r)
 			require.NoError(t, err)
 			require.Equal(t, "it was stopped. "+test.want, came("demo", r, "it was stopped", under))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
@@ -43,7 +44,7 @@ type State interface {
 
 // Stacks is what is deployed: a subset of cloudformation.Stacks.
 type Stacks interface {
-	Describe(ctx context.Context, stackName string) (plan.Deployed, error)
+	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
 }
 
 // Executions tells whether an execution still runs, and how one ended: a subset of stepfunctions.Executions.

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/templates"
@@ -83,16 +84,16 @@ func (h *Handler) travel(ctx context.Context, in events.UpgradeRequest, r *upgra
 	if j.spec, err = h.spec(ctx, in.Cluster); err != nil {
 		return j, err
 	}
-	var stack plan.Deployed
-	if j.from, stack, err = h.deployed(ctx, in.Cluster); err != nil {
+	var deployed stack.Deployed
+	if j.from, deployed, err = h.deployed(ctx, in.Cluster); err != nil {
 		return j, err
 	}
-	j.stack = stack.ID
+	j.stack = deployed.ID
 	switch {
-	case plan.InProgress(stack.Status):
-		j.moving = fmt.Sprintf("is being changed (%s)", stack.Status)
-	case plan.Broken(stack.Status):
-		j.moving = fmt.Sprintf("is to be made anew (%s)", stack.Status)
+	case stack.InProgress(deployed.Status):
+		j.moving = fmt.Sprintf("is being changed (%s)", deployed.Status)
+	case stack.MustRecreate(deployed.Status):
+		j.moving = fmt.Sprintf("is to be made anew (%s)", deployed.Status)
 	}
 	if r != nil && r.Stack == j.stack {
 		j.last = r
@@ -117,7 +118,7 @@ func (h *Handler) travel(ctx context.Context, in events.UpgradeRequest, r *upgra
 // asDeployed has what is before be what the stacks say: the spec may state already what is to come, and an upgrade may have stopped on
 // its way.
 func (h *Handler) asDeployed(ctx context.Context, cluster string, j *journey) error {
-	deployed := map[string]plan.Deployed{}
+	deployed := map[string]stack.Deployed{}
 	stacks := []string{names.Addons, names.NodeAddons}
 	for _, pool := range j.before.Spec.Pools {
 		stacks = append(stacks, names.PoolStack(pool.Name))
@@ -158,7 +159,7 @@ func (j journey) checked(cluster string, rollback bool, steps []upgrade.Step) *p
 }
 
 // deployed is what the control plane's stack says, and the stack.
-func (h *Handler) deployed(ctx context.Context, cluster string) (upgrade.Target, plan.Deployed, error) {
+func (h *Handler) deployed(ctx context.Context, cluster string) (upgrade.Target, stack.Deployed, error) {
 	stack, err := h.Stacks.Describe(ctx, names.Stack(cluster, names.ControlPlane))
 	if err != nil {
 		return upgrade.Target{}, stack, err

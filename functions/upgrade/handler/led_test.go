@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
@@ -37,7 +38,7 @@ type led struct {
 	// written is the record that was written last.
 	written *upgrade.Record
 	status  status.Status
-	stack   plan.Deployed
+	stack   stack.Deployed
 	spec    string
 	holder  string
 	running bool
@@ -142,7 +143,7 @@ func (l *led) After(context.Context, string) (status.Afterwards, error) {
 
 type ledStacks struct{ *led }
 
-func (s ledStacks) Describe(context.Context, string) (plan.Deployed, error) {
+func (s ledStacks) Describe(context.Context, string) (stack.Deployed, error) {
 	return s.stack, s.failing["describe"]
 }
 
@@ -191,7 +192,7 @@ func leading() *led {
 				{Kind: upgrade.StepNodes, KubernetesVersion: "1.36", Started: noon.Add(-time.Minute), Opened: noon.Add(-time.Minute)},
 			},
 		},
-		stack: plan.Deployed{ID: "stack-1", Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagRelease: "r2@sha2"},
+		stack: stack.Deployed{ID: "stack-1", Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagRelease: "r2@sha2"},
 			Outputs: map[string]string{"KubernetesVersion": "1.36"}},
 		spec: fmt.Sprintf(ledSpec, "r2"), eks: preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, failing: map[string]error{},
 	}
@@ -224,7 +225,7 @@ func TestUpgradeOfAnotherExecutionOrCluster(t *testing.T) {
 			"another took it over":       {func(l *led) { l.record.Execution = "theirs" }, true, "", nil},
 			"there is no record":         {func(l *led) { l.record = nil }, true, "", nil},
 			"its cluster was recreated":  {func(l *led) { l.stack.ID = "stack-2" }, false, events.UpgradeStopped, nil},
-			"its cluster was deleted":    {func(l *led) { l.stack = plan.Deployed{} }, false, events.UpgradeStopped, nil},
+			"its cluster was deleted":    {func(l *led) { l.stack = stack.Deployed{} }, false, events.UpgradeStopped, nil},
 			"the record cannot be read":  {func(l *led) { l.failing["record"] = errThrottled }, false, "", errThrottled},
 			"its cluster cannot be read": {func(l *led) { l.failing["describe"] = errThrottled }, false, "", errThrottled},
 			"neither can a recreated cluster": {

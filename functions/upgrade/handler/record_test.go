@@ -12,7 +12,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -24,7 +25,7 @@ type observed struct {
 	Stacks
 	Executions
 	Planner
-	stack   plan.Deployed
+	stack   stack.Deployed
 	lease   store.Lease
 	running bool
 	after   status.Afterwards
@@ -34,7 +35,7 @@ type observed struct {
 	writes  int
 }
 
-func (o *observed) Describe(context.Context, string) (plan.Deployed, error) {
+func (o *observed) Describe(context.Context, string) (stack.Deployed, error) {
 	return o.stack, o.failing["describe"]
 }
 
@@ -188,7 +189,7 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &observed{stack: plan.Deployed{ID: "stack-1"}, after: status.Afterwards{Next: func(*status.Status) {}}}
+			o := &observed{stack: stack.Deployed{ID: "stack-1"}, after: status.Afterwards{Next: func(*status.Status) {}}}
 			o.status = &status.Status{Phase: status.Failed, Message: "before", Upgrade: &status.Upgrade{To: "r0"}, Plan: []status.Change{{Stack: names.Addons}}}
 			converged(o.status, "StackFailed")
 			r := &upgrade.Record{
@@ -223,8 +224,10 @@ func TestRequestIsAcceptedWhenItsChecksBegin(t *testing.T) {
 }
 
 func TestUpgradeThatWaitsIsRecorded(t *testing.T) {
-	at := func(release string) plan.Deployed {
-		return plan.Deployed{Tags: map[string]string{names.TagRelease: release + "@sha"}, Outputs: map[string]string{"KubernetesVersion": "1.35"}}
+	at := func(release string) stack.Deployed {
+		return stack.Deployed{
+			Tags: map[string]string{names.TagRelease: release + "@sha"}, Outputs: map[string]string{"KubernetesVersion": "1.35"},
+		}
 	}
 	wait := func(t *testing.T, o *observed, phase string) {
 		t.Helper()
@@ -321,7 +324,7 @@ func TestUpgradeThatCannotBeMade(t *testing.T) {
 	})
 	t.Run("is blocked when it began by itself", func(t *testing.T) {
 		for _, r := range []*upgrade.Record{nil, mine} {
-			for name, stack := range map[string]plan.Deployed{
+			for name, stack := range map[string]stack.Deployed{
 				"":   {},
 				"r1": {Tags: map[string]string{names.TagRelease: "r1@sha"}, Outputs: map[string]string{"KubernetesVersion": "1.35"}},
 			} {

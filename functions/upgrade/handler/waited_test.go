@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
+
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -48,8 +49,8 @@ func (p *patient) Decide(_ context.Context, _ string, record *upgrade.Record) (*
 
 func (p *patient) Running(context.Context, string) (bool, error) { return p.running, nil }
 
-func (p *patient) Describe(context.Context, string) (plan.Deployed, error) {
-	return plan.Deployed{}, nil
+func (p *patient) Describe(context.Context, string) (stack.Deployed, error) {
+	return stack.Deployed{}, nil
 }
 
 func (p *patient) Get(context.Context, string, int64) (store.Object, error) {

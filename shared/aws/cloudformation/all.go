@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // pace is between two pages of All: DescribeStacks is throttled at about five calls a second for the whole account, and others need
@@ -18,8 +18,8 @@ const pace = 400 * time.Millisecond
 
 // All reads the stacks of all clusters, by full name, a page at a time of every stack that the account has in the region.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
-func (s *Stacks) All(ctx context.Context) (map[string]plan.Deployed, error) {
-	all := map[string]plan.Deployed{}
+func (s *Stacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
+	all := map[string]stack.Deployed{}
 	pages := cloudformation.NewDescribeStacksPaginator(s.Described, &cloudformation.DescribeStacksInput{})
 	for {
 		page, err := pages.NextPage(ctx)

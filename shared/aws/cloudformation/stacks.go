@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 )
 
 // Stacks is CloudFormation, in one account and region.
@@ -40,16 +41,16 @@ func New(client *cloudformation.Client, tags *resourcegroupstaggingapi.Client, r
 }
 
 // Describe reads one stack by its full name; an absent one has an empty status.
-func (s *Stacks) Describe(ctx context.Context, stackName string) (plan.Deployed, error) {
+func (s *Stacks) Describe(ctx context.Context, stackName string) (stack.Deployed, error) {
 	out, err := s.Described.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stackName})
 	if absent(err) {
-		return plan.Deployed{}, nil
+		return stack.Deployed{}, nil
 	}
 	if err != nil {
-		return plan.Deployed{}, fmt.Errorf("describing stack %s: %w", stackName, err)
+		return stack.Deployed{}, fmt.Errorf("describing stack %s: %w", stackName, err)
 	}
 	if len(out.Stacks) != 1 {
-		return plan.Deployed{}, fmt.Errorf("describing stack %s: got %d stacks", stackName, len(out.Stacks))
+		return stack.Deployed{}, fmt.Errorf("describing stack %s: got %d stacks", stackName, len(out.Stacks))
 	}
 	return deployed(out.Stacks[0]), nil
 }
@@ -61,22 +62,22 @@ func absent(err error) bool {
 	return fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "does not exist")
 }
 
-func deployed(stack types.Stack) plan.Deployed {
-	d := plan.Deployed{
-		ID: aws.ToString(stack.StackId), Status: string(stack.StackStatus), StatusReason: aws.ToString(stack.StackStatusReason),
+func deployed(in types.Stack) stack.Deployed {
+	d := stack.Deployed{
+		ID: aws.ToString(in.StackId), Status: string(in.StackStatus), StatusReason: aws.ToString(in.StackStatusReason),
 		Tags: map[string]string{}, Outputs: map[string]string{}, Parameters: map[string]string{},
-		TerminationProtection: aws.ToBool(stack.EnableTerminationProtection),
+		TerminationProtection: aws.ToBool(in.EnableTerminationProtection),
 	}
-	if stack.DriftInformation != nil {
-		d.Drifted = stack.DriftInformation.StackDriftStatus == types.StackDriftStatusDrifted
+	if in.DriftInformation != nil {
+		d.Drifted = in.DriftInformation.StackDriftStatus == types.StackDriftStatusDrifted
 	}
-	for _, tag := range stack.Tags {
+	for _, tag := range in.Tags {
 		d.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
 	}
-	for _, output := range stack.Outputs {
+	for _, output := range in.Outputs {
 		d.Outputs[aws.ToString(output.OutputKey)] = aws.ToString(output.OutputValue)
 	}
-	for _, parameter := range stack.Parameters {
+	for _, parameter := range in.Parameters {
 		d.Parameters[aws.ToString(parameter.ParameterKey)] = aws.ToString(parameter.ParameterValue)
 	}
 	d.Name = d.Tags[names.TagStack]
@@ -86,13 +87,13 @@ func deployed(stack types.Stack) plan.Deployed {
 // Of reads the stacks of a cluster: those expected by name, which is authoritative, and those that carry its tag besides,
 // by the tag index, which lags by seconds; that is soon enough to remove what a spec no longer has. A stack in review is one:
 // it must be deleted, too.
-func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map[string]plan.Deployed, error) {
-	found := map[string]plan.Deployed{}
+func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map[string]stack.Deployed, error) {
+	found := map[string]stack.Deployed{}
 	read := func(name string) error {
-		stack, err := s.Describe(ctx, names.Stack(cluster, name))
-		if err == nil && (!plan.Absent(stack.Status) || stack.Status == plan.InReview) {
-			stack.Name = name
-			found[name] = stack
+		described, err := s.Describe(ctx, names.Stack(cluster, name))
+		if err == nil && (!stack.Absent(described.Status) || described.Status == stack.InReview) {
+			described.Name = name
+			found[name] = described
 		}
 		return err
 	}
@@ -123,29 +124,10 @@ func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map
 	return found, nil
 }
 
-// Failure of a stack: the resource that failed first and AWS's reason.
-type Failure struct {
-	Resource, Reason string
-	// Stuck are the resources that a rollback or a deletion could not get past, the last time it was tried, each with AWS's reason.
-	Stuck []Stuck
-	// Began is when the operation did, Turned when the stack was turned back; zero when it was not.
-	Began, Turned time.Time
-}
-
-// Stuck is a resource that is in the way, by its logical id, its type and its own id.
-type Stuck struct{ Resource, Reason, Type, ID string }
-
-func (f Failure) String() string {
-	if f.Resource == "" {
-		return f.Reason
-	}
-	return f.Resource + ": " + f.Reason
-}
-
 // WhyFailed finds what made the last operation of a stack fail: the first failed resource that was not merely cancelled
 // because of another one. What the rollback or deletion that came last could not do is told besides.
-func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, error) {
-	var first Failure
+func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure, error) {
+	var first stack.Failure
 	turned := false // whether the events are older than the last time that the stack was turned back
 	// Events come newest first; the operation began where the stack itself became …_IN_PROGRESS by a user's doing.
 	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
@@ -155,7 +137,7 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, erro
 			return first, nil
 		}
 		if err != nil {
-			return Failure{}, fmt.Errorf("reading the events of stack %s: %w", stackName, err)
+			return stack.Failure{}, fmt.Errorf("reading the events of stack %s: %w", stackName, err)
 		}
 		for _, event := range page.StackEvents {
 			id, reason := aws.ToString(event.LogicalResourceId), aws.ToString(event.ResourceStatusReason)
@@ -177,10 +159,12 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (Failure, erro
 			case strings.HasSuffix(string(event.ResourceStatus), "_FAILED") && !strings.HasPrefix(reason, "Resource creation cancelled") &&
 				!strings.HasPrefix(reason, "Resource update cancelled"):
 				first.Resource, first.Reason = id, reason
-				known := slices.ContainsFunc(first.Stuck, func(s Stuck) bool { return s.Resource == id })
+				known := slices.ContainsFunc(first.Stuck, func(s stack.Stuck) bool { return s.Resource == id })
 				back := event.ResourceStatus == types.ResourceStatusUpdateFailed || event.ResourceStatus == types.ResourceStatusDeleteFailed
 				if back && !turned && !known {
-					first.Stuck = append(first.Stuck, Stuck{id, reason, aws.ToString(event.ResourceType), aws.ToString(event.PhysicalResourceId)})
+					first.Stuck = append(first.Stuck, stack.Stuck{
+						Resource: id, Reason: reason, Type: aws.ToString(event.ResourceType), ID: aws.ToString(event.PhysicalResourceId),
+					})
 				}
 			}
 		}
@@ -204,7 +188,7 @@ func (s *Stacks) Changing(ctx context.Context, stackName string, then time.Time)
 		if !own(event) || !at.Before(then.Add(time.Second)) {
 			return true
 		}
-		changing = plan.InProgress(string(event.ResourceStatus))
+		changing = stack.InProgress(string(event.ResourceStatus))
 		return !changing && !at.Before(then)
 	})
 	return changing, err
@@ -288,7 +272,7 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 // PrepareParameters makes the change set of a change of nothing but parameters: the other parameters and the tags stay as they are
 // deployed, but for names.TagPace, which becomes note: one that differs each time. templateURL is where the deployed template is
 // found: drover may change stacks from none but its own, and so not from what CloudFormation has.
-func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now plan.Deployed, templateURL string, parameters map[string]string, note, token string) (ChangeSet, error) {
+func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string, parameters map[string]string, note, token string) (ChangeSet, error) {
 	in := &cloudformation.CreateChangeSetInput{
 		StackName: &change.StackName, ChangeSetName: aws.String(changeSetName(token)), ChangeSetType: types.ChangeSetTypeUpdate,
 		TemplateURL: &templateURL, RoleARN: &s.roleARN, ClientToken: &token,

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/stretchr/testify/require"
 )
 
@@ -58,12 +59,12 @@ func (w world) change(stackName, template string, tags map[string]string) (plan.
 }
 
 // apply makes and executes a change set and waits for the stack.
-func (w world) apply(stackName, template, token string, tags map[string]string) plan.Deployed {
+func (w world) apply(stackName, template, token string, tags map[string]string) stack.Deployed {
 	w.t.Helper()
 	now, err := w.Describe(w.t.Context(), stackName)
 	require.NoError(w.t, err)
 	change, url := w.change(stackName, template, tags)
-	set, err := w.Prepare(w.t.Context(), change, plan.Absent(now.Status), url, map[string]string{"P": "v"}, token)
+	set, err := w.Prepare(w.t.Context(), change, stack.Absent(now.Status), url, map[string]string{"P": "v"}, token)
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.Execute(w.t.Context(), change, set, token))
 	w.rest(stackName)
@@ -88,7 +89,7 @@ func TestAStackFromItsCreationToItsEnd(t *testing.T) {
 	tags := map[string]string{names.TagCluster: "demo", names.TagStack: "pool-a", names.TagChecksum: "1"}
 	made := w.apply(name, groups("A", 2, 7), "create-1", tags)
 	require.Contains(t, made.ID, ":stack/"+name+"/")
-	require.Equal(t, plan.Deployed{
+	require.Equal(t, stack.Deployed{
 		Name: "pool-a", ID: made.ID, Status: "CREATE_COMPLETE", Tags: tags, Outputs: map[string]string{"O": "o"}, Parameters: map[string]string{"P": "v"},
 	}, made)
 

@@ -1,4 +1,4 @@
-package plan
+package stack
 
 import "strings"
 
@@ -17,8 +17,8 @@ func Absent(status string) bool {
 // InReview is a stack of which there is nothing but a change set: it was to be created, and was not.
 const InReview = "REVIEW_IN_PROGRESS"
 
-// Broken says that a stack never came to be and must be deleted and created again.
-func Broken(status string) bool {
+// MustRecreate says that a stack never came to be and must be deleted and created again.
+func MustRecreate(status string) bool {
 	switch status {
 	case "CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED":
 		return true
@@ -35,8 +35,8 @@ func Settled(status string) bool {
 	return false
 }
 
-// Stood says that a stack was made once, whatever became of what was asked of it since.
-func Stood(status string) bool { return Settled(status) || strings.HasPrefix(status, "UPDATE_") }
+// WasCreated says that a stack was made once, whatever became of what was asked of it since.
+func WasCreated(status string) bool { return Settled(status) || strings.HasPrefix(status, "UPDATE_") }
 
 // InProgress says that an operation is under way. Cleaning up after an update or a rollback is part of it, as CloudFormation
 // refuses other operations until it is over. A stack in review is not: nothing is under way there.
