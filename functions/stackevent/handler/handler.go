@@ -23,7 +23,7 @@ type State interface {
 	RequestInspection(ctx context.Context, cluster, why string) error
 }
 
-// Resumer resumes a step with the status of its stack: resume.Resumer.
+// Resumer resumes a step with the status of its stack: waiter.Resumer.
 type Resumer interface {
 	Resume(ctx context.Context, w store.Waiter, stackStatus string) error
 }

@@ -69,7 +69,7 @@ type Stacks interface {
 	Since(ctx context.Context, stackName string) (time.Time, error)
 }
 
-// Resumer tells a step how its stack ended: resume.Resumer.
+// Resumer tells a step how its stack ended: waiter.Resumer.
 type Resumer interface {
 	Resume(ctx context.Context, w store.Waiter, stackStatus string) error
 }
@@ -84,7 +84,7 @@ type Publisher interface {
 	Look(ctx context.Context, release string) error
 }
 
-// Upgrader starts the upgrade machine: a subset of executions.Machine.
+// Upgrader starts the upgrade machine: a subset of stepfunctions.Machine.
 type Upgrader interface {
 	Start(ctx context.Context, name string, input any) error
 }

@@ -30,7 +30,7 @@ type Groups interface {
 	Refused(ctx context.Context, name string, since, until time.Time) (string, error)
 }
 
-// Machine is one that works on instances: a subset of executions.Machine.
+// Machine is one that works on instances: a subset of stepfunctions.Machine.
 type Machine interface {
 	Start(ctx context.Context, name string, input any) error
 	Running(ctx context.Context) ([]string, error)

@@ -89,7 +89,7 @@ type Instances interface {
 	Alive(ctx context.Context, ids []string) ([]string, error)
 }
 
-// Facts are what the checks need to know: gather.Gatherer.
+// Facts are what the checks need to know: collect.Gatherer.
 type Facts interface {
 	Before(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error)
 	After(ctx context.Context, plan *preflight.Plan) (*preflight.Facts, error)
