@@ -329,7 +329,11 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		second := node
 		second.Name, second.InstanceID, second.ProviderID, second.Address = "ip-10-0-1-9.ec2.internal", "i-0fedcba9876543210", "aws:///us-east-1b/i-0fedcba9876543210", "10.0.1.9"
 		require.NoError(t, w.eks.RegisterNode(ctx, second))
-		require.Eventually(t, func() bool { return ready(read(second.Name)) == "True" }, patience, 50*time.Millisecond)
+		// It gets pods only when it has lost its not-ready taint, and keeps its own.
+		require.Eventually(t, func() bool {
+			now := read(second.Name)
+			return ready(now) == "True" && len(now.Spec.Taints) == 1
+		}, patience, 50*time.Millisecond)
 	})
 	t.Run("a node signs in as itself", func(t *testing.T) {
 		_, identity := w.as(nodeRole, node.InstanceID, "ec2.amazonaws.com")
