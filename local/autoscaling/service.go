@@ -66,7 +66,7 @@ type Config struct {
 // Service is Auto Scaling in one region of one account.
 type Service struct {
 	config Config
-	ctx    context.Context //nolint:containedctx // groups live longer than the requests that make them
+	ctx    context.Context // groups live longer than the requests that make them
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 	outbox outbox

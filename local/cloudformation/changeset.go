@@ -422,7 +422,7 @@ func (s *Service) DeleteChangeSet(_ context.Context, caller iam.Caller, in *Chan
 	set, err := s.findChangeSet(in.ChangeSetName, in.StackName)
 	switch {
 	case err != nil:
-		if known, ok := err.(*wire.Error); ok && known.Code == "ChangeSetNotFound" { //nolint:errorlint // made here
+		if known, ok := err.(*wire.Error); ok && known.Code == "ChangeSetNotFound" { // made here
 			return nil, nil
 		}
 		return nil, err

@@ -65,7 +65,7 @@ type Config struct {
 // Service is CloudFormation in one account and region. It is safe for concurrent use.
 type Service struct {
 	config Config
-	ctx    context.Context //nolint:containedctx // stack operations outlive the requests that start them
+	ctx    context.Context // stack operations outlive the requests that start them
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 	outbox outbox

@@ -176,7 +176,7 @@ func (groupProvider) Schema() resource.Schema {
 }
 
 type groupProperties struct {
-	LogGroupName, KmsKeyId string //nolint:revive // the properties' names
+	LogGroupName, KmsKeyId string // the properties' names
 	RetentionInDays        int
 	Tags                   []resource.Tag
 }

@@ -18,7 +18,7 @@ import (
 
 // target of a rule. API and template spell it alike.
 type target struct {
-	Id               string //nolint:revive,staticcheck // AWS's spelling
+	Id               string // AWS's spelling
 	Arn              string
 	RoleArn          string            `json:",omitempty"`
 	Input            string            `json:",omitempty"`

@@ -41,7 +41,7 @@ func decodeRule(r resource.Request) (ruleSpec, []target, error) {
 		EventPattern                                                        map[string]any
 		Tags                                                                []resource.Tag
 		Targets                                                             []struct {
-			Id, Arn, RoleArn, Input, InputPath string //nolint:revive,staticcheck // AWS's spelling
+			Id, Arn, RoleArn, Input, InputPath string // AWS's spelling
 			InputTransformer                   *struct {
 				InputPathsMap map[string]any
 				InputTemplate string

@@ -96,7 +96,7 @@ type Account struct {
 	clusters   map[string]*cluster // in virtual time, by host
 	started    int
 	closing    []func()
-	ending     context.Context //nolint:containedctx // what is under way ends with the account
+	ending     context.Context // what is under way ends with the account
 	end        context.CancelFunc
 	identities *iam.Service
 	resources  map[string]resource.Provider

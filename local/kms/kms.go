@@ -420,7 +420,7 @@ func (aliasProvider) Schema() resource.Schema {
 }
 
 func (p aliasProvider) set(r resource.Request, action string) (resource.Result, error) {
-	var in struct{ AliasName, TargetKeyId string } //nolint:revive // the properties' names
+	var in struct{ AliasName, TargetKeyId string } // the properties' names
 	if err := resource.Decode(r.Properties, &in); err != nil {
 		return resource.Result{}, err
 	}

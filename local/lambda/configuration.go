@@ -53,7 +53,7 @@ type logging struct {
 
 // code says where a package is.
 type code struct {
-	S3Bucket, S3Key, S3ObjectVersion, ImageUri string //nolint:revive,staticcheck // AWS's spelling
+	S3Bucket, S3Key, S3ObjectVersion, ImageUri string // AWS's spelling
 	ZipFile                                    []byte
 }
 

@@ -65,7 +65,7 @@ type functionProperties struct {
 	EphemeralStorage                                                          *storage
 	ReservedConcurrentExecutions                                              *int
 	Tags                                                                      []resource.Tag
-	Code                                                                      struct{ S3Bucket, S3Key, S3ObjectVersion, ImageUri string } //nolint:revive,staticcheck // AWS's spelling
+	Code                                                                      struct{ S3Bucket, S3Key, S3ObjectVersion, ImageUri string } // AWS's spelling
 }
 
 func decodeFunction(r resource.Request) (settings, code, error) {

@@ -241,7 +241,7 @@ func (s *Service) permitDeletes(r *http.Request, caller iam.Caller, q request, c
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	var in struct {
-		Object []struct{ Key, VersionId, ETag string } //nolint:revive // S3's spelling
+		Object []struct{ Key, VersionId, ETag string } // S3's spelling
 	}
 	if err := xml.Unmarshal(body, &in); err != nil {
 		return &wire.Error{Code: "MalformedXML", Message: "The XML you provided was not well-formed or did not validate against our published schema", Status: 400}

@@ -366,7 +366,7 @@ func (b *memoryBucket) listVersions(name string, q url.Values) (memoryAnswer, er
 		return memoryAnswer{}, wire.Unsupported("s3 in memory", "a list of versions with "+q.Encode())
 	}
 	type version struct {
-		Key, VersionId, LastModified string //nolint:revive // S3's spelling
+		Key, VersionId, LastModified string // S3's spelling
 		IsLatest                     bool
 		ETag                         string `xml:",omitempty"`
 		Size                         int    `xml:",omitempty"`

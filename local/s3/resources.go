@@ -46,7 +46,7 @@ type bucketProperties struct {
 	}
 	LifecycleConfiguration *struct {
 		Rules []struct {
-			Id, Prefix, Status             string //nolint:revive // the properties' names
+			Id, Prefix, Status             string // the properties' names
 			ExpirationInDays               int
 			ExpiredObjectDeleteMarker      bool
 			NoncurrentVersionExpiration    *noncurrentExpiration

@@ -31,7 +31,7 @@ func (topics) Schema() resource.Schema {
 }
 
 type topicProperties struct {
-	TopicName, DisplayName, KmsMasterKeyId string //nolint:revive // the properties' names
+	TopicName, DisplayName, KmsMasterKeyId string // the properties' names
 	Subscription                           []struct{ Endpoint, Protocol string }
 	Tags                                   []resource.Tag
 }

@@ -50,7 +50,7 @@ func (s *Service) createQueue(_ context.Context, c *wire.Call) (any, error) {
 	if err := s.Create(in.QueueName, in.Attributes, in.Tags); err != nil {
 		return nil, err
 	}
-	return struct{ QueueUrl string }{s.url(in.QueueName)}, nil //nolint:revive // the member's name
+	return struct{ QueueUrl string }{s.url(in.QueueName)}, nil // the member's name
 }
 
 // onQueue decodes the parameters and runs do on the permitted queue, under the lock.
@@ -79,7 +79,7 @@ func (s *Service) deleteQueue(_ context.Context, c *wire.Call) (any, error) {
 func (s *Service) getQueueURL(_ context.Context, c *wire.Call) (any, error) {
 	var in struct{ QueueName, QueueOwnerAWSAccountID string }
 	return s.onQueue(c, &in, &in.QueueName, func(q *queue) (any, error) {
-		return struct{ QueueUrl string }{s.url(q.name)}, nil //nolint:revive // the member's name
+		return struct{ QueueUrl string }{s.url(q.name)}, nil // the member's name
 	})
 }
 
@@ -95,7 +95,7 @@ func (s *Service) listQueues(_ context.Context, c *wire.Call) (any, error) {
 		return nil, err
 	}
 	out := struct {
-		QueueUrls []string `xml:"QueueUrl,flat"` //nolint:revive // the member's name
+		QueueUrls []string `xml:"QueueUrl,flat"` // the member's name
 	}{}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ type queueProperties struct {
 	QueueName                                                          string
 	DelaySeconds, MaximumMessageSize, MessageRetentionPeriod           *string
 	ReceiveMessageWaitTimeSeconds, VisibilityTimeout                   *string
-	SqsManagedSseEnabled, KmsMasterKeyId, KmsDataKeyReusePeriodSeconds *string //nolint:revive // the properties' names
+	SqsManagedSseEnabled, KmsMasterKeyId, KmsDataKeyReusePeriodSeconds *string // the properties' names
 	RedrivePolicy, RedriveAllowPolicy                                  any
 	Tags                                                               []resource.Tag
 }

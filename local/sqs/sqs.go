@@ -10,7 +10,7 @@ package sqs
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // the digest that SQS answers with
+	"crypto/md5" // the digest that SQS answers with
 	"encoding/hex"
 	"encoding/json"
 	"maps"
@@ -393,6 +393,6 @@ func (s *Service) Tagged(context.Context) (list []tagging.Tagged) {
 }
 
 func digest(body string) string {
-	sum := md5.Sum([]byte(body)) //nolint:gosec // the digest that SQS answers with
+	sum := md5.Sum([]byte(body)) // the digest that SQS answers with
 	return hex.EncodeToString(sum[:])
 }

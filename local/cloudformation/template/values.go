@@ -149,7 +149,7 @@ func fromScalar(node *yaml.Node) (any, error) {
 	case "!!int", "!!float":
 		var f float64
 		if err := node.Decode(&f); err != nil || f != f || f > 1e300 || f < -1e300 {
-			return node.Value, nil //nolint:nilerr // what is no JSON number stays text
+			return node.Value, nil // what is no JSON number stays text
 		}
 		return f, nil
 	default:

@@ -42,7 +42,7 @@ func Parse(text []byte) (*Pattern, error) {
 }
 
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("Event pattern is not valid. Reason: "+format, args...) //nolint:staticcheck // AWS's wording
+	return fmt.Errorf("Event pattern is not valid. Reason: "+format, args...) // AWS's wording
 }
 
 func compile(o map[string]any, at string) (*Pattern, error) {

@@ -129,7 +129,7 @@ func (oidcProviders) Schema() resource.Schema {
 
 func (oidcProviders) wanted(r resource.Request) (iam.OIDCProvider, error) {
 	var in struct {
-		Url                          string //nolint:revive // the property's name
+		Url                          string // the property's name
 		ClientIdList, ThumbprintList []string
 		Tags                         []resource.Tag
 	}
