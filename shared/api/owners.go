@@ -24,8 +24,8 @@ func (c *Cluster) Named(prefix string) (arns []string) {
 	return arns
 }
 
-// ValidateOwners checks that nothing of what a cluster names belongs to another cluster of drover: with that one's deletion it would go, or
-// keep the deletion from getting through. owners are the clusters that things belong to, by ARN; people's own are of none.
+// ValidateOwners rejects a spec that names a resource of another drover cluster. Deleting that cluster would delete the
+// resource, or the resource would block the deletion. owners maps ARNs to clusters. A user's own resource is not in it.
 func (c *Cluster) ValidateOwners(prefix string, owners map[string]string) Errors {
 	var errs field.ErrorList
 	check := func(path *field.Path, value, arn string) {

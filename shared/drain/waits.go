@@ -1,7 +1,7 @@
 package drain
 
-// What blocks a drain is worth telling while the drain still waits, but not what only has its turn to come: something that has been blocked
-// for a while, and under whose budget nothing has gone meanwhile.
+// Reports of blocked pods while a drain is running. A pod is reported when it has been blocked for some seconds and no
+// pod of its budget left in that time. Other pods only wait for their turn.
 
 import (
 	"maps"
@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// tellAfter is how long it takes until what blocks is told.
+	// tellAfter is how long a pod is blocked before it is reported.
 	tellAfter = 7 * time.Second
-	// tellAgain is the least time between two tellings.
+	// tellAgain is the least time between two reports.
 	tellAgain = 15 * time.Second
-	// looksApart is the least time between two looks: each goes through all tries.
+	// looksApart is the least time between two checks: each check reads all tries.
 	looksApart = time.Second
-	// askedFor is how long a pod that is not blocked any more may be so again as if nothing had been: it was asked for meanwhile, in vain.
+	// askedFor bridges a gap: a pod that is blocked again within this time counts as blocked without a break. In the
+	// gap drover requested its eviction, and the API refused.
 	askedFor = 15 * time.Second
 )
 
-// Waits are what a drain has waited for so far. The zero value is a drain that begins.
+// Waits records since when each pod has blocked a drain. The zero value is that of a new drain.
 type Waits struct {
 	pods         map[string]wait
 	told         map[string]bool
@@ -30,12 +31,12 @@ type Waits struct {
 // wait of one pod.
 type wait struct {
 	since time.Time
-	// until is when it was not blocked any more; zero while it is.
+	// until is when the pod stopped being blocked; zero while it is blocked.
 	until time.Time
 }
 
-// Due says whether what blocks is to be told now: once, and once more when something else blocks, too. Otherwise it says when to ask again
-// though nothing has happened until then; zero is never.
+// Due reports whether the blocked pods must be reported now: once, and again when another pod is blocked too. Otherwise
+// again is when to call Due next, even without an event; zero means never.
 func (w *Waits) Due(now time.Time, decision Decision, view View) (due bool, again time.Time) {
 	if len(decision.Blocked) == 0 && len(w.pods) == 0 {
 		return false, time.Time{}

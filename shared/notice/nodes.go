@@ -1,6 +1,6 @@
 package notice
 
-// Nodes that keep people waiting.
+// Notifications about nodes.
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// nodes tells of the nodes that came to a state which somebody may have to do something about. That a drain is under way is none.
-// Auto Scaling goes on replacing instances that do not join, day and night: of those of a pool, in one change or in none, the first with the same
-// words is told.
+// nodes returns a notice for each node that entered a state in which an operator may have to act. Draining is no such
+// state. Auto Scaling keeps replacing instances that do not join. So only the first such instance of a pool is
+// notified, for each change and each message.
 func nodes(cluster string, before, after *status.Status) (told []Notice) {
 	for _, n := range after.Nodes {
 		same := func(o status.Node) bool {

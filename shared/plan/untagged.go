@@ -1,8 +1,8 @@
 package plan
 
-// Stacks that lost the tag by which drover may change what is in them. CloudFormation gives a stack's tags to its resources, and takes them away with the
-// stack's; its role for clusters may touch a VPC, a subnet or a key that carries the tag, and no other. So an update that puts the tag back is denied
-// half way, and so is what would undo it: the stack would be worse off than before.
+// Stacks that lost drover's tag. CloudFormation copies the tags of a stack to its resources, and removes them from
+// there when the stack loses them. The role that CloudFormation uses may change only a VPC, a subnet or a key with the
+// tag. So an update that restores the tag is denied halfway, and its rollback is denied too.
 
 import (
 	"fmt"

@@ -93,7 +93,8 @@ func (s *Status) SetNode(n Node, now time.Time) {
 	s.MentionDrains()
 }
 
-// bound the instances like n that did not join: the oldest are counted instead.
+// bound limits the entries of instances that did not join for the same reason as n. It removes the oldest, and counts
+// them in More.
 func (s *Status) bound(n Node) {
 	alike := func(o Node) bool {
 		return o.State == NodeNotJoined && o.Pool == n.Pool && o.Execution == n.Execution && o.Template == n.Template

@@ -22,9 +22,10 @@ const stateLimit = 4 << 20
 type State struct {
 	*Bucket
 	now func() time.Time
-	// Tell, when set, is called with every change of a status just before it is written. Its error is that of the write, which is
-	// then not done: what was told may be told twice, and what is written was told. It may note in after what it told, and
-	// in told for the next try of the same write.
+	// Tell, when set, is called with every change of a status before the change is written. If it fails, the write
+	// fails with its error and is not made. So a notification may be sent twice, and every written change was notified.
+	// Tell may record what it sent in the parameter after, and for the next try of the same write in the parameter
+	// told.
 	Tell func(ctx context.Context, cluster string, before, after *status.Status, told map[string]bool) error
 	// TellUnread is the same for uploads that drover does not read.
 	TellUnread func(ctx context.Context, before, after []status.Unread) error

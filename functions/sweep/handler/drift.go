@@ -22,11 +22,12 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// maxFindings bounds what is told of one cluster.
+// maxFindings bounds the findings that are recorded for one cluster.
 const maxFindings = 20
 
-// compare a cluster at rest with what it should be, and mend or tell what differs. While anybody changes its stacks nothing is as it
-// will be, nor is it as it was listed if its status was written since. Nodes are looked after first, whatever becomes of its spec.
+// compare compares an idle cluster with its desired state, and repairs or records the differences. It skips a cluster
+// whose stacks are being changed, and one whose status was written after the stacks were listed. Unhealthy nodes are
+// handled first, even if the spec is invalid.
 func (r *round) compare(ctx context.Context, cluster string, s *status.Status) error {
 	if s.UpdatedAt.After(r.now) {
 		return nil

@@ -1,7 +1,7 @@
 package handler
 
-// Nodes that a status speaks of, though nothing keeps anybody waiting there any more: whoever was to take them out died before, or could not
-// write.
+// Pruning of stale node entries in statuses. An entry is stale when no execution works on the node. The function that
+// should have removed the entry died, or could not write the status.
 
 import (
 	"context"
@@ -17,12 +17,14 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// toldFor is how long a node is told of before somebody asks whether it is still drained: most drains are over by then.
+// toldFor is the age of an entry from which the audit checks for a drain of its node. Most drains end sooner.
 const toldFor = 10 * time.Minute
 
-// forget takes nodes out of the status of a cluster. Instances that did not join a pool at rest, once it has as many as it should without them:
-// those of a change are its verdict's, until the cluster is what it should be. And nodes that no execution drains, less those that join: who waits at
-// the launch hook of a cluster that cannot be asked has an execution, too, or gets one from the sweep.
+// forget removes stale node entries from the status of a cluster:
+//
+//  1. Instances that did not join an idle pool, when the pool has its desired capacity without them. During a change
+//     these entries belong to the verdict on the change.
+//  2. Nodes that no execution drains. Instances at the launch hook stay: they have an execution, or the sweep starts one.
 func (r *round) forget(ctx context.Context, cluster string, s *status.Status) error {
 	var drains map[string]bool
 	over := func(n status.Node) bool {
