@@ -27,7 +27,9 @@ func liveDemo(now time.Time) (*status.Cluster, *liveCluster) {
 	live := &liveCluster{
 		stacks: map[string]liveStack{
 			"network": {Status: "CREATE_COMPLETE"}, "pool-new": {},
-			"pool-workers": {Status: "UPDATE_IN_PROGRESS", Operation: cloudformation.Operation{Began: now.Add(-3 * time.Minute), Token: "update-abc", Done: 1, InProgress: []string{"Group"}}},
+			"pool-workers": {Status: "UPDATE_IN_PROGRESS", Operation: cloudformation.Operation{
+				Began: now.Add(-3 * time.Minute), Token: "update-abc", Done: 1, InProgress: []string{"Group"},
+			}},
 		},
 		groups: map[string]pool.Group{"workers": {Desired: 2, TemplateVersion: "2", Instances: []pool.Instance{
 			{ID: "i-1", State: pool.InService, TemplateVersion: "2"}, {ID: "i-2", State: pool.TerminatingWait, TemplateVersion: "1"},

@@ -147,7 +147,9 @@ func readFleet(ctx context.Context, c *cell) ([]clusterVersions, error) {
 	if len(statuses) == 0 {
 		return fleet, nil
 	}
-	r := &fleetReader{c: c, eks: eks.New(awseks.NewFromConfig(c.cfg)), catalogue: map[string]preflight.Version{}, releases: map[string]*api.Release{}}
+	r := &fleetReader{
+		c: c, eks: eks.New(awseks.NewFromConfig(c.cfg)), catalogue: map[string]preflight.Version{}, releases: map[string]*api.Release{},
+	}
 	if r.stacks, err = cloudformation.New(awscloudformation.NewFromConfig(c.cfg), nil, "").All(ctx); err != nil {
 		return nil, err
 	}
@@ -332,7 +334,9 @@ func (r *fleetReader) read(ctx context.Context, from *store.Bucket, key, name st
 }
 
 // due is the release that the cluster goes to, with its Kubernetes version where that is known, and says when. "" when it stays as it is.
-func (r *fleetReader) due(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed) (release, version string, err error) {
+func (r *fleetReader) due(
+	ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed,
+) (release, version string, err error) {
 	if u := v.Upgrade; u != nil {
 		switch {
 		case u.Phase == string(upgrade.Done):
@@ -364,7 +368,9 @@ func dueOf(u *status.Upgrade) string {
 }
 
 // followed is what the cluster's channel asks for, as planning would decide now: what was answered before, as by a rollback, is not asked for.
-func (r *fleetReader) followed(ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed) (release, version string, err error) {
+func (r *fleetReader) followed(
+	ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed,
+) (release, version string, err error) {
 	record, _, err := r.c.state.Upgrade(ctx, v.Cluster)
 	if err != nil {
 		return "", "", err
