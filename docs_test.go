@@ -148,7 +148,8 @@ func TestNotificationsHaveARowForEachEvent(t *testing.T) {
 	events := regexp.MustCompile(`(?m)^\t[A-Z]\w+ += "((?:Cluster|Release) [A-Z ][\w ]+)"$`).FindAllStringSubmatch(string(source), -1)
 	require.Len(t, events, 6, "an event that this test does not know: it has a row, too")
 	for _, event := range events {
-		row := regexp.MustCompile("(?m)^\\| `" + event[1] + "` \\| .+ \\| \\[(.+)\\]\\(\\.\\./events/samples/(.+)\\) \\|$").FindStringSubmatch(string(page))
+		row := regexp.MustCompile("(?m)^\\| `" + event[1] + "` \\| .+ \\| \\[(.+)\\]\\(\\.\\./events/samples/(.+)\\) \\|$").
+			FindStringSubmatch(string(page))
 		require.NotNil(t, row, "docs/notifications.md has no row of %s", event[1])
 		require.Equal(t, row[1], row[2])
 		require.FileExists(t, filepath.Join("events", "samples", row[2]))

@@ -22,13 +22,15 @@ const module = "github.com/drover-run/drover/"
 
 // pure packages decide; they neither ask nor tell the world, so the same input gives the same answer.
 var pure = []string{
-	"events", "templates", "shared/api", "shared/calendar", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice", "shared/pool", "shared/stack", "shared/render", "shared/plan",
+	"events", "templates", "shared/api", "shared/calendar", "shared/drain", "shared/names", "shared/fault", "shared/status", "shared/notice",
+	"shared/pool", "shared/stack", "shared/render", "shared/plan",
 	"shared/upgrade", "shared/preflight",
 }
 
 // adapters speak to one outside system each.
 var adapters = []string{
-	"shared/store", "shared/kube", "shared/notify", "shared/aws/autoscaling", "shared/aws/cloudformation", "shared/aws/cloudwatch", "shared/aws/ec2", "shared/aws/eks",
+	"shared/store", "shared/kube", "shared/notify", "shared/aws/autoscaling", "shared/aws/cloudformation", "shared/aws/cloudwatch",
+	"shared/aws/ec2", "shared/aws/eks",
 	"shared/aws/leftovers", "shared/aws/servicequotas", "shared/aws/stepfunctions",
 }
 
@@ -51,7 +53,8 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && (slices.Contains([]string{".git", "build", "cdk.out", "node_modules", "testdata"}, entry.Name())) && file != "local/kubernetes/build" {
+		if entry.IsDir() && (slices.Contains([]string{".git", "build", "cdk.out", "node_modules", "testdata"}, entry.Name())) &&
+			file != "local/kubernetes/build" {
 			return fs.SkipDir
 		}
 		if !strings.HasSuffix(file, ".go") {
@@ -172,7 +175,8 @@ func TestPurePackagesTakeTheirInput(t *testing.T) {
 func TestEverySharedPackageIsOfOneKind(t *testing.T) {
 	for _, s := range sources(t) {
 		if under(s.folder, "shared") {
-			require.True(t, isPure(s.folder) || under(s.folder, adapters...) || under(s.folder, glue...), "%s is neither pure, nor an adapter, nor glue", s.folder)
+			require.True(t, isPure(s.folder) || under(s.folder, adapters...) || under(s.folder, glue...),
+				"%s is neither pure, nor an adapter, nor glue", s.folder)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package drover
 
-// The runbook has an entry for each phase, each condition and each message that ends an upgrade. Its entries have one shape, and its links lead to
-// headings.
+// The runbook has an entry for each phase, each condition and each message that ends an upgrade. Its entries have one
+// shape, and its links lead to headings.
 
 import (
 	"go/ast"
@@ -143,7 +143,8 @@ func TestRunbookConvergesByCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, regexp.MustCompile("start the machine\\s`drover-converge`").FindAllString(string(body), -1), 1)
 	for i, line := range strings.Split(string(body), "\n") {
-		require.NotRegexp(t, "(?i)\\bstart(ed|s)? `drover-converge`|`drover-converge` (again|started|is started)", line, "docs/runbook.md:%d: `drover converge NAME`", i+1)
+		require.NotRegexp(t, "(?i)\\bstart(ed|s)? `drover-converge`|`drover-converge` (again|started|is started)", line,
+			"docs/runbook.md:%d: `drover converge NAME`", i+1)
 	}
 	require.Greater(t, strings.Count(string(body), "`drover converge NAME`"), 15)
 }

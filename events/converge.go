@@ -106,8 +106,9 @@ type Deletion struct {
 	Stacks []string `json:"stacks"`
 }
 
-// Stages are the stacks to change, by stage; a stage starts when the one before is over. In the first goes what belonged to a control plane that is
-// gone. Values are stack names without the cluster's prefix, such as "pool-workers".
+// Stages are the stacks to change, by stage; a stage starts when the one before is over. In the first goes what
+// belonged to a control plane that is gone. Values are stack names without the cluster's prefix, such as
+// "pool-workers".
 type Stages struct {
 	Network      []string `json:"network"`
 	ControlPlane []string `json:"controlPlane"`

@@ -34,7 +34,8 @@ var boundaryGrants = []grant{
 		actions: append(ec2(
 			"Describe*",
 			"AssignPrivateIpAddresses", "UnassignPrivateIpAddresses", "AssignIpv6Addresses", "UnassignIpv6Addresses",
-			"CreateNetworkInterface", "AttachNetworkInterface", "DetachNetworkInterface", "DeleteNetworkInterface", "ModifyNetworkInterfaceAttribute",
+			"CreateNetworkInterface", "AttachNetworkInterface", "DetachNetworkInterface", "DeleteNetworkInterface",
+			"ModifyNetworkInterfaceAttribute",
 			"CreateVolume", "CopyVolumes", "AttachVolume", "DetachVolume", "ModifyVolume", "DeleteVolume",
 			"CreateSnapshot", "DeleteSnapshot", "LockSnapshot", "EnableFastSnapshotRestores",
 			"CreateSecurityGroup", "DeleteSecurityGroup", "AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress",
@@ -61,9 +62,11 @@ var boundaryGrants = []grant{
 		on:      []string{eksClustersARN},
 	},
 	{
-		why: "Images (AmazonEC2ContainerRegistryPullOnly) come from AWS's account and from people's; sessions on nodes (AmazonSSMManagedInstanceCore).",
+		why: "Images (AmazonEC2ContainerRegistryPullOnly) come from AWS's account and from people's; sessions on nodes " +
+			"(AmazonSSMManagedInstanceCore).",
 		actions: []string{
-			"ecr:GetAuthorizationToken", "ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage", "ecr:BatchImportUpstreamImage",
+			"ecr:GetAuthorizationToken", "ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage",
+			"ecr:BatchImportUpstreamImage",
 			"ssm:DescribeAssociation", "ssm:GetDeployablePatchSnapshotForInstance", "ssm:GetDocument", "ssm:DescribeDocument", "ssm:GetManifest",
 			"ssm:ListAssociations", "ssm:ListInstanceAssociations", "ssm:PutInventory", "ssm:PutComplianceItems", "ssm:PutConfigurePackageResult",
 			"ssm:UpdateAssociationStatus", "ssm:UpdateInstanceAssociationStatus", "ssm:UpdateInstanceInformation",

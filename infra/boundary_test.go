@@ -56,10 +56,12 @@ func TestABoundedRole(t *testing.T) {
 	)
 	s := account(t)
 	boundary := names.BoundaryARN(testPartition, testAccount, testRegion)
-	made, err := s.CreateRole(iam.Role{Name: "drover-demo-any", Path: names.ClusterRoles, Boundary: boundary, TrustDocument: `{"Version": "2012-10-17",
+	made, err := s.CreateRole(iam.Role{Name: "drover-demo-any", Path: names.ClusterRoles, Boundary: boundary,
+		TrustDocument: `{"Version": "2012-10-17",
 		"Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`})
 	require.NoError(t, err)
-	require.NoError(t, s.PutRolePolicy(made.Name, "all", `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}`))
+	require.NoError(t, s.PutRolePolicy(made.Name, "all",
+		`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}`))
 	caller, _, err := s.AssumeRoleAs(s.RoleARN(made), "i-1", "ec2.amazonaws.com")
 	require.NoError(t, err)
 
@@ -69,38 +71,66 @@ func TestABoundedRole(t *testing.T) {
 	keys := func(keys ...string) map[string]string { return map[string]string{"aws:TagKeys": iam.Values(keys...)} }
 	ofCluster := map[string]string{"aws:ResourceTag/drover:cluster": "demo"}
 	decides(t, caller, map[string]decision{
-		"fetches the configuration of nodes":       {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/userdata/1", nil, true},
-		"reads no templates":                       {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/templates/1", nil, false},
-		"lists no configuration":                   {"s3:ListBucket", "arn:aws:s3:::drover-state-111122223333-eu-central-1", nil, false},
-		"writes no configuration":                  {"s3:PutObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/userdata/1", nil, false},
-		"writes no spec":                           {"s3:PutObject", "arn:aws:s3:::drover-specs-111122223333-eu-central-1/clusters/demo.yaml", nil, false},
-		"reads nobody's bucket":                    {"s3:GetObject", "arn:aws:s3:::payroll/1", nil, false},
-		"makes no role":                            {"iam:CreateRole", "arn:aws:iam::111122223333:role/drover/drover-x", map[string]string{"iam:PermissionsBoundary": boundary}, false},
-		"removes not its boundary":                 {"iam:DeleteRolePermissionsBoundary", s.RoleARN(made), map[string]string{"iam:PermissionsBoundary": boundary}, false},
-		"passes no role":                           {"iam:PassRole", "arn:aws:iam::111122223333:role/drover-eu-central-1-cloudformation", map[string]string{"iam:PassedToService": "cloudformation.amazonaws.com"}, false},
-		"assumes no role":                          {"sts:AssumeRole", "arn:aws:iam::111122223333:role/admin", nil, false},
-		"changes no stack":                         {"cloudformation:CreateChangeSet", "arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-demo-network/1", nil, false},
-		"starts no machine":                        {"states:StartExecution", "arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge", nil, false},
-		"completes no hook":                        {"autoscaling:CompleteLifecycleAction", "arn:aws:autoscaling:eu-central-1:111122223333:autoScalingGroup:1:autoScalingGroupName/drover-demo-pool-a", nil, false},
-		"runs no instances":                        {"ec2:RunInstances", ec2 + "instance/*", nil, false},
-		"terminates none":                          {"ec2:TerminateInstances", ec2 + "instance/i-1", ofCluster, false},
-		"changes an instance of a cluster":         {"ec2:ModifyInstanceAttribute", ec2 + "instance/i-1", ofCluster, true},
-		"changes no instance of others":            {"ec2:ModifyInstanceAttribute", ec2 + "instance/i-1", nil, false},
-		"routes nothing of others":                 {"ec2:CreateRoute", ec2 + "route-table/rtb-1", nil, false},
-		"tags a volume":                            {"ec2:CreateTags", ec2 + "volume/*", keys("kubernetes.io/cluster/demo"), true},
-		"but not with drover's tag":                {"ec2:CreateTags", ec2 + "volume/vol-1", keys("a", "drover:cluster"), false},
-		"and takes it from none":                   {"ec2:DeleteTags", ec2 + "volume/vol-1", keys("drover:cluster"), false},
-		"tags no VPC":                              {"ec2:CreateTags", ec2 + "vpc/vpc-1", keys("a"), false},
-		"finds its cluster":                        {"eks:DescribeCluster", eks + "drover-demo", nil, true},
-		"finds no cluster of others":               {"eks:DescribeCluster", eks + "demo", nil, false},
-		"lets nobody into a cluster":               {"eks:CreateAccessEntry", eks + "drover-demo", nil, false},
-		"reads public parameters":                  {"ssm:GetParameter", "arn:aws:ssm:eu-central-1::parameter/aws/service/eks/1", nil, true},
-		"reads no parameters of the account":       {"ssm:GetParameter", "arn:aws:ssm:eu-central-1:111122223333:parameter/database/password", nil, false},
-		"reads no secrets":                         {"secretsmanager:GetSecretValue", "arn:aws:secretsmanager:eu-central-1:111122223333:secret:s", nil, false},
-		"runs nothing on other nodes":              {"ssm:SendCommand", ec2 + "instance/i-2", nil, false},
-		"decrypts nothing":                         {"kms:Decrypt", "arn:aws:kms:eu-central-1:111122223333:key/1", nil, false},
-		"publishes nothing in drover's name":       {"sns:Publish", "arn:aws:sns:eu-central-1:111122223333:drover-notices", nil, false},
-		"makes the first load balancer's own role": {"iam:CreateServiceLinkedRole", "arn:aws:iam::111122223333:role/aws-service-role/elasticloadbalancing.amazonaws.com/AWSServiceRoleForElasticLoadBalancing", nil, true},
+		"fetches the configuration of nodes": {"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/userdata/1", nil, true},
+		"reads no templates": {
+			"s3:GetObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/templates/1", nil, false,
+		},
+		"lists no configuration": {"s3:ListBucket", "arn:aws:s3:::drover-state-111122223333-eu-central-1", nil, false},
+		"writes no configuration": {
+			"s3:PutObject", "arn:aws:s3:::drover-state-111122223333-eu-central-1/userdata/1", nil, false,
+		},
+		"writes no spec": {
+			"s3:PutObject", "arn:aws:s3:::drover-specs-111122223333-eu-central-1/clusters/demo.yaml", nil, false,
+		},
+		"reads nobody's bucket": {"s3:GetObject", "arn:aws:s3:::payroll/1", nil, false},
+		"makes no role": {
+			"iam:CreateRole", "arn:aws:iam::111122223333:role/drover/drover-x", map[string]string{"iam:PermissionsBoundary": boundary}, false,
+		},
+		"removes not its boundary": {
+			"iam:DeleteRolePermissionsBoundary", s.RoleARN(made), map[string]string{"iam:PermissionsBoundary": boundary}, false,
+		},
+		"passes no role": {
+			"iam:PassRole", "arn:aws:iam::111122223333:role/drover-eu-central-1-cloudformation", map[string]string{
+				"iam:PassedToService": "cloudformation.amazonaws.com",
+			}, false,
+		},
+		"assumes no role": {"sts:AssumeRole", "arn:aws:iam::111122223333:role/admin", nil, false},
+		"changes no stack": {
+			"cloudformation:CreateChangeSet", "arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-demo-network/1", nil, false,
+		},
+		"starts no machine": {
+			"states:StartExecution", "arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge", nil, false,
+		},
+		"completes no hook": {
+			"autoscaling:CompleteLifecycleAction",
+			"arn:aws:autoscaling:eu-central-1:111122223333:autoScalingGroup:1:autoScalingGroupName/drover-demo-pool-a", nil, false,
+		},
+		"runs no instances":                {"ec2:RunInstances", ec2 + "instance/*", nil, false},
+		"terminates none":                  {"ec2:TerminateInstances", ec2 + "instance/i-1", ofCluster, false},
+		"changes an instance of a cluster": {"ec2:ModifyInstanceAttribute", ec2 + "instance/i-1", ofCluster, true},
+		"changes no instance of others":    {"ec2:ModifyInstanceAttribute", ec2 + "instance/i-1", nil, false},
+		"routes nothing of others":         {"ec2:CreateRoute", ec2 + "route-table/rtb-1", nil, false},
+		"tags a volume":                    {"ec2:CreateTags", ec2 + "volume/*", keys("kubernetes.io/cluster/demo"), true},
+		"but not with drover's tag":        {"ec2:CreateTags", ec2 + "volume/vol-1", keys("a", "drover:cluster"), false},
+		"and takes it from none":           {"ec2:DeleteTags", ec2 + "volume/vol-1", keys("drover:cluster"), false},
+		"tags no VPC":                      {"ec2:CreateTags", ec2 + "vpc/vpc-1", keys("a"), false},
+		"finds its cluster":                {"eks:DescribeCluster", eks + "drover-demo", nil, true},
+		"finds no cluster of others":       {"eks:DescribeCluster", eks + "demo", nil, false},
+		"lets nobody into a cluster":       {"eks:CreateAccessEntry", eks + "drover-demo", nil, false},
+		"reads public parameters":          {"ssm:GetParameter", "arn:aws:ssm:eu-central-1::parameter/aws/service/eks/1", nil, true},
+		"reads no parameters of the account": {
+			"ssm:GetParameter", "arn:aws:ssm:eu-central-1:111122223333:parameter/database/password", nil, false,
+		},
+		"reads no secrets": {
+			"secretsmanager:GetSecretValue", "arn:aws:secretsmanager:eu-central-1:111122223333:secret:s", nil, false,
+		},
+		"runs nothing on other nodes":        {"ssm:SendCommand", ec2 + "instance/i-2", nil, false},
+		"decrypts nothing":                   {"kms:Decrypt", "arn:aws:kms:eu-central-1:111122223333:key/1", nil, false},
+		"publishes nothing in drover's name": {"sns:Publish", "arn:aws:sns:eu-central-1:111122223333:drover-notices", nil, false},
+		"makes the first load balancer's own role": {
+			"iam:CreateServiceLinkedRole",
+			"arn:aws:iam::111122223333:role/aws-service-role/elasticloadbalancing.amazonaws.com/AWSServiceRoleForElasticLoadBalancing", nil, true,
+		},
 	})
 }
 
@@ -124,7 +154,9 @@ func TestChangesComeFromRenderedTemplates(t *testing.T) {
 		"a template in the call":               {"", role, false},
 		"the function's own permissions":       {state + "templates/1.yaml", "", false},
 		"another role that CloudFormation may": {state + "templates/1.yaml", "arn:aws:iam::111122223333:role/admin", false},
-		"a bucket whose name starts with ours": {"https://drover-state-111122223333-eu-central-1.evil.s3.eu-central-1.amazonaws.com/templates/1.yaml", role, false},
+		"a bucket whose name starts with ours": {
+			"https://drover-state-111122223333-eu-central-1.evil.s3.eu-central-1.amazonaws.com/templates/1.yaml", role, false,
+		},
 		"a key that goes up is a key like any": {state + "templates/../plans/1.json", role, true}, // S3 knows no folders: there is no such object
 	} {
 		t.Run(name, func(t *testing.T) {

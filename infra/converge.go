@@ -96,25 +96,30 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		output: "{% $states.result.Payload %}",
 	})
 	what := choice(scope, "What is to be done?", "")
-	busy := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"), &awsstepfunctions.SucceedJsonataProps{
-		Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
-	})
+	busy := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"),
+		&awsstepfunctions.SucceedJsonataProps{
+			Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
+		})
 	unknown := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("No such cluster"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("There is neither a spec nor a stack of this name. The output says so; nothing was written."),
 	})
 	refused := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Request refused"), &awsstepfunctions.SucceedJsonataProps{
-		Comment: jsii.String("A roll of an unknown pool, or of a cluster that takes none now. The output and the status say why. It is no failure of the cluster, so no alarm counts it."),
+		Comment: jsii.String("A roll of an unknown pool, or of a cluster that takes none now. The output and the status say why. It is no " +
+			"failure of the cluster, so no alarm counts it."),
 	})
 	prepare := invoke(scope, f, call{
-		name:          "Prepare the cluster",
-		comment:       "Gives drover's own roles their permissions inside the cluster, before a node needs them.",
-		function:      "prepare",
-		payload:       awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": false}),
+		name:     "Prepare the cluster",
+		comment:  "Gives drover's own roles their permissions inside the cluster, before a node needs them.",
+		function: "prepare",
+		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
+			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": false,
+		}),
 		timeout:       minutes(3),
 		attempts:      attempts,
 		crashAttempts: crashAttempts,
 	})
-	next := choice(scope, "Pools of a higher order?", "They wait until those of a lower one are there, and stay as they are when one of those failed.")
+	next := choice(scope, "Pools of a higher order?", "They wait until those of a lower one are there, and stay as they are when "+
+		"one of those failed.")
 	settled := choice(scope, "Did every stack succeed?", "The next plan proves it. Failed stacks wait for the next execution.")
 	report := invoke(scope, f, call{
 		name:     "Report",
@@ -202,14 +207,15 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 func startUpgrade(scope constructs.Construct, done awsstepfunctions.IChainable) awsstepfunctions.IChainable {
 	// By its ARN: each of the two machines starts the other, and CloudFormation must make one first.
 	machine := awsstepfunctions.StateMachine_FromStateMachineArn(scope, jsii.String("UpgradeMachine"), sub(upgradeARN))
-	start := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String("Start the upgrade"), &awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{
-		Comment:      jsii.String("For the spec, a channel or a time. It is not waited for."),
-		StateMachine: machine,
-		Name:         jsii.String("{% $plan.upgrade.name %}"),
-		Input:        awsstepfunctions.TaskInput_FromText(jsii.String("{% $plan.upgrade.start %}")),
-		TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
-		Outputs:      "{% $states.result.ExecutionArn %}",
-	})
+	start := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String("Start the upgrade"),
+		&awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{
+			Comment:      jsii.String("For the spec, a channel or a time. It is not waited for."),
+			StateMachine: machine,
+			Name:         jsii.String("{% $plan.upgrade.name %}"),
+			Input:        awsstepfunctions.TaskInput_FromText(jsii.String("{% $plan.upgrade.start %}")),
+			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
+			Outputs:      "{% $states.result.ExecutionArn %}",
+		})
 	unstarted := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The upgrade could not be started"), &awsstepfunctions.FailJsonataProps{
 		Comment: jsii.String("The cluster is converged. The audit sees that the upgrade did not begin."),
 		Error:   jsii.String(notConverged),
@@ -252,11 +258,13 @@ func stageTable() []stage {
 func stageMap(scope constructs.Construct, f functions, s stage, plan, report awsstepfunctions.IChainable) awsstepfunctions.Map {
 	change := changeStack(scope, f, "Change "+s.stack+" stack",
 		"Makes and executes a change set, then waits for CloudFormation's event that the stack is where it should be.", s.timeout, s.groups)
-	once := choice(scope, "Change "+s.stack+" stack once more?", "What was in the way of the change is over now: a failed creation, somebody else's update.")
+	once := choice(scope, "Change "+s.stack+" stack once more?", "What was in the way of the change is over now: a failed creation, "+
+		"somebody else's update.")
 	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
 	change.Next(once)
 	if s.groups {
-		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no others are still drained, or on their way. The pauses grow.", "$states.input.waitSeconds", nil)
+		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no others are still drained, or on their way. "+
+			"The pauses grow.", "$states.input.waitSeconds", nil)
 		once.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), drains.Next(change), nil)
 	}
 	once.When(when("$states.input.again = true"), change, nil).Otherwise(changed)
@@ -285,7 +293,8 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 }
 
 // changeStack asks for the change of one stack and waits until it is over. Where it waits for drains, it is told for how long it has.
-func changeStack(scope constructs.Construct, f functions, name, comment string, timeout awscdk.Duration, drains bool) awsstepfunctionstasks.LambdaInvoke {
+func changeStack(scope constructs.Construct, f functions, name, comment string, timeout awscdk.Duration,
+	drains bool) awsstepfunctionstasks.LambdaInvoke {
 	payload := map[string]any{
 		"cluster":   "{% $cluster %}",
 		"execution": "{% $execution %}",

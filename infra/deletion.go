@@ -42,7 +42,8 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		comment:  "Load balancers, target groups, network interfaces, security groups and volumes with the cluster's tags.",
 		function: "clean",
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
-			"cluster": "{% $cluster %}", "execution": "{% $execution %}", "fence": "{% $plan.fence %}", "last": "{% $count($plan.deletion.stacks) = 0 %}",
+			"cluster": "{% $cluster %}", "execution": "{% $execution %}", "fence": "{% $plan.fence %}",
+			"last": "{% $count($plan.deletion.stacks) = 0 %}",
 		}),
 		timeout:       minutes(3),
 		attempts:      attempts,
@@ -72,7 +73,9 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		Otherwise(stacks)
 	survey.Next(stacks)
 	clean.Next(cleaned)
-	cleaned.When(when("$states.input.outcome = '"+string(events.CleanSuperseded)+"'"), plan, &awsstepfunctions.ChoiceTransitionOptions{Assign: anew()}).
+	cleaned.When(when("$states.input.outcome = '"+string(events.CleanSuperseded)+"'"), plan, &awsstepfunctions.ChoiceTransitionOptions{
+		Assign: anew(),
+	}).
 		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"' and $looks < "+strconv.Itoa(maxLooks)), pause, nil).
 		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"'"), remain, nil).
 		When(when("$count($plan.deletion.stacks) = 0"), report, nil).

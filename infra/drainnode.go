@@ -33,8 +33,9 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		Assign: &map[string]any{"troubles": 0, "forced": []any{}, "evicted": 0, "requests": 0},
 	})
 	drain := invoke(scope, f, call{
-		name:     "Drain the node",
-		comment:  "Evicts what disruption budgets allow for most of a minute, and keeps the hook open. The function itself completes the hook of a node that may go.",
+		name: "Drain the node",
+		comment: "Evicts what disruption budgets allow for most of a minute, and keeps the hook open. The function itself completes the hook " +
+			"of a node that may go.",
 		function: "drain",
 		payload:  awsstepfunctions.TaskInput_FromText(jsii.String("{% " + request + " %}")),
 		timeout:  minutes(2),
@@ -61,33 +62,35 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	trouble := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for better times"), &awsstepfunctions.WaitJsonataProps{
 		Time: awsstepfunctions.WaitTime_Seconds(jsii.String("{% $min([200, 60 + 10 * $troubles]) %}")),
 	})
-	keep := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Keep the hook open"), &awsstepfunctionstasks.CallAwsServiceJsonataProps{
-		Comment: jsii.String("The function could not: pods that nobody drains do not end because of it."),
-		Service: jsii.String("autoscaling"),
-		Action:  jsii.String("recordLifecycleActionHeartbeat"),
-		Parameters: &map[string]any{
-			"AutoScalingGroupName": "{% $states.context.Execution.Input.AutoScalingGroupName %}",
-			"LifecycleHookName":    "{% $states.context.Execution.Input.LifecycleHookName %}",
-			"InstanceId":           "{% $states.context.Execution.Input.EC2InstanceId %}",
-		},
-		IamResources: &[]*string{sub(groupsARN)},
-		TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
-	})
+	keep := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Keep the hook open"),
+		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
+			Comment: jsii.String("The function could not: pods that nobody drains do not end because of it."),
+			Service: jsii.String("autoscaling"),
+			Action:  jsii.String("recordLifecycleActionHeartbeat"),
+			Parameters: &map[string]any{
+				"AutoScalingGroupName": "{% $states.context.Execution.Input.AutoScalingGroupName %}",
+				"LifecycleHookName":    "{% $states.context.Execution.Input.LifecycleHookName %}",
+				"InstanceId":           "{% $states.context.Execution.Input.EC2InstanceId %}",
+			},
+			IamResources: &[]*string{sub(groupsARN)},
+			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
+		})
 	kept := choice(scope, "Does it still wait?", "")
 	hook := choice(scope, "Is there a hook?", "")
-	complete := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Let the instance go"), &awsstepfunctionstasks.CallAwsServiceJsonataProps{
-		Comment: jsii.String("The function could not: without this the group would wait for the hook's time to run out."),
-		Service: jsii.String("autoscaling"),
-		Action:  jsii.String("completeLifecycleAction"),
-		Parameters: &map[string]any{
-			"AutoScalingGroupName":  "{% $states.context.Execution.Input.AutoScalingGroupName %}",
-			"LifecycleHookName":     "{% $states.context.Execution.Input.LifecycleHookName %}",
-			"InstanceId":            "{% $states.context.Execution.Input.EC2InstanceId %}",
-			"LifecycleActionResult": "CONTINUE",
-		},
-		IamResources: &[]*string{sub(groupsARN)},
-		TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
-	})
+	complete := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Let the instance go"),
+		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
+			Comment: jsii.String("The function could not: without this the group would wait for the hook's time to run out."),
+			Service: jsii.String("autoscaling"),
+			Action:  jsii.String("completeLifecycleAction"),
+			Parameters: &map[string]any{
+				"AutoScalingGroupName":  "{% $states.context.Execution.Input.AutoScalingGroupName %}",
+				"LifecycleHookName":     "{% $states.context.Execution.Input.LifecycleHookName %}",
+				"InstanceId":            "{% $states.context.Execution.Input.EC2InstanceId %}",
+				"LifecycleActionResult": "CONTINUE",
+			},
+			IamResources: &[]*string{sub(groupsARN)},
+			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
+		})
 	complete.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))
 	release := invoke(scope, f, call{
 		name:     "Release the node",
@@ -104,7 +107,8 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 
 	drain.AddCatch(again, catchAll(map[string]any{
 		"troubles": "{% $troubles + 1 %}",
-		"message":  "{% $states.errorOutput.Error & ': ' & ($exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : 'no cause given') %}",
+		"message": "{% $states.errorOutput.Error & ': ' & ($exists($states.errorOutput.Cause) ? $states.errorOutput.Cause " +
+			": 'no cause given') %}",
 	}))
 	toFailed := &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")}
 	complete.AddCatch(failed, toFailed)
@@ -123,7 +127,8 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 	keep.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 2))
 	keep.AddCatch(kept, &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")})
 	keep.Next(trouble)
-	kept.When(when("$exists($states.input.Cause) and $contains($states.input.Cause, 'No active Lifecycle Action')"), failed, nil).Otherwise(trouble)
+	kept.When(when("$exists($states.input.Cause) and $contains($states.input.Cause, 'No active Lifecycle Action')"), failed, nil).
+		Otherwise(trouble)
 	trouble.Next(drain)
 	hook.When(when(hasHook), complete, nil).Otherwise(release)
 	complete.Next(failed)

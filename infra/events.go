@@ -172,9 +172,11 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 		},
 	})
 	for _, schedule := range []struct{ id, name, description, rate, input string }{
-		{"SweepSchedule", names.Function("sweep"), "Finds what an event missed", "rate(5 minutes)", `{"scheduledTime":"<aws.scheduler.scheduled-time>"}`},
+		{"SweepSchedule", names.Function("sweep"), "Finds what an event missed", "rate(5 minutes)",
+			`{"scheduledTime":"<aws.scheduler.scheduled-time>"}`},
 		// What it finds is not urgent, and it reads something of every cluster.
-		{"AuditSchedule", names.Function("audit"), "Compares every cluster with its spec", "rate(15 minutes)", `{"scheduledTime":"<aws.scheduler.scheduled-time>","audit":true}`},
+		{"AuditSchedule", names.Function("audit"), "Compares every cluster with its spec", "rate(15 minutes)",
+			`{"scheduledTime":"<aws.scheduler.scheduled-time>","audit":true}`},
 	} {
 		awsscheduler.NewCfnSchedule(scope, jsii.String(schedule.id), &awsscheduler.CfnScheduleProps{
 			Name:               jsii.String(schedule.name),

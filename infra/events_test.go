@@ -38,41 +38,75 @@ func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
 		// rules that match; all others must not.
 		rules []string
 	}{
-		"a spec is uploaded":                          {objectCreated, nil, []string{"drover-spec-changed"}},
-		"a spec is uploaded in parts":                 {objectCreated, []string{`"PutObject"`, `"CompleteMultipartUpload"`}, []string{"drover-spec-changed"}},
-		"a spec is deleted":                           {objectDeleted, nil, []string{"drover-spec-changed"}},
-		"a release is uploaded":                       {objectCreated, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-changed", "drover-release-uploaded"}},
-		"a release is deleted":                        {objectDeleted, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-changed"}},
-		"a key only contains the prefix":              {objectCreated, []string{"clusters/demo", "old/clusters/demo"}, []string{"drover-spec-changed"}},
-		"a key has another suffix":                    {objectCreated, []string{"clusters/demo.yaml", "clusters/demo.yml"}, []string{"drover-spec-changed"}},
-		"an object of another bucket":                 {objectCreated, []string{"drover-specs-", "other-specs-"}, nil},
-		"drover writes its own state":                 {objectCreated, []string{"drover-specs-", "drover-state-"}, nil},
-		"an object's tags change":                     {objectCreated, []string{"Object Created", "Object Tags Added"}, nil},
-		"somebody else's event looks like S3's":       {objectCreated, []string{"aws.s3", "my.s3"}, nil},
-		"a stack of a cluster is made":                {stackStatus, nil, []string{"drover-stack-done"}},
-		"a stack could not be made":                   {stackStatus, []string{"CREATE_COMPLETE", "ROLLBACK_COMPLETE"}, []string{"drover-stack-done"}},
-		"a stack could not be updated":                {stackStatus, []string{"CREATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}, []string{"drover-stack-done"}},
-		"a rollback fails":                            {stackStatus, []string{"CREATE_COMPLETE", "UPDATE_ROLLBACK_FAILED"}, []string{"drover-stack-done"}},
-		"a stack could not be deleted":                {stackStatus, []string{"CREATE_COMPLETE", "DELETE_FAILED"}, []string{"drover-stack-done"}},
-		"a stack is being made":                       {stackStatus, []string{"CREATE_COMPLETE", "CREATE_IN_PROGRESS"}, []string{"drover-stack-progress"}},
-		"a stack cleans up":                           {stackStatus, []string{"CREATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"}, []string{"drover-stack-progress"}},
-		"a rolled back stack cleans up":               {stackStatus, []string{"CREATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"}, []string{"drover-stack-progress"}},
-		"a change set waits":                          {stackStatus, []string{"CREATE_COMPLETE", "REVIEW_IN_PROGRESS"}, nil},
-		"drover's own stack is updated":               {stackStatus, []string{"stack/drover-demo-network", "stack/drover"}, nil},
-		"a stack of others":                           {stackStatus, []string{"stack/drover-demo-network", "stack/web-drover-demo"}, nil},
-		"a resource of a stack":                       {stackStatus, []string{"CloudFormation Stack Status Change", "CloudFormation Resource Status Change"}, nil},
-		"an instance of a pool is launched":           {launch, nil, []string{"drover-instance-launched"}},
-		"an instance leaves a warm pool":              {launch, []string{`"Origin":"EC2"`, `"Origin":"WarmPool"`}, []string{"drover-instance-launched"}},
-		"an instance goes to a warm pool":             {launch, []string{`"Destination":"AutoScalingGroup"`, `"Destination":"WarmPool"`}, nil},
-		"an instance of another group":                {launch, []string{"drover-demo-pool-workers", "web"}, nil},
-		"an instance was launched":                    {launch, []string{"EC2 Instance-launch Lifecycle Action", "EC2 Instance Launch Successful"}, nil},
+		"a spec is uploaded": {objectCreated, nil, []string{"drover-spec-changed"}},
+		"a spec is uploaded in parts": {
+			objectCreated, []string{`"PutObject"`, `"CompleteMultipartUpload"`}, []string{"drover-spec-changed"},
+		},
+		"a spec is deleted": {objectDeleted, nil, []string{"drover-spec-changed"}},
+		"a release is uploaded": {
+			objectCreated, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-changed", "drover-release-uploaded"},
+		},
+		"a release is deleted": {
+			objectDeleted, []string{"clusters/demo", "releases/r1"}, []string{"drover-release-changed"},
+		},
+		"a key only contains the prefix": {
+			objectCreated, []string{"clusters/demo", "old/clusters/demo"}, []string{"drover-spec-changed"},
+		},
+		"a key has another suffix": {
+			objectCreated, []string{"clusters/demo.yaml", "clusters/demo.yml"}, []string{"drover-spec-changed"},
+		},
+		"an object of another bucket":           {objectCreated, []string{"drover-specs-", "other-specs-"}, nil},
+		"drover writes its own state":           {objectCreated, []string{"drover-specs-", "drover-state-"}, nil},
+		"an object's tags change":               {objectCreated, []string{"Object Created", "Object Tags Added"}, nil},
+		"somebody else's event looks like S3's": {objectCreated, []string{"aws.s3", "my.s3"}, nil},
+		"a stack of a cluster is made":          {stackStatus, nil, []string{"drover-stack-done"}},
+		"a stack could not be made": {
+			stackStatus, []string{"CREATE_COMPLETE", "ROLLBACK_COMPLETE"}, []string{"drover-stack-done"},
+		},
+		"a stack could not be updated": {
+			stackStatus, []string{"CREATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}, []string{"drover-stack-done"},
+		},
+		"a rollback fails": {
+			stackStatus, []string{"CREATE_COMPLETE", "UPDATE_ROLLBACK_FAILED"}, []string{"drover-stack-done"},
+		},
+		"a stack could not be deleted": {stackStatus, []string{"CREATE_COMPLETE", "DELETE_FAILED"}, []string{"drover-stack-done"}},
+		"a stack is being made": {
+			stackStatus, []string{"CREATE_COMPLETE", "CREATE_IN_PROGRESS"}, []string{"drover-stack-progress"},
+		},
+		"a stack cleans up": {
+			stackStatus, []string{"CREATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"}, []string{"drover-stack-progress"},
+		},
+		"a rolled back stack cleans up": {
+			stackStatus, []string{"CREATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"}, []string{"drover-stack-progress"},
+		},
+		"a change set waits":            {stackStatus, []string{"CREATE_COMPLETE", "REVIEW_IN_PROGRESS"}, nil},
+		"drover's own stack is updated": {stackStatus, []string{"stack/drover-demo-network", "stack/drover"}, nil},
+		"a stack of others":             {stackStatus, []string{"stack/drover-demo-network", "stack/web-drover-demo"}, nil},
+		"a resource of a stack": {
+			stackStatus, []string{"CloudFormation Stack Status Change", "CloudFormation Resource Status Change"}, nil,
+		},
+		"an instance of a pool is launched": {launch, nil, []string{"drover-instance-launched"}},
+		"an instance leaves a warm pool": {
+			launch, []string{`"Origin":"EC2"`, `"Origin":"WarmPool"`}, []string{"drover-instance-launched"},
+		},
+		"an instance goes to a warm pool": {launch, []string{`"Destination":"AutoScalingGroup"`, `"Destination":"WarmPool"`}, nil},
+		"an instance of another group":    {launch, []string{"drover-demo-pool-workers", "web"}, nil},
+		"an instance was launched": {
+			launch, []string{"EC2 Instance-launch Lifecycle Action", "EC2 Instance Launch Successful"}, nil,
+		},
 		"an instance of a pool is about to terminate": {terminate, nil, []string{"drover-instance-terminating"}},
 		"an instance returns to a warm pool":          {terminate, []string{`"Destination":"EC2"`, `"Destination":"WarmPool"`}, nil},
 		"an instance of another group terminates":     {terminate, []string{"drover-demo-pool-workers", "web"}, nil},
-		"an instance was terminated":                  {terminate, []string{"EC2 Instance-terminate Lifecycle Action", "EC2 Instance Terminate Successful"}, nil},
-		"a spot instance is taken back":               {spot, nil, []string{"drover-spot-instance-ending"}},
-		"a spot instance may be taken back":           {spot, []string{"EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"}, []string{"drover-spot-instance-ending"}},
-		"an instance's state changes":                 {spot, []string{"EC2 Spot Instance Interruption Warning", "EC2 Instance State-change Notification"}, nil},
+		"an instance was terminated": {
+			terminate, []string{"EC2 Instance-terminate Lifecycle Action", "EC2 Instance Terminate Successful"}, nil,
+		},
+		"a spot instance is taken back": {spot, nil, []string{"drover-spot-instance-ending"}},
+		"a spot instance may be taken back": {
+			spot, []string{
+				"EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation",
+			}, []string{"drover-spot-instance-ending"},
+		},
+		"an instance's state changes": {spot, []string{"EC2 Spot Instance Interruption Warning", "EC2 Instance State-change Notification"}, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +146,8 @@ func TestNoEventIsLost(t *testing.T) {
 		arn := "arn:aws:events:eu-central-1:111122223333:rule/" + name
 		service := iam.Principal{Service: "events.amazonaws.com"}
 		context := map[string]string{"aws:SourceArn": arn, "aws:SecureTransport": "true"}
-		require.Equal(t, iam.Allowed, iam.EvaluateResourcePolicy(policy, service, "sqs:SendMessage", queue, context), "%s may not send its dead letters", name)
+		require.Equal(t, iam.Allowed, iam.EvaluateResourcePolicy(policy, service, "sqs:SendMessage", queue, context),
+			"%s may not send its dead letters", name)
 		for _, each := range rule["Targets"].([]any) {
 			target := each.(map[string]any)
 			require.Equal(t, map[string]any{"Arn": queue}, target["DeadLetterConfig"], name)
@@ -122,14 +157,18 @@ func TestNoEventIsLost(t *testing.T) {
 					return p["FunctionName"] == target["Arn"] && p["SourceArn"] == arn && p["Principal"] == "events.amazonaws.com"
 				}), "%s may not invoke its function", name)
 			} else {
-				require.NoError(t, allowed(t, target["RoleArn"].(string), "events.amazonaws.com", "states:StartExecution", target["Arn"].(string)), name)
+				require.NoError(t, allowed(t, target["RoleArn"].(string), "events.amazonaws.com", "states:StartExecution",
+					target["Arn"].(string)), name)
 			}
 		}
 	}
 	for _, bus := range synthesized.ofType("AWS::Events::EventBus") {
 		require.Equal(t, map[string]any{"Arn": queue}, bus["DeadLetterConfig"], "what it cannot encrypt")
-		context := map[string]string{"aws:SourceArn": "arn:aws:events:eu-central-1:111122223333:event-bus/" + bus["Name"].(string), "aws:SecureTransport": "true"}
-		require.Equal(t, iam.Allowed, iam.EvaluateResourcePolicy(policy, iam.Principal{Service: "events.amazonaws.com"}, "sqs:SendMessage", queue, context))
+		context := map[string]string{
+			"aws:SourceArn": "arn:aws:events:eu-central-1:111122223333:event-bus/" + bus["Name"].(string), "aws:SecureTransport": "true",
+		}
+		require.Equal(t, iam.Allowed, iam.EvaluateResourcePolicy(policy, iam.Principal{Service: "events.amazonaws.com"}, "sqs:SendMessage",
+			queue, context))
 	}
 	for _, schedule := range synthesized.ofType("AWS::Scheduler::Schedule") {
 		target := schedule["Target"].(map[string]any)
@@ -144,7 +183,9 @@ func TestNoEventIsLost(t *testing.T) {
 	for _, c := range synthesized.ofType("AWS::Lambda::EventInvokeConfig") {
 		configured[c["FunctionName"].(string)] = c
 	}
-	require.ElementsMatch(t, []string{"drover-admit", "drover-publish", "drover-stackevent", "drover-sweep"}, slices.Collect(maps.Keys(configured)), "functions that events invoke")
+	require.ElementsMatch(t, []string{
+		"drover-admit", "drover-publish", "drover-stackevent", "drover-sweep",
+	}, slices.Collect(maps.Keys(configured)), "functions that events invoke")
 	for name, c := range configured {
 		require.Equal(t, map[string]any{"OnFailure": map[string]any{"Destination": queue}}, c["DestinationConfig"], name)
 		require.Positive(t, c["MaximumEventAgeInSeconds"], name)
@@ -152,7 +193,8 @@ func TestNoEventIsLost(t *testing.T) {
 		require.NoError(t, allowed(t, role, "lambda.amazonaws.com", "sqs:SendMessage", queue), name)
 	}
 	other := map[string]string{"aws:SourceArn": "arn:aws:events:eu-central-1:999999999999:rule/theirs", "aws:SecureTransport": "true"}
-	require.NotEqual(t, iam.Allowed, iam.EvaluateResourcePolicy(policy, iam.Principal{Service: "events.amazonaws.com"}, "sqs:SendMessage", queue, other))
+	require.NotEqual(t, iam.Allowed, iam.EvaluateResourcePolicy(policy, iam.Principal{Service: "events.amazonaws.com"}, "sqs:SendMessage",
+		queue, other))
 }
 
 // allowed says whether a service that assumes a role may do something.

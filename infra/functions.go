@@ -87,10 +87,13 @@ var functionTable = []function{
 		tells: true, timeout: 30, memory: 256,
 	},
 	{
-		step: "sweep", description: "Finds what an event missed, and what is no longer as it was made: repairs it, starts what was left, or tells",
+		step: "sweep", description: "Finds what an event missed, and what is no longer as it was made: repairs it, starts " +
+			"what was left, or tells",
 		// An audit of thousands of clusters takes minutes.
 		tells: true, timeout: 600, memory: 512, async: true,
-		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN, "DROVER_JOIN_ARN": joinARN, "DROVER_DRAIN_ARN": drainARN, "DROVER_UPGRADE_ARN": upgradeARN},
+		env: map[string]string{
+			"DROVER_CONVERGE_ARN": convergeARN, "DROVER_JOIN_ARN": joinARN, "DROVER_DRAIN_ARN": drainARN, "DROVER_UPGRADE_ARN": upgradeARN,
+		},
 	},
 }
 

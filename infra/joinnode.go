@@ -17,8 +17,9 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	const request = "$states.context.Execution.Input, {'started': $states.context.Execution.StartTime}"
 
 	wait := invoke(scope, f, call{
-		name:     "Wait for the node",
-		comment:  "Watches the cluster's nodes for most of a minute. The function itself completes the hook of a node that is Ready, or hopeless, and signals the pool's stack when the next batch may begin.",
+		name: "Wait for the node",
+		comment: "Watches the cluster's nodes for most of a minute. The function itself completes the hook of a node that is Ready, or " +
+			"hopeless, and signals the pool's stack when the next batch may begin.",
 		function: "join",
 		payload: awsstepfunctions.TaskInput_FromText(jsii.String(
 			"{% $merge([" + request + ", {'pausedSeconds': $exists($states.input.pausedSeconds) ? $states.input.pausedSeconds : 0}]) %}")),
@@ -41,19 +42,20 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		Error:   jsii.String(fault.Name(&fault.NodeFailed{})),
 		Cause:   jsii.String("{% $message %}"),
 	})
-	abandon := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Abandon the instance"), &awsstepfunctionstasks.CallAwsServiceJsonataProps{
-		Comment: jsii.String("The function could not: without this the group would wait for the hook's time to run out."),
-		Service: jsii.String("autoscaling"),
-		Action:  jsii.String("completeLifecycleAction"),
-		Parameters: &map[string]any{
-			"AutoScalingGroupName":  "{% $states.context.Execution.Input.AutoScalingGroupName %}",
-			"LifecycleHookName":     "{% $states.context.Execution.Input.LifecycleHookName %}",
-			"InstanceId":            "{% $states.context.Execution.Input.EC2InstanceId %}",
-			"LifecycleActionResult": "ABANDON",
-		},
-		IamResources: &[]*string{sub(groupsARN)},
-		TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
-	})
+	abandon := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Abandon the instance"),
+		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
+			Comment: jsii.String("The function could not: without this the group would wait for the hook's time to run out."),
+			Service: jsii.String("autoscaling"),
+			Action:  jsii.String("completeLifecycleAction"),
+			Parameters: &map[string]any{
+				"AutoScalingGroupName":  "{% $states.context.Execution.Input.AutoScalingGroupName %}",
+				"LifecycleHookName":     "{% $states.context.Execution.Input.LifecycleHookName %}",
+				"InstanceId":            "{% $states.context.Execution.Input.EC2InstanceId %}",
+				"LifecycleActionResult": "ABANDON",
+			},
+			IamResources: &[]*string{sub(groupsARN)},
+			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
+		})
 	// Whatever the reason, one more try costs nothing and the hook must end. A hook that has ended is the one error that stays.
 	abandon.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))
 

@@ -40,9 +40,10 @@ func newMachines(scope constructs.Construct, f functions) machines {
 			grants:     joinNodeGrants,
 		}),
 		drainNode: newMachine(scope, "DrainNode", machineProps{
-			name:    drainMachine,
-			step:    "drain-node",
-			comment: "Drains one node. Input: the detail of a terminate hook's, spot or rebalance event, or {\"cluster\": \"<name>\", \"node\": \"<name>\"}, or with \"instance\" instead of \"node\".",
+			name: drainMachine,
+			step: "drain-node",
+			comment: "Drains one node. Input: the detail of a terminate hook's, spot or rebalance event, or {\"cluster\": \"<name>\", \"node\": " +
+				"\"<name>\"}, or with \"instance\" instead of \"node\".",
 			// A hook ends after 48 hours whatever anybody does.
 			timeout:    awscdk.Duration_Hours(jsii.Number(49)),
 			definition: drainNodeDefinition(scope, f),
@@ -50,9 +51,10 @@ func newMachines(scope constructs.Construct, f functions) machines {
 		}),
 	}
 	m.upgrade = newMachine(scope, "UpgradeMachine", machineProps{
-		name:    upgradeMachine,
-		step:    "upgrade-machine",
-		comment: "Upgrades one cluster, step by step. Input: {\"cluster\": \"<name>\", \"release\": \"<release>\"}, or {\"cluster\": \"<name>\", \"rollback\": true}.",
+		name: upgradeMachine,
+		step: "upgrade-machine",
+		comment: "Upgrades one cluster, step by step. Input: {\"cluster\": \"<name>\", \"release\": \"<release>\"}, or {\"cluster\": " +
+			"\"<name>\", \"rollback\": true}.",
 		// Two hours of waiting for the cluster, and its phases one after the other.
 		timeout:    awscdk.Duration_Days(jsii.Number(14)),
 		definition: upgradeDefinition(scope, f, m.converge),
@@ -106,14 +108,16 @@ func newLogGroup(scope constructs.Construct, id, name string) awslogs.LogGroup {
 	})
 }
 
-// serviceErrors are those of the Lambda service itself, which AWS advises to retry. crashes are those of a function that ended in the middle
-// of its work: every function can be run again after that. A function's own error has its own name.
-// https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html#bp-lambda-serviceexception
+// serviceErrors are those of the Lambda service itself, which AWS advises to retry. crashes are those of a function
+// that ended in the middle of its work: every function can be run again after that. A function's own error has its
+// own name. https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html#bp-lambda-serviceexception
 // https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
 var (
-	serviceErrors = []string{"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException"}
-	crashes       = []string{"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout"}
-	lambdaErrors  = slices.Concat(serviceErrors, crashes)
+	serviceErrors = []string{
+		"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
+	}
+	crashes      = []string{"Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout"}
+	lambdaErrors = slices.Concat(serviceErrors, crashes)
 )
 
 // retry waits 2 s, 4 s, … at most a minute, each time a random part of it so that many executions do not come back at once.

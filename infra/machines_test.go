@@ -203,7 +203,8 @@ func TestErrorNamesAreFaults(t *testing.T) {
 	used := make(map[string]bool)
 	use := func(where string, names ...string) {
 		for _, name := range names {
-			if name == "" || strings.HasPrefix(name, "States.") || slices.Contains(lambdaErrors, name) || slices.Contains(startErrors, name) || slices.Contains(startedBefore, name) {
+			if name == "" || strings.HasPrefix(name, "States.") || slices.Contains(lambdaErrors, name) || slices.Contains(startErrors, name) ||
+				slices.Contains(startedBefore, name) {
 				continue
 			}
 			require.Contains(t, known, name, "%s names an error that is no fault", where)
@@ -339,9 +340,12 @@ func TestExpressionsAreJSONata(t *testing.T) {
 func TestExpressionsOnOneAndNone(t *testing.T) {
 	one := []any{map[string]any{"stack": "network", "again": false, "status": "CREATE_COMPLETE"}}
 	failed := []any{map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "no capacity"}}
-	pools, higher := "$exists($plan.stages.pools[$group]) ? $plan.stages.pools[$group] : []", "$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"
+	pools, higher := "$exists($plan.stages.pools[$group]) ? $plan.stages.pools[$group] : []",
+		"$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"
 	pooled := func(group int, pools ...any) map[string]any {
-		return map[string]any{"group": group, "results": one, "plan": map[string]any{"stages": map[string]any{"pools": append([]any{}, pools...)}}}
+		return map[string]any{
+			"group": group, "results": one, "plan": map[string]any{"stages": map[string]any{"pools": append([]any{}, pools...)}},
+		}
 	}
 	for name, c := range map[string]struct {
 		expression string
@@ -363,25 +367,35 @@ func TestExpressionsOnOneAndNone(t *testing.T) {
 		"no stack of a stage is a list": {
 			"$plan.stages.addons", map[string]any{"plan": map[string]any{"stages": map[string]any{"addons": []any{}}}}, []any{},
 		},
-		"one pool of one order is a list":  {pools, pooled(0, []any{"pool-a"}), []any{"pool-a"}},
-		"the pools of the second order":    {pools, pooled(1, []any{"pool-a"}, []any{"pool-b", "pool-c"}), []any{"pool-b", "pool-c"}},
-		"no pools of any order":            {pools, pooled(0), []any{}},
-		"there is a second order":          {higher, pooled(1, []any{"pool-a"}, []any{"pool-b"}), true},
-		"there is no third":                {higher, pooled(2, []any{"pool-a"}, []any{"pool-b"}), false},
-		"nobody asks for a roll":           {"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{}}}, []any{}},
-		"a roll of one pool":               {"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{"roll": "a"}}}, []any{"a"}},
-		"a roll of a list of one":          {"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{"roll": []any{"a"}}}}, []any{"a"}},
-		"success is no failure":            {"$exists($results[error])", map[string]any{"results": one}, false},
-		"nothing is no failure":            {"$exists($results[error])", map[string]any{"results": []any{}}, false},
-		"a failure is one":                 {"$exists($results[error])", map[string]any{"results": append(failed, one...)}, true},
-		"a timeout has an error, no cause": {strings.Trim(causeOf, "{%} "), map[string]any{"states": map[string]any{"errorOutput": map[string]any{"Error": "States.Timeout"}}}, ""},
+		"one pool of one order is a list": {pools, pooled(0, []any{"pool-a"}), []any{"pool-a"}},
+		"the pools of the second order":   {pools, pooled(1, []any{"pool-a"}, []any{"pool-b", "pool-c"}), []any{"pool-b", "pool-c"}},
+		"no pools of any order":           {pools, pooled(0), []any{}},
+		"there is a second order":         {higher, pooled(1, []any{"pool-a"}, []any{"pool-b"}), true},
+		"there is no third":               {higher, pooled(2, []any{"pool-a"}, []any{"pool-b"}), false},
+		"nobody asks for a roll": {
+			"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{}}}, []any{},
+		},
+		"a roll of one pool": {
+			"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{"roll": "a"}}}, []any{"a"},
+		},
+		"a roll of a list of one": {
+			"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{"roll": []any{"a"}}}}, []any{"a"},
+		},
+		"success is no failure": {"$exists($results[error])", map[string]any{"results": one}, false},
+		"nothing is no failure": {"$exists($results[error])", map[string]any{"results": []any{}}, false},
+		"a failure is one":      {"$exists($results[error])", map[string]any{"results": append(failed, one...)}, true},
+		"a timeout has an error, no cause": {
+			strings.Trim(causeOf, "{%} "), map[string]any{"states": map[string]any{"errorOutput": map[string]any{"Error": "States.Timeout"}}}, "",
+		},
 		"an outcome keeps its stack": {
 			"$merge([$states.result, {'stack': $states.input.stack}])",
 			map[string]any{"states": map[string]any{"result": map[string]any{"again": true}, "input": map[string]any{"stack": "pool-a"}}},
 			map[string]any{"again": true, "stack": "pool-a"},
 		},
-		"an answer without again is none": {"$states.input.again = true", map[string]any{"states": map[string]any{"input": map[string]any{}}}, false},
-		"no plan is null":                 {"null", nil, nil},
+		"an answer without again is none": {
+			"$states.input.again = true", map[string]any{"states": map[string]any{"input": map[string]any{}}}, false,
+		},
+		"no plan is null": {"null", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := false

@@ -45,8 +45,9 @@ const (
 	// clusterStacksARN matches the stacks of clusters; drover's own, called "drover", is none.
 	clusterStacksARN = "arn:${AWS::Partition}:cloudformation:${AWS::Region}:${AWS::AccountId}:stack/" + names.Prefix + "*"
 	eksClustersARN   = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:cluster/" + names.Prefix + "*"
-	groupsARN        = "arn:${AWS::Partition}:autoscaling:${AWS::Region}:${AWS::AccountId}:autoScalingGroup:*:autoScalingGroupName/" + names.Prefix + "*"
-	eksAddonsARN     = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:addon/" + names.Prefix + "*"
+	groupsARN        = "arn:${AWS::Partition}:autoscaling:${AWS::Region}:${AWS::AccountId}:autoScalingGroup:*:autoScalingGroupName/" +
+		names.Prefix + "*"
+	eksAddonsARN = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:addon/" + names.Prefix + "*"
 	// alarmsARN matches every alarm of the account: which of them concern a cluster, its spec says.
 	alarmsARN      = "arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:*"
 	deadLettersARN = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:" + deadLettersQueue

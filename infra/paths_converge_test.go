@@ -16,8 +16,9 @@ import (
 
 func TestConverge(t *testing.T) {
 	const (
-		begin  = "Read the input > Plan > What is to be done? > "
-		round  = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > Change the pools > Pools of a higher order? > Change the node add-ons > Did every stack succeed? > "
+		begin = "Read the input > Plan > What is to be done? > "
+		round = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > Change the pools > Pools of a " +
+			"higher order? > Change the node add-ons > Did every stack succeed? > "
 		again  = "Plan > What is to be done? > "
 		report = "Report > A newer spec? > "
 		higher = "Pools of a higher order? > "
@@ -71,7 +72,9 @@ func TestConverge(t *testing.T) {
 		"planning fails": {
 			script: good().but("plan", failedBy("Internal")).but("report", bad),
 			path:   "Read the input > Plan > " + report + failed, status: asl.Failed,
-			reported: map[string]any{"error": "Internal", "cause": "because", "plan": nil, "failed": map[string]any{"step": "Plan", "function": "plan"}},
+			reported: map[string]any{
+				"error": "Internal", "cause": "because", "plan": nil, "failed": map[string]any{"step": "Plan", "function": "plan"},
+			},
 		},
 		"planning is throttled for a while": {
 			script: good().but("plan", failedBy("Throttled"), failedBy("Transient"), unchanged),
@@ -81,7 +84,9 @@ func TestConverge(t *testing.T) {
 			script: good().but("change network", failedBy("StackFailed")).but("report", bad),
 			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
 			reported: map[string]any{
-				"error": "StackFailed", "cause": "because", "failed": map[string]any{"step": "Change network stack", "function": "change", "stack": "network"},
+				"error": "StackFailed", "cause": "because", "failed": map[string]any{
+					"step": "Change network stack", "function": "change", "stack": "network",
+				},
 			},
 		},
 		"the control plane is refused": {
@@ -116,7 +121,8 @@ func TestConverge(t *testing.T) {
 		},
 		"an add-on fails": {
 			script: good().but("change addons", failedBy("StackFailed")).but("report", bad),
-			path:   begin + "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " + report + failed, status: asl.Failed,
+			path:   begin + "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " + report + failed,
+			status: asl.Failed,
 		},
 		"one pool fails and holds up nothing": {
 			script: good().but("change pool-a", failedBy("StackFailed")).but("report", bad),
@@ -136,7 +142,8 @@ func TestConverge(t *testing.T) {
 			path:   begin + round + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "", "results": []any{
 				result("network"), result("control-plane"), result("addons"),
-				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "step": "Change pool stack"}, result("node-addons"),
+				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "step": "Change pool stack"},
+				result("node-addons"),
 			}},
 		},
 		"no pool is to be changed": {
@@ -151,7 +158,9 @@ func TestConverge(t *testing.T) {
 			path:   begin + round + again + report + "Done", status: asl.Succeeded,
 		},
 		"nodes of a pool wait for drains": {
-			script: good().but("plan", ordered("pool-a"), unchanged).but("change pool-a", events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 10, WaitedSeconds: 10},
+			script: good().but("plan", ordered("pool-a"), unchanged).but("change pool-a", events.ChangeResult{
+				Stack: "pool-a", Again: true, WaitSeconds: 10, WaitedSeconds: 10,
+			},
 				events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 7200, WaitedSeconds: 7210}, done("pool-a")),
 			path: begin + round + again + report + "Done", status: asl.Succeeded,
 		},
@@ -161,8 +170,9 @@ func TestConverge(t *testing.T) {
 			reported: map[string]any{"error": notConverged, "cause": "10 rounds of changes did not bring the cluster to its spec"},
 		},
 		"reporting is throttled for a while": {
-			script: good().but("plan", unchanged).but("report", failedBy("Throttled"), failedBy("Lambda.TooManyRequestsException"), events.ReportResult{}),
-			path:   begin + report + "Done", status: asl.Succeeded,
+			script: good().but("plan", unchanged).but("report", failedBy("Throttled"), failedBy("Lambda.TooManyRequestsException"),
+				events.ReportResult{}),
+			path: begin + report + "Done", status: asl.Succeeded,
 		},
 		"the status cannot be written": {
 			script: good().but("plan", unchanged).but("report", failedBy("Internal")),
@@ -220,7 +230,8 @@ func TestConvergeWaitsForDrains(t *testing.T) {
 		return events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: pause, WaitedSeconds: waited}
 	}
 	others := later(0, 7210) // somebody else's update is over
-	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", later(10, 10), later(7200, 7210), others, done("pool-a")))
+	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", later(10, 10), later(7200, 7210),
+		others, done("pool-a")))
 	require.Equal(t, asl.Succeeded, got.Status, got.Cause)
 	var waited []any
 	for _, sent := range got.sent["change pool-a"] {
@@ -260,7 +271,9 @@ func TestConvergeRolls(t *testing.T) {
 
 // A refusal is the answer to a request. A failed execution would ring the alarm of clusters that do not converge.
 func TestRefusedRoll(t *testing.T) {
-	refused := events.PlanResult{Cluster: "demo", Outcome: events.OutcomeRefused, Reason: "RollRefused", Message: "no pool b", Stages: noStages}
+	refused := events.PlanResult{
+		Cluster: "demo", Outcome: events.OutcomeRefused, Reason: "RollRefused", Message: "no pool b", Stages: noStages,
+	}
 	got := execute(t, convergeMachine, `{"cluster": "demo", "roll": ["b"]}`, good().but("plan", refused))
 	require.Equal(t, asl.Succeeded, got.Status, got.Cause)
 	var answer events.PlanResult
@@ -277,7 +290,9 @@ func TestConvergeWithoutAClusterFails(t *testing.T) {
 
 // The machine must outlive the hook, or a node that comes late is abandoned by a timeout nobody sees.
 func TestMachinesOutliveWhatTheyWaitFor(t *testing.T) {
-	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", silence{}).but("report", events.ReportResult{Failed: true, Reason: "late"}))
+	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", silence{}).but("report", events.ReportResult{
+		Failed: true, Reason: "late",
+	}))
 	require.Equal(t, "late", got.Cause, "the machine's own timeout came first")
 	require.GreaterOrEqual(t, got.took, 24*time.Hour)
 }

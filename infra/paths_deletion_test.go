@@ -18,7 +18,9 @@ func deletes(d events.Deletion) events.PlanResult {
 	if d.Stacks == nil {
 		d.Stacks = []string{}
 	}
-	return events.PlanResult{Cluster: "demo", Outcome: events.OutcomeDeletes, Fence: 7, PlanKey: "plans/2.json", Stages: noStages, Deletion: &d}
+	return events.PlanResult{
+		Cluster: "demo", Outcome: events.OutcomeDeletes, Fence: 7, PlanKey: "plans/2.json", Stages: noStages, Deletion: &d,
+	}
 }
 
 func TestConvergeDeletes(t *testing.T) {
@@ -40,7 +42,9 @@ func TestConvergeDeletes(t *testing.T) {
 	control := deletes(events.Deletion{Survey: true, Stacks: []string{"control-plane"}})
 	network := deletes(events.Deletion{Leftovers: true, Stacks: []string{"network"}})
 	last := deletes(events.Deletion{Leftovers: true})
-	done, waiting := events.CleanResult{Outcome: events.CleanDone}, events.CleanResult{Outcome: events.CleanWaiting, Message: "security group sg-1: in use"}
+	done, waiting := events.CleanResult{
+		Outcome: events.CleanDone,
+	}, events.CleanResult{Outcome: events.CleanWaiting, Message: "security group sg-1: in use"}
 	bad := events.ReportResult{Failed: true, Reason: "as it is"}
 	script := func() answers {
 		a := answers{"plan": {pools, control, network, last}, "prepare": {map[string]any{}}, "clean": {done}, "report": {events.ReportResult{}}}
@@ -84,12 +88,14 @@ func TestConvergeDeletes(t *testing.T) {
 			path:   begin + plan + stacks + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
 		},
 		"a stack fails twice": {
-			script: script().but("plan", pools, pools, pools, last).but("change pool-a", failedBy("StackFailed"), failedBy("StackFailed"), gone("pool-a")),
-			path:   begin + plan + stacks + retry + plan + stacks + retry + plan + stacks + nothing, status: asl.Succeeded, took: 3 * time.Minute,
+			script: script().but("plan", pools, pools, pools, last).but("change pool-a", failedBy("StackFailed"), failedBy("StackFailed"),
+				gone("pool-a")),
+			path: begin + plan + stacks + retry + plan + stacks + retry + plan + stacks + nothing, status: asl.Succeeded, took: 3 * time.Minute,
 		},
 		"a stack that never goes": {
 			script: script().but("plan", pools).but("change pool-a", failedBy("StackFailed")).but("report", bad),
-			path:   begin + strings.Repeat(plan+stacks+retry, maxTries) + plan + stacks + report + failed, status: asl.Failed, took: 63 * time.Minute,
+			path:   begin + strings.Repeat(plan+stacks+retry, maxTries) + plan + stacks + report + failed, status: asl.Failed,
+			took: 63 * time.Minute,
 			reported: map[string]any{"results": []any{
 				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "step": "Delete the stack"},
 				map[string]any{"stack": "pool-b", "again": false, "status": "DELETE_COMPLETE"},

@@ -55,37 +55,49 @@ func TestDrainNode(t *testing.T) {
 			input: hook, script: answers{"drain": {says(drains.TimedOut, 0)}}, path: begin + drain + "The node is drained", status: asl.Succeeded,
 		},
 		"every pod that was forced is named": {
-			input: hook, script: answers{"drain": {says(drains.Remaining, 1, "a/b"), says(drains.Remaining, 1), says(drains.Remaining, 1, "c/d", "e/f"), says(drains.Done, 0)}},
-			path: begin + strings.Repeat(drain+wait, 3) + drain + "The node is drained", status: asl.Succeeded, took: 3 * time.Second, forced: []any{"a/b", "c/d", "e/f"},
+			input: hook, script: answers{
+				"drain": {says(drains.Remaining, 1, "a/b"), says(drains.Remaining, 1), says(drains.Remaining, 1, "c/d", "e/f"), says(drains.Done, 0)},
+			},
+			path: begin + strings.Repeat(drain+wait, 3) + drain + "The node is drained", status: asl.Succeeded, took: 3 * time.Second,
+			forced: []any{"a/b", "c/d", "e/f"},
 		},
 		"nobody knows what is meant": {
 			input: `{}`, script: answers{"drain": {says(events.DrainRefused, 0)}}, path: begin + drain + end, status: asl.Failed, cause: "as it is",
 		},
 		"the function fails for a while": {
-			input: hook, script: answers{"drain": {failedBy("Internal"), failedBy("Internal"), says(drains.Done, 0)}, "recordLifecycleActionHeartbeat": {map[string]any{}}},
+			input: hook, script: answers{
+				"drain": {failedBy("Internal"), failedBy("Internal"), says(drains.Done, 0)}, "recordLifecycleActionHeartbeat": {map[string]any{}},
+			},
 			path: begin + kept + kept + drain + "The node is drained", status: asl.Succeeded, took: 150 * time.Second,
 		},
 		"the function fails for two days: the instance goes": {
 			input: hook, script: answers{
 				"drain": {failedBy("Internal")}, "recordLifecycleActionHeartbeat": {map[string]any{}}, "completeLifecycleAction": {map[string]any{}},
 			},
-			path:   begin + strings.Repeat(kept, maxHookTroubles-1) + "Drain the node > Try again? > Is there a hook? > Let the instance go > " + end,
+			path: begin + strings.Repeat(kept, maxHookTroubles-1) + "Drain the node > Try again? > Is there a hook? > Let the " +
+				"instance go > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxHookTroubles - 1), completions: 1,
 		},
 		"a success forgets the failures before": {
-			input: byHand, script: answers{"drain": append(append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Remaining, 1)), append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Done, 0))...)},
-			path:   begin + strings.Repeat(failed, maxTroubles-1) + drain + wait + strings.Repeat(failed, maxTroubles-1) + drain + "The node is drained",
+			input: byHand, script: answers{
+				"drain": append(append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Remaining, 1)),
+					append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Done, 0))...),
+			},
+			path: begin + strings.Repeat(failed, maxTroubles-1) + drain + wait + strings.Repeat(failed, maxTroubles-1) + drain +
+				"The node is drained",
 			status: asl.Succeeded, took: 2*troubles(maxTroubles-1) + time.Second,
 		},
 		"Auto Scaling fails, too: the hook has time": {
 			input: hook, script: answers{
 				"drain": {failedBy("Internal"), says(drains.Done, 0)}, "recordLifecycleActionHeartbeat": {failedBy("AutoScaling.AutoScalingException")},
 			},
-			path: begin + "Drain the node > Try again? > Keep the hook open > Does it still wait? > Wait for better times > " + drain + "The node is drained", status: asl.Succeeded,
+			path: begin + "Drain the node > Try again? > Keep the hook open > Does it still wait? > Wait for better times > " + drain +
+				"The node is drained", status: asl.Succeeded,
 		},
 		"the hook ended meanwhile": {
 			input: hook, script: answers{"drain": {failedBy("Internal")}, "recordLifecycleActionHeartbeat": {map[string]any{}, &asl.Failure{
-				Name: "AutoScaling.AutoScalingException", Cause: "No active Lifecycle Action found with instance ID i-1 (Service: AutoScaling, Status Code: 400)",
+				Name:  "AutoScaling.AutoScalingException",
+				Cause: "No active Lifecycle Action found with instance ID i-1 (Service: AutoScaling, Status Code: 400)",
 			}}},
 			path:   begin + kept + "Drain the node > Try again? > Keep the hook open > Does it still wait? > " + end,
 			status: asl.Failed, cause: "Internal: because",
@@ -126,7 +138,8 @@ func TestDrainNode(t *testing.T) {
 			require.Len(t, got.sent["completeLifecycleAction"], c.completions)
 			if c.completions > 0 {
 				require.Equal(t, map[string]any{
-					"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "terminate", "InstanceId": "i-1", "LifecycleActionResult": "CONTINUE",
+					"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "terminate", "InstanceId": "i-1",
+					"LifecycleActionResult": "CONTINUE",
 				}, got.sent["completeLifecycleAction"][0])
 			}
 			if c.forced != nil {

@@ -55,7 +55,8 @@ func TestJoinNode(t *testing.T) {
 		},
 		"the function fails": {
 			script: answers{"join": {failedBy("ClusterUnreachable"), says(events.JoinAbandoned)}, "completeLifecycleAction": {map[string]any{}}},
-			path:   "Wait for the node > " + abandon, status: asl.Failed, cause: "ClusterUnreachable: because", abandons: 1, told: "ClusterUnreachable: because",
+			path:   "Wait for the node > " + abandon, status: asl.Failed, cause: "ClusterUnreachable: because", abandons: 1,
+			told: "ClusterUnreachable: because",
 		},
 		"the function answers what nobody knows": {
 			script: answers{"join": {says("Perhaps")}, "completeLifecycleAction": {map[string]any{}}},

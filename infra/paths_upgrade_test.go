@@ -45,7 +45,8 @@ func upgradeWaits(seconds int) events.UpgradeResult {
 // journey is an upgrade with a step of every kind, in which everything works.
 func journey() (script answers, path string) {
 	script = answers{
-		"Check the cluster": {upgradeSays(events.UpgradeGo)}, "Check the result": {upgradeSays(events.UpgradeDone)}, "Stop the upgrade": {upgradeSays(events.UpgradeStopped)},
+		"Check the cluster": {upgradeSays(events.UpgradeGo)}, "Check the result": {upgradeSays(events.UpgradeDone)},
+		"Stop the upgrade": {upgradeSays(events.UpgradeStopped)},
 	}
 	path = pathBegin
 	var steps []any
@@ -84,15 +85,36 @@ func TestUpgrade(t *testing.T) {
 		told []any
 		took time.Duration
 	}{
-		"step by step":                     {script: every, path: whole},
-		"the cluster is there already":     {script: moving().but("Check the cluster", upgradeSays(events.UpgradeNothing)), path: pathCheck + "Nothing to upgrade"},
-		"a request by hand is refused":     {script: moving().but("Check the cluster", upgradeSays(events.UpgradeRefused)), path: pathCheck + "Request refused"},
-		"the checks found something":       {script: moving().but("Check the cluster", upgradeSays(events.UpgradeBlocked)), path: pathCheck + "The checks found something", failed: upgradeBlocked, cause: "as it is"},
-		"every step was made before":       {script: moving().but("Silence the alarms", upgradeSays(events.UpgradeDone)), path: pathBegin + pathEnd + "Upgraded"},
-		"the cluster is busy for a while":  {script: moving().but("Check the cluster", upgradeWaits(300), upgradeWaits(300), upgradeSays(events.UpgradeGo)), path: strings.Repeat(pathCheck+"Wait for the cluster > ", 2) + move + pathProve + pathEnd + "Upgraded", took: 10 * time.Minute},
-		"the cluster is busy for too long": {script: moving().but("Check the cluster", upgradeWaits(300), upgradeSays(events.UpgradeStopped)), path: pathCheck + "Wait for the cluster > " + pathCheck + pathStop, told: []any{upgradeStopped, "as it is"}},
-		"it cannot be checked":             {script: moving().but("Check the cluster", failedBy("Internal")), path: "Check the cluster > " + pathStop, told: []any{"Internal", "because"}},
-		"the alarms cannot be silenced":    {script: moving().but("Silence the alarms", failedBy("Internal")), path: pathCheck + "Silence the alarms > " + pathStop, told: []any{"Internal", "because"}},
+		"step by step": {script: every, path: whole},
+		"the cluster is there already": {
+			script: moving().but("Check the cluster", upgradeSays(events.UpgradeNothing)), path: pathCheck + "Nothing to upgrade",
+		},
+		"a request by hand is refused": {
+			script: moving().but("Check the cluster", upgradeSays(events.UpgradeRefused)), path: pathCheck + "Request refused",
+		},
+		"the checks found something": {
+			script: moving().but("Check the cluster", upgradeSays(events.UpgradeBlocked)), path: pathCheck + "The checks found something",
+			failed: upgradeBlocked, cause: "as it is",
+		},
+		"every step was made before": {
+			script: moving().but("Silence the alarms", upgradeSays(events.UpgradeDone)), path: pathBegin + pathEnd + "Upgraded",
+		},
+		"the cluster is busy for a while": {
+			script: moving().but("Check the cluster", upgradeWaits(300), upgradeWaits(300), upgradeSays(events.UpgradeGo)),
+			path:   strings.Repeat(pathCheck+"Wait for the cluster > ", 2) + move + pathProve + pathEnd + "Upgraded", took: 10 * time.Minute,
+		},
+		"the cluster is busy for too long": {
+			script: moving().but("Check the cluster", upgradeWaits(300), upgradeSays(events.UpgradeStopped)),
+			path:   pathCheck + "Wait for the cluster > " + pathCheck + pathStop, told: []any{upgradeStopped, "as it is"},
+		},
+		"it cannot be checked": {
+			script: moving().but("Check the cluster", failedBy("Internal")), path: "Check the cluster > " + pathStop,
+			told: []any{"Internal", "because"},
+		},
+		"the alarms cannot be silenced": {
+			script: moving().but("Silence the alarms", failedBy("Internal")), path: pathCheck + "Silence the alarms > " + pathStop,
+			told: []any{"Internal", "because"},
+		},
 		"another executes the step, and that is enough": {
 			script: moving().but("Prove the step", upgradeWaits(60), upgradeSays(events.UpgradeDone)),
 			path:   move + pathProve + "Wait for the step > " + pathProve + pathEnd + "Upgraded", took: time.Minute,
@@ -102,26 +124,43 @@ func TestUpgrade(t *testing.T) {
 			path:   move + pathProve + "Upgrade the control plane > " + pathProve + pathEnd + "Upgraded",
 		},
 		"converging fails": {
-			script: moving().but("Upgrade the control plane", failedBy("States.TaskFailed")), path: move + pathStop, told: []any{"States.TaskFailed", "because"},
+			script: moving().but("Upgrade the control plane", failedBy("States.TaskFailed")), path: move + pathStop,
+			told: []any{"States.TaskFailed", "because"},
 		},
-		"a step cannot be proved":            {script: moving().but("Prove the step", failedBy("LeaseLost")), path: move + "Prove the step > " + pathStop, told: []any{"LeaseLost", "because"}},
-		"people want something else by then": {script: moving().but("Prove the step", upgradeSays(events.UpgradeStopped)), path: move + pathProve + pathStop, told: []any{upgradeStopped, "as it is"}},
-		"a step of a kind that nobody knows": {script: moving().but("Prove the step", opened("Perhaps")), path: move + pathProve + pathStop, told: []any{upgradeStopped, "as it is"}},
+		"a step cannot be proved": {
+			script: moving().but("Prove the step", failedBy("LeaseLost")), path: move + "Prove the step > " + pathStop,
+			told: []any{"LeaseLost", "because"},
+		},
+		"people want something else by then": {
+			script: moving().but("Prove the step", upgradeSays(events.UpgradeStopped)), path: move + pathProve + pathStop,
+			told: []any{upgradeStopped, "as it is"},
+		},
+		"a step of a kind that nobody knows": {
+			script: moving().but("Prove the step", opened("Perhaps")), path: move + pathProve + pathStop, told: []any{upgradeStopped, "as it is"},
+		},
 		"the function answers what nobody knows": {
 			script: moving().but("Check the cluster", upgradeSays("Perhaps")), path: pathCheck + pathStop, told: []any{upgradeStopped, "as it is"},
 		},
 		"the function answers without a word": {
-			script: moving().but("Prove the step", events.UpgradeResult{Outcome: "Perhaps"}), path: move + pathProve + pathStop, told: []any{upgradeStopped, ""},
+			script: moving().but("Prove the step", events.UpgradeResult{Outcome: "Perhaps"}), path: move + pathProve + pathStop,
+			told: []any{upgradeStopped, ""},
 		},
 		"the result is well after a while": {
 			script: moving().but("Check the result", upgradeWaits(60), upgradeWaits(180), upgradeSays(events.UpgradeDone)),
 			path:   move + pathProve + strings.Repeat(pathEnd+"Wait until it settles > ", 2) + pathEnd + "Upgraded", took: 4 * time.Minute,
 		},
-		"the result is not well":       {script: moving().but("Check the result", upgradeSays(events.UpgradeStopped)), path: move + pathProve + pathEnd + pathStop, told: []any{upgradeStopped, "as it is"}},
-		"the result cannot be checked": {script: moving().but("Check the result", failedBy("Internal")), path: move + pathProve + "Check the result > " + pathStop, told: []any{"Internal", "because"}},
+		"the result is not well": {
+			script: moving().but("Check the result", upgradeSays(events.UpgradeStopped)), path: move + pathProve + pathEnd + pathStop,
+			told: []any{upgradeStopped, "as it is"},
+		},
+		"the result cannot be checked": {
+			script: moving().but("Check the result", failedBy("Internal")), path: move + pathProve + "Check the result > " + pathStop,
+			told: []any{"Internal", "because"},
+		},
 		"not even stopping can be told of": {
 			script: moving().but("Prove the step", failedBy("LeaseLost")).but("Stop the upgrade", failedBy("Internal")),
-			path:   move + "Prove the step > Stop the upgrade > The stop could not be told", failed: upgradeStopped, cause: "Internal: because", told: []any{"LeaseLost", "because"},
+			path:   move + "Prove the step > Stop the upgrade > The stop could not be told", failed: upgradeStopped, cause: "Internal: because",
+			told: []any{"LeaseLost", "because"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

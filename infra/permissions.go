@@ -169,7 +169,9 @@ var functionGrants = map[string][]grant{
 		state(put, "due/inspect/"),
 		listState,
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
-		{why: "Why a pool's group got no instances; describing knows no resources.", actions: []string{"autoscaling:DescribeScalingActivities"}, on: []string{"*"}},
+		{why: "Why a pool's group got no instances; describing knows no resources.", actions: []string{
+			"autoscaling:DescribeScalingActivities",
+		}, on: []string{"*"}},
 		answerConverge,
 	},
 	"prepare": {
@@ -197,7 +199,8 @@ var functionGrants = map[string][]grant{
 		{
 			why: "What the checks look at belongs to nobody's resources, or cannot be limited to them; all of it is read only.",
 			actions: []string{
-				"tag:GetResources", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "eks:ListClusters", "servicequotas:GetServiceQuota", "cloudwatch:DescribeAlarms",
+				"tag:GetResources", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "eks:ListClusters", "servicequotas:GetServiceQuota",
+				"cloudwatch:DescribeAlarms",
 				"ec2:DescribeSubnets", "ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeVolumes",
 				"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
 			},
@@ -234,7 +237,8 @@ var functionGrants = map[string][]grant{
 		listState,
 		describeEKS,
 		{
-			why:     "Finding what has a cluster's tags cannot be limited to a resource, nor can whether such a VPC is still there, nor listing roles.",
+			why: "Finding what has a cluster's tags cannot be limited to a resource, nor can whether such a VPC is still there, " +
+				"nor listing roles.",
 			actions: []string{"tag:GetResources", "ec2:DescribeVpcs", "iam:ListRoles"},
 			on:      []string{"*"},
 		},
@@ -337,9 +341,11 @@ var functionGrants = map[string][]grant{
 		{actions: []string{"states:DescribeExecution"}, on: []string{joinExecutionsARN, drainExecutionsARN}},
 		{actions: []string{"autoscaling:ResumeProcesses"}, on: []string{groupsARN}},
 		{
-			why:     "Describing knows no resources.",
-			actions: []string{"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities"},
-			on:      []string{"*"},
+			why: "Describing knows no resources.",
+			actions: []string{
+				"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities",
+			},
+			on: []string{"*"},
 		},
 	},
 }
@@ -403,7 +409,9 @@ var (
 			why: "Step Functions hears by a rule of its own that the execution is over which a task waits for: " +
 				"https://docs.aws.amazon.com/step-functions/latest/dg/service-integration-iam-templates.html#connect-iam-sync-async",
 			actions: []string{"events:PutTargets", "events:PutRule", "events:DescribeRule"},
-			on:      []string{"arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"},
+			on: []string{
+				"arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule",
+			},
 		},
 	}
 	joinNodeGrants = []grant{

@@ -21,7 +21,8 @@ func resourcePolicies(t *testing.T) map[string][]map[string]any {
 	t.Helper()
 	out := map[string][]map[string]any{}
 	for kind, property := range map[string]string{
-		"AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument", "AWS::SQS::QueuePolicy": "PolicyDocument", "AWS::KMS::Key": "KeyPolicy",
+		"AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument", "AWS::SQS::QueuePolicy": "PolicyDocument",
+		"AWS::KMS::Key": "KeyPolicy",
 	} {
 		found := synthesized.ofType(kind)
 		require.NotEmpty(t, found, kind)
@@ -70,7 +71,8 @@ func TestNothingIsPublic(t *testing.T) {
 		require.NotContains(t, r, "EventBusName", id)
 	}
 	for _, r := range synthesized.Resources {
-		require.NotContains(t, []string{"AWS::Lambda::Url", "AWS::Events::EventBusPolicy", "AWS::SNS::Subscription", "AWS::S3::AccessPoint"}, r.Type)
+		require.NotContains(t, []string{"AWS::Lambda::Url", "AWS::Events::EventBusPolicy", "AWS::SNS::Subscription", "AWS::S3::AccessPoint"},
+			r.Type)
 	}
 }
 
@@ -107,9 +109,12 @@ func TestNothingGoesInTheClear(t *testing.T) {
 		"AWS::SNS::TopicPolicy": {{"sns:Publish", topic}},
 		"AWS::SQS::QueuePolicy": {{"sqs:SendMessage", queue}, {"sqs:ReceiveMessage", queue}},
 	}
-	for _, bucket := range []string{"arn:aws:s3:::drover-specs-111122223333-eu-central-1", "arn:aws:s3:::drover-state-111122223333-eu-central-1"} {
+	for _, bucket := range []string{
+		"arn:aws:s3:::drover-specs-111122223333-eu-central-1", "arn:aws:s3:::drover-state-111122223333-eu-central-1",
+	} {
 		refused[bucket] = []struct{ action, on string }{
-			{"s3:GetObject", bucket + "/x"}, {"s3:PutObject", bucket + "/x"}, {"s3:DeleteObjectVersion", bucket + "/x"}, {"s3:ListBucket", bucket}, {"s3:PutBucketPolicy", bucket},
+			{"s3:GetObject", bucket + "/x"}, {"s3:PutObject", bucket + "/x"}, {"s3:DeleteObjectVersion", bucket + "/x"}, {"s3:ListBucket", bucket},
+			{"s3:PutBucketPolicy", bucket},
 		}
 	}
 	for what, calls := range refused {
@@ -176,7 +181,9 @@ func TestWhatNodesAndClustersKeepToThemselves(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"AWS::EC2::LaunchTemplate", "AWS::EKS::Cluster", "AWS::KMS::Key", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet"} {
+	for _, kind := range []string{
+		"AWS::EC2::LaunchTemplate", "AWS::EKS::Cluster", "AWS::KMS::Key", "AWS::EC2::SecurityGroup", "AWS::EC2::Subnet",
+	} {
 		require.Positive(t, found[kind], kind)
 	}
 }

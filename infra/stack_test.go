@@ -72,7 +72,8 @@ func TestSynthesisRefuses(t *testing.T) {
 	}{
 		"a property that does not exist": {"AWS::SQS::Queue", map[string]any{"VisibilityTimeOut": 1}, "VisibilityTimeOut"},
 		"a runtime that Lambda no longer takes": {"AWS::Lambda::Function", map[string]any{
-			"Runtime": "nodejs12.x", "Handler": "index.handler", "Role": "arn:aws:iam::111122223333:role/any", "Code": map[string]any{"ZipFile": "x"},
+			"Runtime": "nodejs12.x", "Handler": "index.handler", "Role": "arn:aws:iam::111122223333:role/any",
+			"Code": map[string]any{"ZipFile": "x"},
 		}, "nodejs12.x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +190,8 @@ func TestBuckets(t *testing.T) {
 			if c.who.RoleARN != "" {
 				context["aws:PrincipalArn"] = c.who.RoleARN
 			}
-			got := iam.EvaluateResourcePolicy(resourcePolicy(t, "AWS::S3::BucketPolicy", "Bucket", c.bucket), c.who, c.action, "arn:aws:s3:::"+c.bucket+"/"+c.key, context)
+			got := iam.EvaluateResourcePolicy(resourcePolicy(t, "AWS::S3::BucketPolicy", "Bucket", c.bucket), c.who, c.action, "arn:aws:s3:::"+
+				c.bucket+"/"+c.key, context)
 			require.Equal(t, c.denied, got == iam.Denied)
 		})
 	}
@@ -249,7 +251,8 @@ func TestAlarmsReachPeople(t *testing.T) {
 	for account, want := range map[string]bool{testAccount: true, "999999999999": false} {
 		require.Equal(t, want, iam.Allowed == iam.EvaluateResourcePolicy(onTopic, alarms, "sns:Publish", topic, context(account)))
 		for _, action := range []string{"kms:GenerateDataKey", "kms:Decrypt"} {
-			require.Equal(t, want, iam.Allowed == iam.EvaluateResourcePolicy(onKey, alarms, action, "arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", context(account)))
+			require.Equal(t, want, iam.Allowed == iam.EvaluateResourcePolicy(onKey, alarms, action,
+				"arn:aws:kms:eu-central-1:111122223333:key/NoticesKey", context(account)))
 		}
 	}
 }

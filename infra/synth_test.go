@@ -197,7 +197,8 @@ func (t template) ref(name string) string {
 // physical is the name that a resource was given.
 func (t template) physical(r resource) string {
 	for _, property := range []string{
-		"BucketName", "FunctionName", "RoleName", "StateMachineName", "QueueName", "TopicName", "LogGroupName", "Name", "AlarmName", "DashboardName",
+		"BucketName", "FunctionName", "RoleName", "StateMachineName", "QueueName", "TopicName", "LogGroupName", "Name", "AlarmName",
+		"DashboardName",
 	} {
 		if name, ok := r.Properties[property]; ok {
 			return t.resolve(name).(string)

@@ -64,23 +64,28 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	check := ask("Check the cluster", "Plans the steps and runs every check. Nothing is changed.", events.UpgradeCheck, "")
 	may := choice(scope, "May it begin?", "")
 	busy := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the cluster"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Something else is under way on it: after two hours the upgrade counts as missed. Or EKS looks at it, for ten minutes at most."),
-		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
+		Comment: jsii.String("Something else is under way on it: after two hours the upgrade counts as missed. Or EKS looks at it, for " +
+			"ten minutes at most."),
+		Time: awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
 	begin := ask("Silence the alarms", "Those that the spec names; and opens the first step.", events.UpgradeBegin, "")
 	which := choice(scope, "What is the next step?", "")
 	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the step"), &awsstepfunctions.WaitJsonataProps{
-		Comment: jsii.String("Somebody converges the cluster, and perhaps makes the step; EKS is not done; or old nodes are still being drained."),
-		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
+		Comment: jsii.String("Somebody converges the cluster, and perhaps makes the step; EKS is not done; or old nodes are " +
+			"still being drained."),
+		Time: awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	next := ask("Prove the step", "By what is deployed and what EKS runs, and that old nodes are gone; and opens the next.", events.UpgradeNext, "")
-	finish := ask("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.", events.UpgradeFinish, "")
+	next := ask("Prove the step", "By what is deployed and what EKS runs, and that old nodes are gone; and opens the next.",
+		events.UpgradeNext, "")
+	finish := ask("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.",
+		events.UpgradeFinish, "")
 	settle := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait until it settles"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Pods start, alarms look again. After a quarter of an hour what is not well counts."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
 	well := choice(scope, "Is all well?", "")
-	stop := ask("Stop the upgrade", "Alarms are on again. What is done stays, and the status says what is next.", events.UpgradeStop, ", 'error': $fault, 'cause': $cause")
+	stop := ask("Stop the upgrade", "Alarms are on again. What is done stays, and the status says what is next.", events.UpgradeStop,
+		", 'error': $fault, 'cause': $cause")
 	nothing := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing to upgrade"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("The cluster is there already, or another execution does it."),
 	})
@@ -110,7 +115,9 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	stop.AddCatch(untold, catchAll(failure()))
 
 	// refuse has the function's own reason go the way of every other.
-	refuse := &awsstepfunctions.ChoiceTransitionOptions{Assign: &map[string]any{"fault": upgradeStopped, "cause": "{% $states.input.message %}"}}
+	refuse := &awsstepfunctions.ChoiceTransitionOptions{
+		Assign: &map[string]any{"fault": upgradeStopped, "cause": "{% $states.input.message %}"},
+	}
 	outcome := func(o events.UpgradeOutcome) awsstepfunctions.Condition {
 		return when("$states.input.outcome = '" + string(o) + "'")
 	}
@@ -125,7 +132,8 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	busy.Next(check)
 	begin.Next(which)
 	for _, p := range phaseTable() {
-		which.When(when("$states.input.outcome = '"+string(events.UpgradeGo)+"' and $states.input.kind = '"+string(p.kind)+"'"), step(scope, p, converge, next, stop), nil)
+		which.When(when("$states.input.outcome = '"+string(events.UpgradeGo)+"' and $states.input.kind = '"+string(p.kind)+"'"),
+			step(scope, p, converge, next, stop), nil)
 	}
 	which.When(outcome(events.UpgradeBusy), wait, nil).
 		When(outcome(events.UpgradeDone), finish, nil).
@@ -153,16 +161,18 @@ var startedBefore = []string{"StepFunctions.ExecutionAlreadyExists", "StepFuncti
 
 // step is an execution of the converge machine. That it succeeded proves nothing: another may hold the lease, or the spec may be
 // another by now.
-func step(scope constructs.Construct, p phase, converge awsstepfunctions.StateMachine, next, stop awsstepfunctions.IChainable) awsstepfunctions.IChainable {
-	task := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String(p.title), &awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{
-		Comment:            jsii.String(p.comment),
-		StateMachine:       converge,
-		IntegrationPattern: awsstepfunctions.IntegrationPattern_RUN_JOB,
-		Name:               jsii.String("{% $states.input.name %}"),
-		Input:              awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $states.context.Execution.Input.cluster %}"}),
-		TaskTimeout:        awsstepfunctions.Timeout_Duration(awscdk.Duration_Seconds(jsii.Number(p.kind.Limit().Seconds()))),
-		Outputs:            "{% $states.result.Status %}",
-	})
+func step(scope constructs.Construct, p phase, converge awsstepfunctions.StateMachine,
+	next, stop awsstepfunctions.IChainable) awsstepfunctions.IChainable {
+	task := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String(p.title),
+		&awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{
+			Comment:            jsii.String(p.comment),
+			StateMachine:       converge,
+			IntegrationPattern: awsstepfunctions.IntegrationPattern_RUN_JOB,
+			Name:               jsii.String("{% $states.input.name %}"),
+			Input:              awsstepfunctions.TaskInput_FromObject(&map[string]any{"cluster": "{% $states.context.Execution.Input.cluster %}"}),
+			TaskTimeout:        awsstepfunctions.Timeout_Duration(awscdk.Duration_Seconds(jsii.Number(p.kind.Limit().Seconds()))),
+			Outputs:            "{% $states.result.Status %}",
+		})
 	task.AddRetry(retry(slices.Clone(startErrors), attempts))
 	task.AddCatch(next, &awsstepfunctions.CatchProps{Errors: jsii.Strings(startedBefore...)})
 	task.AddCatch(stop, catchAll(failure()))

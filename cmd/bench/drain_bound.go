@@ -59,7 +59,8 @@ func (g *ground) budgetBound(ctx context.Context, c drainCase, keep int) (second
 	byRate := float64(c.workload.Replicas)/rate + end
 	byMaking := made*float64(keep)/float64(c.workload.Replicas) + end
 	how = fmt.Sprintf("%d rounds of %.3f s and %.2f s for the last: %.2f s; %d evictions at %.0f/s, the most without a budget: %.2f s; "+
-		"%d replaced, all of which took %.2f s to be made: %.2f s", rounds, place, end, byRounds, c.workload.Replicas, rate, byRate, keep, made, byMaking)
+		"%d replaced, all of which took %.2f s to be made: %.2f s", rounds, place, end, byRounds, c.workload.Replicas, rate, byRate,
+		keep, made, byMaking)
 	return max(byRounds, byRate, byMaking), how, nil
 }
 

@@ -79,7 +79,8 @@ func kubectlDrains(program string, limit int) func(context.Context, *ground, []s
 	return func(ctx context.Context, g *ground, nodes []string) []outcome {
 		return atOnce(nodes, limit, func(node string) error {
 			cmd := exec.CommandContext(ctx, filepath.Join(g.bin, program), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
-				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+drainer, "--v="+verbosity, "--as-group="+drainers, "--cache-dir="+filepath.Join(g.dir, "cache"))
+				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+drainer, "--v="+verbosity, "--as-group="+drainers, "--cache-dir="+
+					filepath.Join(g.dir, "cache"))
 			cmd.Env = append(os.Environ(), "KUBERC=off")
 			var said bytes.Buffer
 			cmd.Stderr = &said

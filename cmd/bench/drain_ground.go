@@ -69,11 +69,13 @@ func openGround(ctx context.Context, s *settings, swift bool) (*ground, error) {
 func (g *ground) open(ctx context.Context, swift bool) (err error) {
 	clientmetrics.Register(clientmetrics.RegisterOpts{RateLimiterLatency: &g.waited})
 	if g.control, err = kubernetes.Start(ctx, kubernetes.Options{
-		Name: "bench", Dir: filepath.Join(g.dir, "control-plane"), BinDir: g.bin, ServiceCIDR: "172.20.0.0/16", DefaultLimits: !swift, Measured: true,
+		Name: "bench", Dir: filepath.Join(g.dir, "control-plane"), BinDir: g.bin, ServiceCIDR: "172.20.0.0/16", DefaultLimits: !swift,
+		Measured: true,
 	}); err != nil {
 		return err
 	}
-	grant := exec.CommandContext(ctx, filepath.Join(g.bin, "kubectl"), "--kubeconfig="+g.control.AdminKubeconfig, "--cache-dir="+filepath.Join(g.dir, "cache"),
+	grant := exec.CommandContext(ctx, filepath.Join(g.bin, "kubectl"), "--kubeconfig="+g.control.AdminKubeconfig, "--cache-dir="+
+		filepath.Join(g.dir, "cache"),
 		"create", "clusterrolebinding", drainers, "--clusterrole=cluster-admin", "--group="+drainers)
 	if out, err := grant.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -132,8 +134,8 @@ func (g *ground) clear(ctx context.Context, c drainCase) error {
 	return g.cluster.RemoveNodes(ctx, c.nodeNames()...)
 }
 
-// reset puts a new workload on the nodes of a case, once more when one does not get there: a scheduler that hears late of the spares may have given
-// them a pod, and no pod is measured yet.
+// reset puts a new workload on the nodes of a case, once more when one does not get there: a scheduler that hears
+// late of the spares may have given them a pod, and no pod is measured yet.
 func (g *ground) reset(ctx context.Context, c drainCase) error {
 	for again := false; ; again = true {
 		err := g.lay(ctx, c)
@@ -144,8 +146,8 @@ func (g *ground) reset(ctx context.Context, c drainCase) error {
 	}
 }
 
-// lay is an attempt of reset. Of several nodes, all are cordoned: whoever replaces a group of nodes does that first, or pods would move to the
-// next that is drained.
+// lay is an attempt of reset. Of several nodes, all are cordoned: whoever replaces a group of nodes does that first,
+// or pods would move to the next that is drained.
 func (g *ground) lay(ctx context.Context, c drainCase) error {
 	nodes := c.nodeNames()
 	if err := g.cluster.Remove(ctx, c.workload); err != nil {
@@ -163,9 +165,12 @@ func (g *ground) lay(ctx context.Context, c drainCase) error {
 	}
 	patience, cancel := context.WithTimeout(ctx, layPatience)
 	defer cancel()
-	if err := g.watcher.Wait(patience, "the workload", func() bool { return g.watcher.Settled(c.workload) && g.left(nodes) == c.workload.Replicas }); err != nil {
+	if err := g.watcher.Wait(patience, "the workload", func() bool {
+		return g.watcher.Settled(c.workload) && g.left(nodes) == c.workload.Replicas
+	}); err != nil {
 		healthy, _ := g.watcher.Healthy("bench", "web")
-		return fmt.Errorf("%w: of %d pods %d are healthy, %d on their nodes, %d on spares", err, c.workload.Replicas, healthy, g.left(nodes), g.left(g.spares))
+		return fmt.Errorf("%w: of %d pods %d are healthy, %d on their nodes, %d on spares", err, c.workload.Replicas, healthy, g.left(nodes),
+			g.left(g.spares))
 	}
 	g.made = time.Since(started)
 	if err := g.cluster.Reset(ctx, true, g.spares...); err != nil {

@@ -12,9 +12,10 @@ import (
 	"strings"
 )
 
-// standing is what a month of a resource costs in us-east-1, without free tiers. Types that are not here cost nothing while they are not used:
-// functions, machines, roles, rules, schedules' groups, topics, buses, queues, and buckets and log groups as long as they are empty.
-// https://aws.amazon.com/cloudwatch/pricing/, https://aws.amazon.com/kms/pricing/
+// standing is what a month of a resource costs in us-east-1, without free tiers. Types that are not here cost nothing
+// while they are not used: functions, machines, roles, rules, schedules' groups, topics, buses, queues, and buckets
+// and log groups as long as they are empty. https://aws.amazon.com/cloudwatch/pricing/,
+// https://aws.amazon.com/kms/pricing/
 var standing = map[string]float64{
 	"AWS::CloudWatch::Alarm":     0.10, // of one metric, at standard resolution
 	"AWS::CloudWatch::Dashboard": 3.00,
@@ -28,7 +29,8 @@ const (
 	logged = 1000. / 1e9
 )
 
-// measureIdle prices a month in which nothing happens. sweeps is that of the sweeps and audits, by number of clusters, calls how many they are.
+// measureIdle prices a month in which nothing happens. sweeps is that of the sweeps and audits, by number of
+// clusters, calls how many they are.
 func measureIdle(s *settings, r *report, sweeps map[int]float64, calls float64) error {
 	path := filepath.Join(s.build, "cdk.out", "drover.template.json")
 	body, err := os.ReadFile(path)

@@ -35,7 +35,8 @@ type section struct {
 // sections in the order in which they must run: the functions are measured in an account without clusters, and an
 // unchanged cluster is the one that was created before.
 var sections = []section{
-	{"render", measureRender}, {"functions", measureFunctions}, {"create", measureCreate}, {"unchanged", measureUnchanged}, {"run", measureRun},
+	{"render", measureRender}, {"functions", measureFunctions}, {"create", measureCreate}, {"unchanged", measureUnchanged},
+	{"run", measureRun},
 	{"drain", measureDrain}, {"roll", measureRoll}, {"upgrade", measureUpgrade}, {"sweep", measureSweep},
 }
 
@@ -62,7 +63,8 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(sectionNames(), ", "))
 	flags.StringVar(&s.root, "root", ".", "the root of the repository")
 	drain := flags.String("drain", "", "of the drains, measure only those whose names match this regular expression, such as '^240 pods$'")
-	flags.DurationVar(&s.patience, "patience", 0, "for how long kubectl is tried again in one case of the drains, such as 15s; 0 is as often as all others")
+	flags.DurationVar(&s.patience, "patience", 0, "for how long kubectl is tried again in one case of the drains, such as 15s; 0 is "+
+		"as often as all others")
 	flags.IntVar(&s.nodes, "nodes", 20, "how many nodes to roll")
 	flags.IntVar(&s.count, "count", 5, "how often to measure what takes seconds, and how many rounds of cold starts; half as often the demo")
 	flags.IntVar(&s.starts, "starts", 20, "cold starts of each function in a round, and as many warm ones")

@@ -17,9 +17,10 @@ const (
 	quietPatience = time.Minute
 )
 
-// waitForQuiet returns once the processors are idle, and says so, or after quietPatience. What the last trial and the making of this one's pods
-// leave to controllers (events, endpoints, statuses) would otherwise be measured with it, for one more than for another. Where nobody
-// tells how busy the processors are, it waits for as long as that mostly takes.
+// waitForQuiet returns once the processors are idle, and says so, or after quietPatience. What the last trial and the
+// making of this one's pods leave to controllers (events, endpoints, statuses) would otherwise be measured with it,
+// for one more than for another. Where nobody tells how busy the processors are, it waits for as long as that mostly
+// takes.
 func waitForQuiet(ctx context.Context) (quiet bool, err error) {
 	const without = 5 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, quietPatience, errBusy)
@@ -59,7 +60,8 @@ func processorTimes() (p processors, told bool) {
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	var times [8]float64
-	if n, err := fmt.Sscanf(line, "cpu %f %f %f %f %f %f %f %f", &times[0], &times[1], &times[2], &times[3], &times[4], &times[5], &times[6], &times[7]); n < len(times) || err != nil {
+	if n, err := fmt.Sscanf(line, "cpu %f %f %f %f %f %f %f %f", &times[0], &times[1], &times[2], &times[3], &times[4], &times[5], &times[6],
+		&times[7]); n < len(times) || err != nil {
 		return p, false
 	}
 	for i, t := range times {

@@ -75,8 +75,9 @@ func measureRoll(ctx context.Context, s *settings, r *report) error {
 		return err
 	}
 	web := workload.Workload{
-		Namespace: "bench", Name: "web", Kind: workload.Deployment, Replicas: podsOnNode * s.nodes, MaxUnavailable: fmt.Sprint(2 * podsOnNode * surge),
-		ReadyAfter: time.Second, EndsAfter: grace, Grace: 2 * grace,
+		Namespace: "bench", Name: "web", Kind: workload.Deployment, Replicas: podsOnNode * s.nodes,
+		MaxUnavailable: fmt.Sprint(2 * podsOnNode * surge),
+		ReadyAfter:     time.Second, EndsAfter: grace, Grace: 2 * grace,
 	}
 	pods, err := run.Watch(ctx)
 	if err != nil {
@@ -246,7 +247,8 @@ func (w *rollSeen) report(r *report, nodes int, uploaded, ready time.Time, least
 	physics += grace
 	total := end.Sub(uploaded)
 	r.add(fmt.Sprintf("%d nodes, surge %d", nodes, surge), total.Seconds(), "s", nil, fmt.Sprintf(
-		"from the upload until the last node is drained; %d batches; simulated work %d × as fast as life; least healthy %d, budget %d", len(in), rollSpeed, least, keep))
+		"from the upload until the last node is drained; %d batches; simulated work %d × as fast as life; least healthy %d, budget %d", len(in),
+		rollSpeed, least, keep))
 	for _, part := range []struct {
 		name string
 		took time.Duration

@@ -52,7 +52,8 @@ func measureRun(ctx context.Context, s *settings, r *report) error {
 		}
 		parts["list the nodes and stop"] = append(parts["list the nodes and stop"], took[len(took)-1]-before)
 	}
-	r.add("make run, once built", median(took), "s", atMost(maxRun), fmt.Sprintf("median of %d; slowest %.1f s; simulated work runs %d times faster than life", len(took), quantile(took, 1), speed))
+	r.add("make run, once built", median(took), "s", atMost(maxRun),
+		fmt.Sprintf("median of %d; slowest %.1f s; simulated work runs %d times faster than life", len(took), quantile(took, 1), speed))
 	for _, stage := range stages {
 		r.add("— "+stage.name, median(parts[stage.name]), "s", nil, "")
 	}

@@ -289,8 +289,9 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 // deployed is a stack as a change leaves it, with the outputs that the audit reads; every value of another stack's is "out".
 func deployed(change plan.Change) stack.Deployed {
 	d := stack.Deployed{
-		Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, Parameters: map[string]string{}, TerminationProtection: change.Protected,
-		Outputs: map[string]string{"KubernetesVersion": minor, "ClusterEndpoint": "out", "ClusterCertificateAuthority": "out"},
+		Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, Parameters: map[string]string{},
+		TerminationProtection: change.Protected,
+		Outputs:               map[string]string{"KubernetesVersion": minor, "ClusterEndpoint": "out", "ClusterCertificateAuthority": "out"},
 	}
 	for _, parameter := range change.Parameters {
 		d.Parameters[parameter.Name] = parameter.Value
@@ -319,13 +320,16 @@ type cost struct {
 func (c cost) calls() float64 { return c.gets + c.lists + c.stacks + c.scaling + c.executions + c.eks }
 
 func (c cost) String() string {
-	return fmt.Sprintf("%.0f s3:GetObject, %.0f s3:ListBucket, %.0f DescribeStacks, %.0f DescribeAutoScalingGroups, %.0f ListExecutions, %.0f DescribeCluster; %.0f to clusters' own APIs",
+	return fmt.Sprintf("%.0f s3:GetObject, %.0f s3:ListBucket, %.0f DescribeStacks, %.0f DescribeAutoScalingGroups, %.0f ListExecutions, "+
+		"%.0f DescribeCluster; %.0f to clusters' own APIs",
 		c.gets, c.lists, c.stacks, c.scaling, c.executions, c.eks, c.nodes)
 }
 
 // once sweeps or audits a fleet, and says what that costs.
 func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (c cost, err error) {
-	for _, counter := range []*atomic.Int64{&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.eksCalls, &f.looks} {
+	for _, counter := range []*atomic.Int64{
+		&f.gets, &f.lists, &f.stackPages, &f.groupPages, &f.executionLists, &f.nodeLists, &f.eksCalls, &f.looks,
+	} {
 		counter.Store(0)
 	}
 	started := time.Now()
@@ -334,7 +338,8 @@ func (f *fleet) once(ctx context.Context, h *handler.Handler, in events.Sweep) (
 	}
 	c = cost{
 		gets: float64(f.gets.Load()), lists: float64(f.lists.Load()), stacks: float64(f.stackPages.Load()), scaling: float64(f.groupPages.Load()),
-		executions: float64(f.executionLists.Load()), eks: float64(f.eksCalls.Load()), nodes: float64(f.nodeLists.Load()), looks: float64(f.looks.Load()), work: time.Since(started).Seconds(),
+		executions: float64(f.executionLists.Load()), eks: float64(f.eksCalls.Load()), nodes: float64(f.nodeLists.Load()),
+		looks: float64(f.looks.Load()), work: time.Since(started).Seconds(),
 	}
 	// One after the other, but for what is done for several clusters at a time.
 	c.seconds = (c.lists+c.executions)*s3Takes.Seconds() + c.stacks*(stacksTake+stacksPause).Seconds() + c.scaling*groupsTake.Seconds() +
@@ -375,20 +380,23 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			if !round.in.Audit {
 				takes := c.looks * s3Takes.Seconds()
 				r.add(what+": of these, whether an upgrade is due", c.looks, "", nil, fmt.Sprintf(
-					"s3:GetObject of the channels, s3:ListBucket of what is due; %.2f s; $%.7f", takes, s3ReadPrice+s3WritePrice+takes*sweepMemory*gigabyteSecondPrice))
+					"s3:GetObject of the channels, s3:ListBucket of what is due; %.2f s; $%.7f", takes, s3ReadPrice+s3WritePrice+
+						takes*sweepMemory*gigabyteSecondPrice))
 			}
 			r.add(what+": calls to AWS", c.calls(), "", nil, c.String())
 			r.add(what+": Lambda", c.seconds, "s", atMost(600), fmt.Sprintf("of which %s s of work here; $%.6f", number(c.work), c.dollars))
 			if c.stacks > 0 && !round.another {
-				r.add(what+": DescribeStacks a second", c.stacks/math.Max(1, c.stacks*(stacksTake+stacksPause).Seconds()), "", atMost(pagesPerSecond), "about 5 are allowed")
+				r.add(what+": DescribeStacks a second", c.stacks/math.Max(1, c.stacks*(stacksTake+stacksPause).Seconds()), "", atMost(pagesPerSecond),
+					"about 5 are allowed")
 			}
 		}
 		bySize[size], perMonth = dollars, calls
 		if size == 0 {
 			continue
 		}
-		r.add(fmt.Sprintf("sweeps and audits of %d clusters", size), dollars, "$/month", nil, fmt.Sprintf("%s $ a cluster; a sweep every 5 minutes, an audit every 15, %d of an hour's the first of a function",
-			number(dollars/float64(size)), firstAudits))
+		r.add(fmt.Sprintf("sweeps and audits of %d clusters", size), dollars, "$/month", nil,
+			fmt.Sprintf("%s $ a cluster; a sweep every 5 minutes, an audit every 15, %d of an hour's the first of a function",
+				number(dollars/float64(size)), firstAudits))
 	}
 	if err := measureGone(ctx, s, r); err != nil {
 		return err
@@ -407,12 +415,14 @@ func measureGone(ctx context.Context, s *settings, r *report) error {
 	for _, round := range []struct {
 		name string
 		in   events.Sweep
-	}{{"first sweep of a function", events.Sweep{}}, {"sweep", events.Sweep{}}, {"first audit of a function", events.Sweep{Audit: true}}, {"audit", events.Sweep{Audit: true}}} {
+	}{{"first sweep of a function", events.Sweep{}}, {"sweep", events.Sweep{}}, {"first audit of a function", events.Sweep{Audit: true}},
+		{"audit", events.Sweep{Audit: true}}} {
 		c, err := f.once(ctx, h, round.in)
 		if err != nil {
 			return err
 		}
-		r.add(fmt.Sprintf("%s of %d clusters, beside %d that were deleted: calls to AWS", round.name, there, gone), c.calls(), "", nil, c.String())
+		r.add(fmt.Sprintf("%s of %d clusters, beside %d that were deleted: calls to AWS", round.name, there, gone), c.calls(),
+			"", nil, c.String())
 	}
 	return nil
 }

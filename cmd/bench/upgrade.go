@@ -43,15 +43,18 @@ func measureUpgrade(ctx context.Context, s *settings, r *report) error {
 	if found["nodes"] != 20 || found["physics"] == 0 || transitions["upgrade"] == 0 {
 		return fmt.Errorf("%s did not tell what it measured:\n%s", upgradeTest, out)
 	}
-	r.add("state transitions of drover-upgrade", float64(transitions["upgrade"]), "", atMost(maxUpgrade), "2 pools of 10 nodes, by one minor version")
+	r.add("state transitions of drover-upgrade", float64(transitions["upgrade"]), "", atMost(maxUpgrade),
+		"2 pools of 10 nodes, by one minor version")
 	delete(transitions, "upgrade")
 	r.add("— of the executions that it leads to", float64(sum(transitions)), "", nil, counts(transitions))
-	r.add("— list price of all of them", (found["transitions/upgrade"]+float64(sum(transitions)))*transitionPrice, "$", nil, "state transitions alone")
+	r.add("— list price of all of them", (found["transitions/upgrade"]+float64(sum(transitions)))*transitionPrice, "$", nil,
+		"state transitions alone")
 	lambda := found["invocations"]*invocationPrice + (found["invocations"]*mostCompute+found["waited"])*mostMemory*gigabyteSecondPrice
 	requests := requestCost(string(out))
-	r.add("— with functions, objects and notices", (found["transitions/upgrade"]+float64(sum(transitions)))*transitionPrice+lambda+requests, "$", nil, fmt.Sprintf(
-		"at most: %.0f invocations that compute for %.1f s and wait for %.0f s in all, at %.1f GB: $%.4f; S3, SNS and EventBridge $%.4f",
-		found["invocations"], mostCompute, found["waited"], mostMemory, lambda, requests))
+	r.add("— with functions, objects and notices", (found["transitions/upgrade"]+float64(sum(transitions)))*transitionPrice+lambda+requests,
+		"$", nil, fmt.Sprintf(
+			"at most: %.0f invocations that compute for %.1f s and wait for %.0f s in all, at %.1f GB: $%.4f; S3, SNS and EventBridge $%.4f",
+			found["invocations"], mostCompute, found["waited"], mostMemory, lambda, requests))
 	took := time.Duration(found["seconds"]) * time.Second
 	r.add("time", took.Minutes(), "min", nil, "with the times of EKS and EC2 in life")
 	r.add("— to what physics asks for", found["seconds"]/found["physics"], "", atMost(maxUpgradeToPhysics), fmt.Sprintf(

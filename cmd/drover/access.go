@@ -1,7 +1,7 @@
 package main
 
-// Whom a cluster lets look into it. Dry runs look by the caller's own name, and drover by its roles': that people are refused says nothing of
-// what drover would find.
+// Whom a cluster lets look into it. Dry runs look by the caller's own name, and drover by its roles': that people are
+// refused says nothing of what drover would find.
 
 import (
 	"context"
@@ -58,7 +58,8 @@ func refusal(ctx context.Context, c *cell, cluster string, why error) (*unseen, 
 	if err != nil {
 		return nil, err
 	}
-	said := fmt.Sprintf("not everything could be looked at: cluster %s does not let you see its nodes, pods and disruption budgets (%v). You are %s. "+
+	said := fmt.Sprintf("not everything could be looked at: cluster %s does not let you see its nodes, pods and disruption budgets "+
+		"(%v). You are %s. "+
 		"It keeps drover from nothing, which looks by roles of its own.\n", cluster, why, parsed)
 	principal, hint := principalOf(parsed, func(role string) (string, error) {
 		out, err := iam.NewFromConfig(c.cfg).GetRole(ctx, &iam.GetRoleInput{RoleName: &role})
@@ -74,8 +75,9 @@ func refusal(ctx context.Context, c *cell, cluster string, why error) (*unseen, 
 	return &unseen{strings.TrimSuffix(said+accessEntry(principal)+hint, "\n")}, nil
 }
 
-// principalOf is the IAM principal that an access entry names for who calls as caller; "" when there can be none, and why. EKS takes users and roles, not
-// sessions of a role, and a role's ARN with its path. That of a session has no path: lookUp asks IAM for it, and the hint says so where it may not.
+// principalOf is the IAM principal that an access entry names for who calls as caller; "" when there can be none, and
+// why. EKS takes users and roles, not sessions of a role, and a role's ARN with its path. That of a session has no
+// path: lookUp asks IAM for it, and the hint says so where it may not.
 // https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
 func principalOf(caller arn.ARN, lookUp func(role string) (string, error)) (principal, hint string) {
 	kind, rest, _ := strings.Cut(caller.Resource, "/")

@@ -29,8 +29,10 @@ func TestWhomAnAccessEntryNames(t *testing.T) {
 			caller: "arn:aws-cn:sts::111122223333:assumed-role/ops/anna", denied: "not authorized to perform: iam:GetRole",
 			want: "arn:aws-cn:iam::111122223333:role/ops", hint: "EKS wants the role's path in it, as in role/PATH/ops, if it has one",
 		},
-		"nobody, for the root user":        {caller: "arn:aws:iam::111122223333:root", hint: "neither the root user nor federated ones"},
-		"nobody, for one who is federated": {caller: "arn:aws:sts::111122223333:federated-user/anna", hint: "neither the root user nor federated ones"},
+		"nobody, for the root user": {caller: "arn:aws:iam::111122223333:root", hint: "neither the root user nor federated ones"},
+		"nobody, for one who is federated": {
+			caller: "arn:aws:sts::111122223333:federated-user/anna", hint: "neither the root user nor federated ones",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			caller, err := arn.Parse(test.caller)
@@ -60,7 +62,9 @@ func entered(t *testing.T, spec, principal string) {
 	t.Helper()
 	cluster, errs := api.DecodeCluster("demo.yaml", []byte(spec))
 	require.Empty(t, errs, spec)
-	require.Equal(t, []api.AccessEntry{{PrincipalARN: principal, Policies: []api.AccessPolicy{{Name: viewPolicy}}}}, cluster.Spec.ControlPlane.Access)
+	require.Equal(t, []api.AccessEntry{
+		{PrincipalARN: principal, Policies: []api.AccessPolicy{{Name: viewPolicy}}},
+	}, cluster.Spec.ControlPlane.Access)
 }
 
 // What make up has people append to the demo's spec is valid there.

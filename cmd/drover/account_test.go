@@ -20,7 +20,8 @@ func TestACluster(t *testing.T) {
 	t.Run("nothing is known at first", func(t *testing.T) {
 		require.Regexp(t, `^NAME +PHASE`, ok(t, "status"))
 		require.JSONEq(t, "[]", ok(t, "status", "-o", "json"))
-		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known in this account and region: check its name, AWS_REGION and your credentials; `drover status` lists those that are, and `drover apply demo.yaml` makes a new one")
+		require.Contains(t, fails(t, "status", "demo"), "no cluster demo is known in this account and region: check its name, AWS_REGION and "+
+			"your credentials; `drover status` lists those that are, and `drover apply demo.yaml` makes a new one")
 		require.Contains(t, fails(t, "status", "-o", "xml"), "must be json")
 		require.Contains(t, fails(t, "status", "--watch"), "give its NAME")
 	})
@@ -34,7 +35,8 @@ func TestACluster(t *testing.T) {
 		require.Contains(t, fails(t, "status", "demo"), "no cluster demo")
 	})
 	t.Run("apply without its release ends", func(t *testing.T) {
-		r := drover(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "1.36-1", "1.36-8")), "--watch") // and does not begin with the one that comes
+		// and does not begin with the one that comes
+		r := drover(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "1.36-1", "1.36-8")), "--watch")
 		require.Equal(t, 1, r.code)
 		require.Contains(t, r.stderr, "releases/1.36-8.yaml")
 	})
@@ -49,7 +51,8 @@ func TestACluster(t *testing.T) {
 		require.Contains(t, r.stdout, "Images blocks: ")
 		require.Contains(t, r.stdout, "ami-0123456789abcdef0 for amd64 is not there")
 		require.Contains(t, r.stderr, "drover: release 1.36-9 cannot be used")
-		require.Regexp(t, `Images blocks: (.*\n)+release 1.36-9 cannot be used|its verdict is not there yet: drover apply .* --watch`, ok(t, "apply", bad))
+		require.Regexp(t, `Images blocks: (.*\n)+release 1.36-9 cannot be used|its verdict is not there yet: drover apply .* --watch`,
+			ok(t, "apply", bad))
 	})
 	t.Run("diff says what would be made, in order", func(t *testing.T) {
 		out := finds(t, "diff", write(t, "other.yaml", example(t, "clusters/demo.yaml", "name: demo", "name: other")))
@@ -82,7 +85,9 @@ func TestACluster(t *testing.T) {
 	t.Run("status", func(t *testing.T) {
 		require.Regexp(t, `(?m)^demo +Ready +1\.36 +1\.36-1 `, ok(t, "status"))
 		out := ok(t, "status", "demo")
-		for _, line := range []string{"demo is Ready: ", "Kubernetes 1.36, release 1.36-1, templates v1, status last changed ", "endpoint https://", "UpToDate", "pool-spot"} {
+		for _, line := range []string{
+			"demo is Ready: ", "Kubernetes 1.36, release 1.36-1, templates v1, status last changed ", "endpoint https://", "UpToDate", "pool-spot",
+		} {
 			require.Contains(t, out, line)
 		}
 		var one status.Cluster
@@ -140,7 +145,8 @@ func TestACluster(t *testing.T) {
 	})
 	t.Run("delete keeps what is protected", func(t *testing.T) {
 		require.Contains(t, fails(t, "delete", "nobody"), "no cluster nobody is known in this account")
-		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")), "--watch")
+		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml", "deletionProtection: false", "deletionProtection: true")),
+			"--watch")
 		require.Contains(t, fails(t, "delete", "demo"), "set spec.deletionProtection to false")
 		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
 		ok(t, "apply", demo, "--watch")

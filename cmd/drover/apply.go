@@ -56,7 +56,8 @@ func applyCommand() *cobra.Command {
 	return cmd
 }
 
-// applyAll uploads manifests in order, and then follows the clusters one after the other. A cluster that fails does not end the others' watch.
+// applyAll uploads manifests in order, and then follows the clusters one after the other. A cluster that fails does
+// not end the others' watch.
 func applyAll(ctx context.Context, out io.Writer, c *cell, manifests []manifest, watch bool) error {
 	uploads := map[string]upload{}
 	for _, m := range manifests {
@@ -135,7 +136,8 @@ func applyRelease(ctx context.Context, out io.Writer, c *cell, m manifest, watch
 	case verdict == nil && watch:
 		return fmt.Errorf("there is no verdict on %s after %s: see /aws/lambda/drover-publish", what, patience)
 	case verdict == nil:
-		fmt.Fprintf(out, "its verdict is not there yet: `drover apply %s --watch` waits for it; it comes to s3://%s/%s\n", m.file, c.state.Name(), names.ReleaseStatus(m.name))
+		fmt.Fprintf(out, "its verdict is not there yet: `drover apply %s --watch` waits for it; it comes to s3://%s/%s\n", m.file,
+			c.state.Name(), names.ReleaseStatus(m.name))
 		return nil
 	}
 	for _, line := range checkLines(verdict.Checks) {

@@ -96,7 +96,8 @@ func checkLocal(ctx context.Context, cfg aws.Config) error {
 	if !nothingListens(err) {
 		return nil // the SDK says more about it
 	}
-	return fmt.Errorf(`nothing listens at %s, where AWS_ENDPOINT_URL leads: is the local account running? Start it with make up or drover local, then run
+	return fmt.Errorf(
+		`nothing listens at %s, where AWS_ENDPOINT_URL leads: is the local account running? Start it with make up or drover local, then run
   eval "$(drover local env)"
 An account that ended does not come back: the next one has another port and access key. To reach AWS, unset AWS_ENDPOINT_URL and the access key`, endpoint)
 }
@@ -132,7 +133,9 @@ func (c *cell) start(ctx context.Context, machine string, input any) (execution 
 		return "", err
 	}
 	named := c.machineARN(machine)
-	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &named, Input: aws.String(string(body))})
+	started, err := sfn.NewFromConfig(c.cfg).StartExecution(ctx, &sfn.StartExecutionInput{
+		StateMachineArn: &named, Input: aws.String(string(body)),
+	})
 	if err != nil {
 		return "", err
 	}

@@ -46,7 +46,8 @@ converges the cluster, nothing is started either: that execution plans again bef
 			return converge(cmd.Context(), cmd.OutOrStdout(), c, args[0], watch)
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the cluster is Ready, Stopped or Failed; fails unless it is Ready or Deleted")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what happens until the cluster is Ready, Stopped or Failed; fails unless "+
+		"it is Ready or Deleted")
 	return cmd
 }
 

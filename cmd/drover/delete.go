@@ -23,7 +23,8 @@ Only a cluster whose spec says deletionProtection: false, and has converged, can
 says Retain are kept. Uploading the spec again while it is being deleted keeps what is left and makes anew what is gone.`,
 		Example: `  drover delete demo
   drover delete demo --watch`,
-		Annotations:       exitCodes("the spec was deleted; with --watch, the cluster is Deleted", "an error; with --watch, the cluster was not deleted"),
+		Annotations: exitCodes("the spec was deleted; with --watch, the cluster is Deleted",
+			"an error; with --watch, the cluster was not deleted"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeArgs(clusterNames),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -171,6 +171,7 @@ func printCost(out io.Writer, a *account.Account, before int, took time.Duration
 			}
 		}
 	}
-	fmt.Fprintf(out, "\nReady %.1f s after the upload: %d state transitions ($%.4f at list price; %s), %d AWS calls by drover, %d of them mutating.\n",
+	fmt.Fprintf(out, "\nReady %.1f s after the upload: %d state transitions ($%.4f at list price; %s), %d AWS calls by drover, "+
+		"%d of them mutating.\n",
 		took.Seconds(), transitions, float64(transitions)*transitionPrice, strings.Join(lines, ", "), calls, mutating)
 }

@@ -17,11 +17,17 @@ func TestAnotherImage(t *testing.T) {
 		replace []string
 		fails   string
 	}{
-		"of a pool":                        {pool: "workers"},
-		"of another":                       {pool: "spot"},
-		"of none":                          {pool: "nobody", fails: "has no pool nobody"},
-		"of one that is written otherwise": {pool: "workers", replace: []string{"- name: workers", `- name: "workers"`}, fails: "is not written as - name: workers"},
-		"of one that has an image":         {pool: "workers", replace: []string{"minSize: 2\n      maxSize: 4", "minSize: 2\n      imageID: ami-00000000000000000\n      maxSize: 4"}, fails: "imageID"},
+		"of a pool":  {pool: "workers"},
+		"of another": {pool: "spot"},
+		"of none":    {pool: "nobody", fails: "has no pool nobody"},
+		"of one that is written otherwise": {
+			pool: "workers", replace: []string{"- name: workers", `- name: "workers"`}, fails: "is not written as - name: workers",
+		},
+		"of one that has an image": {
+			pool: "workers", replace: []string{
+				"minSize: 2\n      maxSize: 4", "minSize: 2\n      imageID: ami-00000000000000000\n      maxSize: 4",
+			}, fails: "imageID",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := []byte(example(t, "clusters/demo.yaml", tt.replace...))

@@ -121,7 +121,8 @@ func newDifference(cluster string, f handler.Forecast, now time.Time) *differenc
 	switch r := f.InFlight; {
 	case r == nil:
 	case f.Stops != "":
-		d.Notes = append(d.Notes, fmt.Sprintf("the upgrade to %s is in flight: uploading this spec stops it after the open step, because %s", r.Target, f.Stops))
+		d.Notes = append(d.Notes, fmt.Sprintf("the upgrade to %s is in flight: uploading this spec stops it after the open step, because %s",
+			r.Target, f.Stops))
 	default:
 		d.Notes = append(d.Notes, fmt.Sprintf("the upgrade to %s is in flight and continues: drover status %s", r.Target, cluster))
 	}
@@ -129,7 +130,8 @@ func newDifference(cluster string, f handler.Forecast, now time.Time) *differenc
 		d.Notes = append(d.Notes, "the release that the spec names does not apply: "+f.Override)
 	}
 	if f.Paused {
-		d.Notes = append(d.Notes, "spec.paused is true: uploading this spec changes nothing; what is shown comes when it is uploaded without that")
+		d.Notes = append(d.Notes, "spec.paused is true: uploading this spec changes nothing; what is shown comes when it is "+
+			"uploaded without that")
 	}
 	return d
 }
@@ -225,7 +227,9 @@ func (d *difference) print(w io.Writer) {
 	case n == 0:
 		fmt.Fprintf(w, "%s: no changes\n", d.Cluster)
 	case d.Creates:
-		fmt.Fprintf(w, "%s would be created at %s: %d stacks would change, in this order:\n", d.Cluster, release{d.Release, d.KubernetesVersion}, n)
+		fmt.Fprintf(w, "%s would be created at %s: %d stacks would change, in this order:\n", d.Cluster, release{
+			d.Release, d.KubernetesVersion,
+		}, n)
 	case n == 1:
 		fmt.Fprintf(w, "%s: 1 stack would change:\n", d.Cluster)
 	default:
@@ -260,7 +264,8 @@ func (p *newPool) String() string {
 	if p.Spot {
 		spot = ", with spot instances"
 	}
-	return fmt.Sprintf("pool %s: nodes %d (min %d, max %d), %s, %s%s", p.Name, p.Nodes, p.MinSize, p.MaxSize, strings.Join(p.InstanceTypes, " or "),
+	return fmt.Sprintf("pool %s: nodes %d (min %d, max %d), %s, %s%s", p.Name, p.Nodes, p.MinSize, p.MaxSize,
+		strings.Join(p.InstanceTypes, " or "),
 		p.Architecture, spot)
 }
 

@@ -57,30 +57,49 @@ func TestDifference(t *testing.T) {
 			handler.Forecast{Spec: spec(func(s *api.ClusterSpec) {
 				s.Upgrade.Window = &api.Window{Days: []string{"Sat", "Sun"}, Start: "22:00", Duration: "6h", TimeZone: "UTC"}
 			}), Upgrade: ends(handler.UpgradeForecast{At: tomorrow, Message: upgrade.WaitsForWindow})}, true,
-			[]string{"begins: within five minutes of " + tomorrow.UTC().Format(time.RFC3339) + " (in 1d2h): when the window of spec.upgrade opens: Sat, Sun from 22:00 for 6h, UTC\n"},
+			[]string{"begins: within five minutes of " + tomorrow.UTC().Format(time.RFC3339) +
+				" (in 1d2h): when the window of spec.upgrade opens: " +
+				"Sat, Sun from 22:00 for 6h, UTC\n"},
 		},
 		"shows what an upgrade waits for without a time": {
-			handler.Forecast{Spec: spec(nil), Upgrade: ends(handler.UpgradeForecast{Message: "there is no release"})}, true, []string{"  waits: there is no release\n"},
+			handler.Forecast{
+				Spec: spec(nil), Upgrade: ends(handler.UpgradeForecast{Message: "there is no release"}),
+			}, true, []string{"  waits: there is no release\n"},
 		},
 		"shows why an upgrade does not begin": {
 			handler.Forecast{Spec: spec(nil), Upgrade: ends(handler.UpgradeForecast{Never: true, Message: "its window never opens again"})}, true,
 			[]string{"  does not begin: its window never opens again\n"},
 		},
 		"repeats a stated Kubernetes version in the command": {
-			handler.Forecast{Spec: spec(nil), Upgrade: ends(handler.UpgradeForecast{Now: true, Request: events.Upgrade{KubernetesVersion: "1.36"}})}, true,
+			handler.Forecast{
+				Spec: spec(nil), Upgrade: ends(handler.UpgradeForecast{Now: true, Request: events.Upgrade{KubernetesVersion: "1.36"}}),
+			}, true,
 			[]string{"drover upgrade demo --to r2 --kubernetes-version 1.36 --dry-run\n"},
 		},
-		"notes a pause": {handler.Forecast{Spec: spec(nil), Paused: true}, false, []string{"demo: no changes\n\nnote: spec.paused is true: uploading this spec changes nothing"}},
+		"notes a pause": {
+			handler.Forecast{
+				Spec: spec(nil), Paused: true,
+			}, false, []string{"demo: no changes\n\nnote: spec.paused is true: uploading this spec changes nothing"},
+		},
 		"counts an upgrade that the spec stops": {
 			handler.Forecast{Spec: spec(nil), InFlight: &upgrade.Record{Target: r2}, Stops: "spec.paused is true", Paused: true}, true,
-			[]string{"note: the upgrade to release r2 (Kubernetes 1.36) is in flight: uploading this spec stops it after the open step, because spec.paused is true\n"},
+			[]string{"note: the upgrade to release r2 (Kubernetes 1.36) is in flight: uploading this spec stops it after the open step, because " +
+				"spec.paused is true\n"},
 		},
 		"does not count an upgrade that continues": {
-			handler.Forecast{Spec: spec(nil), InFlight: &upgrade.Record{Target: r2}}, false, []string{"is in flight and continues: drover status demo\n"},
+			handler.Forecast{
+				Spec: spec(nil), InFlight: &upgrade.Record{Target: r2},
+			}, false, []string{"is in flight and continues: drover status demo\n"},
 		},
-		"notes an override": {handler.Forecast{Spec: spec(nil), Override: "r2 counts"}, false, []string{"note: the release that the spec names does not apply: r2 counts\n"}},
+		"notes an override": {
+			handler.Forecast{
+				Spec: spec(nil), Override: "r2 counts",
+			}, false, []string{"note: the release that the spec names does not apply: r2 counts\n"},
+		},
 		"warns": {
-			handler.Forecast{Spec: spec(nil), Preview: plan.Preview{Plan: plan.Plan{Warnings: []string{"no pool"}}}}, false, []string{"\nwarning: no pool\n"},
+			handler.Forecast{
+				Spec: spec(nil), Preview: plan.Preview{Plan: plan.Plan{Warnings: []string{"no pool"}}},
+			}, false, []string{"\nwarning: no pool\n"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,13 +124,16 @@ func TestStepsInShort(t *testing.T) {
 	p := &preflight.Plan{Before: cluster("v1", "ami-1"), After: cluster("v2", "ami-2"), Steps: []upgrade.Step{
 		{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}, {Kind: upgrade.StepAddons}, {Kind: upgrade.StepNodes},
 	}}
-	require.Equal(t, []string{"control plane to 1.36", "add-ons to those of the release: coredns", "nodes to the images of the release: a"}, stepsInShort(p))
+	require.Equal(t, []string{"control plane to 1.36", "add-ons to those of the release: coredns", "nodes to the images of the release: a"},
+		stepsInShort(p))
 	p.After = p.Before
 	require.Equal(t, []string{"control plane to 1.36"}, stepsInShort(p))
 }
 
 func TestRoughly(t *testing.T) {
-	for want, d := range map[string]time.Duration{"0m": time.Second, "5m": 5*time.Minute + time.Second, "2h1m": 121 * time.Minute, "1d2h": 26*time.Hour + time.Minute} {
+	for want, d := range map[string]time.Duration{
+		"0m": time.Second, "5m": 5*time.Minute + time.Second, "2h1m": 121 * time.Minute, "1d2h": 26*time.Hour + time.Minute,
+	} {
 		require.Equal(t, want, roughly(d))
 	}
 }

@@ -237,7 +237,8 @@ func rollAnswer(out io.Writer, cluster, pool, execution string, plan *events.Pla
 		return fmt.Errorf("pool %s of cluster %s is not rolled now: %s: %s; the roll is recorded, and made when the cluster converges",
 			pool, cluster, plan.Reason, plan.Message)
 	case events.OutcomeBusy:
-		fmt.Fprintf(out, "cluster %s converges already: the roll of pool %s is recorded, and made after that, within five minutes\n", cluster, pool)
+		fmt.Fprintf(out, "cluster %s converges already: the roll of pool %s is recorded, and made after that, within five minutes\n",
+			cluster, pool)
 	default:
 		fmt.Fprintf(out, "started the roll of pool %s of cluster %s: %s\n", pool, cluster, execution)
 	}
@@ -311,7 +312,8 @@ func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *cell, 
 		return nil
 	}
 	unavailable, surge := bounds(update, len(found))
-	fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, %d at a time: by its update %d may be missing meanwhile, and %d more may be there. ",
+	fmt.Fprintf(out, "\nA roll of pool %s replaces %d nodes, %d at a time: by its update %d may be missing meanwhile, and "+
+		"%d more may be there. ",
 		pool, len(found), min(len(found), max(1, unavailable+surge)), unavailable, surge)
 	if !estimated {
 		fmt.Fprintln(out, "It would wait for what blocks.")
@@ -324,7 +326,8 @@ func preview(ctx context.Context, out io.Writer, opened *kube.Cluster, c *cell, 
 	fmt.Fprintf(out, "Least time: %s, when a node takes %s until it is Ready, pods take their whole grace periods%s.\n",
 		rollTime(drains, update).Round(time.Second), leastBoot, paused)
 	if tooLong(drains, update) {
-		fmt.Fprintf(out, "CloudFormation waits for %s for a batch, and would take the roll back: choose update.strategy InstanceRefresh for the pool.\n", batchLimit)
+		fmt.Fprintf(out, "CloudFormation waits for %s for a batch, and would take the roll back: choose update.strategy InstanceRefresh for "+
+			"the pool.\n", batchLimit)
 	}
 	return nil
 }
@@ -416,12 +419,14 @@ func printPreview(out io.Writer, p kube.Preview, policy drain.Policy) time.Durat
 		return decision.Estimate
 	}
 	estimate := leastDrain(now, task, p.View, decision)
-	fmt.Fprintf(out, "\nLeast time: %s, if pods take their whole grace periods and others replace them at once.\n", estimate.Round(time.Second))
+	fmt.Fprintf(out, "\nLeast time: %s, if pods take their whole grace periods and others replace them at once.\n",
+		estimate.Round(time.Second))
 	return estimate
 }
 
-// leastDrain is the least time of a drain that begins now, by what is decided once load balancers had their time. Pods that are ending already do not
-// wait for those, nor does the node when no pod is left; and a drain that gives up in time takes no longer than until then.
+// leastDrain is the least time of a drain that begins now, by what is decided once load balancers had their time.
+// Pods that are ending already do not wait for those, nor does the node when no pod is left; and a drain that gives
+// up in time takes no longer than until then.
 func leastDrain(now time.Time, task drain.Task, view drain.View, decision drain.Decision) (least time.Duration) {
 	policy := task.Policy
 	var grace time.Duration

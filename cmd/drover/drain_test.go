@@ -75,7 +75,10 @@ func TestDrain(t *testing.T) {
 	watcher, err := run.Watch(ctx)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, watcher.Close()) }()
-	web := workload.Workload{Namespace: "drained", Name: "web", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "1", Grace: 20 * time.Second, EndsAfter: 100 * time.Millisecond}
+	web := workload.Workload{
+		Namespace: "drained", Name: "web", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "1", Grace: 20 * time.Second,
+		EndsAfter: 100 * time.Millisecond,
+	}
 	frozen := workload.Workload{Namespace: "drained", Name: "frozen", Kind: workload.Deployment, Replicas: 12, MaxUnavailable: "0"}
 	agent := workload.Workload{Namespace: "drained", Name: "agent", Kind: workload.DaemonSet}
 	require.NoError(t, run.Deploy(ctx, web, frozen, agent))
@@ -93,7 +96,8 @@ func TestDrain(t *testing.T) {
 
 	t.Run("the demo would see nodes that were not replaced", func(t *testing.T) {
 		require.ErrorContains(t, checkRolled(ctx, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), instances), "is still there")
-		require.ErrorContains(t, checkRolled(ctx, cloud, client, "workers", ec2.RebuiltImageID("1.36", "amd64"), nil), "on image "+ec2.ImageID("1.36", "amd64"))
+		require.ErrorContains(t, checkRolled(ctx, cloud, client, "workers", ec2.RebuiltImageID("1.36", "amd64"), nil), "on image "+
+			ec2.ImageID("1.36", "amd64"))
 		require.ErrorContains(t, checkRolled(ctx, cloud, client, "nobody", ec2.ImageID("1.36", "amd64"), instances), "has 0 nodes after the roll")
 		require.NoError(t, checkRolled(ctx, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), map[string]string{"a": "i-1", "b": "i-2"}))
 	})
@@ -115,7 +119,8 @@ func TestDrain(t *testing.T) {
 			}
 			require.NotContains(t, r.stdout, "blocks")
 			require.Regexp(t, `\d+ of \d+ checks were made, `, r.stdout)
-			require.Regexp(t, `not made, as the cluster does not let you look into it: NodesReady, .*BudgetsAllow.*; of ControlPlaneHealthy and SurgeCapacity only what AWS tells`, r.stdout)
+			require.Regexp(t,
+				`not made, as the cluster does not let you look into it: NodesReady, .*BudgetsAllow.*; of ControlPlaneHealthy and SurgeCapacity only what AWS tells`, r.stdout)
 			require.Contains(t, r.stdout, "  3. nodes to the images of the release: at least ")
 			require.Contains(t, r.stdout, "and pods leave at once: they could not be looked at")
 		}
@@ -163,15 +168,20 @@ func TestDrain(t *testing.T) {
 		for name := range instances {
 			require.Contains(t, out, "node "+name)
 		}
-		require.Contains(t, out, "A roll of pool workers replaces 2 nodes, 1 at a time: by its update 0 may be missing meanwhile, and 1 more may be there. It would wait for what blocks.")
+		require.Contains(t, out, "A roll of pool workers replaces 2 nodes, 1 at a time: by its update 0 may be missing meanwhile, and 1 more "+
+			"may be there. It would wait for what blocks.")
 		said(t, ok(t, "drain", "demo", instances[node], "--dry-run"))
 		require.Contains(t, fails(t, "drain", "demo", "nobody", "--dry-run"), "cluster demo has no node nobody")
-		for _, wrong := range [][]string{{"demo", "nobody"}, {"nobody", node}, {"demo", "i-00000000000000000"}, {"nobody", instances[node], "--dry-run"}} {
-			require.Contains(t, fails(t, append([]string{"drain"}, wrong...)...), "no pool of cluster "+wrong[0]+" has a node "+wrong[1]+": `kubectl get nodes` names them")
+		for _, wrong := range [][]string{
+			{"demo", "nobody"}, {"nobody", node}, {"demo", "i-00000000000000000"}, {"nobody", instances[node], "--dry-run"},
+		} {
+			require.Contains(t, fails(t, append([]string{"drain"}, wrong...)...), "no pool of cluster "+wrong[0]+" has a node "+wrong[1]+
+				": `kubectl get nodes` names them")
 		}
 		r := drover(t, "roll", "demo", "nobody", "--dry-run")
 		require.Equal(t, 1, r.code)
-		require.Equal(t, "A roll would be refused now: nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot\n", r.stdout)
+		require.Equal(t, "A roll would be refused now: nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot\n",
+			r.stdout)
 		require.Contains(t, r.stderr, "cluster demo has no node of a pool nobody")
 		require.Contains(t, fails(t, "roll", "nobody", "workers", "--dry-run"), "no cluster nobody is known")
 		require.Contains(t, fails(t, "drain", "nobody", node, "--dry-run"), "drover-nobody: the EKS cluster is not there")
@@ -194,7 +204,8 @@ func TestDrain(t *testing.T) {
 		// The first node boots while none is drained, the second while the one with more pods is.
 		less := time.Duration(web.Replicas-on) * 20 * time.Second
 		more := time.Duration(on) * 20 * time.Second
-		require.Contains(t, ok(t, "roll", "demo", "workers", "--dry-run"), "Least time: "+(leastBoot+max(leastBoot, more)+less).String()+", when a node takes 55s until it is Ready")
+		require.Contains(t, ok(t, "roll", "demo", "workers", "--dry-run"), "Least time: "+(leastBoot+max(leastBoot, more)+less).String()+
+			", when a node takes 55s until it is Ready")
 	})
 	t.Run("an upgrade that nothing blocks", func(t *testing.T) { previewAnUpgrade(ctx, t, config, false) })
 	t.Run("a drain by hand", func(t *testing.T) {
@@ -232,7 +243,8 @@ func TestDrain(t *testing.T) {
 			}
 		}
 		ok(t, "apply", write(t, "demo.yaml", example(t, "clusters/demo.yaml")+accessLine(cloud.Principal())+"\n"), "--watch")
-		require.Contains(t, fails(t, "roll", "demo", "nobody"), "nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot")
+		require.Contains(t, fails(t, "roll", "demo", "nobody"),
+			"nothing was rolled: cluster demo has no pool nobody: its pools are workers, spot")
 	})
 	t.Run("converging what is there already", func(t *testing.T) {
 		require.Contains(t, ok(t, "converge", "demo"), "nothing differs: cluster demo is what its spec says")
@@ -241,18 +253,21 @@ func TestDrain(t *testing.T) {
 		rolling, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		out := ok(t, "roll", "demo", "workers", "--watch")
-		require.Contains(t, out, "started the roll of pool workers of cluster demo: arn:aws:states:us-east-1:000000000000:execution:drover-converge:")
+		require.Contains(t, out,
+			"started the roll of pool workers of cluster demo: arn:aws:states:us-east-1:000000000000:execution:drover-converge:")
 		require.Regexp(t, `converge    \S+: started: roll workers\n`, out)
 		require.Regexp(t, `drain-node  i-\S+: started: the instance is at its terminate hook\n`, out)
 		require.Regexp(t, `stack       pool-workers: UPDATE_COMPLETE\n`, out)
 		require.Contains(t, out, "every node of pool workers is replaced")
-		require.NoError(t, checkRolled(rolling, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), instances), "none of them is there any more")
+		require.NoError(t, checkRolled(rolling, cloud, client, "workers", ec2.ImageID("1.36", "amd64"), instances),
+			"none of them is there any more")
 		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
 	})
 	t.Run("the history and the logs", func(t *testing.T) { showHistory(t) })
 	t.Run("deleting it all", func(t *testing.T) {
 		// The last pods of the add-ons' budgets have nowhere to go, and five minutes are long for a test.
-		budgets := client.Resource(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}).Namespace("kube-system")
+		budgets := client.Resource(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}).
+			Namespace("kube-system")
 		require.NoError(t, budgets.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 		out := ok(t, "delete", "demo", "--watch")
 		require.Contains(t, out, "/clusters/demo.yaml")

@@ -19,7 +19,8 @@ import (
 
 var (
 	// hint is a command of drover's, as far as it goes: people quote it, or end the sentence.
-	hint = regexp.MustCompile("\\bdrover (validate|render|diff|apply|delete|status|versions|upgrade|drain|roll|local)\\b((?: [^\\s;,:`)\"]+)*)")
+	hint = regexp.MustCompile("\\bdrover (validate|render|diff|apply|delete|status|versions|upgrade|drain|roll|local)\\b((?: " +
+		"[^\\s;,:`)\"]+)*)")
 	verb = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
 )
 
@@ -54,7 +55,9 @@ func TestCommandsThatPeopleAreToldToTypeCanBeTyped(t *testing.T) {
 	}
 	require.Empty(t, bad)
 	require.Greater(t, found, 8)
-	for _, bad := range []string{"drover upgrade", "drover upgrade with rollback", "drover upgrade CLUSTER --rollback", "drover upgrade demo --back"} {
+	for _, bad := range []string{
+		"drover upgrade", "drover upgrade with rollback", "drover upgrade CLUSTER --rollback", "drover upgrade demo --back",
+	} {
 		require.Error(t, typed(bad), bad)
 	}
 }

@@ -97,7 +97,8 @@ func (x *execution) describe(e sfntypes.HistoryEvent, past map[int64]sfntypes.Hi
 	switch {
 	case e.ExecutionStartedEventDetails != nil:
 		return x.machine, "started" + requested(aws.ToString(e.ExecutionStartedEventDetails.Input))
-	case e.StateEnteredEventDetails != nil && whole && (e.Type == sfntypes.HistoryEventTypeTaskStateEntered || e.Type == sfntypes.HistoryEventTypeWaitStateEntered):
+	case e.StateEnteredEventDetails != nil && whole && (e.Type == sfntypes.HistoryEventTypeTaskStateEntered ||
+		e.Type == sfntypes.HistoryEventTypeWaitStateEntered):
 		return x.machine, "state " + aws.ToString(e.StateEnteredEventDetails.Name) + stackIn(aws.ToString(e.StateEnteredEventDetails.Input))
 	case e.TaskFailedEventDetails != nil:
 		d := e.TaskFailedEventDetails

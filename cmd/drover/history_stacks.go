@@ -44,14 +44,17 @@ func (h *history) changed(ctx context.Context) (found []entry, err error) {
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
 func (h *history) findDeleted(ctx context.Context) error {
 	var deleted []string
-	pages := cloudformation.NewListStacksPaginator(h.cfn, &cloudformation.ListStacksInput{StackStatusFilter: []cfntypes.StackStatus{cfntypes.StackStatusDeleteComplete}})
+	pages := cloudformation.NewListStacksPaginator(h.cfn, &cloudformation.ListStacksInput{
+		StackStatusFilter: []cfntypes.StackStatus{cfntypes.StackStatusDeleteComplete},
+	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return fmt.Errorf("listing the deleted stacks: %w", err)
 		}
 		for _, s := range page.StackSummaries {
-			if cluster, _, ok := names.SplitStack(aws.ToString(s.StackName)); ok && cluster == h.cluster && !aws.ToTime(s.DeletionTime).Before(h.since) {
+			if cluster, _, ok := names.SplitStack(aws.ToString(s.StackName)); ok && cluster == h.cluster && !aws.ToTime(s.DeletionTime).
+				Before(h.since) {
 				deleted = append(deleted, aws.ToString(s.StackId))
 			}
 		}
@@ -140,7 +143,8 @@ func (h *history) eventsOf(ctx context.Context, stack string) (found []entry, ab
 // noStack reports whether an error is that there is no such stack. CloudFormation has no code of its own for it.
 func noStack(err error) bool {
 	var apiError smithy.APIError
-	return errors.As(err, &apiError) && apiError.ErrorCode() == "ValidationError" && strings.Contains(apiError.ErrorMessage(), "does not exist")
+	return errors.As(err, &apiError) && apiError.ErrorCode() == "ValidationError" && strings.Contains(apiError.ErrorMessage(),
+		"does not exist")
 }
 
 // stackText is the text of a stack's event. Without a text it is left out.

@@ -104,14 +104,18 @@ func TestSubjectOf(t *testing.T) {
 // A failed task names its function, its state and its stack, and the message that Lambda wraps.
 func TestFailedTask(t *testing.T) {
 	past := map[int64]sfntypes.HistoryEvent{
-		1: {Id: 1, StateEnteredEventDetails: &sfntypes.StateEnteredEventDetails{Name: aws.String("Change pool stack"), Input: aws.String(`{"stack":"pool-a"}`)}},
+		1: {Id: 1, StateEnteredEventDetails: &sfntypes.StateEnteredEventDetails{
+			Name: aws.String("Change pool stack"), Input: aws.String(`{"stack":"pool-a"}`),
+		}},
 		2: {Id: 2, PreviousEventId: 1, TaskScheduledEventDetails: &sfntypes.TaskScheduledEventDetails{
 			Parameters: aws.String(`{"FunctionName":"arn:aws:lambda:us-east-1:1:function:drover-change"}`), Resource: aws.String("invoke"),
 		}},
 	}
 	kind, text := (&execution{machine: machineConverge}).describe(sfntypes.HistoryEvent{
 		Id: 3, PreviousEventId: 2, Type: sfntypes.HistoryEventTypeTaskFailed,
-		TaskFailedEventDetails: &sfntypes.TaskFailedEventDetails{Error: aws.String("Internal"), Cause: aws.String(`{"errorMessage":"panic: nil","errorType":"Internal"}`)},
+		TaskFailedEventDetails: &sfntypes.TaskFailedEventDetails{
+			Error: aws.String("Internal"), Cause: aws.String(`{"errorMessage":"panic: nil","errorType":"Internal"}`),
+		},
 	}, past)
 	require.Equal(t, kindFunction, kind)
 	require.Equal(t, "drover-change failed in state Change pool stack, stack pool-a: Internal: panic: nil", text)
@@ -165,7 +169,8 @@ func TestLogLinesOfACluster(t *testing.T) {
 		got = append(got, l.text())
 	}
 	require.Equal(t, []string{
-		"INFO stopped reason=Paused", "panic: runtime error", `ERROR platform.report record={"requestId":"1","status":"error"} type=platform.report`,
+		"INFO stopped reason=Paused", "panic: runtime error",
+		`ERROR platform.report record={"requestId":"1","status":"error"} type=platform.report`,
 		`ERROR failed error="stack drover-demo-pool-a is busy"`, "INFO swept",
 	}, got)
 }

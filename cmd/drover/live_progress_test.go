@@ -25,8 +25,9 @@ func TestPoolProgress(t *testing.T) {
 	}{
 		"is empty when all nodes are in service": {group: group(2, "1", in("InService", "1"), in("InService", "1"))},
 		"counts replaced nodes during a roll": {
-			group: group(4, "2", in("InService", "2"), in("InService", "2"), in("InService", "1"), in("Terminating:Wait", "1"), in("Pending:Wait", "2")),
-			want:  "2 of 4 nodes replaced, 1 joining, 1 draining", changing: true,
+			group: group(4, "2", in("InService", "2"), in("InService", "2"), in("InService", "1"), in("Terminating:Wait", "1"),
+				in("Pending:Wait", "2")),
+			want: "2 of 4 nodes replaced, 1 joining, 1 draining", changing: true,
 		},
 		"goes on until the last drain ends": {
 			group: group(2, "2", in("InService", "2"), in("InService", "2"), in("Terminating:Wait", "1")), want: "2 of 2 nodes replaced, 1 draining",
@@ -35,11 +36,14 @@ func TestPoolProgress(t *testing.T) {
 			group: group(3, "1", in("InService", "2"), in("InService", "1"), in("InService", "1")), want: "1 of 3 nodes replaced", changing: true,
 		},
 		"takes the group's template during a rollback": {
-			group: group(3, "9", in("InService", "10"), in("InService", "9"), in("InService", "9")), want: "2 of 3 nodes replaced", changing: true, rollsBack: true,
+			group: group(3, "9", in("InService", "10"), in("InService", "9"), in("InService", "9")), want: "2 of 3 nodes replaced", changing: true,
+			rollsBack: true,
 		},
-		"names nodes that were not replaced": {group: group(2, "2", in("InService", "1"), in("InService", "2")), want: "1 node with an older template"},
-		"counts missing nodes":               {group: group(3, "1", in("InService", "1")), want: "2 missing"},
-		"takes a deleted template as old":    {group: group(1, "3", in("InService", "")), want: "0 of 1 node replaced", changing: true},
+		"names nodes that were not replaced": {
+			group: group(2, "2", in("InService", "1"), in("InService", "2")), want: "1 node with an older template",
+		},
+		"counts missing nodes":            {group: group(3, "1", in("InService", "1")), want: "2 missing"},
+		"takes a deleted template as old": {group: group(1, "3", in("InService", "")), want: "0 of 1 node replaced", changing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, progressOf(c.group, nil, false, c.rollsBack).words(c.changing))

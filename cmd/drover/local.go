@@ -56,19 +56,23 @@ stays in --dir afterwards are logs and dead data, so --dir must be an empty or a
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return runLocal(cmd.Context(), cmd.OutOrStdout(), o) },
 	}
-	cmd.Flags().StringVar(&o.dir, "dir", "", "new or empty folder for the account's data and logs (default: a temporary folder, removed at the end)")
+	cmd.Flags().StringVar(&o.dir, "dir", "", "new or empty folder for the account's data and logs (default: a temporary folder, "+
+		"removed at the end)")
 	cmd.Flags().StringVar(&o.root, "build", "build", "where make local built Kubernetes and the cloud assembly")
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "port to listen on at 127.0.0.1 (default: a free one)")
 	cmd.Flags().StringVar(&o.keyID, "access-key-id", "", "access key id of the account's administrator (default: a generated one)")
 	cmd.Flags().StringVar(&o.secret, "secret-access-key", "", "secret of --access-key-id, which other processes of this machine can see")
 	cmd.MarkFlagsRequiredTogether("access-key-id", "secret-access-key")
 	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how much faster than life simulated work runs")
-	cmd.Flags().BoolVar(&o.waits, "wait-for-terminate-hooks", false, "CloudFormation waits for a batch's drains before the next (whether AWS's does is disputed)")
+	cmd.Flags().BoolVar(&o.waits, "wait-for-terminate-hooks", false, "CloudFormation waits for a batch's drains before the next (whether "+
+		"AWS's does is disputed)")
 	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
 	cmd.Flags().StringVar(&o.release, "release", "", "the release of that cluster")
 	cmd.Flags().StringVar(&o.roll, "roll", "", "then replace the nodes of this pool of it, under workloads with disruption budgets")
-	cmd.Flags().StringVar(&o.upgrade, "upgrade", "", "then upgrade it to this release, by a schedule, under the same workloads; it begins at that of --release")
-	cmd.Flags().StringArrayVar(&o.faults, "fault", nil, `what goes wrong, such as 'throttle caller=plan p=0.2'; may be given often (docs/faults.md)`)
+	cmd.Flags().StringVar(&o.upgrade, "upgrade", "", "then upgrade it to this release, by a schedule, under the same workloads; it begins "+
+		"at that of --release")
+	cmd.Flags().StringArrayVar(&o.faults, "fault", nil,
+		`what goes wrong, such as 'throttle caller=plan p=0.2'; may be given often (docs/faults.md)`)
 	cmd.Flags().Uint64Var(&o.seed, "fault-seed", 1, "what the chances of faults are drawn from: the same seed, the same faults")
 	cmd.Flags().BoolVar(&o.once, "once", false, "end when the cluster is Ready, instead of staying up")
 	cmd.AddCommand(localEnvCommand())
@@ -116,7 +120,8 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 		OnStackEvent: show.stack, OnExecution: show.execution, FaultSeed: o.seed,
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d is in use: another local account may have it (see `drover local env`): end that one, or give another --port", o.port)
+		return fmt.Errorf("port %d is in use: another local account may have it (see `drover local env`): end that one, or give another --port",
+			o.port)
 	}
 	if err != nil {
 		return err
@@ -169,7 +174,8 @@ func checkDir(ctx context.Context, dir string) error {
 				dir, a.Environment["AWS_ENDPOINT_URL"])
 		}
 	}
-	return fmt.Errorf("--dir %s is not empty: a local account lives as long as its process, so what an earlier one left cannot be used again: "+
+	return fmt.Errorf("--dir %s is not empty: a local account lives as long as its process, so what an earlier one left "+
+		"cannot be used again: "+
 		"remove the folder, or give another", dir)
 }
 

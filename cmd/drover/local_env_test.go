@@ -78,7 +78,8 @@ func TestLocalEnv(t *testing.T) {
 		home := t.TempDir()
 		file := filepath.Join(home, ".cache", "drover", "local", "1.json")
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		require.NoError(t, os.WriteFile(file, []byte(`{"dir":"/x","environment":{"AWS_ENDPOINT_URL":"http://`+closedAddress(t)+`","AWS_REGION":"us-east-1","AWS_ACCESS_KEY_ID":"AKIALOCALACCOUNT0001","AWS_SECRET_ACCESS_KEY":"x"}}`), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte(`{"dir":"/x","environment":{"AWS_ENDPOINT_URL":"http://`+closedAddress(t)+
+			`","AWS_REGION":"us-east-1","AWS_ACCESS_KEY_ID":"AKIALOCALACCOUNT0001","AWS_SECRET_ACCESS_KEY":"x"}}`), 0o600))
 		r := droverIn(t, map[string]string{"HOME": home}, "local", "env")
 		require.Equal(t, 1, r.code)
 		require.Empty(t, r.stdout)
@@ -107,7 +108,8 @@ func closedAddress(t *testing.T) string {
 
 func TestWithoutLocalAccount(t *testing.T) {
 	environment := map[string]string{
-		"AWS_ENDPOINT_URL": "http://" + closedAddress(t), "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "AKIALOCALACCOUNT0001", "AWS_SECRET_ACCESS_KEY": "x",
+		"AWS_ENDPOINT_URL": "http://" + closedAddress(t), "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "AKIALOCALACCOUNT0001",
+		"AWS_SECRET_ACCESS_KEY": "x",
 	}
 	for _, arguments := range [][]string{
 		{"status"}, {"versions"}, {"apply", "examples/clusters/demo.yaml"}, {"diff", "examples/clusters/demo.yaml"}, {"delete", "demo"},
@@ -117,7 +119,8 @@ func TestWithoutLocalAccount(t *testing.T) {
 			began := time.Now()
 			r := droverIn(t, environment, arguments...)
 			require.Equal(t, 1, r.code)
-			require.Contains(t, r.stderr, "nothing listens at "+environment["AWS_ENDPOINT_URL"]+", where AWS_ENDPOINT_URL leads: is the local account running?")
+			require.Contains(t, r.stderr, "nothing listens at "+environment["AWS_ENDPOINT_URL"]+
+				", where AWS_ENDPOINT_URL leads: is the local account running?")
 			require.Contains(t, r.stderr, `eval "$(drover local env)"`)
 			require.NotContains(t, r.stderr, "operation error")
 			require.Less(t, time.Since(began), 2*time.Minute)

@@ -139,7 +139,8 @@ func (l *functionLogs) readAll(ctx context.Context, functions []string, since ti
 func mentions(cluster string) *regexp.Regexp {
 	name := regexp.QuoteMeta(cluster)
 	stacks := strings.Join([]string{names.Network, names.ControlPlane, names.NodeAddons, names.Addons, names.PoolPrefix + `[a-z0-9-]+`}, "|")
-	return regexp.MustCompile(`(^|[^a-z0-9-])(` + names.Prefix + name + `(-(` + stacks + `))?|cluster ` + name + `|clusters/` + name + `\.yaml|[a-z]+/` + name + `\.json)($|[^a-z0-9-])`)
+	return regexp.MustCompile(`(^|[^a-z0-9-])(` + names.Prefix + name + `(-(` + stacks + `))?|cluster ` + name + `|clusters/` + name +
+		`\.yaml|[a-z]+/` + name + `\.json)($|[^a-z0-9-])`)
 }
 
 // logLine is one line of a function's log.

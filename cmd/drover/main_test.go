@@ -68,7 +68,8 @@ func needAccount(t *testing.T) {
 	}
 	bin, assembly := kubernetes.BinDir(repository), filepath.Join(repository, "build", "cdk.out")
 	require.Empty(t, kubernetes.Missing(bin), "%s lacks programs: run make local first", bin)
-	require.FileExists(t, filepath.Join(assembly, account.Stack+".template.json"), "drover is not synthesized for this machine: run make local first")
+	require.FileExists(t, filepath.Join(assembly, account.Stack+".template.json"),
+		"drover is not synthesized for this machine: run make local first")
 	a, err := account.Start(account.Options{Dir: accountDir, KubernetesBin: bin, Speed: 300})
 	require.NoError(t, err)
 	cloud = a

@@ -24,8 +24,8 @@ type manifest struct {
 	release *api.Release
 }
 
-// readManifests reads files, folders and standard input, and checks all of them: the error has those of every file. Releases come first, then
-// the channels, then clusters, so that what a spec names is there before it.
+// readManifests reads files, folders and standard input, and checks all of them: the error has those of every file.
+// Releases come first, then the channels, then clusters, so that what a spec names is there before it.
 func readManifests(sources []string) ([]manifest, error) {
 	if len(sources) == 0 {
 		return nil, errors.New("there is nothing to upload: give a FILE, or -f with a file, a folder or - for standard input")

@@ -32,7 +32,8 @@ func TestValidate(t *testing.T) {
 		},
 		"a file that is not there": {files: []string{"nothing.yaml"}, code: 1, stderr: []string{"nothing.yaml: no such file"}},
 		"a file that is too large": {
-			files: []string{write(t, "large.yaml", strings.Repeat("a: b\n", 500_000))}, code: 1, stderr: []string{"large.yaml is too large: more than 1048576 bytes"},
+			files: []string{write(t, "large.yaml", strings.Repeat("a: b\n", 500_000))}, code: 1,
+			stderr: []string{"large.yaml is too large: more than 1048576 bytes"},
 		},
 		"no YAML":       {files: []string{write(t, "x.yaml", "\x00\x01")}, code: 1, stderr: []string{"x.yaml:1"}},
 		"no files":      {code: 1, stderr: []string{"drover: requires at least 1 arg"}},
@@ -57,7 +58,8 @@ func TestValidate(t *testing.T) {
 
 // A warning is no error: the file is valid, and what it says may be meant.
 func TestValidateWarns(t *testing.T) {
-	file := write(t, "minimal.yaml", example(t, "clusters/minimal.yaml", "maxSize: 3", "maxSize: 3\n      taints: [{key: dedicated, value: batch, effect: NoSchedule}]"))
+	file := write(t, "minimal.yaml", example(t, "clusters/minimal.yaml", "maxSize: 3",
+		"maxSize: 3\n      taints: [{key: dedicated, value: batch, effect: NoSchedule}]"))
 	for name, test := range map[string]struct{ files, names string }{
 		"CoreDNS, without the release":     {names: "coredns"},
 		"and all others with it":           {files: "examples/releases/1.36-1.yaml", names: "coredns, aws-ebs-csi-driver"},
@@ -111,10 +113,12 @@ func TestRenderSaysWhatItLacks(t *testing.T) {
 		stderr    string
 	}{
 		"where to write to": {[]string{"examples/clusters/demo.yaml"}, `required flag(s) "out" not set`},
-		"the release":       {[]string{write(t, "demo.yaml", example(t, "clusters/demo.yaml")), "--out", t.TempDir()}, "say where it is with --release FILE"},
-		"the region":        {[]string{"examples/clusters/existing-network.yaml", "--out", t.TempDir()}, "say which --region it is for"},
-		"a good spec":       {[]string{write(t, "demo.yaml", "kind: Cluster"), "--out", t.TempDir()}, "demo.yaml:1"},
-		"a spec":            {[]string{"--out", t.TempDir()}, "accepts 1 arg(s), received 0"},
+		"the release": {
+			[]string{write(t, "demo.yaml", example(t, "clusters/demo.yaml")), "--out", t.TempDir()}, "say where it is with --release FILE",
+		},
+		"the region":  {[]string{"examples/clusters/existing-network.yaml", "--out", t.TempDir()}, "say which --region it is for"},
+		"a good spec": {[]string{write(t, "demo.yaml", "kind: Cluster"), "--out", t.TempDir()}, "demo.yaml:1"},
+		"a spec":      {[]string{"--out", t.TempDir()}, "accepts 1 arg(s), received 0"},
 		"a release that is one": {
 			[]string{"examples/clusters/demo.yaml", "--release", "examples/clusters/demo.yaml", "--out", t.TempDir()}, `kind: `,
 		},

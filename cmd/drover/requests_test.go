@@ -56,7 +56,8 @@ func TestRoll(t *testing.T) {
 		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  paused: true\n"))
 		a.Settle()
 		startsNothing(t, a, func() {
-			require.EqualError(t, roll("demo", "a", true), "nothing was rolled: cluster demo is paused: spec.paused is true; upload its spec with paused: false, then roll again")
+			require.EqualError(t, roll("demo", "a", true), "nothing was rolled: cluster demo is paused: spec.paused is true; upload its spec with "+
+				"paused: false, then roll again")
 		})
 		a.Cluster("demo", "")
 	})
@@ -113,7 +114,8 @@ func TestConverge(t *testing.T) {
 		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  paused: true\n"))
 		a.Settle()
 		startsNothing(t, a, func() {
-			require.EqualError(t, run("demo", false), "cluster demo is paused: spec.paused is true; upload its spec with paused: false, which converges it, too")
+			require.EqualError(t, run("demo", false), "cluster demo is paused: spec.paused is true; upload its spec with paused: false, "+
+				"which converges it, too")
 		})
 		a.Cluster("demo", "")
 	})
@@ -147,10 +149,24 @@ func TestUpgradeAnswers(t *testing.T) {
 		in   events.Upgrade
 		want events.UpgradeResult
 	}{
-		"there already":      {events.Upgrade{}, events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at release r1 (Kubernetes 1.36)"}},
-		"named, and there":   {events.Upgrade{Release: "r1"}, events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at release r1 (Kubernetes 1.36)"}},
-		"an unknown release": {events.Upgrade{Release: "r9"}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there is no release releases/r9.yaml: upload it, or name another"}},
-		"a rollback of none": {events.Upgrade{Rollback: true}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there was no upgrade of this cluster that could be rolled back"}},
+		"there already": {
+			events.Upgrade{}, events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at release r1 (Kubernetes 1.36)"},
+		},
+		"named, and there": {
+			events.Upgrade{
+				Release: "r1",
+			}, events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at release r1 (Kubernetes 1.36)"},
+		},
+		"an unknown release": {
+			events.Upgrade{
+				Release: "r9",
+			}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there is no release releases/r9.yaml: upload it, or name another"},
+		},
+		"a rollback of none": {
+			events.Upgrade{
+				Rollback: true,
+			}, events.UpgradeResult{Outcome: events.UpgradeRefused, Message: "there was no upgrade of this cluster that could be rolled back"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.in.Cluster = "demo"

@@ -22,8 +22,8 @@ func tooLong(drains []time.Duration, update api.Update) bool {
 	return update.Strategy != api.InstanceRefresh && len(drains) > 0 && slices.Max(drains)+pause > batchLimit
 }
 
-// bounds are how many of a pool's nodes its update lets be out, and how many more be there. A rolling update adds none where none has to stay:
-// see render.Pace.
+// bounds are how many of a pool's nodes its update lets be out, and how many more be there. A rolling update adds
+// none where none has to stay: see render.Pace.
 func bounds(update api.Update, nodes int) (unavailable, surge int) {
 	unavailable, surge = update.Bounds(nodes)
 	if unavailable >= nodes && update.Strategy != api.InstanceRefresh {

@@ -16,9 +16,12 @@ func TestSlowNodes(t *testing.T) {
 	var out bytes.Buffer
 	d := &display{out: &out, now: at.Add(2 * time.Hour)}
 	d.slowNodes([]status.Node{
-		{Name: "n1", Instance: "i-1", Pool: "workers", State: status.NodeBlocked, Since: at, Message: "2 pods are left, 0 of them terminating; blocked: shop/db-0: …", Blocked: []events.BlockedPod{
-			{Pod: "shop/db-0", Why: "its disruption budget allows no disruption now", Budgets: []string{"shop/db"}}, {Pod: "shop/alone", Why: "nothing would start it again"},
-		}},
+		{Name: "n1", Instance: "i-1", Pool: "workers", State: status.NodeBlocked, Since: at,
+			Message: "2 pods are left, 0 of them terminating; blocked: shop/db-0: …", Blocked: []events.BlockedPod{
+				{Pod: "shop/db-0", Why: "its disruption budget allows no disruption now", Budgets: []string{"shop/db"}}, {
+					Pod: "shop/alone", Why: "nothing would start it again",
+				},
+			}},
 		{Name: "n2", Instance: "i-2", Pool: "workers", State: status.NodeDraining, Since: at, Message: "3 pods are left", EstimateSeconds: &left},
 		{Instance: "i-3", Pool: "gpu", State: status.NodeNotJoined, Since: at, Message: "it has not registered", More: 20},
 	})

@@ -14,7 +14,8 @@ import (
 func TestHowToGoOnIsShownToTheLastLine(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	stopped := status.Upgrade{
-		Phase: "Stopped", To: "r2", Started: &at, Ended: &at, Message: "stack drover-demo-control-plane is UPDATE_ROLLBACK_COMPLETE: no\nmend the cause\nTo go on, drover upgrade demo",
+		Phase: "Stopped", To: "r2", Started: &at, Ended: &at,
+		Message: "stack drover-demo-control-plane is UPDATE_ROLLBACK_COMPLETE: no\nmend the cause\nTo go on, drover upgrade demo",
 	}
 	s := status.Status{Phase: status.Stopped, Message: stopped.Message, Upgrade: &stopped}
 	var out bytes.Buffer
@@ -34,8 +35,11 @@ func TestHowToGoOnIsShownToTheLastLine(t *testing.T) {
 
 	out.Reset()
 	found := []status.Check{{Name: "A", Blocks: true, Message: "one"}, {Name: "B", Blocks: true, Message: "two"}}
-	d.upgrades(status.Status{Upgrade: &status.Upgrade{Phase: "Blocked", To: "r3", Message: "nothing was changed: A: one\nB: two", Checks: found}})
-	require.Equal(t, "\nupgrade Blocked: r3: nothing was changed: A: one … (1 more line)\n  A blocks: one\n  B blocks: two\n", out.String(), "once")
+	d.upgrades(status.Status{
+		Upgrade: &status.Upgrade{Phase: "Blocked", To: "r3", Message: "nothing was changed: A: one\nB: two", Checks: found},
+	})
+	require.Equal(t, "\nupgrade Blocked: r3: nothing was changed: A: one … (1 more line)\n  A blocks: one\n  B blocks: two\n",
+		out.String(), "once")
 }
 
 func TestStepTimes(t *testing.T) {

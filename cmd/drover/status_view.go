@@ -53,7 +53,9 @@ func (d *display) cluster(c *status.Cluster, live *liveCluster) {
 // facts are versions, and how old the document is: whatever it says may be as old.
 func (d *display) facts(s status.Status) []string {
 	var facts []string
-	for _, f := range []struct{ name, value string }{{"Kubernetes", s.KubernetesVersion}, {"release", s.Release}, {"templates", s.TemplateVersion}} {
+	for _, f := range []struct{ name, value string }{
+		{"Kubernetes", s.KubernetesVersion}, {"release", s.Release}, {"templates", s.TemplateVersion},
+	} {
 		if f.value != "" {
 			facts = append(facts, f.name+" "+f.value)
 		}
@@ -67,7 +69,8 @@ func (d *display) facts(s status.Status) []string {
 // identifiers are what only a report of a problem needs.
 func (d *display) identifiers(s status.Status) {
 	for _, id := range []struct{ name, value string }{
-		{"spec version", s.SpecVersion}, {"last good spec version", s.GoodVersion}, {"observed spec version", s.ObservedVersion}, {"execution", s.Execution},
+		{"spec version", s.SpecVersion}, {"last good spec version", s.GoodVersion}, {"observed spec version", s.ObservedVersion},
+		{"execution", s.Execution},
 	} {
 		if id.value != "" {
 			d.say("%s %s", id.name, id.value)
@@ -121,7 +124,9 @@ func (d *display) stacks(s status.Status, live *liveCluster) *view.Table {
 			if row.Status != now.Status {
 				row.Status, row.Since = now.Status, now.Operation.Began
 			}
-			note = strings.Join(slices.DeleteFunc([]string{operationWords(now.Status, now.Operation), d.token(now), note}, func(p string) bool { return p == "" }), "; ")
+			note = strings.Join(slices.DeleteFunc([]string{operationWords(now.Status, now.Operation), d.token(now), note}, func(p string) bool {
+				return p == ""
+			}), "; ")
 		}
 		if stack.Absent(row.Status) {
 			row.Status = absentStatus(s, name)
@@ -149,7 +154,11 @@ func (d *display) token(stack liveStack) string {
 
 // pools shows the nodes of each pool as Auto Scaling and Kubernetes have them now.
 func (d *display) pools(cluster string, s status.Status, live *liveCluster) *view.Table {
-	table := &view.Table{Columns: []view.Column{{Title: "POOL"}, {Title: "READY"}, {Title: "IN SERVICE"}, {Title: "DESIRED"}, {Title: "PROGRESS", Min: 20, Wrap: true}}}
+	table := &view.Table{
+		Columns: []view.Column{
+			{Title: "POOL"}, {Title: "READY"}, {Title: "IN SERVICE"}, {Title: "DESIRED"}, {Title: "PROGRESS", Min: 20, Wrap: true},
+		},
+	}
 	for _, name := range stackNames(s) {
 		pool, ok := strings.CutPrefix(name, names.PoolPrefix)
 		group, found := live.groups[pool]
@@ -190,11 +199,14 @@ func stackNote(stack status.Stack, now time.Time) string {
 
 // slowNodes shows the nodes that others wait for, and under each the pods that cannot leave.
 func (d *display) slowNodes(nodes []status.Node) {
-	table := &view.Table{Columns: []view.Column{{Title: "NODE"}, {Title: "POOL"}, {Title: "STATE"}, {Title: "AGE"}, {Title: "LEFT"}, messageColumn}}
+	table := &view.Table{
+		Columns: []view.Column{{Title: "NODE"}, {Title: "POOL"}, {Title: "STATE"}, {Title: "AGE"}, {Title: "LEFT"}, messageColumn},
+	}
 	for _, n := range nodes {
 		message, _, _ := strings.Cut(n.Message, "; blocked: ") // the pods are listed below
 		if n.More > 0 {
-			table.Add(view.Text(fmt.Sprintf("(%d more)", n.More)), view.Text(n.Pool), view.State(string(n.State)), view.Cell{}, view.Cell{}, view.Text("before this one"))
+			table.Add(view.Text(fmt.Sprintf("(%d more)", n.More)), view.Text(n.Pool), view.State(string(n.State)), view.Cell{}, view.Cell{},
+				view.Text("before this one"))
 		}
 		table.Add(view.Text(cmp.Or(n.Name, n.Instance)), view.Text(n.Pool), view.State(string(n.State)), view.Text(view.Age(d.now, n.Since)),
 			view.Text(timeLeft(n)), view.Text(d.words(message)))
@@ -259,7 +271,9 @@ func (d *display) fleet(clusters []*status.Cluster, live *liveFleet, all bool) {
 			hidden++
 			continue
 		}
-		row := []view.Cell{view.Text(c.Metadata.Name), view.State(string(s.Phase)), view.Text(cmp.Or(s.KubernetesVersion, "-")), view.Text(cmp.Or(s.Release, "-"))}
+		row := []view.Cell{
+			view.Text(c.Metadata.Name), view.State(string(s.Phase)), view.Text(cmp.Or(s.KubernetesVersion, "-")), view.Text(cmp.Or(s.Release, "-")),
+		}
 		if live != nil {
 			row = append(row, live.stackCell(c.Metadata.Name), live.nodeCell(c.Metadata.Name))
 		}

@@ -98,7 +98,8 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 		}
 		for _, condition := range s.Conditions {
 			if condition.Status != "True" || said[condition.Type] != "" {
-				say(condition.Type, strings.TrimSuffix(fmt.Sprintf("%s is %s: %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message), ": "))
+				say(condition.Type, strings.TrimSuffix(fmt.Sprintf("%s is %s: %s: %s", condition.Type, condition.Status, condition.Reason,
+					condition.Message), ": "))
 			}
 		}
 		for _, change := range s.Plan {
@@ -112,9 +113,11 @@ func watchStatus(ctx context.Context, w io.Writer, c *cell, name string, u uploa
 		}
 		for _, n := range s.Nodes {
 			message, _, _ := strings.Cut(n.Message, "; blocked: ")
-			say("node "+n.Instance, fmt.Sprintf("node %s of pool %s is %s: %s", cmp.Or(n.Name, n.Instance), n.Pool, n.State, view.FirstLine(message)))
+			say("node "+n.Instance, fmt.Sprintf("node %s of pool %s is %s: %s", cmp.Or(n.Name, n.Instance), n.Pool, n.State,
+				view.FirstLine(message)))
 			for _, b := range n.Blocked {
-				say("pod "+n.Instance+b.Pod, strings.TrimSuffix(fmt.Sprintf("  pod %s waits: %s (%s)", b.Pod, b.Why, strings.Join(b.Budgets, ", ")), " ()"))
+				say("pod "+n.Instance+b.Pod, strings.TrimSuffix(fmt.Sprintf("  pod %s waits: %s (%s)", b.Pod, b.Why, strings.Join(b.Budgets, ", ")),
+					" ()"))
 			}
 		}
 		say("phase", phaseLine(name, s))

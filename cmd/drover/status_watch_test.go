@@ -19,7 +19,8 @@ func TestADeletionThatIsWatchedEndsWithTheCluster(t *testing.T) {
 		comesTo(t, c, status.Deleted, "", "")
 		require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{before: "1"}))
 		comesTo(t, c, status.Ready, "", "2")
-		require.ErrorContains(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{before: "1"}), "demo was not deleted: its spec was uploaded again")
+		require.ErrorContains(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{before: "1"}),
+			"demo was not deleted: its spec was uploaded again")
 		require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", upload{"2", "1"}))
 		require.NoError(t, watchStatus(t.Context(), io.Discard, c, "demo", anyUpload))
 	})
@@ -72,7 +73,8 @@ func TestWhoStopsWatchingCancelsNothing(t *testing.T) {
 		comesTo(t, c, status.Converging, "", "1")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		require.EqualError(t, watchStatus(ctx, io.Discard, c, "demo", anyUpload), "you stopped watching; nothing was cancelled, and `drover status` says how it goes on")
+		require.EqualError(t, watchStatus(ctx, io.Discard, c, "demo", anyUpload),
+			"you stopped watching; nothing was cancelled, and `drover status` says how it goes on")
 	})
 }
 

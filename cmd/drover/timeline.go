@@ -92,11 +92,12 @@ func (t *timeline) function(r lambda.Report) {
 	}
 	_ = json.Unmarshal(r.Answer, &failure) // what is no JSON has no type and message
 	reason, _, _ := strings.Cut(failure.Message, "\n")
-	t.line("function", clusterOf(r.Payload), "%s failed: %s", strings.TrimPrefix(r.Function, names.Prefix), brief(strings.TrimPrefix(failure.Type+": "+reason, ": ")))
+	t.line("function", clusterOf(r.Payload), "%s failed: %s", strings.TrimPrefix(r.Function, names.Prefix),
+		brief(strings.TrimPrefix(failure.Type+": "+reason, ": ")))
 }
 
-// clusterOf finds the cluster that an event or an execution's input concerns, or "". It may be named by a field, by an Auto Scaling group, by a
-// stack, or by the key of a spec.
+// clusterOf finds the cluster that an event or an execution's input concerns, or "". It may be named by a field, by
+// an Auto Scaling group, by a stack, or by the key of a spec.
 func clusterOf(input []byte) string {
 	var in struct {
 		Cluster string

@@ -50,7 +50,8 @@ func TestTimeline(t *testing.T) {
 	show.execution(spot, asl.Event{Type: "TaskStateEntered", State: "Drain"})
 	show.function(lambda.Report{Function: "drover-plan", Payload: []byte(`{"cluster":"demo"}`)})
 	show.function(lambda.Report{
-		Function: "drover-plan", Payload: []byte(`{"cluster":"demo"}`), Failed: true, Answer: []byte(`{"errorType":"Throttled","errorMessage":"rate exceeded\nmore"}`),
+		Function: "drover-plan", Payload: []byte(`{"cluster":"demo"}`), Failed: true,
+		Answer: []byte(`{"errorType":"Throttled","errorMessage":"rate exceeded\nmore"}`),
 	})
 	got := regexp.MustCompile(`(?m)^ +\d+\.\ds  `).ReplaceAllString(out.String(), "")
 	require.Equal(t, `stack       demo         pool-workers       CREATE_COMPLETE

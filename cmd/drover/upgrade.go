@@ -43,7 +43,8 @@ with 2. It fails with 1 when a check blocks.`,
 		Example: `  drover upgrade demo --to 1.37-1 --dry-run
   drover upgrade demo --to 1.37-1 --watch
   drover upgrade demo --rollback`,
-		Annotations: exitCodes("the upgrade was started, or there is nothing to upgrade; with --watch, it is done; with --dry-run, no check blocks it",
+		Annotations: exitCodes("the upgrade was started, or there is nothing to upgrade; with --watch, it is done; with --dry-run, "+
+			"no check blocks it",
 			"an error, or the upgrade is refused; with --watch, the upgrade is not done; with --dry-run, a check blocks it",
 			"--dry-run could not check everything: the cluster does not let you read its nodes and pods"),
 		Args:              cobra.ExactArgs(1),
@@ -181,7 +182,8 @@ func sayUpgrade(say func(key, text string), u status.Upgrade) {
 			say(fmt.Sprint("step ", i), fmt.Sprintf("%s: %s", step.Name, stepTimes(step, u.Ended != nil, time.Time{})))
 		}
 	}
-	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase, linesOf(u)(u.Message)), ": "))
+	say("phase", strings.TrimSuffix(fmt.Sprintf("upgrade to %s is %s: %s", releaseName(u.To, u.ToVersion), u.Phase,
+		linesOf(u)(u.Message)), ": "))
 }
 
 // openStep is the step that is under way.
@@ -210,7 +212,8 @@ func upgradeVerdict(show *progress, cluster string, x *sfn.DescribeExecutionOutp
 	case mine && (upgrade.State(u.Phase).Over() || u.Phase == status.UpgradeMissed):
 		return fmt.Errorf("the upgrade is %s: %s", u.Phase, u.Message)
 	case mine: // it could not say so itself
-		return fmt.Errorf("the execution of the upgrade ended as %s. Within five minutes `drover status %s` says what is done and how to go on", ended, cluster)
+		return fmt.Errorf("the execution of the upgrade ended as %s. Within five minutes `drover status %s` says what is done and how to go on",
+			ended, cluster)
 	}
 	return fmt.Errorf("the upgrade ended as %s", ended)
 }

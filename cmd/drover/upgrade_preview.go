@@ -29,7 +29,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// previewUpgrade prints what an upgrade would find and do. It only reads, and fails when a check blocks or the cluster does not let the caller look.
+// previewUpgrade prints what an upgrade would find and do. It only reads, and fails when a check blocks or the
+// cluster does not let the caller look.
 func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.Clusters, in events.Upgrade) error {
 	offered := eks.New(awseks.NewFromConfig(c.cfg))
 	plan, err := upgrader(c).Preview(ctx, in)
@@ -69,7 +70,8 @@ func previewUpgrade(ctx context.Context, out io.Writer, c *cell, clusters *kube.
 	fmt.Fprintf(out, "  passed: %s\n", strings.Join(passed, ", "))
 	switch {
 	case facts.Unseen:
-		fmt.Fprintf(out, "  not made, as the cluster does not let you look into it: %s; of ControlPlaneHealthy and SurgeCapacity only what AWS tells\n",
+		fmt.Fprintf(out, "  not made, as the cluster does not let you look into it: %s; of ControlPlaneHealthy and SurgeCapacity "+
+			"only what AWS tells\n",
 			strings.Join(missed, ", "))
 	case len(missed) > 0:
 		fmt.Fprintf(out, "  not made, as the cluster's API does not answer: %s\n", strings.Join(missed, ", "))
@@ -246,7 +248,8 @@ func (p *outlook) pool(ctx context.Context, out io.Writer, pool api.Pool) (time.
 		}
 	}
 	takes := rollTime(drains, pool.Update)
-	fmt.Fprintf(out, "     pool %s: %d nodes to %s, in at least %s\n%s", pool.Name, count, pool.ImageID, takes.Round(time.Second), lines.String())
+	fmt.Fprintf(out, "     pool %s: %d nodes to %s, in at least %s\n%s", pool.Name, count, pool.ImageID, takes.Round(time.Second),
+		lines.String())
 	return takes, nil
 }
 

@@ -36,11 +36,15 @@ func TestTheLeastTimeOfAPool(t *testing.T) {
 		"some leave and some are added":                {[]time.Duration{short, short, short, short}, "1", "1", "", 3 * leastBoot},
 		"of a percentage of few nothing may be left":   {[]time.Duration{short, short}, "10%", "0", "", 2*leastBoot + short},
 		"a pause after each node, but not the last":    {[]time.Duration{short, short, short}, "1", "0", "10m", 3*leastBoot + 20*time.Minute},
-		"and one after the surge":                      {[]time.Duration{short, short, short}, "0", "1", "10m", 3*leastBoot + short + 30*time.Minute},
+		"and one after the surge": {
+			[]time.Duration{short, short, short}, "0", "1", "10m", 3*leastBoot + short + 30*time.Minute,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.want, rollTime(test.drains, api.Update{MaxUnavailable: test.unavailable, MaxSurge: test.surge, PauseTime: test.pause}))
+			require.Equal(t, test.want, rollTime(test.drains, api.Update{
+				MaxUnavailable: test.unavailable, MaxSurge: test.surge, PauseTime: test.pause,
+			}))
 		})
 	}
 }
@@ -50,7 +54,9 @@ func TestTheLeastTimeOfARefresh(t *testing.T) {
 	drains := []time.Duration{30 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second}
 	require.Equal(t, 2*leastBoot, rollTime(drains, api.Update{Strategy: api.InstanceRefresh, MaxUnavailable: "1", MaxSurge: "1"}))
 	require.Equal(t, 3*leastBoot, rollTime(drains, api.Update{MaxUnavailable: "1", MaxSurge: "1"}))
-	require.Equal(t, 4*leastBoot+30*time.Second, rollTime(drains, api.Update{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1"}))
+	require.Equal(t, 4*leastBoot+30*time.Second, rollTime(drains, api.Update{
+		Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1",
+	}))
 }
 
 func TestTheLeastTimeOfADrain(t *testing.T) {
@@ -102,13 +108,19 @@ func TestWhatADryRunSaysOfAPod(t *testing.T) {
 		want   string
 	}{
 		"one that is started again elsewhere": {pod(func(*drain.Pod) {}), drain.Policy{}, "leaves at once"},
-		"one without a controller":            {alone, drain.Policy{UnmanagedPods: drain.EvictUnmanaged}, "leaves at once, and nothing starts it again"},
-		"one that may not leave therefore":    {alone, drain.Policy{UnmanagedPods: drain.WaitForUnmanaged}, "BLOCKED: nothing would start it again, and unmanagedPods is Wait"},
+		"one without a controller": {
+			alone, drain.Policy{UnmanagedPods: drain.EvictUnmanaged}, "leaves at once, and nothing starts it again",
+		},
+		"one that may not leave therefore": {
+			alone, drain.Policy{UnmanagedPods: drain.WaitForUnmanaged}, "BLOCKED: nothing would start it again, and unmanagedPods is Wait",
+		},
 		"one that is gone soon, whosever it is": {
 			pod(func(p *drain.Pod) { p.Managed, p.Deleted = false, time.Now().Add(time.Minute) }), drain.Policy{}, "is ending already",
 		},
 		"one that may come back": {
-			pod(func(p *drain.Pod) { p.Tolerant = true }), drain.Policy{}, "leaves at once; it tolerates the cordon, and one that comes back ends with the node",
+			pod(func(p *drain.Pod) {
+				p.Tolerant = true
+			}), drain.Policy{}, "leaves at once; it tolerates the cordon, and one that comes back ends with the node",
 		},
 		"one that came back": {
 			pod(func(p *drain.Pod) { p.Tolerant, p.Created = true, cordoned.Add(time.Minute) }), drain.Policy{},
@@ -118,7 +130,9 @@ func TestWhatADryRunSaysOfAPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			printPreview(&out, kube.Preview{Node: "n", Pool: "p", View: drain.View{Cordoned: cordoned, Pods: map[types.UID]*drain.Pod{"p": test.pod}}}, test.policy)
+			printPreview(&out, kube.Preview{
+				Node: "n", Pool: "p", View: drain.View{Cordoned: cordoned, Pods: map[types.UID]*drain.Pod{"p": test.pod}},
+			}, test.policy)
 			require.Regexp(t, `(?m)^  shop/p +1m0s +`+regexp.QuoteMeta(test.want)+`$`, out.String())
 		})
 	}

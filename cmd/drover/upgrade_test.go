@@ -48,9 +48,11 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 	said := out.String()
 	for _, line := range []string{
 		"A dry run: nothing is changed.\n\ndemo: release 1.36-1 (Kubernetes 1.36) → release 1.37-1 (Kubernetes 1.37)\n",
-		"  1. control plane to 1.37: at least 8m0s\n  2. add-ons to those of the release: at least 30s\n", "     coredns v1.13.2-eksbuild.1 → v1.14.0-eksbuild.1\n",
+		"  1. control plane to 1.37: at least 8m0s\n  2. add-ons to those of the release: at least 30s\n",
+		"     coredns v1.13.2-eksbuild.1 → v1.14.0-eksbuild.1\n",
 		"     kube-proxy v1.36.1-eksbuild.2 → v1.37.0-eksbuild.1\n", "  3. nodes to the images of the release: at least ",
-		"     pool workers: 2 nodes to ami-cad6f48a6f7586fe6, in at least ", "     pool spot: 2 nodes to ", "\nLeast time: ", "  passed: ControlPlaneHealthy, ",
+		"     pool workers: 2 nodes to ami-cad6f48a6f7586fe6, in at least ", "     pool spot: 2 nodes to ", "\nLeast time: ",
+		"  passed: ControlPlaneHealthy, ",
 	} {
 		require.Contains(t, said, line)
 	}
@@ -138,8 +140,10 @@ func TestUpgrade(t *testing.T) {
 		})
 		// What the machine would refuse at once is refused here: nobody would look for it in the status.
 		unchanged(t, func() {
-			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "9.99-1"), "the upgrade of minimal is refused: there is no release releases/9.99-1.yaml")
-			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback"), "the upgrade of minimal is refused: there was no upgrade of this cluster")
+			require.Contains(t, fails(t, "upgrade", "minimal", "--to", "9.99-1"),
+				"the upgrade of minimal is refused: there is no release releases/9.99-1.yaml")
+			require.Contains(t, fails(t, "upgrade", "minimal", "--rollback"),
+				"the upgrade of minimal is refused: there was no upgrade of this cluster")
 		})
 	})
 	t.Run("diff shows the upgrade that another release in the spec starts", func(t *testing.T) {
@@ -147,7 +151,8 @@ func TestUpgrade(t *testing.T) {
 			next := write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "1.36-1"`, 1))
 			out := finds(t, "diff", next)
 			for _, line := range []string{
-				"minimal: no stack would change before the upgrade\n", "Upgrade minimal: release 1.35-1 (Kubernetes 1.35) → release 1.36-1 (Kubernetes 1.36)\n",
+				"minimal: no stack would change before the upgrade\n", "Upgrade minimal: release 1.35-1 (Kubernetes 1.35) → release 1.36-1 " +
+					"(Kubernetes 1.36)\n",
 				"  begins: at once; checks run first\n", "  1. control plane to 1.36\n", "  3. nodes to the images of the release: workers\n",
 				": drover upgrade minimal --to 1.36-1 --dry-run\n",
 			} {
@@ -157,7 +162,8 @@ func TestUpgrade(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(finds(t, "diff", next, "-o", "json")), &d))
 			require.Equal(t, beginsNow, d.Upgrade.Begins)
 			require.Len(t, d.Upgrade.Steps, 3)
-			paused := write(t, "minimal.yaml", strings.NewReplacer(`name: "1.35-1"`, `name: "1.36-1"`, "spec:\n", "spec:\n  paused: true\n").Replace(spec))
+			paused := write(t, "minimal.yaml", strings.NewReplacer(`name: "1.35-1"`, `name: "1.36-1"`, "spec:\n", "spec:\n  paused: true\n").
+				Replace(spec))
 			require.Contains(t, finds(t, "diff", paused), "  1. control plane to 1.36\n")
 			require.Contains(t, finds(t, "diff", paused), "note: spec.paused is true")
 			missing := write(t, "minimal.yaml", strings.Replace(spec, `name: "1.35-1"`, `name: "9.99-1"`, 1))
@@ -182,7 +188,8 @@ func TestUpgrade(t *testing.T) {
 		out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--watch")
 		last := 0
 		for _, line := range []string{
-			"started the upgrade of cluster minimal: arn:aws:states:us-east-1:000000000000:execution:drover-upgrade:", "control plane to 1.36: running",
+			"started the upgrade of cluster minimal: arn:aws:states:us-east-1:000000000000:execution:drover-upgrade:",
+			"control plane to 1.36: running",
 			"control plane to 1.36: done in ", "add-ons to those of the release: done in ", "nodes to the images of the release: done in ",
 			"upgrade to 1.36-1 (Kubernetes 1.36) is Done: the cluster is at release 1.36-1 (Kubernetes 1.36)",
 		} {
@@ -219,13 +226,15 @@ func TestUpgrade(t *testing.T) {
 		}
 		var waits strings.Builder
 		require.NoError(t, tellBusy(t.Context(), &waits, newCell(cloud.Config(), "aws", account.ID), "minimal"))
-		require.Contains(t, waits.String(), "An upgrade to release 1.35-1 (Kubernetes 1.35) is under way (drover status minimal): this one would wait for it.\n")
+		require.Contains(t, waits.String(), "An upgrade to release 1.35-1 (Kubernetes 1.35) is under way (drover status minimal): this one "+
+			"would wait for it.\n")
 		require.Equal(t, "1.35-1", v.Release.Target)
 		require.Equal(t, planeMove{moves: moves{"1.36", "1.35"}}, v.ControlPlane)
 		// The nodes go first: by now they may be back already.
 		require.Equal(t, "ami-06efac426bf628e4f", cmp.Or(v.Pools[0].Target, v.Pools[0].Current))
 		at(t, "1.35-1", "1.35")
-		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.36-1 (Kubernetes 1.36) → 1.35-1 (Kubernetes 1.35), requested by Rollback, ")
+		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.36-1 (Kubernetes 1.36) → 1.35-1 (Kubernetes 1.35), "+
+			"requested by Rollback, ")
 		require.Contains(t, fails(t, "upgrade", "minimal", "--rollback", "--watch"), "was rolled back already")
 	})
 }

@@ -96,7 +96,8 @@ type moves struct {
 	Target  string `json:"target,omitempty"`
 }
 
-// planeMove is of what EKS runs. Deployed is what the stack was made with, where that is another: EKS moved the control plane, or somebody did.
+// planeMove is of what EKS runs. Deployed is what the stack was made with, where that is another: EKS moved the
+// control plane, or somebody did.
 type planeMove struct {
 	moves
 	Deployed string `json:"deployed,omitempty"`
@@ -177,7 +178,10 @@ func readFleet(ctx context.Context, c *cell) ([]clusterVersions, error) {
 
 func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (clusterVersions, error) {
 	name := s.Metadata.Name
-	v := clusterVersions{Cluster: name, Phase: string(s.Status.Phase), Channel: string(api.ChannelNone), Upgrade: s.Status.Upgrade, NextUpgrade: s.Status.NextUpgrade}
+	v := clusterVersions{
+		Cluster: name, Phase: string(s.Status.Phase), Channel: string(api.ChannelNone), Upgrade: s.Status.Upgrade,
+		NextUpgrade: s.Status.NextUpgrade,
+	}
 	deployed := map[string]stack.Deployed{}
 	for full, stack := range r.stacks {
 		if cluster, _, ours := names.SplitStack(full); ours && cluster == name {
@@ -205,8 +209,8 @@ func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (clusterVe
 	return v, r.parts(ctx, &v, spec, deployed)
 }
 
-// spec is the newest spec of a cluster or, if that is absent or cannot be used, its last good one; nil if there is neither. What is deployed
-// does not depend on an upload that drover rejected.
+// spec is the newest spec of a cluster or, if that is absent or cannot be used, its last good one; nil if there is
+// neither. What is deployed does not depend on an upload that drover rejected.
 func (r *fleetReader) spec(ctx context.Context, s *status.Cluster) (*api.Cluster, error) {
 	key := names.ClusterSpec(s.Metadata.Name)
 	for _, version := range []string{"", s.Status.GoodVersion} {
@@ -367,7 +371,8 @@ func dueOf(u *status.Upgrade) string {
 	return u.Phase
 }
 
-// followed is what the cluster's channel asks for, as planning would decide now: what was answered before, as by a rollback, is not asked for.
+// followed is what the cluster's channel asks for, as planning would decide now: what was answered before, as by a
+// rollback, is not asked for.
 func (r *fleetReader) followed(
 	ctx context.Context, v *clusterVersions, spec *api.Cluster, deployed map[string]stack.Deployed,
 ) (release, version string, err error) {
@@ -422,7 +427,8 @@ func refused(u *status.Upgrade) bool {
 	return u.Phase == string(upgrade.Blocked) || u.Phase == string(upgrade.Stopped) || u.Phase == status.UpgradeMissed
 }
 
-// wanted says that one that was refused is what the cluster is to become all the same: it was stopped on its way, or the spec still asks for it.
+// wanted says that one that was refused is what the cluster is to become all the same: it was stopped on its way, or
+// the spec still asks for it.
 func wanted(u *status.Upgrade, spec *api.Cluster) bool {
 	switch {
 	case u.Phase == string(upgrade.Stopped):

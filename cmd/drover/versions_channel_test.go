@@ -24,7 +24,8 @@ func versionsOfAClusterThatFollowsAChannel(t *testing.T) {
 		a.Settle()
 	}
 	stable := func(release string) {
-		a.Upload("releases/channels.yaml", "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {stable: "+release+"}\n")
+		a.Upload("releases/channels.yaml", "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {stable: "+
+			release+"}\n")
 	}
 	a.Upload("releases/r1.yaml", harness.ReleaseOf("1.35", "r1"))
 	a.Upload("releases/r2.yaml", harness.ReleaseOf("1.36", "r2"))
@@ -54,8 +55,11 @@ func versionsOfAClusterThatFollowsAChannel(t *testing.T) {
 	is("r3", "paused")
 
 	rolledBack := &upgrade.Record{
-		Number: 2, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginRollback, Key: "rollback", Over: "r1", State: upgrade.Done,
-		Target: upgrade.Target{Release: "r1", KubernetesVersion: "1.35"}, Answered: map[upgrade.Origin]string{upgrade.OriginChannel: "channel Stable r2"},
+		Number: 2, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginRollback, Key: "rollback", Over: "r1",
+		State: upgrade.Done,
+		Target: upgrade.Target{
+			Release: "r1", KubernetesVersion: "1.35",
+		}, Answered: map[upgrade.Origin]string{upgrade.OriginChannel: "channel Stable r2"},
 	}
 	_, err := a.State().PutUpgrade(t.Context(), "demo", rolledBack, "")
 	require.NoError(t, err)

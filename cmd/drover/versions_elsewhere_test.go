@@ -43,12 +43,15 @@ func versionsOfAControlPlaneThatWasMovedElsewhere(t *testing.T) {
 	time.Sleep(eks.UpdateTakes + time.Minute)
 	require.Regexp(t, `^demo +control plane +1\.36 \(deployed with 1\.35\) +- +- +2027-08-03`, row())
 	// The upgrade that mends it has its target, though EKS is there.
-	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n"), "name: r1", "name: r2", 1))
+	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n"),
+		"name: r1", "name: r2", 1))
 	a.Settle()
 	require.Regexp(t, `^demo +control plane +1\.36 \(deployed with 1\.35\) +1\.36 +- +`, row())
 
 	// Somebody deletes it.
-	_, err = a.EKS.UpdateClusterConfig(t.Context(), a.Admin(), eks.UpdateClusterConfigInput{Name: "drover-demo", DeletionProtection: aws.Bool(false)})
+	_, err = a.EKS.UpdateClusterConfig(t.Context(), a.Admin(), eks.UpdateClusterConfigInput{
+		Name: "drover-demo", DeletionProtection: aws.Bool(false),
+	})
 	require.NoError(t, err)
 	time.Sleep(10 * time.Minute)
 	_, err = a.EKS.DeleteCluster(t.Context(), a.Admin(), eks.NamedInput{Name: "drover-demo"})

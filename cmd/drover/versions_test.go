@@ -32,7 +32,8 @@ func showVersions(t *testing.T) {
 	} {
 		require.Regexp(t, row, out)
 	}
-	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 1+1+1+2+5, "a row for the release, the control plane, each pool and each add-on")
+	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 1+1+1+2+5,
+		"a row for the release, the control plane, each pool and each add-on")
 	for _, call := range cloud.Calls.Since(mark) {
 		require.False(t, call.Mutating, "versions called %s %s", call.Service, call.Action)
 	}
@@ -40,7 +41,8 @@ func showVersions(t *testing.T) {
 	// It follows a channel whose window is shut for years, and the channel moves.
 	require.Contains(t, ok(t, "apply", "examples/releases/1.37-1.yaml"), "uploaded release 1.37-1")
 	require.Contains(t, ok(t, "apply", "examples/releases/channels.yaml"), "uploaded the channels")
-	followed := example(t, "clusters/demo.yaml", "  tags:\n", "  upgrade: {channel: Rapid, window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n  tags:\n")
+	followed := example(t, "clusters/demo.yaml", "  tags:\n", "  upgrade: {channel: Rapid, window: {cron: \"0 1 1 1 ? 2090\", duration: "+
+		"4h}}\n  tags:\n")
 	ok(t, "apply", write(t, "demo.yaml", followed), "--watch")
 	var fleet []clusterVersions
 	require.NoError(t, json.Unmarshal([]byte(ok(t, "versions", "-o", "json")), &fleet))
@@ -71,7 +73,9 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 	was, next := release("1.36-1", "1.36", "ami-36", "v1"), release("1.37-1", "1.37", "ami-37", "v2")
 	deployed := func(pin, version, image, coredns string) map[string]stack.Deployed {
 		return map[string]stack.Deployed{
-			names.ControlPlane:     {Tags: map[string]string{names.TagRelease: pin + "@" + pin}, Outputs: map[string]string{"KubernetesVersion": version}},
+			names.ControlPlane: {
+				Tags: map[string]string{names.TagRelease: pin + "@" + pin}, Outputs: map[string]string{"KubernetesVersion": version},
+			},
 			names.PoolPrefix + "a": {Outputs: map[string]string{"ImageId": image}},
 			names.NodeAddons:       {Outputs: map[string]string{render.AddonOutput("coredns"): coredns}},
 		}
@@ -97,13 +101,17 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 			"Missed: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
 		},
 		"blocked, and taken back": {
-			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""}, moves{"ami-36", ""}, moves{"v1", ""},
+			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
+			moves{"ami-36", ""}, moves{"v1", ""},
 		},
 		"blocked, and asked by somebody who must ask again": {
-			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Hand"}, "1.36-1", begins, "", stays, moves{"1.36", ""}, moves{"ami-36", ""}, moves{"v1", ""},
+			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Hand"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
+			moves{"ami-36", ""}, moves{"v1", ""},
 		},
 		"stopped after the control plane": {
-			status.Upgrade{Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Channel"}, "1.36-1", deployed("1.36-1", "1.37", "ami-36", "v1"),
+			status.Upgrade{
+				Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Channel",
+			}, "1.36-1", deployed("1.36-1", "1.37", "ami-36", "v1"),
 			"Stopped: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
 		},
 		"stopped at the nodes, when everything else is of the new release": {
@@ -111,14 +119,16 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 			"Stopped: see drover status", moves{"1.37-1", ""}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v2", ""},
 		},
 		"to another Kubernetes version with the same release": {
-			status.Upgrade{Phase: "Running", To: "1.36-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "Running", stays, moves{"1.36", "1.37"}, moves{"ami-36", ""}, moves{"v1", ""},
+			status.Upgrade{Phase: "Running", To: "1.36-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "Running", stays,
+			moves{"1.36", "1.37"}, moves{"ami-36", ""}, moves{"v1", ""},
 		},
 		"to come, and paused": {
 			status.Upgrade{Phase: "Scheduled", To: "1.37-1", ToVersion: "1.37", Origin: "Spec", At: &at}, "paused", begins,
 			"paused", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
 		},
 		"done": {
-			status.Upgrade{Phase: "Done", To: "1.36-1", ToVersion: "1.36", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""}, moves{"ami-36", ""}, moves{"v1", ""},
+			status.Upgrade{Phase: "Done", To: "1.36-1", ToVersion: "1.36", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
+			moves{"ami-36", ""}, moves{"v1", ""},
 		},
 	}
 	for name, test := range tests {
@@ -126,9 +136,10 @@ func TestVersionsOfAnUpgradeThatDidNotEnd(t *testing.T) {
 			spec := &api.Cluster{}
 			spec.Spec.Paused = test.spec == "paused"
 			spec.Spec.Release.Name, spec.Spec.Pools = test.spec, []api.Pool{{Name: "a", Architecture: api.AMD64}}
-			r := &fleetReader{c: newCell(aws.Config{Region: "eu-west-1"}, "aws", "1"), stacks: map[string]stack.Deployed{}, releases: map[string]*api.Release{
-				names.PinnedRelease("1.36-1"): was, names.PinnedRelease("1.37-1"): next, names.ReleaseSpec("1.37-1"): next,
-			}}
+			r := &fleetReader{c: newCell(aws.Config{Region: "eu-west-1"}, "aws", "1"), stacks: map[string]stack.Deployed{},
+				releases: map[string]*api.Release{
+					names.PinnedRelease("1.36-1"): was, names.PinnedRelease("1.37-1"): next, names.ReleaseSpec("1.37-1"): next,
+				}}
 			v := clusterVersions{Upgrade: &test.upgrade}
 			v.Release.Current, _ = plan.Pin(test.deployed)
 			v.ControlPlane.Current = plan.KubernetesVersion(test.deployed)
@@ -156,7 +167,8 @@ func TestVersionsOfWhatIsToCome(t *testing.T) {
 	}}
 	at := time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC)
 	v := clusterVersions{
-		Cluster: "demo", Release: moves{Current: "1.36-1"}, ControlPlane: planeMove{moves: moves{Current: "1.36"}}, Upgrade: &status.Upgrade{Phase: "Running", To: "1.37-1", Started: &at},
+		Cluster: "demo", Release: moves{Current: "1.36-1"}, ControlPlane: planeMove{moves: moves{Current: "1.36"}},
+		Upgrade:     &status.Upgrade{Phase: "Running", To: "1.37-1", Started: &at},
 		NextUpgrade: &status.Upgrade{Phase: "Scheduled", To: "1.37-2", Origin: "At", At: &at},
 	}
 	require.NoError(t, r.parts(t.Context(), &v, &api.Cluster{}, map[string]stack.Deployed{
@@ -176,14 +188,17 @@ func TestUpgradesInAStatus(t *testing.T) {
 		t := time.Date(2026, 11, 20, 12, minute, 0, 0, time.UTC)
 		return &t
 	}
-	done := status.Upgrade{Phase: "Done", From: "1.35-1", FromVersion: "1.35", To: "1.36-1", ToVersion: "1.36", Origin: "Channel", Started: at(0), Ended: at(30)}
+	done := status.Upgrade{
+		Phase: "Done", From: "1.35-1", FromVersion: "1.35", To: "1.36-1", ToVersion: "1.36", Origin: "Channel", Started: at(0), Ended: at(30),
+	}
 	var b strings.Builder
 	d := &display{out: &b, now: *at(55)}
 	d.upgrades(status.Status{})
 	require.Empty(t, b.String())
 
 	running := status.Upgrade{
-		Phase: "Running", From: "1.36-1", FromVersion: "1.36", To: "1.37-1", ToVersion: "1.37", Origin: "Hand", Started: at(40), Message: "the nodes are replaced",
+		Phase: "Running", From: "1.36-1", FromVersion: "1.36", To: "1.37-1", ToVersion: "1.37", Origin: "Hand", Started: at(40),
+		Message: "the nodes are replaced",
 		Steps: []status.UpgradeStep{
 			{Name: "control plane to 1.37", Started: at(41), Ended: at(50)}, {Name: "nodes", Started: at(50)}, {Name: "more"},
 		},
@@ -224,8 +239,11 @@ earlier Done: 1.35-1 (Kubernetes 1.35) → 1.36-1 (Kubernetes 1.36), requested b
 func TestVersionsRow(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	fleet := []clusterVersions{{
-		Cluster: "demo", Release: moves{"1.36-1", "1.37-1"}, ControlPlane: planeMove{moves: moves{"1.36", "1.37"}}, StandardSupportEnds: "2027-08-03",
-		Due: "2026-11-23T22:00:00Z (Channel)", Pools: []poolMove{{named: named{"a", moves{"ami-1", "ami-2"}}}, {named: named{"b", moves{"ami-1", ""}}}},
+		Cluster: "demo", Release: moves{"1.36-1", "1.37-1"}, ControlPlane: planeMove{moves: moves{"1.36", "1.37"}},
+		StandardSupportEnds: "2027-08-03",
+		Due:                 "2026-11-23T22:00:00Z (Channel)", Pools: []poolMove{
+			{named: named{"a", moves{"ami-1", "ami-2"}}}, {named: named{"b", moves{"ami-1", ""}}},
+		},
 		Addons: []named{{"coredns", moves{"v1", "v2"}}, {"vpc-cni", moves{"v1", "v2"}}},
 	}, {Cluster: "other", ControlPlane: planeMove{moves: moves{Current: "1.36"}, Deployed: "1.35"}}}
 	show := func(width int) string {

@@ -15,7 +15,9 @@ import (
 // versions shows a row for each cluster.
 func (d *display) versions(fleet []clusterVersions) {
 	table := &view.Table{Columns: []view.Column{
-		{Title: "CLUSTER"}, {Title: "RELEASE", Min: 10}, {Title: "KUBERNETES"}, {Title: "CHANGES", Min: 12, Wrap: true}, {Title: "DUE", Min: 10, Wrap: true},
+		{Title: "CLUSTER"}, {
+			Title: "RELEASE", Min: 10,
+		}, {Title: "KUBERNETES"}, {Title: "CHANGES", Min: 12, Wrap: true}, {Title: "DUE", Min: 10, Wrap: true},
 		{Title: "SUPPORTED UNTIL"},
 	}}
 	for _, v := range fleet {
@@ -67,7 +69,9 @@ func (v clusterVersions) changes() string {
 // parts shows a row for each part of each cluster.
 func (d *display) parts(fleet []clusterVersions) {
 	table := &view.Table{Columns: []view.Column{
-		{Title: "CLUSTER"}, {Title: "PART", Min: 22, Wrap: true}, {Title: "CURRENT", Min: 18, Wrap: true}, {Title: "TARGET", Min: 10, Wrap: true}, {Title: "DUE", Min: 10, Wrap: true},
+		{Title: "CLUSTER"}, {
+			Title: "PART", Min: 22, Wrap: true,
+		}, {Title: "CURRENT", Min: 18, Wrap: true}, {Title: "TARGET", Min: 10, Wrap: true}, {Title: "DUE", Min: 10, Wrap: true},
 		{Title: "SUPPORTED UNTIL", Min: 12, Wrap: true},
 	}}
 	row := func(v clusterVersions, part string, m moves, due, until string) {

@@ -37,7 +37,8 @@ var untried = changes{
 	"kind":                      "there is one",
 	"spec.release.name":         "each default that differs between the releases does what its field does",
 	"spec.pools[].architecture": "**rolls**: pool, with the image and the instance types that go with it",
-	"spec.templateVersion":      "each stack that the other templates render differently is updated; pools are **rolled** when nodes would be launched differently",
+	"spec.templateVersion": "each stack that the other templates render differently is updated; pools are **rolled** when nodes would " +
+		"be launched differently",
 }
 
 // effect of a change, on stacks by what they are: all pools are "pool".
@@ -136,7 +137,9 @@ func (b *base) render(document []byte) (*api.Cluster, *render.Output, error) {
 	// All times have come.
 	rollAt, _ := plan.RollAt(resolved, nil, nil, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 	out, err := render.Render(render.Cluster{
-		Cell:     render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: names.StateBucket("111122223333", "us-east-1")},
+		Cell: render.Cell{
+			Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: names.StateBucket("111122223333", "us-east-1"),
+		},
 		Resolved: resolved, RollAt: rollAt,
 	})
 	return resolved, out, err
@@ -241,7 +244,8 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 		delete(differs, change.Stack)
 		rolls := !reflect.DeepEqual(launched(b.stacks[change.Stack], b.stacks), launched(now[change.Stack], now))
 		if told := change.Effect(); change.Operation == plan.Update && told != "" && rolls != (told == status.ReplacesNodes) {
-			return e, fmt.Errorf("the plan says of stack %s %q and it rolls: %t: plan.Effect is wrong about %v", change.Stack, told, rolls, change.Reasons)
+			return e, fmt.Errorf("the plan says of stack %s %q and it rolls: %t: plan.Effect is wrong about %v", change.Stack, told,
+				rolls, change.Reasons)
 		}
 		for _, reason := range change.Reasons {
 			if strings.HasPrefix(reason.Field, "checksum.") {
@@ -259,7 +263,9 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 
 // input of a plan from one spec to the other, with everything deployed.
 func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
-	in := plan.Input{Cluster: after.Metadata.Name, New: after, Old: map[string]*api.Cluster{}, Desired: out.Stacks, Deployed: map[string]stack.Deployed{}}
+	in := plan.Input{
+		Cluster: after.Metadata.Name, New: after, Old: map[string]*api.Cluster{}, Desired: out.Stacks, Deployed: map[string]stack.Deployed{},
+	}
 	for name, desired := range b.stacks {
 		tags := maps.Clone(desired.Tags)
 		if name == names.ControlPlane {

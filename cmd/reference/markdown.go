@@ -18,8 +18,10 @@ func markdownOf(kind reflect.Type, docs comments, done changes) []byte {
 	if name == api.ChannelsName {
 		folder, file = "releases", name
 	}
-	fmt.Fprintf(&b, "A file `%s/%s.yaml` in the specs bucket, at most %d MiB of YAML without anchors, aliases, tags and unknown fields.\n", folder, file, api.MaxFile>>20)
-	fmt.Fprintf(&b, "Examples: [examples/%s](../../examples/%s). For editors, the same as [JSON Schema](%s.schema.json):\nstart the file with `# yaml-language-server: $schema=<path or URL of the schema>`.\n", folder, folder, name)
+	fmt.Fprintf(&b, "A file `%s/%s.yaml` in the specs bucket, at most %d MiB of YAML without anchors, aliases, tags and unknown fields.\n",
+		folder, file, api.MaxFile>>20)
+	fmt.Fprintf(&b, "Examples: [examples/%s](../../examples/%s). For editors, the same as [JSON Schema](%s.schema.json):\nstart the file "+
+		"with `# yaml-language-server: $schema=<path or URL of the schema>`.\n", folder, folder, name)
 	if done != nil {
 		b.WriteString(aboutChanges)
 	}

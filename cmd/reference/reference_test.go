@@ -73,7 +73,8 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		sections := strings.Split(string(page), "\n## ")
 		eachField(kind, "", func(owner reflect.Type, f reflect.StructField, path string) {
 			require.NotEmpty(t, docs[owner.Name()], "%s has no comment", owner)
-			require.True(t, strings.HasPrefix(docs[owner.Name()+"."+f.Name], f.Name+" "), "%s.%s: its comment must start with its name", owner.Name(), f.Name)
+			require.True(t, strings.HasPrefix(docs[owner.Name()+"."+f.Name], f.Name+" "), "%s.%s: its comment must start with its name",
+				owner.Name(), f.Name)
 
 			object, field := "", path
 			if i := strings.LastIndex(path, "."); i >= 0 {
@@ -182,7 +183,8 @@ func eachExample(t *testing.T, kind string, check func(*testing.T, string, []byt
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
-			require.True(t, bytes.HasPrefix(data, []byte("# yaml-language-server: $schema=../../docs/reference/"+kind+".schema.json\n")), "editors look for the schema in the first line")
+			require.True(t, bytes.HasPrefix(data, []byte("# yaml-language-server: $schema=../../docs/reference/"+kind+".schema.json\n")),
+				"editors look for the schema in the first line")
 			check(t, path, data, compile(t, kind))
 		})
 	}
@@ -205,21 +207,25 @@ func paths(t *testing.T, kind string) []string {
 // Whatever the schema refuses, an editor marks: each of these must be marked, and be refused by drover too.
 func TestSchemaRefusesWhatDroverRefuses(t *testing.T) {
 	cases := map[string][2]string{
-		"an unknown field":                      {"  tags:", "  tag:"},
-		"a missing field":                       {"      minSize: 2\n      maxSize: 4\n", "      minSize: 2\n"},
-		"a number for a string":                 {`"1.36-1"`, "1.36"},
-		"a string for a number":                 {"maxSize: 4", "maxSize: four"},
-		"a number out of bounds":                {"maxSize: 4", "maxSize: 0"},
-		"a value that is not offered":           {"natGateways: Single", "natGateways: One"},
-		"a malformed range":                     {"10.0.0.0/16", "10.0.0.0"},
-		"a list with too little":                {"[us-east-1a, us-east-1b, us-east-1c]", "[us-east-1a]"},
-		"a list with something twice":           {"us-east-1b", "us-east-1a"},
-		"no network":                            {"    cidr: 10.0.0.0/16\n", ""},
-		"two networks":                          {"    cidr:", "    existing: {vpcID: vpc-12345678, subnets: [subnet-12345678, subnet-12345679]}\n    cidr:"},
-		"a cluster's name too long":             {"  name: demo\n", "  name: " + strings.Repeat("d", 51) + "\n"},
-		"a malformed label":                     {`interruptible: "true"`, `interruptible: "not so"`},
-		"a malformed tag":                       {"team:", `"team#":`},
-		"a window that opens in two ways":       {"  tags:", "  upgrade: {window: {cron: \"0 1 * * ? *\", start: \"22:00\", duration: 4h}}\n  tags:"},
+		"an unknown field":            {"  tags:", "  tag:"},
+		"a missing field":             {"      minSize: 2\n      maxSize: 4\n", "      minSize: 2\n"},
+		"a number for a string":       {`"1.36-1"`, "1.36"},
+		"a string for a number":       {"maxSize: 4", "maxSize: four"},
+		"a number out of bounds":      {"maxSize: 4", "maxSize: 0"},
+		"a value that is not offered": {"natGateways: Single", "natGateways: One"},
+		"a malformed range":           {"10.0.0.0/16", "10.0.0.0"},
+		"a list with too little":      {"[us-east-1a, us-east-1b, us-east-1c]", "[us-east-1a]"},
+		"a list with something twice": {"us-east-1b", "us-east-1a"},
+		"no network":                  {"    cidr: 10.0.0.0/16\n", ""},
+		"two networks": {
+			"    cidr:", "    existing: {vpcID: vpc-12345678, subnets: [subnet-12345678, subnet-12345679]}\n    cidr:",
+		},
+		"a cluster's name too long": {"  name: demo\n", "  name: " + strings.Repeat("d", 51) + "\n"},
+		"a malformed label":         {`interruptible: "true"`, `interruptible: "not so"`},
+		"a malformed tag":           {"team:", `"team#":`},
+		"a window that opens in two ways": {
+			"  tags:", "  upgrade: {window: {cron: \"0 1 * * ? *\", start: \"22:00\", duration: 4h}}\n  tags:",
+		},
 		"a window that opens in no way":         {"  tags:", "  upgrade: {window: {duration: 4h}}\n  tags:"},
 		"a window that opens at no time of day": {"  tags:", "  upgrade: {window: {start: \"24:00\", duration: 4h}}\n  tags:"},
 		"an empty command":                      {"      files:", "      commands: [\"\"]\n      files:"},

@@ -108,7 +108,10 @@ func (s *schemas) structure(t reflect.Type) object {
 func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
 	t = elem(t)
 	if t == reflect.TypeFor[api.Amount]() {
-		return object{{"type", []string{"integer", "string"}}, {"minimum", 0}, {"maximum", 9999}, {"pattern", `^([0-9]|[1-9][0-9]|100)%$`}, {"default", amount(rules.Default[0])}}
+		return object{
+			{"type", []string{"integer", "string"}}, {"minimum", 0}, {"maximum", 9999}, {"pattern", `^([0-9]|[1-9][0-9]|100)%$`},
+			{"default", amount(rules.Default[0])},
+		}
 	}
 	switch t.Kind() {
 	case reflect.Struct:

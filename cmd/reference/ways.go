@@ -127,7 +127,9 @@ func others(v any, t reflect.Type, enum []string) (all []any) {
 		case reflect.Map:
 			return []any{map[string]any{"example": "x"}}
 		}
-		return append([]any{"x", "10m", "50%", "2030-01-01T00:00:00Z", "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"}, words...)
+		return append([]any{
+			"x", "10m", "50%", "2030-01-01T00:00:00Z", "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+		}, words...)
 	case string:
 		all = append(all, v+"x")
 		for _, at := range digits.FindAllStringIndex(v, -1) {

@@ -43,10 +43,12 @@ func main() {
 	pools, alarmed := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), cloudwatch.New(awscloudwatch.NewFromConfig(cfg))
 	clusters, room := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg)), ec2.New(cfg)
 	h := &handler.Handler{
-		Specs: specs, State: state, Stacks: cloud, Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""), EKS: offered, Groups: pools, Alarms: alarmed,
-		Nodes: clusters, Instances: room,
+		Specs: specs, State: state, Stacks: cloud, Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""), EKS: offered, Groups: pools,
+		Alarms: alarmed,
+		Nodes:  clusters, Instances: room,
 		Facts: &collect.Gatherer{
-			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room, Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
+			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
+			Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 		},
 		Planner: &plan.Handler{
 			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Now: time.Now,

@@ -232,7 +232,8 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.closing(a.CloudFormation.Close)
 	targets := delivery.Targets{Functions: a.Lambda, Machines: a.States, Queues: queues, Topics: topics}
 	a.Events = eventbridge.New(eventbridge.Config{
-		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Keys: keys, Observe: o.OnEvent, Intercept: struck.deliver(o.Intercept),
+		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Keys: keys, Observe: o.OnEvent,
+		Intercept: struck.deliver(o.Intercept),
 	})
 	a.closing(a.Events.Close)
 	a.Events.SetTargets(targets)

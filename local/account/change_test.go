@@ -54,7 +54,8 @@ func text(t *testing.T, spec object) string {
 
 // harmful strings are code or structure to one of the things that read them on their way to a node.
 var harmful = strings.Join([]string{
-	`{{ .Secret }} {{- end }}`, `${AWS::AccountId} ${!x} !Ref Vpc !Sub x`, `{"Fn::Sub": "x"}`, `&anchor *alias <<: x`, "'; touch /oops #", `"; $(id) ` + "`id`",
+	`{{ .Secret }} {{- end }}`, `${AWS::AccountId} ${!x} !Ref Vpc !Sub x`, `{"Fn::Sub": "x"}`, `&anchor *alias <<: x`, "'; touch /oops #",
+	`"; $(id) ` + "`id`",
 	`--boundary`, `EOF`, `%s %d \n \0`, "\ttab", "äöü ☃ 🐂", `{% $states.input %}`, `- [ "` + `' ] : |`, "---", "...", "",
 }, "\n")
 
@@ -110,7 +111,9 @@ func TestChanges(t *testing.T) {
 		first["spec"].(object)["tags"].(object)["y"] = "yes"
 		s := cloud.ready(t, name, cloud.upload(t, name, text(t, first)))
 		require.Equal(t, "yes", tagsOf(stackOf(t, name, "network"))["y"])
-		cloud.until(t, func() bool { return fmt.Sprint(poolsOf(t, name)) == "map[one:2 two:1]" }, func() string { return fmt.Sprint(poolsOf(t, name)) })
+		cloud.until(t, func() bool {
+			return fmt.Sprint(poolsOf(t, name)) == "map[one:2 two:1]"
+		}, func() string { return fmt.Sprint(poolsOf(t, name)) })
 		after := instancesOf(t, name)
 		require.Len(t, after, len(before))
 		for id := range after {

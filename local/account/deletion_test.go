@@ -63,11 +63,15 @@ func TestADeletedClusterLeavesNothing(t *testing.T) {
 	}
 	group, err := cloud.EC2.CreateSecurityGroup(vpc, "k8s-elb-leaving", "made by Kubernetes", false, owned)
 	require.NoError(t, err)
-	_, err = cloud.EC2.CreateNetworkInterface(subnet, []string{group}, "aws-K8S-i-0123", "", map[string]string{"cluster.k8s.amazonaws.com/name": names.EKSCluster(name)})
+	_, err = cloud.EC2.CreateNetworkInterface(subnet, []string{group}, "aws-K8S-i-0123", "", map[string]string{
+		"cluster.k8s.amazonaws.com/name": names.EKSCluster(name),
+	})
 	require.NoError(t, err)
 	_, err = cloud.ELB.Create("leaving-classic", "classic", subnet, []string{group}, false, owned)
 	require.NoError(t, err)
-	alb, err := cloud.ELB.Create("leaving-alb", "application", subnet, nil, false, map[string]string{"elbv2.k8s.aws/cluster": names.EKSCluster(name)})
+	alb, err := cloud.ELB.Create("leaving-alb", "application", subnet, nil, false, map[string]string{
+		"elbv2.k8s.aws/cluster": names.EKSCluster(name),
+	})
 	require.NoError(t, err)
 	cloud.ELB.CreateTargetGroup("leaving", alb, map[string]string{"elbv2.k8s.aws/cluster": names.EKSCluster(name)})
 	volumes := map[string]string{}
@@ -77,19 +81,21 @@ func TestADeletedClusterLeavesNothing(t *testing.T) {
 		volumes[policy] = id
 		client, _, err := cloud.EKS.Administrator(names.EKSCluster(name))
 		require.NoError(t, err)
-		_, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": strings.ToLower(policy)},
-			"spec": map[string]any{
-				"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"}, "persistentVolumeReclaimPolicy": policy,
-				"csi": map[string]any{"driver": "ebs.csi.aws.com", "volumeHandle": id},
-			},
-		}}, metav1.CreateOptions{})
+		_, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}).Create(t.Context(),
+			&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": strings.ToLower(policy)},
+				"spec": map[string]any{
+					"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"}, "persistentVolumeReclaimPolicy": policy,
+					"csi": map[string]any{"driver": "ebs.csi.aws.com", "volumeHandle": id},
+				},
+			}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	// The pods of the last node have nowhere to go: their budgets would hold it for minutes.
 	client, _, err := cloud.EKS.Administrator(names.EKSCluster(name))
 	require.NoError(t, err)
-	budgets := client.Resource(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}).Namespace("kube-system")
+	budgets := client.Resource(schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}).
+		Namespace("kube-system")
 	require.NoError(t, budgets.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	// Another cluster's, by its tag.
 	stranger, err := cloud.EC2.CreateVolume("us-east-1a", 1, map[string]string{names.OwnershipTag(name + "s"): "owned"})

@@ -188,7 +188,9 @@ func demoNodes(t *testing.T, endpoint string) {
 		}
 		require.Equal(t, corev1.ConditionTrue, ready)
 		zones[zone]++
-		taints := slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "node.kubernetes.io/") })
+		taints := slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+			return strings.HasPrefix(taint.Key, "node.kubernetes.io/")
+		})
 		if pool == "spot" {
 			require.Equal(t, "true", node.Labels["example.com/interruptible"])
 			require.Equal(t, []corev1.Taint{{Key: "example.com/interruptible", Value: "true", Effect: corev1.TaintEffectPreferNoSchedule}}, taints)
@@ -220,7 +222,9 @@ func kubernetesAs(t *testing.T, step, signedFor string) dynamic.Interface {
 	require.NoError(t, err)
 	token, err := kube.Token(t.Context(), sts.NewPresignClient(sts.NewFromConfig(as(t, step))), signedFor)
 	require.NoError(t, err)
-	client, err := dynamic.NewForConfig(&rest.Config{Host: *out.Cluster.Endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}})
+	client, err := dynamic.NewForConfig(&rest.Config{
+		Host: *out.Cluster.Endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+	})
 	require.NoError(t, err)
 	return client
 }
@@ -254,7 +258,8 @@ func demoRoles(t *testing.T) {
 	roles := list[rbacv1.ClusterRole](t, client, rbac.WithResource("clusterroles"))
 	i := slices.IndexFunc(roles, func(r rbacv1.ClusterRole) bool { return r.Name == kube.JoinGroup })
 	require.GreaterOrEqual(t, i, 0)
-	require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}}, roles[i].Rules)
+	require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}},
+		roles[i].Rules)
 	bindings := list[rbacv1.ClusterRoleBinding](t, client, rbac.WithResource("clusterrolebindings"))
 	require.True(t, slices.ContainsFunc(bindings, func(b rbacv1.ClusterRoleBinding) bool {
 		return b.RoleRef.Name == kube.JoinGroup && len(b.Subjects) == 1 && b.Subjects[0].Kind == "Group" && b.Subjects[0].Name == kube.JoinGroup
@@ -387,7 +392,9 @@ func intruders(t *testing.T) {
 		denied(t, err)
 	}
 	// The one that may delete stacks may delete clusters' only, not drover itself.
-	_, err := cloudformation.NewFromConfig(as(t, "change")).DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: aws.String(Stack)})
+	_, err := cloudformation.NewFromConfig(as(t, "change")).DeleteStack(t.Context(), &cloudformation.DeleteStackInput{
+		StackName: aws.String(Stack),
+	})
 	denied(t, err)
 	_, err = eks.NewFromConfig(as(t, "prepare")).DeleteCluster(t.Context(), &eks.DeleteClusterInput{Name: aws.String("drover-demo")})
 	denied(t, err)
@@ -411,9 +418,17 @@ func forgeries(t *testing.T) {
 		region, secret, key string
 		codes               []string
 	}{
-		"a wrong secret":  {"us-east-1", "not-the-secret", admin.AccessKeyID, []string{"SignatureDoesNotMatch", "InvalidSignatureException"}},
-		"another region":  {"eu-west-1", admin.SecretAccessKey, admin.AccessKeyID, []string{"SignatureDoesNotMatch", "InvalidSignatureException", "AuthorizationHeaderMalformed"}},
-		"an unknown user": {"us-east-1", admin.SecretAccessKey, "AKIAUNKNOWNUNKNOWN00", []string{"InvalidClientTokenId", "InvalidAccessKeyId", "UnrecognizedClientException"}},
+		"a wrong secret": {"us-east-1", "not-the-secret", admin.AccessKeyID, []string{"SignatureDoesNotMatch", "InvalidSignatureException"}},
+		"another region": {
+			"eu-west-1", admin.SecretAccessKey, admin.AccessKeyID, []string{
+				"SignatureDoesNotMatch", "InvalidSignatureException", "AuthorizationHeaderMalformed",
+			},
+		},
+		"an unknown user": {
+			"us-east-1", admin.SecretAccessKey, "AKIAUNKNOWNUNKNOWN00", []string{
+				"InvalidClientTokenId", "InvalidAccessKeyId", "UnrecognizedClientException",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := cloud.Config()
@@ -432,7 +447,9 @@ func forgeries(t *testing.T) {
 	t.Run("no signature", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		for _, path := range []string{"/", "/?Action=DescribeStacks&Version=2010-05-15", "/" + names.SpecsBucket(ID, "us-east-1"), "/clusters/drover-demo"} {
+		for _, path := range []string{
+			"/", "/?Action=DescribeStacks&Version=2010-05-15", "/" + names.SpecsBucket(ID, "us-east-1"), "/clusters/drover-demo",
+		} {
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, cloud.URL()+path, nil)
 			require.NoError(t, err)
 			response, err := http.DefaultClient.Do(request)

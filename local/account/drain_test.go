@@ -35,14 +35,19 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 			AutoScalingGroupName: aws.String(names.Group(name, "one")), DesiredCapacity: &n,
 		})
 		require.NoError(t, err)
-		cloud.until(t, func() bool { return poolsOf(t, name)["one"] == int(n) && cloud.readyNodes(t, name) == int(n) }, func() string { return cloud.executions(name) })
+		cloud.until(t, func() bool {
+			return poolsOf(t, name)["one"] == int(n) && cloud.readyNodes(t, name) == int(n)
+		}, func() string { return cloud.executions(name) })
 	}
 	resize(3)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
 	cluster := connect(t, name)
-	web := workload.Workload{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 9, MaxUnavailable: "2", ReadyAfter: 200 * time.Millisecond, Grace: time.Second}
+	web := workload.Workload{
+		Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 9, MaxUnavailable: "2", ReadyAfter: 200 * time.Millisecond,
+		Grace: time.Second,
+	}
 	require.NoError(t, cluster.Deploy(ctx, web))
 	require.NoError(t, cluster.Budgeted(ctx, web))
 	pods, err := cluster.Watch(ctx)
@@ -55,8 +60,8 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 		require.NoError(t, cluster.Budgeted(ctx, web))
 		pods.Forget()
 	}
-	// ended waits for the one drain that was started after a time with a name in what it was told, and returns its output. A sweep that looked at the
-	// hook just before it was completed starts another, which finds nobody waiting.
+	// ended waits for the one drain that was started after a time with a name in what it was told, and returns its
+	// output. A sweep that looked at the hook just before it was completed starts another, which finds nobody waiting.
 	ended := func(t *testing.T, since time.Time, named string) map[string]any {
 		var list []states.Execution
 		cloud.until(t, func() bool {
@@ -98,13 +103,16 @@ func TestNodesAreDrainedBeforeTheyGo(t *testing.T) {
 	})
 	t.Run("one that is somebody else's", func(t *testing.T) {
 		started := time.Now()
-		cloud.Events.Emit(t.Context(), "aws.ec2", "EC2 Instance Rebalance Recommendation", []string{"arn:aws:ec2:us-east-1:000000000000:instance/i-0000000000000001"},
+		cloud.Events.Emit(t.Context(), "aws.ec2", "EC2 Instance Rebalance Recommendation", []string{
+			"arn:aws:ec2:us-east-1:000000000000:instance/i-0000000000000001",
+		},
 			map[string]any{"instance-id": "i-0000000000000001"})
 		require.Equal(t, "Gone", ended(t, started, "i-0000000000000001")["outcome"])
 	})
 	t.Run("by hand, a node that nobody knows", func(t *testing.T) {
 		out, err := sfn.NewFromConfig(cloud.Config()).StartExecution(t.Context(), &sfn.StartExecutionInput{
-			StateMachineArn: aws.String("arn:aws:states:" + cloud.Region() + ":" + ID + ":stateMachine:drover-drain-node"), Input: aws.String(`{"cluster":"` + name + `","node":"nowhere"}`),
+			StateMachineArn: aws.String("arn:aws:states:" + cloud.Region() + ":" + ID + ":stateMachine:drover-drain-node"),
+			Input:           aws.String(`{"cluster":"` + name + `","node":"nowhere"}`),
 		})
 		require.NoError(t, err)
 		var x *sfn.DescribeExecutionOutput

@@ -67,7 +67,9 @@ func (s *strikes) call(r *http.Request, call endpoint.Call) error {
 	if signature, err := iam.ParseSignature(r); err == nil {
 		key = signature.AccessKeyID
 	}
-	m := faults.Moment{What: faults.Call, Service: call.Service, Action: call.Action, Caller: caller(call.Caller, s.account.region)}.About(call.Resource)
+	m := faults.Moment{
+		What: faults.Call, Service: call.Service, Action: call.Action, Caller: caller(call.Caller, s.account.region),
+	}.About(call.Resource)
 	m.Conditional = call.Service == "s3" && mutates(r.Method) && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "")
 	m.Number = s.number(key)
 	strike := s.Decide(s.now(), m)

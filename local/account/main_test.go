@@ -339,8 +339,8 @@ func (w *world) ended(t *testing.T, cluster, machine string, start time.Time) (l
 	return list
 }
 
-// retire ends the control plane of a cluster when the test is over, behind drover's back: even at rest a control plane takes its part of the
-// processors.
+// retire ends the control plane of a cluster when the test is over, behind drover's back: even at rest a control
+// plane takes its part of the processors.
 func (w *world) retire(t *testing.T, cluster string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

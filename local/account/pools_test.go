@@ -144,7 +144,8 @@ func (w *world) atRestWithin(t *testing.T, cluster, pool string, least, most int
 			_, held := n.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
 			_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
 			if n.Spec.Unschedulable || held || excluded || len(n.Spec.Taints) > 0 {
-				wrong = append(wrong, fmt.Sprintf("%s is left cordoned: %v held %v excluded %v %v", n.Name, n.Spec.Unschedulable, held, excluded, n.Spec.Taints))
+				wrong = append(wrong, fmt.Sprintf("%s is left cordoned: %v held %v excluded %v %v", n.Name, n.Spec.Unschedulable, held, excluded,
+					n.Spec.Taints))
 			}
 		}
 		if nodes != size {

@@ -90,8 +90,10 @@ func newRandomRoll(r *rand.Rand) randomRoll {
 	roll.Unavailable, roll.Batch, roll.Surge = pace.u, max(1, pace.u+pace.s), pace.s
 	for i := range 1 + r.IntN(3) {
 		w := workload.Workload{
-			Namespace: "random", Name: fmt.Sprintf("w%d", i), Kind: []workload.Kind{workload.Deployment, workload.StatefulSet}[r.IntN(2)], Replicas: 2 + r.IntN(5),
-			ReadyAfter: time.Duration(r.IntN(300)) * time.Millisecond, EndsAfter: time.Duration(400+r.IntN(400)) * time.Millisecond, Grace: time.Second, EmptyDir: r.IntN(3) == 0,
+			Namespace: "random", Name: fmt.Sprintf("w%d", i), Kind: []workload.Kind{workload.Deployment, workload.StatefulSet}[r.IntN(2)],
+			Replicas:   2 + r.IntN(5),
+			ReadyAfter: time.Duration(r.IntN(300)) * time.Millisecond, EndsAfter: time.Duration(400+r.IntN(400)) * time.Millisecond,
+			Grace: time.Second, EmptyDir: r.IntN(3) == 0,
 		}
 		switch r.IntN(4) {
 		case 0:
@@ -173,7 +175,8 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 	cloud.calmDeliveries()
 	cloud.quiet(t, name) // the last sweep may have listed an instance before its drain was over, and have started another execution
 	seen.stop()
-	t.Logf("in %.1f s: %s; at most %d out, at least %d in service; %d events lost", time.Since(started).Seconds(), s.Phase, seen.out, seen.least, lost.Load())
+	t.Logf("in %.1f s: %s; at most %d out, at least %d in service; %d events lost", time.Since(started).Seconds(), s.Phase, seen.out,
+		seen.least, lost.Load())
 
 	if roll.Fails {
 		require.Equal(t, status.Failed, s.Phase, s.Message)

@@ -19,7 +19,8 @@ import (
 )
 
 var rolled = []workload.Workload{
-	{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 9, MaxUnavailable: "2", ReadyAfter: 200 * time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: time.Second},
+	{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 9, MaxUnavailable: "2", ReadyAfter: 200 *
+		time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: time.Second},
 	{Namespace: "shop", Name: "cart", Kind: workload.Deployment, Replicas: 4, MinAvailable: "75%", ReadyAfter: 100 * time.Millisecond, Grace: time.Second, EmptyDir: true},
 	{Namespace: "shop", Name: "db", Kind: workload.StatefulSet, Replicas: 2, MaxUnavailable: "1", ReadyAfter: 200 * time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: time.Second},
 	{Namespace: "shop", Name: "agent", Kind: workload.DaemonSet},
@@ -130,8 +131,8 @@ func TestPoolsRoll(t *testing.T) {
 		})
 	}
 
-	// Both strategies with a CloudFormation that goes on while nodes drain, and with one that waits for drains. TestRandomRolls mixes all of it,
-	// and local/autoscaling has each with each.
+	// Both strategies with a CloudFormation that goes on while nodes drain, and with one that waits for drains.
+	// TestRandomRolls mixes all of it, and local/autoscaling has each with each.
 	rolls("surge 2", false, object{"maxSurge": 2}, 0, 2)
 	rolls("a quarter out, and CloudFormation waits for drains", true, object{"maxUnavailable": "25%", "maxSurge": 0}, 1, 1)
 	fails("a rolling update", size, "first", "second")

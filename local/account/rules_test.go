@@ -52,7 +52,8 @@ func (w *world) struckBy(t *testing.T, kind faults.Kind, n int) {
 func (w *world) converge(t *testing.T, cluster string) (execution string) {
 	t.Helper()
 	out, err := sfn.NewFromConfig(w.Config()).StartExecution(t.Context(), &sfn.StartExecutionInput{
-		StateMachineArn: aws.String("arn:aws:states:" + w.Region() + ":" + ID + ":stateMachine:drover-converge"), Input: aws.String(`{"cluster":"` + cluster + `"}`),
+		StateMachineArn: aws.String("arn:aws:states:" + w.Region() + ":" + ID + ":stateMachine:drover-converge"),
+		Input:           aws.String(`{"cluster":"` + cluster + `"}`),
 	})
 	require.NoError(t, err)
 	return *out.ExecutionArn
@@ -75,7 +76,9 @@ func TestFaultsByRule(t *testing.T) {
 		cloud.settle(t)
 	})
 	t.Run("an API server refuses connections, and comes back with its data", func(t *testing.T) {
-		out, err := eks.NewFromConfig(cloud.Config()).DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String(names.EKSCluster(name))})
+		out, err := eks.NewFromConfig(cloud.Config()).DescribeCluster(t.Context(), &eks.DescribeClusterInput{
+			Name: aws.String(names.EKSCluster(name)),
+		})
 		require.NoError(t, err)
 		at, err := url.Parse(*out.Cluster.Endpoint)
 		require.NoError(t, err)

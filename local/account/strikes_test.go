@@ -1,7 +1,8 @@
 package account
 
-// What each kind of fault does where it acts: what a caller hears, how long it takes, and what is there afterwards. What the
-// engine decided is of no account here. Faults of instances, clusters and executions are in rules_test.go, those of upgrades in upgrade_test.go.
+// What each kind of fault does where it acts: what a caller hears, how long it takes, and what is there afterwards.
+// What the engine decided is of no account here. Faults of instances, clusters and executions are in rules_test.go,
+// those of upgrades in upgrade_test.go.
 
 import (
 	"encoding/json"
@@ -92,7 +93,9 @@ func TestWhatFaultsDoToFunctions(t *testing.T) {
 			body, err := json.Marshal(event)
 			require.NoError(t, err)
 			invoke := func() *lambda.InvokeOutput {
-				out, err := lambda.NewFromConfig(cloud.Config()).Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(names.Function("admit")), Payload: body})
+				out, err := lambda.NewFromConfig(cloud.Config()).Invoke(t.Context(), &lambda.InvokeInput{
+					FunctionName: aws.String(names.Function("admit")), Payload: body,
+				})
 				require.NoError(t, err)
 				return out
 			}
@@ -130,7 +133,9 @@ func TestWhatFaultsDoToEvents(t *testing.T) {
 	rule := aws.String("struck")
 	_, err = bus.PutRule(t.Context(), &eventbridge.PutRuleInput{Name: rule, EventPattern: aws.String(`{"source":["struck"]}`)})
 	require.NoError(t, err)
-	put, err := bus.PutTargets(t.Context(), &eventbridge.PutTargetsInput{Rule: rule, Targets: []eventtypes.Target{{Id: rule, Arn: aws.String("arn:aws:sqs:us-east-1:" + ID + ":struck")}}})
+	put, err := bus.PutTargets(t.Context(), &eventbridge.PutTargetsInput{
+		Rule: rule, Targets: []eventtypes.Target{{Id: rule, Arn: aws.String("arn:aws:sqs:us-east-1:" + ID + ":struck")}},
+	})
 	require.NoError(t, err)
 	require.Empty(t, put.FailedEntries)
 	defer func() {

@@ -56,7 +56,8 @@ func (w *world) older(t *testing.T, cluster string, alarms []string, pools ...ob
 func alarm(t *testing.T, name string, mayBeSilenced bool) {
 	t.Helper()
 	in := &cloudwatch.PutMetricAlarmInput{
-		AlarmName: &name, Namespace: aws.String("shop"), MetricName: aws.String("errors"), Statistic: cloudwatchtypes.StatisticSum, Period: aws.Int32(300),
+		AlarmName: &name, Namespace: aws.String("shop"), MetricName: aws.String("errors"), Statistic: cloudwatchtypes.StatisticSum,
+		Period:            aws.Int32(300),
 		EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0), ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
 		TreatMissingData: aws.String("notBreaching"), ActionsEnabled: aws.Bool(true),
 	}
@@ -70,7 +71,9 @@ func alarm(t *testing.T, name string, mayBeSilenced bool) {
 // sounds says whether an alarm's actions are on.
 func sounds(t *testing.T, name string) bool {
 	t.Helper()
-	out, err := cloudwatch.NewFromConfig(cloud.Config()).DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{AlarmNames: []string{name}})
+	out, err := cloudwatch.NewFromConfig(cloud.Config()).DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{
+		AlarmNames: []string{name},
+	})
 	require.NoError(t, err)
 	require.Len(t, out.MetricAlarms, 1)
 	return aws.ToBool(out.MetricAlarms[0].ActionsEnabled)
@@ -97,20 +100,25 @@ func (w *world) runs(t *testing.T, cluster, release string) {
 	require.Equal(t, want.Spec.KubernetesVersion, server.EmulationMajor+"."+server.EmulationMinor)
 
 	for _, a := range want.Spec.Addons {
-		addon, err := client.DescribeAddon(t.Context(), &eks.DescribeAddonInput{ClusterName: described.Cluster.Name, AddonName: aws.String(a.Name)})
+		addon, err := client.DescribeAddon(t.Context(), &eks.DescribeAddonInput{
+			ClusterName: described.Cluster.Name, AddonName: aws.String(a.Name),
+		})
 		require.NoError(t, err)
 		require.Equal(t, a.Version, *addon.Addon.AddonVersion, a.Name)
 	}
 	nodes := nodesOf(t, cluster)
 	require.NotEmpty(t, nodes)
 	for _, n := range nodes {
-		require.True(t, strings.HasPrefix(n.Status.NodeInfo.KubeletVersion, "v"+want.Spec.KubernetesVersion+"."), "%s has %s", n.Name, n.Status.NodeInfo.KubeletVersion)
+		require.True(t, strings.HasPrefix(n.Status.NodeInfo.KubeletVersion, "v"+want.Spec.KubernetesVersion+"."), "%s has %s", n.Name,
+			n.Status.NodeInfo.KubeletVersion)
 	}
 }
 
 // upgrades are the executions of the upgrade machine for a cluster, but for those that only look ahead, which any audit may start.
 func (w *world) upgrades(cluster string) []states.Execution {
-	return slices.DeleteFunc(w.sinceOf(cluster, "drover-upgrade", time.Time{}), func(x states.Execution) bool { return strings.Contains(x.Input, `"look":true`) })
+	return slices.DeleteFunc(w.sinceOf(cluster, "drover-upgrade", time.Time{}), func(x states.Execution) bool {
+		return strings.Contains(x.Input, `"look":true`)
+	})
 }
 
 // upgradeSteps are those of an upgrade by one minor version.
@@ -120,7 +128,9 @@ var upgradeSteps = []string{"control plane to 1.36", "add-ons to those of the re
 func made(t *testing.T, u *status.Upgrade, origin upgrade.Origin) {
 	t.Helper()
 	require.Equal(t, string(upgrade.Done), u.Phase, u.Message)
-	require.Equal(t, []string{"1.35-1", "1.35", "1.36-1", "1.36", string(origin)}, []string{u.From, u.FromVersion, u.To, u.ToVersion, u.Origin})
+	require.Equal(t, []string{
+		"1.35-1", "1.35", "1.36-1", "1.36", string(origin),
+	}, []string{u.From, u.FromVersion, u.To, u.ToVersion, u.Origin})
 	require.Len(t, u.Steps, len(upgradeSteps))
 	for i, step := range u.Steps {
 		require.Equal(t, upgradeSteps[i], step.Name)
@@ -140,7 +150,9 @@ func TestAnUpgradeByTheSchedule(t *testing.T) {
 	alarm(t, others, false)
 	pools := map[string]int{"workers": 2, "batch": 1}
 	// Drains go on for some seconds after CloudFormation is done.
-	workloads := append(slices.Clone(rolled), workload.Workload{Namespace: "shop", Name: "slow", Kind: workload.Deployment, Replicas: 6, EndsAfter: 4 * time.Second, Grace: 10 * time.Second})
+	workloads := append(slices.Clone(rolled), workload.Workload{
+		Namespace: "shop", Name: "slow", Kind: workload.Deployment, Replicas: 6, EndsAfter: 4 * time.Second, Grace: 10 * time.Second,
+	})
 	spec := cloud.older(t, name, []string{ours, others}, pool("workers", pools["workers"]), pool("batch", pools["batch"]))
 	cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
 	cloud.runs(t, name, "1.35-1")
@@ -194,7 +206,8 @@ func TestAnUpgradeByTheSchedule(t *testing.T) {
 	}
 	cloud.quiet(t, name)
 	for _, x := range cloud.sinceOf(name, "drover-drain-node", at) {
-		require.True(t, x.Stopped.Before(s.Upgrade.Steps[2].Ended.Add(time.Second)), "the step, whose end is told to the second, waits for drains")
+		require.True(t, x.Stopped.Before(s.Upgrade.Steps[2].Ended.Add(time.Second)),
+			"the step, whose end is told to the second, waits for drains")
 	}
 	made(t, s.Upgrade, upgrade.OriginAt)
 	cloud.runs(t, name, "1.36-1")
@@ -238,7 +251,8 @@ func TestAnUpgradeThatEKSFails(t *testing.T) {
 	require.Equal(t, aws.ToString(failed.Cause), u.Message)
 	for _, says := range []string{
 		"StackFailed: stack " + names.Stack(name, names.ControlPlane), "did not pass its health checks; the cluster remains on version 1.35",
-		"Nothing is done yet. Next: control plane to 1.36. To go on: `drover upgrade " + name + "`, which starts drover-upgrade with {\"cluster\":\"" + name + "\"}",
+		"Nothing is done yet. Next: control plane to 1.36. To go on: `drover upgrade " + name +
+			"`, which starts drover-upgrade with {\"cluster\":\"" + name + "\"}",
 	} {
 		require.Contains(t, u.Message, says)
 	}

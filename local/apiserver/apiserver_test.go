@@ -112,7 +112,8 @@ func TestADrainByItsBudgets(t *testing.T) {
 		var gone []Removal
 		s.OnRemoval(func(r Removal) { gone = append(gone, r) })
 		began := time.Now()
-		report := cluster.Drain(t.Context(), "n1", drain.Task{Policy: drain.Policy{Timeout: 3600, OnTimeout: drain.Wait}, Started: time.Now()}, func(string) {}, untold)
+		report := cluster.Drain(t.Context(), "n1", drain.Task{Policy: drain.Policy{Timeout: 3600, OnTimeout: drain.Wait}, Started: time.Now()},
+			func(string) {}, untold)
 		require.Equal(t, drain.Done, report.Outcome, report.Message)
 		require.Greater(t, time.Since(began), 30*time.Second, "one after the other")
 		require.Len(t, gone, 6)
@@ -134,7 +135,8 @@ func TestObjects(t *testing.T) {
 		s, client, _ := serve(t)
 		api := client.Resource(nodeResource)
 		addNode(t, client, "n1")
-		_, err := api.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "n1"}}}, metav1.CreateOptions{})
+		_, err := api.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "n1"}}},
+			metav1.CreateOptions{})
 		require.True(t, apierrors.IsAlreadyExists(err))
 		list, err := api.List(t.Context(), metav1.ListOptions{LabelSelector: "a=b"})
 		require.NoError(t, err)
@@ -142,7 +144,8 @@ func TestObjects(t *testing.T) {
 
 		w, err := api.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 		require.NoError(t, err)
-		patched, err := api.Patch(t.Context(), "n1", types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}, "annotations": {"local.drover.run/network": null}}}`), metav1.PatchOptions{})
+		patched, err := api.Patch(t.Context(), "n1", types.MergePatchType,
+			[]byte(`{"metadata": {"labels": {"a": "b"}, "annotations": {"local.drover.run/network": null}}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
 		require.Empty(t, patched.GetAnnotations())
 		event := <-w.ResultChan()

@@ -42,7 +42,8 @@ func (s *Server) evict(namespace, name string, options *metav1.DeleteOptions) er
 	case 1:
 	default:
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
 		}}
 	}
 	b := matching[0]
@@ -57,7 +58,8 @@ func (s *Server) evict(namespace, name string, options *metav1.DeleteOptions) er
 	if number("disruptionsAllowed") < 1 {
 		refused := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
 		refused.ErrStatus.Details.Causes = append(refused.ErrStatus.Details.Causes, metav1.StatusCause{
-			Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", nameOf(b), number("desiredHealthy"), number("currentHealthy")),
+			Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
+				nameOf(b), number("desiredHealthy"), number("currentHealthy")),
 		})
 		return refused
 	}
@@ -78,7 +80,8 @@ func precondition(o object, options *metav1.DeleteOptions) error {
 		return nil
 	}
 	if uid := string(*options.Preconditions.UID); uid != meta(o)["uid"] {
-		return apierrors.NewConflict(pods.qualified(), nameOf(o), fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %v", uid, meta(o)["uid"]))
+		return apierrors.NewConflict(pods.qualified(), nameOf(o),
+			fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %v", uid, meta(o)["uid"]))
 	}
 	return nil
 }
@@ -118,7 +121,8 @@ func (s *Server) end(p object, options *metav1.DeleteOptions, how string) error 
 	uid, stop := m["uid"], min(time.Duration(grace)*time.Second, s.world.apps[text(p, "metadata", "labels", "app")].Stop)
 	s.settle(pods, "MODIFIED", next)
 	s.world.later(stop, func() {
-		if now, err := s.find(pods, text(p, "metadata", "namespace"), nameOf(p)); err == nil && meta(now)["uid"] == uid && !s.world.silent(text(now, "spec", "nodeName")) {
+		if now, err := s.find(pods, text(p, "metadata", "namespace"), nameOf(p)); err == nil && meta(now)["uid"] == uid &&
+			!s.world.silent(text(now, "spec", "nodeName")) {
 			s.remove(pods, now)
 		}
 	})

@@ -42,7 +42,8 @@ type target struct {
 func locate(path string) (target, error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	unknown := func() (target, error) {
-		return target{}, apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "the API in memory does not know "+path, 0, true)
+		return target{}, apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "",
+			"the API in memory does not know "+path, 0, true)
 	}
 	var group, version string
 	switch {
@@ -92,7 +93,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	options := metav1.ListOptions{
-		LabelSelector: r.URL.Query().Get("labelSelector"), FieldSelector: r.URL.Query().Get("fieldSelector"), ResourceVersion: r.URL.Query().Get("resourceVersion"),
+		LabelSelector: r.URL.Query().Get("labelSelector"), FieldSelector: r.URL.Query().Get("fieldSelector"),
+		ResourceVersion: r.URL.Query().Get("resourceVersion"),
 	}
 	if r.Method == http.MethodGet && t.name == "" {
 		match, err := newMatcher(options)

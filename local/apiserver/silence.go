@@ -17,8 +17,9 @@ const tolerated = 5 * time.Minute
 // silence is networkAnnotation's value for a node whose kubelet is silent.
 const silence = "silent"
 
-// Silence has the kubelet of a node fall silent, or speak again. Meanwhile the node is not Ready, nor are its pods; after a while those are
-// deleted, and others run elsewhere, but no kubelet confirms that they have ended. It says whether there is such a node, that spoke or was silent before.
+// Silence has the kubelet of a node fall silent, or speak again. Meanwhile the node is not Ready, nor are its pods;
+// after a while those are deleted, and others run elsewhere, but no kubelet confirms that they have ended. It says
+// whether there is such a node, that spoke or was silent before.
 func (s *Server) Silence(node string, on bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -130,7 +130,8 @@ func (s *Server) Requested(group, version, resource, removed string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deprecated = append(s.deprecated, fmt.Sprintf(
-		"apiserver_requested_deprecated_apis{group=%q,removed_release=%q,resource=%q,subresource=\"\",version=%q} 1\n", group, removed, resource, version))
+		"apiserver_requested_deprecated_apis{group=%q,removed_release=%q,resource=%q,subresource=\"\",version=%q} 1\n", group, removed,
+		resource, version))
 }
 
 // Metrics in Prometheus' text format: those about deprecated APIs.
@@ -303,7 +304,8 @@ func labelsOf(o object) labels.Set {
 }
 
 func (m matcher) matches(o object) bool {
-	return (m.labels == nil || m.labels.Empty() || m.labels.Matches(labelsOf(o))) && (m.fields == nil || m.fields.Empty() || m.fields.Matches(fields.Set{
-		"metadata.name": nameOf(o), "metadata.namespace": text(o, "metadata", "namespace"), "spec.nodeName": text(o, "spec", "nodeName"),
-	}))
+	return (m.labels == nil || m.labels.Empty() || m.labels.Matches(labelsOf(o))) && (m.fields == nil || m.fields.Empty() ||
+		m.fields.Matches(fields.Set{
+			"metadata.name": nameOf(o), "metadata.namespace": text(o, "metadata", "namespace"), "spec.nodeName": text(o, "spec", "nodeName"),
+		}))
 }

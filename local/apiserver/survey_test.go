@@ -23,8 +23,12 @@ func TestTheAPIInMemoryIsSurveyed(t *testing.T) {
 		_, err := client.Resource(webhook).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": "guard"},
 			"webhooks": []any{map[string]any{
-				"name": "guard.example", "failurePolicy": "Fail", "clientConfig": map[string]any{"service": map[string]any{"namespace": "default", "name": "guard"}},
-				"rules": []any{map[string]any{"operations": []any{"*"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"pods"}}},
+				"name": "guard.example", "failurePolicy": "Fail", "clientConfig": map[string]any{
+					"service": map[string]any{"namespace": "default", "name": "guard"},
+				},
+				"rules": []any{
+					map[string]any{"operations": []any{"*"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"pods"}},
+				},
 			}},
 		}}, metav1.CreateOptions{})
 		require.NoError(t, err)

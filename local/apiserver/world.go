@@ -138,7 +138,8 @@ func (s *Server) Nodes() (all []Node) {
 
 // complete an object with what its controller writes at once.
 func (w *world) complete(k kind, o object) {
-	if _, played := w.apps[nameOf(o)]; k == deployments && !(played && text(o, "metadata", "namespace") == "default") { // its pods are not played
+	// its pods are not played
+	if _, played := w.apps[nameOf(o)]; k == deployments && !(played && text(o, "metadata", "namespace") == "default") {
 		replicas, _, _ := unstructured.NestedInt64(o, "spec", "replicas")
 		o["status"] = object{"availableReplicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas}
 	}
@@ -315,7 +316,8 @@ func (w *world) schedule() {
 		s.settle(pods, "MODIFIED", w.withReady(next, false))
 		uid := meta(p)["uid"]
 		w.later(w.apps[text(p, "metadata", "labels", "app")].Start, func() {
-			if now, err := s.find(pods, "default", nameOf(p)); err == nil && meta(now)["uid"] == uid && !terminating(now) && !w.silent(text(now, "spec", "nodeName")) {
+			if now, err := s.find(pods, "default", nameOf(p)); err == nil && meta(now)["uid"] == uid && !terminating(now) &&
+				!w.silent(text(now, "spec", "nodeName")) {
 				s.settle(pods, "MODIFIED", w.withReady(now, true))
 			}
 		})
@@ -373,7 +375,9 @@ func (w *world) count() {
 				up++
 			}
 		}
-		replicas, status := int64(w.apps[name].Replicas), object{"replicas": there, "updatedReplicas": there, "readyReplicas": up, "availableReplicas": up}
+		replicas, status := int64(w.apps[name].Replicas), object{
+			"replicas": there, "updatedReplicas": there, "readyReplicas": up, "availableReplicas": up,
+		}
 		is, _, _ := unstructured.NestedInt64(d, "spec", "replicas")
 		if was, _ := d["status"].(object); is == replicas && was != nil && same(was, status) {
 			continue
@@ -427,7 +431,9 @@ func (w *world) removed(p object, how string) {
 	if w.onRemoval == nil || text(p, "status", "phase") == "Succeeded" || text(p, "status", "phase") == "Failed" {
 		return
 	}
-	r := Removal{Pod: nameOf(p), App: text(p, "metadata", "labels", "app"), Node: text(p, "spec", "nodeName"), How: how, At: w.server.clock.Now()}
+	r := Removal{
+		Pod: nameOf(p), App: text(p, "metadata", "labels", "app"), Node: text(p, "spec", "nodeName"), How: how, At: w.server.clock.Now(),
+	}
 	r.Instance = w.instances[r.Node]
 	for _, other := range w.of(r.App) {
 		if ready(other) && !terminating(other) && nameOf(other) != r.Pod {
@@ -460,7 +466,11 @@ func (w *world) withReady(o object, is bool) object {
 		status = object{}
 		next["status"] = status
 	}
-	condition := object{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[is], "lastTransitionTime": w.server.clock.Now().UTC().Format(time.RFC3339)}
+	condition := object{
+		"type": "Ready", "status": map[bool]string{
+			true: "True", false: "False",
+		}[is], "lastTransitionTime": w.server.clock.Now().UTC().Format(time.RFC3339),
+	}
 	kept := []any{condition}
 	old, _ := status["conditions"].([]any)
 	for _, c := range old {

@@ -67,8 +67,9 @@ func (s *Service) endActivity(g *group, a *activity, m *member, status, statusMe
 	// Successful events carry the status code InProgress: so they are documented, and so they come.
 	s.emit(event+outcome, resources, map[string]any{
 		"StatusCode": code, "Description": a.Description, "AutoScalingGroupName": g.name, "ActivityId": a.ActivityId, "Details": a.details(),
-		"RequestId": a.ActivityId, "StatusMessage": statusMessage, "StartTime": stamp(a.StartTime), "EndTime": stamp(now), "EC2InstanceId": a.instance,
-		"Cause": a.Cause, "Origin": origin, "Destination": destination,
+		"RequestId": a.ActivityId, "StatusMessage": statusMessage, "StartTime": stamp(a.StartTime), "EndTime": stamp(now),
+		"EC2InstanceId": a.instance,
+		"Cause":         a.Cause, "Origin": origin, "Destination": destination,
 	})
 }
 
@@ -80,7 +81,8 @@ func (s *Service) instanceARN(id string) string {
 func (s *Service) emitAction(g *group, m *member, a *action) {
 	detail := events.Lifecycle{
 		LifecycleActionToken: a.token, AutoScalingGroupName: g.name, LifecycleHookName: a.hook.LifecycleHookName, EC2InstanceID: m.id,
-		LifecycleTransition: a.hook.LifecycleTransition, NotificationMetadata: a.hook.NotificationMetadata, Origin: "EC2", Destination: "AutoScalingGroup",
+		LifecycleTransition: a.hook.LifecycleTransition, NotificationMetadata: a.hook.NotificationMetadata, Origin: "EC2",
+		Destination: "AutoScalingGroup",
 	}
 	name := "EC2 Instance-launch Lifecycle Action"
 	if a.hook.LifecycleTransition == ending {

@@ -80,10 +80,12 @@ func (t tagParameter) tag() Tag {
 
 func (in groupRequest) settings() Settings {
 	settings := Settings{
-		MinSize: in.MinSize, MaxSize: in.MaxSize, DesiredCapacity: in.DesiredCapacity, LaunchTemplate: in.LaunchTemplate, MixedInstancesPolicy: in.MixedInstancesPolicy,
-		AvailabilityZones: in.AvailabilityZones, HealthCheckType: in.HealthCheckType, HealthCheckGracePeriod: in.HealthCheckGracePeriod,
+		MinSize: in.MinSize, MaxSize: in.MaxSize, DesiredCapacity: in.DesiredCapacity, LaunchTemplate: in.LaunchTemplate,
+		MixedInstancesPolicy: in.MixedInstancesPolicy,
+		AvailabilityZones:    in.AvailabilityZones, HealthCheckType: in.HealthCheckType, HealthCheckGracePeriod: in.HealthCheckGracePeriod,
 		DefaultCooldown: in.DefaultCooldown, DefaultInstanceWarmup: in.DefaultInstanceWarmup, MaxInstanceLifetime: in.MaxInstanceLifetime,
-		TerminationPolicies: in.TerminationPolicies, NewInstancesProtectedFromScaleIn: in.NewInstancesProtectedFromScaleIn, CapacityRebalance: in.CapacityRebalance,
+		TerminationPolicies: in.TerminationPolicies, NewInstancesProtectedFromScaleIn: in.NewInstancesProtectedFromScaleIn,
+		CapacityRebalance:         in.CapacityRebalance,
 		InstanceMaintenancePolicy: in.InstanceMaintenancePolicy,
 	}
 	if in.VPCZoneIdentifier != "" {
@@ -134,7 +136,8 @@ func (s *Service) apiTerminate(c *wire.Call, in struct {
 	ShouldDecrementDesiredCapacity *bool
 }) (any, error) {
 	if in.ShouldDecrementDesiredCapacity == nil {
-		return nil, invalid("1 validation error detected: Value null at 'shouldDecrementDesiredCapacity' failed to satisfy constraint: Member must not be null")
+		return nil, invalid("1 validation error detected: Value null at 'shouldDecrementDesiredCapacity' failed to satisfy constraint: " +
+			"Member must not be null")
 	}
 	a, err := s.terminateInstance(c.Caller, in.InstanceId, *in.ShouldDecrementDesiredCapacity)
 	if err != nil {
@@ -176,9 +179,11 @@ type actionRequest struct {
 
 func (s *Service) apiComplete(c *wire.Call, in actionRequest) (any, error) {
 	if in.LifecycleActionResult == nil || *in.LifecycleActionResult == "" {
-		return nil, invalid("1 validation error detected: Value null at 'lifecycleActionResult' failed to satisfy constraint: Member must not be null")
+		return nil, invalid("1 validation error detected: Value null at 'lifecycleActionResult' failed to satisfy constraint: " +
+			"Member must not be null")
 	}
-	return empty{}, s.answer(c.Caller, in.AutoScalingGroupName, in.LifecycleHookName, in.LifecycleActionToken, in.InstanceId, *in.LifecycleActionResult)
+	return empty{}, s.answer(c.Caller, in.AutoScalingGroupName, in.LifecycleHookName, in.LifecycleActionToken, in.InstanceId,
+		*in.LifecycleActionResult)
 }
 
 func (s *Service) apiHeartbeat(c *wire.Call, in actionRequest) (any, error) {

@@ -28,22 +28,29 @@ func newClient(t *testing.T) (c *sdk.Client, subnet, template string) {
 	fast := &clock.Clock{Speed: 1e9}
 	identities := iam.New("111122223333", "us-east-1", fast)
 	instances := ec2.New(ec2.Config{Account: "111122223333", Region: "us-east-1", Clock: fast, Roles: identities})
-	groups := autoscaling.New(autoscaling.Config{Account: "111122223333", Region: "us-east-1", Clock: fast, Instances: instances, Roles: identities})
+	groups := autoscaling.New(autoscaling.Config{
+		Account: "111122223333", Region: "us-east-1", Clock: fast, Instances: instances, Roles: identities,
+	})
 	e := endpoint.New(identities, nil)
 	e.Handle(groups.Wire())
 	server := httptest.NewServer(e)
 	t.Cleanup(func() { server.Close(); groups.Close(); instances.Close() })
 	admin, key := identities.Admin()
 	made := func(typ string, properties map[string]any) string {
-		result, err := instances.Resources()[typ].Create(t.Context(), resource.Request{StackID: "s", LogicalID: "It", Properties: properties, Caller: admin})
+		result, err := instances.Resources()[typ].Create(t.Context(), resource.Request{
+			StackID: "s", LogicalID: "It", Properties: properties, Caller: admin,
+		})
 		require.NoError(t, err)
 		return result.PhysicalID
 	}
 	vpc := made("AWS::EC2::VPC", map[string]any{"CidrBlock": "10.0.0.0/16"})
 	subnet = made("AWS::EC2::Subnet", map[string]any{"VpcId": vpc, "CidrBlock": "10.0.0.0/24"})
-	template = made("AWS::EC2::LaunchTemplate", map[string]any{"LaunchTemplateData": map[string]any{"ImageId": ec2.ImageID("1.36", "x86_64"), "InstanceType": "m6i.large"}})
+	template = made("AWS::EC2::LaunchTemplate", map[string]any{
+		"LaunchTemplateData": map[string]any{"ImageId": ec2.ImageID("1.36", "x86_64"), "InstanceType": "m6i.large"},
+	})
 	return sdk.New(sdk.Options{
-		Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, ""),
+		Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, ""),
 	}), subnet, template
 }
 
@@ -66,10 +73,14 @@ func TestThroughTheSDK(t *testing.T) {
 				LaunchTemplateSpecification: &types.LaunchTemplateSpecification{LaunchTemplateId: &template, Version: aws.String("$Latest")},
 				Overrides:                   []types.LaunchTemplateOverrides{{InstanceType: aws.String("m7i.large")}},
 			},
-			InstancesDistribution: &types.InstancesDistribution{OnDemandBaseCapacity: aws.Int32(1), OnDemandPercentageAboveBaseCapacity: aws.Int32(0)},
+			InstancesDistribution: &types.InstancesDistribution{
+				OnDemandBaseCapacity: aws.Int32(1), OnDemandPercentageAboveBaseCapacity: aws.Int32(0),
+			},
 		},
-		LifecycleHookSpecificationList: []types.LifecycleHookSpecification{{LifecycleHookName: aws.String("launch"), LifecycleTransition: aws.String("autoscaling:EC2_INSTANCE_LAUNCHING"), HeartbeatTimeout: aws.Int32(60)}},
-		Tags:                           []types.Tag{{Key: aws.String("team"), Value: aws.String("shop"), PropagateAtLaunch: aws.Bool(true)}},
+		LifecycleHookSpecificationList: []types.LifecycleHookSpecification{
+			{LifecycleHookName: aws.String("launch"), LifecycleTransition: aws.String("autoscaling:EC2_INSTANCE_LAUNCHING"), HeartbeatTimeout: aws.Int32(60)},
+		},
+		Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("shop"), PropagateAtLaunch: aws.Bool(true)}},
 	})
 	require.NoError(t, err)
 	describe := func() types.AutoScalingGroup {

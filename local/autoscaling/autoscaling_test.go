@@ -56,12 +56,16 @@ func run(t *testing.T, test func(w *world)) {
 		w := &world{T: t, iam: iam.New(account, region, c), signals: make(chan resource.Signal, 100)}
 		w.admin, _ = w.iam.Admin()
 		w.ec2 = ec2.New(ec2.Config{Account: account, Region: region, Clock: c, Roles: w.iam})
-		w.Service = New(Config{Account: account, Region: region, Clock: c, Instances: w.ec2, Roles: w.iam, Events: w, WaitForTerminateHooks: true})
+		w.Service = New(Config{
+			Account: account, Region: region, Clock: c, Instances: w.ec2, Roles: w.iam, Events: w, WaitForTerminateHooks: true,
+		})
 		defer w.ec2.Close()
 		defer w.Service.Close()
 		vpc := w.makeEC2("AWS::EC2::VPC", map[string]any{"CidrBlock": "10.0.0.0/16"})
 		for i, zone := range "abc" {
-			w.subnets = append(w.subnets, w.makeEC2("AWS::EC2::Subnet", map[string]any{"VpcId": vpc, "CidrBlock": fmt.Sprintf("10.0.%d.0/24", i), "AvailabilityZone": region + string(zone)}))
+			w.subnets = append(w.subnets, w.makeEC2("AWS::EC2::Subnet", map[string]any{
+				"VpcId": vpc, "CidrBlock": fmt.Sprintf("10.0.%d.0/24", i), "AvailabilityZone": region + string(zone),
+			}))
 		}
 		var err error
 		w.group, err = w.ec2.CreateSecurityGroup(vpc, "nodes", "nodes", true, nil)
@@ -72,12 +76,16 @@ func run(t *testing.T, test func(w *world)) {
 }
 
 func (w *world) templateProperties(image string) map[string]any {
-	return map[string]any{"LaunchTemplateData": map[string]any{"ImageId": image, "InstanceType": "m6i.large", "SecurityGroupIds": []any{w.group}}}
+	return map[string]any{
+		"LaunchTemplateData": map[string]any{"ImageId": image, "InstanceType": "m6i.large", "SecurityGroupIds": []any{w.group}},
+	}
 }
 
 func (w *world) makeEC2(typ string, properties map[string]any) string {
 	w.Helper()
-	result, err := w.ec2.Resources()[typ].Create(w.Context(), resource.Request{StackID: "s", LogicalID: "It", Properties: properties, Caller: w.admin})
+	result, err := w.ec2.Resources()[typ].Create(w.Context(), resource.Request{
+		StackID: "s", LogicalID: "It", Properties: properties, Caller: w.admin,
+	})
 	require.NoError(w, err)
 	return result.PhysicalID
 }
@@ -85,7 +93,10 @@ func (w *world) makeEC2(typ string, properties map[string]any) string {
 // newVersion adds a version to the launch template, of an image for another Kubernetes version.
 func (w *world) newVersion(image string) {
 	w.Helper()
-	_, err := w.ec2.Resources()["AWS::EC2::LaunchTemplate"].Update(w.Context(), resource.Request{PhysicalID: w.template, Properties: w.templateProperties(image), Old: map[string]any{"LaunchTemplateData": map[string]any{}}, Caller: w.admin})
+	_, err := w.ec2.Resources()["AWS::EC2::LaunchTemplate"].Update(w.Context(), resource.Request{
+		PhysicalID: w.template, Properties: w.templateProperties(image), Old: map[string]any{"LaunchTemplateData": map[string]any{}},
+		Caller: w.admin,
+	})
 	require.NoError(w, err)
 }
 
@@ -137,15 +148,19 @@ func (w *world) properties(more map[string]any) map[string]any {
 }
 
 func hook(name, transition string, timeout float64, byDefault string) map[string]any {
-	return map[string]any{"LifecycleHookName": name, "LifecycleTransition": "autoscaling:EC2_INSTANCE_" + transition, "HeartbeatTimeout": timeout, "DefaultResult": byDefault, "NotificationMetadata": `{"cluster":"demo","pool":"workers"}`}
+	return map[string]any{
+		"LifecycleHookName": name, "LifecycleTransition": "autoscaling:EC2_INSTANCE_" + transition, "HeartbeatTimeout": timeout,
+		"DefaultResult": byDefault, "NotificationMetadata": `{"cluster":"demo","pool":"workers"}`,
+	}
 }
 
 var bothHooks = []any{hook("launch", "LAUNCHING", 900, "ABANDON"), hook("terminate", "TERMINATING", 300, "CONTINUE")}
 
 func (w *world) request(properties map[string]any) resource.Request {
 	return resource.Request{
-		StackName: "drover-demo-pool", StackID: "stack", LogicalID: "Group", Type: "AWS::AutoScaling::AutoScalingGroup", Properties: properties, Caller: w.admin,
-		Tags: map[string]string{"drover:cluster": "demo", "aws:cloudformation:stack-name": "drover-demo-pool"}, Signals: w.signals,
+		StackName: "drover-demo-pool", StackID: "stack", LogicalID: "Group", Type: "AWS::AutoScaling::AutoScalingGroup", Properties: properties,
+		Caller: w.admin,
+		Tags:   map[string]string{"drover:cluster": "demo", "aws:cloudformation:stack-name": "drover-demo-pool"}, Signals: w.signals,
 		Progress: func(reason string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

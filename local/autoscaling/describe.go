@@ -86,8 +86,9 @@ type (
 
 func (m *member) describe() describedInstance {
 	return describedInstance{
-		InstanceId: m.id, InstanceType: m.typ, AvailabilityZone: m.zone, LifecycleState: m.lifecycle(), HealthStatus: m.health, ProtectedFromScaleIn: m.protected,
-		LaunchTemplate: TemplateSpecification{m.template.ID, m.template.Name, strconv.Itoa(m.template.Version)},
+		InstanceId: m.id, InstanceType: m.typ, AvailabilityZone: m.zone, LifecycleState: m.lifecycle(), HealthStatus: m.health,
+		ProtectedFromScaleIn: m.protected,
+		LaunchTemplate:       TemplateSpecification{m.template.ID, m.template.Name, strconv.Itoa(m.template.Version)},
 	}
 }
 
@@ -102,13 +103,17 @@ func (g *group) describeTags() []describedTag {
 func (s *Service) describe(g *group) describedGroup {
 	d := describedGroup{
 		AutoScalingGroupName: g.name, AutoScalingGroupARN: g.arn, MinSize: g.min, MaxSize: g.max, DesiredCapacity: g.desired,
-		DefaultCooldown: 300, LoadBalancerNames: []string{}, TargetGroupARNs: []string{}, HealthCheckType: "EC2", Instances: []describedInstance{},
-		CreatedTime: g.created, VPCZoneIdentifier: strings.Join(g.settings.Subnets, ","), Tags: g.describeTags(), TerminationPolicies: g.settings.TerminationPolicies,
+		DefaultCooldown: 300, LoadBalancerNames: []string{}, TargetGroupARNs: []string{}, HealthCheckType: "EC2",
+		Instances:   []describedInstance{},
+		CreatedTime: g.created, VPCZoneIdentifier: strings.Join(g.settings.Subnets, ","), Tags: g.describeTags(),
+		TerminationPolicies:              g.settings.TerminationPolicies,
 		NewInstancesProtectedFromScaleIn: g.settings.NewInstancesProtectedFromScaleIn != nil && *g.settings.NewInstancesProtectedFromScaleIn,
-		ServiceLinkedRoleARN:             "arn:" + s.config.Partition + ":iam::" + s.config.Account + ":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
-		CapacityRebalance:                g.settings.CapacityRebalance != nil && *g.settings.CapacityRebalance,
-		LaunchTemplate:                   g.settings.LaunchTemplate, MixedInstancesPolicy: g.settings.MixedInstancesPolicy,
-		DefaultInstanceWarmup: g.settings.DefaultInstanceWarmup, MaxInstanceLifetime: g.settings.MaxInstanceLifetime, InstanceMaintenancePolicy: g.settings.InstanceMaintenancePolicy,
+		ServiceLinkedRoleARN: "arn:" + s.config.Partition + ":iam::" + s.config.Account +
+			":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
+		CapacityRebalance: g.settings.CapacityRebalance != nil && *g.settings.CapacityRebalance,
+		LaunchTemplate:    g.settings.LaunchTemplate, MixedInstancesPolicy: g.settings.MixedInstancesPolicy,
+		DefaultInstanceWarmup: g.settings.DefaultInstanceWarmup, MaxInstanceLifetime: g.settings.MaxInstanceLifetime,
+		InstanceMaintenancePolicy: g.settings.InstanceMaintenancePolicy,
 	}
 	if g.settings.DefaultCooldown != nil {
 		d.DefaultCooldown = *g.settings.DefaultCooldown
@@ -374,7 +379,8 @@ func (s *Service) describeTags(c *wire.Call, in struct {
 					"auto-scaling-group": g.name, "key": t.Key, "value": t.Value, "propagate-at-launch": strconv.FormatBool(t.PropagateAtLaunch),
 				}[f.Name]
 				if !known {
-					return nil, invalid("Filter type %s is not correct. Allowed Filter types are: auto-scaling-group key value propagate-at-launch", f.Name)
+					return nil, invalid("Filter type %s is not correct. Allowed Filter types are: auto-scaling-group key value propagate-at-launch",
+						f.Name)
 				}
 				ok = ok && slices.Contains(f.Values, value)
 			}

@@ -171,15 +171,18 @@ var groupMetrics = []string{
 // create makes a group. Hooks are there before the first instance starts.
 func (s *Service) create(caller iam.Caller, name string, settings Settings, hooks []Hook, tags []Tag) (*group, error) {
 	g := &group{
-		name: name, arn: s.arn("*", name), settings: settings, tags: sortTags(tags), suspended: map[string]bool{}, suspendedAt: map[string]time.Time{}, created: s.now(),
+		name: name, arn: s.arn("*", name), settings: settings, tags: sortTags(tags), suspended: map[string]bool{},
+		suspendedAt: map[string]time.Time{}, created: s.now(),
 	}
 	switch {
 	case name == "" || len(name) > 255 || strings.ContainsAny(name, "/\\:"):
-		return nil, invalid("1 validation error detected: Value '%s' at 'autoScalingGroupName' failed to satisfy constraint: Member must have length between 1 and 255 without slashes and colons", name)
+		return nil, invalid("1 validation error detected: Value '%s' at 'autoScalingGroupName' failed to satisfy constraint: Member must have "+
+			"length between 1 and 255 without slashes and colons", name)
 	case settings.MinSize == nil || settings.MaxSize == nil:
 		return nil, invalid("MinSize and MaxSize are required")
 	case (settings.LaunchTemplate == nil) == (settings.MixedInstancesPolicy == nil):
-		return nil, invalid("Valid requests must contain either launchTemplate, LaunchConfigurationName, InstanceId or MixedInstancesPolicy parameter.")
+		return nil, invalid("Valid requests must contain either launchTemplate, LaunchConfigurationName, InstanceId or MixedInstancesPolicy " +
+			"parameter.")
 	case len(settings.Subnets) == 0:
 		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")
 	}
@@ -277,7 +280,8 @@ func (s *Service) update(caller iam.Caller, name string, settings Settings) erro
 	}
 	g.min, g.max, g.desired, g.settings, g.subnets = changed.min, changed.max, changed.desired, changed.settings, changed.subnets
 	s.changedLocked()
-	s.reconcile(g, "a user request update of AutoScalingGroup constraints to min: "+strconv.Itoa(g.min)+", max: "+strconv.Itoa(g.max)+", desired: "+strconv.Itoa(g.desired)+
+	s.reconcile(g, "a user request update of AutoScalingGroup constraints to min: "+strconv.Itoa(g.min)+", max: "+strconv.Itoa(g.max)+
+		", desired: "+strconv.Itoa(g.desired)+
 		" changing the desired capacity from "+strconv.Itoa(old)+" to "+strconv.Itoa(g.desired)+".")
 	return nil
 }
@@ -323,7 +327,8 @@ func (g *group) checkSizes() error {
 // terminationPolicies that are known; the allocation strategy and the next instance hour decide nothing here.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
 var terminationPolicies = []string{
-	"Default", "AllocationStrategy", "OldestInstance", "NewestInstance", "OldestLaunchTemplate", "OldestLaunchConfiguration", "ClosestToNextInstanceHour",
+	"Default", "AllocationStrategy", "OldestInstance", "NewestInstance", "OldestLaunchTemplate", "OldestLaunchConfiguration",
+	"ClosestToNextInstanceHour",
 }
 
 func (g *group) checkSettings() error {
@@ -350,7 +355,8 @@ func (g *group) checkSettings() error {
 		if !slices.Contains([]string{"", "lowest-price", "prioritized"}, d.OnDemandAllocationStrategy) {
 			return invalid("Invalid OnDemandAllocationStrategy: %s", d.OnDemandAllocationStrategy)
 		}
-		if !slices.Contains([]string{"", "lowest-price", "capacity-optimized", "capacity-optimized-prioritized", "price-capacity-optimized"}, d.SpotAllocationStrategy) {
+		if !slices.Contains([]string{"", "lowest-price", "capacity-optimized", "capacity-optimized-prioritized", "price-capacity-optimized"},
+			d.SpotAllocationStrategy) {
 			return invalid("Invalid SpotAllocationStrategy: %s", d.SpotAllocationStrategy)
 		}
 	}
@@ -384,12 +390,16 @@ func (s *Service) checkTemplate(caller iam.Caller, g *group) error {
 	}
 	for _, sub := range g.subnets {
 		for _, o := range overrides {
-			err := s.config.Instances.CheckLaunch(caller, ec2.LaunchRequest{Template: template, InstanceType: o.InstanceType, ImageID: o.ImageId, SubnetID: sub.ID})
+			err := s.config.Instances.CheckLaunch(caller, ec2.LaunchRequest{
+				Template: template, InstanceType: o.InstanceType, ImageID: o.ImageId, SubnetID: sub.ID,
+			})
 			var known *wire.Error
 			switch {
 			case err == nil:
 			case asError(err, &known) && known.Status == 403:
-				return &wire.Error{Code: "AccessDenied", Message: "You are not authorized to use launch template: " + template.ID + ". " + known.Message, Status: 403}
+				return &wire.Error{
+					Code: "AccessDenied", Message: "You are not authorized to use launch template: " + template.ID + ". " + known.Message, Status: 403,
+				}
 			default:
 				return invalid("You must use a valid fully-formed launch template. %s", message(err))
 			}
@@ -457,7 +467,8 @@ func (s *Service) setDesired(caller iam.Caller, name string, desired int) error 
 	old := g.desired
 	g.desired = desired
 	s.changedLocked()
-	s.reconcile(g, "a user request explicitly set group desired capacity changing the desired capacity from "+strconv.Itoa(old)+" to "+strconv.Itoa(desired)+".")
+	s.reconcile(g, "a user request explicitly set group desired capacity changing the desired capacity from "+strconv.Itoa(old)+" to "+
+		strconv.Itoa(desired)+".")
 	return nil
 }
 
@@ -477,7 +488,8 @@ func (s *Service) delete(caller iam.Caller, name string, force bool) error {
 		return nil
 	}
 	if !force && len(g.members) > 0 {
-		return wire.Errorf("ResourceInUse", "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s) still in the group.")
+		return wire.Errorf("ResourceInUse", "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance "+
+			"request(s) still in the group.")
 	}
 	g.deleting, g.min, g.desired = true, 0, 0
 	g.hooks = nil

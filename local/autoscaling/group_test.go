@@ -58,8 +58,10 @@ func TestSuccessfulEvents(t *testing.T) {
 			delete(e.detail, varies)
 		}
 		require.Empty(t, cmp.Diff(map[string]any{
-			"StatusCode": "InProgress", "Description": "Launching a new EC2 instance: " + id, "AutoScalingGroupName": "pool", "StatusMessage": "", "EC2InstanceId": id,
-			"Details": map[string]any{"Availability Zone": "us-east-1a", "Subnet ID": w.subnets[0]}, "Origin": "EC2", "Destination": "AutoScalingGroup",
+			"StatusCode": "InProgress", "Description": "Launching a new EC2 instance: " + id, "AutoScalingGroupName": "pool", "StatusMessage": "",
+			"EC2InstanceId": id,
+			"Details":       map[string]any{"Availability Zone": "us-east-1a", "Subnet ID": w.subnets[0]}, "Origin": "EC2",
+			"Destination": "AutoScalingGroup",
 		}, e.detail))
 	})
 }
@@ -79,7 +81,10 @@ func TestMixedInstances(t *testing.T) {
 						"LaunchTemplateSpecification": map[string]any{"LaunchTemplateId": w.template, "Version": "$Latest"},
 						"Overrides":                   []any{map[string]any{"InstanceType": "c7i.xlarge"}, map[string]any{"InstanceType": "c6i.xlarge"}},
 					},
-					"InstancesDistribution": map[string]any{"OnDemandBaseCapacity": test.base, "OnDemandPercentageAboveBaseCapacity": test.percentage, "OnDemandAllocationStrategy": "prioritized", "SpotAllocationStrategy": "price-capacity-optimized"},
+					"InstancesDistribution": map[string]any{
+						"OnDemandBaseCapacity": test.base, "OnDemandPercentageAboveBaseCapacity": test.percentage,
+						"OnDemandAllocationStrategy": "prioritized", "SpotAllocationStrategy": "price-capacity-optimized",
+					},
 				}})
 				onDemand := 0
 				for _, m := range w.members() {
@@ -156,7 +161,9 @@ func TestScaleInByPolicy(t *testing.T) {
 				require.NoError(t, w.setDesired(w.admin, "pool", 2))
 				settle(time.Minute)
 				w.newVersion(ec2.ImageID("1.37", "x86_64"))
-				require.NoError(t, w.update(w.admin, "pool", Settings{LaunchTemplate: &TemplateSpecification{LaunchTemplateId: w.template, Version: "$Latest"}}))
+				require.NoError(t, w.update(w.admin, "pool", Settings{
+					LaunchTemplate: &TemplateSpecification{LaunchTemplateId: w.template, Version: "$Latest"},
+				}))
 				require.NoError(t, w.setDesired(w.admin, "pool", 3))
 				settle(time.Minute)
 				launched := w.ids()
@@ -209,19 +216,26 @@ func TestInvalidGroups(t *testing.T) {
 			more map[string]any
 			says string
 		}{
-			"min above max":                    {map[string]any{"MinSize": 5.0}, "Min bound, 5, must be less than or equal to max bound, 4"},
-			"desired above max":                {map[string]any{"DesiredCapacity": 5.0}, "Desired capacity:5 must be between the specified min size:2 and max size:4"},
-			"no subnets":                       {map[string]any{"VPCZoneIdentifier": []any{}}, "At least one Availability Zone or VPC Subnet is required"},
-			"an unknown subnet":                {map[string]any{"VPCZoneIdentifier": []any{"subnet-0"}}, "does not exist"},
-			"an unknown template":              {map[string]any{"LaunchTemplate": specification("lt-0", "1")}, "does not exist"},
-			"an unknown version":               {map[string]any{"LaunchTemplate": specification(w.template, "7")}, "Could not find launch template version 7"},
+			"min above max": {map[string]any{"MinSize": 5.0}, "Min bound, 5, must be less than or equal to max bound, 4"},
+			"desired above max": {
+				map[string]any{"DesiredCapacity": 5.0}, "Desired capacity:5 must be between the specified min size:2 and max size:4",
+			},
+			"no subnets": {
+				map[string]any{"VPCZoneIdentifier": []any{}}, "At least one Availability Zone or VPC Subnet is required",
+			},
+			"an unknown subnet":   {map[string]any{"VPCZoneIdentifier": []any{"subnet-0"}}, "does not exist"},
+			"an unknown template": {map[string]any{"LaunchTemplate": specification("lt-0", "1")}, "does not exist"},
+			"an unknown version": {
+				map[string]any{"LaunchTemplate": specification(w.template, "7")}, "Could not find launch template version 7",
+			},
 			"an unknown property":              {map[string]any{"MinimumSize": 1.0}, "extraneous key [MinimumSize] is not permitted"},
 			"an unknown termination policy":    {map[string]any{"TerminationPolicies": []any{"Random"}}, "Unsupported termination policy: Random"},
 			"a health check that is not there": {map[string]any{"HealthCheckType": "ELB"}, "does not support the health check type ELB"},
 			"neither template nor policy":      {map[string]any{"LaunchTemplate": nil}, "Valid requests must contain either launchTemplate"},
-			"an architecture that does not match": {map[string]any{"LaunchTemplate": nil, "MixedInstancesPolicy": map[string]any{"LaunchTemplate": map[string]any{
-				"LaunchTemplateSpecification": specification(w.template, "1"), "Overrides": []any{map[string]any{"InstanceType": "m7g.large"}},
-			}}}, "You must use a valid fully-formed launch template. The architecture 'arm64'"},
+			"an architecture that does not match": {map[string]any{"LaunchTemplate": nil,
+				"MixedInstancesPolicy": map[string]any{"LaunchTemplate": map[string]any{
+					"LaunchTemplateSpecification": specification(w.template, "1"), "Overrides": []any{map[string]any{"InstanceType": "m7g.large"}},
+				}}}, "You must use a valid fully-formed launch template. The architecture 'arm64'"},
 		} {
 			_, err := w.provider().Create(w.Context(), w.request(w.properties(test.more)))
 			require.ErrorContains(t, err, test.says, name)
@@ -237,7 +251,9 @@ func TestInvalidGroups(t *testing.T) {
 func TestImageMustExist(t *testing.T) {
 	run(t, func(w *world) {
 		w.newVersion("ami-00000000000000000")
-		_, err := w.provider().Create(w.Context(), w.request(w.properties(map[string]any{"LaunchTemplate": map[string]any{"LaunchTemplateId": w.template, "Version": "2"}})))
+		_, err := w.provider().Create(w.Context(), w.request(w.properties(map[string]any{
+			"LaunchTemplate": map[string]any{"LaunchTemplateId": w.template, "Version": "2"},
+		})))
 		requireCode(t, "ValidationError", err)
 		require.ErrorContains(t, err, "You must use a valid fully-formed launch template. The image id '[ami-00000000000000000]' does not exist")
 	})
@@ -246,7 +262,9 @@ func TestImageMustExist(t *testing.T) {
 func TestTagsReachInstances(t *testing.T) {
 	run(t, func(w *world) {
 		w.create(map[string]any{"Tags": []any{
-			map[string]any{"Key": "group", "Value": "only", "PropagateAtLaunch": false}, map[string]any{"Key": "both", "Value": "yes", "PropagateAtLaunch": true},
+			map[string]any{
+				"Key": "group", "Value": "only", "PropagateAtLaunch": false,
+			}, map[string]any{"Key": "both", "Value": "yes", "PropagateAtLaunch": true},
 		}})
 		i, err := w.ec2.Instance(w.ids()[0])
 		require.NoError(t, err)
@@ -262,23 +280,30 @@ func TestTagsReachInstances(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	const groups = `"arn:aws:autoscaling:*:*:autoScalingGroup:*:autoScalingGroupName/drover-*"`
 	describe := `{"Effect":"Allow","Action":"autoscaling:Describe*","Resource":"*"}`
-	create := `{"Effect":"Allow","Action":["autoscaling:CreateAutoScalingGroup"],"Resource":` + groups + `,"Condition":{"StringEquals":{"aws:RequestTag/drover:cluster":"demo","autoscaling:LaunchTemplateVersionSpecified":"true"}}}`
+	create := `{"Effect":"Allow","Action":["autoscaling:CreateAutoScalingGroup"],"Resource":` + groups +
+		`,"Condition":{"StringEquals":{"aws:RequestTag/drover:cluster":"demo","autoscaling:LaunchTemplateVersionSpecified":"true"}}}`
 	linked := `{"Effect":"Allow","Action":"iam:CreateServiceLinkedRole","Resource":"*","Condition":{"StringEquals":{"iam:AWSServiceName":"autoscaling.amazonaws.com"}}}`
 	launch := `{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"*"}`
 	for name, test := range map[string]struct {
 		policy, group, version, missing string
 	}{
-		"all of it":                          {describe + "," + create + "," + linked + "," + launch, "drover-pool", "1", ""},
-		"a group of another name":            {describe + "," + create + "," + linked + "," + launch, "other", "1", "autoscaling:CreateAutoScalingGroup"},
-		"a template version that may change": {describe + "," + create + "," + linked + "," + launch, "drover-pool", "$Latest", "autoscaling:CreateAutoScalingGroup"},
-		"no service-linked role":             {describe + "," + create + "," + launch, "drover-pool", "1", "iam:CreateServiceLinkedRole"},
-		"no right to launch":                 {describe + "," + create + "," + linked, "drover-pool", "1", "You are not authorized to use launch template"},
-		"no right to look":                   {create + "," + linked + "," + launch, "drover-pool", "1", "autoscaling:DescribeAutoScalingGroups"},
+		"all of it": {describe + "," + create + "," + linked + "," + launch, "drover-pool", "1", ""},
+		"a group of another name": {
+			describe + "," + create + "," + linked + "," + launch, "other", "1", "autoscaling:CreateAutoScalingGroup",
+		},
+		"a template version that may change": {
+			describe + "," + create + "," + linked + "," + launch, "drover-pool", "$Latest", "autoscaling:CreateAutoScalingGroup",
+		},
+		"no service-linked role": {describe + "," + create + "," + launch, "drover-pool", "1", "iam:CreateServiceLinkedRole"},
+		"no right to launch":     {describe + "," + create + "," + linked, "drover-pool", "1", "You are not authorized to use launch template"},
+		"no right to look":       {create + "," + linked + "," + launch, "drover-pool", "1", "autoscaling:DescribeAutoScalingGroups"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(w *world) {
 				caller := w.role("cfn", "["+test.policy+"]")
-				r := w.request(w.properties(map[string]any{"AutoScalingGroupName": test.group, "LaunchTemplate": map[string]any{"LaunchTemplateId": w.template, "Version": test.version}}))
+				r := w.request(w.properties(map[string]any{
+					"AutoScalingGroupName": test.group, "LaunchTemplate": map[string]any{"LaunchTemplateId": w.template, "Version": test.version},
+				}))
 				r.Caller = caller
 				_, err := w.provider().Create(w.Context(), r)
 				if test.missing == "" {
@@ -296,7 +321,9 @@ func TestPermissions(t *testing.T) {
 }
 
 func (w *world) role(name, policy string) iam.Caller {
-	role, err := w.iam.CreateRole(iam.Role{Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"cloudformation.amazonaws.com"},"Action":"sts:AssumeRole"}}`})
+	role, err := w.iam.CreateRole(iam.Role{
+		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"cloudformation.amazonaws.com"},"Action":"sts:AssumeRole"}}`,
+	})
 	require.NoError(w, err)
 	require.NoError(w, w.iam.PutRolePolicy(name, "p", `{"Version":"2012-10-17","Statement":`+policy+`}`))
 	caller, _, err := w.iam.AssumeRoleAs(w.iam.RoleARN(role), "test", "cloudformation.amazonaws.com")

@@ -32,7 +32,8 @@ func TestLaunchHook(t *testing.T) {
 		token := first.detail["LifecycleActionToken"].(string)
 		require.Empty(t, cmp.Diff(map[string]any{
 			"LifecycleActionToken": token, "AutoScalingGroupName": "pool", "LifecycleHookName": "launch", "EC2InstanceId": id,
-			"LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "NotificationMetadata": `{"cluster":"demo","pool":"workers"}`, "Origin": "EC2", "Destination": "AutoScalingGroup",
+			"LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "NotificationMetadata": `{"cluster":"demo","pool":"workers"}`,
+			"Origin": "EC2", "Destination": "AutoScalingGroup",
 		}, first.detail))
 		require.Equal(t, "EC2 Instance-launch Lifecycle Action", first.detailType)
 		require.NoError(t, w.answer(w.admin, "pool", "launch", "", id, "CONTINUE"))
@@ -163,7 +164,8 @@ func TestAnInstanceThatIsEndedAtItsLaunchHookWaitsAtTheOther(t *testing.T) {
 			require.NoError(t, w.setDesired(w.admin, "pool", 0))
 			settle(time.Minute)
 			require.Equal(t, terminatingWait, w.state())
-			require.EqualError(t, w.answer(w.admin, "pool", "launch", "", id, ""), "ValidationError: No active Lifecycle Action found with instance ID "+id)
+			require.EqualError(t, w.answer(w.admin, "pool", "launch", "", id, ""),
+				"ValidationError: No active Lifecycle Action found with instance ID "+id)
 			require.NoError(t, w.answer(w.admin, "pool", "terminate", "", id, ""), "a heartbeat")
 			require.NoError(t, w.answer(w.admin, "pool", "terminate", "", id, "CONTINUE"))
 			settle(time.Minute)
@@ -237,13 +239,15 @@ func TestDeletingAHookCompletesItsActions(t *testing.T) {
 func TestHookLimits(t *testing.T) {
 	run(t, func(w *world) {
 		for name, bad := range map[string]map[string]any{
-			"a timeout below 30 s":     hook("h", "LAUNCHING", 29, "ABANDON"),
-			"a timeout above 7200 s":   hook("h", "LAUNCHING", 7201, "ABANDON"),
-			"an unknown result":        hook("h", "LAUNCHING", 30, "RETRY"),
-			"an unknown transition":    hook("h", "SLEEPING", 30, "ABANDON"),
-			"an unknown property":      {"LifecycleHookName": "h", "LifecycleTransition": launching, "Heartbeat": 3.0},
-			"no name":                  {"LifecycleHookName": "", "LifecycleTransition": launching},
-			"metadata of another type": {"LifecycleHookName": "h", "LifecycleTransition": launching, "NotificationMetadata": map[string]any{"a": "b"}},
+			"a timeout below 30 s":   hook("h", "LAUNCHING", 29, "ABANDON"),
+			"a timeout above 7200 s": hook("h", "LAUNCHING", 7201, "ABANDON"),
+			"an unknown result":      hook("h", "LAUNCHING", 30, "RETRY"),
+			"an unknown transition":  hook("h", "SLEEPING", 30, "ABANDON"),
+			"an unknown property":    {"LifecycleHookName": "h", "LifecycleTransition": launching, "Heartbeat": 3.0},
+			"no name":                {"LifecycleHookName": "", "LifecycleTransition": launching},
+			"metadata of another type": {
+				"LifecycleHookName": "h", "LifecycleTransition": launching, "NotificationMetadata": map[string]any{"a": "b"},
+			},
 		} {
 			_, err := w.provider().Create(w.Context(), w.request(w.properties(map[string]any{"LifecycleHookSpecificationList": []any{bad}})))
 			require.Error(t, err, name)

@@ -45,7 +45,8 @@ func (s *Service) live(ctx context.Context, g *group, m *member) {
 			return
 		}
 		if abandoned != nil {
-			s.failed(g, m, "Cancelled", "Instance failed to complete user's Lifecycle Action: Lifecycle Action with token "+abandoned.token+" was abandoned: "+abandoned.why)
+			s.failed(g, m, "Cancelled", "Instance failed to complete user's Lifecycle Action: Lifecycle Action with token "+abandoned.token+
+				" was abandoned: "+abandoned.why)
 			return
 		}
 	}

@@ -27,7 +27,8 @@ func (s *Service) terminateInstance(caller iam.Caller, id string, decrement bool
 	}
 	if decrement {
 		if g.desired-1 < g.min {
-			return activity{}, invalid("Currently, desiredSize equals minSize (%d). Terminating instance without replacement will violate group's min size constraint. Either set shouldDecrementDesiredCapacity flag to false or lower group's min size.", g.min)
+			return activity{}, invalid("Currently, desiredSize equals minSize (%d). Terminating instance without replacement will violate group's "+
+				"min size constraint. Either set shouldDecrementDesiredCapacity flag to false or lower group's min size.", g.min)
 		}
 		g.desired--
 	}

@@ -49,16 +49,21 @@ type properties struct {
 // settings of the group; without a desired capacity a group keeps the one it has.
 func (p *properties) settings() Settings {
 	return Settings{
-		MinSize: p.MinSize, MaxSize: p.MaxSize, DesiredCapacity: p.DesiredCapacity, LaunchTemplate: p.LaunchTemplate, MixedInstancesPolicy: p.MixedInstancesPolicy,
-		Subnets: p.VPCZoneIdentifier, AvailabilityZones: p.AvailabilityZones, HealthCheckType: p.HealthCheckType, HealthCheckGracePeriod: p.HealthCheckGracePeriod,
-		DefaultCooldown: p.Cooldown, DefaultInstanceWarmup: p.DefaultInstanceWarmup, MaxInstanceLifetime: p.MaxInstanceLifetime,
-		TerminationPolicies: p.TerminationPolicies, NewInstancesProtectedFromScaleIn: p.NewInstancesProtectedFromScaleIn, CapacityRebalance: p.CapacityRebalance,
+		MinSize: p.MinSize, MaxSize: p.MaxSize, DesiredCapacity: p.DesiredCapacity, LaunchTemplate: p.LaunchTemplate,
+		MixedInstancesPolicy: p.MixedInstancesPolicy,
+		Subnets:              p.VPCZoneIdentifier, AvailabilityZones: p.AvailabilityZones, HealthCheckType: p.HealthCheckType,
+		HealthCheckGracePeriod: p.HealthCheckGracePeriod,
+		DefaultCooldown:        p.Cooldown, DefaultInstanceWarmup: p.DefaultInstanceWarmup, MaxInstanceLifetime: p.MaxInstanceLifetime,
+		TerminationPolicies: p.TerminationPolicies, NewInstancesProtectedFromScaleIn: p.NewInstancesProtectedFromScaleIn,
+		CapacityRebalance:         p.CapacityRebalance,
 		InstanceMaintenancePolicy: p.InstanceMaintenancePolicy,
 	}
 }
 
 func (groupProvider) Schema() resource.Schema {
-	schema := resource.Schema{Properties: map[string]resource.UpdateBehaviour{}, Required: []string{"MinSize", "MaxSize"}, Attributes: []string{"AutoScalingGroupARN"}}
+	schema := resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{}, Required: []string{"MinSize", "MaxSize"}, Attributes: []string{"AutoScalingGroupARN"},
+	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[properties]()) {
 		schema.Properties[field.Name] = resource.InPlace
 	}
@@ -266,7 +271,8 @@ func (p groupProvider) instanceRefresh(ctx context.Context, r resource.Request, 
 		return errors.Join(err, cancelled, p.await(p.ctx, ended))
 	}
 	if refresh.status != "Successful" {
-		return fmt.Errorf("Instance refresh %s ended with status %s. %s", refresh.id, refresh.status, cmp.Or(refresh.reason, "No reason was given."))
+		return fmt.Errorf("Instance refresh %s ended with status %s. %s", refresh.id, refresh.status,
+			cmp.Or(refresh.reason, "No reason was given."))
 	}
 	return nil
 }

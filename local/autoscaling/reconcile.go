@@ -26,7 +26,8 @@ func (s *Service) reconcile(g *group, cause string) {
 	if !g.suspended["ReplaceUnhealthy"] && !g.suspended["Terminate"] {
 		for _, m := range slices.Clone(g.members) {
 			if m.health == unhealthy && !m.leaving() {
-				s.end(g, m, fmt.Sprintf("At %s an instance was taken out of service in response to an EC2 health check indicating it has been terminated or stopped.", stamp(s.now())))
+				s.end(g, m, fmt.Sprintf("At %s an instance was taken out of service in response to an EC2 health check indicating it has been "+
+					"terminated or stopped.", stamp(s.now())))
 			}
 		}
 	}
@@ -36,11 +37,13 @@ func (s *Service) reconcile(g *group, cause string) {
 		if m == nil {
 			break
 		}
-		s.end(g, m, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was taken out of service in response to a difference between desired and actual capacity, shrinking the capacity from %d to %d.",
+		s.end(g, m, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was taken out of service in response to a difference between "+
+			"desired and actual capacity, shrinking the capacity from %d to %d.",
 			stamp(s.now()), g.counted(), want)))
 	}
 	for g.counted() < want && !g.suspended["Launch"] && !g.backoff && !g.deleting {
-		s.start(g, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was started in response to a difference between desired and actual capacity, increasing the capacity from %d to %d.",
+		s.start(g, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was started in response to a difference between desired and actual "+
+			"capacity, increasing the capacity from %d to %d.",
 			stamp(s.now()), g.counted(), want)))
 	}
 	if g.deleting && len(g.members) == 0 {
@@ -130,7 +133,9 @@ func (s *Service) launchSomewhere(g *group, template ec2.Template, overrides []O
 	var first error
 	for _, sub := range subnets {
 		for _, o := range overrides {
-			i, err := s.config.Instances.Launch(ec2.LaunchRequest{Template: template, InstanceType: o.InstanceType, ImageID: o.ImageId, SubnetID: sub.ID, Spot: spot, Tags: tags})
+			i, err := s.config.Instances.Launch(ec2.LaunchRequest{
+				Template: template, InstanceType: o.InstanceType, ImageID: o.ImageId, SubnetID: sub.ID, Spot: spot, Tags: tags,
+			})
 			if err == nil {
 				return i, nil
 			}

@@ -46,7 +46,8 @@ func (s *Service) startRefresh(caller iam.Caller, name string, p Preferences) (*
 		return nil, err
 	}
 	if r := g.activeRefresh(); r != nil {
-		return nil, wire.Errorf("InstanceRefreshInProgress", "An Instance Refresh is already in progress and blocks the execution of this Instance Refresh.")
+		return nil, wire.Errorf("InstanceRefreshInProgress", "An Instance Refresh is already in progress and blocks the execution of "+
+			"this Instance Refresh.")
 	}
 	low, high := 90, 100
 	if p.MinHealthyPercentage != nil {
@@ -56,7 +57,8 @@ func (s *Service) startRefresh(caller iam.Caller, name string, p Preferences) (*
 		high = *p.MaxHealthyPercentage
 	}
 	if low < 0 || low > 100 || high < 100 || high > 200 || high-low > 100 {
-		return nil, invalid("MinHealthyPercentage must be between 0 and 100, MaxHealthyPercentage between 100 and 200, and their difference at most 100: %d, %d", low, high)
+		return nil, invalid("MinHealthyPercentage must be between 0 and 100, MaxHealthyPercentage between 100 and 200, and their difference at "+
+			"most 100: %d, %d", low, high)
 	}
 	obsolete, err := s.obsolete(g, p.SkipMatching == nil || !*p.SkipMatching)
 	if err != nil {
@@ -121,7 +123,9 @@ func (s *Service) refresh(ctx context.Context, g *group, r *refresh, obsolete []
 		f.known[m.id] = true
 	}
 	g.failures, g.failing = 0, time.Time{}
-	s.emit("EC2 Auto Scaling Instance Refresh Started", []string{g.arn}, map[string]any{"InstanceRefreshId": r.id, "AutoScalingGroupName": g.name})
+	s.emit("EC2 Auto Scaling Instance Refresh Started", []string{g.arn}, map[string]any{
+		"InstanceRefreshId": r.id, "AutoScalingGroupName": g.name,
+	})
 	s.mu.Unlock()
 	var err error
 	for more := len(obsolete) > 0; more && err == nil; {
@@ -181,9 +185,9 @@ func (f *refreshing) gone(ctx context.Context, batch []*member) error {
 	return f.await(ctx, func() (bool, error) { return f.areGone(f.group, batch), f.impatient() })
 }
 
-// spares waits until the next few obsolete instances can go with no more than out of the desired capacity not in service: fewer may be when a refresh
-// begins, because those of the one before it never got there. Whoever serves nobody goes first.
-// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
+// spares waits until the next few obsolete instances can go with no more than out of the desired capacity not in
+// service: fewer may be when a refresh begins, because those of the one before it never got there. Whoever serves
+// nobody goes first. https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
 func (f *refreshing) spares(ctx context.Context, n, out int) error {
 	g := f.group
 	return f.await(ctx, func() (bool, error) {
@@ -247,7 +251,9 @@ func (f *refreshing) finish(ctx context.Context, err error) {
 			f.end(g, m, "At "+stamp(now)+" an instance was taken out of service because its instance refresh ended.")
 		}
 	}
-	f.emit("EC2 Auto Scaling Instance Refresh "+event, []string{g.arn}, map[string]any{"InstanceRefreshId": f.run.id, "AutoScalingGroupName": g.name})
+	f.emit("EC2 Auto Scaling Instance Refresh "+event, []string{g.arn}, map[string]any{
+		"InstanceRefreshId": f.run.id, "AutoScalingGroupName": g.name,
+	})
 	f.changedLocked()
 	f.reconcile(g, "")
 }
@@ -282,7 +288,8 @@ func (s *Service) cancelRefresh(caller iam.Caller, name string, transits bool) (
 	}
 	r := g.activeRefresh()
 	if r == nil {
-		return "", wire.Errorf("ActiveInstanceRefreshNotFound", "No in progress or pending Instance Refresh found for Auto Scaling group %s", name)
+		return "", wire.Errorf("ActiveInstanceRefreshNotFound",
+			"No in progress or pending Instance Refresh found for Auto Scaling group %s", name)
 	}
 	r.status, r.reason, r.transits = "Cancelling", "Cancelled by user.", transits
 	r.cancel()

@@ -13,7 +13,11 @@ import (
 )
 
 func byRefresh(preferences map[string]any) map[string]any {
-	return map[string]any{"AutoScalingInstanceRefresh": map[string]any{"Strategy": "Rolling", "Preferences": with(map[string]any{"SkipMatching": true}, preferences)}}
+	return map[string]any{
+		"AutoScalingInstanceRefresh": map[string]any{
+			"Strategy": "Rolling", "Preferences": with(map[string]any{"SkipMatching": true}, preferences),
+		},
+	}
 }
 
 func TestInstanceRefresh(t *testing.T) {
@@ -21,12 +25,14 @@ func TestInstanceRefresh(t *testing.T) {
 		preferences      map[string]any
 		least, most, out int
 	}{
-		"ends before it launches":                      {map[string]any{"MinHealthyPercentage": 50.0}, 2, 4, 2},
-		"launches before it ends":                      {map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 125.0}, 4, 5, 1},
-		"launches two before it ends two":              {map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 150.0}, 4, 6, 2},
-		"launches and ends within both bounds":         {map[string]any{"MinHealthyPercentage": 75.0, "MaxHealthyPercentage": 125.0}, 3, 5, 2},
-		"one at a time when it must":                   {map[string]any{"MinHealthyPercentage": 100.0}, 3, 4, 1},
-		"the bounds may be parameters of a stack":      {map[string]any{"MinHealthyPercentage": "100", "MaxHealthyPercentage": "125", "SkipMatching": "true"}, 4, 5, 1},
+		"ends before it launches":              {map[string]any{"MinHealthyPercentage": 50.0}, 2, 4, 2},
+		"launches before it ends":              {map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 125.0}, 4, 5, 1},
+		"launches two before it ends two":      {map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 150.0}, 4, 6, 2},
+		"launches and ends within both bounds": {map[string]any{"MinHealthyPercentage": 75.0, "MaxHealthyPercentage": 125.0}, 3, 5, 2},
+		"one at a time when it must":           {map[string]any{"MinHealthyPercentage": 100.0}, 3, 4, 1},
+		"the bounds may be parameters of a stack": {
+			map[string]any{"MinHealthyPercentage": "100", "MaxHealthyPercentage": "125", "SkipMatching": "true"}, 4, 5, 1,
+		},
 		"a maximum that rounds to nothing is one more": {map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 110.0}, 4, 5, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +136,8 @@ func TestInstanceRefreshThatFails(t *testing.T) {
 		seen, started := w.extremes(), time.Now()
 		policy := byRefresh(map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 125.0})
 		err := w.roll(policy, more)
-		require.ErrorContains(t, err, "ended with status Failed. The new instances did not get into service within an hour: Instance failed to complete user's Lifecycle Action")
+		require.ErrorContains(t, err, "ended with status Failed. The new instances did not get into service within an hour: Instance failed to "+
+			"complete user's Lifecycle Action")
 		require.InDelta(t, 75*time.Minute, time.Since(started), float64(10*time.Minute), "an hour after the first that failed")
 		settle(time.Hour)
 		require.Equal(t, 1, w.happened("EC2 Auto Scaling Instance Refresh Failed"))
@@ -221,7 +228,9 @@ func TestInstanceRefreshThatIsCancelled(t *testing.T) {
 			w.newVersion(ec2.ImageID("1.37", "x86_64"))
 			old := w.properties(more)
 			r := w.request(with(old, map[string]any{"LaunchTemplate": map[string]any{"LaunchTemplateId": w.template, "Version": "2"}}))
-			r.PhysicalID, r.Old, r.UpdatePolicy = "pool", old, byRefresh(map[string]any{"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 150.0})
+			r.PhysicalID, r.Old, r.UpdatePolicy = "pool", old, byRefresh(map[string]any{
+				"MinHealthyPercentage": 100.0, "MaxHealthyPercentage": 150.0,
+			})
 			_, err := w.provider().Update(ctx, r)
 			require.ErrorIs(t, err, context.Canceled)
 			settle(time.Hour)

@@ -100,7 +100,8 @@ func (s *Service) stabilize(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
 	defer cancel()
 	unstable := func(g *group, last string) error {
-		return fmt.Errorf("Group did not stabilize. {current/minSize/maxSize} group size = {%d/%d/%d}. Failed Scaling Activity: %s", g.inService(), g.min, g.max, last)
+		return fmt.Errorf("Group did not stabilize. {current/minSize/maxSize} group size = {%d/%d/%d}. Failed Scaling Activity: %s",
+			g.inService(), g.min, g.max, last)
 	}
 	var state error
 	err := s.await(ctx, func() (bool, error) {
@@ -182,7 +183,8 @@ func (w *signalWait) wait(ctx context.Context, n int, timeout time.Duration) err
 				return ctx.Err()
 			}
 			w.failures += n
-			w.request.Progress(fmt.Sprintf("Failed to receive %d resource signal(s) for the current batch.  Each resource signal timeout is counted as a FAILURE.", n))
+			w.request.Progress(fmt.Sprintf("Failed to receive %d resource signal(s) for the current batch.  Each resource signal timeout is "+
+				"counted as a FAILURE.", n))
 			if w.hopeless() {
 				return w.verdict()
 			}
@@ -203,9 +205,11 @@ func (w *signalWait) verdict() error {
 		return nil
 	}
 	if w.failures > 0 && len(w.seen) > w.success {
-		return fmt.Errorf("Received %d FAILURE signal(s) out of %d.  Unable to satisfy %d%% MinSuccessfulInstancesPercent requirement", len(w.seen)-w.success, w.total, w.percent)
+		return fmt.Errorf("Received %d FAILURE signal(s) out of %d.  Unable to satisfy %d%% MinSuccessfulInstancesPercent requirement",
+			len(w.seen)-w.success, w.total, w.percent)
 	}
-	return fmt.Errorf("Received %d SUCCESS signal(s) out of %d.  Unable to satisfy %d%% MinSuccessfulInstancesPercent requirement", w.success, w.total, w.percent)
+	return fmt.Errorf("Received %d SUCCESS signal(s) out of %d.  Unable to satisfy %d%% MinSuccessfulInstancesPercent requirement",
+		w.success, w.total, w.percent)
 }
 
 // roll is a rolling update under way.
@@ -314,7 +318,8 @@ func (u *roll) run(ctx context.Context) error {
 	}
 	announce += "."
 	if u.signals != nil {
-		announce += fmt.Sprintf(" Waiting on resource signals with a timeout of %s when new instances are added to the autoscaling group.", isoDuration(u.pause))
+		announce += fmt.Sprintf(" Waiting on resource signals with a timeout of %s when new instances are added to the autoscaling group.",
+			isoDuration(u.pause))
 	}
 	u.request.Progress(announce)
 	if u.least > 0 && during > u.minFinal {
@@ -405,7 +410,8 @@ func (s *Service) areGone(g *group, batch []*member) bool {
 // added waits for new instances: for their signals, or until they are in service and the pause is over.
 func (u *roll) added(ctx context.Context, n int) error {
 	if u.signals != nil {
-		u.request.Progress(fmt.Sprintf("New instance(s) added to autoscaling group - Waiting on %d resource signal(s) with a timeout of %s.", n, isoDuration(u.pause)))
+		u.request.Progress(fmt.Sprintf("New instance(s) added to autoscaling group - Waiting on %d resource signal(s) with a timeout of %s.", n,
+			isoDuration(u.pause)))
 		return u.signals.wait(ctx, n, u.pause)
 	}
 	err := u.await(ctx, func() (bool, error) {

@@ -93,7 +93,8 @@ func TestRollingUpdate(t *testing.T) {
 	}{
 		"by default one at a time, with none left in service": {
 			1, 4, map[string]any{}, 0, 1,
-			[]string{"Rolling update initiated. Terminating 1 obsolete instance(s) in batches of 1.", "Terminating instance(s) [i]; replacing with 1 new instance(s).", "Successfully terminated instance(s) [i] (Progress 100%)."},
+			[]string{"Rolling update initiated. Terminating 1 obsolete instance(s) in batches of 1.",
+				"Terminating instance(s) [i]; replacing with 1 new instance(s).", "Successfully terminated instance(s) [i] (Progress 100%)."},
 		},
 		"keeping all in service the group grows by a batch": {
 			3, 4, map[string]any{"MinInstancesInService": 3.0}, 3, 4,
@@ -145,7 +146,11 @@ func TestRollingUpdate(t *testing.T) {
 
 // With signals each batch waits for those of its new instances.
 func TestRollingUpdateWithSignals(t *testing.T) {
-	policy := map[string]any{"MinInstancesInService": 2.0, "WaitOnResourceSignals": true, "PauseTime": "PT10M", "SuspendProcesses": []any{"HealthCheck", "AZRebalance"}}
+	policy := map[string]any{
+		"MinInstancesInService": 2.0, "WaitOnResourceSignals": true, "PauseTime": "PT10M", "SuspendProcesses": []any{
+			"HealthCheck", "AZRebalance",
+		},
+	}
 	for name, test := range map[string]struct {
 		signal  func(n int) (send, success bool) // for the nth new instance
 		policy  map[string]any
@@ -153,12 +158,16 @@ func TestRollingUpdateWithSignals(t *testing.T) {
 		elapsed time.Duration
 	}{
 		"all succeed": {signal: func(int) (bool, bool) { return true, true }},
-		"one fails":   {signal: func(n int) (bool, bool) { return true, n != 1 }, err: "Received 1 FAILURE signal(s) out of 2.  Unable to satisfy 100% MinSuccessfulInstancesPercent requirement"},
+		"one fails": {signal: func(n int) (bool, bool) {
+			return true, n != 1
+		}, err: "Received 1 FAILURE signal(s) out of 2.  Unable to satisfy 100% MinSuccessfulInstancesPercent requirement"},
 		"none comes": {
 			signal: func(int) (bool, bool) { return false, false }, elapsed: 10 * time.Minute,
 			err: "Received 0 SUCCESS signal(s) out of 2.  Unable to satisfy 100% MinSuccessfulInstancesPercent requirement",
 		},
-		"half is enough if the policy says so": {signal: func(n int) (bool, bool) { return n == 1, true }, policy: map[string]any{"MinSuccessfulInstancesPercent": 50.0}},
+		"half is enough if the policy says so": {signal: func(n int) (bool, bool) {
+			return n == 1, true
+		}, policy: map[string]any{"MinSuccessfulInstancesPercent": 50.0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(w *world) {
@@ -185,12 +194,14 @@ func TestRollingUpdateWithSignals(t *testing.T) {
 					require.EqualError(t, err, test.err)
 					if test.elapsed > 0 {
 						require.InDelta(t, test.elapsed.Seconds(), time.Since(started).Seconds(), 15)
-						require.Contains(t, w.progressed(), "Failed to receive 1 resource signal(s) for the current batch.  Each resource signal timeout is counted as a FAILURE.")
+						require.Contains(t, w.progressed(), "Failed to receive 1 resource signal(s) for the current batch.  Each resource signal timeout is "+
+							"counted as a FAILURE.")
 					}
 					return
 				}
 				require.NoError(t, err)
-				require.Contains(t, w.progressed(), "New instance(s) added to autoscaling group - Waiting on 1 resource signal(s) with a timeout of PT10M.")
+				require.Contains(t, w.progressed(), "New instance(s) added to autoscaling group - Waiting on 1 resource signal(s) with "+
+					"a timeout of PT10M.")
 				settle(time.Minute)
 				requireVersion(w, 2, 2)
 			})
@@ -215,8 +226,11 @@ func TestRollingUpdateThatAddsMoreThanItReplaces(t *testing.T) {
 				require.NoError(t, w.setDesired(w.admin, "pool", 1))
 				settle(time.Minute)
 				old := w.ids()
-				err := w.roll(rolling(map[string]any{"MinInstancesInService": 1.0, "MaxBatchSize": 2.0, "WaitOnResourceSignals": true, "PauseTime": "PT10M"}), more)
-				require.Contains(t, w.progressed(), "New instance(s) added to autoscaling group - Waiting on 2 resource signal(s) with a timeout of PT10M.")
+				err := w.roll(rolling(map[string]any{
+					"MinInstancesInService": 1.0, "MaxBatchSize": 2.0, "WaitOnResourceSignals": true, "PauseTime": "PT10M",
+				}), more)
+				require.Contains(t, w.progressed(), "New instance(s) added to autoscaling group - Waiting on 2 resource signal(s) with "+
+					"a timeout of PT10M.")
 				if fails {
 					require.EqualError(t, err, "Received 1 FAILURE signal(s) out of 2.  Unable to satisfy 100% MinSuccessfulInstancesPercent requirement")
 					require.Contains(t, w.ids(), old[0], "nothing is ended before all have succeeded")
@@ -285,15 +299,21 @@ func TestRollingUpdatePolicies(t *testing.T) {
 		policy map[string]any
 		err    string
 	}{
-		"at least as many in service as there may be": {rolling(map[string]any{"MinInstancesInService": 4.0}), "MinInstancesInService must be less than the autoscaling group's MaxSize"},
+		"at least as many in service as there may be": {
+			rolling(map[string]any{"MinInstancesInService": 4.0}), "MinInstancesInService must be less than the autoscaling group's MaxSize",
+		},
 		"no batch":              {rolling(map[string]any{"MaxBatchSize": 0.0}), "MaxBatchSize must be at least 1"},
 		"a pause above an hour": {rolling(map[string]any{"PauseTime": "PT61M"}), "The maximum PauseTime is one hour"},
 		"a pause that is none":  {rolling(map[string]any{"PauseTime": "5m"}), "no duration"},
 		"an unknown process":    {rolling(map[string]any{"SuspendProcesses": []any{"Lunch"}}), "Scaling process: Lunch is invalid"},
 		"an unknown key":        {rolling(map[string]any{"MaxBatch": 1.0}), "extraneous key [MaxBatch]"},
-		"a replacing update":    {map[string]any{"AutoScalingReplacingUpdate": map[string]any{"WillReplace": true}}, "extraneous key [AutoScalingReplacingUpdate]"},
-		"scheduled actions":     {map[string]any{"AutoScalingScheduledAction": map[string]any{}}, "extraneous key [AutoScalingScheduledAction]"},
-		"two policies":          {map[string]any{"AutoScalingRollingUpdate": map[string]any{}, "AutoScalingInstanceRefresh": map[string]any{}}, "only one is possible"},
+		"a replacing update": {
+			map[string]any{"AutoScalingReplacingUpdate": map[string]any{"WillReplace": true}}, "extraneous key [AutoScalingReplacingUpdate]",
+		},
+		"scheduled actions": {map[string]any{"AutoScalingScheduledAction": map[string]any{}}, "extraneous key [AutoScalingScheduledAction]"},
+		"two policies": {
+			map[string]any{"AutoScalingRollingUpdate": map[string]any{}, "AutoScalingInstanceRefresh": map[string]any{}}, "only one is possible",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(w *world) {
@@ -351,7 +371,8 @@ func TestCreation(t *testing.T) {
 		run(t, func(w *world) {
 			w.onLaunch = answerAll("ABANDON")
 			_, err := w.provider().Create(w.Context(), w.request(w.properties(map[string]any{"LifecycleHookSpecificationList": bothHooks[:1]})))
-			require.ErrorContains(t, err, "Group did not stabilize. {current/minSize/maxSize} group size = {0/2/4}. Failed Scaling Activity: Instance failed to complete user's Lifecycle Action")
+			require.ErrorContains(t, err, "Group did not stabilize. {current/minSize/maxSize} group size = {0/2/4}. Failed Scaling Activity: "+
+				"Instance failed to complete user's Lifecycle Action")
 		})
 	})
 	t.Run("waits for signals instead when the policy says so", func(t *testing.T) {
@@ -385,9 +406,16 @@ func TestCreation(t *testing.T) {
 
 func TestUpdateOfHooksAndTags(t *testing.T) {
 	run(t, func(w *world) {
-		old := map[string]any{"LifecycleHookSpecificationList": bothHooks[1:], "MinSize": 0.0, "Tags": []any{map[string]any{"Key": "a", "Value": "1", "PropagateAtLaunch": true}}}
+		old := map[string]any{
+			"LifecycleHookSpecificationList": bothHooks[1:], "MinSize": 0.0, "Tags": []any{
+				map[string]any{"Key": "a", "Value": "1", "PropagateAtLaunch": true},
+			},
+		}
 		w.create(old)
-		r := w.request(w.properties(map[string]any{"LifecycleHookSpecificationList": []any{hook("launch", "LAUNCHING", 60, "ABANDON")}, "MinSize": 0.0, "MetricsCollection": []any{map[string]any{"Granularity": "1Minute"}}}))
+		r := w.request(w.properties(map[string]any{
+			"LifecycleHookSpecificationList": []any{hook("launch", "LAUNCHING", 60, "ABANDON")}, "MinSize": 0.0,
+			"MetricsCollection": []any{map[string]any{"Granularity": "1Minute"}},
+		}))
 		r.PhysicalID, r.Old = "pool", w.properties(old)
 		_, err := w.provider().Update(w.Context(), r)
 		require.NoError(t, err)

@@ -87,7 +87,9 @@ func New(config Config) *Service {
 		config.Partition = "aws"
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), watched: map[*func(View)]string{}, waits: map[string]bool{}}
+	return &Service{
+		config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), watched: map[*func(View)]string{}, waits: map[string]bool{},
+	}
 }
 
 // WaitForTerminateHooks changes what Config says of it, for batches that begin from now on: of some groups, or of all others when none is
@@ -257,7 +259,8 @@ func (s *Service) member(instanceID string) (*group, *member, error) {
 }
 
 func (s *Service) arn(id, name string) string {
-	return fmt.Sprintf("arn:%s:autoscaling:%s:%s:autoScalingGroup:%s:autoScalingGroupName/%s", s.config.Partition, s.config.Region, s.config.Account, id, name)
+	return fmt.Sprintf("arn:%s:autoscaling:%s:%s:autoScalingGroup:%s:autoScalingGroupName/%s", s.config.Partition, s.config.Region,
+		s.config.Account, id, name)
 }
 
 // allow checks an action (without "autoscaling:") on a group, with its tags and further condition keys.
@@ -291,8 +294,9 @@ func (s *Service) serviceLinkedRole(caller iam.Caller) error {
 	}
 	_, err = s.config.Roles.CreateRole(iam.Role{
 		Name: name, Path: path, ServiceLinked: true,
-		Description:   "Default Service-Linked Role enables access to AWS Services and Resources used or managed by Auto Scaling",
-		TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + principal + `"},"Action":"sts:AssumeRole"}]}`,
+		Description: "Default Service-Linked Role enables access to AWS Services and Resources used or managed by Auto Scaling",
+		TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + principal +
+			`"},"Action":"sts:AssumeRole"}]}`,
 	})
 	var known *wire.Error
 	if errors.As(err, &known) && known.Code == "EntityAlreadyExists" {

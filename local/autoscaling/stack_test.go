@@ -70,7 +70,9 @@ func runStack(t *testing.T, policy string, test func(p *inStack)) {
 		t.Run(kind, func(t *testing.T) {
 			run(t, func(w *world) {
 				w.Service.WaitForTerminateHooks(waits)
-				p := &inStack{world: w, policy: policy, nodes: map[string]bool{}, drains: 10 * time.Minute, joins: func(int, string) string { return "SUCCESS" }}
+				p := &inStack{world: w, policy: policy, nodes: map[string]bool{}, drains: 10 * time.Minute, joins: func(int, string) string {
+					return "SUCCESS"
+				}}
 				p.stacks = cloudformation.New(cloudformation.Config{Region: region, Account: account, Clock: &clock.Clock{}, Roles: w.iam})
 				defer p.stacks.Close()
 				p.stacks.Register(w.ec2.Resources())
@@ -140,7 +142,9 @@ func (p *inStack) join(id, status string) {
 	if status == "" {
 		return
 	}
-	_, _ = p.stacks.SignalResource(p.Context(), p.admin, &cloudformation.SignalResourceInput{StackName: "pool", LogicalResourceId: "Group", UniqueId: id, Status: status})
+	_, _ = p.stacks.SignalResource(p.Context(), p.admin, &cloudformation.SignalResourceInput{
+		StackName: "pool", LogicalResourceId: "Group", UniqueId: id, Status: status,
+	})
 }
 
 func (p *inStack) imageOf(id string) string {
@@ -177,7 +181,9 @@ func (p *inStack) change(given map[string]string) string {
 func (p *inStack) begin(given map[string]string) {
 	p.Helper()
 	maps.Copy(p.given, given)
-	_, err := p.stacks.UpdateStack(p.Context(), p.admin, &cloudformation.UpdateStackInput{StackName: "pool", UsePreviousTemplate: true, Parameters: p.parameters()})
+	_, err := p.stacks.UpdateStack(p.Context(), p.admin, &cloudformation.UpdateStackInput{
+		StackName: "pool", UsePreviousTemplate: true, Parameters: p.parameters(),
+	})
 	require.NoError(p, err)
 }
 
@@ -210,18 +216,24 @@ func TestParametersOfAnUpdateHoldForIt(t *testing.T) {
 		suspended   int
 	}{
 		"surge 2 of a group at its greatest size": {rollingPolicy, map[string]string{"Max": "6", "Least": "4", "Batch": "2"}, 4, 6, 2, 5},
-		"one may be out":                      {rollingPolicy, map[string]string{"Least": "3", "Batch": "1"}, 3, 4, 1, 5},
-		"two out and one more":                {rollingPolicy, map[string]string{"Max": "5", "Least": "2", "Batch": "3"}, 2, 5, 3, 5},
-		"a refresh, surge 2":                  {refreshPolicy, map[string]string{"Max": "6", "LowPercent": "100", "HighPercent": "150"}, 4, 6, 2, 0},
-		"a refresh with one out":              {refreshPolicy, map[string]string{"LowPercent": "75", "HighPercent": "100"}, 3, 4, 1, 0},
-		"a refresh with one out and one more": {refreshPolicy, map[string]string{"Max": "5", "LowPercent": "75", "HighPercent": "125"}, 3, 5, 2, 0},
+		"one may be out":       {rollingPolicy, map[string]string{"Least": "3", "Batch": "1"}, 3, 4, 1, 5},
+		"two out and one more": {rollingPolicy, map[string]string{"Max": "5", "Least": "2", "Batch": "3"}, 2, 5, 3, 5},
+		"a refresh, surge 2": {
+			refreshPolicy, map[string]string{"Max": "6", "LowPercent": "100", "HighPercent": "150"}, 4, 6, 2, 0,
+		},
+		"a refresh with one out": {refreshPolicy, map[string]string{"LowPercent": "75", "HighPercent": "100"}, 3, 4, 1, 0},
+		"a refresh with one out and one more": {
+			refreshPolicy, map[string]string{"Max": "5", "LowPercent": "75", "HighPercent": "125"}, 3, 5, 2, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runStack(t, test.policy, func(p *inStack) {
 				require.Equal(p, "UPDATE_COMPLETE", p.change(with2(test.given, "Image", newImage)))
 				settle(time.Hour)
 				require.Equal(p, []int{2, 2, 2, 2}, p.versions())
-				require.Equal(p, []int{test.least, test.most, test.out}, []int{p.least, p.most, p.out}, "in service at least, there at most, out at most")
+				require.Equal(p, []int{
+					test.least, test.most, test.out,
+				}, []int{p.least, p.most, p.out}, "in service at least, there at most, out at most")
 				require.Len(p, p.suspended, test.suspended)
 				// The size goes back without any instance being replaced.
 				before := p.ids()
@@ -282,7 +294,9 @@ func TestRollbackGoesByWhatWas(t *testing.T) {
 			p.joins = failsAfter(2, newImage)
 			require.Equal(p, "UPDATE_ROLLBACK_COMPLETE", p.change(map[string]string{"Image": newImage}))
 			settle(2 * time.Hour)
-			require.Equal(p, []int{1, 1, 1, 1}, p.versions(), "the version that the group had, not the new one of the launch template that went back")
+			require.Equal(p, []int{
+				1, 1, 1, 1,
+			}, p.versions(), "the version that the group had, not the new one of the launch template that went back")
 			require.Equal(p, []int{3, 4, 1}, []int{p.least, p.most, p.out})
 		})
 	})
@@ -290,7 +304,9 @@ func TestRollbackGoesByWhatWas(t *testing.T) {
 		runStack(t, refreshPolicy, func(p *inStack) {
 			old := p.ids()
 			p.joins = failsAfter(0, newImage)
-			require.Equal(p, "UPDATE_ROLLBACK_COMPLETE", p.change(map[string]string{"Max": "5", "LowPercent": "100", "HighPercent": "125", "Image": newImage}))
+			require.Equal(p, "UPDATE_ROLLBACK_COMPLETE", p.change(map[string]string{
+				"Max": "5", "LowPercent": "100", "HighPercent": "125", "Image": newImage,
+			}))
 			settle(time.Hour)
 			require.ElementsMatch(p, old, p.ids())
 			require.Equal(p, []int{4, 5}, []int{p.least, p.most})
@@ -299,7 +315,9 @@ func TestRollbackGoesByWhatWas(t *testing.T) {
 	t.Run("what cannot be rolled back is told, and what was suspended is resumed", func(t *testing.T) {
 		runStack(t, rollingPolicy, func(p *inStack) {
 			require.Equal(p, "UPDATE_COMPLETE", p.change(map[string]string{"Max": "6", "Least": "4", "Batch": "2", "Image": newImage}))
-			require.Equal(p, "UPDATE_COMPLETE", p.change(map[string]string{"Max": "4"}), "no instance is replaced, so nobody minds that the policy is not possible any more")
+			require.Equal(p, "UPDATE_COMPLETE", p.change(map[string]string{
+				"Max": "4",
+			}), "no instance is replaced, so nobody minds that the policy is not possible any more")
 			p.joins = failsAfter(0, ec2.RebuiltImageID("1.37", "x86_64"))
 			require.Equal(p, "UPDATE_ROLLBACK_FAILED", p.change(map[string]string{"Image": ec2.RebuiltImageID("1.37", "x86_64"), "Max": "6"}))
 		})

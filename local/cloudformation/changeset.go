@@ -92,7 +92,8 @@ func (s *Service) CreateChangeSet(ctx context.Context, caller iam.Caller, in *Cr
 	case kind == "IMPORT":
 		return nil, unsupported("ChangeSetType IMPORT")
 	case kind != "CREATE" && kind != "UPDATE":
-		return nil, invalid("1 validation error detected: Value '%s' at 'changeSetType' failed to satisfy constraint: Member must satisfy enum value set: [IMPORT, UPDATE, CREATE]", kind)
+		return nil, invalid("1 validation error detected: Value '%s' at 'changeSetType' failed to satisfy constraint: Member must satisfy enum "+
+			"value set: [IMPORT, UPDATE, CREATE]", kind)
 	case in.IncludeNestedStacks:
 		return nil, unsupported("IncludeNestedStacks")
 	case in.OnStackFailure != "":
@@ -156,7 +157,8 @@ func (s *Service) placeChangeSet(set *changeSet, name string, try bool) (*Create
 			if set.clientToken != "" && other.clientToken == set.clientToken && other.request == set.request {
 				return &CreateChangeSetOutput{Id: other.id, StackId: st.id}, nil
 			}
-			return nil, alreadyExists("ChangeSet %s cannot be created due to a mismatch with existing attribute: a change set of this name exists", set.name)
+			return nil, alreadyExists("ChangeSet %s cannot be created due to a mismatch with existing attribute: a change set of this name exists",
+				set.name)
 		}
 	}
 	switch {

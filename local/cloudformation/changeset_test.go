@@ -88,8 +88,11 @@ func TestChangeSetsSayWhatWouldChange(t *testing.T) {
 			[]string{"Remove ById Delete", "Add New"},
 		},
 		"policies beside a change": {
-			CreateChangeSetInput{TemplateBody: before + resources[:len(resources)-1] + "\n    DeletionPolicy: Retain\n    UpdatePolicy: {x: 1}\n    Metadata: {m: 1}\n"},
-			[]string{"Modify ById False [Metadata UpdatePolicy DeletionPolicy]; Static DirectModification; Static DirectModification; Static DirectModification"},
+			CreateChangeSetInput{
+				TemplateBody: before + resources[:len(resources)-1] + "\n    DeletionPolicy: Retain\n    UpdatePolicy: {x: 1}\n    Metadata: {m: 1}\n",
+			},
+			[]string{"Modify ById False [Metadata UpdatePolicy DeletionPolicy]; Static DirectModification; Static DirectModification; Static " +
+				"DirectModification"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,15 +198,28 @@ func TestChangeSetRequestsThatAreRefused(t *testing.T) {
 		in         CreateChangeSetInput
 		code, want string
 	}{
-		"an update of nothing":       {CreateChangeSetInput{StackName: "x"}, "ValidationError", "Stack [x] does not exist"},
-		"nested stacks":              {CreateChangeSetInput{StackName: "s", IncludeNestedStacks: true}, "UnsupportedByLocalAccount", "IncludeNestedStacks"},
-		"an import":                  {CreateChangeSetInput{StackName: "s", ChangeSetType: "IMPORT"}, "UnsupportedByLocalAccount", "IMPORT"},
-		"an unknown type":            {CreateChangeSetInput{StackName: "s", ChangeSetType: "X"}, "ValidationError", "enum value set"},
-		"deleting a failed update":   {CreateChangeSetInput{StackName: "s", OnStackFailure: "DELETE"}, "ValidationError", "OnStackFailure DELETE"},
-		"no template":                {CreateChangeSetInput{StackName: "s"}, "ValidationError", "Either Template URL or Template Body must be specified"},
-		"an odd name":                {CreateChangeSetInput{StackName: "s", ChangeSetName: "1a"}, "ValidationError", "changeSetName"},
-		"another type":               {CreateChangeSetInput{StackName: "s", TemplateBody: "Resources: {A: {Type: AWS::Test::Nope}}"}, "ValidationError", "Unrecognized resource types: [AWS::Test::Nope]"},
-		"a previous value of nobody": {CreateChangeSetInput{StackName: "s", UsePreviousTemplate: true, Parameters: []Parameter{{ParameterKey: "P", UsePreviousValue: true}}}, "ValidationError", "usePreviousValue"},
+		"an update of nothing": {CreateChangeSetInput{StackName: "x"}, "ValidationError", "Stack [x] does not exist"},
+		"nested stacks": {
+			CreateChangeSetInput{StackName: "s", IncludeNestedStacks: true}, "UnsupportedByLocalAccount", "IncludeNestedStacks",
+		},
+		"an import":       {CreateChangeSetInput{StackName: "s", ChangeSetType: "IMPORT"}, "UnsupportedByLocalAccount", "IMPORT"},
+		"an unknown type": {CreateChangeSetInput{StackName: "s", ChangeSetType: "X"}, "ValidationError", "enum value set"},
+		"deleting a failed update": {
+			CreateChangeSetInput{StackName: "s", OnStackFailure: "DELETE"}, "ValidationError", "OnStackFailure DELETE",
+		},
+		"no template": {
+			CreateChangeSetInput{StackName: "s"}, "ValidationError", "Either Template URL or Template Body must be specified",
+		},
+		"an odd name": {CreateChangeSetInput{StackName: "s", ChangeSetName: "1a"}, "ValidationError", "changeSetName"},
+		"another type": {
+			CreateChangeSetInput{
+				StackName: "s", TemplateBody: "Resources: {A: {Type: AWS::Test::Nope}}",
+			}, "ValidationError", "Unrecognized resource types: [AWS::Test::Nope]",
+		},
+		"a previous value of nobody": {
+			CreateChangeSetInput{StackName: "s", UsePreviousTemplate: true, Parameters: []Parameter{{ParameterKey: "P", UsePreviousValue: true}}},
+			"ValidationError", "usePreviousValue",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inAccount(t, func(t *testing.T, a *account) {
@@ -225,18 +241,22 @@ func TestAChangeOfTypeFailsTheChangeSet(t *testing.T) {
 		a.create("s", things(`A: {}`))
 		set := a.changes(&CreateChangeSetInput{StackName: "s", TemplateBody: "Resources: {A: {Type: AWS::Test::Other}}"})
 		require.Equal(t, failed, set.Status)
-		require.Contains(t, set.StatusReason, "Update of resource type is not permitted. The new template modifies resource type of the following resources: [A]")
+		require.Contains(t, set.StatusReason, "Update of resource type is not permitted. The new template modifies resource type of the "+
+			"following resources: [A]")
 	})
 }
 
 func TestPropertyValuesAreShownWhenAsked(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Size: 1}`, `B: {Needs: !GetAtt A.Version}`))
-		a.changes(&CreateChangeSetInput{StackName: "s", ChangeSetName: "c", TemplateBody: things(`A: {Size: 2}`, `B: {Needs: !GetAtt A.Version}`)})
+		a.changes(&CreateChangeSetInput{
+			StackName: "s", ChangeSetName: "c", TemplateBody: things(`A: {Size: 2}`, `B: {Needs: !GetAtt A.Version}`),
+		})
 		set, err := a.DescribeChangeSet(a.ctx, a.admin, &DescribeChangeSetInput{ChangeSetName: "c", StackName: "s", IncludePropertyValues: true})
 		require.NoError(t, err)
 		require.Equal(t, ResourceTargetDefinition{
-			Attribute: "Properties", Name: "Size", RequiresRecreation: "Never", Path: "/Properties/Size", BeforeValue: "1", AfterValue: "2", AttributeChangeType: "Modify",
+			Attribute: "Properties", Name: "Size", RequiresRecreation: "Never", Path: "/Properties/Size", BeforeValue: "1", AfterValue: "2",
+			AttributeChangeType: "Modify",
 		}, set.Changes[0].ResourceChange.Details[0].Target)
 		require.Equal(t, `{"Properties":{"Size":1}}`, set.Changes[0].ResourceChange.BeforeContext)
 		require.Equal(t, knownAfterApply, set.Changes[1].ResourceChange.Details[0].Target.AfterValue)
@@ -257,7 +277,9 @@ func TestAChangeSetIsDeletedTwiceWithoutError(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.create("s", things(`A: {Size: 1}`))
 		in := &ChangeSetInput{ChangeSetName: "c", StackName: "s"}
-		_, err := a.CreateChangeSet(a.ctx, a.admin, &CreateChangeSetInput{StackName: "s", ChangeSetName: "c", TemplateBody: things(`A: {Size: 2}`)})
+		_, err := a.CreateChangeSet(a.ctx, a.admin, &CreateChangeSetInput{
+			StackName: "s", ChangeSetName: "c", TemplateBody: things(`A: {Size: 2}`),
+		})
 		require.NoError(t, err)
 		_, err = a.DeleteChangeSet(a.ctx, a.admin, in)
 		a.refused(err, "InvalidChangeSetStatus", "cannot be deleted in its current status of")

@@ -156,7 +156,8 @@ func evaluateDefinition(scope *template.Scope, definition template.Resource) (te
 // bringResource brings one resource about. A rollback gives it the very properties that it had: a launch template that goes
 // back has a new version, and the instances of its group that were never replaced still are not obsolete. So it was seen:
 // https://github.com/guardian/testing-asg-rolling-update/tree/main/observations
-func (o *operation) bringResource(ctx context.Context, scope *template.Scope, target *revision, name string, dependsOn []string, restoring bool) error {
+func (o *operation) bringResource(ctx context.Context, scope *template.Scope, target *revision, name string, dependsOn []string,
+	restoring bool) error {
 	s, st := o.service, o.stack
 	declared := target.template.Resources[name]
 	s.mu.Lock()
@@ -264,7 +265,8 @@ func (o *operation) create(ctx context.Context, provider resource.Provider, want
 	if replacing {
 		r.physicalID = ""
 		if err == nil && result.PhysicalID == current.physicalID {
-			err = invalid("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %s and update the stack again.", result.PhysicalID)
+			err = invalid("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %s and update the "+
+				"stack again.", result.PhysicalID)
 			result = resource.Result{}
 		}
 	}
@@ -392,7 +394,8 @@ func copyObject(m map[string]any) map[string]any {
 }
 
 // call asks a provider. A panic is the resource's failure, not the process's.
-func (o *operation) call(ctx context.Context, handler func(context.Context, resource.Request) (resource.Result, error), request resource.Request) (result resource.Result, err error) {
+func (o *operation) call(ctx context.Context, handler func(context.Context, resource.Request) (resource.Result, error),
+	request resource.Request) (result resource.Result, err error) {
 	if err := o.service.config.Clock.Work(ctx, resourceWork); err != nil {
 		return resource.Result{}, err
 	}
@@ -404,8 +407,8 @@ func (o *operation) call(ctx context.Context, handler func(context.Context, reso
 	return handler(ctx, request)
 }
 
-// handlerMessage words a provider's error as CloudFormation words those of resource handlers. The token is the request's, and not drawn at random: of
-// stacks that change at once it does not matter which fails first.
+// handlerMessage words a provider's error as CloudFormation words those of resource handlers. The token is the
+// request's, and not drawn at random: of stacks that change at once it does not matter which fails first.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-test-contract-errors.html
 func (s *Service) handlerMessage(st *stack, r *stackResource, err error) string {
 	var known interface {

@@ -152,7 +152,8 @@ type DescribeStackResourcesOutput struct {
 
 // DescribeStackResources lists up to 100 resources of a stack, found by its name or by the physical id of one of them.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackResources.html
-func (s *Service) DescribeStackResources(_ context.Context, caller iam.Caller, in *DescribeStackResourcesInput) (*DescribeStackResourcesOutput, error) {
+func (s *Service) DescribeStackResources(_ context.Context, caller iam.Caller,
+	in *DescribeStackResourcesInput) (*DescribeStackResourcesOutput, error) {
 	if in.StackName == "" {
 		if in.StackName = s.ownerOf(in.PhysicalResourceId); in.StackName == "" {
 			return nil, invalid("Stack for %s does not exist", in.PhysicalResourceId)
@@ -212,7 +213,8 @@ type DescribeStackResourceOutput struct {
 
 // DescribeStackResource describes one resource of a stack.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackResource.html
-func (s *Service) DescribeStackResource(_ context.Context, caller iam.Caller, in *DescribeStackResourceInput) (*DescribeStackResourceOutput, error) {
+func (s *Service) DescribeStackResource(_ context.Context, caller iam.Caller,
+	in *DescribeStackResourceInput) (*DescribeStackResourceOutput, error) {
 	if err := s.authorize(caller, "DescribeStackResource", in.StackName, nil); err != nil {
 		return nil, err
 	}
@@ -233,7 +235,8 @@ func (s *Service) DescribeStackResource(_ context.Context, caller iam.Caller, in
 	}
 	return &DescribeStackResourceOutput{StackResourceDetail{
 		StackId: st.id, StackName: st.name, LogicalResourceId: r.logicalID, PhysicalResourceId: r.physicalID, ResourceType: r.resourceType,
-		LastUpdatedTimestamp: r.changed, ResourceStatus: r.status, ResourceStatusReason: r.reason, Metadata: metadata, DriftInformation: notChecked,
+		LastUpdatedTimestamp: r.changed, ResourceStatus: r.status, ResourceStatusReason: r.reason, Metadata: metadata,
+		DriftInformation: notChecked,
 	}}, nil
 }
 

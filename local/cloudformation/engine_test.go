@@ -23,7 +23,8 @@ func TestCreateMakesResourcesInOrderAndAtOnceWhereItCan(t *testing.T) {
 		require.Equal(t, "create C", a.shelf.order()[2])
 		require.Equal(t, []any{a.physicalID("s", "A"), "arn:thing/" + a.physicalID("s", "B")}, a.shelf.requests["C"].Properties["Needs"])
 		id := a.physicalID("s", "C")
-		require.Equal(t, []Output{{OutputKey: "Address", OutputValue: id + ".local"}, {OutputKey: "Id", OutputValue: id, Description: "d"}}, st.Outputs)
+		require.Equal(t, []Output{{OutputKey: "Address", OutputValue: id + ".local"}, {OutputKey: "Id", OutputValue: id, Description: "d"}},
+			st.Outputs)
 		trail := a.trail("s")
 		require.Equal(t, "s CREATE_IN_PROGRESS: User Initiated", trail[0])
 		require.Equal(t, "s CREATE_COMPLETE", trail[len(trail)-1])
@@ -36,7 +37,8 @@ func TestCreateMakesResourcesInOrderAndAtOnceWhereItCan(t *testing.T) {
 func TestWhatTheLocalAccountLacksIsSaidSo(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		said := a.handlerMessage(&stack{id: "s"}, &stackResource{logicalID: "A"}, wire.Unsupported("eks", "Kubernetes 1.37"))
-		require.Regexp(t, `^Resource handler returned message: "the local account's eks does not support Kubernetes 1\.37" \(RequestToken: \S+, HandlerErrorCode: UnsupportedByLocalAccount\)$`, said)
+		require.Regexp(t,
+			`^Resource handler returned message: "the local account's eks does not support Kubernetes 1\.37" \(RequestToken: \S+, HandlerErrorCode: UnsupportedByLocalAccount\)$`, said)
 	})
 }
 
@@ -45,9 +47,12 @@ func TestAFailedCreationIsRolledBack(t *testing.T) {
 		st := a.create("s", things(`A: {}`, `B: {Fail: create, Needs: !Ref A, Seconds: 1}`, `C: {Seconds: 600}`, `D: {Needs: !Ref C}`))
 		require.Equal(t, rollbackComplete, st.StackStatus)
 		require.Empty(t, a.shelf.ids())
-		require.Regexp(t, `^Resource handler returned message: "The shelf is "full"" \(RequestToken: [0-9a-f-]{36}, HandlerErrorCode: ServiceLimitExceeded\)$`, a.reason("s", "B", createFailed))
+		require.Regexp(t,
+			`^Resource handler returned message: "The shelf is "full"" \(RequestToken: [0-9a-f-]{36}, HandlerErrorCode: ServiceLimitExceeded\)$`,
+			a.reason("s", "B", createFailed))
 		require.Equal(t, creationCancelled, a.reason("s", "C", createFailed))
-		require.Equal(t, "The following resource(s) failed to create: [B, C]. Rollback requested by user.", a.reason("s", "s", rollbackInProgress))
+		require.Equal(t, "The following resource(s) failed to create: [B, C]. Rollback requested by user.",
+			a.reason("s", "s", rollbackInProgress))
 		require.Empty(t, a.statuses("s", "D"), "what never started has no events")
 		order := a.shelf.order()
 		require.Less(t, slices.Index(order, "delete B"), slices.Index(order, "delete A"), "those that need others go first")
@@ -116,10 +121,12 @@ func TestCreationTimesOut(t *testing.T) {
 
 func TestUpdateChangesReplacesAddsAndRemoves(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
-		a.create("s", things(`Same: {Size: 1}`, `Changed: {Size: 1}`, `Replaced: {Name: any1}`, `Gone: {Size: 1}`, `User: {Needs: !Ref Replaced}`))
+		a.create("s", things(`Same: {Size: 1}`, `Changed: {Size: 1}`, `Replaced: {Name: any1}`, `Gone: {Size: 1}`,
+			`User: {Needs: !Ref Replaced}`))
 		same, changed, replaced := a.physicalID("s", "Same"), a.physicalID("s", "Changed"), a.physicalID("s", "Replaced")
 		a.shelf.reset()
-		st := a.update("s", things(`Same: {Size: "1"}`, `Changed: {Size: 2}`, `Replaced: {Name: any2}`, `Added: {Size: 1}`, `User: {Needs: !Ref Replaced}`))
+		st := a.update("s", things(`Same: {Size: "1"}`, `Changed: {Size: 2}`, `Replaced: {Name: any2}`, `Added: {Size: 1}`,
+			`User: {Needs: !Ref Replaced}`))
 		require.Equal(t, updateComplete, st.StackStatus)
 		require.False(t, a.shelf.requests["Changed"].Rollback)
 		require.Equal(t, same, a.physicalID("s", "Same"))
@@ -133,7 +140,8 @@ func TestUpdateChangesReplacesAddsAndRemoves(t *testing.T) {
 		order := a.shelf.order()
 		require.Less(t, slices.Index(order, "update User"), slices.Index(order, "delete Replaced"), "the old one goes in cleanup")
 		require.Equal(t, []string{createInProgress, createComplete, updateInProgress, updateCleanup, updateComplete}, a.statuses("s", "s"))
-		require.Contains(t, a.trail("s"), "Replaced UPDATE_IN_PROGRESS: Requested update requires the creation of a new physical resource; hence creating one.")
+		require.Contains(t, a.trail("s"), "Replaced UPDATE_IN_PROGRESS: Requested update requires the creation of a new physical resource; "+
+			"hence creating one.")
 	})
 }
 
@@ -153,13 +161,15 @@ func last[T any](list []T) T { return list[len(list)-1] }
 
 func TestAFailedUpdateIsRolledBack(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
-		a.create("s", things(`Changed: {Size: 1}`, `Replaced: {Name: any1}`, `Failing: {Size: 1, Needs: [!Ref Changed, !Ref Replaced]}`, `Slow: {Size: 1}`, `Gone: {}`)+
+		a.create("s", things(`Changed: {Size: 1}`, `Replaced: {Name: any1}`, `Failing: {Size: 1, Needs: [!Ref Changed, !Ref Replaced]}`,
+			`Slow: {Size: 1}`, `Gone: {}`)+
 			"Outputs: {Id: {Value: !Ref Replaced}}\n")
 		before := a.wait("s")
 		changed, replaced := a.physicalID("s", "Changed"), a.physicalID("s", "Replaced")
 		st := a.updateWith(&UpdateStackInput{
 			StackName: "s", Tags: []Tag{{"spec", "2"}},
-			TemplateBody: things(`Changed: {Size: 2}`, `Replaced: {Name: any2}`, `Failing: {Size: 2, Fail: update, Needs: [!Ref Changed, !Ref Replaced]}`, `Slow: {Size: 2, Seconds: 600}`, `New: {}`),
+			TemplateBody: things(`Changed: {Size: 2}`, `Replaced: {Name: any2}`,
+				`Failing: {Size: 2, Fail: update, Needs: [!Ref Changed, !Ref Replaced]}`, `Slow: {Size: 2, Seconds: 600}`, `New: {}`),
 		})
 		require.Equal(t, updateRollbackComplete, st.StackStatus)
 		require.Equal(t, "The following resource(s) failed to update: [Failing, Slow]. ", a.reason("s", "s", updateRollbackInProgress))
@@ -171,7 +181,8 @@ func TestAFailedUpdateIsRolledBack(t *testing.T) {
 		require.Equal(t, map[string]any{"Size": 1.0}, a.shelf.things[changed])
 		require.Equal(t, map[string]any{"Size": 1.0, "Needs": []any{changed, replaced}}, a.shelf.things[a.physicalID("s", "Failing")])
 		require.Equal(t, map[string]any{"Size": 1.0}, a.shelf.things[a.physicalID("s", "Slow")])
-		require.Equal(t, []string{updateInProgress, updateRollbackInProgress, updateRollbackCleanup, updateRollbackComplete}, a.statuses("s", "s")[2:])
+		require.Equal(t, []string{updateInProgress, updateRollbackInProgress, updateRollbackCleanup, updateRollbackComplete},
+			a.statuses("s", "s")[2:])
 		require.Equal(t, updateComplete, last(a.statuses("s", "Failing")))
 		_, err := a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", UsePreviousTemplate: true})
 		a.refused(err, "ValidationError", "No updates are to be performed.")
@@ -227,7 +238,9 @@ func TestAnUpdateWithoutRollbackCanGoOnOrBack(t *testing.T) {
 			inAccount(t, func(t *testing.T, a *account) {
 				a.create("s", things(`A: {Name: any1}`, `B: {Size: 1}`))
 				first := a.physicalID("s", "A")
-				st := a.updateWith(&UpdateStackInput{StackName: "s", DisableRollback: true, TemplateBody: things(`A: {Name: any2}`, `B: {Size: 2, Fail: update, Needs: !Ref A}`, `C: {}`)})
+				st := a.updateWith(&UpdateStackInput{
+					StackName: "s", DisableRollback: true, TemplateBody: things(`A: {Name: any2}`, `B: {Size: 2, Fail: update, Needs: !Ref A}`, `C: {}`),
+				})
 				require.Equal(t, updateFailed, st.StackStatus)
 				require.Len(t, a.shelf.ids(), 4)
 				if finish(a) == updateComplete {
@@ -301,7 +314,9 @@ func TestSignalsReachTheProvider(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		signal := func(logicalID, id, status string) error {
-			_, err := a.SignalResource(a.ctx, a.admin, &SignalResourceInput{StackName: "s", LogicalResourceId: logicalID, UniqueId: id, Status: status})
+			_, err := a.SignalResource(a.ctx, a.admin, &SignalResourceInput{
+				StackName: "s", LogicalResourceId: logicalID, UniqueId: id, Status: status,
+			})
 			return err
 		}
 		require.NoError(t, signal("A", "i-1", "SUCCESS"))
@@ -343,12 +358,15 @@ func TestEventsReachEventBridgeInOrder(t *testing.T) {
 		st := a.createWith(&CreateStackInput{StackName: "s", TemplateBody: things(`A: {Name: a}`), ClientRequestToken: "create-1"})
 		synctest.Wait()
 		event := func(status, reason string) string {
-			return "aws.cloudformation|CloudFormation Stack Status Change|[" + st.StackId + "]|map[client-request-token:create-1 stack-id:" + st.StackId + " status-details:map[status:" + status + " status-reason:" + reason + "]]"
+			return "aws.cloudformation|CloudFormation Stack Status Change|[" + st.StackId + "]|map[client-request-token:create-1 stack-id:" +
+				st.StackId + " status-details:map[status:" + status + " status-reason:" + reason + "]]"
 		}
 		require.Equal(t, event(createInProgress, userInitiated), a.bus.events[0])
 		require.Equal(t, event(createComplete, ""), last(a.bus.events))
-		require.Equal(t, "aws.cloudformation|CloudFormation Resource Status Change|["+st.StackId+"]|map[client-request-token:create-1 logical-resource-id:A "+
-			"physical-resource-id:a resource-type:AWS::Test::Thing stack-id:"+st.StackId+" status-details:map[status:CREATE_COMPLETE status-reason:]]", a.bus.events[3])
+		require.Equal(t, "aws.cloudformation|CloudFormation Resource Status Change|["+st.StackId+
+			"]|map[client-request-token:create-1 logical-resource-id:A "+
+			"physical-resource-id:a resource-type:AWS::Test::Thing stack-id:"+st.StackId+
+			" status-details:map[status:CREATE_COMPLETE status-reason:]]", a.bus.events[3])
 	})
 }
 
@@ -380,7 +398,9 @@ func TestCloseStopsEverythingAtOnce(t *testing.T) {
 		a := newAccount(t)
 		_, err := a.CreateStack(a.ctx, a.admin, &CreateStackInput{StackName: "s", TemplateBody: things(`A: {Seconds: 600}`)})
 		require.NoError(t, err)
-		_, err = a.CreateChangeSet(a.ctx, a.admin, &CreateChangeSetInput{StackName: "t", ChangeSetName: "c", ChangeSetType: "CREATE", TemplateBody: things(`A: {}`)})
+		_, err = a.CreateChangeSet(a.ctx, a.admin, &CreateChangeSetInput{
+			StackName: "t", ChangeSetName: "c", ChangeSetType: "CREATE", TemplateBody: things(`A: {}`),
+		})
 		require.NoError(t, err)
 		began := time.Now()
 		a.Close()

@@ -138,7 +138,9 @@ func live(t *testing.T, a *account, body []byte) {
 	require.Len(t, a.describeResources("s"), made)
 	require.Len(t, st.Outputs, len(parsed.Outputs))
 
-	_, err = a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateURL: location, Parameters: parameters, Capabilities: capabilities})
+	_, err = a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{
+		StackName: "s", TemplateURL: location, Parameters: parameters, Capabilities: capabilities,
+	})
 	a.refused(err, "ValidationError", "No updates are to be performed.")
 	st = a.updateWith(&UpdateStackInput{
 		StackName: "s", TemplateURL: location, Parameters: parameters, Capabilities: capabilities, Tags: []Tag{{"drover:checksum", "2"}},

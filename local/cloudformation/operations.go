@@ -41,7 +41,8 @@ var tokenPattern = regexp.MustCompile(`^[a-zA-Z0-9][-a-zA-Z0-9]{0,127}$`)
 
 func checkToken(token string) error {
 	if token != "" && !tokenPattern.MatchString(token) {
-		return invalid("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9][-a-zA-Z0-9]*", token)
+		return invalid("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member must satisfy "+
+			"regular expression pattern: [a-zA-Z0-9][-a-zA-Z0-9]*", token)
 	}
 	return nil
 }
@@ -56,7 +57,8 @@ func (st *stack) repeated(token, action string, input any) (bool, error) {
 	case used == fingerprint(action, input):
 		return true, nil
 	}
-	return false, wire.Errorf("TokenAlreadyExistsException", "The client request token %s has already been used for this stack. Retry the request with a different client request token", token)
+	return false, wire.Errorf("TokenAlreadyExistsException", "The client request token %s has already been used for this stack. Retry the "+
+		"request with a different client request token", token)
 }
 
 // remember notes a token as used. s.mu is held.
@@ -230,7 +232,8 @@ func (in *CreateStackInput) onFailure() (string, error) {
 func checkOnFailure(member, value string) (string, error) {
 	value = cmp.Or(value, "ROLLBACK")
 	if !slices.Contains([]string{"ROLLBACK", "DELETE", "DO_NOTHING"}, value) {
-		return "", invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum value set: [DO_NOTHING, ROLLBACK, DELETE]", value, member)
+		return "", invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum value set: "+
+			"[DO_NOTHING, ROLLBACK, DELETE]", value, member)
 	}
 	return value, nil
 }
@@ -389,7 +392,8 @@ func (s *Service) DeleteStack(_ context.Context, caller iam.Caller, in *DeleteSt
 		return nil, err
 	}
 	if in.DeletionMode != "" && in.DeletionMode != "STANDARD" && in.DeletionMode != "FORCE_DELETE_STACK" {
-		return nil, invalid("1 validation error detected: Value '%s' at 'deletionMode' failed to satisfy constraint: Member must satisfy enum value set: [STANDARD, FORCE_DELETE_STACK]", in.DeletionMode)
+		return nil, invalid("1 validation error detected: Value '%s' at 'deletionMode' failed to satisfy constraint: Member must satisfy enum "+
+			"value set: [STANDARD, FORCE_DELETE_STACK]", in.DeletionMode)
 	}
 	s.mu.Lock()
 	st := s.find(in.StackName)
@@ -420,7 +424,8 @@ func (s *Service) DeleteStack(_ context.Context, caller iam.Caller, in *DeleteSt
 	case interrupted != nil && st.status != createInProgress && st.status != rollbackInProgress:
 		return nil, invalid("Stack [%s] cannot be deleted while in status %s", st.name, st.status)
 	case st.status != deleteFailed && (len(in.RetainResources) > 0 || forced):
-		return nil, invalid("Invalid operation on stack [%s]. RetainResources and DeletionMode FORCE_DELETE_STACK can only be used when the stack is in the DELETE_FAILED state", st.id)
+		return nil, invalid("Invalid operation on stack [%s]. RetainResources and DeletionMode FORCE_DELETE_STACK can only be used when the "+
+			"stack is in the DELETE_FAILED state", st.id)
 	}
 	skip := map[string]bool{}
 	for _, name := range in.RetainResources {

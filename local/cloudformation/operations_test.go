@@ -22,33 +22,90 @@ func TestRequestsToCreateThatAreRefused(t *testing.T) {
 		in         CreateStackInput
 		code, want string
 	}{
-		"an odd name":                    {CreateStackInput{StackName: "a_b", TemplateBody: ok}, "ValidationError", "stackName"},
-		"a name of 129 letters":          {CreateStackInput{StackName: strings.Repeat("a", 129), TemplateBody: ok}, "ValidationError", "stackName"},
-		"an odd token":                   {CreateStackInput{ClientRequestToken: "a b", TemplateBody: ok}, "ValidationError", "clientRequestToken"},
-		"a stack that is there":          {CreateStackInput{StackName: "there", TemplateBody: ok}, "AlreadyExistsException", "Stack [there] already exists"},
-		"no template":                    {CreateStackInput{}, "ValidationError", "Either Template URL or Template Body"},
-		"two templates":                  {CreateStackInput{TemplateBody: ok, TemplateURL: "https://b.s3.amazonaws.com/k"}, "ValidationError", "Either Template URL or Template Body"},
-		"51,201 bytes":                   {CreateStackInput{TemplateBody: ok + strings.Repeat("#", 51_201-len(ok))}, "ValidationError", "51200"},
-		"a URL that is none":             {CreateStackInput{TemplateURL: "https://example.com/a/b"}, "ValidationError", "TemplateURL must be a supported URL."},
-		"a URL without TLS":              {CreateStackInput{TemplateURL: "http://b.s3.amazonaws.com/k"}, "ValidationError", "TemplateURL must be a supported URL."},
-		"a template not there":           {CreateStackInput{TemplateURL: "https://b.s3.eu-west-1.amazonaws.com/nothing"}, "ValidationError", "S3 error: NoSuchKey"},
-		"1,000,001 bytes":                {CreateStackInput{TemplateURL: "https://b.s3.eu-west-1.amazonaws.com/large"}, "ValidationError", "Template may not exceed 1000000 bytes in size."},
-		"an unknown property":            {CreateStackInput{TemplateBody: things(`A: {Colour: red}`)}, "UnsupportedByLocalAccount", "the property Colour of AWS::Test::Thing (resource A)"},
-		"an unknown attribute":           {CreateStackInput{TemplateBody: things(`A: {}`, `B: {Needs: !GetAtt A.Colour}`)}, "ValidationError", "resource A does not support attribute type Colour in Fn::GetAtt"},
-		"an output of a wrong attribute": {CreateStackInput{TemplateBody: ok + "Outputs: {O: {Value: !GetAtt A.Colour}}"}, "ValidationError", "Colour"},
-		"an unknown intrinsic":           {CreateStackInput{TemplateBody: things(`A: {Size: {"Fn::Nope": 1}}`)}, "UnsupportedByLocalAccount", "Fn::Nope"},
-		"an import of nothing":           {CreateStackInput{TemplateBody: things(`A: {Size: !ImportValue x}`)}, "ValidationError", "No export named x found"},
-		"zones of another region":        {CreateStackInput{TemplateBody: things(`A: {Size: !GetAZs us-east-1}`)}, "ValidationError", "us-east-1"},
-		"IAM without capability":         {CreateStackInput{TemplateBody: "Resources: {R: {Type: AWS::IAM::Role}}"}, "InsufficientCapabilitiesException", "Requires capabilities : [CAPABILITY_IAM]"},
-		"a parameter of Systems Manager": {CreateStackInput{TemplateBody: "Parameters: {P: {Type: 'AWS::SSM::Parameter::Value<String>', Default: x}}\n" + ok}, "UnsupportedByLocalAccount", "AWS::SSM::Parameter::Value<String>"},
-		"51 tags":                        {CreateStackInput{TemplateBody: ok, Tags: many}, "ValidationError", "tags"},
-		"a tag of AWS":                   {CreateStackInput{TemplateBody: ok, Tags: []Tag{{"aws:x", "y"}}}, "ValidationError", "aws: prefixed tag key names"},
-		"a tag twice":                    {CreateStackInput{TemplateBody: ok, Tags: []Tag{{"a", "x"}, {"a", "y"}}}, "ValidationError", "Duplicate tag keys found: [a]"},
-		"a parameter twice":              {CreateStackInput{TemplateBody: ok, Parameters: []Parameter{{ParameterKey: "P"}, {ParameterKey: "P"}}}, "ValidationError", "Duplicate parameter: P"},
-		"OnFailure twice":                {CreateStackInput{TemplateBody: ok, OnFailure: "DELETE", DisableRollback: &yes}, "ValidationError", "OnFailure and DisableRollback"},
-		"an unknown OnFailure":           {CreateStackInput{TemplateBody: ok, OnFailure: "X"}, "ValidationError", "onFailure"},
-		"a role that is not there":       {CreateStackInput{TemplateBody: ok, RoleARN: "arn:aws:iam::111122223333:role/nobody"}, "ValidationError", "invalid or cannot be assumed"},
-		"a stack policy that is none":    {CreateStackInput{TemplateBody: ok, StackPolicyBody: "{}"}, "ValidationError", "Error validating stack policy"},
+		"an odd name": {CreateStackInput{StackName: "a_b", TemplateBody: ok}, "ValidationError", "stackName"},
+		"a name of 129 letters": {
+			CreateStackInput{StackName: strings.Repeat("a", 129), TemplateBody: ok}, "ValidationError", "stackName",
+		},
+		"an odd token": {
+			CreateStackInput{ClientRequestToken: "a b", TemplateBody: ok}, "ValidationError", "clientRequestToken",
+		},
+		"a stack that is there": {
+			CreateStackInput{StackName: "there", TemplateBody: ok}, "AlreadyExistsException", "Stack [there] already exists",
+		},
+		"no template": {CreateStackInput{}, "ValidationError", "Either Template URL or Template Body"},
+		"two templates": {
+			CreateStackInput{
+				TemplateBody: ok, TemplateURL: "https://b.s3.amazonaws.com/k",
+			}, "ValidationError", "Either Template URL or Template Body",
+		},
+		"51,201 bytes": {CreateStackInput{TemplateBody: ok + strings.Repeat("#", 51_201-len(ok))}, "ValidationError", "51200"},
+		"a URL that is none": {
+			CreateStackInput{TemplateURL: "https://example.com/a/b"}, "ValidationError", "TemplateURL must be a supported URL.",
+		},
+		"a URL without TLS": {
+			CreateStackInput{TemplateURL: "http://b.s3.amazonaws.com/k"}, "ValidationError", "TemplateURL must be a supported URL.",
+		},
+		"a template not there": {
+			CreateStackInput{TemplateURL: "https://b.s3.eu-west-1.amazonaws.com/nothing"}, "ValidationError", "S3 error: NoSuchKey",
+		},
+		"1,000,001 bytes": {
+			CreateStackInput{
+				TemplateURL: "https://b.s3.eu-west-1.amazonaws.com/large",
+			}, "ValidationError", "Template may not exceed 1000000 bytes in size.",
+		},
+		"an unknown property": {
+			CreateStackInput{
+				TemplateBody: things(`A: {Colour: red}`),
+			}, "UnsupportedByLocalAccount", "the property Colour of AWS::Test::Thing (resource A)",
+		},
+		"an unknown attribute": {
+			CreateStackInput{
+				TemplateBody: things(`A: {}`, `B: {Needs: !GetAtt A.Colour}`),
+			}, "ValidationError", "resource A does not support attribute type Colour in Fn::GetAtt",
+		},
+		"an output of a wrong attribute": {
+			CreateStackInput{TemplateBody: ok + "Outputs: {O: {Value: !GetAtt A.Colour}}"}, "ValidationError", "Colour",
+		},
+		"an unknown intrinsic": {
+			CreateStackInput{TemplateBody: things(`A: {Size: {"Fn::Nope": 1}}`)}, "UnsupportedByLocalAccount", "Fn::Nope",
+		},
+		"an import of nothing": {
+			CreateStackInput{TemplateBody: things(`A: {Size: !ImportValue x}`)}, "ValidationError", "No export named x found",
+		},
+		"zones of another region": {
+			CreateStackInput{TemplateBody: things(`A: {Size: !GetAZs us-east-1}`)}, "ValidationError", "us-east-1",
+		},
+		"IAM without capability": {
+			CreateStackInput{
+				TemplateBody: "Resources: {R: {Type: AWS::IAM::Role}}",
+			}, "InsufficientCapabilitiesException", "Requires capabilities : [CAPABILITY_IAM]",
+		},
+		"a parameter of Systems Manager": {
+			CreateStackInput{
+				TemplateBody: "Parameters: {P: {Type: 'AWS::SSM::Parameter::Value<String>', Default: x}}\n" + ok,
+			}, "UnsupportedByLocalAccount", "AWS::SSM::Parameter::Value<String>",
+		},
+		"51 tags": {CreateStackInput{TemplateBody: ok, Tags: many}, "ValidationError", "tags"},
+		"a tag of AWS": {
+			CreateStackInput{TemplateBody: ok, Tags: []Tag{{"aws:x", "y"}}}, "ValidationError", "aws: prefixed tag key names",
+		},
+		"a tag twice": {
+			CreateStackInput{TemplateBody: ok, Tags: []Tag{{"a", "x"}, {"a", "y"}}}, "ValidationError", "Duplicate tag keys found: [a]",
+		},
+		"a parameter twice": {
+			CreateStackInput{TemplateBody: ok, Parameters: []Parameter{{ParameterKey: "P"}, {ParameterKey: "P"}}}, "ValidationError",
+			"Duplicate parameter: P",
+		},
+		"OnFailure twice": {
+			CreateStackInput{TemplateBody: ok, OnFailure: "DELETE", DisableRollback: &yes}, "ValidationError", "OnFailure and DisableRollback",
+		},
+		"an unknown OnFailure": {CreateStackInput{TemplateBody: ok, OnFailure: "X"}, "ValidationError", "onFailure"},
+		"a role that is not there": {
+			CreateStackInput{TemplateBody: ok, RoleARN: "arn:aws:iam::111122223333:role/nobody"}, "ValidationError", "invalid or cannot be assumed",
+		},
+		"a stack policy that is none": {
+			CreateStackInput{TemplateBody: ok, StackPolicyBody: "{}"}, "ValidationError", "Error validating stack policy",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inAccount(t, func(t *testing.T, a *account) {
@@ -123,13 +180,34 @@ func TestStackPoliciesProtectResources(t *testing.T) {
 		policy, body, during string
 		want                 string
 	}{
-		"no statement allows":           {policy: `{"Effect": "Allow", "Action": "Update:*", "Principal": "*", "Resource": "LogicalResourceId/B"}`, body: `A: {Name: any1, Size: 2}`, want: "Action denied by stack policy: no statement allows [Update:Modify] for resource [LogicalResourceId/A]"},
-		"replacing is denied":           {policy: allow + `, {"Effect": "Deny", "Action": ["Update:Replace", "Update:Delete"], "Principal": "*", "Resource": "LogicalResourceId/A*"}`, body: `A: {Name: any2, Size: 1}`, want: "[Update:Replace]"},
-		"replacing is denied by type":   {policy: allow + `, {"Effect": "Deny", "Action": "Update:Replace", "Principal": "*", "Resource": "*", "Condition": {"StringLike": {"ResourceType": ["AWS::Test::*"]}}}`, body: `A: {Name: any2, Size: 1}`, want: "[Update:Replace]"},
-		"changing is not":               {policy: allow + `, {"Effect": "Deny", "Action": "Update:Replace", "Principal": "*", "Resource": "*"}`, body: `A: {Name: any1, Size: 2}`},
-		"a policy during the update":    {policy: `{"Effect": "Deny", "Action": "Update:*", "Principal": "*", "Resource": "*"}`, during: allow, body: `A: {Name: any2, Size: 2}`},
-		"removing is denied":            {policy: allow + `, {"Effect": "Deny", "Action": "Update:Delete", "Principal": "*", "Resource": "LogicalResourceId/A"}`, body: `B: {}`, want: "[Update:Delete]"},
-		"NotResource spares a resource": {policy: allow + `, {"Effect": "Deny", "NotAction": "Update:Modify", "Principal": "*", "NotResource": "LogicalResourceId/A"}`, body: `A: {Name: any2, Size: 1}`},
+		"no statement allows": {
+			policy: `{"Effect": "Allow", "Action": "Update:*", "Principal": "*", "Resource": "LogicalResourceId/B"}`,
+			body:   `A: {Name: any1, Size: 2}`,
+			want:   "Action denied by stack policy: no statement allows [Update:Modify] for resource [LogicalResourceId/A]",
+		},
+		"replacing is denied": {
+			policy: allow +
+				`, {"Effect": "Deny", "Action": ["Update:Replace", "Update:Delete"], "Principal": "*", "Resource": "LogicalResourceId/A*"}`,
+			body: `A: {Name: any2, Size: 1}`, want: "[Update:Replace]",
+		},
+		"replacing is denied by type": {
+			policy: allow +
+				`, {"Effect": "Deny", "Action": "Update:Replace", "Principal": "*", "Resource": "*", "Condition": {"StringLike": {"ResourceType": ["AWS::Test::*"]}}}`, body: `A: {Name: any2, Size: 1}`, want: "[Update:Replace]",
+		},
+		"changing is not": {
+			policy: allow + `, {"Effect": "Deny", "Action": "Update:Replace", "Principal": "*", "Resource": "*"}`, body: `A: {Name: any1, Size: 2}`,
+		},
+		"a policy during the update": {
+			policy: `{"Effect": "Deny", "Action": "Update:*", "Principal": "*", "Resource": "*"}`, during: allow, body: `A: {Name: any2, Size: 2}`,
+		},
+		"removing is denied": {
+			policy: allow + `, {"Effect": "Deny", "Action": "Update:Delete", "Principal": "*", "Resource": "LogicalResourceId/A"}`, body: `B: {}`,
+			want: "[Update:Delete]",
+		},
+		"NotResource spares a resource": {
+			policy: allow + `, {"Effect": "Deny", "NotAction": "Update:Modify", "Principal": "*", "NotResource": "LogicalResourceId/A"}`,
+			body:   `A: {Name: any2, Size: 1}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inAccount(t, func(t *testing.T, a *account) {

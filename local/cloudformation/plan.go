@@ -145,7 +145,8 @@ func (p *planner) checkTypeChanges(active []string) error {
 		}
 	}
 	if len(changed) > 0 {
-		return invalid("Update of resource type is not permitted. The new template modifies resource type of the following resources: [%s]", strings.Join(changed, ", "))
+		return invalid("Update of resource type is not permitted. The new template modifies resource type of the following resources: [%s]",
+			strings.Join(changed, ", "))
 	}
 	return nil
 }
@@ -174,7 +175,10 @@ func (p *planner) compare(name string) error {
 	for _, property := range changedProperties(old.properties, properties) {
 		change.Details = append(change.Details, p.details(name, property, schema, old.properties[property], properties[property])...)
 	}
-	if takesTags(schema) && !maps.Equal(userTags(old.tags), p.target.tags) && !slices.ContainsFunc(change.Details, func(d ResourceChangeDetail) bool { return d.Target.Attribute == "Tags" }) {
+	if takesTags(schema) && !maps.Equal(userTags(old.tags), p.target.tags) && !slices.ContainsFunc(change.Details,
+		func(d ResourceChangeDetail) bool {
+			return d.Target.Attribute == "Tags"
+		}) {
 		change.Details = append(change.Details, direct(ResourceTargetDefinition{Attribute: "Tags", RequiresRecreation: "Never"}))
 	}
 	attributes, err := p.definitionChanges(old, definition)

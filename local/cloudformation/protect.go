@@ -67,7 +67,8 @@ type UpdateTerminationProtectionInput struct {
 
 // UpdateTerminationProtection allows or forbids deleting a stack.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateTerminationProtection.html
-func (s *Service) UpdateTerminationProtection(_ context.Context, caller iam.Caller, in *UpdateTerminationProtectionInput) (*StackIDOutput, error) {
+func (s *Service) UpdateTerminationProtection(_ context.Context, caller iam.Caller, in *UpdateTerminationProtectionInput) (*StackIDOutput,
+	error) {
 	if err := s.authorize(caller, "UpdateTerminationProtection", in.StackName, nil); err != nil {
 		return nil, err
 	}

@@ -134,11 +134,13 @@ func (r *revision) giveParameters(parameters []Parameter, previous *revision) er
 		}
 		if parameter.UsePreviousValue {
 			if previous == nil {
-				return invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the previous template", parameter.ParameterKey)
+				return invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the "+
+					"previous template", parameter.ParameterKey)
 			}
 			at := slices.IndexFunc(previous.given, func(p Parameter) bool { return p.ParameterKey == parameter.ParameterKey })
 			if at < 0 {
-				return invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the previous template", parameter.ParameterKey)
+				return invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the "+
+					"previous template", parameter.ParameterKey)
 			}
 			parameter.ParameterValue = previous.given[at].ParameterValue
 		}
@@ -310,7 +312,8 @@ func missingCapabilities(t *template.Template, given []string) string {
 
 func requestTags(tags []Tag) (map[string]string, error) {
 	if len(tags) > maxTags {
-		return nil, invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: Member must have length less than or equal to %d", maxTags)
+		return nil, invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: Member must have length less than "+
+			"or equal to %d", maxTags)
 	}
 	result := make(map[string]string, len(tags))
 	for _, tag := range tags {
@@ -318,7 +321,8 @@ func requestTags(tags []Tag) (map[string]string, error) {
 		case twice:
 			return nil, invalid("Duplicate tag keys found: [%s]", tag.Key)
 		case tag.Key == "" || len([]rune(tag.Key)) > maxTagKey || len([]rune(tag.Value)) > maxTagValue:
-			return nil, invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: keys have 1 to %d characters, values at most %d [%s]", maxTagKey, maxTagValue, tag.Key)
+			return nil, invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: keys have 1 to %d characters, values "+
+				"at most %d [%s]", maxTagKey, maxTagValue, tag.Key)
 		case strings.HasPrefix(tag.Key, "aws:"):
 			return nil, invalid("aws: prefixed tag key names are not allowed for external use.")
 		}
@@ -333,7 +337,8 @@ func (s *Service) readTemplate(ctx context.Context, caller iam.Caller, body, loc
 	case (body == "") == (location == ""):
 		return "", invalid("Either Template URL or Template Body must be specified.")
 	case len(body) > template.MaxInline:
-		return "", invalid("1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must have length less than or equal to %d", template.MaxInline)
+		return "", invalid("1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must have length less "+
+			"than or equal to %d", template.MaxInline)
 	case body != "":
 		return body, nil
 	}

@@ -55,19 +55,20 @@ type ContinueUpdateRollbackInput struct {
 // ContinueUpdateRollback tries a failed rollback again, leaving some resources alone.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
 func (s *Service) ContinueUpdateRollback(_ context.Context, caller iam.Caller, in *ContinueUpdateRollbackInput) (*struct{}, error) {
-	_, err := s.rollBack(caller, "ContinueUpdateRollback", in, in.StackName, in.RoleARN, in.ClientRequestToken, func(st *stack) (*operation, error) {
-		if st.status != updateRollbackFailed {
-			return nil, invalid("Stack:%s is in %s state and can not continue rolling back.", st.id, st.status)
-		}
-		skip := map[string]bool{}
-		for _, name := range in.ResourcesToSkip {
-			if r := st.resources[name]; r == nil || r.status != updateFailed {
-				return nil, invalid("The following resources to skip are not in the UPDATE_FAILED state: [%s]", name)
+	_, err := s.rollBack(caller, "ContinueUpdateRollback", in, in.StackName, in.RoleARN, in.ClientRequestToken,
+		func(st *stack) (*operation, error) {
+			if st.status != updateRollbackFailed {
+				return nil, invalid("Stack:%s is in %s state and can not continue rolling back.", st.id, st.status)
 			}
-			skip[name] = true
-		}
-		return &operation{skip: skip}, nil
-	})
+			skip := map[string]bool{}
+			for _, name := range in.ResourcesToSkip {
+				if r := st.resources[name]; r == nil || r.status != updateFailed {
+					return nil, invalid("The following resources to skip are not in the UPDATE_FAILED state: [%s]", name)
+				}
+				skip[name] = true
+			}
+			return &operation{skip: skip}, nil
+		})
 	return nil, err
 }
 
@@ -91,7 +92,8 @@ func (s *Service) RollbackStack(_ context.Context, caller iam.Caller, in *Rollba
 }
 
 // rollBack starts a rollback that a person asks for; prepare checks the stack under the lock.
-func (s *Service) rollBack(caller iam.Caller, action string, in any, name, roleARN, token string, prepare func(*stack) (*operation, error)) (string, error) {
+func (s *Service) rollBack(caller iam.Caller, action string, in any, name, roleARN, token string,
+	prepare func(*stack) (*operation, error)) (string, error) {
 	if err := checkToken(token); err != nil {
 		return "", err
 	}

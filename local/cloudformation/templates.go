@@ -25,7 +25,8 @@ type GetTemplateOutput struct {
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_GetTemplate.html
 func (s *Service) GetTemplate(_ context.Context, caller iam.Caller, in *GetTemplateInput) (*GetTemplateOutput, error) {
 	if in.TemplateStage != "" && in.TemplateStage != "Original" && in.TemplateStage != "Processed" {
-		return nil, invalid("1 validation error detected: Value '%s' at 'templateStage' failed to satisfy constraint: Member must satisfy enum value set: [Original, Processed]", in.TemplateStage)
+		return nil, invalid("1 validation error detected: Value '%s' at 'templateStage' failed to satisfy constraint: Member must satisfy enum "+
+			"value set: [Original, Processed]", in.TemplateStage)
 	}
 	if in.ChangeSetName != "" {
 		if err := s.authorizeChangeSet(caller, "GetTemplate", in.ChangeSetName, in.StackName); err != nil {
@@ -93,7 +94,9 @@ func (s *Service) ValidateTemplate(ctx context.Context, caller iam.Caller, in *T
 	out.Capabilities, out.CapabilitiesReason = capabilities(t)
 	for _, name := range sortedKeys(t.Parameters) {
 		p := t.Parameters[name]
-		out.Parameters = append(out.Parameters, TemplateParameter{ParameterKey: name, DefaultValue: p.Default, NoEcho: p.NoEcho, Description: p.Description})
+		out.Parameters = append(out.Parameters, TemplateParameter{
+			ParameterKey: name, DefaultValue: p.Default, NoEcho: p.NoEcho, Description: p.Description,
+		})
 	}
 	return out, nil
 }
@@ -171,7 +174,9 @@ func (s *Service) GetTemplateSummary(ctx context.Context, caller iam.Caller, in 
 	out.Capabilities, out.CapabilitiesReason = capabilities(t)
 	for _, name := range sortedKeys(t.Parameters) {
 		p := t.Parameters[name]
-		declaration := ParameterDeclaration{ParameterKey: name, ParameterType: p.Type, DefaultValue: p.Default, NoEcho: p.NoEcho, Description: p.Description}
+		declaration := ParameterDeclaration{
+			ParameterKey: name, ParameterType: p.Type, DefaultValue: p.Default, NoEcho: p.NoEcho, Description: p.Description,
+		}
 		declaration.ParameterConstraints.AllowedValues = p.AllowedValues
 		out.Parameters = append(out.Parameters, declaration)
 	}

@@ -49,7 +49,8 @@ func TestTheSDKMakesChangesAndDeletesAStack(t *testing.T) {
 	ctx, c, name := t.Context(), client(t), aws.String("s")
 	created, err := c.CreateChangeSet(ctx, &sdk.CreateChangeSetInput{
 		StackName: name, ChangeSetName: aws.String("one"), ChangeSetType: types.ChangeSetTypeCreate, ClientToken: aws.String("t1"),
-		TemplateBody: aws.String("Parameters: {Size: {Type: Number}}\n" + things(`A: {Size: !Ref Size}`) + "Outputs: {Id: {Value: !Ref A, Export: {Name: id}}}\n"),
+		TemplateBody: aws.String("Parameters: {Size: {Type: Number}}\n" + things(`A: {Size: !Ref Size}`) +
+			"Outputs: {Id: {Value: !Ref A, Export: {Name: id}}}\n"),
 		Parameters:   []types.Parameter{{ParameterKey: aws.String("Size"), ParameterValue: aws.String("1")}},
 		Tags:         []types.Tag{{Key: aws.String("drover:checksum"), Value: aws.String("x <&> y")}},
 		Capabilities: []types.Capability{types.CapabilityCapabilityIam},
@@ -85,13 +86,21 @@ func TestTheSDKMakesChangesAndDeletesAStack(t *testing.T) {
 	require.Equal(t, "create-x", *events.StackEvents[0].ClientRequestToken)
 	require.Equal(t, types.ResourceStatus(reviewInProgress), last(events.StackEvents).ResourceStatus)
 
-	_, err = c.UpdateTerminationProtection(ctx, &sdk.UpdateTerminationProtectionInput{StackName: name, EnableTerminationProtection: aws.Bool(true)})
+	_, err = c.UpdateTerminationProtection(ctx, &sdk.UpdateTerminationProtectionInput{
+		StackName: name, EnableTerminationProtection: aws.Bool(true),
+	})
 	require.NoError(t, err)
 	_, err = c.DeleteStack(ctx, &sdk.DeleteStackInput{StackName: name})
 	requireCode(t, err, "ValidationError", "TerminationProtection is enabled")
-	_, err = c.UpdateTerminationProtection(ctx, &sdk.UpdateTerminationProtectionInput{StackName: name, EnableTerminationProtection: aws.Bool(false)})
+	_, err = c.UpdateTerminationProtection(ctx, &sdk.UpdateTerminationProtectionInput{
+		StackName: name, EnableTerminationProtection: aws.Bool(false),
+	})
 	require.NoError(t, err)
-	_, err = c.UpdateStack(ctx, &sdk.UpdateStackInput{StackName: name, UsePreviousTemplate: aws.Bool(true), Parameters: []types.Parameter{{ParameterKey: aws.String("Size"), UsePreviousValue: aws.Bool(true)}}})
+	_, err = c.UpdateStack(ctx, &sdk.UpdateStackInput{
+		StackName: name, UsePreviousTemplate: aws.Bool(true), Parameters: []types.Parameter{
+			{ParameterKey: aws.String("Size"), UsePreviousValue: aws.Bool(true)},
+		},
+	})
 	requireCode(t, err, "ValidationError", "No updates are to be performed.")
 	_, err = c.DeleteStack(ctx, &sdk.DeleteStackInput{StackName: name})
 	require.NoError(t, err)
@@ -108,23 +117,31 @@ func TestTheSDKMakesChangesAndDeletesAStack(t *testing.T) {
 
 func TestTheSDKKnowsTheErrors(t *testing.T) {
 	ctx, c, name := t.Context(), client(t), aws.String("s")
-	_, err := c.CreateStack(ctx, &sdk.CreateStackInput{StackName: name, TemplateBody: aws.String(things(`A: {}`)), ClientRequestToken: aws.String("t")})
+	_, err := c.CreateStack(ctx, &sdk.CreateStackInput{
+		StackName: name, TemplateBody: aws.String(things(`A: {}`)), ClientRequestToken: aws.String("t"),
+	})
 	require.NoError(t, err)
 	_, err = c.CreateStack(ctx, &sdk.CreateStackInput{StackName: name, TemplateBody: aws.String(things(`A: {}`))})
 	var exists *types.AlreadyExistsException
 	require.ErrorAs(t, err, &exists)
-	_, err = c.CreateStack(ctx, &sdk.CreateStackInput{StackName: name, TemplateBody: aws.String(things(`B: {}`)), ClientRequestToken: aws.String("t")})
+	_, err = c.CreateStack(ctx, &sdk.CreateStackInput{
+		StackName: name, TemplateBody: aws.String(things(`B: {}`)), ClientRequestToken: aws.String("t"),
+	})
 	var token *types.TokenAlreadyExistsException
 	require.ErrorAs(t, err, &token)
 	_, err = c.DescribeChangeSet(ctx, &sdk.DescribeChangeSetInput{StackName: name, ChangeSetName: aws.String("x")})
 	var missing *types.ChangeSetNotFoundException
 	require.ErrorAs(t, err, &missing)
-	_, err = c.CreateStack(ctx, &sdk.CreateStackInput{StackName: aws.String("t"), TemplateBody: aws.String("Resources: {R: {Type: AWS::IAM::Role, Properties: {Name: x}}}")})
+	_, err = c.CreateStack(ctx, &sdk.CreateStackInput{
+		StackName: aws.String("t"), TemplateBody: aws.String("Resources: {R: {Type: AWS::IAM::Role, Properties: {Name: x}}}"),
+	})
 	var capabilities *types.InsufficientCapabilitiesException
 	require.ErrorAs(t, err, &capabilities)
 	_, err = c.DetectStackDrift(ctx, &sdk.DetectStackDriftInput{StackName: name})
 	requireCode(t, err, "UnsupportedByLocalAccount", "DetectStackDrift")
-	_, err = c.CreateStack(ctx, &sdk.CreateStackInput{StackName: aws.String("t"), TemplateBody: aws.String(things(`A: {}`)), NotificationARNs: []string{"arn:x"}})
+	_, err = c.CreateStack(ctx, &sdk.CreateStackInput{
+		StackName: aws.String("t"), TemplateBody: aws.String(things(`A: {}`)), NotificationARNs: []string{"arn:x"},
+	})
 	requireCode(t, err, "UnsupportedByLocalAccount", "NotificationARNs")
 }
 
@@ -158,7 +175,10 @@ func TestTheSDKReadsEveryAnswer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.GetTemplateSummary(ctx, &sdk.GetTemplateSummaryInput{StackName: name})
 	require.NoError(t, err)
-	_, err = c.SetStackPolicy(ctx, &sdk.SetStackPolicyInput{StackName: name, StackPolicyBody: aws.String(`{"Statement": [{"Effect": "Allow", "Action": "Update:*", "Principal": "*", "Resource": "*"}]}`)})
+	_, err = c.SetStackPolicy(ctx, &sdk.SetStackPolicyInput{
+		StackName:       name,
+		StackPolicyBody: aws.String(`{"Statement": [{"Effect": "Allow", "Action": "Update:*", "Principal": "*", "Resource": "*"}]}`),
+	})
 	require.NoError(t, err)
 	policy, err := c.GetStackPolicy(ctx, &sdk.GetStackPolicyInput{StackName: name})
 	require.NoError(t, err)

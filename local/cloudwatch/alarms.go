@@ -79,10 +79,12 @@ func (d *alarmDefinition) check() error {
 	case comparisons[d.ComparisonOperator] == nil:
 		return wire.Unsupported("cloudwatch", "the comparison operator "+d.ComparisonOperator)
 	case !slices.Contains([]string{"missing", "ignore", "breaching", "notBreaching"}, d.TreatMissingData):
-		return wire.Errorf("ValidationError", "Value '%s' at 'treatMissingData' failed to satisfy constraint: Member must be one of missing, ignore, breaching, notBreaching", d.TreatMissingData)
+		return wire.Errorf("ValidationError", "Value '%s' at 'treatMissingData' failed to satisfy constraint: Member must be one of missing, "+
+			"ignore, breaching, notBreaching", d.TreatMissingData)
 	case d.Period < 60 || d.Period%60 != 0:
 		return wire.Unsupported("cloudwatch", fmt.Sprintf("an alarm period of %d seconds, which is no multiple of a minute", d.Period))
-	case d.EvaluationPeriods < 1 || d.DatapointsToAlarm < 1 || d.DatapointsToAlarm > d.EvaluationPeriods || d.Period*d.EvaluationPeriods > 7*24*3600:
+	case d.EvaluationPeriods < 1 || d.DatapointsToAlarm < 1 || d.DatapointsToAlarm > d.EvaluationPeriods ||
+		d.Period*d.EvaluationPeriods > 7*24*3600:
 		return wire.Errorf("ValidationError", "the alarm's Period, EvaluationPeriods and DatapointsToAlarm do not fit together")
 	}
 	for _, action := range slices.Concat(d.AlarmActions, d.OKActions, d.InsufficientDataActions) {
@@ -123,7 +125,8 @@ func (d *alarmDefinition) judge(m *metric, now time.Time, present string) (state
 	}
 	switch {
 	case breaching >= d.DatapointsToAlarm:
-		return stateAlarm, fmt.Sprintf("Threshold Crossed: %d out of the last %d datapoints [%s] crossed the threshold (%v, %s) (minimum %d datapoints for OK -> ALARM transition).",
+		return stateAlarm, fmt.Sprintf("Threshold Crossed: %d out of the last %d datapoints [%s] crossed the threshold (%v, %s) (minimum %d "+
+			"datapoints for OK -> ALARM transition).",
 			breaching, d.EvaluationPeriods, strings.Join(points, ", "), d.Threshold, d.ComparisonOperator, d.DatapointsToAlarm)
 	case there == 0 && d.TreatMissingData == "missing":
 		return stateInsufficient, "Insufficient Data: no datapoints were received."
@@ -171,11 +174,13 @@ func (s *Service) change(ctx context.Context, a *alarm, state, reason string, no
 	d := a.definition
 	arn := s.arn("cloudwatch", "alarm:"+d.AlarmName)
 	message, err := json.Marshal(map[string]any{
-		"AlarmName": d.AlarmName, "AlarmDescription": d.AlarmDescription, "AWSAccountId": s.identities.Account, "AlarmArn": arn, "Region": s.identities.Region,
+		"AlarmName": d.AlarmName, "AlarmDescription": d.AlarmDescription, "AWSAccountId": s.identities.Account, "AlarmArn": arn,
+		"Region":        s.identities.Region,
 		"NewStateValue": state, "NewStateReason": reason, "OldStateValue": old, "StateChangeTime": now.Format("2006-01-02T15:04:05.000-0700"),
 		"Trigger": map[string]any{
 			"MetricName": d.MetricName, "Namespace": d.Namespace, "Statistic": d.Statistic, "Dimensions": d.Dimensions, "Period": d.Period,
-			"EvaluationPeriods": d.EvaluationPeriods, "DatapointsToAlarm": d.DatapointsToAlarm, "ComparisonOperator": d.ComparisonOperator, "Threshold": d.Threshold,
+			"EvaluationPeriods": d.EvaluationPeriods, "DatapointsToAlarm": d.DatapointsToAlarm, "ComparisonOperator": d.ComparisonOperator,
+			"Threshold": d.Threshold,
 		},
 	})
 	if err != nil { // plain values always encode
@@ -189,7 +194,8 @@ func (s *Service) change(ctx context.Context, a *alarm, state, reason string, no
 		for _, topic := range actions {
 			subject := fmt.Sprintf("%s: %q in %s", state, d.AlarmName, s.identities.Region)
 			subject = subject[:min(len(subject), 100)]
-			if _, err := s.topics.Publish(ctx, s.identities.ServiceCaller("cloudwatch.amazonaws.com", arn), topic, subject, string(message)); err != nil {
+			if _, err := s.topics.Publish(ctx, s.identities.ServiceCaller("cloudwatch.amazonaws.com", arn), topic, subject,
+				string(message)); err != nil {
 				slog.Warn("an alarm's action failed", "alarm", d.AlarmName, "action", topic, "error", err)
 			}
 		}

@@ -44,9 +44,12 @@ func (s *Service) putMetricAlarm(ctx context.Context, c *wire.Call) (any, error)
 	a := &alarm{
 		tags: map[string]string{}, state: stateInsufficient, reason: "Unchecked: Initial alarm creation", configured: now, changed: now,
 		definition: alarmDefinition{
-			AlarmName: in.AlarmName, AlarmDescription: in.AlarmDescription, Namespace: in.Namespace, MetricName: in.MetricName, Statistic: in.Statistic, Unit: in.Unit,
-			Dimensions: in.Dimensions, Period: in.Period, EvaluationPeriods: in.EvaluationPeriods, DatapointsToAlarm: in.DatapointsToAlarm, Threshold: *in.Threshold,
-			ComparisonOperator: in.ComparisonOperator, TreatMissingData: in.TreatMissingData, ActionsEnabled: in.ActionsEnabled == nil || *in.ActionsEnabled,
+			AlarmName: in.AlarmName, AlarmDescription: in.AlarmDescription, Namespace: in.Namespace, MetricName: in.MetricName,
+			Statistic: in.Statistic, Unit: in.Unit,
+			Dimensions: in.Dimensions, Period: in.Period, EvaluationPeriods: in.EvaluationPeriods, DatapointsToAlarm: in.DatapointsToAlarm,
+			Threshold:          *in.Threshold,
+			ComparisonOperator: in.ComparisonOperator, TreatMissingData: in.TreatMissingData, ActionsEnabled: in.ActionsEnabled == nil ||
+				*in.ActionsEnabled,
 			AlarmActions: in.AlarmActions, OKActions: in.OKActions, InsufficientDataActions: in.InsufficientDataActions,
 		},
 	}
@@ -166,7 +169,9 @@ func (s *Service) describeAlarms(_ context.Context, c *wire.Call) (any, error) {
 		a := s.alarms[name]
 		if len(in.AlarmNames) > 0 && !slices.Contains(in.AlarmNames, name) || !strings.HasPrefix(name, in.AlarmNamePrefix) ||
 			in.StateValue != "" && in.StateValue != a.state || len(in.AlarmTypes) > 0 && !slices.Contains(in.AlarmTypes, "MetricAlarm") ||
-			in.ActionPrefix != "" && !slices.ContainsFunc(a.definition.AlarmActions, func(action string) bool { return strings.HasPrefix(action, in.ActionPrefix) }) {
+			in.ActionPrefix != "" && !slices.ContainsFunc(a.definition.AlarmActions, func(action string) bool {
+				return strings.HasPrefix(action, in.ActionPrefix)
+			}) {
 			continue
 		}
 		all = append(all, shown{

@@ -17,7 +17,10 @@ import (
 // An alarm whose actions are off changes its state and tells nobody.
 func TestAlarmsAreSilencedAndSoundAgain(t *testing.T) {
 	s, told, identities := newService()
-	role, err := identities.CreateRole(iam.Role{Name: "upgrade", TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`})
+	role, err := identities.CreateRole(iam.Role{
+		Name:          "upgrade",
+		TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`,
+	})
 	require.NoError(t, err)
 	require.NoError(t, identities.PutRolePolicy("upgrade", "p", `{"Version":"2012-10-17","Statement":[
 		{"Effect":"Allow","Action":["cloudwatch:DisableAlarmActions","cloudwatch:EnableAlarmActions"],"Resource":"arn:aws:cloudwatch:eu-west-1:111122223333:alarm:errors"},

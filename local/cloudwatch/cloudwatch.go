@@ -1,11 +1,11 @@
 // Package cloudwatch is the account's metrics, alarms, dashboards and logs.
 //
-// Metrics come from log lines in the Embedded Metric Format and from services in this process; they are kept as statistics
-// of minutes. CloudWatch API: GetMetricStatistics, GetMetricData (of metrics, without expressions), ListMetrics,
-// DescribeAlarms, PutMetricAlarm, SetAlarmState, EnableAlarmActions, DisableAlarmActions, DeleteAlarms, ListTagsForResource,
-// TagResource and UntagResource (of alarms, which have aws:ResourceTag), ListDashboards, GetDashboard. Alarms on one metric
-// are evaluated as data comes and by Run; their actions are SNS topics. There is no PutMetricData, no percentiles, metric math, anomaly detection, composite
-// alarms or widgets drawn.
+// Metrics come from log lines in the Embedded Metric Format and from services in this process; they are kept as
+// statistics of minutes. CloudWatch API: GetMetricStatistics, GetMetricData (of metrics, without expressions),
+// ListMetrics, DescribeAlarms, PutMetricAlarm, SetAlarmState, EnableAlarmActions, DisableAlarmActions, DeleteAlarms,
+// ListTagsForResource, TagResource and UntagResource (of alarms, which have aws:ResourceTag), ListDashboards,
+// GetDashboard. Alarms on one metric are evaluated as data comes and by Run; their actions are SNS topics. There is
+// no PutMetricData, no percentiles, metric math, anomaly detection, composite alarms or widgets drawn.
 //
 // Logs API: DescribeLogGroups, DeleteLogGroup, DescribeLogStreams, GetLogEvents, FilterLogEvents (terms, not JSON patterns),
 // ListTagsForResource. Lines are written in this process only. Retention is kept without effect; there are no

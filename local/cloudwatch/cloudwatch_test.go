@@ -47,7 +47,10 @@ func newClients(t *testing.T) (*cloudwatch.Service, *aws_cw.Client, *cloudwatchl
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	admin, c := identities.Admin()
-	cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, "")}
+	cfg := aws.Config{
+		Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),
+	}
 	lambdaruntime.KeepConnections(&cfg)
 	return s, aws_cw.NewFromConfig(cfg), cloudwatchlogs.NewFromConfig(cfg), admin
 }
@@ -61,7 +64,8 @@ func code(err error) string {
 }
 
 func embedded(at time.Time, value string) string {
-	return fmt.Sprintf(`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"drover","Dimensions":[["Cluster"],[]],"Metrics":[{"Name":"Converged","Unit":"Count"}]}]},"Cluster":"demo","Converged":%s,"level":"INFO"}`, at.UnixMilli(), value)
+	return fmt.Sprintf(
+		`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"drover","Dimensions":[["Cluster"],[]],"Metrics":[{"Name":"Converged","Unit":"Count"}]}]},"Cluster":"demo","Converged":%s,"level":"INFO"}`, at.UnixMilli(), value)
 }
 
 func TestMetricsFromLogLines(t *testing.T) {
@@ -78,31 +82,46 @@ func TestMetricsFromLogLines(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, metrics.Metrics, 2, "with and without the dimension")
 	statistics := func(in *aws_cw.GetMetricStatisticsInput) (*aws_cw.GetMetricStatisticsOutput, error) {
-		in.Namespace, in.MetricName, in.StartTime, in.EndTime, in.Period = aws.String("drover"), aws.String("Converged"), aws.Time(now.Add(-time.Hour)), aws.Time(now.Add(time.Hour)), aws.Int32(3600*3)
+		in.Namespace, in.MetricName, in.StartTime, in.EndTime, in.Period = aws.String("drover"), aws.String("Converged"),
+			aws.Time(now.Add(-time.Hour)), aws.Time(now.Add(time.Hour)), aws.Int32(3600*3)
 		return client.GetMetricStatistics(ctx, in)
 	}
-	got, err := statistics(&aws_cw.GetMetricStatisticsInput{Statistics: []types.Statistic{"Sum", "Maximum", "SampleCount", "Average", "Minimum"}, Dimensions: []types.Dimension{{Name: aws.String("Cluster"), Value: aws.String("demo")}}})
+	got, err := statistics(&aws_cw.GetMetricStatisticsInput{
+		Statistics: []types.Statistic{"Sum", "Maximum", "SampleCount", "Average", "Minimum"},
+		Dimensions: []types.Dimension{{Name: aws.String("Cluster"), Value: aws.String("demo")}},
+	})
 	require.NoError(t, err)
 	p := got.Datapoints[len(got.Datapoints)-1]
 	require.Equal(t, []float64{6, 3, 3, 2, 1}, []float64{*p.Sum, *p.Maximum, *p.SampleCount, *p.Average, *p.Minimum})
 	require.Equal(t, types.StandardUnitCount, p.Unit)
-	none, err := statistics(&aws_cw.GetMetricStatisticsInput{Statistics: []types.Statistic{"Sum"}, Dimensions: []types.Dimension{{Name: aws.String("Cluster"), Value: aws.String("other")}}})
+	none, err := statistics(&aws_cw.GetMetricStatisticsInput{
+		Statistics: []types.Statistic{"Sum"}, Dimensions: []types.Dimension{{Name: aws.String("Cluster"), Value: aws.String("other")}},
+	})
 	require.NoError(t, err)
 	require.Empty(t, none.Datapoints)
-	data, err := client.GetMetricData(ctx, &aws_cw.GetMetricDataInput{StartTime: aws.Time(now.Add(-time.Hour)), EndTime: aws.Time(now.Add(time.Hour)), MetricDataQueries: []types.MetricDataQuery{{
-		Id: aws.String("a"), MetricStat: &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("drover"), MetricName: aws.String("Converged")}, Period: aws.Int32(60), Stat: aws.String("Sum")},
-	}}})
+	data, err := client.GetMetricData(ctx, &aws_cw.GetMetricDataInput{StartTime: aws.Time(now.Add(-time.Hour)),
+		EndTime: aws.Time(now.Add(time.Hour)), MetricDataQueries: []types.MetricDataQuery{{
+			Id: aws.String("a"), MetricStat: &types.MetricStat{
+				Metric: &types.Metric{Namespace: aws.String("drover"), MetricName: aws.String("Converged")}, Period: aws.Int32(60),
+				Stat: aws.String("Sum"),
+			},
+		}}})
 	require.NoError(t, err)
 	require.Equal(t, []float64{6}, data.MetricDataResults[0].Values)
-	_, err = client.GetMetricData(ctx, &aws_cw.GetMetricDataInput{StartTime: &now, EndTime: &now, MetricDataQueries: []types.MetricDataQuery{{Id: aws.String("a"), Expression: aws.String("b+c")}}})
+	_, err = client.GetMetricData(ctx, &aws_cw.GetMetricDataInput{
+		StartTime: &now, EndTime: &now, MetricDataQueries: []types.MetricDataQuery{{Id: aws.String("a"), Expression: aws.String("b+c")}},
+	})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
 }
 
 func alarm(t *testing.T, s *cloudwatch.Service, caller iam.Caller, properties map[string]any) resource.Request {
 	t.Helper()
 	r := resource.Request{StackName: "drover", LogicalID: "Alarm", Caller: caller, Properties: map[string]any{
-		"AlarmName": "failed", "Namespace": "drover", "MetricName": "Failed", "Statistic": "Sum", "Period": 60.0, "EvaluationPeriods": 3.0, "DatapointsToAlarm": 2.0,
-		"Threshold": 1.0, "ComparisonOperator": "GreaterThanOrEqualToThreshold", "AlarmActions": []any{"arn:aws:sns:eu-west-1:111122223333:topic"},
+		"AlarmName": "failed", "Namespace": "drover", "MetricName": "Failed", "Statistic": "Sum", "Period": 60.0, "EvaluationPeriods": 3.0,
+		"DatapointsToAlarm": 2.0,
+		"Threshold":         1.0, "ComparisonOperator": "GreaterThanOrEqualToThreshold", "AlarmActions": []any{
+			"arn:aws:sns:eu-west-1:111122223333:topic",
+		},
 	}}
 	for k, v := range properties {
 		r.Properties[k] = v
@@ -126,13 +145,18 @@ func TestAlarms(t *testing.T) {
 			nil, []float64{-1, 0, -1, -1, -1, -1}, []string{"INSUFFICIENT_DATA", "OK", "OK", "OK", "OK", "INSUFFICIENT_DATA"},
 		},
 		"missing data as not breaching end it": {
-			map[string]any{"TreatMissingData": "notBreaching"}, []float64{-1, 1, 1, -1, -1, -1}, []string{"OK", "OK", "ALARM", "ALARM", "ALARM", "OK"},
+			map[string]any{
+				"TreatMissingData": "notBreaching",
+			}, []float64{-1, 1, 1, -1, -1, -1}, []string{"OK", "OK", "ALARM", "ALARM", "ALARM", "OK"},
 		},
 		"missing data as breaching raise it": {
-			map[string]any{"TreatMissingData": "breaching"}, []float64{-1, 0, 0, 0, -1, -1, -1}, []string{"ALARM", "ALARM", "OK", "OK", "OK", "OK", "ALARM"},
+			map[string]any{
+				"TreatMissingData": "breaching",
+			}, []float64{-1, 0, 0, 0, -1, -1, -1}, []string{"ALARM", "ALARM", "OK", "OK", "OK", "OK", "ALARM"},
 		},
 		"missing data ignored keep it": {
-			map[string]any{"TreatMissingData": "ignore", "EvaluationPeriods": 1.0, "DatapointsToAlarm": 1.0}, []float64{1, -1, -1, 0, -1, 1}, []string{"ALARM", "ALARM", "ALARM", "OK", "OK", "ALARM"},
+			map[string]any{"TreatMissingData": "ignore", "EvaluationPeriods": 1.0, "DatapointsToAlarm": 1.0}, []float64{1, -1, -1, 0, -1, 1},
+			[]string{"ALARM", "ALARM", "ALARM", "OK", "OK", "ALARM"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +207,9 @@ func TestAlarmsAndDashboardsThroughTheSDK(t *testing.T) {
 	require.Equal(t, 1.5, *a.Threshold)
 	require.Equal(t, "demo", *a.Dimensions[0].Value)
 	require.True(t, *a.ActionsEnabled)
-	_, err = client.SetAlarmState(ctx, &aws_cw.SetAlarmStateInput{AlarmName: aws.String("failed"), StateValue: "ALARM", StateReason: aws.String("try")})
+	_, err = client.SetAlarmState(ctx, &aws_cw.SetAlarmStateInput{
+		AlarmName: aws.String("failed"), StateValue: "ALARM", StateReason: aws.String("try"),
+	})
 	require.NoError(t, err)
 	got, err = client.DescribeAlarms(ctx, &aws_cw.DescribeAlarmsInput{StateValue: "ALARM"})
 	require.NoError(t, err)
@@ -191,7 +217,9 @@ func TestAlarmsAndDashboardsThroughTheSDK(t *testing.T) {
 	require.NoError(t, s.Resources()["AWS::CloudWatch::Alarm"].Delete(ctx, r))
 
 	provider := s.Resources()["AWS::CloudWatch::Dashboard"]
-	_, err = provider.Create(ctx, resource.Request{Caller: caller, Properties: map[string]any{"DashboardName": "drover", "DashboardBody": `{"widgets":[]}`}})
+	_, err = provider.Create(ctx, resource.Request{
+		Caller: caller, Properties: map[string]any{"DashboardName": "drover", "DashboardBody": `{"widgets":[]}`},
+	})
 	require.NoError(t, err)
 	dashboard, err := client.GetDashboard(ctx, &aws_cw.GetDashboardInput{DashboardName: aws.String("drover")})
 	require.NoError(t, err)
@@ -217,7 +245,8 @@ func TestAlarmsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := resource.Request{Caller: caller, Properties: map[string]any{
-				"AlarmName": "a", "Namespace": "n", "MetricName": "m", "Statistic": "Sum", "Period": 60.0, "EvaluationPeriods": 1.0, "Threshold": 1.0, "ComparisonOperator": "GreaterThanThreshold",
+				"AlarmName": "a", "Namespace": "n", "MetricName": "m", "Statistic": "Sum", "Period": 60.0, "EvaluationPeriods": 1.0, "Threshold": 1.0,
+				"ComparisonOperator": "GreaterThanThreshold",
 			}}
 			for k, v := range properties {
 				r.Properties[k] = v
@@ -232,7 +261,11 @@ func TestLogsThroughTheSDK(t *testing.T) {
 	s, _, client, caller := newClients(t)
 	ctx := t.Context()
 	provider := s.Resources()["AWS::Logs::LogGroup"]
-	r := resource.Request{StackName: "drover", LogicalID: "Log", Caller: caller, Properties: map[string]any{"LogGroupName": "/aws/lambda/drover-plan", "RetentionInDays": 30.0}}
+	r := resource.Request{
+		StackName: "drover", LogicalID: "Log", Caller: caller, Properties: map[string]any{
+			"LogGroupName": "/aws/lambda/drover-plan", "RetentionInDays": 30.0,
+		},
+	}
 	made, err := provider.Create(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/lambda/drover-plan:*", made.Attributes["Arn"])
@@ -242,12 +275,16 @@ func TestLogsThroughTheSDK(t *testing.T) {
 	groups, err := client.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: aws.String("/aws/lambda/")})
 	require.NoError(t, err)
 	require.EqualValues(t, 30, *groups.LogGroups[0].RetentionInDays)
-	streams, err := client.DescribeLogStreams(ctx, &cloudwatchlogs.DescribeLogStreamsInput{LogGroupName: aws.String("/aws/lambda/drover-plan"), OrderBy: "LastEventTime", Descending: aws.Bool(true)})
+	streams, err := client.DescribeLogStreams(ctx, &cloudwatchlogs.DescribeLogStreamsInput{
+		LogGroupName: aws.String("/aws/lambda/drover-plan"), OrderBy: "LastEventTime", Descending: aws.Bool(true),
+	})
 	require.NoError(t, err)
 	require.Len(t, streams.LogStreams, 2)
 
 	filter := func(pattern string) (lines []string, err error) {
-		pages := cloudwatchlogs.NewFilterLogEventsPaginator(client, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: aws.String("/aws/lambda/drover-plan"), FilterPattern: &pattern, Limit: aws.Int32(2)})
+		pages := cloudwatchlogs.NewFilterLogEventsPaginator(client, &cloudwatchlogs.FilterLogEventsInput{
+			LogGroupName: aws.String("/aws/lambda/drover-plan"), FilterPattern: &pattern, Limit: aws.Int32(2),
+		})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {

@@ -53,7 +53,8 @@ func (s *Service) describeLogGroups(_ context.Context, c *wire.Call) (any, error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.groups)), func(name string) bool {
-		return !strings.HasPrefix(name, in.LogGroupNamePrefix) || !strings.Contains(strings.ToLower(name), strings.ToLower(in.LogGroupNamePattern))
+		return !strings.HasPrefix(name, in.LogGroupNamePrefix) || !strings.Contains(strings.ToLower(name),
+			strings.ToLower(in.LogGroupNamePattern))
 	})
 	names, next, err := page(names, in.NextToken, in.Limit, 50)
 	if err != nil {
@@ -71,7 +72,9 @@ func (s *Service) describeLogGroups(_ context.Context, c *wire.Call) (any, error
 				size += int64(len(e.message)) + 26
 			}
 		}
-		out.LogGroups = append(out.LogGroups, shown{name, g.created.UnixMilli(), g.retentionDays, s.groupARN(name), s.arn("logs", "log-group:"+name), g.key, size, "STANDARD"})
+		out.LogGroups = append(out.LogGroups, shown{
+			name, g.created.UnixMilli(), g.retentionDays, s.groupARN(name), s.arn("logs", "log-group:"+name), g.key, size, "STANDARD",
+		})
 	}
 	return out, nil
 }

@@ -56,11 +56,15 @@ func (p alarmProvider) wanted(r resource.Request) (*alarm, error) {
 		return nil, wire.Errorf("ValidationError", "the alarm's Threshold %q is not a number", in.Threshold)
 	}
 	a := &alarm{
-		tags: tagging.Merge(r.Tags, in.Tags), state: stateInsufficient, reason: "Unchecked: Initial alarm creation", configured: p.s.clock.Now(), changed: p.s.clock.Now(),
+		tags: tagging.Merge(r.Tags, in.Tags), state: stateInsufficient, reason: "Unchecked: Initial alarm creation",
+		configured: p.s.clock.Now(), changed: p.s.clock.Now(),
 		definition: alarmDefinition{
-			AlarmName: in.AlarmName, AlarmDescription: in.AlarmDescription, Namespace: in.Namespace, MetricName: in.MetricName, Statistic: in.Statistic, Unit: in.Unit,
-			Dimensions: in.Dimensions, Period: in.Period, EvaluationPeriods: in.EvaluationPeriods, DatapointsToAlarm: in.DatapointsToAlarm, Threshold: threshold,
-			ComparisonOperator: in.ComparisonOperator, TreatMissingData: in.TreatMissingData, ActionsEnabled: in.ActionsEnabled == nil || *in.ActionsEnabled,
+			AlarmName: in.AlarmName, AlarmDescription: in.AlarmDescription, Namespace: in.Namespace, MetricName: in.MetricName,
+			Statistic: in.Statistic, Unit: in.Unit,
+			Dimensions: in.Dimensions, Period: in.Period, EvaluationPeriods: in.EvaluationPeriods, DatapointsToAlarm: in.DatapointsToAlarm,
+			Threshold:          threshold,
+			ComparisonOperator: in.ComparisonOperator, TreatMissingData: in.TreatMissingData, ActionsEnabled: in.ActionsEnabled == nil ||
+				*in.ActionsEnabled,
 			AlarmActions: in.AlarmActions, OKActions: in.OKActions, InsufficientDataActions: in.InsufficientDataActions,
 		},
 	}
@@ -87,7 +91,8 @@ func (p alarmProvider) set(ctx context.Context, r resource.Request) (resource.Re
 	old, ok := p.s.alarms[name]
 	if ok && r.PhysicalID == "" {
 		p.s.mu.Unlock()
-		return resource.Result{}, wire.Errorf("AlreadyExists", "Resource of type 'AWS::CloudWatch::Alarm' with identifier '%s' already exists.", name)
+		return resource.Result{}, wire.Errorf("AlreadyExists", "Resource of type 'AWS::CloudWatch::Alarm' with identifier '%s' "+
+			"already exists.", name)
 	}
 	if ok {
 		a.state, a.reason, a.changed = old.state, old.reason, old.changed
@@ -170,7 +175,9 @@ type groupProvider struct{ s *Service }
 
 func (groupProvider) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"LogGroupName": resource.Replaces, "RetentionInDays": resource.InPlace, "KmsKeyId": resource.InPlace, "Tags": resource.InPlace},
+		Properties: map[string]resource.UpdateBehaviour{
+			"LogGroupName": resource.Replaces, "RetentionInDays": resource.InPlace, "KmsKeyId": resource.InPlace, "Tags": resource.InPlace,
+		},
 		Attributes: []string{"Arn"},
 	}
 }
@@ -213,7 +220,8 @@ func (p groupProvider) Create(_ context.Context, r resource.Request) (resource.R
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	if _, ok := p.s.groups[in.LogGroupName]; ok {
-		return resource.Result{}, wire.Errorf("ResourceAlreadyExistsException", "Resource of type 'AWS::Logs::LogGroup' with identifier '%s' already exists.", in.LogGroupName)
+		return resource.Result{}, wire.Errorf("ResourceAlreadyExistsException", "Resource of type 'AWS::Logs::LogGroup' with identifier '%s' "+
+			"already exists.", in.LogGroupName)
 	}
 	g := p.s.group(in.LogGroupName, p.s.clock.Now())
 	g.retentionDays, g.key, g.tags = in.RetentionInDays, in.KmsKeyId, tagging.Merge(r.Tags, in.Tags)

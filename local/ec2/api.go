@@ -135,10 +135,13 @@ func (s *Service) describeInstances(_ context.Context, c *wire.Call) (any, error
 			lifecycle = "spot"
 		}
 		return fixed(map[string][]string{
-			"instance-id": {i.id}, "instance-state-name": {i.state}, "instance-state-code": {strconv.Itoa(stateCodes[i.state])}, "instance-type": {i.typ.Name},
-			"image-id": {i.image.ID}, "vpc-id": {i.vpc}, "subnet-id": {i.subnet}, "availability-zone": {i.zone}, "private-dns-name": {i.dnsName},
-			"private-ip-address": {i.address}, "instance-lifecycle": {lifecycle}, "architecture": {i.typ.Architecture}, "iam-instance-profile.arn": {i.profileARN},
-			"instance.group-id": i.groups, "network-interface.group-id": i.groups,
+			"instance-id": {i.id}, "instance-state-name": {i.state}, "instance-state-code": {strconv.Itoa(stateCodes[i.state])},
+			"instance-type": {i.typ.Name},
+			"image-id":      {i.image.ID}, "vpc-id": {i.vpc}, "subnet-id": {i.subnet}, "availability-zone": {i.zone},
+			"private-dns-name":   {i.dnsName},
+			"private-ip-address": {i.address}, "instance-lifecycle": {lifecycle}, "architecture": {i.typ.Architecture},
+			"iam-instance-profile.arn": {i.profileARN},
+			"instance.group-id":        i.groups, "network-interface.group-id": i.groups,
 		})
 	})
 	if err != nil {
@@ -247,8 +250,9 @@ func (s *Service) describeVolumes(_ context.Context, c *wire.Call) (any, error) 
 	notFound := func(id string) error { return fail("InvalidVolume.NotFound", "The volume '%s' does not exist.", id) }
 	found, err := selected(s.volumes.all(), in.VolumeId, in.Filter, notFound, func(v *volume) values {
 		return fixed(map[string][]string{
-			"volume-id": {v.id}, "status": {status(v)}, "volume-type": {v.typ}, "availability-zone": {v.zone}, "attachment.instance-id": {v.instance},
-			"encrypted": {strconv.FormatBool(v.encrypted)},
+			"volume-id": {v.id}, "status": {status(v)}, "volume-type": {v.typ}, "availability-zone": {v.zone},
+			"attachment.instance-id": {v.instance},
+			"encrypted":              {strconv.FormatBool(v.encrypted)},
 		})
 	})
 	if err != nil {

@@ -31,10 +31,13 @@ func (s *Service) describeImages(_ context.Context, c *wire.Call) (any, error) {
 	}
 	const amazon = "602401143452" // the account of the EKS images
 	for _, i := range s.images() {
-		if len(in.ImageId) > 0 && !slices.Contains(in.ImageId, i.ID) || len(in.Owner) > 0 && !slices.Contains(in.Owner, amazon) && !slices.Contains(in.Owner, "amazon") {
+		if len(in.ImageId) > 0 && !slices.Contains(in.ImageId, i.ID) || len(in.Owner) > 0 && !slices.Contains(in.Owner, amazon) &&
+			!slices.Contains(in.Owner, "amazon") {
 			continue
 		}
-		ok, err := passes(in.Filter, fixed(map[string][]string{"image-id": {i.ID}, "name": {i.Name}, "architecture": {i.Architecture}, "state": {"available"}, "owner-id": {amazon}}))
+		ok, err := passes(in.Filter, fixed(map[string][]string{
+			"image-id": {i.ID}, "name": {i.Name}, "architecture": {i.Architecture}, "state": {"available"}, "owner-id": {amazon},
+		}))
 		if err != nil {
 			return nil, err
 		}
@@ -81,13 +84,16 @@ func (s *Service) describeInstanceTypes(_ context.Context, c *wire.Call) (any, e
 		}
 		ok, err := passes(in.Filter, fixed(map[string][]string{
 			"instance-type": {t.Name}, "processor-info.supported-architecture": {t.Architecture}, "vcpu-info.default-vcpus": {strconv.Itoa(t.VCPUs)},
-			"memory-info.size-in-mib": {strconv.Itoa(t.MemoryMiB)}, "current-generation": {"true"}, "burstable-performance-supported": {strconv.FormatBool(t.Burstable)},
+			"memory-info.size-in-mib": {strconv.Itoa(t.MemoryMiB)}, "current-generation": {"true"},
+			"burstable-performance-supported": {strconv.FormatBool(t.Burstable)},
 		}))
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			x := item{InstanceType: t.Name, CurrentGeneration: true, BurstablePerformanceSupported: t.Burstable, SupportedUsageClasses: []string{"on-demand", "spot"}}
+			x := item{InstanceType: t.Name, CurrentGeneration: true, BurstablePerformanceSupported: t.Burstable, SupportedUsageClasses: []string{
+				"on-demand", "spot",
+			}}
 			x.ProcessorInfo.SupportedArchitectures = []string{t.Architecture}
 			x.VCpuInfo.DefaultVCpus, x.MemoryInfo.SizeInMiB = t.VCPUs, t.MemoryMiB
 			x.NetworkInfo.MaximumNetworkInterfaces, x.NetworkInfo.Ipv4AddressesPerInterface = t.Interfaces, t.AddressesPerInterface
@@ -174,13 +180,16 @@ func (s *Service) describeAvailabilityZones(_ context.Context, c *wire.Call) (an
 			continue
 		}
 		ok, err := passes(in.Filter, fixed(map[string][]string{
-			"zone-name": {z}, "zone-id": {s.zoneID(z)}, "state": {"available"}, "region-name": {s.config.Region}, "zone-type": {"availability-zone"}, "opt-in-status": {"opt-in-not-required"},
+			"zone-name": {z}, "zone-id": {s.zoneID(z)}, "state": {"available"}, "region-name": {s.config.Region},
+			"zone-type": {"availability-zone"}, "opt-in-status": {"opt-in-not-required"},
 		}))
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			out.AvailabilityZoneInfo = append(out.AvailabilityZoneInfo, item{z, s.zoneID(z), "available", "availability-zone", s.config.Region, s.config.Region + "-zg-1", "opt-in-not-required", s.config.Region})
+			out.AvailabilityZoneInfo = append(out.AvailabilityZoneInfo, item{
+				z, s.zoneID(z), "available", "availability-zone", s.config.Region, s.config.Region + "-zg-1", "opt-in-not-required", s.config.Region,
+			})
 		}
 	}
 	return out, nil

@@ -46,7 +46,10 @@ type vpcItem struct {
 }
 
 func (s *Service) vpcItem(v *vpc) vpcItem {
-	item := vpcItem{VpcId: v.id, OwnerId: s.config.Account, State: "available", CidrBlock: v.ranges[0].prefix.String(), InstanceTenancy: v.tenancy, TagSet: tagSet(v.tags)}
+	item := vpcItem{
+		VpcId: v.id, OwnerId: s.config.Account, State: "available", CidrBlock: v.ranges[0].prefix.String(), InstanceTenancy: v.tenancy,
+		TagSet: tagSet(v.tags),
+	}
 	for _, r := range v.ranges {
 		c := cidrItem{AssociationId: r.id, CidrBlock: r.prefix.String()}
 		c.CidrBlockState.State = "associated"
@@ -119,7 +122,8 @@ func (s *Service) describeVPCs(_ context.Context, c *wire.Call) (any, error) {
 			ranges = append(ranges, r.prefix.String())
 		}
 		return fixed(map[string][]string{
-			"vpc-id": {v.id}, "cidr": ranges[:1], "cidr-block-association.cidr-block": ranges, "state": {"available"}, "is-default": {"false"}, "owner-id": {s.config.Account},
+			"vpc-id": {v.id}, "cidr": ranges[:1], "cidr-block-association.cidr-block": ranges, "state": {"available"}, "is-default": {"false"},
+			"owner-id": {s.config.Account},
 		})
 	})
 	if err != nil {
@@ -180,8 +184,10 @@ type subnetItem struct {
 
 func (s *Service) subnetItem(sub *subnet) subnetItem {
 	return subnetItem{
-		SubnetId: sub.id, SubnetArn: s.arn("subnet", sub.id), VpcId: sub.vpc, OwnerId: s.config.Account, State: "available", CidrBlock: sub.prefix.String(),
-		AvailabilityZone: sub.zone, AvailabilityZoneId: s.zoneID(sub.zone), AvailableIpAddressCount: sub.available(), MapPublicIpOnLaunch: sub.mapPublic, TagSet: tagSet(sub.tags),
+		SubnetId: sub.id, SubnetArn: s.arn("subnet", sub.id), VpcId: sub.vpc, OwnerId: s.config.Account, State: "available",
+		CidrBlock:        sub.prefix.String(),
+		AvailabilityZone: sub.zone, AvailabilityZoneId: s.zoneID(sub.zone), AvailableIpAddressCount: sub.available(),
+		MapPublicIpOnLaunch: sub.mapPublic, TagSet: tagSet(sub.tags),
 	}
 }
 
@@ -231,8 +237,10 @@ func (s *Service) describeSubnets(_ context.Context, c *wire.Call) (any, error) 
 	notFound := func(id string) error { _, err := s.subnet(id); return err }
 	found, err := selected(s.subnets.all(), in.SubnetId, in.Filter, notFound, func(sub *subnet) values {
 		return fixed(map[string][]string{
-			"subnet-id": {sub.id}, "vpc-id": {sub.vpc}, "availability-zone": {sub.zone}, "availability-zone-id": {s.zoneID(sub.zone)}, "cidr-block": {sub.prefix.String()},
-			"cidr": {sub.prefix.String()}, "state": {"available"}, "map-public-ip-on-launch": {strconv.FormatBool(sub.mapPublic)}, "owner-id": {s.config.Account},
+			"subnet-id": {sub.id}, "vpc-id": {sub.vpc}, "availability-zone": {sub.zone}, "availability-zone-id": {s.zoneID(sub.zone)},
+			"cidr-block": {sub.prefix.String()},
+			"cidr":       {sub.prefix.String()}, "state": {"available"}, "map-public-ip-on-launch": {strconv.FormatBool(sub.mapPublic)},
+			"owner-id": {s.config.Account},
 		})
 	})
 	if err != nil {
@@ -340,7 +348,9 @@ func (s *Service) describeGroups(_ context.Context, c *wire.Call) (any, error) {
 	}
 	notFound := func(id string) error { _, err := s.group(id); return err }
 	found, err := selected(s.groups.all(), in.GroupId, in.Filter, notFound, func(g *securityGroup) values {
-		return fixed(map[string][]string{"group-id": {g.id}, "group-name": {g.name}, "vpc-id": {g.vpc}, "description": {g.description}, "owner-id": {s.config.Account}})
+		return fixed(map[string][]string{
+			"group-id": {g.id}, "group-name": {g.name}, "vpc-id": {g.vpc}, "description": {g.description}, "owner-id": {s.config.Account},
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -359,7 +369,10 @@ func (s *Service) describeGroups(_ context.Context, c *wire.Call) (any, error) {
 		NextToken         string `xml:",omitempty"`
 	}{NextToken: next}
 	for _, g := range list {
-		out.SecurityGroupInfo = append(out.SecurityGroupInfo, item{g.id, g.name, g.description, g.vpc, s.config.Account, s.arn("security-group", g.id), s.permissions(g.ingress), s.permissions(g.egress), tagSet(g.tags)})
+		out.SecurityGroupInfo = append(out.SecurityGroupInfo, item{
+			g.id, g.name, g.description, g.vpc, s.config.Account, s.arn("security-group", g.id), s.permissions(g.ingress), s.permissions(g.egress),
+			tagSet(g.tags),
+		})
 	}
 	return out, nil
 }

@@ -26,7 +26,9 @@ func (s *Service) describeRouteTables(_ context.Context, c *wire.Call) (any, err
 		for _, a := range r.associations {
 			subnets = append(subnets, a.subnet)
 		}
-		return fixed(map[string][]string{"route-table-id": {r.id}, "vpc-id": {r.vpc}, "association.subnet-id": subnets, "association.main": {strconv.FormatBool(r.main != "")}})
+		return fixed(map[string][]string{
+			"route-table-id": {r.id}, "vpc-id": {r.vpc}, "association.subnet-id": subnets, "association.main": {strconv.FormatBool(r.main != "")},
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -67,11 +69,16 @@ func (s *Service) describeRouteTables(_ context.Context, c *wire.Call) (any, err
 		}
 		if v, ok := s.vpcs.get(r.vpc); ok {
 			for _, block := range v.ranges {
-				x.RouteSet = append(x.RouteSet, routeItem{DestinationCidrBlock: block.prefix.String(), GatewayId: "local", State: "active", Origin: "CreateRouteTable"})
+				x.RouteSet = append(x.RouteSet, routeItem{
+					DestinationCidrBlock: block.prefix.String(), GatewayId: "local", State: "active", Origin: "CreateRouteTable",
+				})
 			}
 		}
 		for _, to := range r.routes {
-			x.RouteSet = append(x.RouteSet, routeItem{DestinationCidrBlock: to.destination.String(), GatewayId: to.gateway, NatGatewayId: to.nat, State: s.routeState(to), Origin: "CreateRoute"})
+			x.RouteSet = append(x.RouteSet, routeItem{
+				DestinationCidrBlock: to.destination.String(), GatewayId: to.gateway, NatGatewayId: to.nat, State: s.routeState(to),
+				Origin: "CreateRoute",
+			})
 		}
 		out.RouteTableSet = append(out.RouteTableSet, x)
 	}
@@ -191,7 +198,9 @@ func (s *Service) describeAddresses(_ context.Context, c *wire.Call) (any, error
 	}
 	notFound := func(id string) error { _, err := s.elastic(id); return err }
 	found, err := selected(s.addresses.all(), in.AllocationId, in.Filter, notFound, func(a *address) values {
-		return fixed(map[string][]string{"allocation-id": {a.id}, "public-ip": {a.public.String()}, "domain": {"vpc"}, "network-interface-id": {a.holder}})
+		return fixed(map[string][]string{
+			"allocation-id": {a.id}, "public-ip": {a.public.String()}, "domain": {"vpc"}, "network-interface-id": {a.holder},
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -220,7 +229,9 @@ func (s *Service) describeEndpoints(_ context.Context, c *wire.Call) (any, error
 	defer s.mu.Unlock()
 	notFound := func(id string) error { _, err := s.endpoint(id); return err }
 	found, err := selected(s.endpoints.all(), in.VpcEndpointId, in.Filter, notFound, func(e *endpoint) values {
-		return fixed(map[string][]string{"vpc-endpoint-id": {e.id}, "vpc-id": {e.vpc}, "service-name": {e.service}, "vpc-endpoint-type": {e.typ}, "vpc-endpoint-state": {e.state}})
+		return fixed(map[string][]string{
+			"vpc-endpoint-id": {e.id}, "vpc-id": {e.vpc}, "service-name": {e.service}, "vpc-endpoint-type": {e.typ}, "vpc-endpoint-state": {e.state},
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -242,7 +253,8 @@ func (s *Service) describeEndpoints(_ context.Context, c *wire.Call) (any, error
 		NextToken      string `xml:",omitempty"`
 	}{NextToken: next}
 	for _, e := range list {
-		x := item{e.id, e.typ, e.vpc, e.service, e.state, s.config.Account, e.policy, e.routeTables, e.subnets, e.nics, nil, e.privateDNS, tagSet(e.tags)}
+		x := item{e.id, e.typ, e.vpc, e.service, e.state, s.config.Account, e.policy, e.routeTables, e.subnets, e.nics, nil, e.privateDNS,
+			tagSet(e.tags)}
 		for _, id := range e.groups {
 			if g, ok := s.groups.get(id); ok {
 				x.GroupSet = append(x.GroupSet, groupItem{id, g.name})
@@ -269,7 +281,8 @@ func (s *Service) describeInterfaces(_ context.Context, c *wire.Call) (any, erro
 	found, err := selected(s.interfaces.all(), in.NetworkInterfaceId, in.Filter, notFound, func(i *networkInterface) values {
 		return fixed(map[string][]string{
 			"network-interface-id": {i.id}, "vpc-id": {i.vpc}, "subnet-id": {i.subnet}, "group-id": i.groups, "description": {i.description},
-			"interface-type": {i.typ}, "status": {"in-use"}, "attachment.instance-id": {i.owner}, "requester-id": {i.owner}, "availability-zone": {i.zone},
+			"interface-type": {i.typ}, "status": {"in-use"}, "attachment.instance-id": {i.owner}, "requester-id": {i.owner},
+			"availability-zone":  {i.zone},
 			"private-ip-address": {i.address.String()},
 		})
 	})

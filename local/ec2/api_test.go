@@ -71,31 +71,56 @@ func TestDescribe(t *testing.T) {
 			query, element string
 			want           []string
 		}{
-			"VPCs by id":                    {"Action=DescribeVpcs&VpcId.1=" + vpc, "vpcId", []string{vpc}},
-			"VPCs by a tag":                 {"Action=DescribeVpcs&Filter.1.Name=tag:team&Filter.1.Value.1=plat*", "vpcId", []string{vpc}},
-			"no VPC of another tag":         {"Action=DescribeVpcs&Filter.1.Name=tag:team&Filter.1.Value.1=other", "vpcId", []string{}},
-			"subnets of a VPC":              {"Action=DescribeSubnets&Filter.1.Name=vpc-id&Filter.1.Value.1=" + vpc, "subnetId", []string{subnet}},
-			"addresses that are left":       {"Action=DescribeSubnets", "availableIpAddressCount", []string{"244"}},
-			"security groups by name":       {"Action=DescribeSecurityGroups&Filter.1.Name=group-name&Filter.1.Value.1=cluster", "groupName", []string{"cluster"}},
-			"the first page of instances":   {"Action=DescribeInstances&MaxResults=5", "instanceId", ids[:5]},
-			"running instances":             {"Action=DescribeInstances&Filter.1.Name=instance-state-name&Filter.1.Value.1=running", "instanceId", ids},
-			"no stopped instances":          {"Action=DescribeInstances&Filter.1.Name=instance-state-name&Filter.1.Value.1=stopped", "instanceId", []string{}},
-			"one instance's disk":           {"Action=DescribeVolumes&Filter.1.Name=attachment.instance-id&Filter.1.Value.1=" + ids[0], "instanceId", []string{ids[0]}},
-			"zones":                         {"Action=DescribeAvailabilityZones", "zoneName", []string{"us-east-1a", "us-east-1b", "us-east-1c"}},
-			"zone ids":                      {"Action=DescribeAvailabilityZones", "zoneId", []string{"use1-az1", "use1-az2", "use1-az3"}},
-			"the image of a version":        {"Action=DescribeImages&Filter.1.Name=name&Filter.1.Value.1=*arm64-standard-1.36-*", "imageId", []string{ImageID("1.36", "arm64"), RebuiltImageID("1.36", "arm64")}},
+			"VPCs by id":              {"Action=DescribeVpcs&VpcId.1=" + vpc, "vpcId", []string{vpc}},
+			"VPCs by a tag":           {"Action=DescribeVpcs&Filter.1.Name=tag:team&Filter.1.Value.1=plat*", "vpcId", []string{vpc}},
+			"no VPC of another tag":   {"Action=DescribeVpcs&Filter.1.Name=tag:team&Filter.1.Value.1=other", "vpcId", []string{}},
+			"subnets of a VPC":        {"Action=DescribeSubnets&Filter.1.Name=vpc-id&Filter.1.Value.1=" + vpc, "subnetId", []string{subnet}},
+			"addresses that are left": {"Action=DescribeSubnets", "availableIpAddressCount", []string{"244"}},
+			"security groups by name": {
+				"Action=DescribeSecurityGroups&Filter.1.Name=group-name&Filter.1.Value.1=cluster", "groupName", []string{"cluster"},
+			},
+			"the first page of instances": {"Action=DescribeInstances&MaxResults=5", "instanceId", ids[:5]},
+			"running instances": {
+				"Action=DescribeInstances&Filter.1.Name=instance-state-name&Filter.1.Value.1=running", "instanceId", ids,
+			},
+			"no stopped instances": {
+				"Action=DescribeInstances&Filter.1.Name=instance-state-name&Filter.1.Value.1=stopped", "instanceId", []string{},
+			},
+			"one instance's disk": {
+				"Action=DescribeVolumes&Filter.1.Name=attachment.instance-id&Filter.1.Value.1=" + ids[0], "instanceId", []string{ids[0]},
+			},
+			"zones":    {"Action=DescribeAvailabilityZones", "zoneName", []string{"us-east-1a", "us-east-1b", "us-east-1c"}},
+			"zone ids": {"Action=DescribeAvailabilityZones", "zoneId", []string{"use1-az1", "use1-az2", "use1-az3"}},
+			"the image of a version": {
+				"Action=DescribeImages&Filter.1.Name=name&Filter.1.Value.1=*arm64-standard-1.36-*", "imageId", []string{
+					ImageID("1.36", "arm64"), RebuiltImageID("1.36", "arm64"),
+				},
+			},
 			"an instance type's processors": {"Action=DescribeInstanceTypes&InstanceType.1=m7g.large", "defaultVCpus", []string{"2"}},
-			"offerings in a zone":           {"Action=DescribeInstanceTypeOfferings&LocationType=availability-zone&Filter.1.Name=instance-type&Filter.1.Value.1=t4g.micro", "location", []string{"us-east-1a", "us-east-1b", "us-east-1c"}},
-			"launch templates":              {"Action=DescribeLaunchTemplates", "latestVersionNumber", []string{"1"}},
-			"versions of a template":        {"Action=DescribeLaunchTemplateVersions&LaunchTemplateId=" + template.ID + "&LaunchTemplateVersion.1=$Latest", "versionNumber", []string{"1"}},
-			"the main route table":          {"Action=DescribeRouteTables&Filter.1.Name=association.main&Filter.1.Value.1=true", "gatewayId", []string{"local"}},
-			"interfaces of an instance":     {"Action=DescribeNetworkInterfaces&Filter.1.Name=attachment.instance-id&Filter.1.Value.1=" + ids[1], "privateIpAddress", []string{"10.0.1.5"}},
-			"tags of a resource":            {"Action=DescribeTags&Filter.1.Name=resource-id&Filter.1.Value.1=" + subnet, "key", []string{"aws:cloudformation:stack-name", "team"}},
-			"DNS of a VPC":                  {"Action=DescribeVpcAttribute&Attribute=enableDnsHostnames&VpcId=" + vpc, "value", []string{"true"}},
-			"no NAT gateways":               {"Action=DescribeNatGateways", "natGatewayId", []string{}},
-			"no addresses":                  {"Action=DescribeAddresses", "publicIp", []string{}},
-			"no endpoints":                  {"Action=DescribeVpcEndpoints", "vpcEndpointId", []string{}},
-			"no internet gateways":          {"Action=DescribeInternetGateways", "internetGatewayId", []string{}},
+			"offerings in a zone": {
+				"Action=DescribeInstanceTypeOfferings&LocationType=availability-zone&Filter.1.Name=instance-type&Filter.1.Value.1=t4g.micro",
+				"location", []string{"us-east-1a", "us-east-1b", "us-east-1c"},
+			},
+			"launch templates": {"Action=DescribeLaunchTemplates", "latestVersionNumber", []string{"1"}},
+			"versions of a template": {
+				"Action=DescribeLaunchTemplateVersions&LaunchTemplateId=" + template.ID + "&LaunchTemplateVersion.1=$Latest", "versionNumber",
+				[]string{"1"},
+			},
+			"the main route table": {
+				"Action=DescribeRouteTables&Filter.1.Name=association.main&Filter.1.Value.1=true", "gatewayId", []string{"local"},
+			},
+			"interfaces of an instance": {
+				"Action=DescribeNetworkInterfaces&Filter.1.Name=attachment.instance-id&Filter.1.Value.1=" + ids[1], "privateIpAddress",
+				[]string{"10.0.1.5"},
+			},
+			"tags of a resource": {
+				"Action=DescribeTags&Filter.1.Name=resource-id&Filter.1.Value.1=" + subnet, "key", []string{"aws:cloudformation:stack-name", "team"},
+			},
+			"DNS of a VPC":         {"Action=DescribeVpcAttribute&Attribute=enableDnsHostnames&VpcId=" + vpc, "value", []string{"true"}},
+			"no NAT gateways":      {"Action=DescribeNatGateways", "natGatewayId", []string{}},
+			"no addresses":         {"Action=DescribeAddresses", "publicIp", []string{}},
+			"no endpoints":         {"Action=DescribeVpcEndpoints", "vpcEndpointId", []string{}},
+			"no internet gateways": {"Action=DescribeInternetGateways", "internetGatewayId", []string{}},
 		} {
 			status, body := w.call(w.admin, test.query)
 			require.Equal(t, 200, status, "%s: %s", name, body)
@@ -125,19 +150,26 @@ func TestAPIErrors(t *testing.T) {
 		status       int
 		alsoContains string
 	}{
-		"an unknown operation is named":       {w.admin, "Action=RunInstances", "UnsupportedByLocalAccount", 400, "RunInstances"},
-		"an unknown parameter is named":       {w.admin, "Action=DescribeVpcs&Vpc=1", "UnsupportedByLocalAccount", 400, "Vpc"},
-		"an unknown filter is named":          {w.admin, "Action=DescribeVpcs&Filter.1.Name=color&Filter.1.Value.1=red", "InvalidParameterValue", 400, "color"},
+		"an unknown operation is named": {w.admin, "Action=RunInstances", "UnsupportedByLocalAccount", 400, "RunInstances"},
+		"an unknown parameter is named": {w.admin, "Action=DescribeVpcs&Vpc=1", "UnsupportedByLocalAccount", 400, "Vpc"},
+		"an unknown filter is named": {
+			w.admin, "Action=DescribeVpcs&Filter.1.Name=color&Filter.1.Value.1=red", "InvalidParameterValue", 400, "color",
+		},
 		"an unknown id":                       {w.admin, "Action=DescribeVpcs&VpcId.1=vpc-0", "InvalidVpcID.NotFound", 400, "vpc-0"},
 		"a page that is too small":            {w.admin, "Action=DescribeVpcs&MaxResults=1", "InvalidParameterValue", 400, "maxResults"},
 		"a token that is none":                {w.admin, "Action=DescribeVpcs&NextToken=x", "InvalidNextToken", 400, ""},
 		"whoever may nothing sees nothing":    {nobody, "Action=DescribeVpcs", "UnauthorizedOperation", 403, "ec2:DescribeVpcs"},
 		"whoever may nothing deletes nothing": {nobody, "Action=DeleteVpc&VpcId=" + vpc, "UnauthorizedOperation", 403, "vpc/" + vpc},
 		"a VPC in use stays":                  {w.admin, "Action=DeleteVpc&VpcId=" + vpc, "DependencyViolation", 400, ""},
-		"tags of AWS are not for users":       {w.admin, "Action=CreateTags&ResourceId.1=" + vpc + "&Tag.1.Key=aws:x&Tag.1.Value=y", "InvalidParameterValue", 400, "reserved"},
-		"tags of nothing":                     {w.admin, "Action=CreateTags&ResourceId.1=vpc-0&Tag.1.Key=x&Tag.1.Value=y", "InvalidID", 400, ""},
-		"instances that are not there":        {w.admin, "Action=TerminateInstances&InstanceId.1=i-0", "InvalidInstanceID.NotFound", 400, ""},
-		"a VPC's tags are for VPCs":           {w.admin, "Action=CreateVpc&CidrBlock=10.0.0.0/16&TagSpecification.1.ResourceType=subnet&TagSpecification.1.Tag.1.Key=x", "InvalidParameterValue", 400, "subnet"},
+		"tags of AWS are not for users": {
+			w.admin, "Action=CreateTags&ResourceId.1=" + vpc + "&Tag.1.Key=aws:x&Tag.1.Value=y", "InvalidParameterValue", 400, "reserved",
+		},
+		"tags of nothing":              {w.admin, "Action=CreateTags&ResourceId.1=vpc-0&Tag.1.Key=x&Tag.1.Value=y", "InvalidID", 400, ""},
+		"instances that are not there": {w.admin, "Action=TerminateInstances&InstanceId.1=i-0", "InvalidInstanceID.NotFound", 400, ""},
+		"a VPC's tags are for VPCs": {
+			w.admin, "Action=CreateVpc&CidrBlock=10.0.0.0/16&TagSpecification.1.ResourceType=subnet&TagSpecification.1.Tag.1.Key=x",
+			"InvalidParameterValue", 400, "subnet",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := w.call(test.caller, test.query)
@@ -151,7 +183,8 @@ func TestAPIErrors(t *testing.T) {
 // A network of one's own, made by hand for clusters with network.existing.
 func TestNetworkByHand(t *testing.T) {
 	w := newWorld(t, nil)
-	_, body := w.call(w.admin, "Action=CreateVpc&CidrBlock=10.7.0.0/16&TagSpecification.1.ResourceType=vpc&TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value=mine")
+	_, body := w.call(w.admin,
+		"Action=CreateVpc&CidrBlock=10.7.0.0/16&TagSpecification.1.ResourceType=vpc&TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value=mine")
 	vpc := texts(t, body, "vpcId")[0]
 	status, body := w.call(w.admin, "Action=ModifyVpcAttribute&EnableDnsHostnames.Value=true&VpcId="+vpc)
 	require.Equal(t, 200, status, body)
@@ -164,7 +197,9 @@ func TestNetworkByHand(t *testing.T) {
 	_, body = w.call(w.admin, "Action=DeleteTags&ResourceId.1="+vpc)
 	require.Equal(t, []string{"true"}, texts(t, body, "return"))
 	require.Len(t, w.Tagged(t.Context()), 1)
-	for _, query := range []string{"Action=DeleteSecurityGroup&GroupId=" + group, "Action=DeleteSubnet&SubnetId=" + subnet, "Action=DeleteVpc&VpcId=" + vpc} {
+	for _, query := range []string{
+		"Action=DeleteSecurityGroup&GroupId=" + group, "Action=DeleteSubnet&SubnetId=" + subnet, "Action=DeleteVpc&VpcId=" + vpc,
+	} {
 		status, body := w.call(w.admin, query)
 		require.Equal(t, 200, status, body)
 	}
@@ -194,7 +229,10 @@ func TestVolumesAndInterfacesByHand(t *testing.T) {
 	require.Equal(t, []string{"default"}, texts(t, body, "groupName"), "no group is the VPC's default group")
 	status, _ := w.call(w.admin, "Action=DeleteSubnet&SubnetId="+subnet)
 	require.Equal(t, 400, status, "the interface holds its subnet")
-	for _, query := range []string{"Action=DeleteNetworkInterface&NetworkInterfaceId=" + card, "Action=DeleteSubnet&SubnetId=" + subnet, "Action=DeleteVolume&VolumeId=" + id} {
+	for _, query := range []string{
+		"Action=DeleteNetworkInterface&NetworkInterfaceId=" + card, "Action=DeleteSubnet&SubnetId=" + subnet,
+		"Action=DeleteVolume&VolumeId=" + id,
+	} {
 		status, body := w.call(w.admin, query)
 		require.Equal(t, 200, status, body)
 	}

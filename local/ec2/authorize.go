@@ -96,7 +96,9 @@ func unauthorized(err error) error {
 	}
 	var denied *iam.Error
 	if errors.As(err, &denied) {
-		return &wire.Error{Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. " + denied.Message, Status: 403}
+		return &wire.Error{
+			Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. " + denied.Message, Status: 403,
+		}
 	}
 	return err
 }

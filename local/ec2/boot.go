@@ -161,7 +161,8 @@ func (s *Service) node(i *instance, config *nodeConfig) (Node, error) {
 		Cluster: cluster.Name, Endpoint: cluster.APIServerEndpoint, CertificateAuthority: cluster.CertificateAuthority, ServiceCIDR: cluster.CIDR,
 		Name: i.dnsName, ProviderID: "aws:///" + i.zone + "/" + i.id, RoleARN: i.roleARN,
 		InstanceID: i.id, InstanceType: i.typ.Name, ImageID: i.image.ID,
-		Region: s.config.Region, Zone: i.zone, Subnet: i.subnet, Architecture: architecture, KubeletVersion: i.image.KubeletVersion, Address: i.address, Spot: i.spot,
+		Region: s.config.Region, Zone: i.zone, Subnet: i.subnet, Architecture: architecture, KubeletVersion: i.image.KubeletVersion,
+		Address: i.address, Spot: i.spot,
 		Labels: k.labels, Taints: k.taints, KubeletFlags: k.flags, MaxPods: k.maxPods, VCPUs: i.typ.VCPUs, MemoryMiB: i.typ.MemoryMiB,
 	}
 	s.mu.Lock()

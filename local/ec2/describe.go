@@ -31,7 +31,8 @@ type paged struct {
 type values func(name string) ([]string, bool)
 
 // selected keeps the resources with one of the ids (all, when there are none) that pass every filter.
-func selected[T interface{ base() *object }](all []T, ids []string, filters []filter, notFound func(id string) error, fields func(T) values) ([]T, error) {
+func selected[T interface{ base() *object }](all []T, ids []string, filters []filter, notFound func(id string) error,
+	fields func(T) values) ([]T, error) {
 	for _, id := range ids {
 		if !slices.ContainsFunc(all, func(v T) bool { return v.base().id == id }) {
 			return nil, notFound(id)
@@ -133,7 +134,8 @@ func page[T any](list []T, p paged) ([]T, string, error) {
 	}
 	if p.MaxResults != nil {
 		if size = *p.MaxResults; size < 5 || size > 1000 {
-			return nil, "", fail("InvalidParameterValue", "Value ( %d ) for parameter maxResults is invalid. Expecting a value greater than or equal to 5 and at most 1000.", size)
+			return nil, "", fail("InvalidParameterValue", "Value ( %d ) for parameter maxResults is invalid. Expecting a value greater than or "+
+				"equal to 5 and at most 1000.", size)
 		}
 	}
 	start = min(start, len(list))

@@ -89,7 +89,9 @@ func (w *world) DeregisterNode(_ context.Context, _, name string) error {
 // role makes a role that a service may assume, and returns its caller.
 func (w *world) role(name, policy string) iam.Caller {
 	w.Helper()
-	role, err := w.iam.CreateRole(iam.Role{Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}}`})
+	role, err := w.iam.CreateRole(iam.Role{
+		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}}`,
+	})
 	require.NoError(w, err)
 	if policy != "" {
 		require.NoError(w, w.iam.PutRolePolicy(name, "p", `{"Version":"2012-10-17","Statement":`+policy+`}`))

@@ -67,7 +67,9 @@ type Instance struct {
 }
 
 func (i *instance) view() Instance {
-	return Instance{i.id, i.state, i.typ.Name, i.image.ID, i.subnet, i.zone, i.address, i.dnsName, i.reasonCode, i.spot, i.launched, clone(i.tags)}
+	return Instance{
+		i.id, i.state, i.typ.Name, i.image.ID, i.subnet, i.zone, i.address, i.dnsName, i.reasonCode, i.spot, i.launched, clone(i.tags),
+	}
 }
 
 // LaunchRequest is a RunInstances call of one instance.
@@ -104,9 +106,11 @@ func (s *Service) plan(r LaunchRequest) (launch, error) {
 		return l, err
 	}
 	if l.typ.Architecture != l.image.Architecture {
-		return l, fail("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. "+
+		return l, fail("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' "+
+			"of the specified AMI. "+
 			"Specify an instance type and an AMI that have matching architectures, and try again. "+
-			"You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.", l.typ.Architecture, l.image.Architecture)
+			"You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
+			l.typ.Architecture, l.image.Architecture)
 	}
 	subnetID := r.SubnetID
 	l.groups = l.data.SecurityGroupIds
@@ -148,7 +152,8 @@ func (s *Service) plan(r LaunchRequest) (launch, error) {
 			if p.Arn == "" {
 				field = "name"
 			}
-			return l, fail("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", cmp.Or(p.Arn, p.Name), field, field)
+			return l, fail("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s",
+				cmp.Or(p.Arn, p.Name), field, field)
 		}
 		l.profileARN = s.config.Roles.ProfileARN(profile)
 		if profile.Role != "" {
@@ -267,7 +272,8 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 	}
 	i := &instance{
 		object: s.newObject("instance", "i", tags), image: l.image, typ: l.typ, vpc: l.subnet.vpc, subnet: l.subnet.id, zone: l.subnet.zone,
-		state: Pending, launched: s.config.Clock.Now(), profileARN: l.profileARN, roleARN: l.roleARN, spot: r.Spot, groups: l.groups, dead: make(chan struct{}),
+		state: Pending, launched: s.config.Clock.Now(), profileARN: l.profileARN, roleARN: l.roleARN, spot: r.Spot, groups: l.groups,
+		dead: make(chan struct{}),
 	}
 	if o := l.data.MetadataOptions; o != nil {
 		i.metadata = *o
@@ -312,7 +318,8 @@ func refused(code string, l launch) error {
 }
 
 func noVCPUs(limit int) error {
-	return fail("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. "+
+	return fail("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance "+
+		"bucket that the specified instance type belongs to. "+
 		"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", limit)
 }
 
@@ -340,7 +347,10 @@ func (s *Service) living() int {
 // addVolumes makes the disks: the image's root disk of 20 GiB, changed and added to by the template.
 func (s *Service) addVolumes(i *instance, l launch) {
 	add := func(device string) *volume {
-		v := &volume{object: s.newObject("volume", "vol", clone(l.tags["volume"])), zone: i.zone, instance: i.id, device: device, typ: "gp2", size: 20, dies: true, created: i.launched}
+		v := &volume{
+			object: s.newObject("volume", "vol", clone(l.tags["volume"])), zone: i.zone, instance: i.id, device: device, typ: "gp2", size: 20,
+			dies: true, created: i.launched,
+		}
 		s.volumes.put(v.id, v)
 		i.volumes = append(i.volumes, v.id)
 		return v

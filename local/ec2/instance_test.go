@@ -55,13 +55,17 @@ func TestInstanceLife(t *testing.T) {
 		w.role("node", "")
 		template := w.template(multipartData(nodeConfigPart), ImageID("1.36", "amd64"), group, "node", map[string]any{
 			"BlockDeviceMappings": []any{map[string]any{"DeviceName": "/dev/xvda", "Ebs": map[string]any{"VolumeType": "gp3", "VolumeSize": 50.0}}},
-			"TagSpecifications":   []any{map[string]any{"ResourceType": "instance", "Tags": []any{map[string]any{"Key": "pool", "Value": "workers"}}}},
+			"TagSpecifications": []any{
+				map[string]any{"ResourceType": "instance", "Tags": []any{map[string]any{"Key": "pool", "Value": "workers"}}},
+			},
 		})
 		i, err := w.Launch(LaunchRequest{Template: template, SubnetID: subnet, Tags: map[string]string{"aws:autoscaling:groupName": "g"}})
 		require.NoError(t, err)
 		require.Equal(t, Pending, i.State)
 		require.Equal(t, "ip-10-0-1-4.ec2.internal", i.PrivateDNSName)
-		require.Equal(t, map[string]string{"pool": "workers", "aws:autoscaling:groupName": "g", "aws:ec2launchtemplate:id": template.ID, "aws:ec2launchtemplate:version": "1"}, i.Tags)
+		require.Equal(t, map[string]string{
+			"pool": "workers", "aws:autoscaling:groupName": "g", "aws:ec2launchtemplate:id": template.ID, "aws:ec2launchtemplate:version": "1",
+		}, i.Tags)
 		started := time.Now()
 		_, err = w.AwaitInstance(t.Context(), i.ID, Running)
 		require.NoError(t, err)
@@ -73,7 +77,9 @@ func TestInstanceLife(t *testing.T) {
 			Name: "ip-10-0-1-4.ec2.internal", ProviderID: "aws:///us-east-1b/" + i.ID, RoleARN: "arn:aws:iam::111122223333:role/node",
 			InstanceID: i.ID, InstanceType: "m6i.large", ImageID: ImageID("1.36", "x86_64"), Region: region, Zone: "us-east-1b", Subnet: subnet,
 			Architecture: "amd64", KubeletVersion: "v1.36.3-eks-0e3cf2b", Address: "10.0.1.4",
-			Labels: map[string]string{"drover.run/pool": "workers", "tier": "web"}, Taints: []Taint{{"a", "b", "NoSchedule"}, {"spot", "", "PreferNoSchedule"}},
+			Labels: map[string]string{
+				"drover.run/pool": "workers", "tier": "web",
+			}, Taints: []Taint{{"a", "b", "NoSchedule"}, {"spot", "", "PreferNoSchedule"}},
 			KubeletFlags: []string{"--v=2"}, MaxPods: 17, VCPUs: 2, MemoryMiB: 8192, DiskGiB: 50,
 		}
 		require.Empty(t, cmp.Diff(map[string]Node{want.Name: want}, w.nodes))
@@ -110,22 +116,55 @@ func TestFailedBoot(t *testing.T) {
 		refuse                  error
 		console                 string
 	}{
-		"a fetched configuration with the right hash joins":     {multipartData(nodeConfigPart, fetch), "1.36", mayRead, false, configuration, nil, "Successfully registered node"},
-		"one with other content does not":                       {multipartData(nodeConfigPart, fetch), "1.36", mayRead, false, "evil", nil, "computed checksum did NOT match"},
-		"one that is not there does not":                        {multipartData(nodeConfigPart, fetch), "1.36", mayRead, false, "", nil, "file does not exist"},
-		"one that the role may not read does not":               {multipartData(nodeConfigPart, fetch), "1.36", "", false, configuration, nil, "is not authorized to perform: s3:GetObject"},
-		"without a role there are no credentials":               {multipartData(nodeConfigPart, fetch), "1.36", "", true, configuration, nil, "Unable to locate credentials"},
-		"user data without a NodeConfig joins nothing":          {"#!/bin/bash\ntrue\n", "1.36", "", false, "", nil, "no NodeConfig in user data"},
-		"no user data joins nothing":                            {"", "1.36", "", false, "", nil, "no NodeConfig in user data"},
-		"a NodeConfig with an unknown field is refused":         {multipartData("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelett: {}\n"), "1.36", "", false, "", nil, "field kubelett not found"},
-		"a NodeConfig without a cluster name is refused":        {multipartData("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n"), "1.36", "", false, "", nil, "Name is missing in cluster configuration"},
-		"a part of an unknown type is refused":                  {strings.ReplaceAll(multipartData(nodeConfigPart), "application/node.eks.aws", "text/plain"), "1.36", "", false, "", nil, "unhandled non-multipart (text/plain) userdata"},
-		"malformed labels are refused":                          {multipartData(strings.ReplaceAll(nodeConfigPart, "tier=web", "tier")), "1.36", "", false, "", nil, "malformed pair"},
-		"malformed taints are refused":                          {multipartData(strings.ReplaceAll(nodeConfigPart, "a=b:NoSchedule", "a=b:Never")), "1.36", "", false, "", nil, "invalid taint spec: a=b:Never"},
-		"an archive that ends early is refused":                 {strings.TrimSuffix(multipartData(nodeConfigPart), "--drover--\n"), "1.36", "", false, "", nil, "read MIME part"},
-		"an API server that refuses the node is on the console": {multipartData(nodeConfigPart), "1.36", "", false, "", errors.New("Unauthorized"), "Unable to register node with API server: Unauthorized"},
-		"an image without kubelet joins nothing":                {multipartData(nodeConfigPart), "plain", "", false, "", nil, "there is no kubelet"},
-		"an image whose kubelet fails joins nothing":            {multipartData(nodeConfigPart), "1.36-silent", "", false, "", nil, "kubelet.service: Main process exited"},
+		"a fetched configuration with the right hash joins": {
+			multipartData(nodeConfigPart, fetch), "1.36", mayRead, false, configuration, nil, "Successfully registered node",
+		},
+		"one with other content does not": {
+			multipartData(nodeConfigPart, fetch), "1.36", mayRead, false, "evil", nil, "computed checksum did NOT match",
+		},
+		"one that is not there does not": {
+			multipartData(nodeConfigPart, fetch), "1.36", mayRead, false, "", nil, "file does not exist",
+		},
+		"one that the role may not read does not": {
+			multipartData(nodeConfigPart, fetch), "1.36", "", false, configuration, nil, "is not authorized to perform: s3:GetObject",
+		},
+		"without a role there are no credentials": {
+			multipartData(nodeConfigPart, fetch), "1.36", "", true, configuration, nil, "Unable to locate credentials",
+		},
+		"user data without a NodeConfig joins nothing": {
+			"#!/bin/bash\ntrue\n", "1.36", "", false, "", nil, "no NodeConfig in user data",
+		},
+		"no user data joins nothing": {"", "1.36", "", false, "", nil, "no NodeConfig in user data"},
+		"a NodeConfig with an unknown field is refused": {
+			multipartData("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelett: {}\n"), "1.36", "", false, "", nil,
+			"field kubelett not found",
+		},
+		"a NodeConfig without a cluster name is refused": {
+			multipartData("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n"), "1.36", "", false, "", nil,
+			"Name is missing in cluster configuration",
+		},
+		"a part of an unknown type is refused": {
+			strings.ReplaceAll(multipartData(nodeConfigPart), "application/node.eks.aws", "text/plain"), "1.36", "", false, "", nil,
+			"unhandled non-multipart (text/plain) userdata",
+		},
+		"malformed labels are refused": {
+			multipartData(strings.ReplaceAll(nodeConfigPart, "tier=web", "tier")), "1.36", "", false, "", nil, "malformed pair",
+		},
+		"malformed taints are refused": {
+			multipartData(strings.ReplaceAll(nodeConfigPart, "a=b:NoSchedule", "a=b:Never")), "1.36", "", false, "", nil,
+			"invalid taint spec: a=b:Never",
+		},
+		"an archive that ends early is refused": {
+			strings.TrimSuffix(multipartData(nodeConfigPart), "--drover--\n"), "1.36", "", false, "", nil, "read MIME part",
+		},
+		"an API server that refuses the node is on the console": {
+			multipartData(nodeConfigPart), "1.36", "", false, "", errors.New("Unauthorized"),
+			"Unable to register node with API server: Unauthorized",
+		},
+		"an image without kubelet joins nothing": {multipartData(nodeConfigPart), "plain", "", false, "", nil, "there is no kubelet"},
+		"an image whose kubelet fails joins nothing": {
+			multipartData(nodeConfigPart), "1.36-silent", "", false, "", nil, "kubelet.service: Main process exited",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -166,7 +205,9 @@ func TestRegistrationIsRetried(t *testing.T) {
 		defer w.Close()
 		_, subnet, group := w.network()
 		w.refuse = errors.New("Unauthorized")
-		i, err := w.Launch(LaunchRequest{Template: w.template(multipartData(nodeConfigPart), ImageID("1.36", "x86_64"), group, "", nil), SubnetID: subnet})
+		i, err := w.Launch(LaunchRequest{
+			Template: w.template(multipartData(nodeConfigPart), ImageID("1.36", "x86_64"), group, "", nil), SubnetID: subnet,
+		})
 		require.NoError(t, err)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
@@ -189,7 +230,9 @@ func TestDeregistrationIsRetried(t *testing.T) {
 		w := newWorld(t, nil)
 		defer w.Close()
 		_, subnet, group := w.network()
-		i, err := w.Launch(LaunchRequest{Template: w.template(multipartData(nodeConfigPart), ImageID("1.36", "x86_64"), group, "", nil), SubnetID: subnet})
+		i, err := w.Launch(LaunchRequest{
+			Template: w.template(multipartData(nodeConfigPart), ImageID("1.36", "x86_64"), group, "", nil), SubnetID: subnet,
+		})
 		require.NoError(t, err)
 		time.Sleep(pendingWork + bootWork)
 		synctest.Wait()
@@ -225,8 +268,12 @@ func TestLaunchErrors(t *testing.T) {
 		"an architecture that does not match": {func(r *LaunchRequest) { r.InstanceType = "m7g.large" }, "InvalidParameterValue"},
 		"an unknown subnet":                   {func(r *LaunchRequest) { r.SubnetID = "subnet-0" }, "InvalidSubnetID.NotFound"},
 		"no subnet at all":                    {func(r *LaunchRequest) { r.SubnetID = "" }, "VPCIdNotSpecified"},
-		"a group that is not there":           {func(r *LaunchRequest) { r.Template.Data.SecurityGroupIds = []string{"sg-0"} }, "InvalidGroup.NotFound"},
-		"a profile that is not there":         {func(r *LaunchRequest) { r.Template.Data.IamInstanceProfile = &ProfileReference{Name: "no"} }, "InvalidParameterValue"},
+		"a group that is not there": {func(r *LaunchRequest) {
+			r.Template.Data.SecurityGroupIds = []string{"sg-0"}
+		}, "InvalidGroup.NotFound"},
+		"a profile that is not there": {func(r *LaunchRequest) {
+			r.Template.Data.IamInstanceProfile = &ProfileReference{Name: "no"}
+		}, "InvalidParameterValue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := LaunchRequest{Template: template, SubnetID: subnet}
@@ -278,7 +325,9 @@ func TestCheckLaunchPermissions(t *testing.T) {
 	w := newWorld(t, nil)
 	_, subnet, group := w.network()
 	w.role("node", "")
-	tags := map[string]any{"TagSpecifications": []any{map[string]any{"ResourceType": "instance", "Tags": []any{map[string]any{"Key": "a", "Value": "b"}}}}}
+	tags := map[string]any{
+		"TagSpecifications": []any{map[string]any{"ResourceType": "instance", "Tags": []any{map[string]any{"Key": "a", "Value": "b"}}}},
+	}
 	r := LaunchRequest{Template: w.template("", ImageID("1.36", "x86_64"), group, "node", tags), SubnetID: subnet}
 	run := `{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"*","Condition":{"ArnLikeIfExists":{"ec2:LaunchTemplate":"arn:aws:ec2:*:*:launch-template/*"}}}`
 	tag := `{"Effect":"Allow","Action":"ec2:CreateTags","Resource":"*","Condition":{"StringEquals":{"ec2:CreateAction":"RunInstances"}}}`
@@ -367,9 +416,19 @@ func TestLaunchTemplates(t *testing.T) {
 	}{
 		"user data of more than 16 KiB": {properties(strings.Repeat("QUFB", 5462), nil), "InvalidParameterValue"},
 		"user data that is no base64":   {properties("#!/bin/bash", nil), "InvalidUserData.Malformed"},
-		"gp3 with too many IOPS":        {properties("", map[string]any{"BlockDeviceMappings": []any{map[string]any{"DeviceName": "/dev/xvda", "Ebs": map[string]any{"VolumeType": "gp3", "Iops": 90000.0}}}}), "InvalidParameterCombination"},
-		"io2 without IOPS":              {properties("", map[string]any{"BlockDeviceMappings": []any{map[string]any{"DeviceName": "/dev/xvda", "Ebs": map[string]any{"VolumeType": "io2"}}}}), "MissingParameter"},
-		"too many hops":                 {properties("", map[string]any{"MetadataOptions": map[string]any{"HttpPutResponseHopLimit": 65.0}}), "InvalidParameterValue"},
+		"gp3 with too many IOPS": {
+			properties("", map[string]any{
+				"BlockDeviceMappings": []any{map[string]any{"DeviceName": "/dev/xvda", "Ebs": map[string]any{"VolumeType": "gp3", "Iops": 90000.0}}},
+			}), "InvalidParameterCombination",
+		},
+		"io2 without IOPS": {
+			properties("", map[string]any{
+				"BlockDeviceMappings": []any{map[string]any{"DeviceName": "/dev/xvda", "Ebs": map[string]any{"VolumeType": "io2"}}},
+			}), "MissingParameter",
+		},
+		"too many hops": {
+			properties("", map[string]any{"MetadataOptions": map[string]any{"HttpPutResponseHopLimit": 65.0}}), "InvalidParameterValue",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := w.make("AWS::EC2::LaunchTemplate", test.properties)
@@ -439,7 +498,9 @@ func TestRenderedUserData(t *testing.T) {
 
 func TestPlacedConfigurations(t *testing.T) {
 	script := "#!/bin/bash\nplace() {\n  :\n}\n\nplace '/etc/motd' '0644' 'it'\\''s\nplace /etc/eks/nodeadm.d/x.yaml'\n" +
-		"place '/etc/eks/nodeadm.d/drover.yaml' '0600' 'a: '\\''b'\\''\n'\nrun '1' 'echo\nplace '\\''/etc/eks/nodeadm.d/y.yaml'\\'' '\\''1'\\'' '\\''z'\\'''\n"
+		"place '/etc/eks/nodeadm.d/drover.yaml' '0600' 'a: '\\''b'\\''\n'\nrun '1' 'echo\nplace '\\''/etc/eks/nodeadm.d/y.yaml'\\'' " +
+		"'\\''1'\\'' " +
+		"'\\''z'\\'''\n"
 	require.Equal(t, map[string]string{"/etc/eks/nodeadm.d/drover.yaml": "a: 'b'\n"}, placed(script))
 }
 

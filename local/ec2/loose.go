@@ -29,7 +29,10 @@ func (s *Service) newVolume(zone string, sizeGiB int, tags map[string]string) (*
 	if err := checkTags(tags); err != nil {
 		return nil, err
 	}
-	v := &volume{object: s.newObject("volume", "vol", tags), zone: zone, typ: "gp3", size: sizeGiB, iops: 3000, throughput: 125, created: s.config.Clock.Now()}
+	v := &volume{
+		object: s.newObject("volume", "vol", tags), zone: zone, typ: "gp3", size: sizeGiB, iops: 3000, throughput: 125,
+		created: s.config.Clock.Now(),
+	}
 	s.volumes.put(v.id, v)
 	s.changedLocked()
 	return v, nil
@@ -167,7 +170,9 @@ func (s *Service) apiCreateInterface(_ context.Context, c *wire.Call) (any, erro
 		NetworkInterfaceId, SubnetId, VpcId, AvailabilityZone, Description, PrivateIpAddress, Status string
 		TagSet                                                                                       []tagItem
 	}
-	return struct{ NetworkInterface item }{item{i.id, i.subnet, i.vpc, i.zone, i.description, i.address.String(), "available", tagSet(i.tags)}}, nil
+	return struct{ NetworkInterface item }{
+		item{i.id, i.subnet, i.vpc, i.zone, i.description, i.address.String(), "available", tagSet(i.tags)},
+	}, nil
 }
 
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteNetworkInterface.html

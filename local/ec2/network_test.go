@@ -22,18 +22,32 @@ func TestAddressRanges(t *testing.T) {
 		properties map[string]any
 		code       string
 	}{
-		"a VPC larger than /16 is refused":          {"AWS::EC2::VPC", map[string]any{"CidrBlock": "10.0.0.0/15"}, "InvalidVpc.Range"},
-		"a VPC smaller than /28 is refused":         {"AWS::EC2::VPC", map[string]any{"CidrBlock": "10.0.0.0/29"}, "InvalidVpc.Range"},
-		"a VPC of loopback addresses is refused":    {"AWS::EC2::VPC", map[string]any{"CidrBlock": "127.0.0.0/16"}, "InvalidVpc.Range"},
-		"text is no block":                          {"AWS::EC2::VPC", map[string]any{"CidrBlock": "ten"}, "InvalidParameterValue"},
-		"an IPv6 block is none here":                {"AWS::EC2::VPC", map[string]any{"CidrBlock": "fd00::/16"}, "InvalidParameterValue"},
-		"a subnet outside of its VPC is refused":    {"AWS::EC2::Subnet", map[string]any{"VpcId": vpc, "CidrBlock": "10.1.0.0/24"}, "InvalidSubnet.Range"},
-		"a subnet that overlaps another is refused": {"AWS::EC2::Subnet", map[string]any{"VpcId": vpc, "CidrBlock": "10.0.15.0/24"}, "InvalidSubnet.Conflict"},
-		"a subnet in an unknown zone is refused":    {"AWS::EC2::Subnet", map[string]any{"VpcId": vpc, "CidrBlock": "10.0.64.0/24", "AvailabilityZone": "us-east-1f"}, "InvalidParameterValue"},
-		"a subnet of an unknown VPC is refused":     {"AWS::EC2::Subnet", map[string]any{"VpcId": "vpc-1", "CidrBlock": "10.0.64.0/24"}, "InvalidVpcID.NotFound"},
-		"a range of another private class is none":  {"AWS::EC2::VPCCidrBlock", map[string]any{"VpcId": vpc, "CidrBlock": "192.168.0.0/16"}, "InvalidVpc.Range"},
-		"a range that overlaps the primary is none": {"AWS::EC2::VPCCidrBlock", map[string]any{"VpcId": vpc, "CidrBlock": "10.0.128.0/17"}, "InvalidVpc.Range"},
-		"a range that overlaps a secondary is none": {"AWS::EC2::VPCCidrBlock", map[string]any{"VpcId": vpc, "CidrBlock": "100.64.0.0/18"}, "InvalidVpc.Range"},
+		"a VPC larger than /16 is refused":       {"AWS::EC2::VPC", map[string]any{"CidrBlock": "10.0.0.0/15"}, "InvalidVpc.Range"},
+		"a VPC smaller than /28 is refused":      {"AWS::EC2::VPC", map[string]any{"CidrBlock": "10.0.0.0/29"}, "InvalidVpc.Range"},
+		"a VPC of loopback addresses is refused": {"AWS::EC2::VPC", map[string]any{"CidrBlock": "127.0.0.0/16"}, "InvalidVpc.Range"},
+		"text is no block":                       {"AWS::EC2::VPC", map[string]any{"CidrBlock": "ten"}, "InvalidParameterValue"},
+		"an IPv6 block is none here":             {"AWS::EC2::VPC", map[string]any{"CidrBlock": "fd00::/16"}, "InvalidParameterValue"},
+		"a subnet outside of its VPC is refused": {
+			"AWS::EC2::Subnet", map[string]any{"VpcId": vpc, "CidrBlock": "10.1.0.0/24"}, "InvalidSubnet.Range",
+		},
+		"a subnet that overlaps another is refused": {
+			"AWS::EC2::Subnet", map[string]any{"VpcId": vpc, "CidrBlock": "10.0.15.0/24"}, "InvalidSubnet.Conflict",
+		},
+		"a subnet in an unknown zone is refused": {
+			"AWS::EC2::Subnet", map[string]any{"VpcId": vpc, "CidrBlock": "10.0.64.0/24", "AvailabilityZone": "us-east-1f"}, "InvalidParameterValue",
+		},
+		"a subnet of an unknown VPC is refused": {
+			"AWS::EC2::Subnet", map[string]any{"VpcId": "vpc-1", "CidrBlock": "10.0.64.0/24"}, "InvalidVpcID.NotFound",
+		},
+		"a range of another private class is none": {
+			"AWS::EC2::VPCCidrBlock", map[string]any{"VpcId": vpc, "CidrBlock": "192.168.0.0/16"}, "InvalidVpc.Range",
+		},
+		"a range that overlaps the primary is none": {
+			"AWS::EC2::VPCCidrBlock", map[string]any{"VpcId": vpc, "CidrBlock": "10.0.128.0/17"}, "InvalidVpc.Range",
+		},
+		"a range that overlaps a secondary is none": {
+			"AWS::EC2::VPCCidrBlock", map[string]any{"VpcId": vpc, "CidrBlock": "100.64.0.0/18"}, "InvalidVpc.Range",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := w.make(test.typ, test.properties)
@@ -86,9 +100,18 @@ func TestNetworkDependencies(t *testing.T) {
 		table := w.must("AWS::EC2::RouteTable", map[string]any{"VpcId": vpc})
 		route := w.must("AWS::EC2::Route", map[string]any{"RouteTableId": table, "DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": nat})
 		association := w.must("AWS::EC2::SubnetRouteTableAssociation", map[string]any{"RouteTableId": table, "SubnetId": subnet})
-		s3 := w.must("AWS::EC2::VPCEndpoint", map[string]any{"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.s3", "VpcEndpointType": "Gateway", "RouteTableIds": []any{table}})
-		group := w.must("AWS::EC2::SecurityGroup", map[string]any{"VpcId": vpc, "GroupDescription": "endpoints", "SecurityGroupIngress": []any{map[string]any{"IpProtocol": "tcp", "FromPort": 443.0, "ToPort": 443.0, "CidrIp": "10.0.0.0/16"}}})
-		sts := w.must("AWS::EC2::VPCEndpoint", map[string]any{"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.sts", "VpcEndpointType": "Interface", "SubnetIds": []any{subnet}, "SecurityGroupIds": []any{group}, "PrivateDnsEnabled": true})
+		s3 := w.must("AWS::EC2::VPCEndpoint", map[string]any{
+			"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.s3", "VpcEndpointType": "Gateway", "RouteTableIds": []any{table},
+		})
+		group := w.must("AWS::EC2::SecurityGroup", map[string]any{
+			"VpcId": vpc, "GroupDescription": "endpoints", "SecurityGroupIngress": []any{
+				map[string]any{"IpProtocol": "tcp", "FromPort": 443.0, "ToPort": 443.0, "CidrIp": "10.0.0.0/16"},
+			},
+		})
+		sts := w.must("AWS::EC2::VPCEndpoint", map[string]any{
+			"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.sts", "VpcEndpointType": "Interface", "SubnetIds": []any{subnet},
+			"SecurityGroupIds": []any{group}, "PrivateDnsEnabled": true,
+		})
 
 		inUse := func(typ, id string, properties map[string]any, code string) {
 			t.Helper()
@@ -199,7 +222,9 @@ func TestTagsFollowTheStack(t *testing.T) {
 	properties := map[string]any{"CidrBlock": "10.0.0.0/16", "Tags": []any{map[string]any{"Key": "Name", "Value": "one"}}}
 	id := w.must("AWS::EC2::VPC", properties)
 	require.NoError(t, w.createTags(w.admin, []string{id}, map[string]string{"by-hand": "yes"}))
-	r := w.request(w.admin, "AWS::EC2::VPC", map[string]any{"CidrBlock": "10.0.0.0/16", "Tags": []any{map[string]any{"Key": "Name", "Value": "two"}}})
+	r := w.request(w.admin, "AWS::EC2::VPC", map[string]any{
+		"CidrBlock": "10.0.0.0/16", "Tags": []any{map[string]any{"Key": "Name", "Value": "two"}},
+	})
 	r.PhysicalID, r.Old, r.Tags = id, properties, map[string]string{"cost": "1"}
 	_, err := w.Resources()[r.Type].Update(t.Context(), r)
 	require.NoError(t, err)

@@ -49,7 +49,9 @@ func (p provider) Delete(ctx context.Context, r resource.Request) error {
 
 // schema lists properties as "Name" or, when changing them replaces the resource, "Name!".
 func schema(properties, required, attributes string) resource.Schema {
-	s := resource.Schema{Properties: map[string]resource.UpdateBehaviour{}, Required: strings.Fields(required), Attributes: strings.Fields(attributes)}
+	s := resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{}, Required: strings.Fields(required), Attributes: strings.Fields(attributes),
+	}
 	for _, p := range strings.Fields(properties) {
 		name, replaces := strings.CutSuffix(p, "!")
 		if replaces {

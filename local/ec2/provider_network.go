@@ -28,11 +28,13 @@ func (s *Service) vpcProvider() provider {
 			associations = append(associations, r.id)
 		}
 		return resource.Result{PhysicalID: id, Attributes: map[string]any{
-			"VpcId": id, "CidrBlock": v.ranges[0].prefix.String(), "CidrBlockAssociations": anyStrings(associations), "DefaultSecurityGroup": v.defaultGroupID,
+			"VpcId": id, "CidrBlock": v.ranges[0].prefix.String(), "CidrBlockAssociations": anyStrings(associations),
+			"DefaultSecurityGroup": v.defaultGroupID,
 		}}, nil
 	}
 	return provider{
-		schema: schema("CidrBlock! InstanceTenancy! EnableDnsSupport EnableDnsHostnames Tags", "CidrBlock", "VpcId CidrBlock CidrBlockAssociations DefaultSecurityGroup"),
+		schema: schema("CidrBlock! InstanceTenancy! EnableDnsSupport EnableDnsHostnames Tags", "CidrBlock",
+			"VpcId CidrBlock CidrBlockAssociations DefaultSecurityGroup"),
 		create: func(ctx context.Context, r resource.Request) (resource.Result, error) {
 			var p properties
 			if err := decode(r, &p); err != nil {
@@ -114,11 +116,13 @@ func (s *Service) subnetProvider() provider {
 			return resource.Result{}, err
 		}
 		return resource.Result{PhysicalID: id, Attributes: map[string]any{
-			"SubnetId": id, "VpcId": sub.vpc, "AvailabilityZone": sub.zone, "AvailabilityZoneId": s.zoneID(sub.zone), "CidrBlock": sub.prefix.String(),
+			"SubnetId": id, "VpcId": sub.vpc, "AvailabilityZone": sub.zone, "AvailabilityZoneId": s.zoneID(sub.zone),
+			"CidrBlock": sub.prefix.String(),
 		}}, nil
 	}
 	return provider{
-		schema: schema("VpcId! CidrBlock! AvailabilityZone! MapPublicIpOnLaunch Tags", "VpcId CidrBlock", "SubnetId VpcId AvailabilityZone AvailabilityZoneId CidrBlock"),
+		schema: schema("VpcId! CidrBlock! AvailabilityZone! MapPublicIpOnLaunch Tags", "VpcId CidrBlock",
+			"SubnetId VpcId AvailabilityZone AvailabilityZoneId CidrBlock"),
 		create: func(ctx context.Context, r resource.Request) (resource.Result, error) {
 			var p properties
 			if err := decode(r, &p); err != nil {
@@ -372,7 +376,9 @@ func (s *Service) routeProvider() provider {
 		if err := s.putRoute(r.Caller, p.RouteTableId, p.DestinationCidrBlock, p.GatewayId, p.NatGatewayId, replace); err != nil {
 			return resource.Result{PhysicalID: r.PhysicalID}, err
 		}
-		return resource.Result{PhysicalID: p.RouteTableId + "|" + p.DestinationCidrBlock, Attributes: map[string]any{"CidrBlock": p.DestinationCidrBlock}}, nil
+		return resource.Result{
+			PhysicalID: p.RouteTableId + "|" + p.DestinationCidrBlock, Attributes: map[string]any{"CidrBlock": p.DestinationCidrBlock},
+		}, nil
 	}
 	return provider{
 		schema: schema("RouteTableId! DestinationCidrBlock! GatewayId NatGatewayId", "RouteTableId DestinationCidrBlock", "CidrBlock"),

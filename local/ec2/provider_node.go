@@ -30,7 +30,8 @@ func (s *Service) endpointProvider() provider {
 	}
 	reads := []string{"DescribeVpcEndpoints", "DescribeSubnets", "DescribeSecurityGroups", "DescribeVpcs"}
 	return provider{
-		schema: schema("VpcId! ServiceName! VpcEndpointType! PolicyDocument RouteTableIds SubnetIds SecurityGroupIds PrivateDnsEnabled Tags", "VpcId ServiceName", "Id NetworkInterfaceIds"),
+		schema: schema("VpcId! ServiceName! VpcEndpointType! PolicyDocument RouteTableIds SubnetIds SecurityGroupIds PrivateDnsEnabled Tags",
+			"VpcId ServiceName", "Id NetworkInterfaceIds"),
 		create: func(ctx context.Context, r resource.Request) (resource.Result, error) {
 			var p properties
 			if err := decode(r, &p); err != nil {
@@ -44,7 +45,9 @@ func (s *Service) endpointProvider() provider {
 				return resource.Result{}, err
 			}
 			tags := tagsOf(r, p.Tags)
-			e, err := s.createEndpoint(r.Caller, endpointRequest{p.VpcId, p.ServiceName, p.VpcEndpointType, p.RouteTableIds, p.SubnetIds, p.SecurityGroupIds, policy, p.PrivateDnsEnabled, tags})
+			e, err := s.createEndpoint(r.Caller, endpointRequest{
+				p.VpcId, p.ServiceName, p.VpcEndpointType, p.RouteTableIds, p.SubnetIds, p.SecurityGroupIds, policy, p.PrivateDnsEnabled, tags,
+			})
 			if err != nil {
 				return resource.Result{}, err
 			}
@@ -92,7 +95,8 @@ func (s *Service) securityGroupProvider() provider {
 		for _, p := range list {
 			r := rule{
 				protocol: p.IpProtocol, from: -1, to: -1, cidr: p.CidrIp, cidr6: p.CidrIpv6, description: p.Description,
-				group: cmp.Or(p.SourceSecurityGroupId, p.DestinationSecurityGroupId), prefixList: cmp.Or(p.SourcePrefixListId, p.DestinationPrefixListId),
+				group:      cmp.Or(p.SourceSecurityGroupId, p.DestinationSecurityGroupId),
+				prefixList: cmp.Or(p.SourcePrefixListId, p.DestinationPrefixListId),
 			}
 			if r.protocol != "-1" && p.FromPort != nil && p.ToPort != nil {
 				r.from, r.to = *p.FromPort, *p.ToPort
@@ -146,7 +150,8 @@ func (s *Service) securityGroupProvider() provider {
 		return bring(r, id, true, egress)
 	}
 	return provider{
-		schema: schema("GroupDescription! GroupName! VpcId! SecurityGroupIngress SecurityGroupEgress Tags", "GroupDescription VpcId", "GroupId Id VpcId"),
+		schema: schema("GroupDescription! GroupName! VpcId! SecurityGroupIngress SecurityGroupEgress Tags", "GroupDescription VpcId",
+			"GroupId Id VpcId"),
 		create: func(ctx context.Context, r resource.Request) (resource.Result, error) {
 			var p properties
 			if err := decode(r, &p); err != nil {
@@ -209,7 +214,8 @@ func (s *Service) launchTemplateProvider() provider {
 		return tags
 	}
 	return provider{
-		schema: schema("LaunchTemplateName! LaunchTemplateData VersionDescription TagSpecifications", "LaunchTemplateData", "LaunchTemplateId LatestVersionNumber DefaultVersionNumber"),
+		schema: schema("LaunchTemplateName! LaunchTemplateData VersionDescription TagSpecifications", "LaunchTemplateData",
+			"LaunchTemplateId LatestVersionNumber DefaultVersionNumber"),
 		create: func(ctx context.Context, r resource.Request) (resource.Result, error) {
 			var p properties
 			if err := decode(r, &p); err != nil {

@@ -84,7 +84,8 @@ func (s *Service) detachGateway(caller iam.Caller, id, vpcID string) error {
 	}
 	for _, i := range s.interfaces.all() {
 		if i.vpc == vpcID && s.publicAddress(i) != "" {
-			return fail("DependencyViolation", "Network %s has some mapped public address(es). Please unmap those public address(es) before detaching the gateway.", vpcID)
+			return fail("DependencyViolation", "Network %s has some mapped public address(es). Please unmap those public address(es) before "+
+				"detaching the gateway.", vpcID)
 		}
 	}
 	g.vpc = ""
@@ -230,7 +231,10 @@ func (s *Service) createNAT(caller iam.Caller, subnetID, allocationID, connectiv
 			return nil, fail("Gateway.NotAttached", "Network %s has no Internet gateway attached", sub.vpc)
 		}
 	}
-	n := &natGateway{object: s.newObject("natgateway", "nat", tags), vpc: sub.vpc, subnet: subnetID, allocation: allocationID, connectivity: connectivity, state: "pending"}
+	n := &natGateway{
+		object: s.newObject("natgateway", "nat", tags), vpc: sub.vpc, subnet: subnetID, allocation: allocationID, connectivity: connectivity,
+		state: "pending",
+	}
 	nic, err := s.newInterface(sub, nil, "nat_gateway", "Interface for NAT Gateway "+n.id, "nat", nil)
 	if err != nil {
 		return nil, err
@@ -385,7 +389,8 @@ func (s *Service) putRoute(caller iam.Caller, tableID, destination, gatewayID, n
 	}
 	prefix, err := netip.ParsePrefix(destination)
 	if err != nil {
-		return fail("InvalidParameterValue", "Value (%s) for parameter destinationCidrBlock is invalid. This is not a valid CIDR block.", destination)
+		return fail("InvalidParameterValue", "Value (%s) for parameter destinationCidrBlock is invalid. This is not a valid CIDR block.",
+			destination)
 	}
 	switch {
 	case (gatewayID == "") == (natID == ""):
@@ -465,7 +470,8 @@ func (s *Service) associateRouteTable(caller iam.Caller, tableID, subnetID strin
 	}
 	for _, other := range s.routes.all() {
 		if slices.ContainsFunc(other.associations, func(a association) bool { return a.subnet == subnetID }) {
-			return "", fail("Resource.AlreadyAssociated", "the specified association for route table %s conflicts with an existing association", tableID)
+			return "", fail("Resource.AlreadyAssociated", "the specified association for route table %s conflicts with an existing association",
+				tableID)
 		}
 	}
 	a := association{s.newID("rtbassoc"), subnetID}

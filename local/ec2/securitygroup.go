@@ -64,7 +64,9 @@ func (s *Service) newGroup(v *vpc, name, description string, tags map[string]str
 			return nil, fail("InvalidGroup.Duplicate", "The security group '%s' already exists for VPC '%s'", name, v.id)
 		}
 	}
-	g := &securityGroup{object: s.newObject("security-group", "sg", tags), vpc: v.id, name: name, description: description, egress: []rule{allowAll()}}
+	g := &securityGroup{
+		object: s.newObject("security-group", "sg", tags), vpc: v.id, name: name, description: description, egress: []rule{allowAll()},
+	}
 	s.groups.put(g.id, g)
 	s.changedLocked()
 	return g, nil
@@ -301,7 +303,8 @@ func (s *Service) createEndpoint(caller iam.Caller, r endpointRequest) (*endpoin
 		}
 		e.privateDNS = r.privateDNS == nil || *r.privateDNS
 		if e.privateDNS && !(v.dnsSupport && v.dnsHostnames) {
-			return nil, fail("InvalidParameter", "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC attributes set to true for %s", r.vpc)
+			return nil, fail("InvalidParameter", "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC attributes set "+
+				"to true for %s", r.vpc)
 		}
 		e.subnets, e.groups = r.subnets, r.groups
 	default:

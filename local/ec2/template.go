@@ -106,11 +106,13 @@ func checkTemplate(d TemplateData) error {
 			return fail("InvalidParameterValue", "Value (%s) for parameter MetadataOptions.HttpTokens is invalid.", o.HttpTokens)
 		}
 		if hops := o.HttpPutResponseHopLimit; hops != nil && (*hops < 1 || *hops > 64) {
-			return fail("InvalidParameterValue", "Value (%d) for parameter MetadataOptions.HttpPutResponseHopLimit is invalid. It must be between 1 and 64.", *hops)
+			return fail("InvalidParameterValue", "Value (%d) for parameter MetadataOptions.HttpPutResponseHopLimit is invalid. It must be between "+
+				"1 and 64.", *hops)
 		}
 	}
 	if len(d.NetworkInterfaces) > 0 && len(d.SecurityGroupIds) > 0 {
-		return fail("InvalidParameterCombination", "Network interfaces and an instance-level security groups may not be specified on the same request")
+		return fail("InvalidParameterCombination", "Network interfaces and an instance-level security groups may not be specified "+
+			"on the same request")
 	}
 	for _, b := range d.BlockDeviceMappings {
 		if err := checkVolume(b); err != nil {
@@ -130,14 +132,16 @@ func checkVolume(b BlockDevice) error {
 	}
 	typ, size := b.Ebs.VolumeType, b.Ebs.VolumeSize
 	limits := map[string]struct{ sizeMin, sizeMax, iopsMin, iopsMax int }{
-		"": {1, 16384, 0, 0}, "gp2": {1, 16384, 0, 0}, "gp3": {1, 65536, 3000, 80000}, "io1": {4, 16384, 100, 64000}, "io2": {4, 65536, 100, 256000},
+		"": {1, 16384, 0, 0}, "gp2": {1, 16384, 0, 0}, "gp3": {1, 65536, 3000, 80000}, "io1": {4, 16384, 100, 64000},
+		"io2": {4, 65536, 100, 256000},
 	}
 	limit, ok := limits[typ]
 	if !ok {
 		return fail("InvalidParameterValue", "Invalid volume type: %s", typ)
 	}
 	if size != nil && (*size < limit.sizeMin || *size > limit.sizeMax) {
-		return fail("InvalidParameterValue", "Volume of %dGiB is not between %d and %dGiB for the volume type %s", *size, limit.sizeMin, limit.sizeMax, typ)
+		return fail("InvalidParameterValue", "Volume of %dGiB is not between %d and %dGiB for the volume type %s", *size, limit.sizeMin,
+			limit.sizeMax, typ)
 	}
 	if iops := b.Ebs.Iops; iops != nil && (limit.iopsMax == 0 || *iops < limit.iopsMin || *iops > limit.iopsMax) {
 		return fail("InvalidParameterCombination", "The parameter iops with %d is not supported for %s volumes", *iops, typ)
@@ -151,7 +155,8 @@ func checkVolume(b BlockDevice) error {
 	return nil
 }
 
-func (s *Service) createTemplate(caller iam.Caller, name, description string, data TemplateData, tags map[string]string) (*launchTemplate, error) {
+func (s *Service) createTemplate(caller iam.Caller, name, description string, data TemplateData, tags map[string]string) (*launchTemplate,
+	error) {
 	if err := s.allowMaking(caller, "CreateLaunchTemplate", "launch-template", tags); err != nil {
 		return nil, err
 	}
@@ -159,7 +164,8 @@ func (s *Service) createTemplate(caller iam.Caller, name, description string, da
 		return nil, err
 	}
 	if len(name) < 3 || len(name) > 128 {
-		return nil, fail("InvalidLaunchTemplateName.MalformedException", "The specified launch template name '%s' is not valid: it must be between 3 and 128 characters", name)
+		return nil, fail("InvalidLaunchTemplateName.MalformedException", "The specified launch template name '%s' is not valid: it must be "+
+			"between 3 and 128 characters", name)
 	}
 	if err := checkTemplate(data); err != nil {
 		return nil, err
@@ -220,7 +226,8 @@ func (s *Service) template(id, name string) (*launchTemplate, error) {
 				return t, nil
 			}
 		}
-		return nil, fail("InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.")
+		return nil, fail("InvalidLaunchTemplateName.NotFoundException",
+			"At least one of the launch templates specified in the request does not exist.")
 	}
 	t, ok := s.templates.get(id)
 	if !ok {
@@ -239,7 +246,8 @@ func (t *launchTemplate) version(version string) (templateVersion, error) {
 	}
 	index := slices.IndexFunc(t.versions, func(v templateVersion) bool { return strconv.Itoa(v.number) == version })
 	if index < 0 {
-		return templateVersion{}, fail("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s for %s.", version, t.id)
+		return templateVersion{}, fail("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s for %s.",
+			version, t.id)
 	}
 	return t.versions[index], nil
 }

@@ -31,14 +31,18 @@ var (
 	class172  = netip.MustParsePrefix("172.16.0.0/12")
 	class192  = netip.MustParsePrefix("192.168.0.0/16")
 	reserved  = netip.MustParsePrefix("198.19.0.0/16")
-	loopbacks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("0.0.0.0/8")}
+	loopbacks = []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/4"),
+		netip.MustParsePrefix("0.0.0.0/8"),
+	}
 )
 
 // parseRange reads a block and clears its host bits, as EC2 does.
 func parseRange(cidr, code string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil || !prefix.Addr().Is4() {
-		return netip.Prefix{}, fail("InvalidParameterValue", "Value (%s) for parameter cidrBlock is invalid. This is not a valid CIDR block.", cidr)
+		return netip.Prefix{}, fail("InvalidParameterValue", "Value (%s) for parameter cidrBlock is invalid. This is not a "+
+			"valid CIDR block.", cidr)
 	}
 	prefix = prefix.Masked()
 	if prefix.Bits() < 16 || prefix.Bits() > 28 || slices.ContainsFunc(loopbacks, prefix.Overlaps) {
@@ -68,7 +72,10 @@ func (s *Service) createVPC(caller iam.Caller, cidr, tenancy string, dnsSupport,
 	s.vpcs.put(v.id, v)
 	main := &routeTable{object: s.newObject("route-table", "rtb", nil), vpc: v.id, main: s.newID("rtbassoc")}
 	s.routes.put(main.id, main)
-	group := &securityGroup{object: s.newObject("security-group", "sg", nil), vpc: v.id, name: "default", description: "default VPC security group", egress: []rule{allowAll()}}
+	group := &securityGroup{
+		object: s.newObject("security-group", "sg", nil), vpc: v.id, name: "default", description: "default VPC security group",
+		egress: []rule{allowAll()},
+	}
 	s.groups.put(group.id, group)
 	v.mainRoutes, v.defaultGroupID = main.id, group.id
 	s.changedLocked()
@@ -91,7 +98,8 @@ func (s *Service) addRange(caller iam.Caller, vpcID, cidr string) (addressRange,
 		return addressRange{}, err
 	}
 	if restricted(v.ranges[0].prefix, prefix) {
-		return addressRange{}, fail("InvalidVpc.Range", "The CIDR '%s' is restricted. Use a CIDR from the same private address range as the current VPC CIDR, or use a publicly-routable CIDR.", cidr)
+		return addressRange{}, fail("InvalidVpc.Range", "The CIDR '%s' is restricted. Use a CIDR from the same private address range as the "+
+			"current VPC CIDR, or use a publicly-routable CIDR.", cidr)
 	}
 	for _, r := range v.ranges {
 		if r.prefix.Overlaps(prefix) {
@@ -135,11 +143,13 @@ func (s *Service) removeRange(caller iam.Caller, vpcID, associationID string) er
 		return fail("InvalidVpcCidrBlockAssociationID.NotFound", "The vpc CIDR block association ID '%s' does not exist", associationID)
 	}
 	if index == 0 {
-		return fail("OperationNotPermitted", "The vpc CIDR block with association ID %s may not be disassociated. It is the primary IPv4 CIDR block of the VPC", associationID)
+		return fail("OperationNotPermitted", "The vpc CIDR block with association ID %s may not be disassociated. It is the primary IPv4 CIDR "+
+			"block of the VPC", associationID)
 	}
 	for _, sub := range s.subnets.all() {
 		if sub.vpc == vpcID && v.ranges[index].prefix.Overlaps(sub.prefix) {
-			return fail("DependencyViolation", "The vpc CIDR block with association ID %s has dependencies and cannot be disassociated.", associationID)
+			return fail("DependencyViolation", "The vpc CIDR block with association ID %s has dependencies and cannot be disassociated.",
+				associationID)
 		}
 	}
 	v.ranges = slices.Delete(v.ranges, index, index+1)
@@ -267,9 +277,13 @@ func (s *Service) createSubnet(caller iam.Caller, vpcID, cidr, zone string, mapP
 		zone = s.config.Zones[0]
 	}
 	if !slices.Contains(s.config.Zones, zone) {
-		return nil, fail("InvalidParameterValue", "Value (%s) for parameter availabilityZone is invalid. Subnets can currently only be created in the following availability zones: %s.", zone, join(s.config.Zones))
+		return nil, fail("InvalidParameterValue", "Value (%s) for parameter availabilityZone is invalid. Subnets can currently only be created "+
+			"in the following availability zones: %s.", zone, join(s.config.Zones))
 	}
-	sub := &subnet{object: s.newObject("subnet", "subnet", tags), vpc: vpcID, zone: zone, prefix: prefix, mapPublic: mapPublic, next: 4, used: map[netip.Addr]bool{}}
+	sub := &subnet{
+		object: s.newObject("subnet", "subnet", tags), vpc: vpcID, zone: zone, prefix: prefix, mapPublic: mapPublic, next: 4,
+		used: map[netip.Addr]bool{},
+	}
 	s.subnets.put(sub.id, sub)
 	s.changedLocked()
 	return sub, nil
@@ -305,7 +319,8 @@ func (sub *subnet) size() int { return 1 << (32 - sub.prefix.Bits()) }
 
 func (sub *subnet) take() (netip.Addr, error) {
 	if sub.available() <= 0 {
-		return netip.Addr{}, fail("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", sub.id)
+		return netip.Addr{}, fail("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the "+
+			"requested number of instances.", sub.id)
 	}
 	hosts := sub.size() - 5
 	base := sub.prefix.Addr().As4()
@@ -358,7 +373,8 @@ type networkInterface struct {
 }
 
 // newInterface takes an address. The lock is held.
-func (s *Service) newInterface(sub *subnet, groups []string, typ, description, owner string, tags map[string]string) (*networkInterface, error) {
+func (s *Service) newInterface(sub *subnet, groups []string, typ, description, owner string, tags map[string]string) (*networkInterface,
+	error) {
 	for _, id := range groups {
 		if g, ok := s.groups.get(id); !ok {
 			return nil, fail("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
@@ -370,7 +386,10 @@ func (s *Service) newInterface(sub *subnet, groups []string, typ, description, o
 	if err != nil {
 		return nil, err
 	}
-	i := &networkInterface{object: s.newObject("network-interface", "eni", tags), vpc: sub.vpc, subnet: sub.id, zone: sub.zone, address: address, groups: groups, typ: typ, description: description, owner: owner}
+	i := &networkInterface{
+		object: s.newObject("network-interface", "eni", tags), vpc: sub.vpc, subnet: sub.id, zone: sub.zone, address: address, groups: groups,
+		typ: typ, description: description, owner: owner,
+	}
 	s.interfaces.put(i.id, i)
 	return i, nil
 }
@@ -388,7 +407,8 @@ func (s *Service) freeInterface(id string) {
 
 // CreateNetworkInterface makes an interface for another service, such as the ones of an EKS control plane: until it is
 // deleted, its subnet and security groups cannot be.
-func (s *Service) CreateNetworkInterface(subnetID string, groups []string, description, requester string, tags map[string]string) (string, error) {
+func (s *Service) CreateNetworkInterface(subnetID string, groups []string, description, requester string, tags map[string]string) (string,
+	error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sub, err := s.subnet(subnetID)

@@ -186,7 +186,8 @@ func (s *Service) entry(caller iam.Caller, action, name, principal string) (*clu
 		return nil, nil, err
 	}
 	if err == nil && e == nil {
-		err = notFound("The specified principalArn could not be found. You can view your available access entries with 'aws eks list-access-entries'.")
+		err = notFound("The specified principalArn could not be found. You can view your available access entries with 'aws eks " +
+			"list-access-entries'.")
 	}
 	return c, e, err
 }
@@ -372,7 +373,8 @@ type AssociateAccessPolicyOutput struct {
 }
 
 // AssociateAccessPolicy gives an entry a policy, or changes the scope of one that it has.
-func (s *Service) AssociateAccessPolicy(_ context.Context, caller iam.Caller, in AssociateAccessPolicyInput) (*AssociateAccessPolicyOutput, error) {
+func (s *Service) AssociateAccessPolicy(_ context.Context, caller iam.Caller,
+	in AssociateAccessPolicyInput) (*AssociateAccessPolicyOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, e, err := s.entry(caller, "AssociateAccessPolicy", in.ClusterName, in.PrincipalArn)
@@ -403,7 +405,8 @@ func (s *Service) checkPolicy(arn string, scope AccessScope) error {
 	case scope.Type == "namespace" && len(scope.Namespaces) > 0:
 		return nil
 	}
-	return invalid("The accessScope is invalid: the type must be cluster without namespaces, or namespace with at least one, not %q with %d", scope.Type, len(scope.Namespaces))
+	return invalid("The accessScope is invalid: the type must be cluster without namespaces, or namespace with at least one, not %q with %d",
+		scope.Type, len(scope.Namespaces))
 }
 
 // DisassociateAccessPolicyInput of the API.
@@ -439,7 +442,8 @@ type ListAssociatedAccessPoliciesOutput struct {
 }
 
 // ListAssociatedAccessPolicies of the API.
-func (s *Service) ListAssociatedAccessPolicies(_ context.Context, caller iam.Caller, in ListAssociatedAccessPoliciesInput) (*ListAssociatedAccessPoliciesOutput, error) {
+func (s *Service) ListAssociatedAccessPolicies(_ context.Context, caller iam.Caller,
+	in ListAssociatedAccessPoliciesInput) (*ListAssociatedAccessPoliciesOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, e, err := s.entry(caller, "ListAssociatedAccessPolicies", in.ClusterName, in.PrincipalArn)

@@ -14,16 +14,31 @@ func TestAccessEntriesRefuse(t *testing.T) {
 		in            CreateAccessEntryInput
 		code, message string
 	}{
-		"a principal that is none":      {CreateAccessEntryInput{PrincipalArn: "dev"}, "InvalidParameterException", "principalArn is invalid"},
-		"a role that is not there":      {CreateAccessEntryInput{PrincipalArn: role + "-not"}, "InvalidParameterException", "principalArn is invalid"},
-		"a session instead of its role": {CreateAccessEntryInput{PrincipalArn: "arn:aws:sts::111122223333:assumed-role/dev/s"}, "InvalidParameterException", "principalArn is invalid"},
-		"a type that there is not":      {CreateAccessEntryInput{PrincipalArn: role, Type: "EC2_PLAN9"}, "InvalidParameterException", "EC2_PLAN9"},
-		"a type that is not here":       {CreateAccessEntryInput{PrincipalArn: role, Type: "EC2_WINDOWS"}, "UnsupportedByLocalAccount", "EC2_WINDOWS"},
-		"groups of Kubernetes itself":   {CreateAccessEntryInput{PrincipalArn: role, KubernetesGroups: []string{"system:masters"}}, "InvalidParameterException", "cannot start with system:"},
-		"a user name of Kubernetes":     {CreateAccessEntryInput{PrincipalArn: role, Username: "system:admin"}, "InvalidParameterException", "cannot start with system:"},
-		"a user name of nodes":          {CreateAccessEntryInput{PrincipalArn: role, Type: "EC2_LINUX", Username: "n"}, "InvalidParameterException", "EC2_LINUX"},
-		"a cluster that is not there":   {CreateAccessEntryInput{ClusterName: "demi", PrincipalArn: role}, "ResourceNotFoundException", "demi"},
-		"a principal that has one":      {CreateAccessEntryInput{PrincipalArn: b.roleARN}, "ResourceInUseException", "already in use"},
+		"a principal that is none": {CreateAccessEntryInput{PrincipalArn: "dev"}, "InvalidParameterException", "principalArn is invalid"},
+		"a role that is not there": {
+			CreateAccessEntryInput{PrincipalArn: role + "-not"}, "InvalidParameterException", "principalArn is invalid",
+		},
+		"a session instead of its role": {
+			CreateAccessEntryInput{
+				PrincipalArn: "arn:aws:sts::111122223333:assumed-role/dev/s",
+			}, "InvalidParameterException", "principalArn is invalid",
+		},
+		"a type that there is not": {CreateAccessEntryInput{PrincipalArn: role, Type: "EC2_PLAN9"}, "InvalidParameterException", "EC2_PLAN9"},
+		"a type that is not here": {
+			CreateAccessEntryInput{PrincipalArn: role, Type: "EC2_WINDOWS"}, "UnsupportedByLocalAccount", "EC2_WINDOWS",
+		},
+		"groups of Kubernetes itself": {
+			CreateAccessEntryInput{PrincipalArn: role, KubernetesGroups: []string{"system:masters"}}, "InvalidParameterException",
+			"cannot start with system:",
+		},
+		"a user name of Kubernetes": {
+			CreateAccessEntryInput{PrincipalArn: role, Username: "system:admin"}, "InvalidParameterException", "cannot start with system:",
+		},
+		"a user name of nodes": {
+			CreateAccessEntryInput{PrincipalArn: role, Type: "EC2_LINUX", Username: "n"}, "InvalidParameterException", "EC2_LINUX",
+		},
+		"a cluster that is not there": {CreateAccessEntryInput{ClusterName: "demi", PrincipalArn: role}, "ResourceNotFoundException", "demi"},
+		"a principal that has one":    {CreateAccessEntryInput{PrincipalArn: b.roleARN}, "ResourceInUseException", "already in use"},
 	}
 	_, err := b.CreateAccessEntry(t.Context(), b.admin, CreateAccessEntryInput{ClusterName: "demo", PrincipalArn: b.roleARN})
 	require.NoError(t, err)
@@ -53,13 +68,24 @@ func TestAssociateAccessPolicyRefuses(t *testing.T) {
 		scope             AccessScope
 		code, message     string
 	}{
-		"a principal without an entry":    {"arn:aws:iam::111122223333:role/x", prefix + "AmazonEKSViewPolicy", cluster, "ResourceNotFoundException", "principalArn"},
-		"a policy of nodes":               {node, prefix + "AmazonEKSViewPolicy", cluster, "InvalidParameterException", "EC2_LINUX"},
-		"an IAM policy":                   {b.roleARN, "arn:aws:iam::aws:policy/AdministratorAccess", cluster, "InvalidParameterException", "policyArn"},
-		"a policy that is not here":       {b.roleARN, prefix + "AmazonEKSAutoNodePolicy", cluster, "UnsupportedByLocalAccount", "AmazonEKSAutoNodePolicy"},
-		"a scope without a type":          {b.roleARN, prefix + "AmazonEKSViewPolicy", AccessScope{}, "InvalidParameterException", "accessScope"},
-		"namespaces without any":          {b.roleARN, prefix + "AmazonEKSViewPolicy", AccessScope{Type: "namespace"}, "InvalidParameterException", "accessScope"},
-		"a whole cluster with namespaces": {b.roleARN, prefix + "AmazonEKSViewPolicy", AccessScope{Type: "cluster", Namespaces: []string{"a"}}, "InvalidParameterException", "accessScope"},
+		"a principal without an entry": {
+			"arn:aws:iam::111122223333:role/x", prefix + "AmazonEKSViewPolicy", cluster, "ResourceNotFoundException", "principalArn",
+		},
+		"a policy of nodes": {node, prefix + "AmazonEKSViewPolicy", cluster, "InvalidParameterException", "EC2_LINUX"},
+		"an IAM policy": {
+			b.roleARN, "arn:aws:iam::aws:policy/AdministratorAccess", cluster, "InvalidParameterException", "policyArn",
+		},
+		"a policy that is not here": {
+			b.roleARN, prefix + "AmazonEKSAutoNodePolicy", cluster, "UnsupportedByLocalAccount", "AmazonEKSAutoNodePolicy",
+		},
+		"a scope without a type": {b.roleARN, prefix + "AmazonEKSViewPolicy", AccessScope{}, "InvalidParameterException", "accessScope"},
+		"namespaces without any": {
+			b.roleARN, prefix + "AmazonEKSViewPolicy", AccessScope{Type: "namespace"}, "InvalidParameterException", "accessScope",
+		},
+		"a whole cluster with namespaces": {
+			b.roleARN, prefix + "AmazonEKSViewPolicy", AccessScope{Type: "cluster", Namespaces: []string{"a"}}, "InvalidParameterException",
+			"accessScope",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,20 +102,40 @@ func TestAddonsRefuse(t *testing.T) {
 	identity := func(role string) []AddonPodIdentity {
 		return []AddonPodIdentity{{ServiceAccount: "aws-node", RoleArn: role}}
 	}
-	_, err := b.CreateAddon(t.Context(), b.admin, CreateAddonInput{ClusterName: "demo", AddonName: "vpc-cni", PodIdentityAssociations: identity(pods)})
+	_, err := b.CreateAddon(t.Context(), b.admin, CreateAddonInput{
+		ClusterName: "demo", AddonName: "vpc-cni", PodIdentityAssociations: identity(pods),
+	})
 	require.NoError(t, err)
 	tests := map[string]struct {
 		in            CreateAddonInput
 		code, message string
 	}{
-		"one that there is not":             {CreateAddonInput{AddonName: "calico"}, "InvalidParameterException", "calico"},
-		"one that is there":                 {CreateAddonInput{AddonName: "vpc-cni"}, "ResourceInUseException", "already exists"},
-		"a version that there is not":       {CreateAddonInput{AddonName: "coredns", AddonVersion: "v1.0.0-eksbuild.1"}, "InvalidParameterException", "version specified is not supported"},
-		"a version for another Kubernetes":  {CreateAddonInput{AddonName: "kube-proxy", AddonVersion: "v1.36.1-eksbuild.2"}, "InvalidParameterException", "not supported for Kubernetes version 1.35"},
-		"a way of resolving that is none":   {CreateAddonInput{AddonName: "coredns", ResolveConflicts: "MERGE"}, "InvalidParameterException", "MERGE"},
-		"a configuration that is no JSON":   {CreateAddonInput{AddonName: "coredns", ConfigurationValues: "{"}, "InvalidParameterException", "not in valid JSON"},
-		"a role that does not trust pods":   {CreateAddonInput{AddonName: "coredns", PodIdentityAssociations: identity(b.roleARN)}, "InvalidParameterException", "must let pods.eks.amazonaws.com"},
-		"a service account that has a role": {CreateAddonInput{AddonName: "coredns", PodIdentityAssociations: identity(pods)}, "ResourceInUseException", "Association already exists"},
+		"one that there is not": {CreateAddonInput{AddonName: "calico"}, "InvalidParameterException", "calico"},
+		"one that is there":     {CreateAddonInput{AddonName: "vpc-cni"}, "ResourceInUseException", "already exists"},
+		"a version that there is not": {
+			CreateAddonInput{
+				AddonName: "coredns", AddonVersion: "v1.0.0-eksbuild.1",
+			}, "InvalidParameterException", "version specified is not supported",
+		},
+		"a version for another Kubernetes": {
+			CreateAddonInput{
+				AddonName: "kube-proxy", AddonVersion: "v1.36.1-eksbuild.2",
+			}, "InvalidParameterException", "not supported for Kubernetes version 1.35",
+		},
+		"a way of resolving that is none": {
+			CreateAddonInput{AddonName: "coredns", ResolveConflicts: "MERGE"}, "InvalidParameterException", "MERGE",
+		},
+		"a configuration that is no JSON": {
+			CreateAddonInput{AddonName: "coredns", ConfigurationValues: "{"}, "InvalidParameterException", "not in valid JSON",
+		},
+		"a role that does not trust pods": {
+			CreateAddonInput{
+				AddonName: "coredns", PodIdentityAssociations: identity(b.roleARN),
+			}, "InvalidParameterException", "must let pods.eks.amazonaws.com",
+		},
+		"a service account that has a role": {
+			CreateAddonInput{AddonName: "coredns", PodIdentityAssociations: identity(pods)}, "ResourceInUseException", "Association already exists",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

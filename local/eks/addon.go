@@ -148,8 +148,10 @@ func (s *Service) CreateAddon(_ context.Context, caller iam.Caller, in CreateAdd
 	}
 	now := s.config.Clock.Now()
 	a := &addon{Addon: Addon{
-		AddonName: in.AddonName, ClusterName: c.Name, Status: creating, AddonVersion: in.AddonVersion, Health: Health{Issues: []Issue{}}, AddonARN: arn,
-		CreatedAt: now, ModifiedAt: now, ServiceAccountRoleArn: in.ServiceAccountRoleArn, Tags: cloneTags(in.Tags), Publisher: "eks", Owner: "aws",
+		AddonName: in.AddonName, ClusterName: c.Name, Status: creating, AddonVersion: in.AddonVersion, Health: Health{Issues: []Issue{}},
+		AddonARN:  arn,
+		CreatedAt: now, ModifiedAt: now, ServiceAccountRoleArn: in.ServiceAccountRoleArn, Tags: cloneTags(in.Tags), Publisher: "eks",
+		Owner:               "aws",
 		ConfigurationValues: in.ConfigurationValues,
 	}, entry: entry}
 	if err := s.setIdentities(c, a, in.PodIdentityAssociations); err != nil {
@@ -171,7 +173,9 @@ func (s *Service) setIdentities(c *cluster, a *addon, wanted []AddonPodIdentity)
 	}
 	a.PodIdentityAssociations = nil
 	for _, w := range wanted {
-		p, err := s.newPodIdentity(c, CreatePodIdentityAssociationInput{Namespace: a.entry.namespace, ServiceAccount: w.ServiceAccount, RoleArn: w.RoleArn}, a.AddonARN)
+		p, err := s.newPodIdentity(c, CreatePodIdentityAssociationInput{
+			Namespace: a.entry.namespace, ServiceAccount: w.ServiceAccount, RoleArn: w.RoleArn,
+		}, a.AddonARN)
 		if err != nil {
 			return err
 		}
@@ -370,7 +374,10 @@ func (s *Service) UpdateAddon(_ context.Context, caller iam.Caller, in UpdateAdd
 	if a.Status == creating || a.Status == updating || a.Status == deleting {
 		return nil, inUse("Addon %s is %s and cannot be updated", a.AddonName, a.Status)
 	}
-	u := &Update{ID: uuid(), Status: updateInProgress, Type: "AddonUpdate", Params: []UpdateParam{}, CreatedAt: s.config.Clock.Now(), Errors: []UpdateError{}, addon: a.AddonName}
+	u := &Update{
+		ID: uuid(), Status: updateInProgress, Type: "AddonUpdate", Params: []UpdateParam{}, CreatedAt: s.config.Clock.Now(),
+		Errors: []UpdateError{}, addon: a.AddonName,
+	}
 	if in.AddonVersion != "" {
 		if err := a.entry.check(in.AddonVersion, c.Version); err != nil {
 			return nil, err

@@ -43,11 +43,14 @@ func TestLateAddon(t *testing.T) {
 			require.Equal(t, []string{"ebs-csi-node"}, addon().Health.Issues[0].ResourceIDs)
 		},
 		"is DEGRADED soon when the scheduler rejects a pod": func(t *testing.T, b *testbed, addon func() *Addon) {
-			_, err := b.planes["demo"].client.Resource(podResource).Namespace("kube-system").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "v1", "kind": "Pod",
-				"metadata": map[string]any{"name": "ebs-csi-node-x", "namespace": "kube-system", "labels": map[string]any{"app.kubernetes.io/name": "ebs-csi-node"}},
-				"status":   map[string]any{"conditions": []any{map[string]any{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}}},
-			}}, metav1.CreateOptions{})
+			_, err := b.planes["demo"].client.Resource(podResource).Namespace("kube-system").Create(t.Context(),
+				&unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "v1", "kind": "Pod",
+					"metadata": map[string]any{
+						"name": "ebs-csi-node-x", "namespace": "kube-system", "labels": map[string]any{"app.kubernetes.io/name": "ebs-csi-node"},
+					},
+					"status": map[string]any{"conditions": []any{map[string]any{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}}},
+				}}, metav1.CreateOptions{})
 			require.NoError(t, err)
 			time.Sleep(time.Second)
 			require.Equal(t, degraded, addon().Status)

@@ -27,10 +27,12 @@ func TestTheSDK(t *testing.T) {
 
 	created, err := sdk.CreateCluster(ctx, &awseks.CreateClusterInput{
 		Name: aws.String("demo"), Version: aws.String("1.35"), RoleArn: &b.roleARN,
-		ResourcesVpcConfig:         &types.VpcConfigRequest{SubnetIds: b.subnets, EndpointPrivateAccess: aws.Bool(true)},
-		KubernetesNetworkConfig:    &types.KubernetesNetworkConfigRequest{ServiceIpv4Cidr: aws.String("172.20.0.0/16")},
-		AccessConfig:               &types.CreateAccessConfigRequest{AuthenticationMode: types.AuthenticationModeApi},
-		Logging:                    &types.Logging{ClusterLogging: []types.LogSetup{{Types: []types.LogType{types.LogTypeAudit}, Enabled: aws.Bool(true)}}},
+		ResourcesVpcConfig:      &types.VpcConfigRequest{SubnetIds: b.subnets, EndpointPrivateAccess: aws.Bool(true)},
+		KubernetesNetworkConfig: &types.KubernetesNetworkConfigRequest{ServiceIpv4Cidr: aws.String("172.20.0.0/16")},
+		AccessConfig:            &types.CreateAccessConfigRequest{AuthenticationMode: types.AuthenticationModeApi},
+		Logging: &types.Logging{
+			ClusterLogging: []types.LogSetup{{Types: []types.LogType{types.LogTypeAudit}, Enabled: aws.Bool(true)}},
+		},
 		BootstrapSelfManagedAddons: aws.Bool(false), Tags: map[string]string{"team": "platform"}, DeletionProtection: aws.Bool(true),
 	})
 	require.NoError(t, err)
@@ -60,7 +62,9 @@ func TestTheSDK(t *testing.T) {
 	entries, err := sdk.ListAccessEntries(ctx, &awseks.ListAccessEntriesInput{ClusterName: aws.String("demo")})
 	require.NoError(t, err)
 	require.Equal(t, []string{"arn:aws:iam::111122223333:user/admin"}, entries.AccessEntries)
-	policies, err := sdk.ListAssociatedAccessPolicies(ctx, &awseks.ListAssociatedAccessPoliciesInput{ClusterName: aws.String("demo"), PrincipalArn: &entries.AccessEntries[0]})
+	policies, err := sdk.ListAssociatedAccessPolicies(ctx, &awseks.ListAssociatedAccessPoliciesInput{
+		ClusterName: aws.String("demo"), PrincipalArn: &entries.AccessEntries[0],
+	})
 	require.NoError(t, err)
 	require.Equal(t, "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy", *policies.AssociatedAccessPolicies[0].PolicyArn)
 
@@ -73,7 +77,9 @@ func TestTheSDK(t *testing.T) {
 	require.Equal(t, types.UpdateStatusSuccessful, finished.Update.Status)
 	require.Equal(t, "1.36", b.planes["demo"].minor.Load())
 
-	addon, err := sdk.CreateAddon(ctx, &awseks.CreateAddonInput{ClusterName: aws.String("demo"), AddonName: aws.String("vpc-cni"), ResolveConflicts: types.ResolveConflictsOverwrite})
+	addon, err := sdk.CreateAddon(ctx, &awseks.CreateAddonInput{
+		ClusterName: aws.String("demo"), AddonName: aws.String("vpc-cni"), ResolveConflicts: types.ResolveConflictsOverwrite,
+	})
 	require.NoError(t, err)
 	require.Equal(t, types.AddonStatusCreating, addon.Addon.Status)
 	require.Equal(t, "v1.21.1-eksbuild.1", *addon.Addon.AddonVersion, "the default is the newest that fits")
@@ -115,7 +121,9 @@ func TestVersionsAndAddonsThatThereAre(t *testing.T) {
 	require.Equal(t, types.VersionStatusExtendedSupport, one.ClusterVersions[0].VersionStatus)
 	require.True(t, one.ClusterVersions[0].EndOfExtendedSupportDate.After(*one.ClusterVersions[0].EndOfStandardSupportDate))
 
-	addons, err := sdk.DescribeAddonVersions(ctx, &awseks.DescribeAddonVersionsInput{AddonName: aws.String("coredns"), KubernetesVersion: aws.String("1.36")})
+	addons, err := sdk.DescribeAddonVersions(ctx, &awseks.DescribeAddonVersionsInput{
+		AddonName: aws.String("coredns"), KubernetesVersion: aws.String("1.36"),
+	})
 	require.NoError(t, err)
 	require.Len(t, addons.Addons, 1)
 	require.Equal(t, "v1.14.0-eksbuild.1", *addons.Addons[0].AddonVersions[0].AddonVersion)

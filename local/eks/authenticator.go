@@ -91,7 +91,8 @@ func (s *Service) identify(name string, caller iam.Caller) (authenticationv1.Use
 		return none, nil, nil, fmt.Errorf("%s has no access entry in cluster %s", principal, name)
 	}
 	session := caller.SessionName()
-	username := strings.NewReplacer("{{SessionName}}", strings.ReplaceAll(session, "@", "-"), "{{SessionNameRaw}}", session, "{{AccountID}}", caller.Account()).Replace(e.Username)
+	username := strings.NewReplacer("{{SessionName}}", strings.ReplaceAll(session, "@", "-"), "{{SessionNameRaw}}", session, "{{AccountID}}",
+		caller.Account()).Replace(e.Username)
 	if strings.Contains(username, "{{EC2PrivateDNSName}}") {
 		// The session of a node is its instance id.
 		node, ok := c.nodes[session]

@@ -26,9 +26,12 @@ type addonVersion struct{ version, from, to string }
 var catalogue = []catalogued{
 	{
 		name: "vpc-cni", kind: "networking", namespace: "kube-system", providesNetwork: true, needsPermission: true,
-		versions: []addonVersion{{"v1.21.1-eksbuild.1", "1.31", "1.37"}, {"v1.20.4-eksbuild.2", "1.31", "1.36"}, {"v1.20.0-eksbuild.1", "1.31", "1.34"}},
+		versions: []addonVersion{
+			{"v1.21.1-eksbuild.1", "1.31", "1.37"}, {"v1.20.4-eksbuild.2", "1.31", "1.36"}, {"v1.20.0-eksbuild.1", "1.31", "1.34"},
+		},
 		workloads: []workload{{
-			kind: daemonSet, name: "aws-node", images: []string{"amazon-k8s-cni", "amazon/aws-network-policy-agent"}, hostNetwork: true, cpuMilli: 25, priority: "system-node-critical",
+			kind: daemonSet, name: "aws-node", images: []string{"amazon-k8s-cni", "amazon/aws-network-policy-agent"}, hostNetwork: true,
+			cpuMilli: 25, priority: "system-node-critical",
 		}},
 	},
 	{
@@ -41,40 +44,59 @@ var catalogue = []catalogued{
 			{"v1.32.11-eksbuild.2", "1.32", "1.35"}, {"v1.31.14-eksbuild.2", "1.31", "1.34"},
 		},
 		workloads: []workload{{
-			kind: daemonSet, name: "kube-proxy", images: []string{"eks/kube-proxy"}, hostNetwork: true, cpuMilli: 100, priority: "system-node-critical",
-			labels: map[string]any{"k8s-app": "kube-proxy"},
+			kind: daemonSet, name: "kube-proxy", images: []string{"eks/kube-proxy"}, hostNetwork: true, cpuMilli: 100,
+			priority: "system-node-critical",
+			labels:   map[string]any{"k8s-app": "kube-proxy"},
 		}},
 	},
 	{
 		name: "coredns", kind: "networking", namespace: "kube-system",
-		versions: []addonVersion{{"v1.14.0-eksbuild.1", "1.36", "1.37"}, {"v1.13.2-eksbuild.1", "1.34", "1.37"}, {"v1.12.4-eksbuild.1", "1.33", "1.36"}, {"v1.11.4-eksbuild.24", "1.31", "1.33"}},
+		versions: []addonVersion{
+			{"v1.14.0-eksbuild.1", "1.36", "1.37"}, {"v1.13.2-eksbuild.1", "1.34", "1.37"}, {"v1.12.4-eksbuild.1", "1.33", "1.36"},
+			{"v1.11.4-eksbuild.24", "1.31", "1.33"},
+		},
 		workloads: []workload{{
-			kind: deployment, name: "coredns", replicas: 2, images: []string{"eks/coredns"}, cpuMilli: 100, memoryMiB: 70, priority: "system-cluster-critical",
-			labels: map[string]any{"k8s-app": "kube-dns"}, budget: true, dnsService: true,
+			kind: deployment, name: "coredns", replicas: 2, images: []string{"eks/coredns"}, cpuMilli: 100, memoryMiB: 70,
+			priority: "system-cluster-critical",
+			labels:   map[string]any{"k8s-app": "kube-dns"}, budget: true, dnsService: true,
 		}},
 	},
 	{
 		name: "eks-pod-identity-agent", kind: "security", namespace: "kube-system",
-		versions:  []addonVersion{{"v1.3.10-eksbuild.1", "1.31", "1.37"}, {"v1.3.9-eksbuild.3", "1.31", "1.36"}},
-		workloads: []workload{{kind: daemonSet, name: "eks-pod-identity-agent", images: []string{"eks/eks-pod-identity-agent"}, hostNetwork: true, priority: "system-node-critical"}},
+		versions: []addonVersion{{"v1.3.10-eksbuild.1", "1.31", "1.37"}, {"v1.3.9-eksbuild.3", "1.31", "1.36"}},
+		workloads: []workload{
+			{kind: daemonSet, name: "eks-pod-identity-agent", images: []string{
+				"eks/eks-pod-identity-agent",
+			}, hostNetwork: true, priority: "system-node-critical"},
+		},
 	},
 	{
 		name: "aws-ebs-csi-driver", kind: "storage", namespace: "kube-system", needsPermission: true,
 		versions: []addonVersion{{"v1.55.0-eksbuild.1", "1.31", "1.37"}, {"v1.54.0-eksbuild.1", "1.31", "1.36"}},
 		workloads: []workload{
-			{kind: deployment, name: "ebs-csi-controller", replicas: 2, images: []string{"eks/aws-ebs-csi-driver", "eks/csi-provisioner", "eks/csi-attacher", "eks/csi-resizer"}, cpuMilli: 10, memoryMiB: 40, priority: "system-cluster-critical", budget: true},
-			{kind: daemonSet, name: "ebs-csi-node", images: []string{"eks/aws-ebs-csi-driver", "eks/csi-node-driver-registrar"}, cpuMilli: 10, memoryMiB: 40, priority: "system-node-critical"},
+			{kind: deployment, name: "ebs-csi-controller", replicas: 2, images: []string{
+				"eks/aws-ebs-csi-driver", "eks/csi-provisioner", "eks/csi-attacher", "eks/csi-resizer",
+			}, cpuMilli: 10, memoryMiB: 40, priority: "system-cluster-critical", budget: true},
+			{kind: daemonSet, name: "ebs-csi-node", images: []string{
+				"eks/aws-ebs-csi-driver", "eks/csi-node-driver-registrar",
+			}, cpuMilli: 10, memoryMiB: 40, priority: "system-node-critical"},
 		},
 	},
 	{
 		name: "metrics-server", kind: "observability", namespace: "kube-system",
-		versions:  []addonVersion{{"v0.8.1-eksbuild.1", "1.31", "1.37"}, {"v0.8.0-eksbuild.3", "1.31", "1.36"}},
-		workloads: []workload{{kind: deployment, name: "metrics-server", replicas: 2, images: []string{"eks/metrics-server"}, cpuMilli: 100, memoryMiB: 200, priority: "system-cluster-critical", budget: true}},
+		versions: []addonVersion{{"v0.8.1-eksbuild.1", "1.31", "1.37"}, {"v0.8.0-eksbuild.3", "1.31", "1.36"}},
+		workloads: []workload{
+			{kind: deployment, name: "metrics-server", replicas: 2, images: []string{
+				"eks/metrics-server",
+			}, cpuMilli: 100, memoryMiB: 200, priority: "system-cluster-critical", budget: true},
+		},
 	},
 	{
 		name: "snapshot-controller", kind: "storage", namespace: "kube-system",
-		versions:  []addonVersion{{"v8.4.0-eksbuild.1", "1.31", "1.37"}, {"v8.3.0-eksbuild.1", "1.31", "1.36"}},
-		workloads: []workload{{kind: deployment, name: "snapshot-controller", replicas: 2, images: []string{"eks/snapshot-controller"}, budget: true}},
+		versions: []addonVersion{{"v8.4.0-eksbuild.1", "1.31", "1.37"}, {"v8.3.0-eksbuild.1", "1.31", "1.36"}},
+		workloads: []workload{
+			{kind: deployment, name: "snapshot-controller", replicas: 2, images: []string{"eks/snapshot-controller"}, budget: true},
+		},
 	},
 }
 
@@ -155,19 +177,24 @@ type Compatibility struct {
 }
 
 // DescribeAddonVersions tells the catalogue.
-func (s *Service) DescribeAddonVersions(_ context.Context, caller iam.Caller, in DescribeAddonVersionsInput) (*DescribeAddonVersionsOutput, error) {
+func (s *Service) DescribeAddonVersions(_ context.Context, caller iam.Caller,
+	in DescribeAddonVersionsInput) (*DescribeAddonVersionsOutput, error) {
 	if err := caller.Authorize("eks:DescribeAddonVersions", "*", nil); err != nil {
 		return nil, err
 	}
 	allows := func(wanted []string, value string) bool { return len(wanted) == 0 || slices.Contains(wanted, value) }
 	out := &DescribeAddonVersionsOutput{Addons: []AddonInfo{}}
 	for _, a := range catalogue {
-		if in.AddonName != "" && in.AddonName != a.name || !allows(in.Types, a.kind) || !allows(in.Owners, "aws") || !allows(in.Publishers, "eks") {
+		if in.AddonName != "" && in.AddonName != a.name || !allows(in.Types, a.kind) || !allows(in.Owners, "aws") ||
+			!allows(in.Publishers, "eks") {
 			continue
 		}
 		info := AddonInfo{AddonName: a.name, Type: a.kind, Owner: "aws", Publisher: "eks", DefaultNamespace: a.namespace}
 		for _, v := range a.versions {
-			listed := AddonVersion{AddonVersion: v.version, Architecture: []string{"amd64", "arm64"}, ComputeTypes: []string{"ec2", "hybrid"}, RequiresIAMPermissions: a.needsPermission}
+			listed := AddonVersion{
+				AddonVersion: v.version, Architecture: []string{"amd64", "arm64"}, ComputeTypes: []string{"ec2", "hybrid"},
+				RequiresIAMPermissions: a.needsPermission,
+			}
 			for _, k := range calendar {
 				if v.fits(k.minor) && (in.KubernetesVersion == "" || in.KubernetesVersion == k.minor) {
 					listed.Compatibilities = append(listed.Compatibilities, Compatibility{k.minor, []string{"*"}, a.newestFor(k.minor) == v.version})

@@ -81,7 +81,9 @@ func (s *Service) CreateCluster(_ context.Context, caller iam.Caller, in CreateC
 		return nil, inUse("Cluster already exists with name: %s", in.Name)
 	}
 	if s.config.MaxClusters != nil && len(s.clusters) >= s.config.MaxClusters() {
-		return nil, &wire.Error{Code: "ResourceLimitExceededException", Message: "You have exceeded the limit for this account: max number of clusters", Status: 400}
+		return nil, &wire.Error{
+			Code: "ResourceLimitExceededException", Message: "You have exceeded the limit for this account: max number of clusters", Status: 400,
+		}
 	}
 	if err := s.makeNetwork(c, subnets, in.ResourcesVpcConfig.SecurityGroupIds); err != nil {
 		return nil, err
@@ -120,7 +122,8 @@ func (s *Service) authorizeParts(caller iam.Caller, in CreateClusterInput) error
 // newCluster checks a request and fills in what it leaves open.
 func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster, []ec2.Subnet, error) {
 	if !clusterName.MatchString(in.Name) {
-		return nil, nil, invalid("The cluster name %q must begin with a letter or digit, have at most 100 characters and match ^[0-9A-Za-z][A-Za-z0-9-_]*", in.Name)
+		return nil, nil, invalid("The cluster name %q must begin with a letter or digit, have at most 100 characters and match "+
+			"^[0-9A-Za-z][A-Za-z0-9-_]*", in.Name)
 	}
 	if in.Version == "" {
 		in.Version = defaultMinor
@@ -129,7 +132,8 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 		return nil, nil, err
 	}
 	if _, _, err := s.config.Identities.AssumeRoleAs(in.RoleArn, "eks", "eks.amazonaws.com"); err != nil {
-		return nil, nil, invalid("Role with arn: %s, could not be assumed because it does not exist or the trusted entity is not correct", in.RoleArn)
+		return nil, nil, invalid("Role with arn: %s, could not be assumed because it does not exist or the trusted entity is not correct",
+			in.RoleArn)
 	}
 	if mode := in.AccessConfig.AuthenticationMode; mode != "API" {
 		if mode == "" {
@@ -151,7 +155,8 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 	if in.UpgradePolicy.SupportType == "" {
 		in.UpgradePolicy.SupportType = "EXTENDED"
 	}
-	creatorIsAdmin := in.AccessConfig.BootstrapClusterCreatorAdminPermissions == nil || *in.AccessConfig.BootstrapClusterCreatorAdminPermissions
+	creatorIsAdmin := in.AccessConfig.BootstrapClusterCreatorAdminPermissions == nil ||
+		*in.AccessConfig.BootstrapClusterCreatorAdminPermissions
 	in.AccessConfig.BootstrapClusterCreatorAdminPermissions = &creatorIsAdmin
 	c := &cluster{
 		Cluster: Cluster{
@@ -161,7 +166,8 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 			EncryptionConfig: in.EncryptionConfig, Health: Health{Issues: []Issue{}}, AccessConfig: in.AccessConfig,
 			UpgradePolicy: in.UpgradePolicy, ZonalShiftConfig: in.ZonalShiftConfig, DeletionProtection: in.DeletionProtection,
 		},
-		entries: map[string]*accessEntry{}, addons: map[string]*addon{}, identities: map[string]*PodIdentityAssociation{}, nodes: map[string]string{},
+		entries: map[string]*accessEntry{}, addons: map[string]*addon{}, identities: map[string]*PodIdentityAssociation{},
+		nodes: map[string]string{},
 	}
 	if creatorIsAdmin {
 		s.admitCreator(c, caller)
@@ -188,7 +194,8 @@ func (s *Service) placeCluster(in VPCRequest) ([]ec2.Subnet, VPCConfig, error) {
 	}
 	vpc := VPCConfig{
 		SubnetIds: in.SubnetIds, SecurityGroupIds: append([]string{}, in.SecurityGroupIds...), VPCID: subnets[0].VPCID,
-		EndpointPublicAccess: in.EndpointPublicAccess == nil || *in.EndpointPublicAccess, EndpointPrivateAccess: in.EndpointPrivateAccess != nil && *in.EndpointPrivateAccess,
+		EndpointPublicAccess:  in.EndpointPublicAccess == nil || *in.EndpointPublicAccess,
+		EndpointPrivateAccess: in.EndpointPrivateAccess != nil && *in.EndpointPrivateAccess,
 	}
 	vpc.PublicAccessCidrs, err = checkEndpoint(vpc.EndpointPublicAccess, vpc.EndpointPrivateAccess, in.PublicAccessCidrs)
 	return subnets, vpc, err
@@ -227,7 +234,8 @@ func checkNetwork(in NetworkConfig, subnets []ec2.Subnet) (NetworkConfig, error)
 	}
 	services, err := netip.ParsePrefix(in.ServiceIpv4Cidr)
 	if err != nil || services != services.Masked() || !services.Addr().IsPrivate() || services.Bits() < 12 || services.Bits() > 24 {
-		return in, invalid("The service IPv4 CIDR %s must be a block between /12 and /24 of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16", in.ServiceIpv4Cidr)
+		return in, invalid("The service IPv4 CIDR %s must be a block between /12 and /24 of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16",
+			in.ServiceIpv4Cidr)
 	}
 	for _, n := range subnets {
 		if n.CIDR.Overlaps(services) {
@@ -319,7 +327,9 @@ func (s *Service) makeInterfaces(c *cluster, subnets []ec2.Subnet, groups []stri
 			continue
 		}
 		zones[n.Zone] = true
-		id, err := s.config.Network.CreateNetworkInterface(n.ID, groups, "Amazon EKS "+c.Name, "amazon-eks", map[string]string{"cluster.k8s.amazonaws.com/name": c.Name})
+		id, err := s.config.Network.CreateNetworkInterface(n.ID, groups, "Amazon EKS "+c.Name, "amazon-eks", map[string]string{
+			"cluster.k8s.amazonaws.com/name": c.Name,
+		})
 		if err != nil {
 			s.dropInterfaces(ids)
 			return nil, err

@@ -33,29 +33,75 @@ func TestCreateClusterRefuses(t *testing.T) {
 		change        func(*CreateClusterInput)
 		code, message string
 	}{
-		"a name that is taken":                      {func(in *CreateClusterInput) { in.Name = "there" }, "ResourceInUseException", "already exists"},
-		"a name that is too long":                   {func(in *CreateClusterInput) { in.Name = strings.Repeat("a", 101) }, "InvalidParameterException", "at most 100"},
-		"a name that begins with a dash":            {func(in *CreateClusterInput) { in.Name = "-a" }, "InvalidParameterException", "must begin with"},
-		"a version that EKS never had":              {func(in *CreateClusterInput) { in.Version = "1.99" }, "InvalidParameterException", "unsupported Kubernetes version"},
-		"a version past its support":                {func(in *CreateClusterInput) { in.Version = "1.30" }, "InvalidParameterException", "unsupported Kubernetes version"},
-		"a version that cannot be run here":         {func(in *CreateClusterInput) { in.Version = "1.37" }, "UnsupportedByLocalAccount", "1.33 to 1.36"},
-		"a role that is not there":                  {func(in *CreateClusterInput) { in.RoleArn += "-not" }, "InvalidParameterException", "could not be assumed"},
-		"a role that does not trust EKS":            {func(in *CreateClusterInput) { in.RoleArn = lambda }, "InvalidParameterException", "could not be assumed"},
-		"no subnets":                                {func(in *CreateClusterInput) { in.ResourcesVpcConfig.SubnetIds = nil }, "InvalidParameterException", "two different AZs"},
-		"subnets of one zone":                       {func(in *CreateClusterInput) { in.ResourcesVpcConfig.SubnetIds = b.subnets[:1] }, "InvalidParameterException", "two different AZs"},
-		"subnets of two VPCs":                       {func(in *CreateClusterInput) { in.ResourcesVpcConfig.SubnetIds = append(b.subnets[:1:1], elsewhere[1]) }, "InvalidParameterException", "same VPC"},
-		"a subnet that is not there":                {func(in *CreateClusterInput) { in.ResourcesVpcConfig.SubnetIds = []string{"subnet-0"} }, "InvalidParameterException", "subnet-0"},
-		"a security group that is not there":        {func(in *CreateClusterInput) { in.ResourcesVpcConfig.SecurityGroupIds = []string{"sg-0"} }, "InvalidParameterException", "sg-0"},
-		"an endpoint that nobody reaches":           {func(in *CreateClusterInput) { in.ResourcesVpcConfig.EndpointPublicAccess = &no }, "InvalidParameterException", "cannot be false"},
-		"public CIDRs that are none":                {func(in *CreateClusterInput) { in.ResourcesVpcConfig.PublicAccessCidrs = []string{"1.2.3.4/8"} }, "InvalidParameterException", "1.2.3.4/8"},
-		"services outside private ranges":           {func(in *CreateClusterInput) { in.KubernetesNetworkConfig.ServiceIpv4Cidr = "8.0.0.0/16" }, "InvalidParameterException", "8.0.0.0/16"},
-		"services in too small a range":             {func(in *CreateClusterInput) { in.KubernetesNetworkConfig.ServiceIpv4Cidr = "172.20.0.0/25" }, "InvalidParameterException", "between /12 and /24"},
-		"services in the VPC's range":               {func(in *CreateClusterInput) { in.KubernetesNetworkConfig.ServiceIpv4Cidr = "10.0.0.0/16" }, "InvalidParameterException", "overlaps"},
-		"IPv6":                                      {func(in *CreateClusterInput) { in.KubernetesNetworkConfig.IpFamily = "ipv6" }, "UnsupportedByLocalAccount", "ipv6"},
-		"the mode that is the default":              {func(in *CreateClusterInput) { in.AccessConfig.AuthenticationMode = "" }, "UnsupportedByLocalAccount", "CONFIG_MAP"},
-		"a log that there is not":                   {func(in *CreateClusterInput) { in.Logging.ClusterLogging = []LogSetup{{Types: []string{"kubelet"}}} }, "InvalidParameterException", "kubelet"},
-		"a support type that there is not":          {func(in *CreateClusterInput) { in.UpgradePolicy.SupportType = "FOREVER" }, "InvalidParameterException", "FOREVER"},
-		"encryption of something else than secrets": {func(in *CreateClusterInput) { in.EncryptionConfig = []EncryptionConfig{{Resources: []string{"pods"}}} }, "InvalidParameterException", "pods"},
+		"a name that is taken": {func(in *CreateClusterInput) {
+			in.Name = "there"
+		}, "ResourceInUseException", "already exists"},
+		"a name that is too long": {func(in *CreateClusterInput) {
+			in.Name = strings.Repeat("a", 101)
+		}, "InvalidParameterException", "at most 100"},
+		"a name that begins with a dash": {func(in *CreateClusterInput) {
+			in.Name = "-a"
+		}, "InvalidParameterException", "must begin with"},
+		"a version that EKS never had": {func(in *CreateClusterInput) {
+			in.Version = "1.99"
+		}, "InvalidParameterException", "unsupported Kubernetes version"},
+		"a version past its support": {func(in *CreateClusterInput) {
+			in.Version = "1.30"
+		}, "InvalidParameterException", "unsupported Kubernetes version"},
+		"a version that cannot be run here": {func(in *CreateClusterInput) {
+			in.Version = "1.37"
+		}, "UnsupportedByLocalAccount", "1.33 to 1.36"},
+		"a role that is not there": {func(in *CreateClusterInput) {
+			in.RoleArn += "-not"
+		}, "InvalidParameterException", "could not be assumed"},
+		"a role that does not trust EKS": {func(in *CreateClusterInput) {
+			in.RoleArn = lambda
+		}, "InvalidParameterException", "could not be assumed"},
+		"no subnets": {func(in *CreateClusterInput) {
+			in.ResourcesVpcConfig.SubnetIds = nil
+		}, "InvalidParameterException", "two different AZs"},
+		"subnets of one zone": {func(in *CreateClusterInput) {
+			in.ResourcesVpcConfig.SubnetIds = b.subnets[:1]
+		}, "InvalidParameterException", "two different AZs"},
+		"subnets of two VPCs": {func(in *CreateClusterInput) {
+			in.ResourcesVpcConfig.SubnetIds = append(b.subnets[:1:1], elsewhere[1])
+		}, "InvalidParameterException", "same VPC"},
+		"a subnet that is not there": {func(in *CreateClusterInput) {
+			in.ResourcesVpcConfig.SubnetIds = []string{"subnet-0"}
+		}, "InvalidParameterException", "subnet-0"},
+		"a security group that is not there": {func(in *CreateClusterInput) {
+			in.ResourcesVpcConfig.SecurityGroupIds = []string{"sg-0"}
+		}, "InvalidParameterException", "sg-0"},
+		"an endpoint that nobody reaches": {func(in *CreateClusterInput) {
+			in.ResourcesVpcConfig.EndpointPublicAccess = &no
+		}, "InvalidParameterException", "cannot be false"},
+		"public CIDRs that are none": {func(in *CreateClusterInput) {
+			in.ResourcesVpcConfig.PublicAccessCidrs = []string{"1.2.3.4/8"}
+		}, "InvalidParameterException", "1.2.3.4/8"},
+		"services outside private ranges": {func(in *CreateClusterInput) {
+			in.KubernetesNetworkConfig.ServiceIpv4Cidr = "8.0.0.0/16"
+		}, "InvalidParameterException", "8.0.0.0/16"},
+		"services in too small a range": {func(in *CreateClusterInput) {
+			in.KubernetesNetworkConfig.ServiceIpv4Cidr = "172.20.0.0/25"
+		}, "InvalidParameterException", "between /12 and /24"},
+		"services in the VPC's range": {func(in *CreateClusterInput) {
+			in.KubernetesNetworkConfig.ServiceIpv4Cidr = "10.0.0.0/16"
+		}, "InvalidParameterException", "overlaps"},
+		"IPv6": {func(in *CreateClusterInput) {
+			in.KubernetesNetworkConfig.IpFamily = "ipv6"
+		}, "UnsupportedByLocalAccount", "ipv6"},
+		"the mode that is the default": {func(in *CreateClusterInput) {
+			in.AccessConfig.AuthenticationMode = ""
+		}, "UnsupportedByLocalAccount", "CONFIG_MAP"},
+		"a log that there is not": {func(in *CreateClusterInput) {
+			in.Logging.ClusterLogging = []LogSetup{{Types: []string{"kubelet"}}}
+		}, "InvalidParameterException", "kubelet"},
+		"a support type that there is not": {func(in *CreateClusterInput) {
+			in.UpgradePolicy.SupportType = "FOREVER"
+		}, "InvalidParameterException", "FOREVER"},
+		"encryption of something else than secrets": {func(in *CreateClusterInput) {
+			in.EncryptionConfig = []EncryptionConfig{{Resources: []string{"pods"}}}
+		}, "InvalidParameterException", "pods"},
 		"encryption by a key that is none": {func(in *CreateClusterInput) {
 			in.EncryptionConfig = []EncryptionConfig{{Resources: []string{"secrets"}}}
 		}, "InvalidParameterException", "keyArn"},
@@ -104,12 +150,22 @@ func TestUpdatesOneAtATime(t *testing.T) {
 	}
 	yes := true
 	refused("InvalidParameterException", "Only one type", UpdateClusterConfigInput{})
-	refused("InvalidParameterException", "Only one type", UpdateClusterConfigInput{DeletionProtection: &yes, UpgradePolicy: &UpgradePolicy{"STANDARD"}})
-	refused("InvalidParameterException", "Only one type", UpdateClusterConfigInput{ResourcesVpcConfig: &VPCRequest{SubnetIds: b.subnets, EndpointPrivateAccess: &yes}})
-	refused("InvalidParameterException", "already at the desired", UpdateClusterConfigInput{ResourcesVpcConfig: &VPCRequest{EndpointPublicAccess: &yes}})
-	refused("InvalidParameterException", "already at the desired", UpdateClusterConfigInput{AccessConfig: &AccessConfig{AuthenticationMode: "API"}})
+	refused("InvalidParameterException", "Only one type", UpdateClusterConfigInput{
+		DeletionProtection: &yes, UpgradePolicy: &UpgradePolicy{"STANDARD"},
+	})
+	refused("InvalidParameterException", "Only one type", UpdateClusterConfigInput{
+		ResourcesVpcConfig: &VPCRequest{SubnetIds: b.subnets, EndpointPrivateAccess: &yes},
+	})
+	refused("InvalidParameterException", "already at the desired", UpdateClusterConfigInput{
+		ResourcesVpcConfig: &VPCRequest{EndpointPublicAccess: &yes},
+	})
+	refused("InvalidParameterException", "already at the desired", UpdateClusterConfigInput{
+		AccessConfig: &AccessConfig{AuthenticationMode: "API"},
+	})
 
-	_, err := b.UpdateClusterConfig(ctx, b.admin, UpdateClusterConfigInput{Name: "demo", ResourcesVpcConfig: &VPCRequest{EndpointPrivateAccess: &yes, PublicAccessCidrs: []string{"192.0.2.0/24"}}})
+	_, err := b.UpdateClusterConfig(ctx, b.admin, UpdateClusterConfigInput{
+		Name: "demo", ResourcesVpcConfig: &VPCRequest{EndpointPrivateAccess: &yes, PublicAccessCidrs: []string{"192.0.2.0/24"}},
+	})
 	require.NoError(t, err)
 	awsError(t, version("1.36"), "ResourceInUseException", "in progress")
 	_, err = b.DeleteCluster(ctx, b.admin, NamedInput{"demo"})
@@ -149,7 +205,9 @@ func TestTime(t *testing.T) {
 		require.Equal(t, active, addon("coredns").Status)
 		require.Empty(t, addon("coredns").Health.Issues)
 
-		_, err := b.UpdateAddon(t.Context(), b.admin, UpdateAddonInput{AddonInput: AddonInput{"demo", "coredns"}, AddonVersion: "v1.12.4-eksbuild.1"})
+		_, err := b.UpdateAddon(t.Context(), b.admin, UpdateAddonInput{
+			AddonInput: AddonInput{"demo", "coredns"}, AddonVersion: "v1.12.4-eksbuild.1",
+		})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		require.Equal(t, "v1.12.4-eksbuild.1", addon("coredns").AddonVersion)
@@ -202,7 +260,9 @@ func TestPermissions(t *testing.T) {
 			return err
 		},
 		"eks:TagResource on resource: arn:aws:eks:us-east-1:111122223333:addon/drover-demo/vpc-cni/": func() error {
-			_, err := b.CreateAddon(ctx, caller, CreateAddonInput{ClusterName: "drover-demo", AddonName: "vpc-cni", Tags: map[string]string{"a": "b"}})
+			_, err := b.CreateAddon(ctx, caller, CreateAddonInput{
+				ClusterName: "drover-demo", AddonName: "vpc-cni", Tags: map[string]string{"a": "b"},
+			})
 			return err
 		},
 		"eks:DescribeAddon": func() error {

@@ -42,7 +42,8 @@ type memoryPlane struct {
 
 func newMemoryPlane(o kubernetes.Options) *memoryPlane {
 	p := &memoryPlane{client: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		nodeResource: "NodeList", podResource: "PodList", namespaceResource: "NamespaceList", deploymentResource: "DeploymentList", daemonSetResource: "DaemonSetList",
+		nodeResource: "NodeList", podResource: "PodList", namespaceResource: "NamespaceList", deploymentResource: "DeploymentList",
+		daemonSetResource: "DaemonSetList",
 	})}
 	p.minor.Store(o.Minor)
 	return p
@@ -99,7 +100,9 @@ func newTestbed(t *testing.T, speed float64) *testbed {
 func makeSubnets(t *testing.T, network *ec2.Service, admin iam.Caller, prefix string) []string {
 	t.Helper()
 	create := func(kind string, properties map[string]any) string {
-		result, err := network.Resources()[kind].Create(t.Context(), resource.Request{Type: kind, Properties: properties, Caller: admin, Account: testAccount, Region: testRegion})
+		result, err := network.Resources()[kind].Create(t.Context(), resource.Request{
+			Type: kind, Properties: properties, Caller: admin, Account: testAccount, Region: testRegion,
+		})
 		require.NoError(t, err)
 		return result.PhysicalID
 	}
@@ -116,7 +119,10 @@ func makeSubnets(t *testing.T, network *ec2.Service, admin iam.Caller, prefix st
 // role makes a role that a service may assume.
 func (b *testbed) role(t *testing.T, name, service string) string {
 	t.Helper()
-	r, err := b.identities.CreateRole(iam.Role{Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + service + `"},"Action":["sts:AssumeRole","sts:TagSession"]}]}`})
+	r, err := b.identities.CreateRole(iam.Role{
+		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + service +
+			`"},"Action":["sts:AssumeRole","sts:TagSession"]}]}`,
+	})
 	require.NoError(t, err)
 	return b.identities.RoleARN(r)
 }

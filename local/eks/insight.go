@@ -175,7 +175,8 @@ func (s *Service) ListInsights(ctx context.Context, caller iam.Caller, in ListIn
 	allows := func(wanted []string, value string) bool { return len(wanted) == 0 || slices.Contains(wanted, value) }
 	byID := map[string]InsightSummary{}
 	for _, i := range all {
-		if allows(in.Filter.Categories, i.Category) && allows(in.Filter.KubernetesVersions, i.KubernetesVersion) && allows(in.Filter.Statuses, i.InsightStatus.Status) {
+		if allows(in.Filter.Categories, i.Category) && allows(in.Filter.KubernetesVersions, i.KubernetesVersion) && allows(in.Filter.Statuses,
+			i.InsightStatus.Status) {
 			byID[i.ID] = i.InsightSummary
 		}
 	}
@@ -277,7 +278,8 @@ func (s *Service) readyForRollback(ctx context.Context, c *cluster) error {
 		}
 	}
 	if len(against) > 0 {
-		return invalidRequest("Cluster %s has rollback readiness insights with status ERROR: %s. Resolve them, or use the force flag to override them", c.Name, strings.Join(against, "; "))
+		return invalidRequest("Cluster %s has rollback readiness insights with status ERROR: %s. Resolve them, or use the force flag to "+
+			"override them", c.Name, strings.Join(against, "; "))
 	}
 	return nil
 }

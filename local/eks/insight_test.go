@@ -56,7 +56,8 @@ func TestInsightsBeforeAnUpgrade(t *testing.T) {
 	b.addon(t, "kube-proxy", "v1.35.3-eksbuild.2")
 	b.node(t, "demo", "young", "v1.35.5-eks-1")
 	require.Equal(t, map[string]string{
-		"Kubelet version skew": "1.36 PASSING", "kube-proxy version skew": "1.36 PASSING", "EKS add-on version compatibility": "1.36 PASSING", "Cluster health issues": "1.36 PASSING",
+		"Kubelet version skew": "1.36 PASSING", "kube-proxy version skew": "1.36 PASSING", "EKS add-on version compatibility": "1.36 PASSING",
+		"Cluster health issues":                       "1.36 PASSING",
 		"Deprecated APIs removed in Kubernetes v1.36": "1.36 PASSING", "Deprecated APIs removed in Kubernetes v1.37": "1.37 PASSING",
 	}, b.statuses(t, upgradeReadiness))
 
@@ -65,13 +66,15 @@ func TestInsightsBeforeAnUpgrade(t *testing.T) {
 	b.node(t, "demo", "older", "v1.33.1-eks-1")
 	b.addon(t, "vpc-cni", "v1.20.4-eksbuild.2")
 	b.clusters["demo"].addons["vpc-cni"].AddonVersion = "v1.20.0-eksbuild.1" // of a cluster of 1.34, which it stayed from
-	b.planes["demo"].metrics = "apiserver_requested_deprecated_apis{group=\"networking.k8s.io\",removed_release=\"1.37\",resource=\"ipaddresses\",subresource=\"\",version=\"v1beta1\"} 1\n" +
-		"apiserver_requested_deprecated_apis{group=\"policy\",removed_release=\"1.36\",resource=\"poddisruptionbudgets\",subresource=\"\",version=\"v1beta1\"} 1\n" +
-		"apiserver_requested_deprecated_apis{group=\"\",removed_release=\"\",resource=\"componentstatuses\",subresource=\"\",version=\"v1\"} 1\n"
+	b.planes["demo"].metrics =
+		"apiserver_requested_deprecated_apis{group=\"networking.k8s.io\",removed_release=\"1.37\",resource=\"ipaddresses\",subresource=\"\",version=\"v1beta1\"} 1\n" +
+			"apiserver_requested_deprecated_apis{group=\"policy\",removed_release=\"1.36\",resource=\"poddisruptionbudgets\",subresource=\"\",version=\"v1beta1\"} 1\n" +
+			"apiserver_requested_deprecated_apis{group=\"\",removed_release=\"\",resource=\"componentstatuses\",subresource=\"\",version=\"v1\"} 1\n"
 	require.Equal(t, "1.36 PASSING", b.statuses(t, upgradeReadiness)["Kubelet version skew"])
 	b.refresh(t)
 	require.Equal(t, map[string]string{
-		"Kubelet version skew": "1.36 ERROR", "kube-proxy version skew": "1.36 PASSING", "EKS add-on version compatibility": "1.36 ERROR", "Cluster health issues": "1.36 PASSING",
+		"Kubelet version skew": "1.36 ERROR", "kube-proxy version skew": "1.36 PASSING", "EKS add-on version compatibility": "1.36 ERROR",
+		"Cluster health issues":                       "1.36 PASSING",
 		"Deprecated APIs removed in Kubernetes v1.36": "1.36 ERROR", "Deprecated APIs removed in Kubernetes v1.37": "1.37 WARNING",
 	}, b.statuses(t, upgradeReadiness))
 	require.Empty(t, b.statuses(t, rollbackReadiness))
@@ -86,12 +89,15 @@ func TestInsightsAfterAnUpgrade(t *testing.T) {
 	_, err := b.version(t, "demo", "1.36", false)
 	require.NoError(t, err)
 	ready := map[string]string{
-		"Incompatible API usage": "1.35 UNKNOWN", "Kubelet version rollback compatibility": "1.35 PASSING", "kube-proxy version rollback compatibility": "1.35 PASSING",
+		"Incompatible API usage": "1.35 UNKNOWN", "Kubelet version rollback compatibility": "1.35 PASSING",
+		"kube-proxy version rollback compatibility": "1.35 PASSING",
 		"EKS add-on version rollback compatibility": "1.35 PASSING", "Cluster health issues": "1.35 PASSING",
 	}
 	require.Equal(t, ready, b.statuses(t, rollbackReadiness))
 	b.node(t, "demo", "new", "v1.36.1-eks-1")
-	_, err = b.UpdateAddon(t.Context(), b.admin, UpdateAddonInput{AddonInput: AddonInput{"demo", "coredns"}, AddonVersion: "v1.14.0-eksbuild.1"})
+	_, err = b.UpdateAddon(t.Context(), b.admin, UpdateAddonInput{
+		AddonInput: AddonInput{"demo", "coredns"}, AddonVersion: "v1.14.0-eksbuild.1",
+	})
 	require.NoError(t, err)
 	b.refresh(t)
 	ready["Kubelet version rollback compatibility"], ready["EKS add-on version rollback compatibility"] = "1.35 ERROR", "1.35 ERROR"
@@ -155,7 +161,8 @@ func TestInsightsByTheSDK(t *testing.T) {
 	}
 	require.Len(t, found, 2)
 	require.Equal(t, "/api/v1/nodes/old", *found["Kubelet version skew"].Resources[0].KubernetesResourceUri)
-	require.Equal(t, "Upgrade your worker nodes to match the Kubernetes version of your cluster control plane.", *found["Kubelet version skew"].Recommendation)
+	require.Equal(t, "Upgrade your worker nodes to match the Kubernetes version of your cluster control plane.",
+		*found["Kubelet version skew"].Recommendation)
 	addon := found["EKS add-on version compatibility"].CategorySpecificSummary.AddonCompatibilityDetails[0]
 	require.Equal(t, "vpc-cni", *addon.Name)
 	require.Equal(t, []string{"v1.21.1-eksbuild.1", "v1.20.4-eksbuild.2"}, addon.CompatibleVersions)

@@ -109,11 +109,14 @@ func nodeObject(n ec2.Node, networkReady bool, boot int64) *corev1.Node {
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: allocatable,
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: n.Address}, {Type: corev1.NodeHostName, Address: n.Name}, {Type: corev1.NodeInternalDNS, Address: n.Name},
+				{Type: corev1.NodeInternalIP, Address: n.Address}, {
+					Type: corev1.NodeHostName, Address: n.Name,
+				}, {Type: corev1.NodeInternalDNS, Address: n.Name},
 			},
 			Conditions: []corev1.NodeCondition{{
 				Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady",
-				Message: "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized",
+				Message: "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: " +
+					"cni plugin not initialized",
 			}},
 			NodeInfo: corev1.NodeSystemInfo{
 				Architecture: n.Architecture, OperatingSystem: "linux", OSImage: "Amazon Linux 2023", KernelVersion: "6.12.0-amzn2023",
@@ -157,7 +160,8 @@ func resources(n ec2.Node) (capacity, allocatable corev1.ResourceList) {
 		}
 	}
 	disk := int64(n.DiskGiB)
-	return list(int64(n.VCPUs)*1000, int64(n.MemoryMiB), disk), list(int64(n.VCPUs)*1000-reservedMilli, int64(n.MemoryMiB)-reservedMiB, disk*9/10)
+	return list(int64(n.VCPUs)*1000, int64(n.MemoryMiB), disk), list(int64(n.VCPUs)*1000-reservedMilli, int64(n.MemoryMiB)-reservedMiB,
+		disk*9/10)
 }
 
 // provideNetwork makes nodes Ready once the network plugin is installed.
@@ -196,9 +200,9 @@ func (c *cluster) markNetworkReady(ctx context.Context, node string) error {
 	return err
 }
 
-// DeregisterNode deletes the Node object of an instance that is gone, as the cloud controller does, and the pods that were on it, as the pod
-// garbage collector would a minute later: a DaemonSet that is rolled counts them meanwhile as pods that are not available. A node, or a
-// cluster, that is gone already is no error.
+// DeregisterNode deletes the Node object of an instance that is gone, as the cloud controller does, and the pods that
+// were on it, as the pod garbage collector would a minute later: a DaemonSet that is rolled counts them meanwhile as
+// pods that are not available. A node, or a cluster, that is gone already is no error.
 func (s *Service) DeregisterNode(ctx context.Context, cluster, name string) error {
 	s.mu.Lock()
 	c, ok := s.clusters[cluster]
@@ -232,7 +236,9 @@ func removePods(ctx context.Context, client dynamic.Interface, node string) erro
 	now := int64(0)
 	for _, pod := range pods.Items {
 		err := patiently(ctx, func() error {
-			return client.Resource(podResource).Namespace(pod.GetNamespace()).Delete(ctx, pod.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
+			return client.Resource(podResource).Namespace(pod.GetNamespace()).Delete(ctx, pod.GetName(), metav1.DeleteOptions{
+				GracePeriodSeconds: &now,
+			})
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err

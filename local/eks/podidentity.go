@@ -45,7 +45,8 @@ type CreatePodIdentityAssociationInput struct {
 }
 
 // CreatePodIdentityAssociation of the API.
-func (s *Service) CreatePodIdentityAssociation(_ context.Context, caller iam.Caller, in CreatePodIdentityAssociationInput) (*PodIdentityOutput, error) {
+func (s *Service) CreatePodIdentityAssociation(_ context.Context, caller iam.Caller,
+	in CreatePodIdentityAssociationInput) (*PodIdentityOutput, error) {
 	if err := s.authorizePodIdentity(caller, in); err != nil {
 		return nil, err
 	}
@@ -110,7 +111,8 @@ type PodIdentityInput struct{ ClusterName, AssociationID string }
 
 // podIdentity authorizes an action on an association and finds it; the caller holds s.mu.
 func (s *Service) podIdentity(caller iam.Caller, action string, in PodIdentityInput) (*cluster, *PodIdentityAssociation, error) {
-	if err := caller.Authorize("eks:"+action, s.arn(fmt.Sprintf("podidentityassociation/%s/%s", in.ClusterName, in.AssociationID)), nil); err != nil {
+	if err := caller.Authorize("eks:"+action, s.arn(fmt.Sprintf("podidentityassociation/%s/%s", in.ClusterName, in.AssociationID)),
+		nil); err != nil {
 		return nil, nil, err
 	}
 	c, err := s.find(in.ClusterName)
@@ -143,7 +145,8 @@ type UpdatePodIdentityAssociationInput struct {
 }
 
 // UpdatePodIdentityAssociation of the API.
-func (s *Service) UpdatePodIdentityAssociation(_ context.Context, caller iam.Caller, in UpdatePodIdentityAssociationInput) (*PodIdentityOutput, error) {
+func (s *Service) UpdatePodIdentityAssociation(_ context.Context, caller iam.Caller,
+	in UpdatePodIdentityAssociationInput) (*PodIdentityOutput, error) {
 	if in.RoleArn != "" {
 		if err := s.checkPodRole(caller, in.RoleArn); err != nil {
 			return nil, err
@@ -203,7 +206,8 @@ type ListPodIdentityAssociationsOutput struct {
 }
 
 // ListPodIdentityAssociations of the API.
-func (s *Service) ListPodIdentityAssociations(_ context.Context, caller iam.Caller, in ListPodIdentityAssociationsInput) (*ListPodIdentityAssociationsOutput, error) {
+func (s *Service) ListPodIdentityAssociations(_ context.Context, caller iam.Caller,
+	in ListPodIdentityAssociationsInput) (*ListPodIdentityAssociationsOutput, error) {
 	if err := caller.Authorize("eks:ListPodIdentityAssociations", s.clusterARN(in.ClusterName), nil); err != nil {
 		return nil, err
 	}
@@ -223,7 +227,9 @@ func (s *Service) ListPodIdentityAssociations(_ context.Context, caller iam.Call
 	out := &ListPodIdentityAssociationsOutput{[]PodIdentitySummary{}, next}
 	for _, id := range names {
 		a := c.identities[id]
-		out.Associations = append(out.Associations, PodIdentitySummary{a.ClusterName, a.Namespace, a.ServiceAccount, a.AssociationARN, a.AssociationID, a.OwnerARN})
+		out.Associations = append(out.Associations, PodIdentitySummary{
+			a.ClusterName, a.Namespace, a.ServiceAccount, a.AssociationARN, a.AssociationID, a.OwnerARN,
+		})
 	}
 	return out, nil
 }

@@ -147,7 +147,9 @@ func (s *Service) rememberDeprecated(ctx context.Context, c *cluster) {
 		if c.insights.deprecated == nil {
 			c.insights.deprecated = map[deprecatedAPI]time.Time{}
 		}
-		c.insights.deprecated[deprecatedAPI{labels["group"], labels["version"], labels["resource"], labels["removed_release"]}] = s.config.Clock.Now()
+		c.insights.deprecated[deprecatedAPI{
+			labels["group"], labels["version"], labels["resource"], labels["removed_release"],
+		}] = s.config.Clock.Now()
 	}
 }
 
@@ -175,16 +177,22 @@ func (f findings) forRollback() []*Insight {
 		return nil
 	}
 	before := minorNumber(f.upgradedFrom)
-	apis := newInsight(rollbackReadiness, "Incompatible API usage", before, "Checks for usage of APIs that are not compatible with the previous Kubernetes version.")
-	apis.set(unknown, "The local account does not compare the APIs in use with those of the previous version.", "Remove objects of APIs and fields that only the current version has.")
-	return []*Insight{apis, f.kubeletRollback(before), f.proxyRollback(before), f.addonsFit(rollbackReadiness, before), f.health(rollbackReadiness, before)}
+	apis := newInsight(rollbackReadiness, "Incompatible API usage", before,
+		"Checks for usage of APIs that are not compatible with the previous Kubernetes version.")
+	apis.set(unknown, "The local account does not compare the APIs in use with those of the previous version.",
+		"Remove objects of APIs and fields that only the current version has.")
+	return []*Insight{
+		apis, f.kubeletRollback(before), f.proxyRollback(before), f.addonsFit(rollbackReadiness, before), f.health(rollbackReadiness, before),
+	}
 }
 
 func newInsight(category, name string, version int, description string) *Insight {
 	return &Insight{
 		InsightSummary: InsightSummary{Name: name, Category: category, KubernetesVersion: minor(version), Description: description},
-		AdditionalInfo: map[string]string{"Amazon EKS cluster insights": "https://docs.aws.amazon.com/eks/latest/userguide/cluster-insights.html"},
-		Resources:      []InsightResource{},
+		AdditionalInfo: map[string]string{
+			"Amazon EKS cluster insights": "https://docs.aws.amazon.com/eks/latest/userguide/cluster-insights.html",
+		},
+		Resources: []InsightResource{},
 		CategorySpecificSummary: InsightSummaries{
 			DeprecationDetails: []DeprecationDetail{}, AddonCompatibilityDetails: []AddonCompatibilityDetail{},
 		},
@@ -213,20 +221,24 @@ func skewed(part, now int) string {
 }
 
 func (f findings) kubeletSkew(now int) *Insight {
-	i := newInsight(upgradeReadiness, "Kubelet version skew", now+1, "Checks for kubelet versions of worker nodes in the cluster to see if upgrade would cause non compliance with supported Kubernetes kubelet version skew policy.")
+	i := newInsight(upgradeReadiness, "Kubelet version skew", now+1, "Checks for kubelet versions of worker nodes in the cluster to see if "+
+		"upgrade would cause non compliance with supported Kubernetes kubelet version skew policy.")
 	f.overNodes(i, func(kubelet int) string { return skewed(kubelet, now) })
 	switch i.InsightStatus.Status {
 	case passing:
 		i.InsightStatus.Reason = "Node kubelet versions comply with the version skew policy after an upgrade."
 	case warning, serious:
-		i.InsightStatus.Reason = fmt.Sprintf("%d nodes have a kubelet that is too old for what comes after Kubernetes %s.", len(i.Resources), f.version)
+		i.InsightStatus.Reason = fmt.Sprintf("%d nodes have a kubelet that is too old for what comes after Kubernetes %s.", len(i.Resources),
+			f.version)
 		i.Recommendation = "Upgrade your worker nodes to match the Kubernetes version of your cluster control plane."
 	}
 	return i
 }
 
 func (f findings) kubeletRollback(before int) *Insight {
-	i := newInsight(rollbackReadiness, "Kubelet version rollback compatibility", before, "Checks for kubelet versions of worker nodes in the cluster to see if rollback would cause non compliance with supported Kubernetes kubelet version skew policy.")
+	i := newInsight(rollbackReadiness, "Kubelet version rollback compatibility", before,
+		"Checks for kubelet versions of worker nodes in the cluster to see if rollback would cause non compliance with supported Kubernetes "+
+			"kubelet version skew policy.")
 	f.overNodes(i, func(kubelet int) string {
 		if kubelet > before {
 			return serious
@@ -255,7 +267,9 @@ func (f findings) overNodes(i *Insight, judge func(kubelet int) string) {
 		is := judge(kubelet)
 		status = worst(status, is)
 		if is != passing {
-			i.Resources = append(i.Resources, InsightResource{KubernetesResourceURI: "/api/v1/nodes/" + name, InsightStatus: InsightStatus{is, "Its kubelet is of " + minor(kubelet) + "."}})
+			i.Resources = append(i.Resources, InsightResource{
+				KubernetesResourceURI: "/api/v1/nodes/" + name, InsightStatus: InsightStatus{is, "Its kubelet is of " + minor(kubelet) + "."},
+			})
 		}
 	}
 	if status == passing && f.nodesUnknown {
@@ -266,12 +280,14 @@ func (f findings) overNodes(i *Insight, judge func(kubelet int) string) {
 }
 
 func (f findings) proxySkew(now int) *Insight {
-	i := newInsight(upgradeReadiness, "kube-proxy version skew", now+1, "Checks version of kube-proxy in cluster to see if upgrade would cause non compliance with supported Kubernetes kube-proxy version skew policy.")
+	i := newInsight(upgradeReadiness, "kube-proxy version skew", now+1, "Checks version of kube-proxy in cluster to see if upgrade would "+
+		"cause non compliance with supported Kubernetes kube-proxy version skew policy.")
 	switch is := skewed(f.kubeProxy, now); {
 	case f.kubeProxy == 0:
 		i.set(unknown, "Unable to determine status of kube-proxy versions.", "")
 	case is != passing:
-		i.set(is, fmt.Sprintf("kube-proxy is of %s, too old for what comes after Kubernetes %s.", minor(f.kubeProxy), f.version), "Update kube-proxy to match the Kubernetes version of your cluster control plane.")
+		i.set(is, fmt.Sprintf("kube-proxy is of %s, too old for what comes after Kubernetes %s.", minor(f.kubeProxy), f.version),
+			"Update kube-proxy to match the Kubernetes version of your cluster control plane.")
 	case f.kubeProxy == now:
 		i.set(passing, "kube-proxy versions match the cluster control plane version.", "")
 	default:
@@ -281,12 +297,15 @@ func (f findings) proxySkew(now int) *Insight {
 }
 
 func (f findings) proxyRollback(before int) *Insight {
-	i := newInsight(rollbackReadiness, "kube-proxy version rollback compatibility", before, "Checks version of kube-proxy in cluster to see if rollback would cause non compliance with supported Kubernetes kube-proxy version skew policy.")
+	i := newInsight(rollbackReadiness, "kube-proxy version rollback compatibility", before,
+		"Checks version of kube-proxy in cluster to see if rollback would cause non compliance with supported Kubernetes kube-proxy "+
+			"version skew policy.")
 	switch {
 	case f.kubeProxy == 0:
 		i.set(unknown, "Unable to determine status of kube-proxy versions.", "")
 	case f.kubeProxy > before:
-		i.set(serious, fmt.Sprintf("kube-proxy is of %s, newer than the previous Kubernetes version.", minor(f.kubeProxy)), "Roll back kube-proxy before the control plane.")
+		i.set(serious, fmt.Sprintf("kube-proxy is of %s, newer than the previous Kubernetes version.", minor(f.kubeProxy)),
+			"Roll back kube-proxy before the control plane.")
 	default:
 		i.set(passing, "kube-proxy versions are not newer than the previous Kubernetes version.", "")
 	}
@@ -299,7 +318,8 @@ func (f findings) addonsFit(category string, target int) *Insight {
 	if category == rollbackReadiness {
 		name, which = "EKS add-on version rollback compatibility", "previous"
 	}
-	i := newInsight(category, name, target, fmt.Sprintf("Checks version of installed EKS add-ons to ensure they are compatible with the %s version of Kubernetes.", which))
+	i := newInsight(category, name, target, fmt.Sprintf("Checks version of installed EKS add-ons to ensure they are compatible with the %s "+
+		"version of Kubernetes.", which))
 	for _, name := range slices.Sorted(maps.Keys(f.addons)) {
 		if f.entries[name].check(f.addons[name], minor(target)) == nil {
 			continue
@@ -310,10 +330,12 @@ func (f findings) addonsFit(category string, target int) *Insight {
 				fitting = append(fitting, v.version)
 			}
 		}
-		i.CategorySpecificSummary.AddonCompatibilityDetails = append(i.CategorySpecificSummary.AddonCompatibilityDetails, AddonCompatibilityDetail{name, fitting})
+		i.CategorySpecificSummary.AddonCompatibilityDetails = append(i.CategorySpecificSummary.AddonCompatibilityDetails,
+			AddonCompatibilityDetail{name, fitting})
 	}
 	if n := len(i.CategorySpecificSummary.AddonCompatibilityDetails); n > 0 {
-		i.set(serious, fmt.Sprintf("%d installed EKS add-on versions are not compatible with %s Kubernetes version.", n, which), "Update the add-ons to versions that are compatible.")
+		i.set(serious, fmt.Sprintf("%d installed EKS add-on versions are not compatible with %s Kubernetes version.", n, which),
+			"Update the add-ons to versions that are compatible.")
 	} else {
 		i.set(passing, fmt.Sprintf("All installed EKS add-on versions are compatible with %s Kubernetes version.", which), "")
 	}
@@ -321,7 +343,8 @@ func (f findings) addonsFit(category string, target int) *Insight {
 }
 
 func (f findings) health(category string, target int) *Insight {
-	i := newInsight(category, "Cluster health issues", target, "Checks for any cluster health issues that prevent successful upgrade to the next Kubernetes version on EKS.")
+	i := newInsight(category, "Cluster health issues", target, "Checks for any cluster health issues that prevent successful upgrade to the "+
+		"next Kubernetes version on EKS.")
 	if len(f.issues) > 0 {
 		i.set(serious, strings.Join(f.issues, "; "), "Resolve the health issues of the cluster.")
 	} else {
@@ -332,10 +355,13 @@ func (f findings) health(category string, target int) *Insight {
 
 func (f findings) deprecatedIn(release string, now int) *Insight {
 	i := newInsight(upgradeReadiness, "Deprecated APIs removed in Kubernetes v"+release, minorNumber(release),
-		fmt.Sprintf("Checks for usage of deprecated APIs that are scheduled for removal in Kubernetes v%s. Upgrading your cluster before migrating to the updated APIs supported by v%s could cause application impact.", release, release))
+		fmt.Sprintf("Checks for usage of deprecated APIs that are scheduled for removal in Kubernetes v%s. Upgrading your cluster before "+
+			"migrating to the updated APIs supported by v%s could cause application impact.", release, release))
 	for _, api := range f.deprecated {
 		if api.removed == release {
-			i.CategorySpecificSummary.DeprecationDetails = append(i.CategorySpecificSummary.DeprecationDetails, DeprecationDetail{api.path(), release, []struct{}{}})
+			i.CategorySpecificSummary.DeprecationDetails = append(i.CategorySpecificSummary.DeprecationDetails, DeprecationDetail{
+				api.path(), release, []struct{}{},
+			})
 		}
 	}
 	switch {
@@ -347,7 +373,8 @@ func (f findings) deprecatedIn(release string, now int) *Insight {
 		i.set(warning, "Deprecated API usage detected within the last 30 days.", "")
 	}
 	if i.InsightStatus.Status != passing {
-		i.Recommendation = "Update manifests and API clients to use newer Kubernetes APIs if applicable before upgrading to Kubernetes v" + release + "."
+		i.Recommendation = "Update manifests and API clients to use newer Kubernetes APIs if applicable before upgrading to Kubernetes v" +
+			release + "."
 	}
 	return i
 }

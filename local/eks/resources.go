@@ -68,10 +68,13 @@ type clusterProvider struct{ s *Service }
 func (p clusterProvider) Schema() resource.Schema {
 	return resource.Schema{
 		Properties: map[string]resource.UpdateBehaviour{
-			"Name": resource.Replaces, "RoleArn": resource.Replaces, "EncryptionConfig": resource.Replaces, "BootstrapSelfManagedAddons": resource.Replaces,
-			"KubernetesNetworkConfig": resource.Replaces,
-			"Version":                 resource.InPlace, "AccessConfig": resource.InPlace, "UpgradePolicy": resource.InPlace, "Logging": resource.InPlace,
-			"ResourcesVpcConfig": resource.InPlace, "DeletionProtection": resource.InPlace, "ZonalShiftConfig": resource.InPlace, "Tags": resource.InPlace,
+			"Name": resource.Replaces, "RoleArn": resource.Replaces, "EncryptionConfig": resource.Replaces,
+			"BootstrapSelfManagedAddons": resource.Replaces,
+			"KubernetesNetworkConfig":    resource.Replaces,
+			"Version":                    resource.InPlace, "AccessConfig": resource.InPlace, "UpgradePolicy": resource.InPlace,
+			"Logging":            resource.InPlace,
+			"ResourcesVpcConfig": resource.InPlace, "DeletionProtection": resource.InPlace, "ZonalShiftConfig": resource.InPlace,
+			"Tags": resource.InPlace,
 		},
 		Required: []string{"RoleArn", "ResourcesVpcConfig"},
 		Attributes: []string{
@@ -119,9 +122,12 @@ func (p clusterProvider) Create(ctx context.Context, r resource.Request) (resour
 		}
 	}
 	_, err := p.s.CreateCluster(ctx, r.Caller, CreateClusterInput{
-		Name: in.Name, Version: in.Version, RoleArn: in.RoleArn, ResourcesVpcConfig: in.ResourcesVpcConfig, KubernetesNetworkConfig: in.KubernetesNetworkConfig,
-		Logging: in.logging(), EncryptionConfig: in.EncryptionConfig, AccessConfig: in.AccessConfig, UpgradePolicy: in.UpgradePolicy,
-		ZonalShiftConfig: in.ZonalShiftConfig, BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons, DeletionProtection: in.DeletionProtection, Tags: tagging.Merge(r.Tags, in.Tags),
+		Name: in.Name, Version: in.Version, RoleArn: in.RoleArn, ResourcesVpcConfig: in.ResourcesVpcConfig,
+		KubernetesNetworkConfig: in.KubernetesNetworkConfig,
+		Logging:                 in.logging(), EncryptionConfig: in.EncryptionConfig, AccessConfig: in.AccessConfig,
+		UpgradePolicy:    in.UpgradePolicy,
+		ZonalShiftConfig: in.ZonalShiftConfig, BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons,
+		DeletionProtection: in.DeletionProtection, Tags: tagging.Merge(r.Tags, in.Tags),
 	})
 	if err != nil {
 		return resource.Result{}, err
@@ -213,7 +219,9 @@ func configChanges(name string, was, in clusterProperties) ([]UpdateClusterConfi
 	var changes []UpdateClusterConfigInput
 	from, to := was.ResourcesVpcConfig, in.ResourcesVpcConfig
 	if !slices.Equal(from.SubnetIds, to.SubnetIds) || !slices.Equal(from.SecurityGroupIds, to.SecurityGroupIds) {
-		changes = append(changes, UpdateClusterConfigInput{ResourcesVpcConfig: &VPCRequest{SubnetIds: to.SubnetIds, SecurityGroupIds: append([]string{}, to.SecurityGroupIds...)}})
+		changes = append(changes, UpdateClusterConfigInput{
+			ResourcesVpcConfig: &VPCRequest{SubnetIds: to.SubnetIds, SecurityGroupIds: append([]string{}, to.SecurityGroupIds...)},
+		})
 	}
 	from.SubnetIds, from.SecurityGroupIds, to.SubnetIds, to.SecurityGroupIds = nil, nil, nil, nil
 	if !reflect.DeepEqual(from, to) {
@@ -329,12 +337,15 @@ func (p entryProvider) Create(ctx context.Context, r resource.Request) (resource
 		return resource.Result{}, err
 	}
 	out, err := p.s.CreateAccessEntry(ctx, r.Caller, CreateAccessEntryInput{
-		ClusterName: in.ClusterName, PrincipalArn: in.PrincipalArn, Type: in.Type, Username: in.Username, KubernetesGroups: in.KubernetesGroups, Tags: tagging.Merge(r.Tags, in.Tags),
+		ClusterName: in.ClusterName, PrincipalArn: in.PrincipalArn, Type: in.Type, Username: in.Username, KubernetesGroups: in.KubernetesGroups,
+		Tags: tagging.Merge(r.Tags, in.Tags),
 	})
 	if err != nil {
 		return resource.Result{}, err
 	}
-	result := resource.Result{PhysicalID: entryID(in.ClusterName, in.PrincipalArn), Attributes: map[string]any{"AccessEntryArn": out.AccessEntry.AccessEntryARN}}
+	result := resource.Result{
+		PhysicalID: entryID(in.ClusterName, in.PrincipalArn), Attributes: map[string]any{"AccessEntryArn": out.AccessEntry.AccessEntryARN},
+	}
 	return result, p.associate(ctx, r.Caller, in)
 }
 
@@ -344,7 +355,9 @@ func (p entryProvider) associate(ctx context.Context, caller iam.Caller, in entr
 	want := map[string]bool{}
 	for _, a := range in.AccessPolicies {
 		want[a.PolicyArn] = true
-		if _, err := p.s.AssociateAccessPolicy(ctx, caller, AssociateAccessPolicyInput{in.ClusterName, in.PrincipalArn, a.PolicyArn, a.AccessScope}); err != nil {
+		if _, err := p.s.AssociateAccessPolicy(ctx, caller, AssociateAccessPolicyInput{
+			in.ClusterName, in.PrincipalArn, a.PolicyArn, a.AccessScope,
+		}); err != nil {
 			return err
 		}
 	}
@@ -354,7 +367,9 @@ func (p entryProvider) associate(ctx context.Context, caller iam.Caller, in entr
 	}
 	for _, a := range list.AssociatedAccessPolicies {
 		if !want[a.PolicyArn] {
-			if _, err := p.s.DisassociateAccessPolicy(ctx, caller, DisassociateAccessPolicyInput{in.ClusterName, in.PrincipalArn, a.PolicyArn}); err != nil {
+			if _, err := p.s.DisassociateAccessPolicy(ctx, caller, DisassociateAccessPolicyInput{
+				in.ClusterName, in.PrincipalArn, a.PolicyArn,
+			}); err != nil {
 				return err
 			}
 		}
@@ -385,7 +400,9 @@ func (p entryProvider) Update(ctx context.Context, r resource.Request) (resource
 		return resource.Result{}, err
 	}
 	arn := out.AccessEntry.AccessEntryARN
-	return resource.Result{PhysicalID: r.PhysicalID, Attributes: map[string]any{"AccessEntryArn": arn}}, p.s.changeTags(ctx, r.Caller, arn, tagging.Merge(r.Tags, in.Tags))
+	return resource.Result{
+		PhysicalID: r.PhysicalID, Attributes: map[string]any{"AccessEntryArn": arn},
+	}, p.s.changeTags(ctx, r.Caller, arn, tagging.Merge(r.Tags, in.Tags))
 }
 
 func (p entryProvider) Delete(ctx context.Context, r resource.Request) error {

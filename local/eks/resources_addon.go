@@ -18,7 +18,8 @@ func (p addonProvider) Schema() resource.Schema {
 	return resource.Schema{
 		Properties: map[string]resource.UpdateBehaviour{
 			"ClusterName": resource.Replaces, "AddonName": resource.Replaces,
-			"AddonVersion": resource.InPlace, "ServiceAccountRoleArn": resource.InPlace, "ResolveConflicts": resource.InPlace, "ConfigurationValues": resource.InPlace,
+			"AddonVersion": resource.InPlace, "ServiceAccountRoleArn": resource.InPlace, "ResolveConflicts": resource.InPlace,
+			"ConfigurationValues":     resource.InPlace,
 			"PodIdentityAssociations": resource.InPlace, "PreserveOnDelete": resource.InPlace, "Tags": resource.InPlace,
 		},
 		Required:   []string{"ClusterName", "AddonName"},
@@ -45,7 +46,8 @@ func (p addonProvider) Create(ctx context.Context, r resource.Request) (resource
 	}
 	_, err := p.s.CreateAddon(ctx, r.Caller, CreateAddonInput{
 		ClusterName: in.ClusterName, AddonName: in.AddonName, AddonVersion: in.AddonVersion, ServiceAccountRoleArn: in.ServiceAccountRoleArn,
-		ResolveConflicts: in.ResolveConflicts, ConfigurationValues: in.ConfigurationValues, Tags: tagging.Merge(r.Tags, in.Tags), PodIdentityAssociations: in.PodIdentityAssociations,
+		ResolveConflicts: in.ResolveConflicts, ConfigurationValues: in.ConfigurationValues, Tags: tagging.Merge(r.Tags, in.Tags),
+		PodIdentityAssociations: in.PodIdentityAssociations,
 	})
 	if err != nil {
 		return resource.Result{}, err
@@ -90,14 +92,18 @@ func (p addonProvider) Update(ctx context.Context, r resource.Request) (resource
 	if err := errors.Join(resource.Decode(r.Properties, &in), resource.Decode(r.Old, &was)); err != nil {
 		return resource.Result{}, err
 	}
-	change := UpdateAddonInput{AddonInput: splitAddonID(r.PhysicalID), AddonVersion: in.AddonVersion, ServiceAccountRoleArn: in.ServiceAccountRoleArn, ResolveConflicts: in.ResolveConflicts}
+	change := UpdateAddonInput{
+		AddonInput: splitAddonID(r.PhysicalID), AddonVersion: in.AddonVersion, ServiceAccountRoleArn: in.ServiceAccountRoleArn,
+		ResolveConflicts: in.ResolveConflicts,
+	}
 	if in.ConfigurationValues != was.ConfigurationValues {
 		change.ConfigurationValues = &in.ConfigurationValues
 	}
 	if join(in.PodIdentityAssociations) != join(was.PodIdentityAssociations) {
 		change.PodIdentityAssociations = &in.PodIdentityAssociations
 	}
-	if in.AddonVersion != was.AddonVersion || in.ServiceAccountRoleArn != was.ServiceAccountRoleArn || change.ConfigurationValues != nil || change.PodIdentityAssociations != nil {
+	if in.AddonVersion != was.AddonVersion || in.ServiceAccountRoleArn != was.ServiceAccountRoleArn || change.ConfigurationValues != nil ||
+		change.PodIdentityAssociations != nil {
 		if _, err := p.s.UpdateAddon(ctx, r.Caller, change); err != nil {
 			return resource.Result{}, err
 		}
@@ -150,7 +156,9 @@ func splitAssociationARN(arn string) PodIdentityInput {
 }
 
 func podIdentityResult(a *PodIdentityAssociation) resource.Result {
-	return resource.Result{PhysicalID: a.AssociationARN, Attributes: map[string]any{"AssociationArn": a.AssociationARN, "AssociationId": a.AssociationID}}
+	return resource.Result{
+		PhysicalID: a.AssociationARN, Attributes: map[string]any{"AssociationArn": a.AssociationARN, "AssociationId": a.AssociationID},
+	}
 }
 
 func (p podIdentityProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
@@ -159,7 +167,8 @@ func (p podIdentityProvider) Create(ctx context.Context, r resource.Request) (re
 		return resource.Result{}, err
 	}
 	out, err := p.s.CreatePodIdentityAssociation(ctx, r.Caller, CreatePodIdentityAssociationInput{
-		ClusterName: in.ClusterName, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleArn: in.RoleArn, DisableSessionTags: in.DisableSessionTags, Tags: tagging.Merge(r.Tags, in.Tags),
+		ClusterName: in.ClusterName, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleArn: in.RoleArn,
+		DisableSessionTags: in.DisableSessionTags, Tags: tagging.Merge(r.Tags, in.Tags),
 	})
 	if err != nil {
 		return resource.Result{}, err

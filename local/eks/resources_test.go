@@ -69,7 +69,9 @@ func TestAClusterStack(t *testing.T) {
 	// Everything that changes in place, in one update.
 	r = next(r, "demo", map[string]any{
 		"Version": "1.36", "DeletionProtection": false, "UpgradePolicy": map[string]any{"SupportType": "EXTENDED"}, "Logging": map[string]any{},
-		"ResourcesVpcConfig": map[string]any{"SubnetIds": []any{b.subnets[0], b.subnets[1]}, "EndpointPrivateAccess": true, "EndpointPublicAccess": false},
+		"ResourcesVpcConfig": map[string]any{
+			"SubnetIds": []any{b.subnets[0], b.subnets[1]}, "EndpointPrivateAccess": true, "EndpointPublicAccess": false,
+		},
 	})
 	r.Tags = map[string]string{"team": "other"}
 	_, err = cluster.Update(ctx, r)
@@ -94,7 +96,9 @@ func TestAClusterStack(t *testing.T) {
 	made, err = entry.Create(ctx, er)
 	require.NoError(t, err)
 	require.Equal(t, role+"|demo", made.PhysicalID)
-	_, err = entry.Update(ctx, next(er, made.PhysicalID, map[string]any{"KubernetesGroups": []any{"ops"}, "AccessPolicies": []any{policy("AmazonEKSEditPolicy", "cluster")}}))
+	_, err = entry.Update(ctx, next(er, made.PhysicalID, map[string]any{
+		"KubernetesGroups": []any{"ops"}, "AccessPolicies": []any{policy("AmazonEKSEditPolicy", "cluster")},
+	}))
 	require.NoError(t, err)
 	e := b.clusters["demo"].entries[role]
 	require.Equal(t, []string{"ops"}, e.KubernetesGroups)

@@ -217,7 +217,9 @@ func (s *Service) clusterARN(name string) string { return s.arn("cluster/" + nam
 
 // Wire is the API.
 func (s *Service) Wire() *wire.Service {
-	w := &wire.Service{Name: "eks", Protocol: wire.RESTJSON, Version: "2017-11-01", Operations: map[string]wire.Operation{}, Routes: map[string]string{}}
+	w := &wire.Service{
+		Name: "eks", Protocol: wire.RESTJSON, Version: "2017-11-01", Operations: map[string]wire.Operation{}, Routes: map[string]string{},
+	}
 	for route, operation := range s.routes() {
 		_, action, _ := strings.Cut(route, " > ")
 		path, _, _ := strings.Cut(route, " > ")
@@ -244,12 +246,18 @@ func (s *Service) routes() map[string]wire.Operation {
 		"POST /clusters/{clusterName}/insights-refresh > StartInsightsRefresh":   operation(s.StartInsightsRefresh),
 		"GET /clusters/{clusterName}/insights-refresh > DescribeInsightsRefresh": operation(s.DescribeInsightsRefresh),
 
-		"GET /access-policies > ListAccessPolicies":                                                                           operation(s.ListAccessPolicies),
-		"POST /clusters/{clusterName}/access-entries > CreateAccessEntry":                                                     operation(s.CreateAccessEntry),
-		"GET /clusters/{clusterName}/access-entries > ListAccessEntries":                                                      operation(s.ListAccessEntries),
-		"GET /clusters/{clusterName}/access-entries/{principalArn} > DescribeAccessEntry":                                     operation(s.DescribeAccessEntry),
-		"POST /clusters/{clusterName}/access-entries/{principalArn} > UpdateAccessEntry":                                      operation(s.UpdateAccessEntry),
-		"DELETE /clusters/{clusterName}/access-entries/{principalArn} > DeleteAccessEntry":                                    operation(s.DeleteAccessEntry),
+		"GET /access-policies > ListAccessPolicies": operation(
+			s.ListAccessPolicies),
+		"POST /clusters/{clusterName}/access-entries > CreateAccessEntry": operation(
+			s.CreateAccessEntry),
+		"GET /clusters/{clusterName}/access-entries > ListAccessEntries": operation(
+			s.ListAccessEntries),
+		"GET /clusters/{clusterName}/access-entries/{principalArn} > DescribeAccessEntry": operation(
+			s.DescribeAccessEntry),
+		"POST /clusters/{clusterName}/access-entries/{principalArn} > UpdateAccessEntry": operation(
+			s.UpdateAccessEntry),
+		"DELETE /clusters/{clusterName}/access-entries/{principalArn} > DeleteAccessEntry": operation(
+			s.DeleteAccessEntry),
 		"POST /clusters/{clusterName}/access-entries/{principalArn}/access-policies > AssociateAccessPolicy":                  operation(s.AssociateAccessPolicy),
 		"GET /clusters/{clusterName}/access-entries/{principalArn}/access-policies > ListAssociatedAccessPolicies":            operation(s.ListAssociatedAccessPolicies),
 		"DELETE /clusters/{clusterName}/access-entries/{principalArn}/access-policies/{policyArn} > DisassociateAccessPolicy": operation(s.DisassociateAccessPolicy),

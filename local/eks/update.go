@@ -129,7 +129,10 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 		return nil, err
 	}
 	kinds := 0
-	for _, asked := range []bool{in.ResourcesVpcConfig != nil, in.Logging != nil, in.AccessConfig != nil, in.UpgradePolicy != nil, in.ZonalShiftConfig != nil, in.DeletionProtection != nil} {
+	for _, asked := range []bool{
+		in.ResourcesVpcConfig != nil, in.Logging != nil, in.AccessConfig != nil, in.UpgradePolicy != nil, in.ZonalShiftConfig != nil,
+		in.DeletionProtection != nil,
+	} {
 		if asked {
 			kinds++
 		}
@@ -165,9 +168,13 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 		}
 		return change("UpgradePolicyUpdate", "UpgradePolicy", in.UpgradePolicy.SupportType, func() { c.UpgradePolicy = *in.UpgradePolicy })
 	case in.ZonalShiftConfig != nil:
-		return change("ZonalShiftConfigUpdate", "ZonalShiftConfig", in.ZonalShiftConfig.Enabled, func() { c.ZonalShiftConfig = in.ZonalShiftConfig })
+		return change("ZonalShiftConfigUpdate", "ZonalShiftConfig", in.ZonalShiftConfig.Enabled, func() {
+			c.ZonalShiftConfig = in.ZonalShiftConfig
+		})
 	default:
-		return change("DeletionProtectionUpdate", "DeletionProtection", *in.DeletionProtection, func() { c.DeletionProtection = *in.DeletionProtection })
+		return change("DeletionProtectionUpdate", "DeletionProtection", *in.DeletionProtection, func() {
+			c.DeletionProtection = *in.DeletionProtection
+		})
 	}
 }
 
@@ -191,7 +198,9 @@ func (s *Service) updateVPC(c *cluster, in VPCRequest) (*UpdateOutput, error) {
 		if placed.VPCID != vpc.VPCID {
 			return nil, invalid("Subnets specified must belong to the VPC of the cluster, %s, not %s", vpc.VPCID, subnets[0].VPCID)
 		}
-		u := s.newUpdate(c, "VpcConfigUpdate", UpdateParam{"SubnetIds", join(vpc.SubnetIds)}, UpdateParam{"SecurityGroupIds", join(vpc.SecurityGroupIds)})
+		u := s.newUpdate(c, "VpcConfigUpdate", UpdateParam{
+			"SubnetIds", join(vpc.SubnetIds),
+		}, UpdateParam{"SecurityGroupIds", join(vpc.SecurityGroupIds)})
 		return s.begin(c, u, configWork, nothing, func() { c.ResourcesVpcConfig = vpc }), nil
 	}
 	if in.EndpointPublicAccess != nil {
@@ -208,9 +217,11 @@ func (s *Service) updateVPC(c *cluster, in VPCRequest) (*UpdateOutput, error) {
 	if vpc.PublicAccessCidrs, err = checkEndpoint(vpc.EndpointPublicAccess, vpc.EndpointPrivateAccess, cidrs); err != nil {
 		return nil, err
 	}
-	if vpc.EndpointPublicAccess == c.ResourcesVpcConfig.EndpointPublicAccess && vpc.EndpointPrivateAccess == c.ResourcesVpcConfig.EndpointPrivateAccess &&
+	if vpc.EndpointPublicAccess == c.ResourcesVpcConfig.EndpointPublicAccess &&
+		vpc.EndpointPrivateAccess == c.ResourcesVpcConfig.EndpointPrivateAccess &&
 		slices.Equal(vpc.PublicAccessCidrs, c.ResourcesVpcConfig.PublicAccessCidrs) {
-		return nil, unchanged("Cluster is already at the desired configuration with endpointPrivateAccess: %t , endpointPublicAccess: %t, and Public Endpoint Restrictions: %v",
+		return nil, unchanged("Cluster is already at the desired configuration with endpointPrivateAccess: %t , endpointPublicAccess: %t, and "+
+			"Public Endpoint Restrictions: %v",
 			vpc.EndpointPrivateAccess, vpc.EndpointPublicAccess, vpc.PublicAccessCidrs)
 	}
 	u := s.newUpdate(c, "EndpointAccessUpdate", UpdateParam{"EndpointPublicAccess", join(vpc.EndpointPublicAccess)},

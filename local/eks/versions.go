@@ -66,7 +66,8 @@ func (s *Service) checkVersion(minor string) error {
 		return invalid("unsupported Kubernetes version")
 	}
 	if !kubernetes.CanActAs(minor) {
-		return unsupported("Kubernetes %s: its control planes are %s, which act as %s to %s", minor, kubernetes.Version, kubernetes.MinMinor(), kubernetes.MaxMinor())
+		return unsupported("Kubernetes %s: its control planes are %s, which act as %s to %s", minor, kubernetes.Version, kubernetes.MinMinor(),
+			kubernetes.MaxMinor())
 	}
 	return nil
 }
@@ -106,7 +107,8 @@ type DescribeClusterVersionsOutput struct {
 }
 
 // DescribeClusterVersions lists the versions that EKS supports, newest first; IncludeAll adds those past support.
-func (s *Service) DescribeClusterVersions(_ context.Context, caller iam.Caller, in DescribeClusterVersionsInput) (*DescribeClusterVersionsOutput, error) {
+func (s *Service) DescribeClusterVersions(_ context.Context, caller iam.Caller,
+	in DescribeClusterVersionsInput) (*DescribeClusterVersionsOutput, error) {
 	if err := caller.Authorize("eks:DescribeClusterVersions", "*", nil); err != nil {
 		return nil, err
 	}

@@ -94,11 +94,14 @@ func (s *Service) mayRollBack(c *cluster, version string) error {
 	i := slices.IndexFunc(calendar, func(v supported) bool { return v.minor == version })
 	switch {
 	case c.upgradedFrom != version:
-		return invalid("Cluster %s cannot be rolled back to version %s: it was not upgraded from it to its version %s in place", c.Name, version, c.Version)
+		return invalid("Cluster %s cannot be rolled back to version %s: it was not upgraded from it to its version %s in place", c.Name,
+			version, c.Version)
 	case now.Sub(c.upgradedAt) > rollbackWindow:
-		return invalid("Cluster %s cannot be rolled back to version %s: the upgrade ended on %s, and rollback is available for 7 days", c.Name, version, c.upgradedAt.Format(time.RFC3339))
+		return invalid("Cluster %s cannot be rolled back to version %s: the upgrade ended on %s, and rollback is available for 7 days", c.Name,
+			version, c.upgradedAt.Format(time.RFC3339))
 	case i >= 0 && calendar[i].support(now) == extendedSupport && c.UpgradePolicy.SupportType != "EXTENDED":
-		return invalid("Cluster %s cannot be rolled back to version %s, which is in extended support: change its upgrade policy to EXTENDED first", c.Name, version)
+		return invalid("Cluster %s cannot be rolled back to version %s, which is in extended support: change its upgrade policy to "+
+			"EXTENDED first", c.Name, version)
 	}
 	return nil
 }
@@ -155,7 +158,8 @@ func roomForControlPlane(subnets []ec2.Subnet) error {
 		}
 	}
 	if len(full) > 0 {
-		return invalidRequest("Provided subnets %s , need at least %d IPs in each subnet to be free for this operation", strings.Join(full, " "), freeAddresses)
+		return invalidRequest("Provided subnets %s , need at least %d IPs in each subnet to be free for this operation",
+			strings.Join(full, " "), freeAddresses)
 	}
 	return nil
 }
@@ -166,7 +170,12 @@ func (s *Service) replaceServers(ctx context.Context, c *cluster, kind, version 
 		return nil
 	}
 	if code := s.config.UpdateFails(c.Name, kind); code != "" {
-		return &UpdateError{Code: code, ResourceIDs: []string{c.Name}, Message: fmt.Sprintf("The new control plane of %s, Kubernetes %s, did not pass its health checks; the cluster remains on version %s", c.Name, version, c.Version)}
+		return &UpdateError{
+			Code: code, ResourceIDs: []string{
+				c.Name,
+			}, Message: fmt.Sprintf("The new control plane of %s, Kubernetes %s, did not pass its health checks; the cluster remains on "+
+				"version %s", c.Name, version, c.Version),
+		}
 	}
 	s.rememberDeprecated(ctx, c)
 	if err := c.plane.SetMinor(ctx, version); err != nil {

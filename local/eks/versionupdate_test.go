@@ -117,7 +117,9 @@ func TestAnUpdateNeedsFreeAddresses(t *testing.T) {
 	b := newTestbed(t, 10_000)
 	result, err := b.network.Resources()["AWS::EC2::Subnet"].Create(t.Context(), resource.Request{
 		Type: "AWS::EC2::Subnet", Caller: b.admin, Account: testAccount, Region: testRegion,
-		Properties: map[string]any{"VpcId": vpcOf(t, b.network, b.subnets[0]), "CidrBlock": "10.0.200.0/28", "AvailabilityZone": testRegion + "a"},
+		Properties: map[string]any{
+			"VpcId": vpcOf(t, b.network, b.subnets[0]), "CidrBlock": "10.0.200.0/28", "AvailabilityZone": testRegion + "a",
+		},
 	})
 	require.NoError(t, err)
 	small := result.PhysicalID
@@ -128,7 +130,8 @@ func TestAnUpdateNeedsFreeAddresses(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err = b.version(t, "demo", "1.36", true)
-	awsError(t, err, "InvalidRequestException", fmt.Sprintf("Provided subnets %s Free IPs: 4 , need at least 5 IPs in each subnet to be free for this operation", small))
+	awsError(t, err, "InvalidRequestException", fmt.Sprintf("Provided subnets %s Free IPs: 4 , need at least 5 IPs in each subnet to be free "+
+		"for this operation", small))
 	require.Equal(t, active, b.describe(t, "demo").Status)
 }
 
@@ -152,7 +155,8 @@ func TestAVersionRollsBack(t *testing.T) {
 		up()
 		b.node(t, "demo", "new", "v1.36.3-eks-1")
 		_, err := b.version(t, "demo", "1.35", false)
-		awsError(t, err, "InvalidRequestException", "Kubelet version rollback compatibility (At least one node kubelet version matches the cluster control plane version.)")
+		awsError(t, err, "InvalidRequestException", "Kubelet version rollback compatibility (At least one node kubelet version matches the "+
+			"cluster control plane version.)")
 		b.removeNode(t, "demo", "new")
 		b.node(t, "demo", "old", "v1.35.5-eks-1")
 		u, err := b.version(t, "demo", "1.35", false)

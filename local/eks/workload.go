@@ -68,7 +68,11 @@ func (w workload) object(namespace, registry, version string) map[string]any {
 	}
 	pod := map[string]any{
 		"serviceAccountName": w.name, "containers": containers, "hostNetwork": w.hostNetwork,
-		"tolerations":  []any{map[string]any{"key": "CriticalAddonsOnly", "operator": "Exists"}, map[string]any{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}},
+		"tolerations": []any{
+			map[string]any{
+				"key": "CriticalAddonsOnly", "operator": "Exists",
+			}, map[string]any{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
+		},
 		"nodeSelector": map[string]any{"kubernetes.io/os": "linux"},
 	}
 	if w.priority != "" {
@@ -84,9 +88,12 @@ func (w workload) object(namespace, registry, version string) map[string]any {
 	} else {
 		spec["replicas"] = w.replicas
 		// Spread over nodes where that is possible, as the add-ons of EKS are.
-		pod["affinity"] = map[string]any{"podAntiAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
-			"weight": int64(100), "podAffinityTerm": map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": w.selector()}},
-		}}}}
+		pod["affinity"] =
+			map[string]any{"podAntiAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
+				"weight": int64(100), "podAffinityTerm": map[string]any{
+					"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": w.selector()},
+				},
+			}}}}
 	}
 	return map[string]any{
 		"apiVersion": "apps/v1", "kind": w.kind,
@@ -144,7 +151,9 @@ func ensureDNS(ctx context.Context, client dynamic.Interface, w workload, namesp
 	}
 	return ensure(ctx, client, serviceResource, map[string]any{
 		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "kube-dns", "namespace": namespace, "labels": w.selector()},
-		"spec": map[string]any{"clusterIP": address.String(), "selector": w.selector(), "ports": []any{port("dns", "UDP"), port("dns-tcp", "TCP")}},
+		"spec": map[string]any{
+			"clusterIP": address.String(), "selector": w.selector(), "ports": []any{port("dns", "UDP"), port("dns-tcp", "TCP")},
+		},
 	})
 }
 
@@ -177,7 +186,8 @@ func available(ctx context.Context, client dynamic.Interface, a catalogued) (ok 
 			n, _, _ := unstructured.NestedInt64(o.Object, fields...)
 			return n
 		}
-		up += number("status", "availableReplicas") + number("status", "updatedReplicas") + number("status", "numberAvailable") + number("status", "updatedNumberScheduled")
+		up += number("status", "availableReplicas") + number("status", "updatedReplicas") + number("status", "numberAvailable") +
+			number("status", "updatedNumberScheduled")
 		observed := number("status", "observedGeneration") >= o.GetGeneration()
 		ready := number("status", "availableReplicas") >= w.replicas && number("status", "updatedReplicas") >= w.replicas
 		if w.kind == daemonSet {
@@ -221,8 +231,9 @@ func unschedulable(ctx context.Context, client dynamic.Interface, a catalogued) 
 // resyncAnnotation changes when KWOK is to look at a pod again.
 const resyncAnnotation = "local.drover.run/resync"
 
-// resync shows KWOK the pods of an add-on that are bound to a node and not started. A kubelet looks at all its pods each minute; KWOK handles
-// each event once, and drops a pod whose status it could not write, or whose node it did not manage at that moment.
+// resync shows KWOK the pods of an add-on that are bound to a node and not started. A kubelet looks at all its pods
+// each minute; KWOK handles each event once, and drops a pod whose status it could not write, or whose node it did
+// not manage at that moment.
 // https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/pod_controller.go
 func (s *Service) resync(ctx context.Context, c *cluster, a catalogued) {
 	for _, pod := range pods(ctx, c.admin, a) {
@@ -232,7 +243,8 @@ func (s *Service) resync(ctx context.Context, c *cluster, a catalogued) {
 			continue
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, resyncAnnotation, s.config.Clock.Now().Format(time.RFC3339Nano))
-		_, err := c.admin.Resource(podResource).Namespace(pod.GetNamespace()).Patch(ctx, pod.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err := c.admin.Resource(podResource).Namespace(pod.GetNamespace()).Patch(ctx, pod.GetName(), types.MergePatchType, patch,
+			metav1.PatchOptions{})
 		s.config.Log.Warn("pod was bound but not started", "cluster", c.Name, "node", node, "pod", pod.GetName(), "error", err)
 	}
 }

@@ -30,7 +30,8 @@ func allowMaking(c *wire.Call, arn string, list []tag) (map[string]string, error
 	return tags, c.Caller.Authorize("elasticloadbalancing:AddTags", arn, context)
 }
 
-// create makes an application or network load balancer in the first of its subnets. Listeners are calls of their own on AWS, which there are not here.
+// create makes an application or network load balancer in the first of its subnets. Listeners are calls of their own
+// on AWS, which there are not here.
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_CreateLoadBalancer.html
 func (s *Service) create(_ context.Context, c *wire.Call) (any, error) {
 	var in struct {

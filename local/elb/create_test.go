@@ -44,15 +44,21 @@ func TestPeopleMakeWhatKubernetesMakes(t *testing.T) {
 		err  error
 		code string
 	}{
-		"the same load balancer twice": {make("CreateLoadBalancer", form("Name", "web", "Subnets.member.1", "subnet-1")), "DuplicateLoadBalancerName"},
-		"one in no subnet":             {make("CreateLoadBalancer", form("Name", "api")), "ValidationError"},
-		"one for gateways":             {make("CreateLoadBalancer", form("Name", "api", "Type", "gateway", "Subnets.member.1", "subnet-1")), "UnsupportedByLocalAccount"},
-		"an unknown parameter":         {make("CreateLoadBalancer", form("Name", "api", "Subnets.member.1", "subnet-1", "IpAddressType", "ipv4")), "UnsupportedByLocalAccount"},
-		"the same target group twice":  {make("CreateTargetGroup", group), "DuplicateTargetGroupName"},
-		"one of no port":               {make("CreateTargetGroup", other("Port", "0")), "ValidationError"},
-		"one of another protocol":      {make("CreateTargetGroup", other("Protocol", "SMTP")), "ValidationError"},
-		"one of functions":             {make("CreateTargetGroup", other("TargetType", "lambda")), "UnsupportedByLocalAccount"},
-		"a reserved tag":               {make("CreateTargetGroup", other("Tags.member.1.Key", "aws:x")), "ValidationError"},
+		"the same load balancer twice": {
+			make("CreateLoadBalancer", form("Name", "web", "Subnets.member.1", "subnet-1")), "DuplicateLoadBalancerName",
+		},
+		"one in no subnet": {make("CreateLoadBalancer", form("Name", "api")), "ValidationError"},
+		"one for gateways": {
+			make("CreateLoadBalancer", form("Name", "api", "Type", "gateway", "Subnets.member.1", "subnet-1")), "UnsupportedByLocalAccount",
+		},
+		"an unknown parameter": {
+			make("CreateLoadBalancer", form("Name", "api", "Subnets.member.1", "subnet-1", "IpAddressType", "ipv4")), "UnsupportedByLocalAccount",
+		},
+		"the same target group twice": {make("CreateTargetGroup", group), "DuplicateTargetGroupName"},
+		"one of no port":              {make("CreateTargetGroup", other("Port", "0")), "ValidationError"},
+		"one of another protocol":     {make("CreateTargetGroup", other("Protocol", "SMTP")), "ValidationError"},
+		"one of functions":            {make("CreateTargetGroup", other("TargetType", "lambda")), "UnsupportedByLocalAccount"},
+		"a reserved tag":              {make("CreateTargetGroup", other("Tags.member.1.Key", "aws:x")), "ValidationError"},
 	} {
 		require.Equal(t, c.code, code(c.err), "%s: %v", name, c.err)
 	}

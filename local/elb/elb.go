@@ -181,7 +181,8 @@ func (s *Service) delete(_ context.Context, c *wire.Call) (any, error) {
 		return nil, err
 	}
 	if b.protected {
-		return nil, wire.Errorf("OperationNotPermitted", "Load balancer '%s' cannot be deleted because deletion protection is enabled", in.LoadBalancerArn)
+		return nil, wire.Errorf("OperationNotPermitted", "Load balancer '%s' cannot be deleted because deletion protection is enabled",
+			in.LoadBalancerArn)
 	}
 	s.drop(in.LoadBalancerArn, b)
 	return nil, nil

@@ -68,7 +68,11 @@ func start(t *testing.T) world {
 	server := httptest.NewServer(front)
 	t.Cleanup(server.Close)
 	_, admin := identities.Admin()
-	return world{s, t, c, aws.Config{Region: "eu-west-1", BaseEndpoint: &server.URL}, aws.Credentials{AccessKeyID: admin.AccessKeyID, SecretAccessKey: admin.SecretAccessKey}}
+	return world{
+		s, t, c, aws.Config{
+			Region: "eu-west-1", BaseEndpoint: &server.URL,
+		}, aws.Credentials{AccessKeyID: admin.AccessKeyID, SecretAccessKey: admin.SecretAccessKey},
+	}
 }
 
 func (w world) call(api *query.API, action, argument, value string, out any) error {

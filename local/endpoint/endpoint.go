@@ -189,7 +189,10 @@ func payloadHash(r *http.Request, body []byte) (string, error) {
 	case unsignedPayload:
 		return unsignedPayload, nil
 	default:
-		return "", &wire.Error{Code: "SignatureDoesNotMatch", Message: "The value passed in as x-amz-content-sha256 does not match the computed payload hash. Computed digest: " + actual + " expected hash: " + claimed, Status: 403}
+		return "", &wire.Error{
+			Code: "SignatureDoesNotMatch", Message: "The value passed in as x-amz-content-sha256 does not match the computed payload hash. " +
+				"Computed digest: " + actual + " expected hash: " + claimed, Status: 403,
+		}
 	}
 }
 
@@ -199,7 +202,9 @@ func (e *Endpoint) checkRegion(s *iam.Signature) error {
 	if s.Region == e.identities.Region || s.Service == "iam" || s.Service == "sts" && s.Region == "us-east-1" {
 		return nil
 	}
-	return &wire.Error{Code: "SignatureDoesNotMatch", Message: "Credential should be scoped to a valid Region, not '" + s.Region + "'.", Status: 403}
+	return &wire.Error{
+		Code: "SignatureDoesNotMatch", Message: "Credential should be scoped to a valid Region, not '" + s.Region + "'.", Status: 403,
+	}
 }
 
 // failUnsigned answers requests of which only their form tells what they speak.

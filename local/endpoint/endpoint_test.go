@@ -88,17 +88,24 @@ func TestCallsAreVerifiedAuthorizedAndRecorded(t *testing.T) {
 
 	_, err = a.identities.CreateRole(iam.Role{Name: "reader", TrustDocument: rolesTrust})
 	require.NoError(t, err)
-	assumed, err := admin.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::111122223333:role/reader"), RoleSessionName: aws.String("me")})
+	assumed, err := admin.AssumeRole(t.Context(), &sts.AssumeRoleInput{
+		RoleArn: aws.String("arn:aws:iam::111122223333:role/reader"), RoleSessionName: aws.String("me"),
+	})
 	require.NoError(t, err)
-	role := a.config(iam.Credentials{AccessKeyID: *assumed.Credentials.AccessKeyId, SecretAccessKey: *assumed.Credentials.SecretAccessKey, SessionToken: *assumed.Credentials.SessionToken})
+	role := a.config(iam.Credentials{
+		AccessKeyID: *assumed.Credentials.AccessKeyId, SecretAccessKey: *assumed.Credentials.SecretAccessKey,
+		SessionToken: *assumed.Credentials.SessionToken,
+	})
 	identity, err = sts.NewFromConfig(role).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	require.NoError(t, err)
 	require.Equal(t, "arn:aws:sts::111122223333:assumed-role/reader/me", *identity.Arn)
 
 	_, err = awsiam.NewFromConfig(role).ListRoles(t.Context(), &awsiam.ListRolesInput{})
 	require.Equal(t, "AccessDenied", code(err))
-	require.ErrorContains(t, err, "User: arn:aws:sts::111122223333:assumed-role/reader/me is not authorized to perform: iam:ListRoles on resource: * because no identity-based policy allows the iam:ListRoles action")
-	require.NoError(t, a.identities.PutRolePolicy("reader", "p", `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"iam:List*","Resource":"*"}}`))
+	require.ErrorContains(t, err, "User: arn:aws:sts::111122223333:assumed-role/reader/me is not authorized to perform: iam:ListRoles on "+
+		"resource: * because no identity-based policy allows the iam:ListRoles action")
+	require.NoError(t, a.identities.PutRolePolicy("reader", "p",
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"iam:List*","Resource":"*"}}`))
 	roles, err := awsiam.NewFromConfig(role).ListRoles(t.Context(), &awsiam.ListRolesInput{})
 	require.NoError(t, err)
 	document, err := url.QueryUnescape(*roles.Roles[0].AssumeRolePolicyDocument)
@@ -152,19 +159,38 @@ func TestSignaturesThatAreRefused(t *testing.T) {
 		"a wrong secret": {change(func(s *signing) { s.credentials.SecretAccessKey += "x" }), map[string]string{
 			"ec2": "AuthFailure", "ssm": "InvalidSignatureException", "eks": "InvalidSignatureException", "autoscaling": "SignatureDoesNotMatch"}},
 		"an unknown key": {change(func(s *signing) { s.credentials.AccessKeyID = "AKIANOBODY" }), map[string]string{
-			"ec2": "AuthFailure", "ssm": "UnrecognizedClientException", "eks": "UnrecognizedClientException", "autoscaling": "InvalidClientTokenId"}},
-		"a session without its token": {change(func(s *signing) { s.credentials = session; s.credentials.SessionToken = "" }), map[string]string{"autoscaling": "InvalidClientTokenId"}},
-		"another session's token":     {change(func(s *signing) { s.credentials = session; s.credentials.SessionToken = "other" }), map[string]string{"autoscaling": "InvalidClientTokenId"}},
-		"yesterday's":                 {change(func(s *signing) { s.at = s.at.Add(-24 * time.Hour) }), map[string]string{"autoscaling": "SignatureDoesNotMatch", "ssm": "InvalidSignatureException"}},
-		"one of the future":           {change(func(s *signing) { s.at = s.at.Add(20 * time.Minute) }), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
-		"another region's":            {change(func(s *signing) { s.region = "us-east-1" }), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
+			"ec2": "AuthFailure", "ssm": "UnrecognizedClientException", "eks": "UnrecognizedClientException",
+			"autoscaling": "InvalidClientTokenId"}},
+		"a session without its token": {change(func(s *signing) {
+			s.credentials = session
+			s.credentials.SessionToken = ""
+		}), map[string]string{"autoscaling": "InvalidClientTokenId"}},
+		"another session's token": {change(func(s *signing) {
+			s.credentials = session
+			s.credentials.SessionToken = "other"
+		}), map[string]string{"autoscaling": "InvalidClientTokenId"}},
+		"yesterday's": {change(func(s *signing) {
+			s.at = s.at.Add(-24 * time.Hour)
+		}), map[string]string{"autoscaling": "SignatureDoesNotMatch", "ssm": "InvalidSignatureException"}},
+		"one of the future": {change(func(s *signing) {
+			s.at = s.at.Add(20 * time.Minute)
+		}), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
+		"another region's": {change(func(s *signing) { s.region = "us-east-1" }), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
 		"a changed body": {change(func(s *signing) {
 			s.tamper = func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("Action=No&Version=1")) }
 		}), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
-		"a changed path":   {change(func(s *signing) { s.tamper = func(r *http.Request) { r.URL.Path = "/other" } }), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
-		"a changed query":  {change(func(s *signing) { s.tamper = func(r *http.Request) { r.URL.RawQuery = "a=b" } }), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
-		"a changed header": {change(func(s *signing) { s.tamper = func(r *http.Request) { r.Header.Set("X-Amz-Extra", "2") } }), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
-		"none at all":      {change(func(s *signing) { s.tamper = func(r *http.Request) { r.Header.Del("Authorization") } }), map[string]string{"ssm": "MissingAuthenticationTokenException", "autoscaling": "MissingAuthenticationToken"}},
+		"a changed path": {change(func(s *signing) {
+			s.tamper = func(r *http.Request) { r.URL.Path = "/other" }
+		}), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
+		"a changed query": {change(func(s *signing) {
+			s.tamper = func(r *http.Request) { r.URL.RawQuery = "a=b" }
+		}), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
+		"a changed header": {change(func(s *signing) {
+			s.tamper = func(r *http.Request) { r.Header.Set("X-Amz-Extra", "2") }
+		}), map[string]string{"autoscaling": "SignatureDoesNotMatch"}},
+		"none at all": {change(func(s *signing) {
+			s.tamper = func(r *http.Request) { r.Header.Del("Authorization") }
+		}), map[string]string{"ssm": "MissingAuthenticationTokenException", "autoscaling": "MissingAuthenticationToken"}},
 		"half of one": {change(func(s *signing) {
 			s.tamper = func(r *http.Request) {
 				r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/b/c/d/aws4_request")
@@ -192,7 +218,9 @@ func TestSignaturesThatAreRefused(t *testing.T) {
 				r.Header.Set("X-Amz-Extra", "1")
 				sum := sha256.Sum256([]byte(body))
 				c := test.credentials
-				require.NoError(t, v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken},
+				require.NoError(t, v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{
+					AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken,
+				},
 					r, hex.EncodeToString(sum[:]), service, test.region, test.at))
 				test.tamper(r)
 				sent, err := io.ReadAll(r.Body)
@@ -309,10 +337,16 @@ func TestTaggedResources(t *testing.T) {
 		return arns
 	}
 	demo := []tagtypes.TagFilter{{Key: aws.String("drover:cluster"), Values: []string{"demo"}}}
-	require.Equal(t, []string{"i-1", "i-2", "vol-1", "specs"}, get(&resourcegroupstaggingapi.GetResourcesInput{ResourcesPerPage: aws.Int32(2)}))
+	require.Equal(t, []string{
+		"i-1", "i-2", "vol-1", "specs",
+	}, get(&resourcegroupstaggingapi.GetResourcesInput{ResourcesPerPage: aws.Int32(2)}))
 	require.Equal(t, []string{"i-1", "vol-1", "specs"}, get(&resourcegroupstaggingapi.GetResourcesInput{TagFilters: demo}))
-	require.Equal(t, []string{"i-1"}, get(&resourcegroupstaggingapi.GetResourcesInput{TagFilters: demo, ResourceTypeFilters: []string{"ec2:instance"}}))
-	require.Equal(t, []string{"i-1"}, get(&resourcegroupstaggingapi.GetResourcesInput{TagFilters: append(demo, tagtypes.TagFilter{Key: aws.String("b")})}))
+	require.Equal(t, []string{
+		"i-1",
+	}, get(&resourcegroupstaggingapi.GetResourcesInput{TagFilters: demo, ResourceTypeFilters: []string{"ec2:instance"}}))
+	require.Equal(t, []string{
+		"i-1",
+	}, get(&resourcegroupstaggingapi.GetResourcesInput{TagFilters: append(demo, tagtypes.TagFilter{Key: aws.String("b")})}))
 	_, err := client.GetResources(t.Context(), &resourcegroupstaggingapi.GetResourcesInput{TagsPerPage: aws.Int32(100)})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
 }
@@ -350,10 +384,12 @@ func TestTokensOfClusters(t *testing.T) {
 		return u.String()
 	}
 	for name, test := range map[string]struct{ token, cluster string }{
-		"for another cluster":          {token, "drover-other"},
-		"with another call":            {changed(func(q url.Values) { q.Set("Action", "AssumeRole") }), "drover-demo"},
-		"with something smuggled in":   {changed(func(q url.Values) { q.Set("RoleArn", "x") }), "drover-demo"},
-		"with a later time":            {changed(func(q url.Values) { q.Set("X-Amz-Date", time.Now().Add(time.Minute).UTC().Format("20060102T150405Z")) }), "drover-demo"},
+		"for another cluster":        {token, "drover-other"},
+		"with another call":          {changed(func(q url.Values) { q.Set("Action", "AssumeRole") }), "drover-demo"},
+		"with something smuggled in": {changed(func(q url.Values) { q.Set("RoleArn", "x") }), "drover-demo"},
+		"with a later time": {changed(func(q url.Values) {
+			q.Set("X-Amz-Date", time.Now().Add(time.Minute).UTC().Format("20060102T150405Z"))
+		}), "drover-demo"},
 		"without the cluster's header": {eksTokenWithoutHeader(t, a, c), "drover-demo"},
 		"that is no URL":               {"k8s-aws-v1." + base64.RawURLEncoding.EncodeToString([]byte(token)), "drover-demo"},
 	} {
@@ -379,9 +415,13 @@ func TestIdentityResources(t *testing.T) {
 		return map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{"Effect": "Allow", "Action": action, "Resource": "*"}}}
 	}
 	r := resource.Request{StackName: "drover", LogicalID: "AdmitRole", Caller: caller, Properties: map[string]any{
-		"AssumeRolePolicyDocument": map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": map[string]any{"Service": "lambda.amazonaws.com"}}}},
-		"ManagedPolicyArns":        []any{"arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"},
-		"Policies":                 []any{map[string]any{"PolicyName": "inline", "PolicyDocument": document("s3:GetObject")}},
+		"AssumeRolePolicyDocument": map[string]any{
+			"Version": "2012-10-17", "Statement": []any{
+				map[string]any{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": map[string]any{"Service": "lambda.amazonaws.com"}},
+			},
+		},
+		"ManagedPolicyArns": []any{"arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"},
+		"Policies":          []any{map[string]any{"PolicyName": "inline", "PolicyDocument": document("s3:GetObject")}},
 	}}
 	role, err := resources["AWS::IAM::Role"].Create(t.Context(), r)
 	require.NoError(t, err)
@@ -402,7 +442,9 @@ func TestIdentityResources(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, session.Authorize("sqs:SendMessage", "x", nil))
 
-	profile := resource.Request{StackName: "drover", LogicalID: "Profile", Caller: caller, Properties: map[string]any{"Roles": []any{role.PhysicalID}}}
+	profile := resource.Request{
+		StackName: "drover", LogicalID: "Profile", Caller: caller, Properties: map[string]any{"Roles": []any{role.PhysicalID}},
+	}
 	made, err := resources["AWS::IAM::InstanceProfile"].Create(t.Context(), profile)
 	require.NoError(t, err)
 	profile.PhysicalID = made.PhysicalID
@@ -425,17 +467,28 @@ func TestIdentityResources(t *testing.T) {
 	require.NoError(t, resources["AWS::IAM::Role"].Delete(t.Context(), update))
 	require.NoError(t, resources["AWS::IAM::Role"].Delete(t.Context(), update), "gone already")
 
-	provider, err := resources["AWS::IAM::OIDCProvider"].Create(t.Context(), resource.Request{Caller: caller, Properties: map[string]any{"Url": "https://oidc.eks.eu-west-1.amazonaws.com/id/A", "ClientIdList": []any{"sts.amazonaws.com"}}})
+	provider, err := resources["AWS::IAM::OIDCProvider"].Create(t.Context(), resource.Request{
+		Caller: caller, Properties: map[string]any{
+			"Url": "https://oidc.eks.eu-west-1.amazonaws.com/id/A", "ClientIdList": []any{"sts.amazonaws.com"},
+		},
+	})
 	require.NoError(t, err)
 	require.Equal(t, "arn:aws:iam::111122223333:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/A", provider.Attributes["Arn"])
-	managed, err := resources["AWS::IAM::ManagedPolicy"].Create(t.Context(), resource.Request{StackName: "s", LogicalID: "M", Caller: caller, Properties: map[string]any{"PolicyDocument": document("x:Y")}})
+	managed, err := resources["AWS::IAM::ManagedPolicy"].Create(t.Context(), resource.Request{
+		StackName: "s", LogicalID: "M", Caller: caller, Properties: map[string]any{"PolicyDocument": document("x:Y")},
+	})
 	require.NoError(t, err)
-	version, err := client.GetPolicyVersion(t.Context(), &awsiam.GetPolicyVersionInput{PolicyArn: &managed.PhysicalID, VersionId: aws.String("v1")})
+	version, err := client.GetPolicyVersion(t.Context(), &awsiam.GetPolicyVersionInput{
+		PolicyArn: &managed.PhysicalID, VersionId: aws.String("v1"),
+	})
 	require.NoError(t, err)
 	require.Contains(t, *version.PolicyVersion.Document, "x%3AY")
 
 	bad := r
-	bad.Properties = map[string]any{"AssumeRolePolicyDocument": r.Properties["AssumeRolePolicyDocument"], "ManagedPolicyArns": []any{"arn:aws:iam::aws:policy/NoSuch"}, "RoleName": "half"}
+	bad.Properties = map[string]any{
+		"AssumeRolePolicyDocument": r.Properties["AssumeRolePolicyDocument"], "ManagedPolicyArns": []any{"arn:aws:iam::aws:policy/NoSuch"},
+		"RoleName": "half",
+	}
 	_, err = resources["AWS::IAM::Role"].Create(t.Context(), bad)
 	require.ErrorContains(t, err, "NoSuchEntity")
 	_, err = a.identities.Role("half")

@@ -86,7 +86,9 @@ func (s *Service) putEvents(_ context.Context, c *wire.Call) (any, error) {
 				r = result{ErrorCode: "AccessDeniedException", ErrorMessage: refused.Message}
 				break
 			}
-			r.EventID = s.put(s.busName(e.EventBusName), Event{DetailType: e.DetailType, Source: e.Source, Resources: e.Resources, Detail: json.RawMessage(e.Detail)}, e.Time)
+			r.EventID = s.put(s.busName(e.EventBusName), Event{
+				DetailType: e.DetailType, Source: e.Source, Resources: e.Resources, Detail: json.RawMessage(e.Detail),
+			}, e.Time)
 		}
 		if r.ErrorCode != "" {
 			out.FailedEntryCount++

@@ -29,10 +29,14 @@ func TestABusOfOnesOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all.EventBuses, 2)
 
-	rule, err := client.PutRule(t.Context(), &sdk.PutRuleInput{Name: aws.String("failed"), EventBusName: made.EventBusArn, EventPattern: aws.String(`{"source":["drover"]}`)})
+	rule, err := client.PutRule(t.Context(), &sdk.PutRuleInput{
+		Name: aws.String("failed"), EventBusName: made.EventBusArn, EventPattern: aws.String(`{"source":["drover"]}`),
+	})
 	require.NoError(t, err)
 	require.Equal(t, "arn:aws:events:eu-central-1:111122223333:rule/drover/failed", *rule.RuleArn)
-	_, err = client.PutTargets(t.Context(), &sdk.PutTargetsInput{Rule: aws.String("failed"), EventBusName: aws.String("drover"), Targets: []types.Target{{Id: aws.String("f"), Arn: aws.String(function)}}})
+	_, err = client.PutTargets(t.Context(), &sdk.PutTargetsInput{
+		Rule: aws.String("failed"), EventBusName: aws.String("drover"), Targets: []types.Target{{Id: aws.String("f"), Arn: aws.String(function)}},
+	})
 	require.NoError(t, err)
 	_, err = client.DescribeRule(t.Context(), &sdk.DescribeRuleInput{Name: aws.String("failed")})
 	require.ErrorContains(t, err, "ResourceNotFoundException", "it is a rule of another bus")
@@ -68,20 +72,30 @@ func TestABusThatIsEncrypted(t *testing.T) {
 	const arn = "arn:aws:events:eu-central-1:111122223333:event-bus/drover"
 	policy := func(bus string) map[string]any {
 		return map[string]any{"Version": "2012-10-17", "Statement": []any{
-			map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": "arn:aws:iam::111122223333:root"}, "Action": "kms:*", "Resource": "*"},
 			map[string]any{
-				"Effect": "Allow", "Principal": map[string]any{"Service": "events.amazonaws.com"}, "Action": []any{"kms:GenerateDataKey", "kms:Decrypt"}, "Resource": "*",
-				"Condition": map[string]any{"StringEquals": map[string]any{"aws:SourceArn": bus, "kms:EncryptionContext:aws:events:event-bus:arn": bus}},
+				"Effect": "Allow", "Principal": map[string]any{"AWS": "arn:aws:iam::111122223333:root"}, "Action": "kms:*", "Resource": "*",
+			},
+			map[string]any{
+				"Effect": "Allow", "Principal": map[string]any{
+					"Service": "events.amazonaws.com",
+				}, "Action": []any{"kms:GenerateDataKey", "kms:Decrypt"}, "Resource": "*",
+				"Condition": map[string]any{
+					"StringEquals": map[string]any{"aws:SourceArn": bus, "kms:EncryptionContext:aws:events:event-bus:arn": bus},
+				},
 			},
 		}}
 	}
 	keyOf := func(bus string) string {
-		key, err := keys.Resources()["AWS::KMS::Key"].Create(t.Context(), resource.Request{Caller: admin, Properties: map[string]any{"KeyPolicy": policy(bus)}})
+		key, err := keys.Resources()["AWS::KMS::Key"].Create(t.Context(), resource.Request{
+			Caller: admin, Properties: map[string]any{"KeyPolicy": policy(bus)},
+		})
 		require.NoError(t, err)
 		return key.PhysicalID
 	}
 	provider := w.Resources()["AWS::Events::EventBus"]
-	r := resource.Request{Caller: admin, Properties: map[string]any{"Name": "drover", "KmsKeyIdentifier": keyOf(arn), "Description": "notices"}}
+	r := resource.Request{
+		Caller: admin, Properties: map[string]any{"Name": "drover", "KmsKeyIdentifier": keyOf(arn), "Description": "notices"},
+	}
 	made, err := provider.Create(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, "drover", made.PhysicalID)
@@ -108,7 +122,11 @@ func TestABusThatIsEncrypted(t *testing.T) {
 	require.ErrorContains(t, err, "no-key")
 
 	rule := w.Resources()["AWS::Events::Rule"]
-	of := resource.Request{Caller: admin, Properties: map[string]any{"Name": "r", "EventBusName": "drover", "EventPattern": map[string]any{"source": []any{"drover"}}}}
+	of := resource.Request{
+		Caller: admin, Properties: map[string]any{
+			"Name": "r", "EventBusName": "drover", "EventPattern": map[string]any{"source": []any{"drover"}},
+		},
+	}
 	ruled, err := rule.Create(t.Context(), of)
 	require.NoError(t, err)
 	require.Equal(t, "drover|r", ruled.PhysicalID)

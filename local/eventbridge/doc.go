@@ -7,6 +7,6 @@
 // A bus with a KMS key takes events while the key's policy lets EventBridge use it. EventBridge's waits between attempts run
 // faster with the account's speed.
 //
-// Not there, and an error that names it: policies of buses, partner buses, schedule expressions on rules (Scheduler has them), archives, replays,
-// pipes, API destinations, global endpoints, target parameters of other services.
+// Not there, and an error that names it: policies of buses, partner buses, schedule expressions on rules (Scheduler
+// has them), archives, replays, pipes, API destinations, global endpoints, target parameters of other services.
 package eventbridge

@@ -84,7 +84,9 @@ func newWorld(t *testing.T, speed float64) *world {
 	c := &clock.Clock{Speed: speed}
 	w := &world{identities: iam.New(account, region, c), arrived: make(chan delivered, 100)}
 	w.queues = sqs.New(w.identities, c)
-	require.NoError(t, w.queues.Create("dead", map[string]string{"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"` + queue + `"}]}`}, nil))
+	require.NoError(t, w.queues.Create("dead", map[string]string{
+		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"` + queue + `"}]}`,
+	}, nil))
 	w.Service = New(Config{Account: account, Region: region, Clock: c, Identities: w.identities})
 	w.SetTargets(delivery.Targets{Functions: w, Machines: w, Queues: w.queues})
 	t.Cleanup(w.Close)
@@ -114,7 +116,9 @@ func TestDelivery(t *testing.T) {
 		w := newWorld(t, 1)
 		w.rule(t, `{"source":["aws.s3"],"detail":{"object":{"key":[{"prefix":"clusters/"}]}}}`, target{Id: "f", Arn: function})
 		w.Emit(t.Context(), "aws.s3", "Object Created", nil, map[string]any{"object": map[string]string{"key": "releases/x.yaml"}})
-		w.Emit(t.Context(), "aws.s3", "Object Created", []string{"arn:aws:s3:::b"}, map[string]any{"object": map[string]string{"key": "clusters/<demo>.yaml"}})
+		w.Emit(t.Context(), "aws.s3", "Object Created", []string{"arn:aws:s3:::b"}, map[string]any{
+			"object": map[string]string{"key": "clusters/<demo>.yaml"},
+		})
 		got := <-w.arrived
 		require.Equal(t, function, got.target)
 		require.Equal(t, "events.amazonaws.com", got.caller.ARN())
@@ -134,7 +138,8 @@ func TestDelivery(t *testing.T) {
 		w := newWorld(t, 1)
 		role, err := w.identities.CreateRole(iam.Role{Name: "events", TrustDocument: trust})
 		require.NoError(t, err)
-		require.NoError(t, w.identities.PutRolePolicy("events", "p", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"states:StartExecution","Resource":"`+machine+`"}]}`))
+		require.NoError(t, w.identities.PutRolePolicy("events", "p",
+			`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"states:StartExecution","Resource":"`+machine+`"}]}`))
 		w.rule(t, `{"source":["aws.autoscaling"]}`, target{Id: "m", Arn: machine, RoleArn: w.identities.RoleARN(role), InputPath: "$.detail"})
 		w.Emit(t.Context(), "aws.autoscaling", "EC2 Instance-launch Lifecycle Action", nil, map[string]any{"EC2InstanceId": "i-1"})
 		got := <-w.arrived
@@ -143,7 +148,9 @@ func TestDelivery(t *testing.T) {
 	})
 	t.Run("throttles and failures of the target are tried again", func(t *testing.T) {
 		w := newWorld(t, 1e6)
-		w.fails = []error{errors.New("down"), &iam.Error{Code: "TooManyRequestsException", Status: 429}, &iam.Error{Code: "ServiceException", Status: 500}}
+		w.fails = []error{
+			errors.New("down"), &iam.Error{Code: "TooManyRequestsException", Status: 429}, &iam.Error{Code: "ServiceException", Status: 500},
+		}
 		w.rule(t, `{"source":["x"]}`, target{Id: "f", Arn: function})
 		w.Emit(t.Context(), "x", "y", nil, struct{}{})
 		require.Equal(t, function, (<-w.arrived).target)
@@ -152,11 +159,15 @@ func TestDelivery(t *testing.T) {
 		w := newWorld(t, 1e6)
 		w.fails = []error{errors.New("down"), errors.New("down"), errors.New("still down")}
 		two := 2
-		w.rule(t, `{"source":["x"]}`, target{Id: "f", Arn: function, Input: `{"only":"this"}`, RetryPolicy: &delivery.Policy{MaximumRetryAttempts: &two}, DeadLetterConfig: &deadLetters{queue}})
+		w.rule(t, `{"source":["x"]}`, target{
+			Id: "f", Arn: function, Input: `{"only":"this"}`, RetryPolicy: &delivery.Policy{MaximumRetryAttempts: &two},
+			DeadLetterConfig: &deadLetters{queue},
+		})
 		w.Emit(t.Context(), "x", "y", nil, map[string]int{"a": 1})
 		m := w.dead(t)
 		require.Equal(t, map[string]string{
-			"RULE_ARN": "arn:aws:events:eu-central-1:111122223333:rule/specs", "TARGET_ARN": function, "ERROR_CODE": "INTERNAL_ERROR", "ERROR_MESSAGE": "still down",
+			"RULE_ARN": "arn:aws:events:eu-central-1:111122223333:rule/specs", "TARGET_ARN": function, "ERROR_CODE": "INTERNAL_ERROR",
+			"ERROR_MESSAGE":             "still down",
 			"EXHAUSTED_RETRY_CONDITION": "MaximumRetryAttempts", "RETRY_ATTEMPTS": "2",
 		}, m.Attributes)
 		require.Contains(t, m.Body, `"detail":{"a":1}`, "the event itself, not the target's input")
@@ -205,7 +216,9 @@ func TestTheAgeOfAnEventEndsItsRetries(t *testing.T) {
 			w.fails = append(w.fails, errors.New("down"))
 		}
 		age := 3600
-		w.rule(t, `{"source":["x"]}`, target{Id: "f", Arn: function, RetryPolicy: &delivery.Policy{MaximumEventAgeInSeconds: &age}, DeadLetterConfig: &deadLetters{queue}})
+		w.rule(t, `{"source":["x"]}`, target{
+			Id: "f", Arn: function, RetryPolicy: &delivery.Policy{MaximumEventAgeInSeconds: &age}, DeadLetterConfig: &deadLetters{queue},
+		})
 		w.Emit(t.Context(), "x", "y", nil, struct{}{})
 		time.Sleep(time.Hour)
 		m := w.dead(t)
@@ -216,31 +229,52 @@ func TestTheAgeOfAnEventEndsItsRetries(t *testing.T) {
 
 func TestInput(t *testing.T) {
 	event := Event{
-		Version: "0", ID: "id", DetailType: "t", Source: "s", Account: account, Time: "2026-01-01T00:00:00Z", Region: region, Resources: []string{"r1", "r2"},
-		Detail: json.RawMessage(`{"name":"a \"b\"","n":5,"deep":{"list":[1,{"x":true}]}}`),
+		Version: "0", ID: "id", DetailType: "t", Source: "s", Account: account, Time: "2026-01-01T00:00:00Z", Region: region,
+		Resources: []string{"r1", "r2"},
+		Detail:    json.RawMessage(`{"name":"a \"b\"","n":5,"deep":{"list":[1,{"x":true}]}}`),
 	}
 	for name, test := range map[string]struct {
 		target target
 		want   string
 	}{
-		"the event itself":              {target{}, string(delivery.JSON(event))},
-		"a constant":                    {target{Input: `{"a":1}`}, `{"a":1}`},
-		"a part":                        {target{InputPath: "$.detail.deep"}, `{"list":[1,{"x":true}]}`},
-		"an element":                    {target{InputPath: "$.detail.deep.list[1].x"}, `true`},
-		"the root":                      {target{InputPath: "$"}, string(delivery.JSON(event))},
-		"a key with a dash":             {target{InputPath: "$.detail-type"}, `"t"`},
-		"values in JSON":                {target{InputTransformer: &inputTransformer{map[string]string{"n": "$.detail.n", "d": "$.detail.deep", "s": "$.source"}, `{"n":<n>,"d":<d>,"s":<s>}`}}, `{"n":5,"d":{"list":[1,{"x":true}]},"s":"s"}`},
-		"values in text":                {target{InputTransformer: &inputTransformer{map[string]string{"n": "$.detail.n", "name": "$.detail.name"}, `"<name> has <n>"`}}, `"a \"b\" has 5"`},
-		"text without quotes":           {target{InputTransformer: &inputTransformer{map[string]string{"n": "$.detail.n"}, `there are <n>`}}, `"there are 5"`},
-		"a value that is not there":     {target{InputTransformer: &inputTransformer{map[string]string{"no": "$.detail.no"}, `{"a":<no>,"b":"<no>"}`}}, `{"a":null,"b":""}`},
-		"the rule's name":               {target{InputTransformer: &inputTransformer{nil, `{"rule":"<aws.events.rule-name>","arn":<aws.events.rule-arn>}`}}, `{"rule":"specs","arn":"arn:rule"}`},
-		"when it came":                  {target{InputTransformer: &inputTransformer{nil, `{"at":<aws.events.event.ingestion-time>}`}}, `{"at":"2026-01-01T00:00:01.000Z"}`},
-		"the whole event in a template": {target{InputTransformer: &inputTransformer{nil, `{"e":<aws.events.event.json>}`}}, `{"e":` + string(delivery.JSON(event)) + `}`},
+		"the event itself":  {target{}, string(delivery.JSON(event))},
+		"a constant":        {target{Input: `{"a":1}`}, `{"a":1}`},
+		"a part":            {target{InputPath: "$.detail.deep"}, `{"list":[1,{"x":true}]}`},
+		"an element":        {target{InputPath: "$.detail.deep.list[1].x"}, `true`},
+		"the root":          {target{InputPath: "$"}, string(delivery.JSON(event))},
+		"a key with a dash": {target{InputPath: "$.detail-type"}, `"t"`},
+		"values in JSON": {
+			target{InputTransformer: &inputTransformer{
+				map[string]string{"n": "$.detail.n", "d": "$.detail.deep", "s": "$.source"}, `{"n":<n>,"d":<d>,"s":<s>}`,
+			}}, `{"n":5,"d":{"list":[1,{"x":true}]},"s":"s"}`,
+		},
+		"values in text": {
+			target{InputTransformer: &inputTransformer{map[string]string{"n": "$.detail.n", "name": "$.detail.name"}, `"<name> has <n>"`}},
+			`"a \"b\" has 5"`,
+		},
+		"text without quotes": {
+			target{InputTransformer: &inputTransformer{map[string]string{"n": "$.detail.n"}, `there are <n>`}}, `"there are 5"`,
+		},
+		"a value that is not there": {
+			target{InputTransformer: &inputTransformer{map[string]string{"no": "$.detail.no"}, `{"a":<no>,"b":"<no>"}`}}, `{"a":null,"b":""}`,
+		},
+		"the rule's name": {
+			target{InputTransformer: &inputTransformer{nil, `{"rule":"<aws.events.rule-name>","arn":<aws.events.rule-arn>}`}},
+			`{"rule":"specs","arn":"arn:rule"}`,
+		},
+		"when it came": {
+			target{InputTransformer: &inputTransformer{nil, `{"at":<aws.events.event.ingestion-time>}`}}, `{"at":"2026-01-01T00:00:01.000Z"}`,
+		},
+		"the whole event in a template": {
+			target{InputTransformer: &inputTransformer{nil, `{"e":<aws.events.event.json>}`}}, `{"e":` + string(delivery.JSON(event)) + `}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.target.Id, test.target.Arn = "t", function
 			require.NoError(t, test.target.check())
-			got, err := test.target.input(rule{Name: "specs", arn: "arn:rule"}, event, delivery.JSON(event), time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC))
+			got, err := test.target.input(rule{
+				Name: "specs", arn: "arn:rule",
+			}, event, delivery.JSON(event), time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC))
 			require.NoError(t, err)
 			require.Equal(t, test.want, string(got))
 		})
@@ -253,18 +287,26 @@ func TestTargetsThatAreRefused(t *testing.T) {
 		target target
 		want   string
 	}{
-		"no ARN":                         {target{Id: "t", Arn: "f"}, "not in correct format"},
-		"a service that is not there":    {target{Id: "t", Arn: "arn:aws:kinesis:eu-central-1:111122223333:stream/x"}, "does not support the target"},
-		"a machine without a role":       {target{Id: "t", Arn: machine}, "RoleArn is required"},
-		"an id with a space":             {target{Id: "a b", Arn: function}, "target id"},
-		"two inputs":                     {target{Id: "t", Arn: function, Input: "1", InputPath: "$"}, "Only one of"},
-		"an input that is no JSON":       {target{Id: "t", Arn: function, Input: "{"}, "JSON syntax error"},
-		"a path that is none":            {target{Id: "t", Arn: function, InputPath: "detail"}, "Invalid InputPath"},
-		"a path with a wildcard":         {target{Id: "t", Arn: function, InputPath: "$.detail.*"}, "no path of keys"},
-		"a placeholder without a path":   {target{Id: "t", Arn: function, InputTransformer: &inputTransformer{nil, "<x>"}}, "invalid placeholder x"},
-		"no template":                    {target{Id: "t", Arn: function, InputTransformer: &inputTransformer{nil, ""}}, "a template"},
-		"an age below a minute":          {target{Id: "t", Arn: function, RetryPolicy: &delivery.Policy{MaximumEventAgeInSeconds: &age}}, "MaximumEventAgeInSeconds 30"},
-		"more attempts than there are":   {target{Id: "t", Arn: function, RetryPolicy: &delivery.Policy{MaximumRetryAttempts: &attempts}}, "MaximumRetryAttempts 186"},
+		"no ARN": {target{Id: "t", Arn: "f"}, "not in correct format"},
+		"a service that is not there": {
+			target{Id: "t", Arn: "arn:aws:kinesis:eu-central-1:111122223333:stream/x"}, "does not support the target",
+		},
+		"a machine without a role": {target{Id: "t", Arn: machine}, "RoleArn is required"},
+		"an id with a space":       {target{Id: "a b", Arn: function}, "target id"},
+		"two inputs":               {target{Id: "t", Arn: function, Input: "1", InputPath: "$"}, "Only one of"},
+		"an input that is no JSON": {target{Id: "t", Arn: function, Input: "{"}, "JSON syntax error"},
+		"a path that is none":      {target{Id: "t", Arn: function, InputPath: "detail"}, "Invalid InputPath"},
+		"a path with a wildcard":   {target{Id: "t", Arn: function, InputPath: "$.detail.*"}, "no path of keys"},
+		"a placeholder without a path": {
+			target{Id: "t", Arn: function, InputTransformer: &inputTransformer{nil, "<x>"}}, "invalid placeholder x",
+		},
+		"no template": {target{Id: "t", Arn: function, InputTransformer: &inputTransformer{nil, ""}}, "a template"},
+		"an age below a minute": {
+			target{Id: "t", Arn: function, RetryPolicy: &delivery.Policy{MaximumEventAgeInSeconds: &age}}, "MaximumEventAgeInSeconds 30",
+		},
+		"more attempts than there are": {
+			target{Id: "t", Arn: function, RetryPolicy: &delivery.Policy{MaximumRetryAttempts: &attempts}}, "MaximumRetryAttempts 186",
+		},
 		"dead letters that are no queue": {target{Id: "t", Arn: function, DeadLetterConfig: &deadLetters{function}}, "that of no queue"},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, test.target.check(), test.want) })
@@ -289,12 +331,16 @@ func TestAPI(t *testing.T) {
 	w := newWorld(t, 1)
 	client := w.client(t)
 	ctx := t.Context()
-	made, err := client.PutRule(ctx, &sdk.PutRuleInput{Name: aws.String("specs"), EventPattern: aws.String(`{"source":["drover"]}`), Description: aws.String("d")})
+	made, err := client.PutRule(ctx, &sdk.PutRuleInput{
+		Name: aws.String("specs"), EventPattern: aws.String(`{"source":["drover"]}`), Description: aws.String("d"),
+	})
 	require.NoError(t, err)
 	require.Equal(t, "arn:aws:events:eu-central-1:111122223333:rule/specs", *made.RuleArn)
 	put, err := client.PutTargets(ctx, &sdk.PutTargetsInput{Rule: aws.String("specs"), Targets: []types.Target{{
 		Id: aws.String("f"), Arn: aws.String(function), RetryPolicy: &types.RetryPolicy{MaximumRetryAttempts: aws.Int32(3)},
-		InputTransformer: &types.InputTransformer{InputTemplate: aws.String(`{"c":<c>}`), InputPathsMap: map[string]string{"c": "$.detail.cluster"}},
+		InputTransformer: &types.InputTransformer{
+			InputTemplate: aws.String(`{"c":<c>}`), InputPathsMap: map[string]string{"c": "$.detail.cluster"},
+		},
 	}}})
 	require.NoError(t, err)
 	require.Zero(t, put.FailedEntryCount)
@@ -342,7 +388,10 @@ func TestAPI(t *testing.T) {
 			_, err := client.PutRule(ctx, &sdk.PutRuleInput{Name: aws.String("x"), ScheduleExpression: aws.String("rate(1 minute)")})
 			return err
 		}, "UnsupportedByLocalAccount"},
-		"a rule of nothing": {func() error { _, err := client.PutRule(ctx, &sdk.PutRuleInput{Name: aws.String("x")}); return err }, "ValidationException"},
+		"a rule of nothing": {func() error {
+			_, err := client.PutRule(ctx, &sdk.PutRuleInput{Name: aws.String("x")})
+			return err
+		}, "ValidationException"},
 		"another bus": {func() error {
 			_, err := client.DescribeRule(ctx, &sdk.DescribeRuleInput{Name: aws.String("specs"), EventBusName: aws.String("mine")})
 			return err
@@ -386,10 +435,15 @@ func TestRuleResource(t *testing.T) {
 	provider := w.Resources()["AWS::Events::Rule"]
 	admin, _ := w.identities.Admin()
 	targetOf := func(id string) map[string]any {
-		return map[string]any{"Id": id, "Arn": function, "DeadLetterConfig": map[string]any{"Arn": queue}, "RetryPolicy": map[string]any{"MaximumEventAgeInSeconds": 86400.0, "MaximumRetryAttempts": 185.0}}
+		return map[string]any{
+			"Id": id, "Arn": function, "DeadLetterConfig": map[string]any{
+				"Arn": queue,
+			}, "RetryPolicy": map[string]any{"MaximumEventAgeInSeconds": 86400.0, "MaximumRetryAttempts": 185.0},
+		}
 	}
 	r := resource.Request{StackName: "drover", LogicalID: "Rule", Caller: admin, Properties: map[string]any{
-		"Name": "drover-spec-changed", "State": "ENABLED", "EventPattern": map[string]any{"source": []any{"aws.s3"}}, "Targets": []any{targetOf("a"), targetOf("b")},
+		"Name": "drover-spec-changed", "State": "ENABLED", "EventPattern": map[string]any{"source": []any{"aws.s3"}},
+		"Targets": []any{targetOf("a"), targetOf("b")},
 	}}
 	made, err := provider.Create(t.Context(), r)
 	require.NoError(t, err)

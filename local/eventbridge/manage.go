@@ -109,7 +109,8 @@ func (s *Service) setTargets(caller iam.Caller, bus, name string, targets []targ
 		}
 	}
 	if len(all) > maxTargets {
-		return wire.Errorf("LimitExceededException", "The requested resource exceeds the maximum number allowed: %d targets of a rule", maxTargets)
+		return wire.Errorf("LimitExceededException", "The requested resource exceeds the maximum number allowed: %d targets of a rule",
+			maxTargets)
 	}
 	r.targets = all
 	return nil

@@ -70,7 +70,8 @@ func decodeRule(r resource.Request) (ruleSpec, []target, error) {
 	var targets []target
 	for _, t := range p.Targets {
 		to := target{
-			Id: t.Id, Arn: t.Arn, RoleArn: t.RoleArn, Input: t.Input, InputPath: t.InputPath, DeadLetterConfig: t.DeadLetterConfig, RetryPolicy: t.RetryPolicy,
+			Id: t.Id, Arn: t.Arn, RoleArn: t.RoleArn, Input: t.Input, InputPath: t.InputPath, DeadLetterConfig: t.DeadLetterConfig,
+			RetryPolicy: t.RetryPolicy,
 		}
 		if x := t.InputTransformer; x != nil {
 			to.InputTransformer = &inputTransformer{InputPathsMap: map[string]string{}, InputTemplate: x.InputTemplate}

@@ -19,7 +19,10 @@ func (s Strike) Answer(service string) error {
 		if s.Code == "412" {
 			return &wire.Error{Code: "PreconditionFailed", Message: "At least one of the pre-conditions you specified did not hold", Status: 412}
 		}
-		return &wire.Error{Code: "ConditionalRequestConflict", Message: "The conditional request cannot succeed due to a conflicting operation against this resource.", Status: 409}
+		return &wire.Error{
+			Code: "ConditionalRequestConflict", Message: "The conditional request cannot succeed due to a conflicting operation against this " +
+				"resource.", Status: 409,
+		}
 	case CrashBefore, CrashAfter:
 		return &wire.Error{Code: "ServiceUnavailable", Message: "the caller was killed", Status: 503} // nobody is there to read it
 	}

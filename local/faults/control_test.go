@@ -107,9 +107,11 @@ func TestOnlyThisMachineControlsFaults(t *testing.T) {
 
 func TestWhatAMomentIsAbout(t *testing.T) {
 	tests := map[string]struct{ name, cluster, stack, pool string }{
-		"a stack":                   {"drover-demo-network", "demo", "drover-demo-network", ""},
-		"a pool's stack, or group":  {"drover-demo-pool-a-b", "demo", "drover-demo-pool-a-b", "a-b"},
-		"a stack's ARN":             {"arn:aws:cloudformation:us-east-1:1:stack/drover-my-own-addons-on-nodes/uuid", "my-own", "drover-my-own-addons-on-nodes", ""},
+		"a stack":                  {"drover-demo-network", "demo", "drover-demo-network", ""},
+		"a pool's stack, or group": {"drover-demo-pool-a-b", "demo", "drover-demo-pool-a-b", "a-b"},
+		"a stack's ARN": {
+			"arn:aws:cloudformation:us-east-1:1:stack/drover-my-own-addons-on-nodes/uuid", "my-own", "drover-my-own-addons-on-nodes", "",
+		},
 		"a status":                  {"status/clusters/demo.json", "demo", "", ""},
 		"a spec, by its ARN":        {"arn:aws:s3:::drover-specs-1-us-east-1/clusters/demo.yaml", "demo", "", ""},
 		"a lease":                   {"leases/demo.json", "demo", "", ""},
@@ -132,11 +134,17 @@ func TestWhatAMomentIsAbout(t *testing.T) {
 		text string
 		want Moment
 	}{
-		"a stack's event":     {`{"stack-id": "arn:aws:cloudformation:us-east-1:1:stack/drover-demo-network/u"}`, Moment{Cluster: "demo", Stack: "drover-demo-network"}},
-		"an object's event":   {`{"object": {"key": "clusters/demo.yaml"}}`, Moment{Cluster: "demo"}},
-		"a group's event":     {`{"AutoScalingGroupName": "drover-demo-pool-a"}`, Moment{Cluster: "demo", Stack: "drover-demo-pool-a", Pool: "a"}},
-		"an input":            {`{"cluster": "demo"}`, Moment{Cluster: "demo"}},
-		"an event as input":   {`{"detail": {"AutoScalingGroupName": "drover-demo-pool-a"}}`, Moment{Cluster: "demo", Stack: "drover-demo-pool-a", Pool: "a"}},
+		"a stack's event": {
+			`{"stack-id": "arn:aws:cloudformation:us-east-1:1:stack/drover-demo-network/u"}`, Moment{Cluster: "demo", Stack: "drover-demo-network"},
+		},
+		"an object's event": {`{"object": {"key": "clusters/demo.yaml"}}`, Moment{Cluster: "demo"}},
+		"a group's event": {
+			`{"AutoScalingGroupName": "drover-demo-pool-a"}`, Moment{Cluster: "demo", Stack: "drover-demo-pool-a", Pool: "a"},
+		},
+		"an input": {`{"cluster": "demo"}`, Moment{Cluster: "demo"}},
+		"an event as input": {
+			`{"detail": {"AutoScalingGroupName": "drover-demo-pool-a"}}`, Moment{Cluster: "demo", Stack: "drover-demo-pool-a", Pool: "a"},
+		},
 		"text":                {`hello`, Moment{}},
 		"something else":      {`{"cluster": 1}`, Moment{}},
 		"a detail that is no": {`{"cluster": "demo", "detail": 1}`, Moment{Cluster: "demo"}},

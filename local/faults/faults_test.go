@@ -19,29 +19,55 @@ func TestRulesAsPeopleWriteThem(t *testing.T) {
 		want Rule
 		err  string
 	}{
-		"a kind alone":                    {text: "throttle", want: Rule{Kind: Throttle}},
-		"matches and chances":             {text: "throttle service=cloudformation caller=plan p=0.3 for=2m", want: Rule{Kind: Throttle, Service: "cloudformation", Caller: "plan", Probability: 0.3, For: 2 * time.Minute}},
-		"a code":                          {text: "error=ServiceUnavailable status=503 action=Put* nth=3", want: Rule{Kind: Error, Code: "ServiceUnavailable", Status: 503, Action: "Put*", Nth: 3}},
-		"a code by default":               {text: "error", want: Rule{Kind: Error, Code: "InternalFailure"}},
-		"a call's number":                 {text: "crash-after=2 caller=change count=1", want: Rule{Kind: CrashAfter, Call: 2, Caller: "change", Count: 1}},
-		"any call":                        {text: "crash-before p=0.01", want: Rule{Kind: CrashBefore, Probability: 0.01}},
-		"words in quotes":                 {text: `drop event="CloudFormation Stack Status Change" p=0.5`, want: Rule{Kind: Drop, Event: "CloudFormation Stack Status Change", Probability: 0.5}},
-		"a duration":                      {text: "latency=250ms", want: Rule{Kind: Latency, Duration: 250 * time.Millisecond}},
-		"a duration by default":           {text: " reorder   every=1m after=10s", want: Rule{Kind: Reorder, Duration: 2 * time.Second, Every: time.Minute, After: 10 * time.Second}},
-		"a conflict":                      {text: "conflict", want: Rule{Kind: Conflict, Code: "409"}},
-		"an execution":                    {text: "kill machine=converge state=Plan", want: Rule{Kind: Kill, Machine: "converge", State: "Plan"}},
-		"a cluster":                       {text: "api-server-down=1m cluster=demo", want: Rule{Kind: APIServerDown, Duration: time.Minute, Cluster: "demo"}},
-		"an instance":                     {text: "instance-lost pool=workers count=1", want: Rule{Kind: InstanceLost, Pool: "workers", Count: 1}},
-		"a launch":                        {text: "launch-fails pool=a", want: Rule{Kind: LaunchFails, Code: "InsufficientInstanceCapacity", Pool: "a"}},
-		"nothing":                         {text: "  ", err: "begins with its kind: one of throttle, error,"},
-		"no kind":                         {text: "explode", err: `"explode" is no kind of fault`},
-		"a kind that has no value":        {text: "drop=2", err: "drop takes no value"},
-		"a kind that needs a value":       {text: "latency", err: "latency needs a duration: latency=2s"},
-		"a bad value":                     {text: "latency=fast", err: "latency=fast is no duration such as 500ms"},
-		"a bad number":                    {text: "crash-after=0", err: "crash-after=0 is no number from 1 on"},
-		"a bad conflict":                  {text: "conflict=404", err: "conflict=404: 409 (nothing is written) or 412"},
-		"an unknown word":                 {text: "drop colour=red", err: `"colour" is not known: drop takes stack, cluster, event, rule, p, nth, count, every, after, for`},
-		"a word of another moment":        {text: "drop action=PutObject", err: "drop befalls a delivery, which has no action: it has stack, cluster, event, rule"},
+		"a kind alone": {text: "throttle", want: Rule{Kind: Throttle}},
+		"matches and chances": {
+			text: "throttle service=cloudformation caller=plan p=0.3 for=2m", want: Rule{
+				Kind: Throttle, Service: "cloudformation", Caller: "plan", Probability: 0.3, For: 2 * time.Minute,
+			},
+		},
+		"a code": {
+			text: "error=ServiceUnavailable status=503 action=Put* nth=3", want: Rule{
+				Kind: Error, Code: "ServiceUnavailable", Status: 503, Action: "Put*", Nth: 3,
+			},
+		},
+		"a code by default": {text: "error", want: Rule{Kind: Error, Code: "InternalFailure"}},
+		"a call's number": {
+			text: "crash-after=2 caller=change count=1", want: Rule{Kind: CrashAfter, Call: 2, Caller: "change", Count: 1},
+		},
+		"any call": {text: "crash-before p=0.01", want: Rule{Kind: CrashBefore, Probability: 0.01}},
+		"words in quotes": {
+			text: `drop event="CloudFormation Stack Status Change" p=0.5`, want: Rule{
+				Kind: Drop, Event: "CloudFormation Stack Status Change", Probability: 0.5,
+			},
+		},
+		"a duration": {text: "latency=250ms", want: Rule{Kind: Latency, Duration: 250 * time.Millisecond}},
+		"a duration by default": {
+			text: " reorder   every=1m after=10s", want: Rule{Kind: Reorder, Duration: 2 * time.Second, Every: time.Minute, After: 10 * time.Second},
+		},
+		"a conflict":   {text: "conflict", want: Rule{Kind: Conflict, Code: "409"}},
+		"an execution": {text: "kill machine=converge state=Plan", want: Rule{Kind: Kill, Machine: "converge", State: "Plan"}},
+		"a cluster": {
+			text: "api-server-down=1m cluster=demo", want: Rule{Kind: APIServerDown, Duration: time.Minute, Cluster: "demo"},
+		},
+		"an instance": {
+			text: "instance-lost pool=workers count=1", want: Rule{Kind: InstanceLost, Pool: "workers", Count: 1},
+		},
+		"a launch": {
+			text: "launch-fails pool=a", want: Rule{Kind: LaunchFails, Code: "InsufficientInstanceCapacity", Pool: "a"},
+		},
+		"nothing":                   {text: "  ", err: "begins with its kind: one of throttle, error,"},
+		"no kind":                   {text: "explode", err: `"explode" is no kind of fault`},
+		"a kind that has no value":  {text: "drop=2", err: "drop takes no value"},
+		"a kind that needs a value": {text: "latency", err: "latency needs a duration: latency=2s"},
+		"a bad value":               {text: "latency=fast", err: "latency=fast is no duration such as 500ms"},
+		"a bad number":              {text: "crash-after=0", err: "crash-after=0 is no number from 1 on"},
+		"a bad conflict":            {text: "conflict=404", err: "conflict=404: 409 (nothing is written) or 412"},
+		"an unknown word": {
+			text: "drop colour=red", err: `"colour" is not known: drop takes stack, cluster, event, rule, p, nth, count, every, after, for`,
+		},
+		"a word of another moment": {
+			text: "drop action=PutObject", err: "drop befalls a delivery, which has no action: it has stack, cluster, event, rule",
+		},
 		"no word":                         {text: "drop red", err: `"red" is not key=value`},
 		"a word without value":            {text: "drop event=", err: `"event=" is not key=value`},
 		"a word twice":                    {text: "drop p=1 p=0.5", err: "p is given twice"},
@@ -94,7 +120,9 @@ func TestThePageAboutFaults(t *testing.T) {
 }
 
 func FuzzWhatIsReadIsShownAsItIs(f *testing.F) {
-	for _, seed := range []string{"throttle p=0.1", `drop event="a b" nth=2`, "error=X status=503", "api-server-down=1m30s", `kill "state=a b"`} {
+	for _, seed := range []string{
+		"throttle p=0.1", `drop event="a b" nth=2`, "error=X status=503", "api-server-down=1m30s", `kill "state=a b"`,
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -110,7 +138,9 @@ func FuzzWhatIsReadIsShownAsItIs(f *testing.F) {
 
 func TestWhatARuleIsAbout(t *testing.T) {
 	call := Moment{What: Call, Service: "s3", Action: "PutObject", Caller: "report", Cluster: "demo", Number: 2}
-	event := Moment{What: Delivery, Event: "CloudFormation Stack Status Change", Target: "drover-stack-done", Stack: "drover-demo-pool-a", Cluster: "demo"}
+	event := Moment{
+		What: Delivery, Event: "CloudFormation Stack Status Change", Target: "drover-stack-done", Stack: "drover-demo-pool-a", Cluster: "demo",
+	}
 	tests := map[string]struct {
 		rule   string
 		moment Moment

@@ -104,7 +104,8 @@ func kindOf(name Kind) (kind, bool) {
 // Rule of what goes wrong. Matches are without regard to case; * stands for anything; what is empty matches all.
 type Rule struct {
 	Kind Kind
-	// Code of an Error, a Conflict, an UpdateFails or a LaunchFails, version of a KubeletVersion; Status is the HTTP status of an Error, 500 when it is 0.
+	// Code of an Error, a Conflict, an UpdateFails or a LaunchFails, version of a KubeletVersion; Status is the HTTP
+	// status of an Error, 500 when it is 0.
 	Code   string
 	Status int
 	// Duration of Latency, Reorder and APIServerDown.
@@ -168,7 +169,9 @@ var fields = []struct {
 	{"action", []What{Call, Update}, func(r *Rule) *string { return &r.Action }, func(m Moment) string { return m.Action }},
 	{"caller", []What{Call}, func(r *Rule) *string { return &r.Caller }, func(m Moment) string { return m.Caller }},
 	{"stack", []What{Call, Delivery}, func(r *Rule) *string { return &r.Stack }, func(m Moment) string { return m.Stack }},
-	{"cluster", []What{Call, Delivery, Step, Cluster, Instances, Update, Boot, Launch}, func(r *Rule) *string { return &r.Cluster }, func(m Moment) string { return m.Cluster }},
+	{"cluster", []What{Call, Delivery, Step, Cluster, Instances, Update, Boot, Launch}, func(r *Rule) *string {
+		return &r.Cluster
+	}, func(m Moment) string { return m.Cluster }},
 	{"event", []What{Delivery}, func(r *Rule) *string { return &r.Event }, func(m Moment) string { return m.Event }},
 	{"rule", []What{Delivery}, func(r *Rule) *string { return &r.Target }, func(m Moment) string { return m.Target }},
 	{"machine", []What{Step}, func(r *Rule) *string { return &r.Machine }, func(m Moment) string { return m.Machine }},

@@ -130,7 +130,11 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	folder := t.TempDir() // before Close is asked for, which must come first in the end
 	t.Cleanup(func() { a.Close() })
 	ending, end := context.WithCancel(context.Background())
-	a = &Account{ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, clusters: map[string]*cluster{}, resources: map[string]resource.Provider{}, documents: map[string]known{}, clients: map[*aws.CredentialsCache]*clients{}, last: map[string]string{}}
+	a = &Account{
+		ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, clusters: map[string]*cluster{},
+		resources: map[string]resource.Provider{}, documents: map[string]known{}, clients: map[*aws.CredentialsCache]*clients{},
+		last: map[string]string{},
+	}
 	a.Calls.Notify = func(call endpoint.Call) { a.answered(call); a.happened() }
 	time := &clock.Clock{Speed: speed, Turns: o.Turns}
 	if o.Bubble {
@@ -220,8 +224,10 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	}
 	front.HandleS3(objects)
 	front.Handle(
-		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(), network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), iamapi.New(a.identities).IAM(), iamapi.New(a.identities).STS(),
-		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, keys.Tagged, a.CloudWatch.Tagged).Wire(),
+		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(),
+		network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), iamapi.New(a.identities).IAM(), iamapi.New(a.identities).STS(),
+		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, keys.Tagged,
+			a.CloudWatch.Tagged).Wire(),
 	)
 	a.handler, a.http = front, client{inProcess{front}}
 	a.person = lambdaruntime.S3(a.Config())

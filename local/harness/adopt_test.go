@@ -18,10 +18,14 @@ func TestADeletionThatIsTakenBackWhenItStandsStill(t *testing.T) {
 		// kept is what says why the cluster is not adopted; it is made anew when that is empty.
 		kept string
 	}{
-		"the network's, with the control plane gone":            {"network", "AWS::EC2::VPC", ""},
-		"the control plane's, with the EKS cluster gone":        {"control-plane", "AWS::KMS::Key", ""},
-		"the EKS cluster's own":                                 {"control-plane", "AWS::EKS::Cluster", "the EKS cluster drover-demo is still there"},
-		"the control plane's, before the EKS cluster was tried": {"control-plane", "AWS::EKS::AccessEntry", "the EKS cluster drover-demo is still there"},
+		"the network's, with the control plane gone":     {"network", "AWS::EC2::VPC", ""},
+		"the control plane's, with the EKS cluster gone": {"control-plane", "AWS::KMS::Key", ""},
+		"the EKS cluster's own": {
+			"control-plane", "AWS::EKS::Cluster", "the EKS cluster drover-demo is still there",
+		},
+		"the control plane's, before the EKS cluster was tried": {
+			"control-plane", "AWS::EKS::AccessEntry", "the EKS cluster drover-demo is still there",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(a *Account) {
@@ -37,7 +41,8 @@ func TestADeletionThatIsTakenBackWhenItStandsStill(t *testing.T) {
 				require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[c.stack])
 				network := a.Stack("demo", "network").Outputs["VpcId"]
 				if c.kind == "AWS::EC2::VPC" {
-					require.Contains(t, a.Status("demo").Message, "what is in the way there: aws ec2 describe-network-interfaces --filters Name=vpc-id,Values="+network+" ")
+					require.Contains(t, a.Status("demo").Message, "what is in the way there: aws ec2 describe-network-interfaces --filters "+
+						"Name=vpc-id,Values="+network+" ")
 				}
 				a.OnResource(nil)
 				a.Upload("clusters/demo.yaml", Spec("demo", "  deletionProtection: true\n"))

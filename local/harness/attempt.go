@@ -1,7 +1,7 @@
 package harness
 
-// First attempts: written, and their successes read, as the SDK does it, without all that the SDK has around that. Any other end of one is the SDK's
-// to read, as that of its own first attempt, and to try again.
+// First attempts: written, and their successes read, as the SDK does it, without all that the SDK has around that.
+// Any other end of one is the SDK's to read, as that of its own first attempt, and to try again.
 
 import (
 	"context"
@@ -79,13 +79,15 @@ func (p *prepared) attempt(ctx context.Context, r *http.Request) *attempt {
 	}
 	r.URL.Scheme, r.URL.Host = "http", addressHost
 	made := &attempt{}
-	if made.response, made.err = p.http.Do(r.WithContext(iam.CalledBy(ctx, credentials.AccessKeyID, Region, signingNames[p.service]))); made.ok() {
+	if made.response, made.err = p.http.Do(r.WithContext(iam.CalledBy(ctx, credentials.AccessKeyID, Region,
+		signingNames[p.service]))); made.ok() {
 		_ = release(nil) // as many tokens as there may be, at most
 	}
 	return made
 }
 
-// writing is an operation's serializer, which is the SDK's and keeps nothing of a call: ask makes such a call, of which no more than that comes.
+// writing is an operation's serializer, which is the SDK's and keeps nothing of a call: ask makes such a call, of
+// which no more than that comes.
 func writing(ask func(aws.Config) error) (writer middleware.SerializeMiddleware) {
 	enough := errors.New("it is prepared")
 	_ = ask(aws.Config{Region: Region, APIOptions: []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
@@ -106,7 +108,8 @@ func (p *prepared) try(ctx context.Context, operation string, writer middleware.
 		return nil
 	}
 	kept := &keptRequest{}
-	if _, _, err := writer.HandleSerialize(ctx, middleware.SerializeInput{Parameters: in, Request: request}, kept); err != nil || kept.request == nil {
+	if _, _, err := writer.HandleSerialize(ctx, middleware.SerializeInput{Parameters: in, Request: request}, kept); err != nil ||
+		kept.request == nil {
 		return nil
 	}
 	r := kept.request.Request
@@ -125,7 +128,8 @@ func (p *prepared) try(ctx context.Context, operation string, writer middleware.
 // keptRequest is behind a serializer.
 type keptRequest struct{ request *smithyhttp.Request }
 
-func (k *keptRequest) HandleSerialize(_ context.Context, in middleware.SerializeInput) (out middleware.SerializeOutput, metadata middleware.Metadata, err error) {
+func (k *keptRequest) HandleSerialize(_ context.Context, in middleware.SerializeInput) (out middleware.SerializeOutput,
+	metadata middleware.Metadata, err error) {
 	k.request, _ = in.Request.(*smithyhttp.Request)
 	return out, metadata, nil
 }

@@ -1,7 +1,7 @@
 package harness
 
-// Batches of a roll, each after the other: also the first one after what was there before the roll, and also while an autoscaler adds nodes. In
-// virtual time.
+// Batches of a roll, each after the other: also the first one after what was there before the roll, and also while an
+// autoscaler adds nodes. In virtual time.
 
 import (
 	"context"
@@ -115,7 +115,8 @@ func TestTheFirstBatchWaitsForTheDrainsBefore(t *testing.T) {
 				c.roll(l, c.pool)
 				time.Sleep(10 * time.Minute)
 				require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
-				require.WithinDuration(t, began.Add(3*time.Hour+10*time.Minute), l.waits().Until, time.Minute, "it is counted from the drain's beginning")
+				require.WithinDuration(t, began.Add(3*time.Hour+10*time.Minute), l.waits().Until, time.Minute,
+					"it is counted from the drain's beginning")
 				require.Equal(t, []string{drained}, l.Group("demo", "a").Leaving())
 				for _, call := range l.Calls.Since(mark) {
 					require.NotEqual(t, "ExecuteChangeSet", call.Action)
@@ -270,14 +271,17 @@ func TestANodeThatAnAutoscalerAddsIsNoBatch(t *testing.T) {
 	}
 }
 
-// addsANode has an autoscaler add one when the first instance of a roll is in a state, of a pool of which one may be out or one more be there.
+// addsANode has an autoscaler add one when the first instance of a roll is in a state, of a pool of which one may be
+// out or one more be there.
 func addsANode(t *testing.T, update, state string) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		spec := "minSize: 3, maxSize: 6, update: {" + update + "}"
 		l.grown(spec)
 		before := l.Group("demo", "a")
 		// Drains take less time than nodes to join, so that it is not they that hold the signals.
-		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 6, MaxUnavailable: 6, Start: time.Second, Stop: time.Second, Grace: time.Minute})
+		l.API("drover-demo").Run(apiserver.App{
+			Name: "shop", Replicas: 6, MaxUnavailable: 6, Start: time.Second, Stop: time.Second, Grace: time.Minute,
+		})
 		var mu sync.Mutex
 		full, added := false, false
 		var short []localautoscaling.View
@@ -396,8 +400,8 @@ func TestTheFirstBatchWaitsForTheNodesThatJoin(t *testing.T) {
 	})
 }
 
-// A pool gets less room than it fills, by a spec or because a roll that was rolled back left it larger. Auto Scaling ends an instance for that: not
-// beside a drain that goes on.
+// A pool gets less room than it fills, by a spec or because a roll that was rolled back left it larger. Auto Scaling
+// ends an instance for that: not beside a drain that goes on.
 func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		drained := l.drains("minSize: 3, maxSize: 3, drain: {timeout: 3h}")
@@ -417,8 +421,8 @@ func TestRoomIsTakenBackOnceNothingIsDrained(t *testing.T) {
 	})
 }
 
-// A rollback fails, because the drains of its batch take longer than CloudFormation waits. It is continued when they are over: it takes its next batch
-// at once.
+// A rollback fails, because the drains of its batch take longer than CloudFormation waits. It is continued when they
+// are over: it takes its next batch at once.
 func TestARollbackIsContinuedOnceNothingIsDrained(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		const spec = "minSize: 3, maxSize: 3, drain: {timeout: 6h}"

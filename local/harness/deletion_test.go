@@ -47,12 +47,13 @@ func (a *Account) persist(cluster, volume, policy string) {
 	a.t.Helper()
 	api, err := dynamic.NewForConfig(&rest.Config{Host: "http://x", QPS: -1, Transport: inProcess{a.API(names.EKSCluster(cluster))}})
 	require.NoError(a.t, err)
-	_, err = api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}).Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": "pv-" + volume},
-		"spec": map[string]any{
-			"persistentVolumeReclaimPolicy": policy, "csi": map[string]any{"driver": "ebs.csi.aws.com", "volumeHandle": volume},
-		},
-	}}, metav1.CreateOptions{})
+	_, err = api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}).Create(context.Background(),
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": "pv-" + volume},
+			"spec": map[string]any{
+				"persistentVolumeReclaimPolicy": policy, "csi": map[string]any{"driver": "ebs.csi.aws.com", "volumeHandle": volume},
+			},
+		}}, metav1.CreateOptions{})
 	require.NoError(a.t, err)
 }
 
@@ -229,7 +230,8 @@ func TestADeletionOfWhichEventsAreLostOrDoubled(t *testing.T) {
 // CloudFormation cannot delete a stack at first: it is tried again by itself, and the status says why it waits.
 func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
 	for kind, stack := range map[string]string{
-		"AWS::AutoScaling::AutoScalingGroup": "pool-a", "AWS::EKS::Addon": "addons-on-nodes", "AWS::EKS::Cluster": "control-plane", "AWS::EC2::VPC": "network",
+		"AWS::AutoScaling::AutoScalingGroup": "pool-a", "AWS::EKS::Addon": "addons-on-nodes", "AWS::EKS::Cluster": "control-plane",
+		"AWS::EC2::VPC": "network",
 	} {
 		t.Run(stack, func(t *testing.T) {
 			bubble(t, func(a *Account) {

@@ -36,7 +36,9 @@ func (a *Account) deploy() {
 	}
 	a.topic = a.make("AWS::SNS::Topic", map[string]any{"TopicName": names.Prefix + "notices", "KmsMasterKeyId": key})
 	// As drover's stack has one: without it a topic trusts the whole account.
-	a.make("AWS::SNS::TopicPolicy", map[string]any{"Topics": []any{a.topic}, "PolicyDocument": map[string]any{"Version": "2012-10-17", "Statement": []any{
+	a.make("AWS::SNS::TopicPolicy", map[string]any{"Topics": []any{
+		a.topic,
+	}, "PolicyDocument": map[string]any{"Version": "2012-10-17", "Statement": []any{
 		map[string]any{
 			"Effect": "Deny", "Principal": "*", "Action": "sns:Publish", "Resource": a.topic,
 			"Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}},

@@ -1,9 +1,10 @@
 package harness
 
-// Direct calls: in virtual time lives make hundreds of thousands of calls, and most of what the SDK does about one is the same every
-// time and meets nothing of the account: rules of endpoints, checksums, signatures of requests that never leave the process, metrics
-// that nobody reads. Left are the request on the wire, errors, retries, and whose call it is; answers are on the wire the first time, and where
-// what they say cannot be handed over as it is (see wire.Handed). Accounts in real time keep all of it.
+// Direct calls: in virtual time lives make hundreds of thousands of calls, and most of what the SDK does about one is
+// the same every time and meets nothing of the account: rules of endpoints, checksums, signatures of requests that
+// never leave the process, metrics that nobody reads. Left are the request on the wire, errors, retries, and whose
+// call it is; answers are on the wire the first time, and where what they say cannot be handed over as it is (see
+// wire.Handed). Accounts in real time keep all of it.
 
 import (
 	"bytes"
@@ -36,7 +37,8 @@ func (a *Account) direct(cfg *aws.Config) {
 			return nil
 		}
 		c := &directCall{credentials: credentials}
-		keep[middleware.InitializeMiddleware](stack.Initialize, "RegisterServiceMetadata", "OperationIdempotencyTokenAutoFill", "OperationInputValidation")
+		keep[middleware.InitializeMiddleware](stack.Initialize, "RegisterServiceMetadata", "OperationIdempotencyTokenAutoFill",
+			"OperationInputValidation")
 		keep[middleware.SerializeMiddleware](stack.Serialize, "OperationSerializer")
 		keep[middleware.BuildMiddleware](stack.Build, "ComputeContentLength")
 		stack.Finalize.Clear()
@@ -44,7 +46,8 @@ func (a *Account) direct(cfg *aws.Config) {
 		answers := &remembering{DeserializeMiddleware: deserialize, operation: stack.ID(), answers: &a.answers, client: client}
 		keep[middleware.DeserializeMiddleware](stack.Deserialize, "ResponseErrorWrapper", "S3MetadataRetriever", "RequestIDRetriever")
 		for _, err := range []error{
-			stack.Initialize.Add(c, middleware.Before), stack.Build.Add(invocationID{}, middleware.Before), stack.Finalize.Add(retries, middleware.After), stack.Finalize.Add(c, middleware.After),
+			stack.Initialize.Add(c, middleware.Before), stack.Build.Add(invocationID{}, middleware.Before),
+			stack.Finalize.Add(retries, middleware.After), stack.Finalize.Add(c, middleware.After),
 			stack.Deserialize.Add(answers, middleware.After),
 		} {
 			if err != nil {
@@ -99,8 +102,10 @@ func (c *directCall) HandleInitialize(ctx context.Context, in middleware.Initial
 
 // signingNames are those of services, by the SDK's names for them.
 var signingNames = map[string]string{
-	"S3": "s3", "Auto Scaling": "autoscaling", "CloudFormation": "cloudformation", "CloudWatch": "monitoring", "EKS": "eks", "SFN": "states", "STS": "sts",
-	"SNS": "sns", "EventBridge": "events", "CloudWatch Logs": "logs", "KMS": "kms", "EC2": "ec2", "Service Quotas": "servicequotas", "Resource Groups Tagging API": "tagging",
+	"S3": "s3", "Auto Scaling": "autoscaling", "CloudFormation": "cloudformation", "CloudWatch": "monitoring", "EKS": "eks", "SFN": "states",
+	"STS": "sts",
+	"SNS": "sns", "EventBridge": "events", "CloudWatch Logs": "logs", "KMS": "kms", "EC2": "ec2", "Service Quotas": "servicequotas",
+	"Resource Groups Tagging API": "tagging",
 }
 
 // HandleFinalize addresses an attempt, and says whose it is.
@@ -182,7 +187,9 @@ func (a *answers) known(operation string, body io.Reader) any {
 const maxAnswers = 100
 
 // bodies are the types of answers that have all they say in their body. S3's other answers say some of it in their headers.
-var bodies = map[string]bool{"text/xml": true, "application/x-amz-json-1.0": true, "application/x-amz-json-1.1": true, "application/json": true}
+var bodies = map[string]bool{
+	"text/xml": true, "application/x-amz-json-1.0": true, "application/x-amz-json-1.1": true, "application/json": true,
+}
 
 // remembering is an operation's deserializer that reads the same answer once.
 type remembering struct {
@@ -217,7 +224,8 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 		}
 		return decode()
 	}
-	if err != nil || !ok || response.StatusCode != http.StatusOK || m.operation != "ListObjectsV2" && !bodies[response.Header.Get("Content-Type")] {
+	if err != nil || !ok || response.StatusCode != http.StatusOK || m.operation != "ListObjectsV2" &&
+		!bodies[response.Header.Get("Content-Type")] {
 		return decode()
 	}
 	body, ok := response.Body.(*read)
@@ -249,7 +257,8 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 }
 
 // ask makes the call as the SDK's last handler does, of a request that is this attempt's own.
-func (m *remembering) ask(ctx context.Context, in middleware.DeserializeInput) (out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
+func (m *remembering) ask(ctx context.Context, in middleware.DeserializeInput) (out middleware.DeserializeOutput,
+	metadata middleware.Metadata, err error) {
 	request, ok := in.Request.(*smithyhttp.Request)
 	if !ok {
 		return out, metadata, fmt.Errorf("no direct call with a %T", in.Request)
@@ -325,7 +334,8 @@ type answered struct {
 	err      error
 }
 
-func (a answered) HandleDeserialize(context.Context, middleware.DeserializeInput) (middleware.DeserializeOutput, middleware.Metadata, error) {
+func (a answered) HandleDeserialize(context.Context, middleware.DeserializeInput) (middleware.DeserializeOutput, middleware.Metadata,
+	error) {
 	return a.out, a.metadata, a.err
 }
 

@@ -31,7 +31,8 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 		ctx, bucket, key := context.Background(), aws.String(StateBucket), aws.String(names.Status("demo"))
 		_, err := cloudformation.NewFromConfig(a.Config()).CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{
 			StackName: aws.String("drover-demo-pool-b"), ChangeSetName: aws.String("another"), ChangeSetType: "CREATE",
-			TemplateBody: aws.String(`{"Resources": {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "<&"}}}}`), Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("")}},
+			TemplateBody: aws.String(`{"Resources": {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "<&"}}}}`),
+			Tags:         []types.Tag{{Key: aws.String("k"), Value: aws.String("")}},
 		})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
@@ -87,7 +88,9 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 				return p.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("none")})
 			},
 			"what a stack went through": func(c aws.Config, _ *clients) (any, error) {
-				return cloudformation.NewFromConfig(c).DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: aws.String("drover-demo-pool-a")})
+				return cloudformation.NewFromConfig(c).DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{
+					StackName: aws.String("drover-demo-pool-a"),
+				})
 			},
 			"a change set": func(c aws.Config, _ *clients) (any, error) {
 				return cloudformation.NewFromConfig(c).DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{
@@ -98,7 +101,9 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 				return autoscaling.NewFromConfig(c).DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{})
 			},
 			"hooks": func(c aws.Config, _ *clients) (any, error) {
-				return autoscaling.NewFromConfig(c).DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: aws.String("drover-demo-pool-a")})
+				return autoscaling.NewFromConfig(c).DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{
+					AutoScalingGroupName: aws.String("drover-demo-pool-a"),
+				})
 			},
 			"instances": func(c aws.Config, _ *clients) (any, error) {
 				return autoscaling.NewFromConfig(c).DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{})
@@ -126,14 +131,18 @@ func TestDirectCallsAreAnsweredAsOthersAre(t *testing.T) {
 		for who, direct := range whose {
 			whole := direct
 			whole.APIOptions = nil
-			prepared, others := a.clientsOf(direct), &clients{lambdaruntime.S3(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole), eks.NewFromConfig(whole)}
+			prepared, others := a.clientsOf(direct), &clients{
+				lambdaruntime.S3(whole), autoscaling.NewFromConfig(whole), cloudformation.NewFromConfig(whole), eks.NewFromConfig(whole),
+			}
 			for name, call := range calls {
 				want, failed := call(whole, others)
 				for range 2 {
 					got, err := call(direct, prepared)
 					require.Equal(t, failed == nil, err == nil, "%s, %s: %v, not %v", who, name, err, failed)
 					require.Equal(t, fault.Code(failed), fault.Code(err), "%s, %s", who, name)
-					require.Empty(t, cmp.Diff(want, got, cmpopts.IgnoreTypes(middleware.Metadata{}), cmp.Exporter(func(reflect.Type) bool { return true })), "%s, %s", who, name)
+					require.Empty(t, cmp.Diff(want, got, cmpopts.IgnoreTypes(middleware.Metadata{}), cmp.Exporter(func(reflect.Type) bool {
+						return true
+					})), "%s, %s", who, name)
 				}
 			}
 		}
@@ -156,7 +165,9 @@ func TestAnAnswerThatIsKnownIsACopy(t *testing.T) {
 		}
 		require.Equal(t, 1, len(a.answers.read["Auto Scaling DescribeAutoScalingGroups"]), "the others are handed over")
 		for range 3 { // which nobody hands over
-			out, err := a.person.ListObjectsV2(context.Background(), &awss3.ListObjectsV2Input{Bucket: aws.String(StateBucket), Prefix: aws.String("status/")})
+			out, err := a.person.ListObjectsV2(context.Background(), &awss3.ListObjectsV2Input{
+				Bucket: aws.String(StateBucket), Prefix: aws.String("status/"),
+			})
 			require.NoError(t, err)
 			require.NotEmpty(t, *out.Contents[0].Key)
 			out.Contents[0].Key = aws.String("")

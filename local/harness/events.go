@@ -196,7 +196,8 @@ func (b *Bus) s3(ctx context.Context, detailType string, detail any, resources [
 // matched are the types of events that rules ask about.
 var matched = map[string]bool{
 	"Object Created": true, "Object Deleted": true, "CloudFormation Stack Status Change": true, "EC2 Instance-launch Lifecycle Action": true,
-	"EC2 Instance-terminate Lifecycle Action": true, "EC2 Spot Instance Interruption Warning": true, "EC2 Instance Rebalance Recommendation": true,
+	"EC2 Instance-terminate Lifecycle Action": true, "EC2 Spot Instance Interruption Warning": true,
+	"EC2 Instance Rebalance Recommendation": true,
 }
 
 // target says which function or machine the rules send an event to.
@@ -204,7 +205,8 @@ func (b *Bus) target(e Event) string {
 	switch e.DetailType {
 	case "Object Created", "Object Deleted":
 		var detail events.Object
-		if json.Unmarshal(e.Detail, &detail) == nil && detail.Bucket.Name == SpecsBucket && !strings.HasPrefix(detail.Object.Key, names.ReleaseSpecs) {
+		if json.Unmarshal(e.Detail, &detail) == nil && detail.Bucket.Name == SpecsBucket && !strings.HasPrefix(detail.Object.Key,
+			names.ReleaseSpecs) {
 			return "admit"
 		}
 		if detail.Bucket.Name == SpecsBucket && strings.HasPrefix(detail.Object.Key, names.ReleaseSpecs) {
@@ -253,8 +255,8 @@ func (b *Bus) Deliver(e Event) {
 	b.invoke(step, e)
 }
 
-// last waits for a moment until nothing else goes on. In real time tests give the audit no patience: it would look at the release itself, and act on
-// specs whose own events are on their way, beside them.
+// last waits for a moment until nothing else goes on. In real time tests give the audit no patience: it would look at
+// the release itself, and act on specs whose own events are on their way, beside them.
 func (b *Bus) last() {
 	if b.account.options.Bubble {
 		return

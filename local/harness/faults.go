@@ -126,7 +126,9 @@ func (a *Account) updateFails(cluster, kind string) string {
 	if a.options.Faults == nil {
 		return ""
 	}
-	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
+	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{
+		What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix),
+	}).Code
 }
 
 // launchFails has the engine decide whether EC2 refuses to launch an instance of a group.

@@ -31,7 +31,8 @@ func (a *Account) notes(cluster string) (keys []string) {
 		entries, err := a.State().List(context.Background(), prefix)
 		require.NoError(a.t, err)
 		for _, entry := range entries {
-			if strings.HasSuffix(entry.Key, "/"+cluster) || strings.HasSuffix(entry.Key, "/"+cluster+".json") || strings.Contains(entry.Key, "/"+cluster+"/") {
+			if strings.HasSuffix(entry.Key, "/"+cluster) || strings.HasSuffix(entry.Key, "/"+cluster+".json") ||
+				strings.Contains(entry.Key, "/"+cluster+"/") {
 				keys = append(keys, entry.Key)
 			}
 		}

@@ -130,7 +130,8 @@ func (f *Functions) deploy(c cell) {
 	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
 	cfg = f.config("change")
 	f.handlers["change"] = wrap(logs, "change", (&change.Handler{
-		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Clusters: f.account.versions(cfg), Groups: f.account.groups(cfg), Resume: resumer(cfg),
+		Specs: specs(cfg), State: state(cfg), Stacks: cloud(cfg), Clusters: f.account.versions(cfg), Groups: f.account.groups(cfg),
+		Resume:       resumer(cfg),
 		TemplateBase: fmt.Sprintf("https://%s.s3.%s.%s", StateBucket, Region, names.DNSSuffix("aws")),
 	}).Handle)
 	cfg = f.config("stackevent")
@@ -152,12 +153,13 @@ func (f *Functions) deploy(c cell) {
 			Nodes: f.account.Nodes, EKS: f.account.versions(cfg),
 		},
 		Specs: remembered, State: told(cfg), Stacks: cloud(cfg), Resume: resumer(cfg), Executions: machine(cfg), Start: machine(cfg),
-		Groups:   f.account.groups(cfg),
-		Upgrade:  stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
-		JoinNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]), DrainNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
-		Admit:   &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now},
-		Publish: &publish.Handler{Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
-		Now:     now,
+		Groups:    f.account.groups(cfg),
+		Upgrade:   stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["upgrade"]),
+		JoinNode:  stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["join-node"]),
+		DrainNode: stepfunctions.NewMachine(sfn.NewFromConfig(cfg), c.machines["drain-node"]),
+		Admit:     &admit.Handler{Specs: specs(cfg), State: told(cfg), Machine: machine(cfg), Now: now},
+		Publish:   &publish.Handler{Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: ec2.New(cfg), Now: now},
+		Now:       now,
 	}
 	if f.account.options.Bubble {
 		f.Sweep.Patience = 2 * time.Minute
@@ -230,7 +232,8 @@ func (f *Functions) deployNodes(logs io.Writer, state, told func(aws.Config) *st
 	}).Handle)
 	cfg = f.config("prepare")
 	f.handlers["prepare"] = wrap(logs, "prepare", (&prepare.Handler{
-		Clusters: clusters(cfg), State: state(cfg), Patience: 79 * time.Second, Pause: 2 * time.Second, // not both over at once, or no world replays
+		// not both over at once, or no world replays
+		Clusters: clusters(cfg), State: state(cfg), Patience: 79 * time.Second, Pause: 2 * time.Second,
 	}).Handle)
 }
 
@@ -269,8 +272,8 @@ func drained(hooks *autoscaling.Groups) lambdaruntime.Handler[events.DrainReques
 	}
 }
 
-// wrap gives each call a handler of its own, as each has on Lambda, where an environment has one call at a time: the answer of one is in a buffer
-// that the next call of the same handler writes over.
+// wrap gives each call a handler of its own, as each has on Lambda, where an environment has one call at a time: the
+// answer of one is in a buffer that the next call of the same handler writes over.
 func wrap[I, O any](logs io.Writer, step string, handle lambdaruntime.Handler[I, O]) awslambda.Handler {
 	wrapped := lambdaruntime.WrapTo(logs, step, handle)
 	return handlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {

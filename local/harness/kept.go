@@ -18,8 +18,9 @@ import (
 	"github.com/drover-run/drover/shared/query"
 )
 
-// EndKept begins to delete what is left of a cluster, and says what still is: an EKS cluster takes its time, and what it uses goes after it. Stacks that
-// are there, and what they hold, are not left: drover deletes them. Volumes are not tagged as a cluster's.
+// EndKept begins to delete what is left of a cluster, and says what still is: an EKS cluster takes its time, and what
+// it uses goes after it. Stacks that are there, and what they hold, are not left: drover deletes them. Volumes are
+// not tagged as a cluster's.
 func (a *Account) EndKept(cluster string, volumes ...string) (left []string) {
 	a.t.Helper()
 	ctx, name := context.Background(), names.EKSCluster(cluster)

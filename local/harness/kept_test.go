@@ -1,6 +1,7 @@
 package harness
 
-// Clusters that lost a stack to somebody's hand while they were protected, which kept what holds them: they can be deleted, and nothing is left.
+// Clusters that lost a stack to somebody's hand while they were protected, which kept what holds them: they can be
+// deleted, and nothing is left.
 
 import (
 	"maps"
@@ -36,7 +37,9 @@ func (a *Account) Unstack(cluster, stack string) {
 func (a *Account) tryToUnstack(cluster, stack string) {
 	a.t.Helper()
 	name := names.Stack(cluster, stack)
-	_, err := a.CloudFormation.UpdateTerminationProtection(a.t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: name})
+	_, err := a.CloudFormation.UpdateTerminationProtection(a.t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{
+		StackName: name,
+	})
 	require.NoError(a.t, err)
 	_, err = a.CloudFormation.DeleteStack(a.t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
 	require.NoError(a.t, err)
@@ -68,7 +71,9 @@ func (a *Account) unmade(kind string) {
 func (a *Account) endEKS(cluster string) {
 	a.t.Helper()
 	name := names.EKSCluster(cluster)
-	_, err := a.EKS.UpdateClusterConfig(a.t.Context(), a.Admin(), eks.UpdateClusterConfigInput{Name: name, DeletionProtection: aws.Bool(false)})
+	_, err := a.EKS.UpdateClusterConfig(a.t.Context(), a.Admin(), eks.UpdateClusterConfigInput{
+		Name: name, DeletionProtection: aws.Bool(false),
+	})
 	require.NoError(a.t, err)
 	time.Sleep(10 * time.Minute)
 	_, err = a.EKS.DeleteCluster(a.t.Context(), a.Admin(), eks.NamedInput{Name: name})
@@ -131,7 +136,9 @@ func TestAClusterThatLosesItsNetworkWhileItIsUnprotectedCanBeDeleted(t *testing.
 		a.OnCall(func(call endpoint.Call) error {
 			if CalledBy(call) == "change" && call.Action == "ExecuteChangeSet" && !lost {
 				lost = true
-				_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: name})
+				_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{
+					StackName: name,
+				})
 				require.NoError(t, err)
 				_, err = a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
 				require.NoError(t, err)
@@ -163,7 +170,9 @@ func TestAClusterWhoseNetworkIsHalfDeletedWhileItIsUnprotectedCanBeDeleted(t *te
 		a.OnCall(func(call endpoint.Call) error {
 			if CalledBy(call) == "change" && call.Action == "ExecuteChangeSet" && strings.Contains(call.Resource, names.ControlPlane) && !lost {
 				lost = true
-				_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", names.Network)})
+				_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{
+					StackName: names.Stack("demo", names.Network),
+				})
 				require.NoError(t, err)
 				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
 			}
@@ -269,7 +278,8 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 			a.anew("demo", before)
 		})
 	})
-	t.Run("the control plane, not all of which could be deleted, and the execution that makes another fails: the next one still makes all of it anew", func(t *testing.T) {
+	t.Run("the control plane, not all of which could be deleted, and the execution that makes another fails: the next one still makes all "+
+		"of it anew", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", unprotected)
 			before := a.inside("demo")
@@ -279,7 +289,9 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 				}
 				return nil
 			})
-			_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", names.ControlPlane)})
+			_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{
+				StackName: names.Stack("demo", names.ControlPlane),
+			})
 			require.NoError(t, err)
 			a.Settle()
 			require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[names.ControlPlane])
@@ -294,7 +306,9 @@ func TestAnUnprotectedClusterThatLosesAStack(t *testing.T) {
 		bubble(t, func(a *Account) {
 			before := a.Everything()
 			a.Cluster("demo", unprotected)
-			_, err := a.CloudFormation.DeleteStack(a.t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", names.Network)})
+			_, err := a.CloudFormation.DeleteStack(a.t.Context(), a.Admin(), &cloudformation.DeleteStackInput{
+				StackName: names.Stack("demo", names.Network),
+			})
 			require.NoError(t, err)
 			a.Settle()
 			require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[names.Network])
@@ -331,7 +345,8 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			})
 			require.Len(t, mine, 1)
 			role := a.roleOf("demo")
-			a.remains("log group /aws/eks/drover-demo/cluster: deletion protection kept it", "key "+mine[0]+": deletion protection kept it", "role "+role+": deletion protection kept it")
+			a.remains("log group /aws/eks/drover-demo/cluster: deletion protection kept it", "key "+mine[0]+": deletion protection kept it",
+				"role "+role+": deletion protection kept it")
 			a.unmade(":log-group:/aws/eks/")
 			_, err := kms.NewFromConfig(a.Config()).ScheduleKeyDeletion(a.t.Context(), &kms.ScheduleKeyDeletionInput{KeyId: &mine[0]})
 			require.NoError(t, err)
@@ -344,40 +359,42 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 			a.deleted("demo", before)
 		})
 	})
-	t.Run("whose protection is taken off by a spec of a release that is not there: the status says both, and it goes on when that comes", func(t *testing.T) {
-		bubble(t, func(a *Account) {
-			a.Cluster("demo", "")
-			a.Unstack("demo", names.ControlPlane)
-			a.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "name: r1", "name: r2", 1))
-			a.Settle()
-			s := a.Status("demo")
-			require.Equal(t, status.ReasonReleaseUnusable, s.Condition(status.SpecAccepted).Reason)
-			require.Contains(t, s.Condition(status.SpecAccepted).Message, "there is no release releases/r2.yaml")
-			require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
-			require.True(t, a.Stack("demo", names.Network).TerminationProtection)
-			for range 2 {
-				executions := len(a.States.Executions())
+	t.Run("whose protection is taken off by a spec of a release that is not there: the status says both, and it goes on when that comes",
+		func(t *testing.T) {
+			bubble(t, func(a *Account) {
+				a.Cluster("demo", "")
+				a.Unstack("demo", names.ControlPlane)
+				a.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "name: r1", "name: r2", 1))
+				a.Settle()
+				s := a.Status("demo")
+				require.Equal(t, status.ReasonReleaseUnusable, s.Condition(status.SpecAccepted).Reason)
+				require.Contains(t, s.Condition(status.SpecAccepted).Message, "there is no release releases/r2.yaml")
+				require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
+				require.True(t, a.Stack("demo", names.Network).TerminationProtection)
+				for range 2 {
+					executions := len(a.States.Executions())
+					time.Sleep(15 * time.Minute)
+					require.NoError(t, a.AuditNow())
+					a.Settle()
+					require.Len(t, a.States.Executions(), executions, "nothing came")
+				}
+				a.Upload(names.ReleaseSpec("r2"), strings.Replace(Release(), "name: r1", "name: r2", 1))
+				a.Settle()
 				time.Sleep(15 * time.Minute)
 				require.NoError(t, a.AuditNow())
 				a.Settle()
-				require.Len(t, a.States.Executions(), executions, "nothing came")
-			}
-			a.Upload(names.ReleaseSpec("r2"), strings.Replace(Release(), "name: r1", "name: r2", 1))
-			a.Settle()
-			time.Sleep(15 * time.Minute)
-			require.NoError(t, a.AuditNow())
-			a.Settle()
-			require.Equal(t, status.ReasonValid, a.Status("demo").Condition(status.SpecAccepted).Reason)
-			require.False(t, a.Stack("demo", names.Network).TerminationProtection)
+				require.Equal(t, status.ReasonValid, a.Status("demo").Condition(status.SpecAccepted).Reason)
+				require.False(t, a.Stack("demo", names.Network).TerminationProtection)
+			})
 		})
-	})
 	t.Run("to whoever deleted the EKS cluster alone: the audit says so, and what to do gets another", func(t *testing.T) {
 		bubble(t, func(a *Account) {
 			a.Cluster("demo", "")
 			a.endEKS("demo")
 			require.NoError(t, a.AuditNow())
-			require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "EKS has no cluster drover-demo though its stack is there: somebody deleted it. "+
-				"To make it anew, delete the stack drover-demo-control-plane and the cluster's log group, too, and run drover converge demo")
+			require.Contains(t, a.Status("demo").Condition(status.InSync).Message,
+				"EKS has no cluster drover-demo though its stack is there: somebody deleted it. "+
+					"To make it anew, delete the stack drover-demo-control-plane and the cluster's log group, too, and run drover converge demo")
 			a.Unstack("demo", names.ControlPlane)
 			a.unmade(":log-group:/aws/eks/")
 			a.Converge("demo")
@@ -402,8 +419,8 @@ func TestAClusterThatLostItsControlPlane(t *testing.T) {
 	})
 }
 
-// IAM has the roles of all regions: those of another cell's cluster of the same name are none of this one's, nor are those of clusters whose names
-// begin alike. CloudFormation cuts long names.
+// IAM has the roles of all regions: those of another cell's cluster of the same name are none of this one's, nor are
+// those of clusters whose names begin alike. CloudFormation cuts long names.
 func TestOnlyRolesOfThisCellsClusterAreLeftOfIt(t *testing.T) {
 	a := Start(t)
 	var config aws.Config
@@ -412,7 +429,8 @@ func TestOnlyRolesOfThisCellsClusterAreLeftOfIt(t *testing.T) {
 		return next
 	})
 	_, err := a.identities.CreatePolicy(iam.ManagedPolicy{
-		Name: names.Boundary("us-east-1"), Document: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:DescribeVpcs", "Resource": "*"}]}`,
+		Name:     names.Boundary("us-east-1"),
+		Document: `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:DescribeVpcs", "Resource": "*"}]}`,
 	})
 	require.NoError(t, err)
 	long := strings.Repeat("a", 40)

@@ -96,7 +96,8 @@ func (i *invocation) what(r *http.Request) string {
 		_, _ = sum.Write(body.Bytes())
 		r.Body = io.NopCloser(&body)
 	}
-	return i.function + " " + strconv.Itoa(i.id) + ": " + r.Method + " " + r.URL.RequestURI() + " " + r.Header.Get("X-Amz-Target") + " " + hex.EncodeToString(sum.Sum(nil))
+	return i.function + " " + strconv.Itoa(i.id) + ": " + r.Method + " " + r.URL.RequestURI() + " " + r.Header.Get("X-Amz-Target") + " " +
+		hex.EncodeToString(sum.Sum(nil))
 }
 
 type invocationKey struct{}

@@ -14,9 +14,9 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// The nodes of a pool at its greatest size are replaced in three updates: room for a surge, the nodes, and back. The functions that do it die before,
-// and after, each of their calls on that way; whatever was said of the pace before counts for the next try, and at no time may
-// CloudFormation take more nodes out than the pool can do without.
+// The nodes of a pool at its greatest size are replaced in three updates: room for a surge, the nodes, and back. The
+// functions that do it die before, and after, each of their calls on that way; whatever was said of the pace before
+// counts for the next try, and at no time may CloudFormation take more nodes out than the pool can do without.
 func TestARollAtTheGreatestSizeOutlivesItsFunctions(t *testing.T) {
 	eachCall(t, []string{"change", "stackevent"}, func(t *testing.T, die func(Call) Death) {
 		a := Start(t)

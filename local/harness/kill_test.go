@@ -33,7 +33,9 @@ func (a *Account) finished(cluster string) {
 	lease, err := a.State().Lease(context.Background(), cluster)
 	require.NoError(a.t, err)
 	require.Empty(a.t, lease.Execution)
-	require.Equal(a.t, []string{"addons", "addons-on-nodes", "control-plane", "network", "pool-a"}, slices.Sorted(maps.Keys(a.Stacks(cluster))))
+	require.Equal(a.t, []string{
+		"addons", "addons-on-nodes", "control-plane", "network", "pool-a",
+	}, slices.Sorted(maps.Keys(a.Stacks(cluster))))
 	for stack, is := range a.Stacks(cluster) {
 		require.Contains(a.t, []string{"CREATE_COMPLETE", "UPDATE_COMPLETE"}, is, stack)
 		require.Empty(a.t, a.leftover(names.Stack(cluster, stack)), stack)
@@ -46,7 +48,8 @@ func (a *Account) leftover(stackName string) (found []string) {
 	events, err := a.CloudFormation.DescribeStackEvents(context.Background(), a.Admin(), &cloudformation.StackPageInput{StackName: stackName})
 	require.NoError(a.t, err)
 	for _, event := range events.StackEvents {
-		if event.LogicalResourceId == stackName && (strings.Contains(event.ResourceStatus, "ROLLBACK") || strings.Contains(event.ResourceStatus, "DELETE")) {
+		if event.LogicalResourceId == stackName && (strings.Contains(event.ResourceStatus, "ROLLBACK") ||
+			strings.Contains(event.ResourceStatus, "DELETE")) {
 			found = append(found, event.ResourceStatus)
 		}
 	}

@@ -13,11 +13,14 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Everything that there is in the account, by ARN, less objects, machines, topics and buses, which are drover's own. A key that waits for its deletion
-// counts as gone.
+// Everything that there is in the account, by ARN, less objects, machines, topics and buses, which are drover's own.
+// A key that waits for its deletion counts as gone.
 func (a *Account) Everything() map[string]tagging.Tagged {
 	found := map[string]tagging.Tagged{}
-	for _, source := range []tagging.Source{a.CloudFormation.Tagged, a.EC2.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, a.Keys.Tagged, a.CloudWatch.Tagged, iamapi.New(a.identities).Made} {
+	for _, source := range []tagging.Source{
+		a.CloudFormation.Tagged, a.EC2.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, a.Keys.Tagged, a.CloudWatch.Tagged,
+		iamapi.New(a.identities).Made,
+	} {
 		for _, tagged := range source(context.Background()) {
 			found[tagged.ARN] = tagged
 		}

@@ -100,9 +100,10 @@ func (l *life) busy(pods int) {
 
 // terminate a node as a person does who thinks it is ill.
 func (l *life) terminate() {
-	_, err := autoscalingapi.NewFromConfig(l.Config()).TerminateInstanceInAutoScalingGroup(l.t.Context(), &autoscalingapi.TerminateInstanceInAutoScalingGroupInput{
-		InstanceId: aws.String(l.instance()), ShouldDecrementDesiredCapacity: aws.Bool(false),
-	})
+	_, err := autoscalingapi.NewFromConfig(l.Config()).TerminateInstanceInAutoScalingGroup(l.t.Context(),
+		&autoscalingapi.TerminateInstanceInAutoScalingGroupInput{
+			InstanceId: aws.String(l.instance()), ShouldDecrementDesiredCapacity: aws.Bool(false),
+		})
 	require.NoError(l.t, err)
 }
 

@@ -1,7 +1,7 @@
 package harness
 
-// A pool whose only nodes get a taint that system pods do not tolerate: their replacements stay Pending, so the old node's drain cannot end by
-// itself. In virtual time.
+// A pool whose only nodes get a taint that system pods do not tolerate: their replacements stay Pending, so the old
+// node's drain cannot end by itself. In virtual time.
 
 import (
 	"strings"
@@ -25,7 +25,9 @@ func (l *life) locked(spec string) (old string, began time.Time) {
 	l.t.Helper()
 	l.grown(spec)
 	l.phase(status.Ready)
-	l.API("drover-demo").Run(apiserver.App{Name: "dns", Replicas: 2, MaxUnavailable: 1, Start: time.Second, Stop: time.Second, Grace: 5 * time.Second})
+	l.API("drover-demo").Run(apiserver.App{
+		Name: "dns", Replicas: 2, MaxUnavailable: 1, Start: time.Second, Stop: time.Second, Grace: 5 * time.Second,
+	})
 	time.Sleep(time.Minute)
 	old = l.instance()
 	l.pool(spec + taint)
@@ -83,7 +85,9 @@ func TestLockedPool(t *testing.T) {
 		upgradeLife(t, func(l *life, _ *faults.Engine) {
 			const shrinks = "minSize: 1, maxSize: 3, drain: {timeout: 30m}, update: {maxUnavailable: 1, maxSurge: 0}"
 			l.grown(shrinks)
-			l.API("drover-demo").Run(apiserver.App{Name: "dns", Replicas: 2, MaxUnavailable: 1, Start: time.Second, Stop: time.Second, Grace: 5 * time.Second})
+			l.API("drover-demo").Run(apiserver.App{
+				Name: "dns", Replicas: 2, MaxUnavailable: 1, Start: time.Second, Stop: time.Second, Grace: 5 * time.Second,
+			})
 			l.hold(true)
 			old := l.instance()
 			began := time.Now()

@@ -16,7 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Somebody deletes a Node object, and its instance serves on without one: nothing runs there any more. The audit has that instance replaced, and no other.
+// Somebody deletes a Node object, and its instance serves on without one: nothing runs there any more. The audit has
+// that instance replaced, and no other.
 func TestANodeThatSomebodyDeletesIsReplaced(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Upload(names.ReleaseSpec("r1"), Release())

@@ -1,7 +1,8 @@
 package harness
 
-// Calls about objects, which are half of all calls of lives. The first attempt of one is written, and its success read, as the SDK does it, without all
-// that the SDK has around that. Any other end of it is the SDK's to read, as that of its own first attempt, and to try again.
+// Calls about objects, which are half of all calls of lives. The first attempt of one is written, and its success
+// read, as the SDK does it, without all that the SDK has around that. Any other end of it is the SDK's to read, as
+// that of its own first attempt, and to try again.
 
 import (
 	"context"
@@ -69,17 +70,22 @@ func (c objectCalls) GetObject(ctx context.Context, in *awss3.GetObjectInput, o 
 	}
 	made := (*attempt)(nil)
 	if aws.ToString(in.Key) != "" {
-		made = c.try(ctx, "GetObject", &rest, in.Bucket, in.Key, &http.Request{Method: http.MethodGet, URL: &url.URL{RawQuery: query}, Header: header})
+		made = c.try(ctx, "GetObject", &rest, in.Bucket, in.Key, &http.Request{
+			Method: http.MethodGet, URL: &url.URL{RawQuery: query}, Header: header,
+		})
 	}
 	if made != nil && made.ok() {
 		if out := object(&smithyhttp.Response{Response: made.response}); out != nil {
 			return out, nil
 		}
 	}
-	return goOn(ctx, c.prepared, "GetObject", in, made, func(ctx context.Context) (*awss3.GetObjectOutput, error) { return c.Client.GetObject(ctx, in, o...) })
+	return goOn(ctx, c.prepared, "GetObject", in, made, func(ctx context.Context) (*awss3.GetObjectOutput, error) {
+		return c.Client.GetObject(ctx, in, o...)
+	})
 }
 
-func (c objectCalls) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2Input, o ...func(*awss3.Options)) (*awss3.ListObjectsV2Output, error) {
+func (c objectCalls) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2Input,
+	o ...func(*awss3.Options)) (*awss3.ListObjectsV2Output, error) {
 	rest, query := *in, "list-type=2"
 	rest.Bucket, rest.Prefix, rest.ContinuationToken, rest.EncodingType = nil, nil, nil, ""
 	if in.EncodingType != "" {
@@ -91,7 +97,9 @@ func (c objectCalls) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2I
 	if in.Prefix != nil {
 		query += "&prefix=" + escaped(*in.Prefix)
 	}
-	made := c.try(ctx, "ListObjectsV2", &rest, in.Bucket, nil, &http.Request{Method: http.MethodGet, URL: &url.URL{RawQuery: query}, Header: http.Header{}})
+	made := c.try(ctx, "ListObjectsV2", &rest, in.Bucket, nil, &http.Request{
+		Method: http.MethodGet, URL: &url.URL{RawQuery: query}, Header: http.Header{},
+	})
 	if made != nil && made.ok() {
 		if known := c.answers.known("S3 ListObjectsV2", made.response.Body); known != nil {
 			return known.(*awss3.ListObjectsV2Output), nil
@@ -118,7 +126,8 @@ func (c objectCalls) PutObject(ctx context.Context, in *awss3.PutObjectInput, o 
 	}); inMemory && body.Len() > 0 && aws.ToString(in.Key) != "" {
 		from, _ := body.Seek(0, io.SeekCurrent)
 		made = c.try(ctx, "PutObject", &rest, in.Bucket, in.Key, &http.Request{
-			Method: http.MethodPut, URL: &url.URL{RawQuery: "x-id=PutObject"}, Header: header, Body: io.NopCloser(body), ContentLength: int64(body.Len()),
+			Method: http.MethodPut, URL: &url.URL{RawQuery: "x-id=PutObject"}, Header: header, Body: io.NopCloser(body),
+			ContentLength: int64(body.Len()),
 		})
 		_, _ = body.Seek(from, io.SeekStart) // in memory
 	}
@@ -127,7 +136,9 @@ func (c objectCalls) PutObject(ctx context.Context, in *awss3.PutObjectInput, o 
 			return out, nil
 		}
 	}
-	return goOn(ctx, c.prepared, "PutObject", in, made, func(ctx context.Context) (*awss3.PutObjectOutput, error) { return c.Client.PutObject(ctx, in, o...) })
+	return goOn(ctx, c.prepared, "PutObject", in, made, func(ctx context.Context) (*awss3.PutObjectOutput, error) {
+		return c.Client.PutObject(ctx, in, o...)
+	})
 }
 
 // written is the answer of an object's write; nil when it says anything else.
@@ -147,7 +158,8 @@ func written(header http.Header) *awss3.PutObjectOutput {
 	return out
 }
 
-func (c objectCalls) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput, o ...func(*awss3.Options)) (*awss3.DeleteObjectOutput, error) {
+func (c objectCalls) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput, o ...func(*awss3.Options)) (*awss3.DeleteObjectOutput,
+	error) {
 	return goOn(ctx, c.prepared, "DeleteObject", in, nil, func(ctx context.Context) (*awss3.DeleteObjectOutput, error) {
 		return c.Client.DeleteObject(ctx, in, o...)
 	})

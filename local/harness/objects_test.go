@@ -49,7 +49,9 @@ func TestCallsAboutObjectsAreWrittenAsTheSDKDoes(t *testing.T) {
 			_, _ = c.PutObject(ctx, &awss3.PutObjectInput{Bucket: bucket, Key: key, Body: bytes.NewReader([]byte("1"))})
 			_, _ = c.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key})
 			_, _ = c.GetObject(ctx, &awss3.GetObjectInput{Bucket: bucket, Key: key, VersionId: aws.String("a b+c")})
-			_, _ = c.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket, Prefix: aws.String("status/"), ContinuationToken: aws.String("status/a b")})
+			_, _ = c.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{
+				Bucket: bucket, Prefix: aws.String("status/"), ContinuationToken: aws.String("status/a b"),
+			})
 			_, _ = c.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: bucket})
 			return turns
 		}

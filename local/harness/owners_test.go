@@ -72,13 +72,21 @@ func TestNothingOfAnotherClusterIsUsed(t *testing.T) {
 		vpc, subnets := a.networkOf("shop")
 		office, rooms := a.peoples()
 		for name, c := range map[string]struct{ spec, says string }{
-			"its VPC":     {within("demo", vpc, rooms, ""), `clusters/demo.yaml:8: spec.network.existing.vpcID: Invalid value: "` + vpc + `": it is part of cluster shop`},
-			"its subnets": {within("demo", office, subnets, ""), `spec.network.existing.subnets[0]: Invalid value: "` + subnets[0] + `": it is part of cluster shop`},
+			"its VPC": {
+				within("demo", vpc, rooms, ""), `clusters/demo.yaml:8: spec.network.existing.vpcID: Invalid value: "` + vpc +
+					`": it is part of cluster shop`,
+			},
+			"its subnets": {
+				within("demo", office, subnets, ""), `spec.network.existing.subnets[0]: Invalid value: "` + subnets[0] +
+					`": it is part of cluster shop`,
+			},
 			"one subnet among people's": {
-				within("demo", office, []string{rooms[0], rooms[1], subnets[1]}, ""), `spec.network.existing.subnets[2]: Invalid value: "` + subnets[1] + `": it is part of cluster shop`,
+				within("demo", office, []string{rooms[0], rooms[1], subnets[1]}, ""), `spec.network.existing.subnets[2]: Invalid value: "` +
+					subnets[1] + `": it is part of cluster shop`,
 			},
 			"its key": {
-				within("demo", office, rooms, "  controlPlane: {encryptionKeyARN: \""+a.keyOf("shop")+"\"}\n"), `spec.controlPlane.encryptionKeyARN: Invalid value: "` + a.keyOf("shop"),
+				within("demo", office, rooms, "  controlPlane: {encryptionKeyARN: \""+a.keyOf("shop")+"\"}\n"),
+				`spec.controlPlane.encryptionKeyARN: Invalid value: "` + a.keyOf("shop"),
 			},
 		} {
 			a.Upload(names.ClusterSpec("demo"), c.spec)

@@ -17,12 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A roll that gets no instances is rolled back, and leaves the group as large as it had made it: larger than the spec lets it be. The next try
-// changes the pace by itself twice, for a group of the same size: after the rollback, and when the stack is at rest again.
+// A roll that gets no instances is rolled back, and leaves the group as large as it had made it: larger than the spec
+// lets it be. The next try changes the pace by itself twice, for a group of the same size: after the rollback, and
+// when the stack is at rest again.
 func TestATryAfterARollThatLeftItsPoolLarger(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.Upload(names.ReleaseSpec("r1"), Release())
-		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1, maxSize: 3", "minSize: 2, maxSize: 3, update: {maxSurge: 2}", 1))
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1, maxSize: 3",
+			"minSize: 2, maxSize: 3, update: {maxSurge: 2}", 1))
 		l.settle()
 		l.phase(status.Ready)
 		end := strike(t, bad, "launch-fails")
@@ -42,8 +44,9 @@ func TestATryAfterARollThatLeftItsPoolLarger(t *testing.T) {
 	})
 }
 
-// Two tries of a roll get instances that do not join, and are rolled back. The first left the group at the greatest size of its spec: the second makes
-// room for one more before it replaces anything, or going back would end a node that serves.
+// Two tries of a roll get instances that do not join, and are rolled back. The first left the group at the greatest
+// size of its spec: the second makes room for one more before it replaces anything, or going back would end a node
+// that serves.
 func TestATryAfterARollThatLeftItsPoolAtItsGreatestSize(t *testing.T) {
 	for name, update := range map[string]string{"a rolling update": "", "a refresh after it": ", update: {strategy: InstanceRefresh}"} {
 		t.Run(name, func(t *testing.T) {

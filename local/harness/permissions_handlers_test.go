@@ -12,9 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// handlers are the permissions of CloudFormation's role of which nothing here makes use, each with the resource type whose handlers call it: AWS
-// says so in the type's schema (aws cloudformation describe-type --type RESOURCE --type-name TYPE: handlers, permissions), of a group's by
-// ec2:Describe*, ec2:Get* and autoscaling:Describe*. Those that are used on some resources only name the others' kind.
+// handlers are the permissions of CloudFormation's role of which nothing here makes use, each with the resource type
+// whose handlers call it: AWS says so in the type's schema (aws cloudformation describe-type --type RESOURCE
+// --type-name TYPE: handlers, permissions), of a group's by ec2:Describe*, ec2:Get* and autoscaling:Describe*. Those
+// that are used on some resources only name the others' kind.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html#schema-properties-handlers
 var handlers = map[string]string{
 	"autoscaling:CancelInstanceRefresh":                    "AWS::AutoScaling::AutoScalingGroup",

@@ -85,9 +85,10 @@ var clusterLives = map[string]func(*life){
 			l.settle()
 			l.phase(status.Ready)
 		}
-		l.make("AWS::IAM::Role", map[string]any{"RoleName": "admins", "AssumeRolePolicyDocument": map[string]any{"Version": "2012-10-17", "Statement": []any{
-			map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": ID}, "Action": "sts:AssumeRole"},
-		}}})
+		l.make("AWS::IAM::Role", map[string]any{"RoleName": "admins", "AssumeRolePolicyDocument": map[string]any{"Version": "2012-10-17",
+			"Statement": []any{
+				map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": ID}, "Action": "sts:AssumeRole"},
+			}}})
 		l.Upload(names.ReleaseSpec("r1"), strings.Replace(Release(), "    - {name: vpc-cni", agent, 1))
 		converged(spec("natGateways: None"+more, "update: {strategy: InstanceRefresh}, spot: {onDemandBase: 0, onDemandPercentage: 0}",
 			"  tags: {team: a, more: x}\n"+access("groups: [readers], policies: [{name: AmazonEKSViewPolicy}]")))

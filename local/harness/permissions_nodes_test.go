@@ -78,7 +78,9 @@ var nodeLives = map[string]func(*life){
 		time.Sleep(21 * time.Minute)
 		l.audited()
 		require.NotContains(l.t, l.nodes(), ill, "it is replaced")
-		_, err := l.CloudFormation.DeleteStack(l.t.Context(), l.Admin(), &cloudformation.DeleteStackInput{StackName: "drover-demo-addons-on-nodes"})
+		_, err := l.CloudFormation.DeleteStack(l.t.Context(), l.Admin(), &cloudformation.DeleteStackInput{
+			StackName: "drover-demo-addons-on-nodes",
+		})
 		require.NoError(l.t, err)
 		l.settle()
 		l.audited()
@@ -154,7 +156,9 @@ var nodeLives = map[string]func(*life){
 		l.swept()
 		time.Sleep(20 * time.Minute)
 		require.Contains(l.t, l.nodes(), leaving, "its hook, of half an hour, is kept open")
-		require.True(l.t, slices.ContainsFunc(l.Status("demo").Nodes, func(n status.Node) bool { return n.Name == leaving && n.State == status.NodeBlocked }))
+		require.True(l.t, slices.ContainsFunc(l.Status("demo").Nodes, func(n status.Node) bool {
+			return n.Name == leaving && n.State == status.NodeBlocked
+		}))
 		l.busy(0)
 		l.settle()
 		require.NotContains(l.t, l.nodes(), leaving)

@@ -1,8 +1,8 @@
 package harness
 
-// Least privilege, proved: the lives of permissions_lives_test.go run with exactly the synthesized roles and are refused nothing,
-// and whatever one permission is taken away, a life that uses it is refused just that and goes wrong: people are told, or it ends otherwise. So
-// none is missing and none is superfluous.
+// Least privilege, proved: the lives of permissions_lives_test.go run with exactly the synthesized roles and are
+// refused nothing, and whatever one permission is taken away, a life that uses it is refused just that and goes
+// wrong: people are told, or it ends otherwise. So none is missing and none is superfluous.
 
 import (
 	"context"
@@ -59,8 +59,8 @@ var beyond = map[string]string{
 	"scheduler lambda:InvokeFunction": "https://docs.aws.amazon.com/scheduler/latest/UserGuide/setting-up.html#setting-up-execution-role",
 }
 
-// onlyLogged are permissions without which drover gets there all the same, and that only a log tells of, each with the page that says why it is
-// held.
+// onlyLogged are permissions without which drover gets there all the same, and that only a log tells of, each with
+// the page that says why it is held.
 var onlyLogged = map[string]string{
 	// Without it S3 says of a status that is not there that nobody may read it. Drains go on either way; it keeps their logs true.
 	"drain s3:ListBucket": "https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html",
@@ -132,7 +132,8 @@ func (p permission) policy(t testing.TB) *iam.Policy {
 	return policy
 }
 
-// cloudFormation is the role that makes the resources of clusters. Its permissions are those of handlers on AWS, which call more than those here.
+// cloudFormation is the role that makes the resources of clusters. Its permissions are those of handlers on AWS,
+// which call more than those here.
 const cloudFormation = "cloudformation"
 
 // many is a JSON string or a list of them.
@@ -238,7 +239,9 @@ type lived struct {
 func (l lived) complains() bool { return tellsOfDenial(l.told) || len(l.failures) > 0 }
 
 func tellsOfDenial(text string) bool {
-	return slices.ContainsFunc([]string{"AccessDenied", "Access Denied", "not authorized"}, func(words string) bool { return strings.Contains(text, words) })
+	return slices.ContainsFunc([]string{"AccessDenied", "Access Denied", "not authorized"}, func(words string) bool {
+		return strings.Contains(text, words)
+	})
 }
 
 // agreed is what of two states is the same. What happens at the same moment happens in any order, and some of how it ends with it.
@@ -305,7 +308,8 @@ func live(t *testing.T, run func(*life), less permission) (out lived) {
 		}
 		for _, call := range l.Calls.Since(0) {
 			if strings.Contains(call.ErrorCode, "AccessDenied") && strings.Contains(call.Caller, "assumed-role/"+names.Role(Region, "")) {
-				out.refused = append(out.refused, fmt.Sprintf("%s: %s:%s on %s: %s", CalledBy(call), call.Service, call.Action, call.Resource, call.Error))
+				out.refused = append(out.refused, fmt.Sprintf("%s: %s:%s on %s: %s", CalledBy(call), call.Service, call.Action, call.Resource,
+					call.Error))
 			}
 		}
 		out.told, out.state = l.ends()
@@ -368,7 +372,9 @@ func (l *life) ends() (told string, state map[string]string) {
 func (l *life) histories() string {
 	var text strings.Builder
 	for _, x := range l.States.Executions() {
-		history, err := sfn.NewFromConfig(l.Config()).GetExecutionHistory(context.Background(), &sfn.GetExecutionHistoryInput{ExecutionArn: &x.ARN, MaxResults: 1000})
+		history, err := sfn.NewFromConfig(l.Config()).GetExecutionHistory(context.Background(), &sfn.GetExecutionHistoryInput{
+			ExecutionArn: &x.ARN, MaxResults: 1000,
+		})
 		if err != nil {
 			fmt.Fprintln(&text, err)
 			continue
@@ -430,7 +436,8 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 		is := func(p permission) bool {
 			return p.role == cloudFormation && (p.action == listed || p.action+" "+p.kind() == listed)
 		}
-		require.True(t, slices.ContainsFunc(permissionsOf(runs), is), "%s of %s is on the list of what handlers call on AWS, and CloudFormation's role has it not", listed, kind)
+		require.True(t, slices.ContainsFunc(permissionsOf(runs), is),
+			"%s of %s is on the list of what handlers call on AWS, and CloudFormation's role has it not", listed, kind)
 		for _, l := range runs {
 			for p := range l.used {
 				require.False(t, is(p), "%s is used: take it off the list of what handlers call on AWS alone", p)
@@ -457,8 +464,8 @@ func permissionsOf(runs map[string]lived) []permission {
 	return nil
 }
 
-// missed says whether a life that uses a permission is refused it and goes wrong, when it is taken away, the quickest one first. One that goes
-// wrong and was refused nothing of the sort says nothing about it.
+// missed says whether a life that uses a permission is refused it and goes wrong, when it is taken away, the quickest
+// one first. One that goes wrong and was refused nothing of the sort says nothing about it.
 func missed(t *testing.T, runs map[string]lived, p permission) bool {
 	var with []string
 	for name, l := range runs {

@@ -143,7 +143,8 @@ func (a *Account) Scale(cluster, pool string, desired int) {
 // Stack is what CloudFormation says of one of a cluster's stacks.
 func (a *Account) Stack(cluster, stack string) stack.Deployed {
 	a.t.Helper()
-	deployed, err := cloudformation.New(cloudformationapi.NewFromConfig(a.Config()), nil, "").Describe(context.Background(), names.Stack(cluster, stack))
+	deployed, err := cloudformation.New(cloudformationapi.NewFromConfig(a.Config()), nil, "").Describe(context.Background(),
+		names.Stack(cluster, stack))
 	require.NoError(a.t, err)
 	return deployed
 }
@@ -159,7 +160,9 @@ func (a *Account) Retag(stackName string, change func(tags map[string]string)) e
 			tags[t.Key] = t.Value
 		}
 		change(tags)
-		in := &localcloudformation.UpdateStackInput{StackName: s.StackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}}
+		in := &localcloudformation.UpdateStackInput{
+			StackName: s.StackName, UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"},
+		}
 		for _, key := range slices.Sorted(maps.Keys(tags)) {
 			in.Tags = append(in.Tags, localcloudformation.Tag{Key: key, Value: tags[key]})
 		}

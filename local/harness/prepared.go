@@ -26,8 +26,8 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// prepared are the stacks of a client by operation that no call goes through. Middlewares of direct calls keep nothing of a call, but a stack
-// does while it is under way.
+// prepared are the stacks of a client by operation that no call goes through. Middlewares of direct calls keep
+// nothing of a call, but a stack does while it is under way.
 type prepared struct {
 	service     string
 	credentials aws.CredentialsProvider
@@ -40,7 +40,8 @@ type prepared struct {
 func preparing(service string, cfg aws.Config) (*prepared, aws.Config) {
 	p := &prepared{service: service, credentials: cfg.Credentials, http: cfg.HTTPClient, stacks: map[string][]*middleware.Stack{}}
 	cfg.APIOptions = append(slices.Clip(cfg.APIOptions), func(stack *middleware.Stack) error {
-		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Prepared", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Prepared", func(ctx context.Context, in middleware.InitializeInput,
+			next middleware.InitializeHandler) (
 			middleware.InitializeOutput, middleware.Metadata, error,
 		) {
 			defer p.put(stack) // nothing of it is called any more
@@ -85,7 +86,8 @@ func call[I, O any](
 }
 
 // goOn with a call whose first attempt was made, if it was, as the client did it the first time.
-func goOn[I, O any](ctx context.Context, p *prepared, operation string, in *I, made *attempt, first func(context.Context) (*O, error)) (*O, error) {
+func goOn[I, O any](ctx context.Context, p *prepared, operation string, in *I, made *attempt,
+	first func(context.Context) (*O, error)) (*O, error) {
 	if made != nil {
 		ctx = context.WithValue(ctx, attemptKey{}, made)
 	}
@@ -217,9 +219,10 @@ type groupCalls struct {
 func (c groupCalls) DescribeAutoScalingGroups(
 	ctx context.Context, in *awsautoscaling.DescribeAutoScalingGroupsInput, o ...func(*awsautoscaling.Options),
 ) (*awsautoscaling.DescribeAutoScalingGroupsOutput, error) {
-	return call(ctx, c.prepared, "DescribeAutoScalingGroups", writtenGroups, in, func(ctx context.Context) (*awsautoscaling.DescribeAutoScalingGroupsOutput, error) {
-		return c.Client.DescribeAutoScalingGroups(ctx, in, o...)
-	})
+	return call(ctx, c.prepared, "DescribeAutoScalingGroups", writtenGroups, in,
+		func(ctx context.Context) (*awsautoscaling.DescribeAutoScalingGroupsOutput, error) {
+			return c.Client.DescribeAutoScalingGroups(ctx, in, o...)
+		})
 }
 
 // stackCalls are a client's calls about stacks.
@@ -243,7 +246,8 @@ type clusterCalls struct {
 	*prepared
 }
 
-func (c clusterCalls) DescribeCluster(ctx context.Context, in *awseks.DescribeClusterInput, o ...func(*awseks.Options)) (*awseks.DescribeClusterOutput, error) {
+func (c clusterCalls) DescribeCluster(ctx context.Context, in *awseks.DescribeClusterInput,
+	o ...func(*awseks.Options)) (*awseks.DescribeClusterOutput, error) {
 	writer := writtenCluster
 	if in == nil || aws.ToString(in.Name) == "" { // the SDK refuses it
 		writer = nil

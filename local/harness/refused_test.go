@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	saidOfVCPUs = "Auto Scaling got no instance: You have requested more vCPU capacity than your current vCPU limit of 2 allows for the instance bucket " +
+	saidOfVCPUs = "Auto Scaling got no instance: You have requested more vCPU capacity than your current vCPU limit of 2 allows for " +
+		"the instance bucket " +
 		"that the specified instance type belongs to."
 	saidOfZones = "Auto Scaling got no instance: We currently do not have sufficient m7i.large capacity in the Availability Zone you requested"
 )

@@ -1,7 +1,7 @@
 package harness
 
-// Rendered clusters: planning and auditing render the same cluster again and again, which is to give the same bytes every time. Most of the times it is
-// remembered; the others show whether it does.
+// Rendered clusters: planning and auditing render the same cluster again and again, which is to give the same bytes
+// every time. Most of the times it is remembered; the others show whether it does.
 
 import (
 	"encoding/json"

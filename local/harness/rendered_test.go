@@ -12,7 +12,9 @@ import (
 // What is remembered is what rendering would give, and that nobody changed it is seen before long.
 func TestRenderedClustersAreRendered(t *testing.T) {
 	cluster := func(cidr string) render.Cluster {
-		spec, errs := api.ReadCluster("", []byte(`{apiVersion: drover.run/v1alpha1, kind: Cluster, metadata: {name: demo}, spec: {release: {name: r1}, network: {cidr: `+cidr+`, zones: [eu-central-1a, eu-central-1b]}}}`), api.Options{})
+		spec, errs := api.ReadCluster("",
+			[]byte(`{apiVersion: drover.run/v1alpha1, kind: Cluster, metadata: {name: demo}, spec: {release: {name: r1}, network: {cidr: `+cidr+
+				`, zones: [eu-central-1a, eu-central-1b]}}}`), api.Options{})
 		require.Empty(t, errs)
 		release, errs := api.ReadRelease("", []byte(Release()), api.Options{})
 		require.Empty(t, errs)

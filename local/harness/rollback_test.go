@@ -171,7 +171,8 @@ func TestAPoolThatIsAddedWhileARollbackStandsStill(t *testing.T) {
 		l.swept()
 		l.settle()
 		require.Equal(t, upgrade.Stopped, l.record().State)
-		more := strings.Replace(Spec("demo", alarmed), "maxSize: 3}\n", "maxSize: 3}\n    - {name: late, instanceTypes: [m7i.large], minSize: 1, maxSize: 1}\n", 1)
+		more := strings.Replace(Spec("demo", alarmed), "maxSize: 3}\n", "maxSize: 3}\n    - {name: late, instanceTypes: [m7i.large], minSize: "+
+			"1, maxSize: 1}\n", 1)
 		l.Upload(names.ClusterSpec("demo"), more)
 		l.settle()
 		require.Equal(t, []string{"1.35"}, l.kubelets("late"))
@@ -181,7 +182,8 @@ func TestAPoolThatIsAddedWhileARollbackStandsStill(t *testing.T) {
 	})
 }
 
-// A rollback that stopped is taken back: the nodes come forward again. What was before the upgrade can still be gone back to, as long as EKS does that.
+// A rollback that stopped is taken back: the nodes come forward again. What was before the upgrade can still be gone
+// back to, as long as EKS does that.
 func TestARollbackThatWasTakenBackCanBeMadeAfterAll(t *testing.T) {
 	for name, forward := range map[string]func(t *testing.T, l *life, bad *faults.Engine){
 		"when the nodes are forward again": func(t *testing.T, l *life, _ *faults.Engine) {
@@ -239,8 +241,8 @@ func TestARollbackThatStoodStillForTooLong(t *testing.T) {
 	}
 }
 
-// EKS does not take the control plane back, when the nodes are back already. Whatever brings nodes forward until somebody goes on with it, they go back once
-// more before the control plane does.
+// EKS does not take the control plane back, when the nodes are back already. Whatever brings nodes forward until
+// somebody goes on with it, they go back once more before the control plane does.
 func TestARollbackThatIsGoneOnWithAfterNodesCameForwardAgain(t *testing.T) {
 	spec := func(pools ...string) string { return strings.NewReplacer(pools...).Replace(Spec("demo", alarmed)) }
 	for name, test := range map[string]struct {
@@ -253,7 +255,8 @@ func TestARollbackThatIsGoneOnWithAfterNodesCameForwardAgain(t *testing.T) {
 			l.settle()
 		}, "a"},
 		"in a pool that was added": {func(l *life) {
-			l.Upload(names.ClusterSpec("demo"), spec("maxSize: 3}\n", "maxSize: 3}\n    - {name: late, instanceTypes: [m7i.large], minSize: 1, maxSize: 1}\n"))
+			l.Upload(names.ClusterSpec("demo"),
+				spec("maxSize: 3}\n", "maxSize: 3}\n    - {name: late, instanceTypes: [m7i.large], minSize: 1, maxSize: 1}\n"))
 			l.settle()
 		}, "late"},
 		"by an image that the spec named for a while": {func(l *life) {

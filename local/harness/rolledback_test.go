@@ -51,7 +51,9 @@ func (o *outs) sees(v localautoscaling.View) {
 // minutes. It returns who is told of then as the second one, and those that are out.
 func (l *life) doomed(bad *faults.Engine) (second status.Node, out []string, seen *outs) {
 	l.grown("minSize: 4, maxSize: 8, update: {maxUnavailable: 1, maxSurge: 1}")
-	l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 12, MaxUnavailable: 12, Start: time.Second, Stop: 10 * time.Minute, Grace: 12 * time.Minute})
+	l.API("drover-demo").Run(apiserver.App{
+		Name: "shop", Replicas: 12, MaxUnavailable: 12, Start: time.Second, Stop: 10 * time.Minute, Grace: 12 * time.Minute,
+	})
 	time.Sleep(time.Minute)
 	for range 2 { // the fourth, after the one that the surge adds and the two of the first batch, and whoever takes its place
 		strike(l.t, bad, "kubelet-version=v1.37.2 nth=4")
@@ -123,7 +125,9 @@ func TestARollIsFailedOnceItsBatchIsDrained(t *testing.T) {
 func TestARollThatIsAboutToBeFailedCanBeCancelled(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		second, _, seen := l.doomed(bad)
-		_, err := cloudformationapi.NewFromConfig(l.Config()).CancelUpdateStack(l.t.Context(), &cloudformationapi.CancelUpdateStackInput{StackName: aws.String(rolledGroup)})
+		_, err := cloudformationapi.NewFromConfig(l.Config()).CancelUpdateStack(l.t.Context(), &cloudformationapi.CancelUpdateStackInput{
+			StackName: aws.String(rolledGroup),
+		})
 		require.NoError(t, err)
 		time.Sleep(3 * time.Minute)
 		require.NotContains(t, l.Group("demo", "a").Coming(), second.Instance)

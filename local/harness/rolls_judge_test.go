@@ -23,13 +23,14 @@ type judge struct {
 	refreshes bool
 	// base is how many nodes the pool had to have when the update began, grown how many more an autoscaler has wanted since.
 	base, grown int
-	// beyond its greatest size are so many that the update ends at once: the room that a roll had made is taken back, and an autoscaler or a rollback
-	// had filled it. They are none of those that the pool is to have.
+	// beyond its greatest size are so many that the update ends at once: the room that a roll had made is taken back,
+	// and an autoscaler or a rollback had filled it. They are none of those that the pool is to have.
 	beyond int
 	// floor is how many there have to be in service before any may be out, lost how many fewer there are as they failed.
 	floor, lost int
-	// served have been in service, taken went by the autoscaler. Those of leaving were drained when an update began that replaces nothing, or has
-	// waited for as long as they may take, or is a rollback of what they outlasted. Those of old are what is replaced.
+	// served have been in service, taken went by the autoscaler. Those of leaving were drained when an update began that
+	// replaces nothing, or has waited for as long as they may take, or is a rollback of what they outlasted. Those of
+	// old are what is replaced.
 	served, taken, leaving, old map[string]bool
 	view                        autoscaling.View
 	// going says that instances are on their way out. They have been since busy, but for times too short to be seen, and were until free.
@@ -50,8 +51,8 @@ func (l *rolls) begins(step string, r resource.Request) error {
 	if step != "update" || r.Type != "AWS::AutoScaling::AutoScalingGroup" {
 		return nil
 	}
-	// The spec that is being converged. The stack's tags do not say so: an update of its parameters alone leaves them, and replaces nodes too, after
-	// one that was rolled back.
+	// The spec that is being converged. The stack's tags do not say so: an update of its parameters alone leaves them,
+	// and replaces nodes too, after one that was rolled back.
 	version := l.Status("demo").SpecVersion
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +209,8 @@ func (l *rolls) sees(group string, v autoscaling.View) {
 		for _, i := range v.Instances {
 			list = append(list, fmt.Sprintf("%s:%s(%d)", i.ID[len(i.ID)-4:], i.State, i.TemplateVersion))
 		}
-		return fmt.Sprintf("%s with %+v, %d wanted and %d since, floor %d: desired %d: %s", group, j.pool.update, j.base, j.grown, j.floor, v.Desired, strings.Join(list, " "))
+		return fmt.Sprintf("%s with %+v, %d wanted and %d since, floor %d: desired %d: %s", group, j.pool.update, j.base, j.grown, j.floor,
+			v.Desired, strings.Join(list, " "))
 	}
 	if serving+j.lost < min(j.floor, v.Desired)-unavailable {
 		l.wrongly("%d in service: %s", serving, states())

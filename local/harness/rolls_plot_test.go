@@ -70,7 +70,8 @@ func plotRolls(seed uint64) rollPlot {
 	for _, name := range []string{"a", "b"}[:1+r.IntN(2)] {
 		least := 1 + r.IntN(4)
 		pools = append(pools, rolledPool{
-			name: name, least: least, most: least + r.IntN(4), timeout: time.Duration(10+r.IntN(30)) * time.Minute, onTimeout: pick("Wait", "Wait", "Force", "Continue"),
+			name: name, least: least, most: least + r.IntN(4), timeout: time.Duration(10+r.IntN(30)) * time.Minute,
+			onTimeout: pick("Wait", "Wait", "Force", "Continue"),
 		})
 	}
 	for range 2 + r.IntN(2) {
@@ -107,7 +108,8 @@ func plotRolls(seed uint64) rollPlot {
 	for _, rule := range []string{
 		fmt.Sprintf("drop p=%.2f", max(0.01, r.Float64()/3)), fmt.Sprintf("duplicate p=%.2f", max(0.01, r.Float64()/2)),
 		fmt.Sprintf("reorder=%ds p=%.2f", 1+r.IntN(200), max(0.01, r.Float64()/2)),
-		fmt.Sprintf("kill machine=join-node p=%.2f count=%d", r.Float64()/6+0.02, 1+r.IntN(3)), fmt.Sprintf("kill machine=drain-node p=%.2f count=%d", r.Float64()/6+0.02, 1+r.IntN(3)),
+		fmt.Sprintf("kill machine=join-node p=%.2f count=%d", r.Float64()/6+0.02, 1+r.IntN(3)),
+		fmt.Sprintf("kill machine=drain-node p=%.2f count=%d", r.Float64()/6+0.02, 1+r.IntN(3)),
 	} {
 		if r.IntN(3) == 0 {
 			p.weather = append(p.weather, rule)
@@ -133,7 +135,8 @@ spec:
 		}
 		unavailable, _ := p.update.MaxUnavailable.MarshalJSON()
 		surge, _ := p.update.MaxSurge.MarshalJSON()
-		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, %sdrain: {timeout: %s, onTimeout: %s}, update: {strategy: %s, maxUnavailable: %s, maxSurge: %s}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
+		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, %sdrain: {timeout: %s, onTimeout: %s}, update: "+
+			"{strategy: %s, maxUnavailable: %s, maxSurge: %s}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
 			p.name, p.least, p.most, image, p.timeout, p.onTimeout, p.update.Strategy, unavailable, surge, p.mark)
 	}
 	return b.String()
@@ -165,7 +168,9 @@ func (l *rolls) do(act rollAct, pools []rolledPool) {
 	switch act.what {
 	case grows:
 		// As the cluster autoscaler does: one more than there are to be now.
-		_, err := scaling.SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{AutoScalingGroupName: &group, DesiredCapacity: aws.Int32(int32(view.Desired + 1))})
+		_, err := scaling.SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+			AutoScalingGroupName: &group, DesiredCapacity: aws.Int32(int32(view.Desired + 1)),
+		})
 		if err == nil {
 			l.mu.Lock()
 			j.grown++
@@ -206,7 +211,9 @@ func (l *rolls) do(act rollAct, pools []rolledPool) {
 			l.mu.Lock()
 			l.drains[id] = time.Now()
 			l.mu.Unlock()
-			l.Events.Emit(l.t.Context(), "aws.ec2", "EC2 Spot Instance Interruption Warning", []string{"arn:aws:ec2:" + Region + "a:instance/" + id}, map[string]any{"instance-id": id, "instance-action": "terminate"})
+			l.Events.Emit(l.t.Context(), "aws.ec2", "EC2 Spot Instance Interruption Warning", []string{
+				"arn:aws:ec2:" + Region + "a:instance/" + id,
+			}, map[string]any{"instance-id": id, "instance-action": "terminate"})
 			time.Sleep(2 * time.Minute)
 		}
 		l.mu.Lock()

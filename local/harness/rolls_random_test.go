@@ -81,7 +81,10 @@ func rollAtRandom(t *testing.T, seed uint64) {
 	bad := faults.New(seed)
 	a := StartWith(t, Options{Bubble: true, Faults: bad})
 	defer a.Close()
-	l := &rolls{life: &life{a}, plot: plot, judges: map[string]*judge{}, specs: map[string][]rolledPool{}, drains: map[string]time.Time{}, lost: map[string]bool{}}
+	l := &rolls{
+		life: &life{a}, plot: plot, judges: map[string]*judge{}, specs: map[string][]rolledPool{}, drains: map[string]time.Time{},
+		lost: map[string]bool{},
+	}
 	first := plot.uploads[0]
 	a.Upload(names.ReleaseSpec("r1"), Release())
 	begin := rollUpload{pools: slices.Clone(first.pools)}
@@ -266,7 +269,9 @@ func (l *rolls) unrest() string {
 	}
 	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://x", QPS: -1, Transport: inProcess{l.API("drover-demo")}})
 	require.NoError(l.t, err)
-	list, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(context.Background(), metav1.ListOptions{})
+	list, err := client.Resource(schema.GroupVersionResource{
+		Version: "v1", Resource: "nodes",
+	}).List(context.Background(), metav1.ListOptions{})
 	require.NoError(l.t, err)
 	if len(list.Items) != size {
 		return fmt.Sprintf("%d nodes of %d", len(list.Items), size)
@@ -276,7 +281,9 @@ func (l *rolls) unrest() string {
 		_, excluded := n.GetLabels()[corev1.LabelNodeExcludeBalancers]
 		annotations := n.GetAnnotations()
 		_, held := annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
-		ours := slices.ContainsFunc(slices.Collect(maps.Keys(annotations)), func(key string) bool { return strings.HasPrefix(key, "drover.run/") })
+		ours := slices.ContainsFunc(slices.Collect(maps.Keys(annotations)), func(key string) bool {
+			return strings.HasPrefix(key, "drover.run/")
+		})
 		if cordoned || excluded || held || ours {
 			return fmt.Sprintf("%s is left: cordoned %t, out of load balancers %t, held %t: %v", n.GetName(), cordoned, excluded, held, annotations)
 		}

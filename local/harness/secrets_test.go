@@ -40,7 +40,8 @@ func TestSecretsAreToldToNobody(t *testing.T) {
 		"a tag on the list":       pool("      commands: !!set [" + secret + "]\n"),
 		"a key that is the value": pool("      " + secret + ": x\n"),
 		"too much":                pool("      files: [{path: /etc/x, content: \"" + strings.Repeat(secret, 40_000) + "\"}]\n"),
-		"add-ons' configuration":  Spec("demo", "  addons:\n    - {name: coredns, version: v1.13.2-eksbuild.1, configuration: {password: "+secret+"}}\n"),
+		"add-ons' configuration": Spec("demo", "  addons:\n    - {name: coredns, version: v1.13.2-eksbuild.1, configuration: {password: "+
+			secret+"}}\n"),
 	}
 	a := Start(t)
 	a.Upload("releases/r1.yaml", Release())

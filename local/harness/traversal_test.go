@@ -25,8 +25,10 @@ func TestKeysThatWouldLeaveTheirCluster(t *testing.T) {
 			return Event{ID: "forged", Source: "aws.s3", DetailType: "Object Created", Account: ID, Region: Region, Detail: detail}
 		}
 		for _, name := range []string{
-			"../releases/r1", "../../status/clusters/demo", "a/../demo", "a/b", "/demo", "demo/", "..", ".", "%2e%2e%2fdemo", "a%2fdemo", "..%5cdemo", `..\demo`,
-			"demo.yaml", "demo\x00", "demo\n", "demo ", " demo", "Demo", "ｄｅｍｏ", "d\u0435mo", "demo\u202e", "demo-pool", "a-pool-b", "-demo", "demo?versionId=1", "demo#x", "*", "${AWS::AccountId}",
+			"../releases/r1", "../../status/clusters/demo", "a/../demo", "a/b", "/demo", "demo/", "..", ".", "%2e%2e%2fdemo", "a%2fdemo",
+			"..%5cdemo", `..\demo`,
+			"demo.yaml", "demo\x00", "demo\n", "demo ", " demo", "Demo", "ｄｅｍｏ", "d\u0435mo", "demo\u202e", "demo-pool", "a-pool-b", "-demo",
+			"demo?versionId=1", "demo#x", "*", "${AWS::AccountId}",
 			strings.Repeat("x", 900),
 		} {
 			a.Upload(names.ClusterSpec(name), Spec("demo", ""))
@@ -89,8 +91,10 @@ func TestForgedEventsOfStacks(t *testing.T) {
 	bubble(t, func(a *Account) {
 		t := a.t
 		for _, id := range []string{
-			"", "x", "arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-", "arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-../../status/clusters/demo/1",
-			"arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-demo-network/1", "arn:aws:cloudformation:eu-central-1:999999999999:stack/drover-demo-network/1",
+			"", "x", "arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-",
+			"arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-../../status/clusters/demo/1",
+			"arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-demo-network/1",
+			"arn:aws:cloudformation:eu-central-1:999999999999:stack/drover-demo-network/1",
 			"arn:aws:cloudformation:eu-central-1:111122223333:stack/drover-%2e%2e%2fx/1",
 		} {
 			detail, err := json.Marshal(map[string]any{
@@ -98,7 +102,8 @@ func TestForgedEventsOfStacks(t *testing.T) {
 			})
 			require.NoError(t, err)
 			_, _ = a.Functions.Call("stackevent", Event{
-				ID: "forged", Source: "aws.cloudformation", DetailType: "CloudFormation Stack Status Change", Account: ID, Region: Region, Detail: detail,
+				ID: "forged", Source: "aws.cloudformation", DetailType: "CloudFormation Stack Status Change", Account: ID, Region: Region,
+				Detail: detail,
 			})
 		}
 		entries, err := a.State().List(t.Context(), "")

@@ -37,12 +37,15 @@ func TestDeletionWithoutSurvey(t *testing.T) {
 		for _, id := range volumes {
 			require.Contains(t, s.Deletion.Kept, "volume "+id)
 			require.Contains(t, s.Message, "volume "+id)
-			require.Len(t, slices.DeleteFunc(slices.Collect(maps.Keys(a.Everything())), func(arn string) bool { return !strings.HasSuffix(arn, "/"+id) }), 1)
+			require.Len(t, slices.DeleteFunc(slices.Collect(maps.Keys(a.Everything())), func(arn string) bool {
+				return !strings.HasSuffix(arn, "/"+id)
+			}), 1)
 		}
 	})
 }
 
-// CloudFormation would delete these stacks, as termination protection is off. The control plane's parameter and the accepted spec protect them.
+// CloudFormation would delete these stacks, as termination protection is off. The control plane's parameter and the
+// accepted spec protect them.
 func TestDeletionWithoutTerminationProtection(t *testing.T) {
 	bubble(t, func(a *Account) {
 		a.Cluster("demo", "")

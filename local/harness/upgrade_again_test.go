@@ -63,8 +63,8 @@ func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
 	})
 }
 
-// What a channel asks for and what waits for its window stays told of while another upgrade is asked for by hand, also when that comes to nothing, for
-// which nobody converges the cluster.
+// What a channel asks for and what waits for its window stays told of while another upgrade is asked for by hand,
+// also when that comes to nothing, for which nobody converges the cluster.
 func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
 	opens := func() time.Time { return time.Now().UTC().Truncate(time.Minute).Add(9 * time.Hour) }
 	// scheduled has an upgrade to r2, which the channel is at, wait for its window.

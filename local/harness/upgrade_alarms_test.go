@@ -23,9 +23,13 @@ import (
 func TestAnUpgradeSilencesNoAlarmOfOthers(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		_, err := l.cloudwatch().PutMetricAlarm(l.t.Context(), &cloudwatchapi.PutMetricAlarmInput{
-			AlarmName: aws.String("drover-converge-failed"), Namespace: aws.String("drover"), MetricName: aws.String("Failed"), Statistic: cloudwatchtypes.StatisticSum,
-			Period: aws.Int32(300), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0), ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
-			TreatMissingData: aws.String("notBreaching"), Tags: []cloudwatchtypes.Tag{{Key: aws.String("drover:silence"), Value: aws.String("never")}},
+			AlarmName: aws.String("drover-converge-failed"), Namespace: aws.String("drover"), MetricName: aws.String("Failed"),
+			Statistic: cloudwatchtypes.StatisticSum,
+			Period:    aws.Int32(300), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0),
+			ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
+			TreatMissingData:   aws.String("notBreaching"), Tags: []cloudwatchtypes.Tag{
+				{Key: aws.String("drover:silence"), Value: aws.String("never")},
+			},
 		})
 		require.NoError(t, err)
 		l.old("  upgrade: {alarms: [shop-is-down, drover-converge-failed]}\n")

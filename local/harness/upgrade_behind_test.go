@@ -46,7 +46,8 @@ func (l *life) standing() (goOn func()) {
 	}
 }
 
-// behind lives a life in which the upgrade to r2 stands still, and somebody has asked for that to r3 by hand, by an execution, a minute ago.
+// behind lives a life in which the upgrade to r2 stands still, and somebody has asked for that to r3 by hand, by an
+// execution, a minute ago.
 func behind(t *testing.T, then func(l *life, execution string, goOn func())) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
@@ -112,7 +113,9 @@ func TestAnUpgradeByHandThatWaitsForAnother(t *testing.T) {
 func TestAnUpgradeWhoseTimeComesWhileAnotherIsUnderWay(t *testing.T) {
 	for origin, ask := range map[upgrade.Origin]func(l *life, at time.Time){
 		upgrade.OriginAt: func(l *life, at time.Time) {
-			l.Upload(names.ClusterSpec("demo"), Spec("demo", inTurn+fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], at: {time: %q, release: r3}}\n", at.Format(time.RFC3339))))
+			l.Upload(names.ClusterSpec("demo"),
+				Spec("demo", inTurn+fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], at: {time: %q, release: r3}}\n",
+					at.Format(time.RFC3339))))
 		},
 		upgrade.OriginChannel: func(l *life, at time.Time) {
 			time.Sleep(time.Until(at))
@@ -195,11 +198,13 @@ func TestAnUpgradeWhoseTimeComesWhileAnotherWaitsForDrains(t *testing.T) {
 		}
 		l.free()
 		at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-		l.Upload(names.ClusterSpec("demo"), patient(fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r3}}\n", at.Format(time.RFC3339))))
+		l.Upload(names.ClusterSpec("demo"), patient(fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r3}}\n",
+			at.Format(time.RFC3339))))
 		for _, c := range []struct {
 			late  time.Duration
 			phase string
-		}{{-30 * time.Minute, status.UpgradeScheduled}, {20 * time.Minute, status.UpgradeScheduled}, {50 * time.Minute, status.UpgradeDelayed}, {150 * time.Minute, status.UpgradeMissed}} {
+		}{{-30 * time.Minute, status.UpgradeScheduled}, {20 * time.Minute, status.UpgradeScheduled}, {50 * time.Minute, status.UpgradeDelayed},
+			{150 * time.Minute, status.UpgradeMissed}} {
 			for time.Since(at) < c.late {
 				time.Sleep(5 * time.Minute)
 				l.swept()

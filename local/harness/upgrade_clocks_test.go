@@ -46,7 +46,8 @@ func TestUpgradesOnTheDaysThatClocksChange(t *testing.T) {
 				}
 				time.Sleep(time.Until(when(test.noon)))
 				l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
-				l.old(fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], window: {%s, duration: 30m, timeZone: Europe/Berlin}}\n", test.window))
+				l.old(fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], window: {%s, duration: 30m, timeZone: Europe/Berlin}}\n",
+					test.window))
 				l.Upload(names.ReleaseSpec("channels"), channelsOf("r2"))
 				l.sweep()
 				// sweepsUntil a time, every five minutes, and audits every quarter of an hour.

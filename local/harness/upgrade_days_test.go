@@ -122,8 +122,8 @@ func TestAnUpgradeAndARoll(t *testing.T) {
 	})
 }
 
-// The nodes of one of two pools come up newer than their control plane, so none of them joins: CloudFormation takes that pool back. The other
-// pool is done and stays so; mended, the upgrade goes on from there.
+// The nodes of one of two pools come up newer than their control plane, so none of them joins: CloudFormation takes
+// that pool back. The other pool is done and stays so; mended, the upgrade goes on from there.
 func TestAnUpgradeOfWhichAPoolFails(t *testing.T) {
 	upgradeLife(t, func(l *life, bad *faults.Engine) {
 		l.old(secondPool + alarmed)
@@ -138,7 +138,8 @@ func TestAnUpgradeOfWhichAPoolFails(t *testing.T) {
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-pool-b")
 		require.Contains(t, l.verdict(arn), "newer than the control plane")
 		require.Less(t, l.record().Ended.Sub(l.record().Steps[2].Started), 30*time.Minute, "the second instance that does not join is enough")
-		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36, add-ons to those of the release. Next: nodes to the images of the release")
+		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36, add-ons to those of the release. Next: nodes to the "+
+			"images of the release")
 		require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", l.Stacks("demo")["pool-b"])
 		require.True(t, l.sounds())
 		l.settle()
@@ -157,8 +158,9 @@ func TestAnUpgradeOfWhichAPoolFails(t *testing.T) {
 	})
 }
 
-// People change the spec while the first of two pools is replaced: that pool is finished. The second is not begun, unless the cluster is only
-// to come to another release: then the step is finished, for it is made whole of what the spec says by now.
+// People change the spec while the first of two pools is replaced: that pool is finished. The second is not begun,
+// unless the cluster is only to come to another release: then the step is finished, for it is made whole of what the
+// spec says by now.
 func TestWhatPeopleDoWhileNodesAreReplaced(t *testing.T) {
 	ordered := strings.Replace(secondPool, "maxSize: 3", "maxSize: 3, update: {order: 1}", 1) + alarmed
 	for name, c := range map[string]struct {
@@ -171,7 +173,9 @@ func TestWhatPeopleDoWhileNodesAreReplaced(t *testing.T) {
 			l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
 			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", ordered), "name: r1", "name: r3", 1))
 		}, "the spec names release r3 by now", "1.36"},
-		"paused":  {func(l *life) { l.Upload(names.ClusterSpec("demo"), Spec("demo", ordered+"  paused: true\n")) }, "spec.paused is true", "1.35"},
+		"paused": {func(l *life) {
+			l.Upload(names.ClusterSpec("demo"), Spec("demo", ordered+"  paused: true\n"))
+		}, "spec.paused is true", "1.35"},
 		"deleted": {func(l *life) { l.Remove(names.ClusterSpec("demo"), "") }, "the spec was deleted", "1.35"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +194,9 @@ func TestWhatPeopleDoWhileNodesAreReplaced(t *testing.T) {
 				require.Equal(t, []string{c.second}, l.kubelets("b"))
 				if name == "another release" {
 					l.sweep()
-					require.Equal(t, "Done Spec r3", strings.Join([]string{l.Status("demo").Upgrade.Phase, l.Status("demo").Upgrade.Origin, l.Status("demo").Upgrade.To}, " "))
+					require.Equal(t, "Done Spec r3", strings.Join([]string{
+						l.Status("demo").Upgrade.Phase, l.Status("demo").Upgrade.Origin, l.Status("demo").Upgrade.To,
+					}, " "))
 					return
 				}
 				l.change(ordered)
@@ -209,7 +215,8 @@ func TestPodsAreForcedInAnUpgradeOnlyWhereThePoolSaysSo(t *testing.T) {
 		t.Run(onTimeout, func(t *testing.T) {
 			upgradeLife(t, func(l *life, _ *faults.Engine) {
 				l.old(alarmed)
-				l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "maxSize: 3", "maxSize: 3, drain: {timeout: 20m, onTimeout: "+onTimeout+"}", 1))
+				l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "maxSize: 3",
+					"maxSize: 3, drain: {timeout: 20m, onTimeout: "+onTimeout+"}", 1))
 				l.settle()
 				l.phase(status.Ready)
 				arn := l.upgrade(events.Upgrade{Release: "r2"})
@@ -242,7 +249,9 @@ func TestPodsAreForcedInAnUpgradeOnlyWhereThePoolSaysSo(t *testing.T) {
 				for _, r := range deleted {
 					require.Equal(t, "deleted", r.How)
 					require.GreaterOrEqual(t, r.At.Sub(drained[0].Started), 20*time.Minute)
-					require.True(t, slices.ContainsFunc(out.Forced, func(named string) bool { return strings.HasSuffix(named, "/"+r.Pod) }), "%s is named: %v", r.Pod, out.Forced)
+					require.True(t, slices.ContainsFunc(out.Forced, func(named string) bool {
+						return strings.HasSuffix(named, "/"+r.Pod)
+					}), "%s is named: %v", r.Pod, out.Forced)
 				}
 				require.Equal(t, 3, strings.Count(l.Log(), `"PodsForced":1`), "and counted")
 				l.settle()
@@ -252,8 +261,8 @@ func TestPodsAreForcedInAnUpgradeOnlyWhereThePoolSaysSo(t *testing.T) {
 	}
 }
 
-// While the control plane moves somebody changes a pool, and CloudFormation's word on that never comes. The step has its time and no longer;
-// what was begun goes on, and the next execution finds it done.
+// While the control plane moves somebody changes a pool, and CloudFormation's word on that never comes. The step has
+// its time and no longer; what was begun goes on, and the next execution finds it done.
 func TestAPhaseOfAnUpgradeThatTakesTooLong(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
@@ -264,7 +273,8 @@ func TestAPhaseOfAnUpgradeThatTakesTooLong(t *testing.T) {
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "maxSize: 3", "maxSize: 4", 1))
 		l.over(arn)
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: a step took longer than it may")
-		require.Contains(t, l.verdict(arn), ". Next: control plane to 1.36, which is made, and still to be proved. To go on: `drover upgrade demo`")
+		require.Contains(t, l.verdict(arn), ". Next: control plane to 1.36, which is made, and still to be proved. To go on: "+
+			"`drover upgrade demo`")
 		require.InDelta(t, 4*time.Hour, time.Since(began), float64(5*time.Minute))
 		require.True(t, l.sounds())
 		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)
@@ -299,7 +309,8 @@ func TestEachPhaseOfAnUpgradeIsTold(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{
-			"Scheduled", "Checking", "Running control plane to 1.36", "Running add-ons to those of the release", "Running nodes to the images of the release", "Running", "Done",
+			"Scheduled", "Checking", "Running control plane to 1.36", "Running add-ons to those of the release",
+			"Running nodes to the images of the release", "Running", "Done",
 		}, told)
 		for _, n := range l.Notices() {
 			if subject, _, _ := strings.Cut(n, "\n"); strings.HasPrefix(subject, "drover: the upgrade of demo is ") {
@@ -323,7 +334,8 @@ func TestAnAddonThatTheSpecStatesGoesFirst(t *testing.T) {
 		l.Upload(names.ReleaseSpec("r2"), ReleaseOf("1.34", "r2"))
 		l.change("")
 		l.phase(status.Ready)
-		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", "  addons: [{name: coredns, version: v1.12.4-eksbuild.1}]\n"), "name: r1", "name: r2", 1))
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", "  addons: [{name: coredns, version: v1.12.4-eksbuild.1}]\n"),
+			"name: r1", "name: r2", 1))
 		l.settle()
 		l.phase(status.Ready)
 		var steps []string
@@ -348,8 +360,17 @@ func TestUpgradesByHandThatCannotBe(t *testing.T) {
 			in   events.Upgrade
 			says string
 		}{
-			"an older release":                {events.Upgrade{Release: "older"}, "SUCCEEDED Refused: the cluster runs Kubernetes 1.35, and 1.34 is older: Kubernetes is not downgraded but by a rollback"},
-			"a release that skips a minor":    {events.Upgrade{Release: "later"}, "FAILED UpgradeBlocked: nothing was changed: UpgradeFrom: release later may be reached from Kubernetes 1.36 on, and the cluster has 1.35"},
+			"an older release": {
+				events.Upgrade{
+					Release: "older",
+				}, "SUCCEEDED Refused: the cluster runs Kubernetes 1.35, and 1.34 is older: Kubernetes is not downgraded but by a rollback",
+			},
+			"a release that skips a minor": {
+				events.Upgrade{
+					Release: "later",
+				}, "FAILED UpgradeBlocked: nothing was changed: UpgradeFrom: release later may be reached from Kubernetes 1.36 on, and " +
+					"the cluster has 1.35",
+			},
 			"more minors than nodes can skip": {events.Upgrade{Release: "unheard"}, "EKS offers up to 1.37 here, upgrade to 1.37 first"},
 			"a release that there is not":     {events.Upgrade{Release: "lost"}, "SUCCEEDED Refused: there is no release releases/lost.yaml"},
 			"a version that is none":          {events.Upgrade{Release: "r2", KubernetesVersion: "2.0"}, "SUCCEEDED Refused: "},

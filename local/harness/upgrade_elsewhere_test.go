@@ -19,7 +19,9 @@ import (
 // elsewhere moves the control plane as a person does in the console, and waits until it is there.
 func (l *life) elsewhere(version string) {
 	l.t.Helper()
-	_, err := l.EKS.UpdateClusterVersion(l.t.Context(), l.Admin(), eks.UpdateClusterVersionInput{Name: "drover-demo", Version: version, Force: true})
+	_, err := l.EKS.UpdateClusterVersion(l.t.Context(), l.Admin(), eks.UpdateClusterVersionInput{
+		Name: "drover-demo", Version: version, Force: true,
+	})
 	require.NoError(l.t, err)
 	time.Sleep(eks.UpdateTakes + time.Minute)
 }
@@ -77,7 +79,9 @@ func TestAControlPlaneThatWasMovedElsewhere(t *testing.T) {
 			l.settle()
 			s := l.Status("demo")
 			require.Equal(t, "Done", s.Upgrade.Phase, s.Upgrade.Message)
-			require.Equal(t, []string{"control plane to 1.34", "control plane to 1.35", "add-ons to those of the release", "nodes to the images of the release"}, stepNames(s.Upgrade))
+			require.Equal(t, []string{
+				"control plane to 1.34", "control plane to 1.35", "add-ons to those of the release", "nodes to the images of the release",
+			}, stepNames(s.Upgrade))
 			require.Equal(t, []string{"1.35"}, l.kubelets("a"))
 			require.Empty(t, l.inSync())
 		})
@@ -90,8 +94,10 @@ func TestAControlPlaneThatWasMovedElsewhere(t *testing.T) {
 			l.settle()
 			l.upgraded()
 			l.elsewhere("1.35")
-			require.Equal(t, "EKS runs Kubernetes 1.35, and the cluster was deployed with 1.36: somebody rolled it back, and not the nodes. Move it to 1.36 "+
-				"again: `aws eks update-cluster-version --name drover-demo --kubernetes-version 1.36`. Then `drover upgrade demo --rollback` takes nodes and all back.", l.inSync())
+			require.Equal(t, "EKS runs Kubernetes 1.35, and the cluster was deployed with 1.36: somebody rolled it back, and not the "+
+				"nodes. Move it to 1.36 "+
+				"again: `aws eks update-cluster-version --name drover-demo --kubernetes-version 1.36`. Then `drover upgrade demo --rollback` takes "+
+				"nodes and all back.", l.inSync())
 			l.elsewhere("1.36")
 			require.Empty(t, l.inSync())
 			arn = l.upgrade(events.Upgrade{Rollback: true})

@@ -27,7 +27,9 @@ import (
 // toldStopped says that somebody was told that the upgrade is stopped.
 func (l *life) toldStopped() {
 	l.t.Helper()
-	require.True(l.t, slices.ContainsFunc(l.Notices(), func(n string) bool { return strings.HasPrefix(n, "drover: the upgrade of demo is Stopped\n") }))
+	require.True(l.t, slices.ContainsFunc(l.Notices(), func(n string) bool {
+		return strings.HasPrefix(n, "drover: the upgrade of demo is Stopped\n")
+	}))
 }
 
 // However an upgrade's execution ends that cannot say so itself, the next sweep has it told: the status says so, nobody holds the cluster,
@@ -114,7 +116,8 @@ func TestAnUpgradeThatEndedWithoutAWordIsToldWithinMinutes(t *testing.T) {
 	}
 }
 
-// An execution that made a step may have ended, too, before it told what came of that: the end of the upgrade is told with what the cluster is.
+// An execution that made a step may have ended, too, before it told what came of that: the end of the upgrade is told
+// with what the cluster is.
 func TestTheEndOfAnUpgradeIsToldWithWhatTheClusterIs(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
@@ -162,12 +165,14 @@ func (l *life) allow(timeout time.Duration) {
 	definition["TimeoutSeconds"] = int(timeout.Seconds())
 	body, err := json.Marshal(definition)
 	require.NoError(l.t, err)
-	_, err = client.UpdateStateMachine(l.t.Context(), &sfn.UpdateStateMachineInput{StateMachineArn: &arn, Definition: aws.String(string(body))})
+	_, err = client.UpdateStateMachine(l.t.Context(), &sfn.UpdateStateMachineInput{
+		StateMachineArn: &arn, Definition: aws.String(string(body)),
+	})
 	require.NoError(l.t, err)
 }
 
-// Everybody is stopped while CloudFormation changes a stack, and a spec with other tags comes before it is done. What the stack says of itself then
-// is what it was: nothing goes back to that.
+// Everybody is stopped while CloudFormation changes a stack, and a spec with other tags comes before it is done. What
+// the stack says of itself then is what it was: nothing goes back to that.
 func TestASpecThatComesWhileAStoppedUpgradesStackStillChanges(t *testing.T) {
 	for _, stack := range []string{names.ControlPlane, "pool-a"} {
 		t.Run(stack, func(t *testing.T) {
@@ -196,7 +201,8 @@ func TestASpecThatComesWhileAStoppedUpgradesStackStillChanges(t *testing.T) {
 	}
 }
 
-// Executions are stopped while CloudFormation moves the control plane, and nobody waits for its end. The audit tells what the cluster has come to.
+// Executions are stopped while CloudFormation moves the control plane, and nobody waits for its end. The audit tells
+// what the cluster has come to.
 func TestAControlPlaneThatMovesOnWhenItsUpgradeIsStopped(t *testing.T) {
 	for name, stop := range map[string]func(l *life, arn string){
 		"with all there is": func(l *life, _ string) { l.States.StopAll("Aborted", "by a person") },
@@ -263,8 +269,8 @@ func TestARollbackThatIsAskedForWhileAStoppedUpgradesControlPlaneStillMoves(t *t
 	})
 }
 
-// Somebody deleted the stack of the control plane, and CloudFormation could not: converging makes it anew, or says why not, and no upgrade does so in
-// its place. It waits for as long as an upgrade may.
+// Somebody deleted the stack of the control plane, and CloudFormation could not: converging makes it anew, or says
+// why not, and no upgrade does so in its place. It waits for as long as an upgrade may.
 func TestAnUpgradeOfAControlPlaneThatSomebodyTriedToDelete(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed)
@@ -290,8 +296,8 @@ func TestAnUpgradeOfAControlPlaneThatSomebodyTriedToDelete(t *testing.T) {
 	})
 }
 
-// Somebody deleted the stack of a control plane that a person had upgraded; the EKS cluster went, and its role did not. What is made anew is made as the
-// spec says, and there is none that would be downgraded.
+// Somebody deleted the stack of a control plane that a person had upgraded; the EKS cluster went, and its role did
+// not. What is made anew is made as the spec says, and there is none that would be downgraded.
 func TestAControlPlaneThatSomebodyTriedToDeleteAfterItsUpgrade(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed + unprotected)
@@ -377,7 +383,8 @@ func TestAnUpgradeWhoseEndWasWrittenAndNotTold(t *testing.T) {
 		l.old(alarmed)
 		strike(t, bad, "update-fails action=VersionUpdate")
 		l.OnCall(func(call endpoint.Call) error {
-			if CalledBy(call) == "upgrade" && call.Action == "PutObject" && strings.Contains(call.Resource, names.Statuses) && l.record().State.Over() {
+			if CalledBy(call) == "upgrade" && call.Action == "PutObject" && strings.Contains(call.Resource, names.Statuses) &&
+				l.record().State.Over() {
 				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
 			}
 			return nil
@@ -424,7 +431,9 @@ func TestAClusterThatIsMadeAnewInTheMiddleOfAnUpgrade(t *testing.T) {
 
 				// The one that led it may still be about to go on.
 				for _, action := range []events.UpgradeAction{events.UpgradeBegin, events.UpgradeNext, events.UpgradeFinish} {
-					out, err := l.Functions.Call("upgrade", events.UpgradeRequest{Upgrade: events.Upgrade{Cluster: "demo"}, Action: action, Execution: arn, Started: time.Now()})
+					out, err := l.Functions.Call("upgrade", events.UpgradeRequest{
+						Upgrade: events.Upgrade{Cluster: "demo"}, Action: action, Execution: arn, Started: time.Now(),
+					})
 					require.NoError(t, err)
 					require.Contains(t, string(out), "the cluster was deleted")
 				}
@@ -479,7 +488,8 @@ func TestAnUpgradeThatStopsWhileItsClusterIsDeleted(t *testing.T) {
 			l.busy(3)
 			for range 24 * 60 {
 				if r := l.record(); r.Step == 2 && !r.Steps[2].Made.IsZero() {
-					require.Regexp(l.t, `^still being drained: i-.* \(at \d\d:\d\d:\d\dZ; looked at again at \d\d:\d\d:\d\dZ\)$`, l.Status("demo").Upgrade.Message)
+					require.Regexp(l.t, `^still being drained: i-.* \(at \d\d:\d\d:\d\dZ; looked at again at \d\d:\d\d:\d\dZ\)$`,
+						l.Status("demo").Upgrade.Message)
 					return
 				}
 				time.Sleep(time.Minute)
@@ -510,8 +520,8 @@ func TestAnUpgradeThatStopsWhileItsClusterIsDeleted(t *testing.T) {
 	}
 }
 
-// Somebody deletes the control plane's stack while an upgrade is under way: with it goes what the upgrade was of, and the cluster is made anew as its
-// spec says, not as the upgrade had it.
+// Somebody deletes the control plane's stack while an upgrade is under way: with it goes what the upgrade was of, and
+// the cluster is made anew as its spec says, not as the upgrade had it.
 func TestAControlPlaneThatIsDeletedUnderItsUpgrade(t *testing.T) {
 	for name, c := range map[string]struct {
 		release, is string
@@ -532,7 +542,9 @@ func TestAControlPlaneThatIsDeletedUnderItsUpgrade(t *testing.T) {
 				l.step(c.step)
 				pool := l.Stack("demo", "pool-a").ID
 				for deleted := false; !deleted; time.Sleep(time.Minute) { // CloudFormation refuses while it changes it
-					_, err := l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", names.ControlPlane)})
+					_, err := l.CloudFormation.DeleteStack(t.Context(), l.Admin(), &cloudformation.DeleteStackInput{
+						StackName: names.Stack("demo", names.ControlPlane),
+					})
 					deleted = err == nil
 				}
 				l.settle()

@@ -72,7 +72,9 @@ func TestNodesGoBackAfterTwoMinors(t *testing.T) {
 		l.settle()
 		require.Equal(t, "Done r3", l.Status("demo").Upgrade.Phase+" "+l.Status("demo").Upgrade.To, l.Status("demo").Upgrade.Message)
 		require.Equal(t, []string{"1.33"}, l.kubelets("a"))
-		require.True(t, slices.ContainsFunc(l.Status("demo").Upgrade.Checks, func(c status.Check) bool { return c.Name == "NodesReplaced" && !c.Blocks }), "%v", l.Status("demo").Upgrade.Checks)
+		require.True(t, slices.ContainsFunc(l.Status("demo").Upgrade.Checks, func(c status.Check) bool {
+			return c.Name == "NodesReplaced" && !c.Blocks
+		}), "%v", l.Status("demo").Upgrade.Checks)
 
 		l.Upload(names.ClusterSpec("demo"), spec("r3", ""))
 		l.settle()

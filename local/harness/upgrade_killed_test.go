@@ -18,7 +18,8 @@ import (
 // twice, nothing lost.
 func TestAnUpgradeThatIsStoppedAnywhere(t *testing.T) {
 	for _, state := range []string{
-		"Check the cluster", "May it begin?", "Wait for the cluster", "Silence the alarms", "What is the next step?", "Upgrade the control plane", "Prove the step",
+		"Check the cluster", "May it begin?", "Wait for the cluster", "Silence the alarms", "What is the next step?",
+		"Upgrade the control plane", "Prove the step",
 		"Upgrade the add-ons", "Replace the nodes", "Check the result", "Is all well?",
 	} {
 		t.Run(state, func(t *testing.T) {

@@ -62,9 +62,12 @@ func TestAnUpgradeThatIsBlockedLeavesTheClusterWhatItWas(t *testing.T) {
 			l.names("r2")
 			l.settle()
 		}, byHand, "Stopped (False UpgradeBlocked: nothing was changed: AlarmsQuiet"},
-		"Stopped, as the spec's own stopped on its way": {(*life).halfway, events.Upgrade{Rollback: true}, "Stopped (False UpgradeStopped: execution arn:"},
+		"Stopped, as the spec's own stopped on its way": {
+			(*life).halfway, events.Upgrade{Rollback: true}, "Stopped (False UpgradeStopped: execution arn:",
+		},
 		"Ready, as the spec's own waits for its time": {func(l *life) {
-			at := fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r2}}\n", time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339))
+			at := fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r2}}\n", time.Now().Add(48*time.Hour).UTC().
+				Format(time.RFC3339))
 			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", at), "name: r1", "name: r2", 1))
 			l.settle()
 		}, byHand, "Ready (False UpgradeScheduled: the cluster is what its spec says, but for its release: the upgrade to release r2 "},
@@ -198,8 +201,8 @@ func TestAnUpgradeThatStopsBeforeItChangesAnythingLeavesNothingToTell(t *testing
 	}
 }
 
-// The spec is deleted while its upgrade replaces nodes, and is back before all is gone: the execution that made the step deletes the cluster, and makes
-// another. Nobody has asked that one for the upgrade which ends then.
+// The spec is deleted while its upgrade replaces nodes, and is back before all is gone: the execution that made the
+// step deletes the cluster, and makes another. Nobody has asked that one for the upgrade which ends then.
 func TestAnUpgradeOfAClusterThatWasMadeAnewLeavesThatAlone(t *testing.T) {
 	upgradeLife(t, func(l *life, _ *faults.Engine) {
 		l.old(alarmed + unprotected)

@@ -1,6 +1,7 @@
 package harness
 
-// What upgrades in virtual time are told with: a cluster of 1.35 and a release of 1.36, an alarm, the machine as people start it, and what must hold in the end.
+// What upgrades in virtual time are told with: a cluster of 1.35 and a release of 1.36, an alarm, the machine as
+// people start it, and what must hold in the end.
 
 import (
 	"encoding/json"
@@ -33,9 +34,11 @@ func (l *life) old(more string) {
 	l.Upload(names.ReleaseSpec("r1"), ReleaseOf("1.35", "r1"))
 	l.Upload(names.ReleaseSpec("r2"), ReleaseOf("1.36", "r2"))
 	_, err := l.cloudwatch().PutMetricAlarm(l.t.Context(), &cloudwatchapi.PutMetricAlarmInput{
-		AlarmName: aws.String("shop-is-down"), Namespace: aws.String("shop"), MetricName: aws.String("errors"), Statistic: cloudwatchtypes.StatisticSum,
-		Period: aws.Int32(300), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0), ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
-		TreatMissingData: aws.String("notBreaching"), ActionsEnabled: aws.Bool(true),
+		AlarmName: aws.String("shop-is-down"), Namespace: aws.String("shop"), MetricName: aws.String("errors"),
+		Statistic: cloudwatchtypes.StatisticSum,
+		Period:    aws.Int32(300), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0),
+		ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
+		TreatMissingData:   aws.String("notBreaching"), ActionsEnabled: aws.Bool(true),
 		Tags: []cloudwatchtypes.Tag{{Key: aws.String("drover:silence"), Value: aws.String("upgrade")}},
 	})
 	require.NoError(l.t, err)

@@ -23,7 +23,8 @@ func TestAMissedUpgradeOfASpecOrAChannelBeginsAfterAll(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %s", origin, name), func(t *testing.T) {
 				upgradeLife(t, func(l *life, _ *faults.Engine) {
 					opens := time.Now().UTC().Truncate(time.Minute).Add(3 * time.Hour)
-					more := fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], window: {start: %q, duration: %s}}\n", opens.Format("15:04"), lasts)
+					more := fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], window: {start: %q, duration: %s}}\n",
+						opens.Format("15:04"), lasts)
 					l.Upload(names.ReleaseSpec("channels"), stableAt("r1"))
 					l.old(more)
 					l.swept()
@@ -60,7 +61,8 @@ func TestAMissedUpgradeOfASpecOrAChannelBeginsAfterAll(t *testing.T) {
 					if lasts < 2*time.Hour {
 						s := l.Status("demo")
 						require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase)
-						require.Equal(t, "the window of "+opens.Format(time.RFC3339)+" was missed; it begins within five minutes of "+next+": it waits for the window of spec.upgrade", s.Upgrade.Message)
+						require.Equal(t, "the window of "+opens.Format(time.RFC3339)+" was missed; it begins within five minutes of "+next+
+							": it waits for the window of spec.upgrade", s.Upgrade.Message)
 						time.Sleep(time.Until(opens.Add(24*time.Hour)) + time.Second)
 						l.sweep()
 					}

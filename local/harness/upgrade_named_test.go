@@ -53,7 +53,8 @@ func TestTheSpecNamesWhatIsUnderWay(t *testing.T) {
 			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
 			l.sweep()
 			s := l.Status("demo")
-			require.Equal(t, "Ready Done Rollback r1", strings.Join([]string{string(s.Phase), s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.To}, " "), s.Message)
+			require.Equal(t, "Ready Done Rollback r1", strings.Join([]string{string(s.Phase), s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.To},
+				" "), s.Message)
 			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 			require.Len(t, l.executions("upgrade"), 2)
 		})
@@ -103,7 +104,8 @@ func TestTheSpecIsPutBackOverAnUpgrade(t *testing.T) {
 				l.upgraded()
 				s := l.Status("demo")
 				require.Equal(t, "True", s.Condition(status.SpecAccepted).Status, s.Message)
-				require.Contains(t, s.Message, "release r2 (Kubernetes 1.36) counts, which somebody asked for, until the spec names another than lost or r1")
+				require.Contains(t, s.Message, "release r2 (Kubernetes 1.36) counts, which somebody asked for, until the spec names "+
+					"another than lost or r1")
 			})
 		})
 	}
@@ -118,7 +120,8 @@ func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
 		c := s.Condition(status.SpecAccepted)
 		require.NotNil(l.t, c)
 		require.Equal(l.t, "False", c.Status)
-		require.Contains(l.t, c.Message, "the cluster runs 1.36, and Kubernetes is not downgraded: `drover upgrade demo --rollback` takes an upgrade back")
+		require.Contains(l.t, c.Message, "the cluster runs 1.36, and Kubernetes is not downgraded: `drover upgrade demo --rollback` "+
+			"takes an upgrade back")
 		require.Contains(l.t, s.Message, "is not downgraded")
 		require.Equal(l.t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		require.Contains(l.t, strings.Join(l.Notices(), "\n"), "is not downgraded")
@@ -130,7 +133,8 @@ func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
 			l.settle()
 			l.upgraded()
 			said := l.Status("demo")
-			require.Equal(t, "the cluster is what its spec says, but for its release: release r2 (Kubernetes 1.36) counts, which somebody asked for, until the spec names another than r1", said.Message)
+			require.Equal(t, "the cluster is what its spec says, but for its release: release r2 (Kubernetes 1.36) counts, which somebody asked "+
+				"for, until the spec names another than r1", said.Message)
 			l.again()
 			require.Equal(t, "r1", l.record().Over, "what was asked for by hand counts")
 			require.Equal(t, said, l.Status("demo"), "and is told in the same words")
@@ -180,15 +184,18 @@ func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
 			l.settle()
 			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 			l.again()
-			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"], "the spec that was rolled back asks for nothing")
-			require.Contains(t, l.Status("demo").Message, "but for its release: release r1 (Kubernetes 1.35) counts, which a rollback asked for, until the spec names another than r2")
+			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"],
+				"the spec that was rolled back asks for nothing")
+			require.Contains(t, l.Status("demo").Message, "but for its release: release r1 (Kubernetes 1.35) counts, which a rollback asked for, "+
+				"until the spec names another than r2")
 			l.names("r1")
 			l.settle()
 			l.phase(status.Ready)
 			l.names("r2")
 			l.settle()
 			s := l.Status("demo")
-			require.Equal(t, "Ready Done Spec r2", strings.Join([]string{string(s.Phase), s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.To}, " "), s.Message)
+			require.Equal(t, "Ready Done Spec r2", strings.Join([]string{string(s.Phase), s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.To}, " "),
+				s.Message)
 			require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		})
 	})

@@ -49,7 +49,8 @@ func TestWhatPeopleDoDuringAnUpgrade(t *testing.T) {
 					return
 				}
 				if name == "the spec is paused" { // and so nothing can be proved
-					require.Contains(t, l.verdict(arn), "spec.paused is true. Next: control plane to 1.36, which is made, and still to be proved. To go on: `drover upgrade demo`")
+					require.Contains(t, l.verdict(arn), "spec.paused is true. Next: control plane to 1.36, which is made, and still to be proved. To go "+
+						"on: `drover upgrade demo`")
 					for _, c := range l.Status("demo").Plan {
 						require.NotEqual(t, names.ControlPlane, c.Stack, "that is made")
 					}

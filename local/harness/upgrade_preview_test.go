@@ -67,8 +67,9 @@ func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string,
 		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),
 	}
 	g := &collect.Gatherer{
-		Kubernetes: clusters, EKS: offered, Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)), Alarms: cloudwatch.New(l.cloudwatch()), Capacity: ec2.New(cfg),
-		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
+		Kubernetes: clusters, EKS: offered, Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)), Alarms: cloudwatch.New(l.cloudwatch()),
+		Capacity: ec2.New(cfg),
+		Quotas:   servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 	}
 	before, mark := l.objects(), l.Calls.Mark()
 	plan, err = h.Preview(l.t.Context(), in)

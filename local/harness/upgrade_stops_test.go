@@ -59,7 +59,8 @@ func TestAnUpgradeWhoseNodesCannotLeave(t *testing.T) {
 		l.busy(3) // after the checks
 		l.over(arn)
 		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: still being drained: i-")
-		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36, add-ons to those of the release. Next: nodes to the images of the release")
+		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36, add-ons to those of the release. Next: nodes to the "+
+			"images of the release")
 		require.True(t, l.sounds())
 		require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 		again := l.upgrade(events.Upgrade{Release: "r2"})
@@ -111,7 +112,8 @@ func TestAnUpgradeWhoseOldNodesStayListed(t *testing.T) {
 			node := l.API("drover-demo").Nodes()[0].Name
 			arn := l.upgrade(events.Upgrade{Release: "r2"})
 			l.over(arn)
-			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: their instances have ended, and the cluster still lists these nodes: "+node+" (i-")
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: their instances have ended, and the cluster still lists these nodes: "+
+				node+" (i-")
 			require.True(t, l.sounds())
 			require.NoError(t, l.EKS.DeregisterNode(t.Context(), "drover-demo", node))
 			l.upgrade(events.Upgrade{Release: "r2"})
@@ -132,7 +134,8 @@ func TestAnUpgradeWhoseOldNodesStayListed(t *testing.T) {
 			require.Len(t, l.API("drover-demo").Nodes(), 2)
 			arn := l.upgrade(events.Upgrade{Release: "r2"})
 			l.over(arn)
-			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: NodesReplaced: not what they should be for Kubernetes 1.36: "+detached.PrivateDNSName)
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: NodesReplaced: not what they should be for "+
+				"Kubernetes 1.36: "+detached.PrivateDNSName)
 		})
 	})
 }
@@ -182,12 +185,15 @@ func TestAnUpgradeOfWhichAnAddonHasAnotherVersion(t *testing.T) {
 		arn := l.upgrade(events.Upgrade{Release: "r2"})
 		l.changing("pool-a")
 		coredns := func(version string) {
-			_, err := l.EKS.UpdateAddon(t.Context(), l.Admin(), eks.UpdateAddonInput{AddonInput: eks.AddonInput{ClusterName: "drover-demo", AddonName: "coredns"}, AddonVersion: version})
+			_, err := l.EKS.UpdateAddon(t.Context(), l.Admin(), eks.UpdateAddonInput{
+				AddonInput: eks.AddonInput{ClusterName: "drover-demo", AddonName: "coredns"}, AddonVersion: version,
+			})
 			require.NoError(t, err)
 		}
 		coredns("v1.12.4-eksbuild.1")
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: VersionsReached: add-on coredns is at v1.12.4-eksbuild.1, not v1.13.2-eksbuild.1")
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: VersionsReached: add-on coredns is at "+
+			"v1.12.4-eksbuild.1, not v1.13.2-eksbuild.1")
 		require.True(t, l.sounds())
 		coredns("v1.13.2-eksbuild.1")
 		time.Sleep(10 * time.Minute)

@@ -37,7 +37,8 @@ func TestAnUpgrade(t *testing.T) {
 		l.upgraded()
 		s := l.Status("demo")
 		require.Len(t, s.Upgrades, 1)
-		require.Equal(t, []string{"control plane to 1.36", "add-ons to those of the release", "nodes to the images of the release"}, stepNames(s.Upgrade))
+		require.Equal(t, []string{"control plane to 1.36", "add-ons to those of the release", "nodes to the images of the release"},
+			stepNames(s.Upgrade))
 		for _, step := range s.Upgrade.Steps {
 			require.NotNil(t, step.Ended, step.Name)
 		}
@@ -54,7 +55,9 @@ func TestAnUpgrade(t *testing.T) {
 }
 
 func mutates(call endpoint.Call) bool {
-	return !slices.ContainsFunc([]string{"Get", "List", "Describe", "Head", "AssumeRole"}, func(p string) bool { return strings.HasPrefix(call.Action, p) })
+	return !slices.ContainsFunc([]string{"Get", "List", "Describe", "Head", "AssumeRole"}, func(p string) bool {
+		return strings.HasPrefix(call.Action, p)
+	})
 }
 
 func stepNames(u *status.Upgrade) (all []string) {
@@ -70,7 +73,9 @@ func (l *life) transitions(since int) map[string]int {
 	l.t.Helper()
 	count := map[string]int{}
 	for _, x := range l.States.Executions()[since:] {
-		pages := sfn.NewGetExecutionHistoryPaginator(sfn.NewFromConfig(l.Config()), &sfn.GetExecutionHistoryInput{ExecutionArn: &x.ARN, MaxResults: 1000})
+		pages := sfn.NewGetExecutionHistoryPaginator(sfn.NewFromConfig(l.Config()), &sfn.GetExecutionHistoryInput{
+			ExecutionArn: &x.ARN, MaxResults: 1000,
+		})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(l.t.Context())
 			require.NoError(l.t, err)

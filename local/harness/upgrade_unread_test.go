@@ -29,7 +29,8 @@ func TestAReleaseThatComesAtLast(t *testing.T) {
 			l.settle()
 		},
 		upgrade.OriginAt: func(l *life, at time.Time) {
-			l.Upload(names.ClusterSpec("demo"), Spec("demo", fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r3}}\n", at.Format(time.RFC3339))))
+			l.Upload(names.ClusterSpec("demo"), Spec("demo", fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r3}}\n",
+				at.Format(time.RFC3339))))
 			l.settle()
 			time.Sleep(time.Until(at) + time.Minute)
 			l.swept()
@@ -48,7 +49,10 @@ func TestAReleaseThatComesAtLast(t *testing.T) {
 					u := l.Status("demo").Upgrade
 					require.NotNil(t, u)
 					require.Equal(t, "Scheduled "+string(origin), u.Phase+" "+u.Origin, u.Message)
-					require.Equal(t, status.Check{Name: preflight.UpgradePossible, Blocks: true, Message: "there is no release releases/r3.yaml: upload it, or name another", Next: "The upgrade begins when it can be used."}, u.Checks[0])
+					require.Equal(t, status.Check{
+						Name: preflight.UpgradePossible, Blocks: true, Message: "there is no release releases/r3.yaml: upload it, or name another",
+						Next: "The upgrade begins when it can be used.",
+					}, u.Checks[0])
 					require.Equal(t, "does not begin yet: "+u.Checks[0].Message, u.Message)
 					at = *u.At
 					passes := func(until time.Duration) *status.Upgrade {

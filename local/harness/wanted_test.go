@@ -196,7 +196,8 @@ func TestAStepThatWaitsForEver(t *testing.T) {
 			return nil
 		})
 		l.over(arn)
-		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: control plane to 1.36 takes longer than the 4h0m0s that it may: EKS is not done with the control plane")
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: control plane to 1.36 takes longer than the 4h0m0s that it may: EKS is not "+
+			"done with the control plane")
 		require.True(t, l.sounds())
 		require.InDelta(t, 4*time.Hour, l.record().Ended.Sub(began), float64(15*time.Minute))
 		time.Sleep(time.Hour)

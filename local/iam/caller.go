@@ -154,8 +154,8 @@ func (c Caller) authorize(action, resource string, context map[string]string, po
 	return errorf(403, "AccessDenied", "User: %s is not authorized to perform: %s on resource: %s %s", c.ARN(), action, resource, why)
 }
 
-// keys are those of the request, of what comes with the caller, and the global ones. The endpoint listens on the loopback interface only, so that
-// calls count as secure transport.
+// keys are those of the request, of what comes with the caller, and the global ones. The endpoint listens on the
+// loopback interface only, so that calls count as secure transport.
 func (c Caller) keys(context map[string]string) conditionKeys {
 	return func(key string) (string, bool) {
 		if value, there := find(context, key); there {

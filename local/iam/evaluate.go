@@ -172,7 +172,8 @@ func (s *Statement) matchPrincipal(p *Principal) Decision {
 
 // match is Allowed for who is named, Delegated for who belongs to an account that is named.
 func (set *PrincipalSet) match(p *Principal) Decision {
-	named := set.Everyone || p.Service != "" && contains(set.Services, p.Service) || p.Federated != "" && contains(set.Federated, p.Federated) ||
+	named := set.Everyone || p.Service != "" && contains(set.Services, p.Service) || p.Federated != "" &&
+		contains(set.Federated, p.Federated) ||
 		p.ARN != "" && contains(set.AWS, p.ARN) || p.RoleARN != "" && contains(set.AWS, p.RoleARN)
 	if named {
 		return Allowed

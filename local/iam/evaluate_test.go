@@ -34,23 +34,29 @@ func TestEvaluation(t *testing.T) {
 		want             Decision
 	}{
 		"an action that is allowed": {
-			policy: document(`{"Effect":"Allow","Action":"s3:GetObject","Resource":"` + bucket + `/*"}`), action: "s3:GetObject", resource: bucket + "/a", want: Allowed,
+			policy: document(`{"Effect":"Allow","Action":"s3:GetObject","Resource":"` + bucket + `/*"}`), action: "s3:GetObject",
+			resource: bucket + "/a", want: Allowed,
 		},
 		"another action is not": {
-			policy: document(`{"Effect":"Allow","Action":"s3:GetObject","Resource":"*"}`), action: "s3:GetObjectVersion", resource: bucket + "/a", want: NoMatch,
+			policy: document(`{"Effect":"Allow","Action":"s3:GetObject","Resource":"*"}`), action: "s3:GetObjectVersion", resource: bucket + "/a",
+			want: NoMatch,
 		},
 		"actions ignore case, resources do not": {
-			policy: document(`{"Effect":"Allow","Action":"S3:getobject","Resource":"arn:aws:s3:::Specs/*"}`), action: "s3:GetObject", resource: bucket + "/a", want: NoMatch,
+			policy: document(`{"Effect":"Allow","Action":"S3:getobject","Resource":"arn:aws:s3:::Specs/*"}`), action: "s3:GetObject",
+			resource: bucket + "/a", want: NoMatch,
 		},
 		"a wildcard inside an action": {
-			policy: document(`{"Effect":"Allow","Action":["s3:Get*Version","s3:Li?t*"],"Resource":"*"}`), action: "s3:ListBucket", resource: bucket, want: Allowed,
+			policy: document(`{"Effect":"Allow","Action":["s3:Get*Version","s3:Li?t*"],"Resource":"*"}`), action: "s3:ListBucket",
+			resource: bucket, want: Allowed,
 		},
 		"a star in a resource spans slashes and colons": {
-			policy: document(`{"Effect":"Allow","Action":"*","Resource":"arn:aws:states:*:*:execution:drover-*"}`), action: "states:DescribeExecution",
+			policy:   document(`{"Effect":"Allow","Action":"*","Resource":"arn:aws:states:*:*:execution:drover-*"}`),
+			action:   "states:DescribeExecution",
 			resource: "arn:aws:states:us-east-1:1:execution:drover-converge:x:y", want: Allowed,
 		},
 		"the bucket is not its objects": {
-			policy: document(`{"Effect":"Allow","Action":"s3:*","Resource":"` + bucket + `/*"}`), action: "s3:ListBucket", resource: bucket, want: NoMatch,
+			policy: document(`{"Effect":"Allow","Action":"s3:*","Resource":"` + bucket + `/*"}`), action: "s3:ListBucket", resource: bucket,
+			want: NoMatch,
 		},
 		"an explicit deny beats an allow in either order": {
 			policy: document(`{"Effect":"Deny","Action":"s3:DeleteObject","Resource":"*"}`, `{"Effect":"Allow","Action":"s3:*","Resource":"*"}`),
@@ -63,7 +69,8 @@ func TestEvaluation(t *testing.T) {
 			policy: document(`{"Effect":"Allow","NotAction":"iam:*","Resource":"*"}`), action: "iam:PassRole", resource: "x", want: NoMatch,
 		},
 		"NotResource with deny leaves its own alone": {
-			policy: document(`{"Effect":"Deny","Action":"*","NotResource":"` + bucket + `/*"}`), action: "s3:GetObject", resource: bucket + "/a", want: NoMatch,
+			policy: document(`{"Effect":"Deny","Action":"*","NotResource":"` + bucket + `/*"}`), action: "s3:GetObject", resource: bucket + "/a",
+			want: NoMatch,
 		},
 		"all conditions must hold": {
 			policy: allow(`{"StringEquals":{"a:x":"1","a:y":"2"}}`), action: "s3:X", context: ctx("a:x", "1", "a:y", "3"), want: NoMatch,
@@ -71,27 +78,70 @@ func TestEvaluation(t *testing.T) {
 		"one value of several suffices": {
 			policy: allow(`{"StringEquals":{"a:x":["0","1"]}}`), action: "s3:X", context: ctx("A:X", "1"), want: Allowed,
 		},
-		"a missing key fails StringEquals":                {policy: allow(`{"StringEquals":{"a:x":"1"}}`), action: "s3:X", want: NoMatch},
-		"a missing key satisfies StringNotEquals":         {policy: allow(`{"StringNotEquals":{"a:x":"1"}}`), action: "s3:X", want: Allowed},
-		"a missing key satisfies StringEqualsIfExists":    {policy: allow(`{"StringEqualsIfExists":{"a:x":"1"}}`), action: "s3:X", want: Allowed},
-		"a wrong key fails StringEqualsIfExists":          {policy: allow(`{"StringEqualsIfExists":{"a:x":"1"}}`), action: "s3:X", context: ctx("a:x", "2"), want: NoMatch},
-		"StringEquals takes a star literally":             {policy: allow(`{"StringEquals":{"a:x":"a*"}}`), action: "s3:X", context: ctx("a:x", "ab"), want: NoMatch},
-		"StringLike does not":                             {policy: allow(`{"StringLike":{"a:x":"a*"}}`), action: "s3:X", context: ctx("a:x", "ab"), want: Allowed},
-		"StringNotLike fails if any pattern fits":         {policy: allow(`{"StringNotLike":{"a:x":["z*","a*"]}}`), action: "s3:X", context: ctx("a:x", "ab"), want: NoMatch},
-		"Bool as a JSON boolean":                          {policy: allow(`{"Bool":{"aws:SecureTransport":true}}`), action: "s3:X", context: ctx("aws:SecureTransport", "true"), want: Allowed},
-		"a missing Bool is not false":                     {policy: allow(`{"Bool":{"aws:SecureTransport":"false"}}`), action: "s3:X", want: NoMatch},
-		"Null true wants the key away":                    {policy: allow(`{"Null":{"a:x":"true"}}`), action: "s3:X", context: ctx("a:x", "1"), want: NoMatch},
-		"Null false wants the key there":                  {policy: allow(`{"Null":{"a:x":"false"}}`), action: "s3:X", context: ctx("a:x", "1"), want: Allowed},
-		"ForAllValues wants each value allowed":           {policy: allow(`{"ForAllValues:StringEquals":{"aws:TagKeys":["a","b"]}}`), action: "s3:X", context: ctx("aws:TagKeys", Values("a", "c")), want: NoMatch},
-		"ForAllValues holds without any value":            {policy: allow(`{"ForAllValues:StringEquals":{"aws:TagKeys":["a"]}}`), action: "s3:X", want: Allowed},
-		"ForAnyValue wants one value allowed":             {policy: allow(`{"ForAnyValue:StringEquals":{"aws:TagKeys":["a"]}}`), action: "s3:X", context: ctx("aws:TagKeys", Values("c", "a")), want: Allowed},
-		"ForAnyValue fails without any value":             {policy: allow(`{"ForAnyValue:StringNotEquals":{"aws:TagKeys":["a"]}}`), action: "s3:X", want: NoMatch},
-		"ForAnyValue of a negation wants one other value": {policy: allow(`{"ForAnyValue:StringNotEquals":{"aws:TagKeys":["a"]}}`), action: "s3:X", context: ctx("aws:TagKeys", Values("a", "b")), want: Allowed},
-		"ArnLike compares part by part":                   {policy: allow(`{"ArnLike":{"aws:SourceArn":"arn:aws:events:*:1:rule/drover-*"}}`), action: "s3:X", context: ctx("aws:SourceArn", "arn:aws:events:eu-west-1:1:rule/drover-admit"), want: Allowed},
-		"a star of ArnLike does not eat a colon":          {policy: allow(`{"ArnLike":{"aws:SourceArn":"arn:aws:events:*:rule/x"}}`), action: "s3:X", context: ctx("aws:SourceArn", "arn:aws:events:eu-west-1:1:rule/x"), want: NoMatch},
-		"a number compares as a number":                   {policy: allow(`{"NumericLessThanEquals":{"a:n":"10"}}`), action: "s3:X", context: ctx("a:n", "9"), want: Allowed},
-		"a date compares as a date":                       {policy: allow(`{"DateGreaterThan":{"a:t":"2026-01-01T00:00:00Z"}}`), action: "s3:X", context: ctx("a:t", "2026-01-01T00:00:01Z"), want: Allowed},
-		"an address in a network":                         {policy: allow(`{"IpAddress":{"aws:SourceIp":["10.0.0.0/8","127.0.0.1"]}}`), action: "s3:X", context: ctx("aws:SourceIp", "127.0.0.1"), want: Allowed},
+		"a missing key fails StringEquals":             {policy: allow(`{"StringEquals":{"a:x":"1"}}`), action: "s3:X", want: NoMatch},
+		"a missing key satisfies StringNotEquals":      {policy: allow(`{"StringNotEquals":{"a:x":"1"}}`), action: "s3:X", want: Allowed},
+		"a missing key satisfies StringEqualsIfExists": {policy: allow(`{"StringEqualsIfExists":{"a:x":"1"}}`), action: "s3:X", want: Allowed},
+		"a wrong key fails StringEqualsIfExists": {
+			policy: allow(`{"StringEqualsIfExists":{"a:x":"1"}}`), action: "s3:X", context: ctx("a:x", "2"), want: NoMatch,
+		},
+		"StringEquals takes a star literally": {
+			policy: allow(`{"StringEquals":{"a:x":"a*"}}`), action: "s3:X", context: ctx("a:x", "ab"), want: NoMatch,
+		},
+		"StringLike does not": {
+			policy: allow(`{"StringLike":{"a:x":"a*"}}`), action: "s3:X", context: ctx("a:x", "ab"), want: Allowed,
+		},
+		"StringNotLike fails if any pattern fits": {
+			policy: allow(`{"StringNotLike":{"a:x":["z*","a*"]}}`), action: "s3:X", context: ctx("a:x", "ab"), want: NoMatch,
+		},
+		"Bool as a JSON boolean": {
+			policy: allow(`{"Bool":{"aws:SecureTransport":true}}`), action: "s3:X", context: ctx("aws:SecureTransport", "true"), want: Allowed,
+		},
+		"a missing Bool is not false": {
+			policy: allow(`{"Bool":{"aws:SecureTransport":"false"}}`), action: "s3:X", want: NoMatch,
+		},
+		"Null true wants the key away": {
+			policy: allow(`{"Null":{"a:x":"true"}}`), action: "s3:X", context: ctx("a:x", "1"), want: NoMatch,
+		},
+		"Null false wants the key there": {
+			policy: allow(`{"Null":{"a:x":"false"}}`), action: "s3:X", context: ctx("a:x", "1"), want: Allowed,
+		},
+		"ForAllValues wants each value allowed": {
+			policy: allow(`{"ForAllValues:StringEquals":{"aws:TagKeys":["a","b"]}}`), action: "s3:X",
+			context: ctx("aws:TagKeys", Values("a", "c")), want: NoMatch,
+		},
+		"ForAllValues holds without any value": {
+			policy: allow(`{"ForAllValues:StringEquals":{"aws:TagKeys":["a"]}}`), action: "s3:X", want: Allowed,
+		},
+		"ForAnyValue wants one value allowed": {
+			policy: allow(`{"ForAnyValue:StringEquals":{"aws:TagKeys":["a"]}}`), action: "s3:X", context: ctx("aws:TagKeys", Values("c", "a")),
+			want: Allowed,
+		},
+		"ForAnyValue fails without any value": {
+			policy: allow(`{"ForAnyValue:StringNotEquals":{"aws:TagKeys":["a"]}}`), action: "s3:X", want: NoMatch,
+		},
+		"ForAnyValue of a negation wants one other value": {
+			policy: allow(`{"ForAnyValue:StringNotEquals":{"aws:TagKeys":["a"]}}`), action: "s3:X", context: ctx("aws:TagKeys", Values("a", "b")),
+			want: Allowed,
+		},
+		"ArnLike compares part by part": {
+			policy: allow(`{"ArnLike":{"aws:SourceArn":"arn:aws:events:*:1:rule/drover-*"}}`), action: "s3:X",
+			context: ctx("aws:SourceArn", "arn:aws:events:eu-west-1:1:rule/drover-admit"), want: Allowed,
+		},
+		"a star of ArnLike does not eat a colon": {
+			policy: allow(`{"ArnLike":{"aws:SourceArn":"arn:aws:events:*:rule/x"}}`), action: "s3:X",
+			context: ctx("aws:SourceArn", "arn:aws:events:eu-west-1:1:rule/x"), want: NoMatch,
+		},
+		"a number compares as a number": {
+			policy: allow(`{"NumericLessThanEquals":{"a:n":"10"}}`), action: "s3:X", context: ctx("a:n", "9"), want: Allowed,
+		},
+		"a date compares as a date": {
+			policy: allow(`{"DateGreaterThan":{"a:t":"2026-01-01T00:00:00Z"}}`), action: "s3:X", context: ctx("a:t", "2026-01-01T00:00:01Z"),
+			want: Allowed,
+		},
+		"an address in a network": {
+			policy: allow(`{"IpAddress":{"aws:SourceIp":["10.0.0.0/8","127.0.0.1"]}}`), action: "s3:X", context: ctx("aws:SourceIp", "127.0.0.1"),
+			want: Allowed,
+		},
 		"a variable in a resource": {
 			policy: document(`{"Effect":"Allow","Action":"*","Resource":"arn:aws:s3:::home/${aws:username}/*"}`), action: "s3:GetObject",
 			resource: "arn:aws:s3:::home/ann/x", context: ctx("aws:username", "ann"), want: Allowed,
@@ -105,11 +155,13 @@ func TestEvaluation(t *testing.T) {
 			resource: "arn:aws:s3:::home/", want: NoMatch,
 		},
 		"a variable's default": {
-			policy: document(`{"Effect":"Allow","Action":"*","Resource":"arn:aws:s3:::home/${aws:PrincipalTag/team, 'all'}"}`), action: "s3:GetObject",
+			policy:   document(`{"Effect":"Allow","Action":"*","Resource":"arn:aws:s3:::home/${aws:PrincipalTag/team, 'all'}"}`),
+			action:   "s3:GetObject",
 			resource: "arn:aws:s3:::home/all", want: Allowed,
 		},
 		"an escaped star": {
-			policy: document(`{"Effect":"Allow","Action":"*","Resource":"arn:aws:s3:::home/${*}"}`), action: "s3:GetObject", resource: "arn:aws:s3:::home/x", want: NoMatch,
+			policy: document(`{"Effect":"Allow","Action":"*","Resource":"arn:aws:s3:::home/${*}"}`), action: "s3:GetObject",
+			resource: "arn:aws:s3:::home/x", want: NoMatch,
 		},
 		"the old version has no variables": {
 			policy: `{"Version":"2008-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"x${aws:username}"}}`, action: "s3:GetObject",

@@ -4,8 +4,12 @@ import "testing"
 
 // No policy and no request makes evaluation panic, and a policy without Allow allows nothing.
 func FuzzEvaluate(f *testing.F) {
-	f.Add(document(`{"Effect":"Allow","Action":"s3:*","Resource":"${aws:username}*","Condition":{"ForAllValues:StringLike":{"a:b":["${*}","x${"]}}}`), "s3:Get", "arn:x", "v")
-	f.Add(document(`{"Effect":"Deny","NotAction":["a*","?"],"NotResource":"***","Condition":{"NotIpAddress":{"a:b":"::/0"},"DateLessThan":{"a:b":1}}}`), "a", "", "::1")
+	f.Add(document(
+		`{"Effect":"Allow","Action":"s3:*","Resource":"${aws:username}*","Condition":{"ForAllValues:StringLike":{"a:b":["${*}","x${"]}}}`),
+		"s3:Get", "arn:x", "v")
+	f.Add(document(
+		`{"Effect":"Deny","NotAction":["a*","?"],"NotResource":"***","Condition":{"NotIpAddress":{"a:b":"::/0"},"DateLessThan":{"a:b":1}}}`),
+		"a", "", "::1")
 	f.Fuzz(func(t *testing.T, text, action, resource, value string) {
 		p, err := ParsePolicy(text, false)
 		if err != nil {

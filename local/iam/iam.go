@@ -17,8 +17,8 @@ type Service struct {
 	// OnAllow, when set before the first call, hears of each statement that allows a role something, by its Sid. Something that
 	// several statements allow is told of as often.
 	OnAllow func(role, sid string)
-	// OnDeny, when set before the first call, hears of each request that is refused to a role; would says whether a policy, were it the role's,
-	// allowed it.
+	// OnDeny, when set before the first call, hears of each request that is refused to a role; would says whether a
+	// policy, were it the role's, allowed it.
 	OnDeny func(role string, would func(*Policy) bool)
 
 	clock *clock.Clock

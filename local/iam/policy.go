@@ -154,7 +154,8 @@ type rawStatement struct {
 func (rs rawStatement) statement(resourceBased bool) (Statement, error) {
 	s := Statement{
 		SID: rs.SID, Actions: rs.Action, NotActions: rs.NotAction, Resources: rs.Resource, NotResources: rs.NotResource,
-		Principals: (*PrincipalSet)(rs.Principal), NotPrincipals: (*PrincipalSet)(rs.NotPrincipal), actions: lower(rs.Action), notActions: lower(rs.NotAction),
+		Principals: (*PrincipalSet)(rs.Principal), NotPrincipals: (*PrincipalSet)(rs.NotPrincipal), actions: lower(rs.Action),
+		notActions: lower(rs.NotAction),
 	}
 	switch rs.Effect {
 	case "Allow":

@@ -43,7 +43,8 @@ func (s *Service) Admin() (Caller, Credentials) {
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_AccessKey.html
 func (s *Service) SetAdminKey(id, secret string) error {
 	if !accessKeyID.MatchString(id) || strings.HasPrefix(id, temporaryKey) {
-		return fmt.Errorf("access key id %q is invalid: it has 16 to 128 letters, digits and underscores, and does not start with %s", id, temporaryKey)
+		return fmt.Errorf("access key id %q is invalid: it has 16 to 128 letters, digits and underscores, and does not start with %s",
+			id, temporaryKey)
 	}
 	if !secretAccessKey.MatchString(secret) {
 		return errors.New("the secret access key is invalid: it has 8 to 128 printable ASCII characters without spaces and quotes")
@@ -83,7 +84,8 @@ func (s *Service) AssumeRole(
 		return Caller{}, Credentials{}, s.mayNotAssume(c, roleARN)
 	}
 	if duration > role.MaxSession {
-		return Caller{}, Credentials{}, errorf(400, "ValidationError", "The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
+		return Caller{}, Credentials{}, errorf(400, "ValidationError",
+			"The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
 	}
 	return s.assume(roleARN, sessionName, c.principal, context, duration, &c, policy)
 }
@@ -124,7 +126,8 @@ func (s *Service) assume(
 		if c != nil {
 			return fail(s.mayNotAssume(*c, roleARN))
 		}
-		return fail(errorf(403, "AccessDenied", "%s is not authorized to perform: sts:AssumeRole on resource: %s: the role's trust policy does not allow it", by.Service, roleARN))
+		return fail(errorf(403, "AccessDenied", "%s is not authorized to perform: sts:AssumeRole on resource: %s: the role's trust policy does "+
+			"not allow it", by.Service, roleARN))
 	}
 	caller := Caller{
 		service: s, role: role.Name, roleID: role.ID, session: policy, userID: role.ID + ":" + sessionName,

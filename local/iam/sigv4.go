@@ -79,7 +79,10 @@ func ParseSignature(r *http.Request) (*Signature, error) {
 			return nil, errorf(403, "IncompleteSignature", "Authorization header requires '%s' parameter.", k)
 		}
 	}
-	s := &Signature{Signature: fields["Signature"], SignedHeaders: strings.Split(fields["SignedHeaders"], ";"), SessionToken: r.Header.Get("X-Amz-Security-Token")}
+	s := &Signature{
+		Signature: fields["Signature"], SignedHeaders: strings.Split(fields["SignedHeaders"], ";"),
+		SessionToken: r.Header.Get("X-Amz-Security-Token"),
+	}
 	if err := s.parseScope(fields["Credential"]); err != nil {
 		return nil, err
 	}
@@ -115,7 +118,8 @@ func parsePresigned(query url.Values) (*Signature, error) {
 func (s *Signature) parseScope(credential string) error {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != "aws4_request" {
-		return errorf(403, "IncompleteSignature", "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '%s'", credential)
+		return errorf(403, "IncompleteSignature", "Credential must have exactly 5 slash-delimited elements, e.g. "+
+			"keyid/date/region/service/term, got '%s'", credential)
 	}
 	s.AccessKeyID, s.Date, s.Region, s.Service = parts[0], parts[1], parts[2], parts[3]
 	return nil
@@ -127,7 +131,8 @@ func (s *Signature) parseTime(text string) error {
 		return errorf(403, "IncompleteSignature", "Authorization requires a valid 'X-Amz-Date', got %q.", text)
 	}
 	if !strings.HasPrefix(text, s.Date) {
-		return errorf(403, "SignatureDoesNotMatch", "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s', from '%s'.", s.Date, text[:8], text)
+		return errorf(403, "SignatureDoesNotMatch", "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: "+
+			"'%s' != '%s', from '%s'.", s.Date, text[:8], text)
 	}
 	s.Time = t
 	return nil
@@ -146,11 +151,14 @@ func (s *Service) Verify(r *http.Request, sig *Signature, payloadHash string) (C
 	now := s.clock.Now()
 	switch age := now.Sub(sig.Time); {
 	case age < -maxSkew:
-		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Signature not yet current: %s is still later than %s (%s + 15 min.)", sig.Time.Format(signingTime), now.Add(maxSkew).Format(signingTime), now.Format(signingTime))
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Signature not yet current: %s is still later than %s (%s + 15 min.)",
+			sig.Time.Format(signingTime), now.Add(maxSkew).Format(signingTime), now.Format(signingTime))
 	case !sig.presigned && age > maxSkew:
-		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Signature expired: %s is now earlier than %s (%s - 15 min.)", sig.Time.Format(signingTime), now.Add(-maxSkew).Format(signingTime), now.Format(signingTime))
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Signature expired: %s is now earlier than %s (%s - 15 min.)",
+			sig.Time.Format(signingTime), now.Add(-maxSkew).Format(signingTime), now.Format(signingTime))
 	case sig.presigned && age > sig.Expires:
-		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Signature expired: %s is now earlier than %s (%s - %d s)", sig.Time.Format(signingTime), now.Add(-sig.Expires).Format(signingTime), now.Format(signingTime), int(sig.Expires.Seconds()))
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "Signature expired: %s is now earlier than %s (%s - %d s)",
+			sig.Time.Format(signingTime), now.Add(-sig.Expires).Format(signingTime), now.Format(signingTime), int(sig.Expires.Seconds()))
 	}
 	if !slices.Contains(sig.SignedHeaders, "host") {
 		return Caller{}, errorf(403, "SignatureDoesNotMatch", "'Host' or ':authority' must be a 'SignedHeader' in the AWS Authorization.")
@@ -160,7 +168,8 @@ func (s *Service) Verify(r *http.Request, sig *Signature, payloadHash string) (C
 	scope := strings.Join([]string{sig.Date, sig.Region, sig.Service, "aws4_request"}, "/")
 	text := strings.Join([]string{signingAlgorithm, sig.Time.Format(signingTime), scope, hex.EncodeToString(hash[:])}, "\n")
 	if !hmac.Equal([]byte(hex.EncodeToString(authenticate(s.signingKey(secret, sig), text))), []byte(sig.Signature)) {
-		return Caller{}, errorf(403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+		return Caller{}, errorf(403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. "+
+			"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
 	}
 	return caller, nil
 }
@@ -218,7 +227,9 @@ func canonicalRequest(r *http.Request, sig *Signature, payloadHash string) strin
 		headers.WriteString(value)
 		headers.WriteByte('\n')
 	}
-	return strings.Join([]string{r.Method, path, canonicalQuery(r.URL.Query()), headers.String(), strings.Join(sig.SignedHeaders, ";"), payloadHash}, "\n")
+	return strings.Join([]string{
+		r.Method, path, canonicalQuery(r.URL.Query()), headers.String(), strings.Join(sig.SignedHeaders, ";"), payloadHash,
+	}, "\n")
 }
 
 // canonicalHeader joins a header's values, with single spaces.
@@ -280,7 +291,8 @@ func (s *Service) VerifyPresigned(_ context.Context, presigned, cluster string) 
 		return Caller{}, errorf(403, "AccessDenied", "the token holds no URL: %v", err)
 	}
 	query := u.Query()
-	if u.Scheme != "https" && u.Scheme != "http" || u.Path != "/" && u.Path != "" || query.Get("Action") != "GetCallerIdentity" || query.Get("Version") != "2011-06-15" {
+	if u.Scheme != "https" && u.Scheme != "http" || u.Path != "/" && u.Path != "" || query.Get("Action") != "GetCallerIdentity" ||
+		query.Get("Version") != "2011-06-15" {
 		return Caller{}, errorf(403, "AccessDenied", "the token is not a presigned GetCallerIdentity call")
 	}
 	for k := range query {

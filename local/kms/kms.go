@@ -1,10 +1,10 @@
 // Package kms keeps the account's keys, their policies and aliases. It has no cryptography: nothing in the local account
 // encrypts with them.
 //
-// API: DescribeKey, ListKeys, ListAliases, GetKeyPolicy, GetKeyRotationStatus, ListResourceTags, ScheduleKeyDeletion. Resources: AWS::KMS::Key
-// (symmetric encryption keys), AWS::KMS::Alias. A deleted key is gone at once, without its waiting period in
-// PendingDeletion. Every use of a key must be allowed by its policy, which may delegate to IAM by naming the account.
-// https://docs.aws.amazon.com/kms/latest/APIReference/Welcome.html
+// API: DescribeKey, ListKeys, ListAliases, GetKeyPolicy, GetKeyRotationStatus, ListResourceTags, ScheduleKeyDeletion.
+// Resources: AWS::KMS::Key (symmetric encryption keys), AWS::KMS::Alias. A deleted key is gone at once, without its
+// waiting period in PendingDeletion. Every use of a key must be allowed by its policy, which may delegate to IAM by
+// naming the account. https://docs.aws.amazon.com/kms/latest/APIReference/Welcome.html
 package kms
 
 import (
@@ -94,7 +94,8 @@ func (s *Service) permittedFor(caller iam.Caller, action, id string, encryption 
 	}
 	return nil, &wire.Error{
 		Code: "AccessDenied", Status: 403,
-		Message: "User: " + caller.ARN() + " is not authorized to perform: kms:" + action + " on resource: " + arn + " because no resource-based policy allows the kms:" + action + " action",
+		Message: "User: " + caller.ARN() + " is not authorized to perform: kms:" + action + " on resource: " + arn +
+			" because no resource-based policy allows the kms:" + action + " action",
 	}
 }
 
@@ -192,9 +193,11 @@ func (s *Service) describeKey(_ context.Context, c *wire.Call) (any, error) {
 			state = "Enabled"
 		}
 		return struct{ KeyMetadata metadata }{metadata{
-			AWSAccountID: s.identities.Account, KeyID: k.id, Arn: s.arn("key/" + k.id), Description: k.description, KeyManager: "CUSTOMER", KeySpec: "SYMMETRIC_DEFAULT",
-			CustomerMasterKeySpec: "SYMMETRIC_DEFAULT", KeyState: state, KeyUsage: "ENCRYPT_DECRYPT", Origin: "AWS_KMS", EncryptionAlgorithms: []string{"SYMMETRIC_DEFAULT"},
-			Enabled: k.enabled, CreationDate: k.created,
+			AWSAccountID: s.identities.Account, KeyID: k.id, Arn: s.arn("key/" + k.id), Description: k.description, KeyManager: "CUSTOMER",
+			KeySpec:               "SYMMETRIC_DEFAULT",
+			CustomerMasterKeySpec: "SYMMETRIC_DEFAULT", KeyState: state, KeyUsage: "ENCRYPT_DECRYPT", Origin: "AWS_KMS",
+			EncryptionAlgorithms: []string{"SYMMETRIC_DEFAULT"},
+			Enabled:              k.enabled, CreationDate: k.created,
 		}}
 	})
 }
@@ -318,8 +321,10 @@ type keyProvider struct{ s *Service }
 func (keyProvider) Schema() resource.Schema {
 	return resource.Schema{
 		Properties: map[string]resource.UpdateBehaviour{
-			"Description": resource.InPlace, "EnableKeyRotation": resource.InPlace, "Enabled": resource.InPlace, "KeyPolicy": resource.InPlace, "KeySpec": resource.InPlace,
-			"KeyUsage": resource.InPlace, "PendingWindowInDays": resource.InPlace, "RotationPeriodInDays": resource.InPlace, "Tags": resource.InPlace,
+			"Description": resource.InPlace, "EnableKeyRotation": resource.InPlace, "Enabled": resource.InPlace, "KeyPolicy": resource.InPlace,
+			"KeySpec":  resource.InPlace,
+			"KeyUsage": resource.InPlace, "PendingWindowInDays": resource.InPlace, "RotationPeriodInDays": resource.InPlace,
+			"Tags": resource.InPlace,
 		},
 		Attributes: []string{"Arn", "KeyId"},
 	}
@@ -352,7 +357,8 @@ func (p keyProvider) wanted(r resource.Request) (*key, error) {
 		return nil, wire.Errorf("MalformedPolicyDocumentException", "%v", err)
 	}
 	return &key{
-		description: in.Description, enabled: in.Enabled == nil || *in.Enabled, rotate: in.EnableKeyRotation, tags: tagging.Merge(r.Tags, in.Tags),
+		description: in.Description, enabled: in.Enabled == nil || *in.Enabled, rotate: in.EnableKeyRotation,
+		tags:   tagging.Merge(r.Tags, in.Tags),
 		policy: policy, policyText: text,
 	}, nil
 }
@@ -376,7 +382,8 @@ func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Res
 	// A policy that locks its maker out is refused, unless told otherwise, which CloudFormation is not.
 	if _, err := p.s.permitted(r.Caller, "PutKeyPolicy", made.id); err != nil {
 		delete(p.s.keys, made.id)
-		return resource.Result{}, wire.Errorf("MalformedPolicyDocumentException", "The new key policy will not allow you to update the key policy in the future.")
+		return resource.Result{}, wire.Errorf("MalformedPolicyDocumentException",
+			"The new key policy will not allow you to update the key policy in the future.")
 	}
 	return p.result(made.id), nil
 }
@@ -425,7 +432,8 @@ func (p aliasProvider) set(r resource.Request, action string) (resource.Result, 
 		return resource.Result{}, err
 	}
 	if !strings.HasPrefix(in.AliasName, "alias/") || strings.HasPrefix(in.AliasName, "alias/aws/") {
-		return resource.Result{}, wire.Errorf("ValidationException", "Alias must start with the prefix \"alias/\" and not with \"alias/aws/\". %s", in.AliasName)
+		return resource.Result{}, wire.Errorf("ValidationException",
+			"Alias must start with the prefix \"alias/\" and not with \"alias/aws/\". %s", in.AliasName)
 	}
 	if err := r.Caller.Authorize("kms:"+action, p.s.arn(in.AliasName), nil); err != nil {
 		return resource.Result{}, err

@@ -36,11 +36,14 @@ func TestKeys(t *testing.T) {
 	t.Cleanup(server.Close)
 	admin, c := identities.Admin()
 	client := awskms.New(awskms.Options{
-		Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),
+		Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),
 	})
 	ctx := t.Context()
 	provider := s.Resources()["AWS::KMS::Key"]
-	role, err := identities.CreateRole(iam.Role{Name: "r", TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"eks.amazonaws.com"}}}`})
+	role, err := identities.CreateRole(iam.Role{
+		Name: "r", TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"eks.amazonaws.com"}}}`,
+	})
 	require.NoError(t, err)
 	caller, _, err := identities.AssumeRoleAs(identities.RoleARN(role), "x1", "eks.amazonaws.com")
 	require.NoError(t, err)

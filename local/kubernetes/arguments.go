@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Where etcd answers the API server: a socket in the control plane's folder, which nobody else can enter, and in which all programs run (its
-// absolute path may be longer than a socket's). What is not gRPC has a socket of its own: with certificates, or on one socket for both, each call
-// would go through more of etcd, and etcd shares the processors with what is measured.
-// https://etcd.io/docs/v3.6/op-guide/configuration/
+// Where etcd answers the API server: a socket in the control plane's folder, which nobody else can enter, and in
+// which all programs run (its absolute path may be longer than a socket's). What is not gRPC has a socket of its own:
+// with certificates, or on one socket for both, each call would go through more of etcd, and etcd shares the
+// processors with what is measured. https://etcd.io/docs/v3.6/op-guide/configuration/
 const etcdSocket, etcdHTTPSocket = "unix://etcd.sock", "unix://etcd-http.sock"
 
 // etcdArguments: one member that does not wait for the disk, since the cluster does not outlive the process that started it.

@@ -133,7 +133,8 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 		o.Minor = MaxMinor()
 	}
 	if !CanActAs(o.Minor) {
-		return nil, fmt.Errorf("start cluster %s: Kubernetes %s cannot act as %s, only as %s to %s", o.Name, Version, o.Minor, MinMinor(), MaxMinor())
+		return nil, fmt.Errorf("start cluster %s: Kubernetes %s cannot act as %s, only as %s to %s", o.Name, Version, o.Minor,
+			MinMinor(), MaxMinor())
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -427,7 +428,8 @@ func (c *ControlPlane) partDied(p *process, err error) {
 		}
 		return
 	}
-	c.options.Log.Warn("a program of a control plane died and is started again", "cluster", c.options.Name, "program", p.name, "error", err, "log", p.logFile)
+	c.options.Log.Warn("a program of a control plane died and is started again", "cluster", c.options.Name, "program", p.name, "error",
+		err, "log", p.logFile)
 }
 
 // await polls path until it answers 200. A program that dies meanwhile ends the wait.

@@ -90,7 +90,9 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		}
 	})
 	t.Run("who shows no token of its users is told nothing", func(t *testing.T) {
-		for token, answer := range map[string]int{"": http.StatusForbidden, "Bearer ": http.StatusForbidden, "Bearer " + c.AdminToken[1:]: http.StatusUnauthorized} {
+		for token, answer := range map[string]int{
+			"": http.StatusForbidden, "Bearer ": http.StatusForbidden, "Bearer " + c.AdminToken[1:]: http.StatusUnauthorized,
+		} {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Endpoint+"/api/v1/nodes", nil)
 			require.NoError(t, err)
 			req.Header.Set("Authorization", token)
@@ -109,10 +111,12 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 	})
 	t.Run("a node becomes Ready when its network is, and not before", func(t *testing.T) {
 		call(t, http.MethodPost, "/api/v1/nodes", "application/json", `{"metadata":{"name":"n1"}}`)
-		call(t, http.MethodPost, "/api/v1/nodes", "application/json", `{"metadata":{"name":"n2","annotations":{"local.drover.run/network":"ready"}},"status":{"capacity":{"cpu":"2","memory":"8Gi","pods":"29"}}}`)
+		call(t, http.MethodPost, "/api/v1/nodes", "application/json",
+			`{"metadata":{"name":"n2","annotations":{"local.drover.run/network":"ready"}},"status":{"capacity":{"cpu":"2","memory":"8Gi","pods":"29"}}}`)
 		require.Eventually(t, func() bool { return nodeReady(t, "n2") == "True" }, patience, 50*time.Millisecond)
 		require.NotEqual(t, "True", nodeReady(t, "n1"))
-		call(t, http.MethodPatch, "/api/v1/nodes/n1", "application/merge-patch+json", `{"metadata":{"annotations":{"local.drover.run/network":"ready"}}}`)
+		call(t, http.MethodPatch, "/api/v1/nodes/n1", "application/merge-patch+json",
+			`{"metadata":{"annotations":{"local.drover.run/network":"ready"}}}`)
 		require.Eventually(t, func() bool { return nodeReady(t, "n1") == "True" }, patience, 50*time.Millisecond)
 	})
 	t.Run("pods are scheduled and run", func(t *testing.T) {
@@ -125,7 +129,8 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 	})
 	t.Run("a pod takes the time that its annotations say", func(t *testing.T) {
 		created := time.Now()
-		call(t, http.MethodPost, "/api/v1/namespaces/default/pods", "application/json", `{"metadata":{"name":"slow","annotations":{"`+ReadyAfter+`":"0.5","`+EndsAfter+`":"60"}},
+		call(t, http.MethodPost, "/api/v1/namespaces/default/pods", "application/json", `{"metadata":{"name":"slow","annotations":{"`+
+			ReadyAfter+`":"0.5","`+EndsAfter+`":"60"}},
 			"spec":{"nodeName":"n2","terminationGracePeriodSeconds":1,"containers":[{"name":"slow","image":"slow:1"}]}}`)
 		require.Eventually(t, func() bool {
 			return call(t, http.MethodGet, "/api/v1/namespaces/default/pods/slow", "", "")["status"].(map[string]any)["phase"] == "Running"
@@ -142,7 +147,8 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		b, err := c.read(t.Context(), client, "/metrics")
 		require.NoError(t, err)
 		for line := range strings.Lines(string(b)) {
-			if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="pods"`) && strings.Contains(line, `verb="DELETE"`) {
+			if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="pods"`) &&
+				strings.Contains(line, `verb="DELETE"`) {
 				count, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndex(line, " "):]))
 				require.NoError(t, err)
 				n += count
@@ -187,7 +193,9 @@ func TestAControlPlaneFromStartToStop(t *testing.T) {
 		}
 		call(t, http.MethodDelete, path+"?gracePeriodSeconds=0", "", "")
 		require.EqualValues(t, 0, call(t, http.MethodGet, path, "", "")["metadata"].(map[string]any)["deletionGracePeriodSeconds"])
-		require.Eventually(t, func() bool { return deletions(t)-before >= 2 }, patience, 20*time.Millisecond, "by whoever wants it, and by the kubelet")
+		require.Eventually(t, func() bool {
+			return deletions(t)-before >= 2
+		}, patience, 20*time.Millisecond, "by whoever wants it, and by the kubelet")
 		call(t, http.MethodPatch, path, "application/merge-patch+json", `{"metadata":{"finalizers":null}}`)
 		require.Eventually(t, func() bool { return get(path) != nil }, patience, 20*time.Millisecond)
 	})
@@ -270,7 +278,9 @@ func TestStartRefuses(t *testing.T) {
 		"a minor version it cannot act as": {Options{BinDir: idle, Minor: "1.37"}, "cannot act as 1.37, only as 1.33 to 1.36"},
 		"a minor version that is none":     {Options{BinDir: idle, Minor: "1.036"}, "cannot act as 1.036"},
 		"a folder that something is in":    {Options{BinDir: idle, Dir: occupied, ServiceCIDR: "10.0.0.0/16"}, "must be empty"},
-		"a service CIDR that is none":      {Options{BinDir: idle, Dir: t.TempDir(), ServiceCIDR: "10.0.0.0"}, "service CIDR: invalid CIDR address"},
+		"a service CIDR that is none": {
+			Options{BinDir: idle, Dir: t.TempDir(), ServiceCIDR: "10.0.0.0"}, "service CIDR: invalid CIDR address",
+		},
 		"a program that dies, with its last words": {
 			Options{BinDir: fakeBin(t, "echo no such flag >&2; exit 3"), Dir: t.TempDir(), ServiceCIDR: "10.0.0.0/16"},
 			"died: exit status 3; the end of"},
@@ -380,7 +390,8 @@ func TestBothModulesShareWhatIsCompiled(t *testing.T) {
 	}
 	ours, kubernetes := versions("../../go.mod"), versions("build/go.mod")
 	for _, module := range []string{
-		"golang.org/x/crypto", "golang.org/x/net", "golang.org/x/oauth2", "golang.org/x/sys", "golang.org/x/term", "golang.org/x/text", "golang.org/x/time",
+		"golang.org/x/crypto", "golang.org/x/net", "golang.org/x/oauth2", "golang.org/x/sys", "golang.org/x/term", "golang.org/x/text",
+		"golang.org/x/time",
 		"github.com/fxamacker/cbor/v2", "github.com/go-openapi/jsonreference", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "k8s.io/client-go",
 	} {
 		require.NotEmpty(t, ours[module], module)

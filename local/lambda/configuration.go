@@ -134,12 +134,14 @@ func (c *settings) checkVariables() error {
 			return invalid("The environment variable %q does not satisfy %s", name, variableForm)
 		}
 		if slices.Contains(reserved, name) {
-			return invalid("Lambda was unable to configure your environment variables because the environment variables you have provided contains reserved keys that are currently not supported for modification. Reserved keys used in this request: %s", name)
+			return invalid("Lambda was unable to configure your environment variables because the environment variables you have provided contains "+
+				"reserved keys that are currently not supported for modification. Reserved keys used in this request: %s", name)
 		}
 		size += len(name) + len(c.variables()[name])
 	}
 	if size > maxVariables {
-		return invalid("Lambda was unable to configure your environment variables because the environment variables you have provided exceeded the 4KB limit")
+		return invalid("Lambda was unable to configure your environment variables because the environment variables you have provided " +
+			"exceeded the 4KB limit")
 	}
 	return nil
 }

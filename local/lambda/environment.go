@@ -77,7 +77,9 @@ func (f *function) start(c settings, dir string) (*environment, error) {
 	s := f.service
 	caller, credentials, err := s.config.Roles.AssumeRoleAs(c.Role, session(c.FunctionName), "lambda.amazonaws.com")
 	if err != nil {
-		return nil, &iam.Error{Code: "AccessDeniedException", Message: "The role defined for the function cannot be assumed by Lambda.", Status: http.StatusForbidden}
+		return nil, &iam.Error{
+			Code: "AccessDeniedException", Message: "The role defined for the function cannot be assumed by Lambda.", Status: http.StatusForbidden,
+		}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -215,7 +217,8 @@ func (e *environment) serveAnswer(w http.ResponseWriter, r *http.Request, failed
 	}
 	a := response{body, failed}
 	if len(body) > maxResponse {
-		a = failure("Function.ResponseSizeTooLarge", fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse))
+		a = failure("Function.ResponseSizeTooLarge", fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).",
+			maxResponse))
 		runtimeError(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "Response payload size exceeded")
 	} else {
 		w.Header().Set("Content-Type", "application/json")

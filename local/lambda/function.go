@@ -156,5 +156,8 @@ func (f *function) run(payload []byte, requestID string) (response, Report, erro
 }
 
 func tooLarge(size, limit int) error {
-	return &iam.Error{Code: "RequestTooLargeException", Message: fmt.Sprintf("%d byte payload is too large for the limit of %d bytes", size, limit), Status: http.StatusRequestEntityTooLarge}
+	return &iam.Error{
+		Code: "RequestTooLargeException", Message: fmt.Sprintf("%d byte payload is too large for the limit of %d bytes", size, limit),
+		Status: http.StatusRequestEntityTooLarge,
+	}
 }

@@ -176,7 +176,9 @@ func (w *world) create(t *testing.T, change func(*sdk.CreateFunctionInput)) *sdk
 
 func (w *world) invoke(t *testing.T, event string) *sdk.InvokeOutput {
 	t.Helper()
-	out, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), Payload: []byte(event), LogType: types.LogTypeTail})
+	out, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{
+		FunctionName: aws.String("fn"), Payload: []byte(event), LogType: types.LogTypeTail,
+	})
 	require.NoError(t, err)
 	return out
 }

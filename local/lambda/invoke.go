@@ -107,7 +107,10 @@ func (s *Service) admit(caller iam.Caller, in Invocation, limit int) (*function,
 		return nil, nil, tooLarge(len(in.Payload), limit)
 	}
 	if !json.Valid(in.Payload) {
-		return nil, nil, &iam.Error{Code: "InvalidRequestContentException", Message: "Could not parse request body into json: " + firstWords(in.Payload), Status: http.StatusBadRequest}
+		return nil, nil, &iam.Error{
+			Code: "InvalidRequestContentException", Message: "Could not parse request body into json: " + firstWords(in.Payload),
+			Status: http.StatusBadRequest,
+		}
 	}
 	return f, in.Payload, nil
 }
@@ -150,10 +153,16 @@ func (c *eventConfig) check() error {
 	}
 	if d := c.DestinationConfig; d != nil {
 		if d.OnSuccess != nil && d.OnSuccess.Destination != "" {
-			return &iam.Error{Code: "UnsupportedByLocalAccount", Message: "the local account's lambda does not support OnSuccess destinations", Status: http.StatusBadRequest}
+			return &iam.Error{
+				Code: "UnsupportedByLocalAccount", Message: "the local account's lambda does not support OnSuccess destinations",
+				Status: http.StatusBadRequest,
+			}
 		}
 		if d.OnFailure != nil && d.OnFailure.Destination != "" && !strings.Contains(d.OnFailure.Destination, ":sqs:") {
-			return &iam.Error{Code: "UnsupportedByLocalAccount", Message: "the local account's lambda does not support the destination " + d.OnFailure.Destination, Status: http.StatusBadRequest}
+			return &iam.Error{
+				Code: "UnsupportedByLocalAccount", Message: "the local account's lambda does not support the destination " + d.OnFailure.Destination,
+				Status: http.StatusBadRequest,
+			}
 		}
 	}
 	return nil

@@ -111,7 +111,8 @@ func TestLogs(t *testing.T) {
 		w.create(t, nil)
 		out := w.invoke(t, `{"do":"print","text":"hello"}`)
 		text := w.logs.text()
-		require.Regexp(t, `(?s)^START RequestId: [-0-9a-f]{36} Version: \$LATEST\nhello\nand to stderr\nEND RequestId: .*\nREPORT RequestId: .*\tDuration: [0-9.]+ ms\tBilled Duration: \d+ ms\tMemory Size: 128 MB\tMax Memory Used: [1-9]\d* MB\tInit Duration: [0-9.]+ ms\t$`, text)
+		require.Regexp(t,
+			`(?s)^START RequestId: [-0-9a-f]{36} Version: \$LATEST\nhello\nand to stderr\nEND RequestId: .*\nREPORT RequestId: .*\tDuration: [0-9.]+ ms\tBilled Duration: \d+ ms\tMemory Size: 128 MB\tMax Memory Used: [1-9]\d* MB\tInit Duration: [0-9.]+ ms\t$`, text)
 		require.Equal(t, "/aws/lambda/fn", w.logs.group)
 		tail, err := base64.StdEncoding.DecodeString(*out.LogResult)
 		require.NoError(t, err)
@@ -202,7 +203,9 @@ func TestConcurrency(t *testing.T) {
 	}
 	require.Len(t, different, 3, "each has its own environment while all run at once")
 
-	_, err := w.client.PutFunctionConcurrency(t.Context(), &sdk.PutFunctionConcurrencyInput{FunctionName: aws.String("fn"), ReservedConcurrentExecutions: aws.Int32(0)})
+	_, err := w.client.PutFunctionConcurrency(t.Context(), &sdk.PutFunctionConcurrencyInput{
+		FunctionName: aws.String("fn"), ReservedConcurrentExecutions: aws.Int32(0),
+	})
 	require.NoError(t, err)
 	_, err = w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn")})
 	var throttled *types.TooManyRequestsException
@@ -216,7 +219,9 @@ func TestKilledInTheMiddle(t *testing.T) {
 	require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"environment","text":"AWS_ACCESS_KEY_ID"}`).Payload, &got))
 	done := make(chan *sdk.InvokeOutput, 1)
 	go func() {
-		out, _ := w.client.Invoke(context.Background(), &sdk.InvokeInput{FunctionName: aws.String("fn"), Payload: []byte(`{"do":"echo","sleep":60000}`)})
+		out, _ := w.client.Invoke(context.Background(), &sdk.InvokeInput{
+			FunctionName: aws.String("fn"), Payload: []byte(`{"do":"echo","sleep":60000}`),
+		})
 		done <- out
 	}()
 	require.Eventually(t, func() bool {
@@ -244,7 +249,9 @@ func TestAsynchronous(t *testing.T) {
 			FunctionName: aws.String("fn"), DestinationConfig: &types.DestinationConfig{OnFailure: &types.OnFailure{Destination: aws.String(queue)}},
 		})
 		require.NoError(t, err)
-		out, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), InvocationType: types.InvocationTypeEvent, Payload: []byte(`{"do":"fail","text":"no"}`)})
+		out, err := w.client.Invoke(t.Context(), &sdk.InvokeInput{
+			FunctionName: aws.String("fn"), InvocationType: types.InvocationTypeEvent, Payload: []byte(`{"do":"fail","text":"no"}`),
+		})
 		require.NoError(t, err)
 		require.EqualValues(t, 202, out.StatusCode)
 		record := <-w.queues.sent
@@ -276,7 +283,9 @@ func TestAsynchronous(t *testing.T) {
 			DestinationConfig: &types.DestinationConfig{OnFailure: &types.OnFailure{Destination: aws.String(queue)}},
 		})
 		require.NoError(t, err)
-		_, err = w.client.Invoke(t.Context(), &sdk.InvokeInput{FunctionName: aws.String("fn"), InvocationType: types.InvocationTypeEvent, Payload: []byte(`{"do":"exit"}`)})
+		_, err = w.client.Invoke(t.Context(), &sdk.InvokeInput{
+			FunctionName: aws.String("fn"), InvocationType: types.InvocationTypeEvent, Payload: []byte(`{"do":"exit"}`),
+		})
 		require.NoError(t, err)
 		require.Contains(t, (<-w.queues.sent).body, `"approximateInvokeCount":1`)
 	})
@@ -296,7 +305,9 @@ func TestPermissions(t *testing.T) {
 	w.create(t, nil)
 	const rule = "arn:aws:events:eu-central-1:111122223333:rule/specs"
 	call := func(source string) error {
-		_, err := w.Invoke(t.Context(), w.identities.ServiceCaller("events.amazonaws.com", source), Invocation{Function: "fn", Payload: []byte(`{"do":"echo"}`)})
+		_, err := w.Invoke(t.Context(), w.identities.ServiceCaller("events.amazonaws.com", source), Invocation{
+			Function: "fn", Payload: []byte(`{"do":"echo"}`),
+		})
 		return err
 	}
 	require.Error(t, call(rule), "nobody allowed it yet")
@@ -314,7 +325,9 @@ func TestPermissions(t *testing.T) {
 	policy, err := w.client.GetPolicy(t.Context(), &sdk.GetPolicyInput{FunctionName: aws.String("fn")})
 	require.NoError(t, err)
 	require.Contains(t, *policy.Policy, `"AWS:SourceArn":"`+rule+`"`)
-	_, err = w.client.RemovePermission(t.Context(), &sdk.RemovePermissionInput{FunctionName: aws.String("fn"), StatementId: aws.String("specs")})
+	_, err = w.client.RemovePermission(t.Context(), &sdk.RemovePermissionInput{
+		FunctionName: aws.String("fn"), StatementId: aws.String("specs"),
+	})
 	require.NoError(t, err)
 	require.Error(t, call(rule))
 }
@@ -326,12 +339,16 @@ func TestManage(t *testing.T) {
 		in.Code = &types.FunctionCode{S3Bucket: aws.String("packages"), S3Key: aws.String("f.zip")}
 	})
 	ctx := t.Context()
-	before, err := w.client.GetFunction(ctx, &sdk.GetFunctionInput{FunctionName: aws.String("arn:aws:lambda:eu-central-1:111122223333:function:fn")})
+	before, err := w.client.GetFunction(ctx, &sdk.GetFunctionInput{
+		FunctionName: aws.String("arn:aws:lambda:eu-central-1:111122223333:function:fn"),
+	})
 	require.NoError(t, err)
 	require.EqualValues(t, len(w.zip), before.Configuration.CodeSize)
 	var first, second struct{ PID int }
 	require.NoError(t, json.Unmarshal(w.invoke(t, `{"do":"count"}`).Payload, &first))
-	updated, err := w.client.UpdateFunctionConfiguration(ctx, &sdk.UpdateFunctionConfigurationInput{FunctionName: aws.String("fn"), MemorySize: aws.Int32(256), Timeout: aws.Int32(20)})
+	updated, err := w.client.UpdateFunctionConfiguration(ctx, &sdk.UpdateFunctionConfigurationInput{
+		FunctionName: aws.String("fn"), MemorySize: aws.Int32(256), Timeout: aws.Int32(20),
+	})
 	require.NoError(t, err)
 	require.EqualValues(t, 256, *updated.MemorySize)
 	require.NotEqual(t, *before.Configuration.RevisionId, *updated.RevisionId)
@@ -357,19 +374,27 @@ func TestCreateRefuses(t *testing.T) {
 		change func(*sdk.CreateFunctionInput)
 		want   string
 	}{
-		"another architecture":     {func(in *sdk.CreateFunctionInput) { in.Architectures = []types.Architecture{other} }, "does not support the architecture " + string(other)},
-		"another runtime":          {func(in *sdk.CreateFunctionInput) { in.Runtime = types.RuntimePython312 }, "does not support the runtime python3.12"},
+		"another architecture": {func(in *sdk.CreateFunctionInput) {
+			in.Architectures = []types.Architecture{other}
+		}, "does not support the architecture " + string(other)},
+		"another runtime": {func(in *sdk.CreateFunctionInput) {
+			in.Runtime = types.RuntimePython312
+		}, "does not support the runtime python3.12"},
 		"a parameter nobody knows": {func(in *sdk.CreateFunctionInput) { in.Layers = []string{"arn:aws:lambda:x"} }, "the parameter Layers"},
 		"too little memory":        {func(in *sdk.CreateFunctionInput) { in.MemorySize = aws.Int32(64) }, "MemorySize 64"},
 		"too long a timeout":       {func(in *sdk.CreateFunctionInput) { in.Timeout = aws.Int32(901) }, "Timeout 901"},
-		"a role that is not there": {func(in *sdk.CreateFunctionInput) { in.Role = aws.String("arn:aws:iam::111122223333:role/none") }, "cannot be assumed by Lambda"},
+		"a role that is not there": {func(in *sdk.CreateFunctionInput) {
+			in.Role = aws.String("arn:aws:iam::111122223333:role/none")
+		}, "cannot be assumed by Lambda"},
 		"a reserved variable": {func(in *sdk.CreateFunctionInput) {
 			in.Environment = &types.Environment{Variables: map[string]string{"AWS_REGION": "x"}}
 		}, "reserved keys"},
 		"too large an environment": {func(in *sdk.CreateFunctionInput) {
 			in.Environment = &types.Environment{Variables: map[string]string{"BIG": strings.Repeat("x", 4096)}}
 		}, "4KB"},
-		"what is no archive":        {func(in *sdk.CreateFunctionInput) { in.Code = &types.FunctionCode{ZipFile: []byte("no")} }, "Could not unzip"},
+		"what is no archive": {func(in *sdk.CreateFunctionInput) {
+			in.Code = &types.FunctionCode{ZipFile: []byte("no")}
+		}, "Could not unzip"},
 		"an archive that leads out": {func(in *sdk.CreateFunctionInput) { in.Code = &types.FunctionCode{ZipFile: up} }, "leads out"},
 		"a package that is nowhere": {func(in *sdk.CreateFunctionInput) {
 			in.Code = &types.FunctionCode{S3Bucket: aws.String("b"), S3Key: aws.String("k")}

@@ -56,7 +56,8 @@ func newLogger(s *Service, c settings, caller iam.Caller) *logger {
 	_, _ = rand.Read(id) // never fails
 	l := &logger{service: s, group: c.LoggingConfig.LogGroup, json: c.LoggingConfig.LogFormat == "JSON"}
 	l.stream = s.config.Clock.Now().Format("2006/01/02") + "/[$LATEST]" + hex.EncodeToString(id)
-	arn := fmt.Sprintf("arn:%s:logs:%s:%s:log-group:%s:log-stream:%s", s.config.Partition, s.config.Region, s.config.Account, l.group, l.stream)
+	arn := fmt.Sprintf("arn:%s:logs:%s:%s:log-group:%s:log-stream:%s", s.config.Partition, s.config.Region, s.config.Account,
+		l.group, l.stream)
 	err := caller.Authorize("logs:PutLogEvents", arn, nil)
 	if err == nil {
 		err = caller.Authorize("logs:CreateLogStream", strings.SplitAfter(arn, ":log-stream:")[0]+l.stream, nil)
@@ -127,7 +128,8 @@ func (l *logger) end(id string, r Report, memory int, status string) {
 		return
 	}
 	l.line("END RequestId: " + id)
-	text := fmt.Sprintf("REPORT RequestId: %s\tDuration: %.2f ms\tBilled Duration: %d ms\tMemory Size: %d MB\tMax Memory Used: %d MB\t", id, ms(r.Duration), billed, memory, r.Memory)
+	text := fmt.Sprintf("REPORT RequestId: %s\tDuration: %.2f ms\tBilled Duration: %d ms\tMemory Size: %d MB\tMax Memory Used: %d MB\t", id,
+		ms(r.Duration), billed, memory, r.Memory)
 	if r.Cold {
 		text += fmt.Sprintf("Init Duration: %.2f ms\t", ms(r.Init))
 	}
@@ -145,5 +147,6 @@ func traceID(c settings) string {
 	if c.TracingConfig.Mode == "Active" {
 		sampled = 1
 	}
-	return fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=%d", time.Now().Unix(), hex.EncodeToString(id[:12]), hex.EncodeToString(id[12:]), sampled)
+	return fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=%d", time.Now().Unix(), hex.EncodeToString(id[:12]), hex.EncodeToString(id[12:]),
+		sampled)
 }

@@ -65,7 +65,8 @@ type functionProperties struct {
 	EphemeralStorage                                                          *storage
 	ReservedConcurrentExecutions                                              *int
 	Tags                                                                      []resource.Tag
-	Code                                                                      struct{ S3Bucket, S3Key, S3ObjectVersion, ImageUri string } // AWS's spelling
+	// AWS's spelling
+	Code struct{ S3Bucket, S3Key, S3ObjectVersion, ImageUri string }
 }
 
 func decodeFunction(r resource.Request) (settings, code, error) {
@@ -74,8 +75,10 @@ func decodeFunction(r resource.Request) (settings, code, error) {
 		return settings{}, code{}, err
 	}
 	c := settings{
-		FunctionName: p.FunctionName, Description: p.Description, Role: p.Role, Runtime: p.Runtime, Handler: p.Handler, Architectures: p.Architectures,
-		PackageType: p.PackageType, MemorySize: p.MemorySize, Timeout: p.Timeout, DeadLetterConfig: p.DeadLetterConfig, TracingConfig: p.TracingConfig,
+		FunctionName: p.FunctionName, Description: p.Description, Role: p.Role, Runtime: p.Runtime, Handler: p.Handler,
+		Architectures: p.Architectures,
+		PackageType:   p.PackageType, MemorySize: p.MemorySize, Timeout: p.Timeout, DeadLetterConfig: p.DeadLetterConfig,
+		TracingConfig: p.TracingConfig,
 		LoggingConfig: p.LoggingConfig, EphemeralStorage: p.EphemeralStorage, KMSKeyArn: p.KmsKeyArn, Tags: tagging.Merge(r.Tags, p.Tags),
 		ReservedInstances: p.ReservedConcurrentExecutions,
 	}
@@ -238,7 +241,8 @@ func (p eventConfigResource) Create(_ context.Context, r resource.Request) (reso
 		return resource.Result{}, err
 	}
 	err = p.s.setEventConfig(r.Caller, name, &eventConfig{
-		MaximumRetryAttempts: in.MaximumRetryAttempts, MaximumEventAgeInSeconds: in.MaximumEventAgeInSeconds, DestinationConfig: in.DestinationConfig,
+		MaximumRetryAttempts: in.MaximumRetryAttempts, MaximumEventAgeInSeconds: in.MaximumEventAgeInSeconds,
+		DestinationConfig: in.DestinationConfig,
 	})
 	return resource.Result{PhysicalID: name + "|" + in.Qualifier}, err
 }

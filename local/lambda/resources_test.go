@@ -77,7 +77,9 @@ func TestFunctionResourceRefuses(t *testing.T) {
 		change func(*resource.Request)
 		want   string
 	}{
-		"inline code":             {func(r *resource.Request) { r.Properties["Code"] = map[string]any{"ZipFile": "exports = 1"} }, "[ZipFile] is not permitted"},
+		"inline code": {func(r *resource.Request) {
+			r.Properties["Code"] = map[string]any{"ZipFile": "exports = 1"}
+		}, "[ZipFile] is not permitted"},
 		"a property nobody knows": {func(r *resource.Request) { r.Properties["Layers"] = []any{} }, "[Layers] is not permitted"},
 		"a number as a variable": {func(r *resource.Request) {
 			r.Properties["Environment"] = map[string]any{"Variables": map[string]any{"A_B": 1.0}}
@@ -108,7 +110,8 @@ func TestPermissionAndEventConfigResources(t *testing.T) {
 	const rule = "arn:aws:events:eu-central-1:111122223333:rule/specs"
 	permissions := w.Resources()["AWS::Lambda::Permission"]
 	p := resource.Request{StackName: "drover", LogicalID: "Allow", Caller: admin, Properties: map[string]any{
-		"Action": "lambda:InvokeFunction", "FunctionName": "arn:aws:lambda:eu-central-1:111122223333:function:fn", "Principal": "events.amazonaws.com", "SourceArn": rule,
+		"Action": "lambda:InvokeFunction", "FunctionName": "arn:aws:lambda:eu-central-1:111122223333:function:fn",
+		"Principal": "events.amazonaws.com", "SourceArn": rule,
 	}}
 	made, err := permissions.Create(t.Context(), p)
 	require.NoError(t, err)

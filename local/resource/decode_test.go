@@ -31,11 +31,19 @@ func TestDecode(t *testing.T) {
 			properties: map[string]any{"Name": 7.0, "Size": "3", "Enabled": "true"},
 			want:       sample{Name: "7", Size: &three, Enabled: &yes},
 		},
-		"an unknown key is named with its path":  {properties: map[string]any{"Inner": map[string]any{"Cuont": 1.0}}, err: "#/Inner: extraneous key [Cuont] is not permitted"},
-		"a wrong type is named with its path":    {properties: map[string]any{"Tags": []any{"k=v"}}, err: "#/Tags/0: expected type: JSONObject, found: String"},
-		"a fraction is no integer":               {properties: map[string]any{"Size": 1.5}, err: "#/Size: expected type: Integer, found: Number"},
-		"a word is no boolean":                   {properties: map[string]any{"Enabled": "yes"}, err: "#/Enabled: expected type: Boolean, found: String"},
-		"a list where one value belongs is none": {properties: map[string]any{"Name": []any{"n"}}, err: "#/Name: expected type: String, found: JSONArray"},
+		"an unknown key is named with its path": {
+			properties: map[string]any{"Inner": map[string]any{"Cuont": 1.0}}, err: "#/Inner: extraneous key [Cuont] is not permitted",
+		},
+		"a wrong type is named with its path": {
+			properties: map[string]any{"Tags": []any{"k=v"}}, err: "#/Tags/0: expected type: JSONObject, found: String",
+		},
+		"a fraction is no integer": {properties: map[string]any{"Size": 1.5}, err: "#/Size: expected type: Integer, found: Number"},
+		"a word is no boolean": {
+			properties: map[string]any{"Enabled": "yes"}, err: "#/Enabled: expected type: Boolean, found: String",
+		},
+		"a list where one value belongs is none": {
+			properties: map[string]any{"Name": []any{"n"}}, err: "#/Name: expected type: String, found: JSONArray",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got sample

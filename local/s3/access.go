@@ -65,7 +65,8 @@ func (m methods) of(method string) string {
 
 // otherSubresources there are on AWS; without naming them a request for one would be taken for one of the bucket itself.
 var otherSubresources = []string{
-	"accelerate", "acl", "analytics", "cors", "intelligent-tiering", "inventory", "legal-hold", "logging", "metadataConfiguration", "metrics", "object-lock",
+	"accelerate", "acl", "analytics", "cors", "intelligent-tiering", "inventory", "legal-hold", "logging", "metadataConfiguration",
+	"metrics", "object-lock",
 	"policyStatus", "replication", "requestPayment", "restore", "retention", "select", "torrent", "website", "rename", "session", "abac",
 }
 
@@ -244,7 +245,9 @@ func (s *Service) permitDeletes(r *http.Request, caller iam.Caller, q request, c
 		Object []struct{ Key, VersionId, ETag string } // S3's spelling
 	}
 	if err := xml.Unmarshal(body, &in); err != nil {
-		return &wire.Error{Code: "MalformedXML", Message: "The XML you provided was not well-formed or did not validate against our published schema", Status: 400}
+		return &wire.Error{
+			Code: "MalformedXML", Message: "The XML you provided was not well-formed or did not validate against our published schema", Status: 400,
+		}
 	}
 	for _, o := range in.Object {
 		actions := []string{"DeleteObject"}
@@ -278,7 +281,8 @@ func (s *Service) proxy(w http.ResponseWriter, r *http.Request, caller iam.Calle
 			return nil
 		}
 		e := readError(response)
-		if response.StatusCode == http.StatusNotFound && slices.Contains([]string{"GetObject", "GetObjectAttributes"}, q.action) && e.Code != "NoSuchBucket" {
+		if response.StatusCode == http.StatusNotFound && slices.Contains([]string{"GetObject", "GetObjectAttributes"}, q.action) &&
+			e.Code != "NoSuchBucket" {
 			if denied := s.authorize(caller, "ListBucket", q.bucket, "", nil); denied != nil {
 				return denied
 			}
@@ -308,7 +312,8 @@ func (s *Service) proxy(w http.ResponseWriter, r *http.Request, caller iam.Calle
 
 // forward is the part of httputil.ReverseProxy that what is in the same process needs: nothing is copied that no network takes.
 func forward(
-	w http.ResponseWriter, r *http.Request, to func() (*http.Response, error), look func(*http.Response) error, fail func(http.ResponseWriter, *http.Request, error),
+	w http.ResponseWriter, r *http.Request, to func() (*http.Response, error), look func(*http.Response) error,
+	fail func(http.ResponseWriter, *http.Request, error),
 ) {
 	response, err := to()
 	if err == nil {

@@ -238,7 +238,9 @@ func (s *Service) putNotification(w http.ResponseWriter, r *http.Request, q requ
 		Others      []struct{} `xml:",any"`
 	}
 	if err := xml.Unmarshal(body, &in); err != nil {
-		return &wire.Error{Code: "MalformedXML", Message: "The XML you provided was not well-formed or did not validate against our published schema", Status: 400}
+		return &wire.Error{
+			Code: "MalformedXML", Message: "The XML you provided was not well-formed or did not validate against our published schema", Status: 400,
+		}
 	}
 	if len(in.Others) > 0 {
 		return wire.Unsupported("s3", "notifications other than to EventBridge")

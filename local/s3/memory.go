@@ -184,8 +184,10 @@ func (v *memoryVersion) header(versioned bool) http.Header {
 var (
 	errNoSuchKey     = &wire.Error{Code: "NoSuchKey", Message: "The specified key does not exist.", Status: 404}
 	errNoSuchVersion = &wire.Error{Code: "NoSuchVersion", Message: "The specified version does not exist.", Status: 404}
-	errCondition     = &wire.Error{Code: "PreconditionFailed", Message: "At least one of the pre-conditions you specified did not hold", Status: 412}
-	errIsMarker      = &wire.Error{Code: "MethodNotAllowed", Message: "The specified method is not allowed against this resource.", Status: 405}
+	errCondition     = &wire.Error{
+		Code: "PreconditionFailed", Message: "At least one of the pre-conditions you specified did not hold", Status: 412,
+	}
+	errIsMarker = &wire.Error{Code: "MethodNotAllowed", Message: "The specified method is not allowed against this resource.", Status: 405}
 )
 
 // get: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-reads.html
@@ -227,7 +229,10 @@ func (m *memory) put(q request, b *memoryBucket, header http.Header, body []byte
 		}
 	}
 	sum := md5.Sum(body) // #nosec G401 -- an ETag is one
-	v := &memoryVersion{id: unversioned, etag: `"` + hex.EncodeToString(sum[:]) + `"`, contentType: header.Get("Content-Type"), body: body, modified: m.s.clock.Now()}
+	v := &memoryVersion{
+		id: unversioned, etag: `"` + hex.EncodeToString(sum[:]) + `"`, contentType: header.Get("Content-Type"), body: body,
+		modified: m.s.clock.Now(),
+	}
 	b.add(q.key, v)
 	if m.s.sendsEvents(q.bucket) {
 		size := int64(len(body))

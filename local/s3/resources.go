@@ -80,7 +80,9 @@ func (p bucketProvider) Create(ctx context.Context, r resource.Request) (resourc
 	}
 	create := &awss3.CreateBucketInput{Bucket: &name}
 	if p.s.identities.Region != "us-east-1" {
-		create.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(p.s.identities.Region)}
+		create.CreateBucketConfiguration = &types.CreateBucketConfiguration{
+			LocationConstraint: types.BucketLocationConstraint(p.s.identities.Region),
+		}
 	}
 	if _, err := p.s.client.CreateBucket(ctx, create); err != nil {
 		return resource.Result{}, p.s.fromGateway(err)
@@ -96,7 +98,8 @@ func (p bucketProvider) result(name string) resource.Result {
 	region := p.s.identities.Region
 	return resource.Result{PhysicalID: name, Attributes: map[string]any{
 		"Arn": p.s.arn(name, ""), "DomainName": name + ".s3.amazonaws.com",
-		"DualStackDomainName": name + ".s3.dualstack." + region + ".amazonaws.com", "RegionalDomainName": name + ".s3." + region + ".amazonaws.com",
+		"DualStackDomainName": name + ".s3.dualstack." + region + ".amazonaws.com",
+		"RegionalDomainName":  name + ".s3." + region + ".amazonaws.com",
 	}}
 }
 
@@ -137,12 +140,15 @@ func (p bucketProvider) configure(ctx context.Context, r resource.Request, name 
 	}
 	if b := in.PublicAccessBlockConfiguration; b != nil {
 		want.publicBlock = &publicAccessBlock{
-			BlockPublicAcls: b.BlockPublicAcls, IgnorePublicAcls: b.IgnorePublicAcls, BlockPublicPolicy: b.BlockPublicPolicy, RestrictPublicBuckets: b.RestrictPublicBuckets,
+			BlockPublicAcls: b.BlockPublicAcls, IgnorePublicAcls: b.IgnorePublicAcls, BlockPublicPolicy: b.BlockPublicPolicy,
+			RestrictPublicBuckets: b.RestrictPublicBuckets,
 		}
 	}
 	for action, set := range map[string]bool{
-		"PutEncryptionConfiguration": want.encryption != nil, "PutLifecycleConfiguration": want.lifecycle != nil, "PutBucketNotification": in.NotificationConfiguration != nil,
-		"PutBucketOwnershipControls": in.OwnershipControls != nil, "PutBucketPublicAccessBlock": want.publicBlock != nil, "PutBucketTagging": len(want.tags) > 0,
+		"PutEncryptionConfiguration": want.encryption != nil, "PutLifecycleConfiguration": want.lifecycle != nil,
+		"PutBucketNotification":      in.NotificationConfiguration != nil,
+		"PutBucketOwnershipControls": in.OwnershipControls != nil, "PutBucketPublicAccessBlock": want.publicBlock != nil,
+		"PutBucketTagging":    len(want.tags) > 0,
 		"PutBucketVersioning": in.VersioningConfiguration != nil,
 	} {
 		if !set {
@@ -190,7 +196,10 @@ func (p bucketProvider) Delete(ctx context.Context, r resource.Request) error {
 	versions, err := p.s.client.ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{Bucket: &r.PhysicalID})
 	if err == nil {
 		if len(versions.Versions)+len(versions.DeleteMarkers) > 0 {
-			return &wire.Error{Code: "BucketNotEmpty", Message: "The bucket you tried to delete is not empty. You must delete all versions in the bucket.", Status: 409}
+			return &wire.Error{
+				Code: "BucketNotEmpty", Message: "The bucket you tried to delete is not empty. You must delete all versions in the bucket.",
+				Status: 409,
+			}
 		}
 		_, err = p.s.client.DeleteBucket(ctx, &awss3.DeleteBucketInput{Bucket: &r.PhysicalID})
 	}

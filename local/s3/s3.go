@@ -100,7 +100,8 @@ func always(identities *iam.Service) map[string]string {
 // gatewayClient speaks to what answers behind the front.
 func (s *Service) gatewayClient(access, secret string) *awss3.Client {
 	return awss3.New(awss3.Options{
-		Region: s.identities.Region, BaseEndpoint: aws.String("http://gateway"), UsePathStyle: true, HTTPClient: &http.Client{Transport: s.transport},
+		Region: s.identities.Region, BaseEndpoint: aws.String("http://gateway"), UsePathStyle: true,
+		HTTPClient:  &http.Client{Transport: s.transport},
 		Credentials: credentials.NewStaticCredentialsProvider(access, secret, ""), RetryMaxAttempts: 1,
 	})
 }

@@ -142,7 +142,9 @@ func newBucket(t *testing.T, name string) string {
 // role makes a role with a policy and returns a client with its credentials.
 func role(t *testing.T, name string, statements ...string) (*awss3.Client, iam.Caller) {
 	t.Helper()
-	r, err := account.identities.CreateRole(iam.Role{Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"lambda.amazonaws.com"}}}`})
+	r, err := account.identities.CreateRole(iam.Role{
+		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"lambda.amazonaws.com"}}}`,
+	})
 	require.NoError(t, err)
 	require.NoError(t, account.identities.PutRolePolicy(name, "p", `{"Version":"2012-10-17","Statement":[`+strings.Join(statements, ",")+`]}`))
 	caller, c, err := account.identities.AssumeRoleAs(account.identities.RoleARN(r), "test", "lambda.amazonaws.com")

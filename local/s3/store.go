@@ -101,7 +101,8 @@ func (st *store) CopyObject(ctx context.Context, in s3response.CopyObjectInput) 
 }
 
 // CompleteMultipartUpload stores an object from its parts.
-func (st *store) CompleteMultipartUpload(ctx context.Context, in *awss3.CompleteMultipartUploadInput) (s3response.CompleteMultipartUploadResult, string, error) {
+func (st *store) CompleteMultipartUpload(ctx context.Context,
+	in *awss3.CompleteMultipartUploadInput) (s3response.CompleteMultipartUploadResult, string, error) {
 	defer st.lock(in.Bucket, in.Key)()
 	if err := st.conditions(ctx, in.Bucket, in.Key, &in.IfMatch, &in.IfNoneMatch); err != nil {
 		return s3response.CompleteMultipartUploadResult{}, "", err

@@ -31,5 +31,6 @@ func testVersionTimes(t *testing.T) {
 	for _, v := range listed.Versions {
 		require.WithinDuration(t, created[aws.ToString(v.VersionId)], aws.ToTime(v.LastModified), time.Second)
 	}
-	require.WithinDuration(t, created[aws.ToString(listed.DeleteMarkers[0].VersionId)], aws.ToTime(listed.DeleteMarkers[0].LastModified), time.Second)
+	require.WithinDuration(t, created[aws.ToString(listed.DeleteMarkers[0].VersionId)], aws.ToTime(listed.DeleteMarkers[0].LastModified),
+		time.Second)
 }

@@ -29,7 +29,8 @@ func (s *Service) Wire() *wire.Service {
 			"DELETE /schedules/{Name}": "DeleteSchedule", "GET /schedules": "ListSchedules",
 			"POST /schedule-groups/{Name}": "CreateScheduleGroup", "GET /schedule-groups/{Name}": "GetScheduleGroup",
 			"DELETE /schedule-groups/{Name}": "DeleteScheduleGroup", "GET /schedule-groups": "ListScheduleGroups",
-			"POST /tags/{ResourceArn}": "TagResource", "DELETE /tags/{ResourceArn}": "UntagResource", "GET /tags/{ResourceArn}": "ListTagsForResource",
+			"POST /tags/{ResourceArn}": "TagResource", "DELETE /tags/{ResourceArn}": "UntagResource",
+			"GET /tags/{ResourceArn}": "ListTagsForResource",
 		},
 	}
 }
@@ -131,7 +132,8 @@ func (s *Service) listSchedules(_ context.Context, c *wire.Call) (any, error) {
 	found := []item{}
 	s.mu.Lock()
 	for _, sc := range s.schedules {
-		if in.GroupName != "" && in.GroupName != sc.GroupName || !strings.HasPrefix(sc.Name, in.NamePrefix) || in.State != "" && in.State != sc.State {
+		if in.GroupName != "" && in.GroupName != sc.GroupName || !strings.HasPrefix(sc.Name, in.NamePrefix) || in.State != "" &&
+			in.State != sc.State {
 			continue
 		}
 		found = append(found, item{sc.arn, sc.Name, sc.GroupName, sc.State, sc.created, sc.modified, struct{ Arn string }{sc.Target.Arn}})

@@ -48,7 +48,8 @@ func (w *served) clientOf(c iam.Credentials) *sdk.Client {
 // as is the client of a new role with one policy.
 func (w *served) as(t *testing.T, name, policy string) *sdk.Client {
 	t.Helper()
-	role := w.newRole(t, name, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`, policy)
+	role := w.newRole(t, name,
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`, policy)
 	_, c, err := w.identities.AssumeRoleAs(role, "test", "ec2.amazonaws.com")
 	require.NoError(t, err)
 	return w.clientOf(c)
@@ -79,7 +80,8 @@ func TestSchedulesOverTheWire(t *testing.T) {
 	w, ctx := serve(t), t.Context()
 	start, end := time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2091, 1, 1, 0, 0, 0, 0, time.UTC)
 	made, err := w.client.CreateSchedule(ctx, w.nightly(func(in *sdk.CreateScheduleInput) {
-		in.Description, in.StartDate, in.EndDate, in.ScheduleExpressionTimezone = aws.String("at night"), &start, &end, aws.String("Europe/Berlin")
+		in.Description, in.StartDate, in.EndDate, in.ScheduleExpressionTimezone = aws.String("at night"), &start, &end,
+			aws.String("Europe/Berlin")
 		in.FlexibleTimeWindow = &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeFlexible, MaximumWindowInMinutes: aws.Int32(7)}
 		in.Target.RetryPolicy = &types.RetryPolicy{MaximumRetryAttempts: aws.Int32(0), MaximumEventAgeInSeconds: aws.Int32(60)}
 		in.Target.DeadLetterConfig = &types.DeadLetterConfig{Arn: aws.String(letters)}
@@ -111,7 +113,9 @@ func TestSchedulesOverTheWire(t *testing.T) {
 
 	_, err = w.client.UpdateSchedule(ctx, &sdk.UpdateScheduleInput{
 		Name: aws.String("nightly"), ScheduleExpression: aws.String("rate(2 hours)"), State: types.ScheduleStateDisabled,
-		FlexibleTimeWindow: &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff}, Target: &types.Target{Arn: aws.String(queue), RoleArn: &w.role},
+		FlexibleTimeWindow: &types.FlexibleTimeWindow{
+			Mode: types.FlexibleTimeWindowModeOff,
+		}, Target: &types.Target{Arn: aws.String(queue), RoleArn: &w.role},
 	})
 	require.NoError(t, err)
 	updated, err := w.client.GetSchedule(ctx, &sdk.GetScheduleInput{Name: aws.String("nightly"), GroupName: aws.String("default")})
@@ -130,7 +134,9 @@ func TestSchedulesOverTheWire(t *testing.T) {
 	requireError(t, err, "ResourceNotFoundException", "Schedule nightly does not exist.")
 	_, err = w.client.UpdateSchedule(ctx, &sdk.UpdateScheduleInput{
 		Name: aws.String("nightly"), ScheduleExpression: aws.String("rate(2 hours)"),
-		FlexibleTimeWindow: &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff}, Target: &types.Target{Arn: aws.String(queue), RoleArn: &w.role},
+		FlexibleTimeWindow: &types.FlexibleTimeWindow{
+			Mode: types.FlexibleTimeWindowModeOff,
+		}, Target: &types.Target{Arn: aws.String(queue), RoleArn: &w.role},
 	})
 	requireError(t, err, "ResourceNotFoundException", "Schedule nightly does not exist.")
 }
@@ -142,17 +148,27 @@ func TestWrongSchedulesAreRefused(t *testing.T) {
 			in.FlexibleTimeWindow = &types.FlexibleTimeWindow{Mode: mode, MaximumWindowInMinutes: minutes}
 		}
 	}
-	stranger := w.newRole(t, "stranger", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`, grants)
+	stranger := w.newRole(t, "stranger",
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`,
+		grants)
 	for name, test := range map[string]struct {
 		change        func(*sdk.CreateScheduleInput)
 		code, message string
 	}{
-		"an expression that is none":           {func(in *sdk.CreateScheduleInput) { in.ScheduleExpression = aws.String("cron(0 3 * * * *)") }, "ValidationException", "Invalid Schedule Expression cron(0 3 * * * *). exactly one"},
-		"a time in the past":                   {func(in *sdk.CreateScheduleInput) { in.ScheduleExpression = aws.String("at(2020-01-01T00:00:00)") }, "ValidationException", "It is in the past"},
-		"an unknown time zone":                 {func(in *sdk.CreateScheduleInput) { in.ScheduleExpressionTimezone = aws.String("Mars") }, "ValidationException", "unknown time zone Mars"},
-		"a name with a space":                  {func(in *sdk.CreateScheduleInput) { in.Name = aws.String("a b") }, "ValidationException", "a b"},
-		"an unknown state":                     {func(in *sdk.CreateScheduleInput) { in.State = "PAUSED" }, "ValidationException", `"PAUSED"`},
-		"an unknown action":                    {func(in *sdk.CreateScheduleInput) { in.ActionAfterCompletion = "ARCHIVE" }, "ValidationException", `"ARCHIVE"`},
+		"an expression that is none": {func(in *sdk.CreateScheduleInput) {
+			in.ScheduleExpression = aws.String("cron(0 3 * * * *)")
+		}, "ValidationException", "Invalid Schedule Expression cron(0 3 * * * *). exactly one"},
+		"a time in the past": {func(in *sdk.CreateScheduleInput) {
+			in.ScheduleExpression = aws.String("at(2020-01-01T00:00:00)")
+		}, "ValidationException", "It is in the past"},
+		"an unknown time zone": {func(in *sdk.CreateScheduleInput) {
+			in.ScheduleExpressionTimezone = aws.String("Mars")
+		}, "ValidationException", "unknown time zone Mars"},
+		"a name with a space": {func(in *sdk.CreateScheduleInput) { in.Name = aws.String("a b") }, "ValidationException", "a b"},
+		"an unknown state":    {func(in *sdk.CreateScheduleInput) { in.State = "PAUSED" }, "ValidationException", `"PAUSED"`},
+		"an unknown action": {func(in *sdk.CreateScheduleInput) {
+			in.ActionAfterCompletion = "ARCHIVE"
+		}, "ValidationException", `"ARCHIVE"`},
 		"an unknown window":                    {window("WIDE", nil), "ValidationException", `"WIDE"`},
 		"a flexible window without minutes":    {window("FLEXIBLE", nil), "ValidationException", "between 1 and 1440"},
 		"a flexible window of more than a day": {window("FLEXIBLE", aws.Int32(1441)), "ValidationException", "between 1 and 1440"},
@@ -160,8 +176,10 @@ func TestWrongSchedulesAreRefused(t *testing.T) {
 		"an end before the start": {func(in *sdk.CreateScheduleInput) {
 			in.StartDate, in.EndDate = aws.Time(time.Unix(4e9, 0)), aws.Time(time.Unix(3e9, 0))
 		}, "ValidationException", "before the EndDate"},
-		"a group that is not there": {func(in *sdk.CreateScheduleInput) { in.GroupName = aws.String("none") }, "ResourceNotFoundException", "Schedule group none does not exist."},
-		"a target that is no ARN":   {func(in *sdk.CreateScheduleInput) { in.Target.Arn = aws.String("sweep") }, "ValidationException", "sweep"},
+		"a group that is not there": {func(in *sdk.CreateScheduleInput) {
+			in.GroupName = aws.String("none")
+		}, "ResourceNotFoundException", "Schedule group none does not exist."},
+		"a target that is no ARN": {func(in *sdk.CreateScheduleInput) { in.Target.Arn = aws.String("sweep") }, "ValidationException", "sweep"},
 		"a universal target": {func(in *sdk.CreateScheduleInput) {
 			in.Target.Arn = aws.String("arn:aws:scheduler:::aws-sdk:eks:listClusters")
 		}, "UnsupportedByLocalAccount", "aws-sdk:eks:listClusters"},
@@ -174,7 +192,9 @@ func TestWrongSchedulesAreRefused(t *testing.T) {
 		"a customer's key": {func(in *sdk.CreateScheduleInput) {
 			in.KmsKeyArn = aws.String("arn:aws:kms:eu-central-1:111122223333:key/k")
 		}, "UnsupportedByLocalAccount", "KmsKeyArn"},
-		"input of a function that is no JSON": {func(in *sdk.CreateScheduleInput) { in.Target.Input = aws.String("{") }, "ValidationException", "well-formed JSON"},
+		"input of a function that is no JSON": {func(in *sdk.CreateScheduleInput) {
+			in.Target.Input = aws.String("{")
+		}, "ValidationException", "well-formed JSON"},
 		"too many retries": {func(in *sdk.CreateScheduleInput) {
 			in.Target.RetryPolicy = &types.RetryPolicy{MaximumRetryAttempts: aws.Int32(186)}
 		}, "ValidationException", "between 0 and 185"},
@@ -187,8 +207,12 @@ func TestWrongSchedulesAreRefused(t *testing.T) {
 		"dead letters in order": {func(in *sdk.CreateScheduleInput) {
 			in.Target.DeadLetterConfig = &types.DeadLetterConfig{Arn: aws.String(letters + ".fifo")}
 		}, "ValidationException", "standard queue"},
-		"a role that trusts another service": {func(in *sdk.CreateScheduleInput) { in.Target.RoleArn = &stranger }, "ValidationException", "must allow AWS EventBridge Scheduler to assume the role"},
-		"a role that is not there":           {func(in *sdk.CreateScheduleInput) { in.Target.RoleArn = aws.String(w.role + "2") }, "ValidationException", "must allow AWS EventBridge Scheduler to assume the role"},
+		"a role that trusts another service": {func(in *sdk.CreateScheduleInput) {
+			in.Target.RoleArn = &stranger
+		}, "ValidationException", "must allow AWS EventBridge Scheduler to assume the role"},
+		"a role that is not there": {func(in *sdk.CreateScheduleInput) {
+			in.Target.RoleArn = aws.String(w.role + "2")
+		}, "ValidationException", "must allow AWS EventBridge Scheduler to assume the role"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := w.client.CreateSchedule(t.Context(), w.nightly(test.change))
@@ -202,7 +226,9 @@ func TestWrongSchedulesAreRefused(t *testing.T) {
 
 func TestGroupsOverTheWire(t *testing.T) {
 	w, ctx := serve(t), t.Context()
-	made, err := w.client.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{Name: aws.String("drover"), Tags: []types.Tag{{Key: aws.String("a"), Value: aws.String("1")}}})
+	made, err := w.client.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{
+		Name: aws.String("drover"), Tags: []types.Tag{{Key: aws.String("a"), Value: aws.String("1")}},
+	})
 	require.NoError(t, err)
 	_, err = w.client.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{Name: aws.String("drover")})
 	requireError(t, err, "ConflictException", "Schedule group drover already exists.")
@@ -213,7 +239,9 @@ func TestGroupsOverTheWire(t *testing.T) {
 	require.Equal(t, *made.ScheduleGroupArn, *group.Arn)
 	require.Equal(t, types.ScheduleGroupStateActive, group.State)
 
-	_, err = w.client.TagResource(ctx, &sdk.TagResourceInput{ResourceArn: group.Arn, Tags: []types.Tag{{Key: aws.String("b"), Value: aws.String("2")}, {Key: aws.String("c"), Value: aws.String("3")}}})
+	_, err = w.client.TagResource(ctx, &sdk.TagResourceInput{
+		ResourceArn: group.Arn, Tags: []types.Tag{{Key: aws.String("b"), Value: aws.String("2")}, {Key: aws.String("c"), Value: aws.String("3")}},
+	})
 	require.NoError(t, err)
 	_, err = w.client.UntagResource(ctx, &sdk.UntagResourceInput{ResourceArn: group.Arn, TagKeys: []string{"a", "c"}})
 	require.NoError(t, err)
@@ -227,7 +255,9 @@ func TestGroupsOverTheWire(t *testing.T) {
 		_, err = w.client.CreateSchedule(ctx, w.nightly(func(in *sdk.CreateScheduleInput) { in.Name, in.GroupName = &name, group.Name }))
 		require.NoError(t, err)
 	}
-	_, err = w.client.CreateSchedule(ctx, w.nightly(func(in *sdk.CreateScheduleInput) { in.Name, in.State = aws.String("a"), types.ScheduleStateDisabled }))
+	_, err = w.client.CreateSchedule(ctx, w.nightly(func(in *sdk.CreateScheduleInput) {
+		in.Name, in.State = aws.String("a"), types.ScheduleStateDisabled
+	}))
 	require.NoError(t, err, "each group has names of its own")
 	var names []string
 	pages := sdk.NewListSchedulesPaginator(w.client, &sdk.ListSchedulesInput{MaxResults: aws.Int32(3)})
@@ -239,9 +269,12 @@ func TestGroupsOverTheWire(t *testing.T) {
 			names = append(names, *s.GroupName+"/"+*s.Name+" "+string(s.State)+" "+*s.Target.Arn)
 		}
 	}
-	require.Equal(t, []string{"default/a DISABLED " + function, "drover/a ENABLED " + function, "drover/b ENABLED " + function, "drover/c ENABLED " + function}, names)
+	require.Equal(t, []string{
+		"default/a DISABLED " + function, "drover/a ENABLED " + function, "drover/b ENABLED " + function, "drover/c ENABLED " + function,
+	}, names)
 	for filter, in := range map[string]*sdk.ListSchedulesInput{
-		"by group": {GroupName: aws.String("default")}, "by state": {State: types.ScheduleStateDisabled}, "by prefix": {NamePrefix: aws.String("b")},
+		"by group": {GroupName: aws.String("default")}, "by state": {State: types.ScheduleStateDisabled},
+		"by prefix": {NamePrefix: aws.String("b")},
 	} {
 		found, err := w.client.ListSchedules(ctx, in)
 		require.NoError(t, err)
@@ -304,7 +337,9 @@ func TestCallersNeedPermissions(t *testing.T) {
 		},
 		"UpdateSchedule": func() error {
 			in := w.nightly(nil)
-			_, err := nobody.UpdateSchedule(ctx, &sdk.UpdateScheduleInput{Name: name, ScheduleExpression: in.ScheduleExpression, FlexibleTimeWindow: in.FlexibleTimeWindow, Target: in.Target})
+			_, err := nobody.UpdateSchedule(ctx, &sdk.UpdateScheduleInput{
+				Name: name, ScheduleExpression: in.ScheduleExpression, FlexibleTimeWindow: in.FlexibleTimeWindow, Target: in.Target,
+			})
 			return err
 		},
 	} {
@@ -322,8 +357,11 @@ func TestCallersNeedPermissions(t *testing.T) {
 	require.NoError(t, err)
 	_, err = passing.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{Name: aws.String("g")})
 	require.NoError(t, err)
-	_, err = passing.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{Name: aws.String("h"), Tags: []types.Tag{{Key: aws.String("a"), Value: aws.String("1")}}})
+	_, err = passing.CreateScheduleGroup(ctx, &sdk.CreateScheduleGroupInput{
+		Name: aws.String("h"), Tags: []types.Tag{{Key: aws.String("a"), Value: aws.String("1")}},
+	})
 	requireError(t, err, "AccessDeniedException", "scheduler:TagResource")
 	_, err = passing.DeleteScheduleGroup(ctx, &sdk.DeleteScheduleGroupInput{Name: aws.String("g")})
-	requireError(t, err, "AccessDeniedException", "scheduler:DeleteSchedule on resource: arn:aws:scheduler:eu-central-1:111122223333:schedule/g/*")
+	requireError(t, err, "AccessDeniedException",
+		"scheduler:DeleteSchedule on resource: arn:aws:scheduler:eu-central-1:111122223333:schedule/g/*")
 }

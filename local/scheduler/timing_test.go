@@ -25,20 +25,32 @@ func TestSchedulesAreDue(t *testing.T) {
 		want   []time.Duration
 		gone   bool
 	}{
-		"a rate at once and then at its pace":          {until: 11 * minute, want: []time.Duration{0, 5 * minute, 10 * minute}},
-		"a rate from its start date on":                {change: func(c *settings) { c.StartDate = midnight.Add(3 * minute) }, until: 9 * minute, want: []time.Duration{3 * minute, 8 * minute}},
-		"a rate in step with a start date in the past": {change: func(c *settings) { c.StartDate = midnight.Add(-7 * minute) }, until: 9 * minute, want: []time.Duration{3 * minute, 8 * minute}},
-		"until the end date, and the schedule stays":   {change: func(c *settings) { c.EndDate = midnight.Add(5 * minute) }, until: time.Hour, want: []time.Duration{0, 5 * minute}},
-		"until the end date, and the schedule goes":    {change: func(c *settings) { c.EndDate, c.ActionAfterCompletion = midnight.Add(6*minute), "DELETE" }, until: time.Hour, want: []time.Duration{0, 5 * minute}, gone: true},
+		"a rate at once and then at its pace": {until: 11 * minute, want: []time.Duration{0, 5 * minute, 10 * minute}},
+		"a rate from its start date on": {change: func(c *settings) {
+			c.StartDate = midnight.Add(3 * minute)
+		}, until: 9 * minute, want: []time.Duration{3 * minute, 8 * minute}},
+		"a rate in step with a start date in the past": {change: func(c *settings) {
+			c.StartDate = midnight.Add(-7 * minute)
+		}, until: 9 * minute, want: []time.Duration{3 * minute, 8 * minute}},
+		"until the end date, and the schedule stays": {change: func(c *settings) {
+			c.EndDate = midnight.Add(5 * minute)
+		}, until: time.Hour, want: []time.Duration{0, 5 * minute}},
+		"until the end date, and the schedule goes": {change: func(c *settings) {
+			c.EndDate, c.ActionAfterCompletion = midnight.Add(6*minute), "DELETE"
+		}, until: time.Hour, want: []time.Duration{0, 5 * minute}, gone: true},
 		"cron in its zone": {change: func(c *settings) {
 			c.ScheduleExpression, c.ScheduleExpressionTimezone = "cron(30 9 ? * 1 *)", "Asia/Tokyo"
 		}, until: 48 * time.Hour, want: []time.Duration{24*time.Hour + 30*minute}},
-		"cron not before the start date": {change: func(c *settings) { c.ScheduleExpression, c.StartDate = "cron(0/30 * * * ? *)", midnight.Add(31*minute) }, until: 91 * minute, want: []time.Duration{60 * minute, 90 * minute}},
+		"cron not before the start date": {change: func(c *settings) {
+			c.ScheduleExpression, c.StartDate = "cron(0/30 * * * ? *)", midnight.Add(31*minute)
+		}, until: 91 * minute, want: []time.Duration{60 * minute, 90 * minute}},
 		"once, heeding no dates, and the schedule goes": {change: func(c *settings) {
 			c.ScheduleExpression, c.EndDate, c.ActionAfterCompletion = "at(2000-01-01T00:10:00)", midnight.Add(minute), "DELETE"
 		}, until: time.Hour, want: []time.Duration{10 * minute}, gone: true},
-		"once, and the schedule stays": {change: func(c *settings) { c.ScheduleExpression = "at(2000-01-01T00:10:00)" }, until: time.Hour, want: []time.Duration{10 * minute}},
-		"never while disabled":         {change: func(c *settings) { c.State = "DISABLED" }, until: time.Hour},
+		"once, and the schedule stays": {change: func(c *settings) {
+			c.ScheduleExpression = "at(2000-01-01T00:10:00)"
+		}, until: time.Hour, want: []time.Duration{10 * minute}},
+		"never while disabled": {change: func(c *settings) { c.State = "DISABLED" }, until: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -120,7 +132,8 @@ func TestInputsOfTargets(t *testing.T) {
 			w := newWorld(t)
 			w.functions.failures = 1
 			w.create(t, func(c *settings) {
-				c.Target.Input = `{"a":"<aws.scheduler.schedule-arn>","t":"<aws.scheduler.scheduled-time>","n":"<aws.scheduler.attempt-number>","x":"<aws.scheduler.else>"}`
+				c.Target.Input =
+					`{"a":"<aws.scheduler.schedule-arn>","t":"<aws.scheduler.scheduled-time>","n":"<aws.scheduler.attempt-number>","x":"<aws.scheduler.else>"}`
 				c.StartDate = time.Date(2000, 1, 1, 2, 0, 0, 0, time.FixedZone("", 3600))
 			})
 			time.Sleep(62 * minute)
@@ -173,10 +186,12 @@ func TestInputsOfTargets(t *testing.T) {
 	t.Run("a state machine is started", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			machine, err := w.machines.Resources()["AWS::StepFunctions::StateMachine"].Create(t.Context(), resource.Request{Caller: w.admin, Properties: map[string]any{
-				"StateMachineName": "m", "DefinitionString": `{"QueryLanguage":"JSONata","StartAt":"Done","States":{"Done":{"Type":"Succeed"}}}`,
-				"RoleArn": w.newRole(t, "machine", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"states.amazonaws.com"},"Action":"sts:AssumeRole"}]}`, grants),
-			}})
+			machine, err := w.machines.Resources()["AWS::StepFunctions::StateMachine"].Create(t.Context(), resource.Request{Caller: w.admin,
+				Properties: map[string]any{
+					"StateMachineName": "m", "DefinitionString": `{"QueryLanguage":"JSONata","StartAt":"Done","States":{"Done":{"Type":"Succeed"}}}`,
+					"RoleArn": w.newRole(t, "machine",
+						`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"states.amazonaws.com"},"Action":"sts:AssumeRole"}]}`, grants),
+				}})
 			require.NoError(t, err)
 			w.create(t, func(c *settings) { c.Target.Arn = machine.Attributes["Arn"].(string) })
 			synctest.Wait()
@@ -200,7 +215,10 @@ func TestWhatCannotBeDeliveredIsADeadLetter(t *testing.T) {
 	}{
 		"after the last retry": {
 			failures: 10, policy: map[string]*int{"attempts": &three}, calls: 4,
-			attributes: map[string]string{"EXHAUSTED_RETRY_CONDITION": "MaximumRetryAttempts", "RETRY_ATTEMPTS": "3", "ERROR_MESSAGE": "ServiceException: out of order", "ERROR_CODE": "ServiceException"},
+			attributes: map[string]string{
+				"EXHAUSTED_RETRY_CONDITION": "MaximumRetryAttempts", "RETRY_ATTEMPTS": "3", "ERROR_MESSAGE": "ServiceException: out of order",
+				"ERROR_CODE": "ServiceException",
+			},
 		},
 		"when it is too old": {
 			failures: 1000, policy: map[string]*int{"age": &age}, calls: 6, // at 0, 1, 3, 7, 15 and 31 s; the next would be at 63 s

@@ -1,6 +1,7 @@
-// Package servicequotas is Service Quotas: how much of something the account may have. It has the quotas that the local account's
-// services keep: vCPUs of running instances of the standard families (EC2), and clusters (EKS); and one that nothing here keeps to, the storage of
-// gp3 volumes (EBS). Values are those of a grown account, and change by Set; nothing can be requested. There are no usage metrics, templates, tags or quotas of single resources.
+// Package servicequotas is Service Quotas: how much of something the account may have. It has the quotas that the
+// local account's services keep: vCPUs of running instances of the standard families (EC2), and clusters (EKS); and
+// one that nothing here keeps to, the storage of gp3 volumes (EBS). Values are those of a grown account, and change
+// by Set; nothing can be requested. There are no usage metrics, templates, tags or quotas of single resources.
 //
 // API: GetServiceQuota, ListServiceQuotas, GetAWSDefaultServiceQuota.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/Welcome.html
@@ -62,14 +63,18 @@ func New(identities *iam.Service) *Service {
 		service, name, code, quota string
 		value, byDefault           float64
 	}{
-		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardVCPUs, "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 4096, 5},
-		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardSpotVCPUs, "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 4096, 5},
+		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardVCPUs, "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+			4096, 5},
+		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardSpotVCPUs,
+			"All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 4096, 5},
 		{"ebs", "Amazon Elastic Block Store (Amazon EBS)", GP3Storage, "Storage for General Purpose SSD (gp3) volumes, in TiB", 300, 50},
 		{"eks", "Amazon Elastic Kubernetes Service (Amazon EKS)", Clusters, "Clusters", 1000, 100},
 	} {
 		s.quotas = append(s.quotas, kept{Quota{
-			ServiceCode: q.service, ServiceName: q.name, QuotaCode: q.code, QuotaName: q.quota, Value: q.value, Unit: "None", Adjustable: true, QuotaAppliedAtLevel: "ACCOUNT",
-			QuotaArn: fmt.Sprintf("arn:%s:servicequotas:%s:%s:%s/%s", identities.Partition, identities.Region, identities.Account, q.service, q.code),
+			ServiceCode: q.service, ServiceName: q.name, QuotaCode: q.code, QuotaName: q.quota, Value: q.value, Unit: "None", Adjustable: true,
+			QuotaAppliedAtLevel: "ACCOUNT",
+			QuotaArn: fmt.Sprintf("arn:%s:servicequotas:%s:%s:%s/%s", identities.Partition, identities.Region, identities.Account,
+				q.service, q.code),
 		}, q.byDefault})
 	}
 	return s
@@ -123,7 +128,8 @@ func (s *Service) get(value func(kept) float64) wire.Operation {
 		defer s.mu.Unlock()
 		i := slices.IndexFunc(s.quotas, func(q kept) bool { return q.ServiceCode == in.ServiceCode && q.QuotaCode == in.QuotaCode })
 		if i < 0 {
-			return nil, noSuch("The request failed because the specified service quota does not exist: %s of %s is not in the local account.", in.QuotaCode, in.ServiceCode)
+			return nil, noSuch("The request failed because the specified service quota does not exist: %s of %s is not in the local account.",
+				in.QuotaCode, in.ServiceCode)
 		}
 		out := struct{ Quota Quota }{s.quotas[i].Quota}
 		out.Quota.Value = value(s.quotas[i])
@@ -174,7 +180,8 @@ func (s *Service) list(_ context.Context, c *wire.Call) (any, error) {
 		out.Quotas = append(out.Quotas, q.Quota)
 	}
 	if !known {
-		return nil, noSuch("The request failed because the specified service does not exist: %s has no quotas in the local account.", in.ServiceCode)
+		return nil, noSuch("The request failed because the specified service does not exist: %s has no quotas in the local account.",
+			in.ServiceCode)
 	}
 	return out, nil
 }

@@ -23,7 +23,8 @@ func TestQuotasByTheSDK(t *testing.T) {
 	t.Cleanup(server.Close)
 	_, c := identities.Admin()
 	client := sdk.New(sdk.Options{
-		Region: "eu-central-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken),
+		Region: "eu-central-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken),
 	})
 	ctx := t.Context()
 	get := func() *types.ServiceQuota {
@@ -37,7 +38,9 @@ func TestQuotasByTheSDK(t *testing.T) {
 	require.False(t, s.Set("L-0", 1))
 	require.Equal(t, 32.0, *get().Value)
 	require.Equal(t, 32, s.Limit(StandardVCPUs))
-	byDefault, err := client.GetAWSDefaultServiceQuota(ctx, &sdk.GetAWSDefaultServiceQuotaInput{ServiceCode: aws.String("eks"), QuotaCode: aws.String(Clusters)})
+	byDefault, err := client.GetAWSDefaultServiceQuota(ctx, &sdk.GetAWSDefaultServiceQuotaInput{
+		ServiceCode: aws.String("eks"), QuotaCode: aws.String(Clusters),
+	})
 	require.NoError(t, err)
 	require.Equal(t, 100.0, *byDefault.Quota.Value)
 

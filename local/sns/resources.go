@@ -24,7 +24,8 @@ type topics struct{ s *Service }
 func (topics) Schema() resource.Schema {
 	return resource.Schema{
 		Properties: map[string]resource.UpdateBehaviour{
-			"TopicName": resource.Replaces, "DisplayName": resource.InPlace, "KmsMasterKeyId": resource.InPlace, "Subscription": resource.InPlace, "Tags": resource.InPlace,
+			"TopicName": resource.Replaces, "DisplayName": resource.InPlace, "KmsMasterKeyId": resource.InPlace, "Subscription": resource.InPlace,
+			"Tags": resource.InPlace,
 		},
 		Attributes: []string{"TopicArn", "TopicName"},
 	}

@@ -99,7 +99,10 @@ func (s *Service) defaultPolicy(arn string) string {
 	text, _ := json.Marshal(map[string]any{ // strings always encode
 		"Version": "2008-10-17", "Id": "__default_policy_ID", "Statement": []any{map[string]any{
 			"Sid": "__default_statement_ID", "Effect": "Allow", "Principal": map[string]any{"AWS": "*"},
-			"Action":   []string{"SNS:GetTopicAttributes", "SNS:SetTopicAttributes", "SNS:AddPermission", "SNS:RemovePermission", "SNS:DeleteTopic", "SNS:Subscribe", "SNS:ListSubscriptionsByTopic", "SNS:Publish"},
+			"Action": []string{
+				"SNS:GetTopicAttributes", "SNS:SetTopicAttributes", "SNS:AddPermission", "SNS:RemovePermission", "SNS:DeleteTopic", "SNS:Subscribe",
+				"SNS:ListSubscriptionsByTopic", "SNS:Publish",
+			},
 			"Resource": arn, "Condition": map[string]any{"StringEquals": map[string]any{"AWS:SourceOwner": s.identities.Account}},
 		}},
 	})
@@ -164,7 +167,8 @@ func (s *Service) Publish(ctx context.Context, caller iam.Caller, topicARN, subj
 }
 
 // PublishWith is Publish with attributes, which subscribers see; filter policies by them are not there.
-func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, subject, message string, attributes map[string]string) (messageID string, err error) {
+func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, subject, message string,
+	attributes map[string]string) (messageID string, err error) {
 	switch {
 	case message == "":
 		return "", wire.Errorf("InvalidParameter", "Invalid parameter: Empty message")
@@ -190,7 +194,8 @@ func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, 
 	}
 	id := uuid.NewString()
 	notification := map[string]any{
-		"Type": "Notification", "MessageId": id, "TopicArn": topicARN, "Message": message, "Timestamp": s.clock.Now().Format("2006-01-02T15:04:05.000Z"),
+		"Type": "Notification", "MessageId": id, "TopicArn": topicARN, "Message": message,
+		"Timestamp": s.clock.Now().Format("2006-01-02T15:04:05.000Z"),
 	}
 	if subject != "" {
 		notification["Subject"] = subject

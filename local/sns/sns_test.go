@@ -42,11 +42,14 @@ func TestTopics(t *testing.T) {
 	t.Cleanup(server.Close)
 	admin, c := identities.Admin()
 	client := awssns.New(awssns.Options{
-		Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),
+		Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),
 	})
 	ctx := t.Context()
 
-	require.NoError(t, queues.Create("inbox", map[string]string{"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}}`}, nil))
+	require.NoError(t, queues.Create("inbox", map[string]string{
+		"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}}`,
+	}, nil))
 	require.NoError(t, queues.Create("closed", nil, nil))
 	provider := s.Resources()["AWS::SNS::Topic"]
 	made, err := provider.Create(ctx, resource.Request{StackName: "drover", LogicalID: "Topic", Caller: admin, Properties: map[string]any{
@@ -54,7 +57,9 @@ func TestTopics(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	arn := made.PhysicalID
-	_, err = client.Subscribe(ctx, &awssns.SubscribeInput{TopicArn: &arn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:eu-west-1:111122223333:closed")})
+	_, err = client.Subscribe(ctx, &awssns.SubscribeInput{
+		TopicArn: &arn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:eu-west-1:111122223333:closed"),
+	})
 	require.NoError(t, err)
 	subscriptions, err := client.ListSubscriptionsByTopic(ctx, &awssns.ListSubscriptionsByTopicInput{TopicArn: &arn})
 	require.NoError(t, err)
@@ -74,9 +79,12 @@ func TestTopics(t *testing.T) {
 	require.Equal(t, map[string]int{"inbox": 0, "closed": 0}, queues.Depths())
 
 	// Delivered raw, a message has no subject, but its attributes.
-	require.NoError(t, queues.Create("raw", map[string]string{"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}}`}, nil))
+	require.NoError(t, queues.Create("raw", map[string]string{
+		"Policy": `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}}`,
+	}, nil))
 	_, err = client.Subscribe(ctx, &awssns.SubscribeInput{
-		TopicArn: &arn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:eu-west-1:111122223333:raw"), Attributes: map[string]string{"RawMessageDelivery": "true"},
+		TopicArn: &arn, Protocol: aws.String("sqs"), Endpoint: aws.String("arn:aws:sqs:eu-west-1:111122223333:raw"),
+		Attributes: map[string]string{"RawMessageDelivery": "true"},
 	})
 	require.NoError(t, err)
 	_, err = client.Publish(ctx, &awssns.PublishInput{
@@ -98,9 +106,16 @@ func TestTopics(t *testing.T) {
 	alarms := identities.ServiceCaller("cloudwatch.amazonaws.com", "arn:aws:cloudwatch:eu-west-1:111122223333:alarm:a")
 	_, err = s.Publish(ctx, alarms, arn, "", "m")
 	require.NoError(t, err)
-	policy := resource.Request{StackName: "drover", LogicalID: "Policy", Caller: admin, Properties: map[string]any{"Topics": []any{arn}, "PolicyDocument": map[string]any{
-		"Version": "2012-10-17", "Statement": []any{map[string]any{"Effect": "Deny", "Principal": "*", "Action": "sns:Publish", "Resource": arn, "Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}}}},
-	}}}
+	policy := resource.Request{StackName: "drover", LogicalID: "Policy", Caller: admin,
+		Properties: map[string]any{"Topics": []any{arn}, "PolicyDocument": map[string]any{
+			"Version": "2012-10-17", "Statement": []any{
+				map[string]any{
+					"Effect": "Deny", "Principal": "*", "Action": "sns:Publish", "Resource": arn, "Condition": map[string]any{
+						"Bool": map[string]any{"aws:SecureTransport": "false"},
+					},
+				},
+			},
+		}}}
 	_, err = s.Resources()["AWS::SNS::TopicPolicy"].Create(ctx, policy)
 	require.NoError(t, err)
 	_, err = s.Publish(ctx, alarms, arn, "", "m")

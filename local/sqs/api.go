@@ -123,8 +123,10 @@ func (s *Service) getQueueAttributes(_ context.Context, c *wire.Call) (any, erro
 			}
 		}
 		maps.Copy(all, map[string]string{
-			"QueueArn": s.arn(q.name), "CreatedTimestamp": strconv.FormatInt(q.created.Unix(), 10), "LastModifiedTimestamp": strconv.FormatInt(q.changed.Unix(), 10),
-			"ApproximateNumberOfMessages": strconv.Itoa(visible), "ApproximateNumberOfMessagesNotVisible": strconv.Itoa(hidden), "ApproximateNumberOfMessagesDelayed": "0",
+			"QueueArn": s.arn(q.name), "CreatedTimestamp": strconv.FormatInt(q.created.Unix(), 10),
+			"LastModifiedTimestamp":       strconv.FormatInt(q.changed.Unix(), 10),
+			"ApproximateNumberOfMessages": strconv.Itoa(visible), "ApproximateNumberOfMessagesNotVisible": strconv.Itoa(hidden),
+			"ApproximateNumberOfMessagesDelayed": "0",
 		})
 		if !slices.Contains(in.AttributeNames, "All") {
 			for _, name := range in.AttributeNames {
@@ -221,10 +223,12 @@ func (s *Service) receiveMessage(ctx context.Context, c *wire.Call) (any, error)
 		most = *in.MaxNumberOfMessages
 	}
 	if most < 1 || most > 10 {
-		return nil, wire.Errorf("InvalidParameterValue", "Value %d for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided.", most)
+		return nil, wire.Errorf("InvalidParameterValue", "Value %d for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and "+
+			"10, if provided.", most)
 	}
 	if in.WaitTimeSeconds != nil && (*in.WaitTimeSeconds < 0 || *in.WaitTimeSeconds > 20) {
-		return nil, wire.Errorf("InvalidParameterValue", "Value %d for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if provided.", *in.WaitTimeSeconds)
+		return nil, wire.Errorf("InvalidParameterValue", "Value %d for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if "+
+			"provided.", *in.WaitTimeSeconds)
 	}
 	c.Resource = s.arn(in.QueueURL[strings.LastIndex(in.QueueURL, "/")+1:])
 	got, err := s.Receive(ctx, c.Caller, in.QueueURL, most, duration(in.WaitTimeSeconds), duration(in.VisibilityTimeout))
@@ -249,7 +253,8 @@ func (s *Service) receiveMessage(ctx context.Context, c *wire.Call) (any, error)
 			shown.Attributes = map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.Received)}
 		}
 		for k, v := range m.Attributes {
-			if slices.Contains(in.MessageAttributeNames, k) || slices.Contains(in.MessageAttributeNames, "All") || slices.Contains(in.MessageAttributeNames, ".*") {
+			if slices.Contains(in.MessageAttributeNames, k) || slices.Contains(in.MessageAttributeNames, "All") ||
+				slices.Contains(in.MessageAttributeNames, ".*") {
 				if shown.MessageAttributes == nil {
 					shown.MessageAttributes = map[string]attributeValue{}
 				}

@@ -53,7 +53,8 @@ func (p queues) wanted(properties map[string]any) (queueProperties, map[string]s
 	for name, value := range map[string]*string{
 		"DelaySeconds": in.DelaySeconds, "MaximumMessageSize": in.MaximumMessageSize, "MessageRetentionPeriod": in.MessageRetentionPeriod,
 		"ReceiveMessageWaitTimeSeconds": in.ReceiveMessageWaitTimeSeconds, "VisibilityTimeout": in.VisibilityTimeout,
-		"SqsManagedSseEnabled": in.SqsManagedSseEnabled, "KmsMasterKeyId": in.KmsMasterKeyId, "KmsDataKeyReusePeriodSeconds": in.KmsDataKeyReusePeriodSeconds,
+		"SqsManagedSseEnabled": in.SqsManagedSseEnabled, "KmsMasterKeyId": in.KmsMasterKeyId,
+		"KmsDataKeyReusePeriodSeconds": in.KmsDataKeyReusePeriodSeconds,
 	} {
 		attributes[name] = ""
 		if value != nil {
@@ -75,7 +76,9 @@ func (p queues) wanted(properties map[string]any) (queueProperties, map[string]s
 }
 
 func (p queues) result(name string) resource.Result {
-	return resource.Result{PhysicalID: p.s.url(name), Attributes: map[string]any{"Arn": p.s.arn(name), "QueueName": name, "QueueUrl": p.s.url(name)}}
+	return resource.Result{
+		PhysicalID: p.s.url(name), Attributes: map[string]any{"Arn": p.s.arn(name), "QueueName": name, "QueueUrl": p.s.url(name)},
+	}
 }
 
 func (p queues) Create(_ context.Context, r resource.Request) (resource.Result, error) {
@@ -93,7 +96,8 @@ func (p queues) Create(_ context.Context, r resource.Request) (resource.Result, 
 	_, taken := p.s.queues[in.QueueName]
 	p.s.mu.Unlock()
 	if taken {
-		return resource.Result{}, wire.Errorf("QueueAlreadyExists", "Resource of type 'AWS::SQS::Queue' with identifier '%s' already exists.", in.QueueName)
+		return resource.Result{}, wire.Errorf("QueueAlreadyExists", "Resource of type 'AWS::SQS::Queue' with identifier '%s' already exists.",
+			in.QueueName)
 	}
 	if err := p.s.Create(in.QueueName, attributes, tagging.Merge(r.Tags, in.Tags)); err != nil {
 		return resource.Result{}, err

@@ -199,10 +199,12 @@ func (s *Service) set(q *queue, attributes map[string]string) error {
 		case k == "RedrivePolicy":
 			redrive = &redrivePolicy{}
 			if err := json.Unmarshal([]byte(v), redrive); err != nil || redrive.most() < 1 || redrive.DeadLetterTargetArn == "" {
-				return wire.Errorf("InvalidParameterValue", "Value %s for parameter RedrivePolicy is invalid. Reason: it needs deadLetterTargetArn and maxReceiveCount.", v)
+				return wire.Errorf("InvalidParameterValue", "Value %s for parameter RedrivePolicy is invalid. Reason: it needs deadLetterTargetArn "+
+					"and maxReceiveCount.", v)
 			}
 			if _, err := s.find(redrive.DeadLetterTargetArn); err != nil {
-				return wire.Errorf("InvalidParameterValue", "Value %s for parameter RedrivePolicy is invalid. Reason: Dead letter target does not exist.", v)
+				return wire.Errorf("InvalidParameterValue", "Value %s for parameter RedrivePolicy is invalid. Reason: Dead letter target "+
+					"does not exist.", v)
 			}
 		}
 	}
@@ -238,7 +240,8 @@ func (q *queue) seconds(attribute string) time.Duration {
 
 // Send puts a message on a queue, given by ARN, URL or name, as the caller: a service's own caller is held to the
 // queue's policy. attributes are message attributes of type String.
-func (s *Service) Send(_ context.Context, caller iam.Caller, queueID, body string, attributes map[string]string) (messageID string, err error) {
+func (s *Service) Send(_ context.Context, caller iam.Caller, queueID, body string, attributes map[string]string) (messageID string,
+	err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q, err := s.permitted(caller, "SendMessage", queueID)
@@ -250,7 +253,8 @@ func (s *Service) Send(_ context.Context, caller iam.Caller, queueID, body strin
 		size += len(k) + len("String") + len(v)
 	}
 	if limit, _ := strconv.Atoi(q.attributes["MaximumMessageSize"]); size > limit {
-		return "", wire.Errorf("InvalidParameterValue", "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", limit)
+		return "", wire.Errorf("InvalidParameterValue", "One or more parameters are invalid. Reason: Message must be shorter "+
+			"than %d bytes.", limit)
 	}
 	if body == "" {
 		return "", wire.Errorf("MissingParameter", "The request must contain the parameter MessageBody.")
@@ -268,7 +272,8 @@ func (s *Service) add(q *queue, m *message) {
 
 // Receive takes up to most messages, waiting up to wait for the first. Each is hidden for the visibility timeout (nil: the
 // queue's own). A nil wait is the queue's own.
-func (s *Service) Receive(ctx context.Context, caller iam.Caller, queueID string, most int, wait, visibility *time.Duration) ([]Message, error) {
+func (s *Service) Receive(ctx context.Context, caller iam.Caller, queueID string, most int, wait, visibility *time.Duration) ([]Message,
+	error) {
 	var timeout <-chan time.Time
 	for {
 		s.mu.Lock()

@@ -35,7 +35,8 @@ func newClient(t *testing.T) (*awssqs.Client, *sqs.Service, *iam.Service) {
 	t.Cleanup(server.Close)
 	_, c := identities.Admin()
 	return awssqs.New(awssqs.Options{
-		Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),
+		Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),
 	}), s, identities
 }
 
@@ -50,13 +51,20 @@ func code(err error) string {
 func TestMessagesThroughTheSDK(t *testing.T) {
 	c, s, identities := newClient(t)
 	ctx := t.Context()
-	created, err := c.CreateQueue(ctx, &awssqs.CreateQueueInput{QueueName: aws.String("q"), Attributes: map[string]string{"VisibilityTimeout": "60"}, Tags: map[string]string{"a": "b"}})
+	created, err := c.CreateQueue(ctx, &awssqs.CreateQueueInput{
+		QueueName: aws.String("q"), Attributes: map[string]string{"VisibilityTimeout": "60"}, Tags: map[string]string{"a": "b"},
+	})
 	require.NoError(t, err)
-	sent, err := c.SendMessage(ctx, &awssqs.SendMessageInput{QueueUrl: created.QueueUrl, MessageBody: aws.String("hello"), MessageAttributes: map[string]types.MessageAttributeValue{
-		"ERROR_CODE": {DataType: aws.String("String"), StringValue: aws.String("NO_PERMISSIONS")},
-	}})
+	sent, err := c.SendMessage(ctx, &awssqs.SendMessageInput{QueueUrl: created.QueueUrl, MessageBody: aws.String("hello"),
+		MessageAttributes: map[string]types.MessageAttributeValue{
+			"ERROR_CODE": {DataType: aws.String("String"), StringValue: aws.String("NO_PERMISSIONS")},
+		}})
 	require.NoError(t, err)
-	got, err := c.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{QueueUrl: created.QueueUrl, MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
+	got, err := c.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{
+		QueueUrl: created.QueueUrl, MessageAttributeNames: []string{
+			"All",
+		}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"},
+	})
 	require.NoError(t, err)
 	require.Len(t, got.Messages, 1)
 	require.Equal(t, *sent.MessageId, *got.Messages[0].MessageId)
@@ -66,11 +74,15 @@ func TestMessagesThroughTheSDK(t *testing.T) {
 	again, err := c.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{QueueUrl: created.QueueUrl})
 	require.NoError(t, err)
 	require.Empty(t, again.Messages, "hidden while someone works on it")
-	attributes, err := c.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: created.QueueUrl, AttributeNames: []types.QueueAttributeName{"All"}})
+	attributes, err := c.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{
+		QueueUrl: created.QueueUrl, AttributeNames: []types.QueueAttributeName{"All"},
+	})
 	require.NoError(t, err)
 	require.Equal(t, "1", attributes.Attributes["ApproximateNumberOfMessagesNotVisible"])
 	require.Equal(t, "arn:aws:sqs:eu-west-1:111122223333:q", attributes.Attributes["QueueArn"])
-	_, err = c.ChangeMessageVisibility(ctx, &awssqs.ChangeMessageVisibilityInput{QueueUrl: created.QueueUrl, ReceiptHandle: got.Messages[0].ReceiptHandle})
+	_, err = c.ChangeMessageVisibility(ctx, &awssqs.ChangeMessageVisibilityInput{
+		QueueUrl: created.QueueUrl, ReceiptHandle: got.Messages[0].ReceiptHandle,
+	})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"q": 1}, s.Depths())
 	_, err = c.DeleteMessage(ctx, &awssqs.DeleteMessageInput{QueueUrl: created.QueueUrl, ReceiptHandle: got.Messages[0].ReceiptHandle})
@@ -82,7 +94,9 @@ func TestMessagesThroughTheSDK(t *testing.T) {
 	require.ErrorAs(t, err, &missing)
 	_, err = c.CreateQueue(ctx, &awssqs.CreateQueueInput{QueueName: aws.String("q.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
-	_, err = c.SetQueueAttributes(ctx, &awssqs.SetQueueAttributesInput{QueueUrl: created.QueueUrl, Attributes: map[string]string{"VisibilityTimeout": "-1"}})
+	_, err = c.SetQueueAttributes(ctx, &awssqs.SetQueueAttributesInput{
+		QueueUrl: created.QueueUrl, Attributes: map[string]string{"VisibilityTimeout": "-1"},
+	})
 	require.Equal(t, "InvalidAttributeValue", code(err))
 
 	// A service may send only what the queue's policy lets it.
@@ -90,9 +104,14 @@ func TestMessagesThroughTheSDK(t *testing.T) {
 	_, err = s.Send(ctx, events, "arn:aws:sqs:eu-west-1:111122223333:q", "x", nil)
 	require.Equal(t, "AccessDenied", code(err))
 	caller, _ := identities.Admin()
-	policy := resource.Request{StackName: "s", LogicalID: "P", Caller: caller, Properties: map[string]any{"Queues": []any{*created.QueueUrl}, "PolicyDocument": map[string]any{
-		"Version": "2012-10-17", "Statement": []any{map[string]any{"Effect": "Allow", "Principal": map[string]any{"Service": "events.amazonaws.com"}, "Action": "sqs:SendMessage", "Resource": "*"}},
-	}}}
+	policy := resource.Request{StackName: "s", LogicalID: "P", Caller: caller, Properties: map[string]any{"Queues": []any{*created.QueueUrl},
+		"PolicyDocument": map[string]any{
+			"Version": "2012-10-17", "Statement": []any{
+				map[string]any{
+					"Effect": "Allow", "Principal": map[string]any{"Service": "events.amazonaws.com"}, "Action": "sqs:SendMessage", "Resource": "*",
+				},
+			},
+		}}}
 	_, err = s.Resources()["AWS::SQS::QueuePolicy"].Create(ctx, policy)
 	require.NoError(t, err)
 	_, err = s.Send(ctx, events, "arn:aws:sqs:eu-west-1:111122223333:q", "x", nil)
@@ -107,11 +126,16 @@ func TestTimeAndRedrive(t *testing.T) {
 		s, identities := newService()
 		caller, _ := identities.Admin()
 		provider := s.Resources()["AWS::SQS::Queue"]
-		dead, err := provider.Create(t.Context(), resource.Request{StackName: "drover", LogicalID: "Dead", Caller: caller, Properties: map[string]any{"MessageRetentionPeriod": 1209600.0}})
+		dead, err := provider.Create(t.Context(), resource.Request{
+			StackName: "drover", LogicalID: "Dead", Caller: caller, Properties: map[string]any{"MessageRetentionPeriod": 1209600.0},
+		})
 		require.NoError(t, err)
-		q, err := provider.Create(t.Context(), resource.Request{StackName: "drover", LogicalID: "Queue", Caller: caller, Properties: map[string]any{
-			"VisibilityTimeout": "10", "MessageRetentionPeriod": 3600.0, "RedrivePolicy": map[string]any{"deadLetterTargetArn": dead.Attributes["Arn"], "maxReceiveCount": 2.0},
-		}})
+		q, err := provider.Create(t.Context(), resource.Request{StackName: "drover", LogicalID: "Queue", Caller: caller,
+			Properties: map[string]any{
+				"VisibilityTimeout": "10", "MessageRetentionPeriod": 3600.0, "RedrivePolicy": map[string]any{
+					"deadLetterTargetArn": dead.Attributes["Arn"], "maxReceiveCount": 2.0,
+				},
+			}})
 		require.NoError(t, err)
 		receive := func(queue string, wait time.Duration) []sqs.Message {
 			got, err := s.Receive(t.Context(), caller, queue, 10, &wait, nil)
@@ -140,7 +164,11 @@ func TestTimeAndRedrive(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		require.Empty(t, receive(q.PhysicalID, 0), "retention is over")
 
-		_, err = provider.Create(t.Context(), resource.Request{StackName: "drover", LogicalID: "Queue", Caller: caller, Properties: map[string]any{"RedrivePolicy": map[string]any{"deadLetterTargetArn": "arn:aws:sqs:eu-west-1:111122223333:none", "maxReceiveCount": 1.0}}})
+		_, err = provider.Create(t.Context(), resource.Request{
+			StackName: "drover", LogicalID: "Queue", Caller: caller, Properties: map[string]any{
+				"RedrivePolicy": map[string]any{"deadLetterTargetArn": "arn:aws:sqs:eu-west-1:111122223333:none", "maxReceiveCount": 1.0},
+			},
+		})
 		require.ErrorContains(t, err, "Dead letter target does not exist")
 		r := resource.Request{PhysicalID: dead.PhysicalID, Caller: caller}
 		require.NoError(t, provider.Delete(t.Context(), r))

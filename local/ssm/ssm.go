@@ -59,7 +59,9 @@ func New(config Config) *Service {
 	config.Partition = cmp.Or(config.Partition, "aws")
 	s := &Service{config: config, parameters: map[string]parameter{}}
 	for name, value := range config.Images {
-		s.parameters[name] = parameter{Name: name, Type: "String", Value: value, Version: 1, LastModifiedDate: config.Clock.Now(), ARN: s.arn(name), DataType: "text"}
+		s.parameters[name] = parameter{
+			Name: name, Type: "String", Value: value, Version: 1, LastModifiedDate: config.Clock.Now(), ARN: s.arn(name), DataType: "text",
+		}
 	}
 	return s
 }
@@ -136,7 +138,8 @@ func (s *Service) getParameters(_ context.Context, c *wire.Call) (any, error) {
 		return nil, err
 	}
 	if len(in.Names) == 0 || len(in.Names) > 10 {
-		return nil, wire.Errorf("ValidationException", "1 validation error detected: Value at 'names' failed to satisfy constraint: Member must have length between 1 and 10")
+		return nil, wire.Errorf("ValidationException", "1 validation error detected: Value at 'names' failed to satisfy constraint: Member must "+
+			"have length between 1 and 10")
 	}
 	out := struct {
 		Parameters        []parameter
@@ -166,7 +169,8 @@ func (s *Service) getParametersByPath(_ context.Context, c *wire.Call) (any, err
 		return nil, err
 	}
 	if !strings.HasPrefix(in.Path, "/") {
-		return nil, wire.Errorf("ValidationException", "The parameter doesn't meet the parameter name requirements. The parameter name must begin with a forward slash \"/\".")
+		return nil, wire.Errorf("ValidationException", "The parameter doesn't meet the parameter name requirements. The parameter name must "+
+			"begin with a forward slash \"/\".")
 	}
 	if err := c.Authorize(s.arn(in.Path)); err != nil {
 		return nil, err
@@ -176,7 +180,8 @@ func (s *Service) getParametersByPath(_ context.Context, c *wire.Call) (any, err
 		limit = *in.MaxResults
 	}
 	if limit < 1 || limit > 10 {
-		return nil, wire.Errorf("ValidationException", "1 validation error detected: Value '%d' at 'maxResults' failed to satisfy constraint: Member must have value between 1 and 10", limit)
+		return nil, wire.Errorf("ValidationException", "1 validation error detected: Value '%d' at 'maxResults' failed to satisfy constraint: "+
+			"Member must have value between 1 and 10", limit)
 	}
 	after := ""
 	if in.NextToken != "" {
@@ -220,7 +225,8 @@ func (s *Service) putParameter(_ context.Context, c *wire.Call) (any, error) {
 	}
 	switch {
 	case in.Name == "" || in.Value == "":
-		return nil, wire.Errorf("ValidationException", "1 validation error detected: Value at 'name' or 'value' failed to satisfy constraint: Member must not be empty")
+		return nil, wire.Errorf("ValidationException", "1 validation error detected: Value at 'name' or 'value' failed to satisfy constraint: "+
+			"Member must not be empty")
 	case strings.HasPrefix(in.Name, "/aws") || strings.HasPrefix(in.Name, "aws") || strings.HasPrefix(in.Name, "ssm"):
 		return nil, wire.Errorf("AccessDeniedException", "No access to reserved parameter name: %s.", in.Name)
 	case in.Type != "String" && in.Type != "":
@@ -232,9 +238,13 @@ func (s *Service) putParameter(_ context.Context, c *wire.Call) (any, error) {
 	defer s.mu.Unlock()
 	old, exists := s.parameters[in.Name]
 	if exists && !in.Overwrite {
-		return nil, wire.Errorf("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")
+		return nil, wire.Errorf("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option "+
+			"in the request to true.")
 	}
-	p := parameter{Name: in.Name, Type: "String", Value: in.Value, Version: old.Version + 1, LastModifiedDate: s.config.Clock.Now(), ARN: s.arn(in.Name), DataType: "text"}
+	p := parameter{
+		Name: in.Name, Type: "String", Value: in.Value, Version: old.Version + 1, LastModifiedDate: s.config.Clock.Now(), ARN: s.arn(in.Name),
+		DataType: "text",
+	}
 	s.parameters[in.Name] = p
 	return struct {
 		Version int

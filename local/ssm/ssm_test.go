@@ -23,14 +23,17 @@ import (
 func newClient(t *testing.T) (*sdk.Client, *ssm.Service, *iam.Service) {
 	t.Helper()
 	identities := iam.New("111122223333", "us-east-1", &clock.Clock{})
-	s := ssm.New(ssm.Config{Region: "us-east-1", Account: "111122223333", Clock: &clock.Clock{}, Images: ec2.ImageParameters(ssm.EKSImageParameter)})
+	s := ssm.New(ssm.Config{
+		Region: "us-east-1", Account: "111122223333", Clock: &clock.Clock{}, Images: ec2.ImageParameters(ssm.EKSImageParameter),
+	})
 	e := endpoint.New(identities, nil)
 	e.Handle(s.Wire())
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	_, key := identities.Admin()
 	return sdk.New(sdk.Options{
-		Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, ""),
+		Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, ""),
 	}), s, identities
 }
 
@@ -52,7 +55,9 @@ func TestEKSImages(t *testing.T) {
 		require.Equal(t, "arn:aws:ssm:us-east-1::parameter"+name, *out.Parameter.ARN)
 	}
 	found := 0
-	pages := sdk.NewGetParametersByPathPaginator(c, &sdk.GetParametersByPathInput{Path: aws.String("/aws/service/eks/optimized-ami"), Recursive: aws.Bool(true)})
+	pages := sdk.NewGetParametersByPathPaginator(c, &sdk.GetParametersByPathInput{
+		Path: aws.String("/aws/service/eks/optimized-ami"), Recursive: aws.Bool(true),
+	})
 	for pages.HasMorePages() {
 		out, err := pages.NextPage(t.Context())
 		require.NoError(t, err)
@@ -97,6 +102,8 @@ func TestOwnParameters(t *testing.T) {
 	require.Equal(t, "ParameterNotFound", code(err))
 	_, err = c.GetParameterHistory(ctx, &sdk.GetParameterHistoryInput{Name: aws.String("/team/image")})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
-	_, err = c.PutParameter(ctx, &sdk.PutParameterInput{Name: aws.String("secret"), Value: aws.String("x"), Type: types.ParameterTypeSecureString})
+	_, err = c.PutParameter(ctx, &sdk.PutParameterInput{
+		Name: aws.String("secret"), Value: aws.String("x"), Type: types.ParameterTypeSecureString,
+	})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
 }

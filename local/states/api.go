@@ -51,7 +51,8 @@ func (s *Service) createStateMachine(_ context.Context, c *wire.Call) (any, erro
 		tags[t.Key] = t.Value
 	}
 	m, err := s.create(c.Caller, spec{
-		name: in.Name, role: in.RoleArn, definition: in.Definition, kind: in.Type, logging: in.LoggingConfiguration, tracing: in.TracingConfiguration, tags: tags,
+		name: in.Name, role: in.RoleArn, definition: in.Definition, kind: in.Type, logging: in.LoggingConfiguration,
+		tracing: in.TracingConfiguration, tags: tags,
 	})
 	if err != nil {
 		return nil, err
@@ -74,7 +75,8 @@ func (s *Service) updateStateMachine(_ context.Context, c *wire.Call) (any, erro
 	}
 	c.Resource = in.StateMachineArn
 	if in.Definition == nil && in.RoleArn == nil && in.LoggingConfiguration == nil && in.TracingConfiguration == nil {
-		return nil, wire.Errorf("MissingRequiredParameter", "Either the definition, the role ARN, the LoggingConfiguration, or the TracingConfiguration must be specified")
+		return nil, wire.Errorf("MissingRequiredParameter", "Either the definition, the role ARN, the LoggingConfiguration, or the "+
+			"TracingConfiguration must be specified")
 	}
 	m, err := s.update(c.Caller, in.StateMachineArn, func(sp *spec) {
 		set(&sp.definition, in.Definition)
@@ -383,7 +385,9 @@ func (s *Service) getHistory(_ context.Context, c *wire.Call) (any, error) {
 		if e.Details != nil {
 			details := map[string]any{}
 			for k, v := range e.Details {
-				if in.IncludeExecutionData != nil && !*in.IncludeExecutionData && slices.Contains([]string{"input", "output", "parameters", "assignedVariables"}, k) {
+				if in.IncludeExecutionData != nil && !*in.IncludeExecutionData && slices.Contains([]string{
+					"input", "output", "parameters", "assignedVariables",
+				}, k) {
 					continue
 				}
 				details[k] = v

@@ -19,7 +19,8 @@ const maxInput = 256 * 1024
 
 func checkInput(input string) error {
 	if len(input) > maxInput {
-		return wire.Errorf("ValidationException", "1 validation error detected: Value at 'input' failed to satisfy constraint: Member must have length less than or equal to %d", maxInput)
+		return wire.Errorf("ValidationException", "1 validation error detected: Value at 'input' failed to satisfy constraint: Member must have "+
+			"length less than or equal to %d", maxInput)
 	}
 	if !json.Valid([]byte(input)) {
 		return wire.Errorf("InvalidExecutionInput", "Invalid State Machine Execution Input: it is no JSON")
@@ -45,7 +46,8 @@ func (s *Service) run(ctx context.Context, m *machine, x *execution) {
 	s.mu.Unlock()
 	s.announce(seen)
 	s.metric(x.MachineARN, map[asl.Status]string{
-		asl.Succeeded: "ExecutionsSucceeded", asl.Failed: "ExecutionsFailed", asl.TimedOut: "ExecutionsTimedOut", asl.Aborted: "ExecutionsAborted",
+		asl.Succeeded: "ExecutionsSucceeded", asl.Failed: "ExecutionsFailed", asl.TimedOut: "ExecutionsTimedOut",
+		asl.Aborted: "ExecutionsAborted",
 	}[outcome.Status], 1, "Count")
 	s.metric(x.MachineARN, "ExecutionTime", float64(seen.Stopped.Sub(seen.Started).Milliseconds()), "Milliseconds")
 }
@@ -70,8 +72,9 @@ func (s *Service) announce(x Execution) {
 		return text
 	}
 	detail := map[string]any{
-		"executionArn": x.ARN, "stateMachineArn": x.MachineARN, "name": x.Name, "status": x.Status, "startDate": x.Started.UnixMilli(), "stopDate": nil,
-		"input": x.Input, "inputDetails": map[string]bool{"included": true}, "output": optional(x.Output), "outputDetails": nil,
+		"executionArn": x.ARN, "stateMachineArn": x.MachineARN, "name": x.Name, "status": x.Status, "startDate": x.Started.UnixMilli(),
+		"stopDate": nil,
+		"input":    x.Input, "inputDetails": map[string]bool{"included": true}, "output": optional(x.Output), "outputDetails": nil,
 		"error": optional(x.Error), "cause": optional(x.Cause),
 	}
 	if !x.Stopped.IsZero() {
@@ -118,7 +121,8 @@ func logged(level, event string) bool {
 	case "ALL":
 		return true
 	case "ERROR":
-		return event == "ExecutionAborted" || event == "FailStateEntered" || strings.HasSuffix(event, "Failed") || strings.HasSuffix(event, "TimedOut")
+		return event == "ExecutionAborted" || event == "FailStateEntered" || strings.HasSuffix(event, "Failed") ||
+			strings.HasSuffix(event, "TimedOut")
 	case "FATAL":
 		return event == "ExecutionAborted" || event == "ExecutionFailed" || event == "ExecutionTimedOut"
 	}

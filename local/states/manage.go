@@ -41,7 +41,10 @@ func (s *Service) checkRole(caller iam.Caller, role string) error {
 		return err
 	}
 	if _, _, err := s.config.Roles.AssumeRoleAs(role, "validation", "states.amazonaws.com"); err != nil {
-		return &iam.Error{Code: "AccessDeniedException", Status: 400, Message: "Neither the global service principal states.amazonaws.com, nor the regional one is authorized to assume the provided role."}
+		return &iam.Error{
+			Code: "AccessDeniedException", Status: 400, Message: "Neither the global service principal states.amazonaws.com, nor the regional one " +
+				"is authorized to assume the provided role.",
+		}
 	}
 	return nil
 }

@@ -22,8 +22,9 @@ const startAndWait = "arn:aws:states:::states:startExecution.sync:2"
 // managedRule is the rule of EventBridge by which Step Functions hears that such an execution is over.
 const managedRule = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 
-// checkManagedRule refuses a machine that waits for executions whose role may not make the rule for it: what AWS says when the
-// machine is made or changed. https://docs.aws.amazon.com/step-functions/latest/dg/service-integration-iam-templates.html#connect-iam-sync-async
+// checkManagedRule refuses a machine that waits for executions whose role may not make the rule for it: what AWS says
+// when the machine is made or changed.
+// https://docs.aws.amazon.com/step-functions/latest/dg/service-integration-iam-templates.html#connect-iam-sync-async
 func (s *Service) checkManagedRule(m *asl.Machine, role string) error {
 	if !slices.ContainsFunc(m.Resources(), func(r asl.Resource) bool { return r.Job }) {
 		return nil
@@ -35,7 +36,9 @@ func (s *Service) checkManagedRule(m *asl.Machine, role string) error {
 	rule := fmt.Sprintf("arn:%s:events:%s:%s:rule/%s", s.config.Partition, s.config.Region, s.config.Account, managedRule)
 	for _, action := range []string{"events:PutRule", "events:PutTargets", "events:DescribeRule"} {
 		if caller.Authorize(action, rule, map[string]string{"events:ManagedBy": "states.amazonaws.com"}) != nil {
-			return &iam.Error{Code: "AccessDeniedException", Status: 400, Message: fmt.Sprintf("'%s' is not authorized to create managed-rule.", role)}
+			return &iam.Error{
+				Code: "AccessDeniedException", Status: 400, Message: fmt.Sprintf("'%s' is not authorized to create managed-rule.", role),
+			}
 		}
 	}
 	return nil
@@ -65,7 +68,9 @@ func (s *Service) startExecution(caller iam.Caller, raw json.RawMessage) (arn st
 // startFailure names what StartExecution refuses: the exceptions that its API models, whose codes lack the word, have names of
 // their own. https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html#API_StartExecution_Errors
 func startFailure(err error) error {
-	modelled := []string{"ExecutionAlreadyExists", "ExecutionLimitExceeded", "InvalidArn", "InvalidExecutionInput", "InvalidName", "StateMachineDoesNotExist"}
+	modelled := []string{
+		"ExecutionAlreadyExists", "ExecutionLimitExceeded", "InvalidArn", "InvalidExecutionInput", "InvalidName", "StateMachineDoesNotExist",
+	}
 	var e *iam.Error
 	if errors.As(err, &e) && slices.Contains(modelled, e.Code) {
 		return &asl.Failure{
@@ -135,5 +140,7 @@ func (s *Service) abandon(parent, child *execution) {
 	if err != nil || caller.Authorize("states:StopExecution", child.ARN, nil) != nil {
 		return
 	}
-	child.cancel(&asl.Failure{Cause: fmt.Sprintf("The Task state in AWS Step Functions execution [%s] which was managing this resource was aborted", parent.ARN)})
+	child.cancel(&asl.Failure{
+		Cause: fmt.Sprintf("The Task state in AWS Step Functions execution [%s] which was managing this resource was aborted", parent.ARN),
+	})
 }

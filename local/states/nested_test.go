@@ -21,9 +21,13 @@ import (
 func nesting(without string) string {
 	var statements []string
 	for resource, actions := range map[string][]string{
-		"arn:aws:states:eu-central-1:111122223333:stateMachine:child":                                       {"states:StartExecution"},
-		"arn:aws:states:eu-central-1:111122223333:execution:child:*":                                        {"states:DescribeExecution", "states:StopExecution"},
-		"arn:aws:events:eu-central-1:111122223333:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule": {"events:PutTargets", "events:PutRule", "events:DescribeRule"},
+		"arn:aws:states:eu-central-1:111122223333:stateMachine:child": {"states:StartExecution"},
+		"arn:aws:states:eu-central-1:111122223333:execution:child:*": {
+			"states:DescribeExecution", "states:StopExecution",
+		},
+		"arn:aws:events:eu-central-1:111122223333:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule": {
+			"events:PutTargets", "events:PutRule", "events:DescribeRule",
+		},
 	} {
 		for _, action := range actions {
 			if action != without {
@@ -37,7 +41,8 @@ func nesting(without string) string {
 const childARN = "arn:aws:states:eu-central-1:111122223333:stateMachine:child"
 
 func nested(more string) string {
-	return `"A":{"Type":"Task","Resource":"arn:aws:states:::states:startExecution.sync:2","Arguments":{"StateMachineArn":"` + childARN + `","Name":"c","Input":{"a":1}}` + more + `,"End":true}`
+	return `"A":{"Type":"Task","Resource":"arn:aws:states:::states:startExecution.sync:2","Arguments":{"StateMachineArn":"` + childARN +
+		`","Name":"c","Input":{"a":1}}` + more + `,"End":true}`
 }
 
 func TestATaskWaitsForTheExecutionItStarts(t *testing.T) {
@@ -100,7 +105,8 @@ func TestWhoMayWaitForExecutions(t *testing.T) {
 				return
 			}
 			_, err := w.client.CreateStateMachine(t.Context(), &sfn.CreateStateMachineInput{
-				Name: aws.String("parent"), RoleArn: aws.String(w.role), Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{` + nested("") + `}}`),
+				Name: aws.String("parent"), RoleArn: aws.String(w.role),
+				Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{` + nested("") + `}}`),
 			})
 			require.ErrorContains(t, err, "AccessDeniedException: '"+w.role+"' is not authorized to create managed-rule.")
 		})

@@ -102,7 +102,8 @@ func (p machineResource) Create(_ context.Context, r resource.Request) (resource
 		return resource.Result{}, err
 	}
 	if p.s.machine(p.s.machineARN(sp.name)) != nil {
-		return resource.Result{}, wire.Errorf("AlreadyExists", "Resource of type 'AWS::StepFunctions::StateMachine' with identifier '%s' already exists.", p.s.machineARN(sp.name))
+		return resource.Result{}, wire.Errorf("AlreadyExists", "Resource of type 'AWS::StepFunctions::StateMachine' with identifier '%s' "+
+			"already exists.", p.s.machineARN(sp.name))
 	}
 	m, err := p.s.create(r.Caller, sp)
 	if err != nil {

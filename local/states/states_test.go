@@ -79,7 +79,9 @@ func (w *world) WriteLog(group, _, line string) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{identities: iam.New(account, region, nil), functions: functions{}, events: make(chan event, 100), metrics: map[string]float64{}}
+	w := &world{
+		identities: iam.New(account, region, nil), functions: functions{}, events: make(chan event, 100), metrics: map[string]float64{},
+	}
 	role, err := w.identities.CreateRole(iam.Role{Name: "machine", TrustDocument: trust})
 	require.NoError(t, err)
 	require.NoError(t, w.identities.PutRolePolicy("machine", "p", allowed))
@@ -131,7 +133,8 @@ func (w *world) as(c iam.Credentials) *sfn.Client {
 func (w *world) create(t *testing.T, name, states string) string {
 	t.Helper()
 	out, err := w.client.CreateStateMachine(t.Context(), &sfn.CreateStateMachineInput{
-		Name: aws.String(name), RoleArn: aws.String(w.role), Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{` + states + `}}`),
+		Name: aws.String(name), RoleArn: aws.String(w.role), Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{` +
+			states + `}}`),
 	})
 	require.NoError(t, err)
 	return *out.StateMachineArn
@@ -158,7 +161,8 @@ func (w *world) end(t *testing.T, execution string) *sfn.DescribeExecutionOutput
 }
 
 func task(function string) string {
-	return `"A":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke","Arguments":{"FunctionName":"` + function + `","Payload":"{% $states.input %}"},"End":true}`
+	return `"A":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke","Arguments":{"FunctionName":"` + function +
+		`","Payload":"{% $states.input %}"},"End":true}`
 }
 
 func TestExecution(t *testing.T) {
@@ -168,7 +172,9 @@ func TestExecution(t *testing.T) {
 	}
 	machine := w.create(t, "m", strings.Replace(task("good"), `"End":true`, `"Output":"{% $states.result.Payload %}","End":true`, 1))
 	require.Equal(t, "arn:aws:states:eu-central-1:111122223333:stateMachine:m", machine)
-	start, err := w.client.StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: aws.String(machine), Name: aws.String("first"), Input: aws.String(`{"a": 1}`)})
+	start, err := w.client.StartExecution(t.Context(), &sfn.StartExecutionInput{
+		StateMachineArn: aws.String(machine), Name: aws.String("first"), Input: aws.String(`{"a": 1}`),
+	})
 	require.NoError(t, err)
 	require.Equal(t, "arn:aws:states:eu-central-1:111122223333:execution:m:first", *start.ExecutionArn)
 
@@ -176,8 +182,10 @@ func TestExecution(t *testing.T) {
 	require.Equal(t, "aws.states", begun.source)
 	require.Equal(t, "Step Functions Execution Status Change", begun.kind)
 	require.Equal(t, map[string]any{
-		"executionArn": *start.ExecutionArn, "stateMachineArn": machine, "name": "first", "status": "RUNNING", "startDate": begun.detail["startDate"],
-		"stopDate": nil, "input": `{"a": 1}`, "inputDetails": map[string]any{"included": true}, "output": nil, "outputDetails": nil, "error": nil, "cause": nil,
+		"executionArn": *start.ExecutionArn, "stateMachineArn": machine, "name": "first", "status": "RUNNING",
+		"startDate": begun.detail["startDate"],
+		"stopDate":  nil, "input": `{"a": 1}`, "inputDetails": map[string]any{"included": true}, "output": nil, "outputDetails": nil,
+		"error": nil, "cause": nil,
 	}, begun.detail)
 	ended := <-w.events
 	require.Equal(t, "SUCCEEDED", ended.detail["status"])
@@ -197,7 +205,9 @@ func TestExecution(t *testing.T) {
 	require.Equal(t, `{"a":1}`, *h.Events[1].StateEnteredEventDetails.Input)
 	require.Equal(t, "lambda", *h.Events[2].TaskScheduledEventDetails.ResourceType)
 	require.WithinDuration(t, time.Now(), *h.Events[0].Timestamp, time.Minute)
-	rest, err := w.client.GetExecutionHistory(t.Context(), &sfn.GetExecutionHistoryInput{ExecutionArn: start.ExecutionArn, NextToken: h.NextToken})
+	rest, err := w.client.GetExecutionHistory(t.Context(), &sfn.GetExecutionHistoryInput{
+		ExecutionArn: start.ExecutionArn, NextToken: h.NextToken,
+	})
 	require.NoError(t, err)
 	require.Len(t, rest.Events, 3)
 	back, err := w.client.GetExecutionHistory(t.Context(), &sfn.GetExecutionHistoryInput{ExecutionArn: start.ExecutionArn, ReverseOrder: true})
@@ -205,7 +215,9 @@ func TestExecution(t *testing.T) {
 	require.Equal(t, types.HistoryEventTypeExecutionSucceeded, back.Events[0].Type)
 	require.Equal(t, `{"got":{"a":1}}`, *back.Events[0].ExecutionSucceededEventDetails.Output)
 
-	list, err := w.client.ListExecutions(t.Context(), &sfn.ListExecutionsInput{StateMachineArn: aws.String(machine), StatusFilter: types.ExecutionStatusRunning})
+	list, err := w.client.ListExecutions(t.Context(), &sfn.ListExecutionsInput{
+		StateMachineArn: aws.String(machine), StatusFilter: types.ExecutionStatusRunning,
+	})
 	require.NoError(t, err)
 	require.Empty(t, list.Executions)
 	list, err = w.client.ListExecutions(t.Context(), &sfn.ListExecutionsInput{StateMachineArn: aws.String(machine)})
@@ -222,7 +234,9 @@ func TestNamesAreIdempotent(t *testing.T) {
 	w := newWorld(t)
 	machine := w.create(t, "m", `"A":{"Type":"Wait","Seconds":3600,"End":true}`)
 	start := func(input string) (*sfn.StartExecutionOutput, error) {
-		return w.client.StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: aws.String(machine), Name: aws.String("n"), Input: aws.String(input)})
+		return w.client.StartExecution(t.Context(), &sfn.StartExecutionInput{
+			StateMachineArn: aws.String(machine), Name: aws.String("n"), Input: aws.String(input),
+		})
 	}
 	first, err := start(`{"a":1}`)
 	require.NoError(t, err)
@@ -233,7 +247,9 @@ func TestNamesAreIdempotent(t *testing.T) {
 	var exists *types.ExecutionAlreadyExists
 	_, err = start(`{"a":2}`)
 	require.ErrorAs(t, err, &exists, "another input")
-	_, err = w.client.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: first.ExecutionArn, Error: aws.String("Operator"), Cause: aws.String("enough")})
+	_, err = w.client.StopExecution(t.Context(), &sfn.StopExecutionInput{
+		ExecutionArn: first.ExecutionArn, Error: aws.String("Operator"), Cause: aws.String("enough"),
+	})
 	require.NoError(t, err)
 	x := w.end(t, *first.ExecutionArn)
 	require.Equal(t, types.ExecutionStatusAborted, x.Status)
@@ -260,22 +276,32 @@ func TestTasks(t *testing.T) {
 	w.functions["forbidden"] = w.functions["good"]
 	child := w.create(t, "child", `"A":{"Type":"Succeed"}`)
 	sdk := func(instance string) string {
-		return `"A":{"Type":"Task","Resource":"arn:aws:states:::aws-sdk:autoscaling:completeLifecycleAction","Arguments":{"InstanceId":"` + instance + `"},"End":true}`
+		return `"A":{"Type":"Task","Resource":"arn:aws:states:::aws-sdk:autoscaling:completeLifecycleAction","Arguments":{"InstanceId":"` +
+			instance + `"},"End":true}`
 	}
 	for name, test := range map[string]struct{ states, output, fault string }{
-		"a function's answer has its wrapping": {task("good"), `{"ExecutedVersion":"$LATEST","Payload":"well","SdkHttpMetadata":{"HttpStatusCode":200},"SdkResponseMetadata":{"RequestId":"r"},"StatusCode":200}`, ""},
-		"a function's error is the error":      {task("good-fails"), "", "Throttled"},
-		"an error without a type":              {task("good-unknown"), "", "Lambda.Unknown"},
-		"a throttle of Lambda":                 {task("good-throttled"), "", "Lambda.TooManyRequestsException"},
-		"a function that is not there":         {task("good-bye"), "", "Lambda.ResourceNotFoundException"},
-		"a lost connection":                    {task("good-lost"), "", "Lambda.SdkClientException"},
-		"a role that may not":                  {task("forbidden"), "", "Lambda.AWSLambdaException"},
-		"a parameter nobody knows":             {strings.Replace(task("good"), `"FunctionName"`, `"Async":true,"FunctionName"`, 1), "", "States.Runtime"},
-		"an SDK call":                          {sdk("i-1"), `{"Called":"autoscaling:CompleteLifecycleAction"}`, ""},
-		"an SDK error that is not modelled":    {sdk("i-gone"), "", "AutoScaling.AutoScalingException"},
-		"an SDK error that is":                 {sdk("i-busy"), "", "AutoScaling.ResourceContentionException"},
-		"an SDK parameter in the wrong case":   {strings.Replace(sdk("i-1"), "InstanceId", "instanceId", 1), "", "States.Runtime"},
-		"another execution":                    {`"A":{"Type":"Task","Resource":"arn:aws:states:::states:startExecution","Arguments":{"StateMachineArn":"` + child + `","Name":"c","Input":{"a":1}},"Output":"{% $states.result.ExecutionArn %}","End":true}`, `"arn:aws:states:eu-central-1:111122223333:execution:child:c"`, ""},
+		"a function's answer has its wrapping": {
+			task("good"),
+			`{"ExecutedVersion":"$LATEST","Payload":"well","SdkHttpMetadata":{"HttpStatusCode":200},"SdkResponseMetadata":{"RequestId":"r"},"StatusCode":200}`, "",
+		},
+		"a function's error is the error": {task("good-fails"), "", "Throttled"},
+		"an error without a type":         {task("good-unknown"), "", "Lambda.Unknown"},
+		"a throttle of Lambda":            {task("good-throttled"), "", "Lambda.TooManyRequestsException"},
+		"a function that is not there":    {task("good-bye"), "", "Lambda.ResourceNotFoundException"},
+		"a lost connection":               {task("good-lost"), "", "Lambda.SdkClientException"},
+		"a role that may not":             {task("forbidden"), "", "Lambda.AWSLambdaException"},
+		"a parameter nobody knows": {
+			strings.Replace(task("good"), `"FunctionName"`, `"Async":true,"FunctionName"`, 1), "", "States.Runtime",
+		},
+		"an SDK call":                        {sdk("i-1"), `{"Called":"autoscaling:CompleteLifecycleAction"}`, ""},
+		"an SDK error that is not modelled":  {sdk("i-gone"), "", "AutoScaling.AutoScalingException"},
+		"an SDK error that is":               {sdk("i-busy"), "", "AutoScaling.ResourceContentionException"},
+		"an SDK parameter in the wrong case": {strings.Replace(sdk("i-1"), "InstanceId", "instanceId", 1), "", "States.Runtime"},
+		"another execution": {
+			`"A":{"Type":"Task","Resource":"arn:aws:states:::states:startExecution","Arguments":{"StateMachineArn":"` + child +
+				`","Name":"c","Input":{"a":1}},"Output":"{% $states.result.ExecutionArn %}","End":true}`,
+			`"arn:aws:states:eu-central-1:111122223333:execution:child:c"`, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := w.create(t, strings.NewReplacer(" ", "-", "'", "").Replace(name), test.states)
@@ -300,7 +326,8 @@ func TestTaskTokens(t *testing.T) {
 		tokens <- token
 		return lambda.Result{Payload: []byte(`null`)}, nil
 	}
-	machine := w.create(t, "m", `"A":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","Arguments":{"FunctionName":"good","Payload":"{% $states.context.Task.Token %}"},"End":true}`)
+	machine := w.create(t, "m",
+		`"A":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke.waitForTaskToken","Arguments":{"FunctionName":"good","Payload":"{% $states.context.Task.Token %}"},"End":true}`)
 	begin := func() (string, string) {
 		out, err := w.client.StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: aws.String(machine)})
 		require.NoError(t, err)
@@ -320,7 +347,9 @@ func TestTaskTokens(t *testing.T) {
 	_, err = w.client.SendTaskSuccess(t.Context(), &sfn.SendTaskSuccessInput{TaskToken: aws.String(token), Output: aws.String(`{`)})
 	var output *types.InvalidOutput
 	require.ErrorAs(t, err, &output)
-	_, err = w.client.SendTaskSuccess(t.Context(), &sfn.SendTaskSuccessInput{TaskToken: aws.String(token), Output: aws.String(`{"done":true}`)})
+	_, err = w.client.SendTaskSuccess(t.Context(), &sfn.SendTaskSuccessInput{
+		TaskToken: aws.String(token), Output: aws.String(`{"done":true}`),
+	})
 	require.NoError(t, err)
 	require.Equal(t, `{"done":true}`, *w.end(t, execution).Output)
 	_, err = w.client.SendTaskSuccess(t.Context(), &sfn.SendTaskSuccessInput{TaskToken: aws.String(token), Output: aws.String(`1`)})
@@ -328,7 +357,9 @@ func TestTaskTokens(t *testing.T) {
 	require.ErrorAs(t, err, &over)
 
 	execution, token = begin()
-	_, err = w.client.SendTaskFailure(t.Context(), &sfn.SendTaskFailureInput{TaskToken: aws.String(token), Error: aws.String("StackFailed"), Cause: aws.String("no")})
+	_, err = w.client.SendTaskFailure(t.Context(), &sfn.SendTaskFailureInput{
+		TaskToken: aws.String(token), Error: aws.String("StackFailed"), Cause: aws.String("no"),
+	})
 	require.NoError(t, err)
 	require.Equal(t, "StackFailed", *w.end(t, execution).Error)
 
@@ -349,7 +380,8 @@ func TestMachines(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, types.StateMachineTypeStandard, before.Type)
 	updated, err := w.client.UpdateStateMachine(ctx, &sfn.UpdateStateMachineInput{
-		StateMachineArn: aws.String(machine), Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Succeed","Output":2}}}`),
+		StateMachineArn: aws.String(machine),
+		Definition:      aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Succeed","Output":2}}}`),
 	})
 	require.NoError(t, err)
 	require.NotEqual(t, *before.RevisionId, *updated.RevisionId)
@@ -357,12 +389,16 @@ func TestMachines(t *testing.T) {
 	list, err := w.client.ListStateMachines(ctx, &sfn.ListStateMachinesInput{})
 	require.NoError(t, err)
 	require.Len(t, list.StateMachines, 1)
-	_, err = w.client.TagResource(ctx, &sfn.TagResourceInput{ResourceArn: aws.String(machine), Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("v")}}})
+	_, err = w.client.TagResource(ctx, &sfn.TagResourceInput{
+		ResourceArn: aws.String(machine), Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("v")}},
+	})
 	require.NoError(t, err)
 	tags, err := w.client.ListTagsForResource(ctx, &sfn.ListTagsForResourceInput{ResourceArn: aws.String(machine)})
 	require.NoError(t, err)
 	require.Equal(t, "v", *tags.Tags[0].Value)
-	valid, err := w.client.ValidateStateMachineDefinition(ctx, &sfn.ValidateStateMachineDefinitionInput{Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Pass","Next":"B"}}}`)})
+	valid, err := w.client.ValidateStateMachineDefinition(ctx, &sfn.ValidateStateMachineDefinitionInput{
+		Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Pass","Next":"B"}}}`),
+	})
 	require.NoError(t, err)
 	require.Equal(t, types.ValidateStateMachineDefinitionResultCodeFail, valid.Result)
 	require.Equal(t, "MISSING_TRANSITION_TARGET", *valid.Diagnostics[0].Code)
@@ -377,10 +413,14 @@ func TestMachines(t *testing.T) {
 func TestLogs(t *testing.T) {
 	w := newWorld(t)
 	out, err := w.client.CreateStateMachine(t.Context(), &sfn.CreateStateMachineInput{
-		Name: aws.String("m"), RoleArn: aws.String(w.role), Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Fail","Error":"X"}}}`),
-		LoggingConfiguration: &types.LoggingConfiguration{Level: types.LogLevelError, IncludeExecutionData: true, Destinations: []types.LogDestination{
-			{CloudWatchLogsLogGroup: &types.CloudWatchLogsLogGroup{LogGroupArn: aws.String("arn:aws:logs:eu-central-1:111122223333:log-group:/aws/vendedlogs/states/m:*")}},
-		}},
+		Name: aws.String("m"), RoleArn: aws.String(w.role),
+		Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Fail","Error":"X"}}}`),
+		LoggingConfiguration: &types.LoggingConfiguration{Level: types.LogLevelError, IncludeExecutionData: true,
+			Destinations: []types.LogDestination{
+				{CloudWatchLogsLogGroup: &types.CloudWatchLogsLogGroup{
+					LogGroupArn: aws.String("arn:aws:logs:eu-central-1:111122223333:log-group:/aws/vendedlogs/states/m:*"),
+				}},
+			}},
 	})
 	require.NoError(t, err)
 	w.run(t, *out.StateMachineArn, `{}`)
@@ -399,7 +439,10 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, err)
 	create := func(change func(*sfn.CreateStateMachineInput)) func() error {
 		return func() error {
-			in := &sfn.CreateStateMachineInput{Name: aws.String("n"), RoleArn: aws.String(w.role), Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Succeed"}}}`)}
+			in := &sfn.CreateStateMachineInput{
+				Name: aws.String("n"), RoleArn: aws.String(w.role),
+				Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Succeed"}}}`),
+			}
 			change(in)
 			_, err := w.client.CreateStateMachine(t.Context(), in)
 			return err
@@ -417,15 +460,21 @@ func TestRefusals(t *testing.T) {
 		do   func() error
 		code string
 	}{
-		"an Express machine": {create(func(in *sfn.CreateStateMachineInput) { in.Type = types.StateMachineTypeExpress }), "UnsupportedByLocalAccount"},
+		"an Express machine": {create(func(in *sfn.CreateStateMachineInput) {
+			in.Type = types.StateMachineTypeExpress
+		}), "UnsupportedByLocalAccount"},
 		"a wrong definition": {create(func(in *sfn.CreateStateMachineInput) { in.Definition = aws.String(`{}`) }), "InvalidDefinition"},
 		"a task that is not there": {create(func(in *sfn.CreateStateMachineInput) {
-			in.Definition = aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task","Resource":"arn:aws:states:::sns:publish","End":true}}}`)
+			in.Definition =
+				aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task","Resource":"arn:aws:states:::sns:publish","End":true}}}`)
 		}), "UnsupportedByLocalAccount"},
 		"a job of another service": {create(func(in *sfn.CreateStateMachineInput) {
-			in.Definition = aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task","Resource":"arn:aws:states:::ecs:runTask.sync:2","End":true}}}`)
+			in.Definition =
+				aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Task","Resource":"arn:aws:states:::ecs:runTask.sync:2","End":true}}}`)
 		}), "UnsupportedByLocalAccount"},
-		"a role for somebody else": {create(func(in *sfn.CreateStateMachineInput) { in.RoleArn = aws.String(w.identities.RoleARN(stranger)) }), "AccessDeniedException"},
+		"a role for somebody else": {create(func(in *sfn.CreateStateMachineInput) {
+			in.RoleArn = aws.String(w.identities.RoleARN(stranger))
+		}), "AccessDeniedException"},
 		"another definition": {create(func(in *sfn.CreateStateMachineInput) {
 			in.Name = aws.String("m")
 			in.Definition = aws.String(`{"QueryLanguage":"JSONata","StartAt":"B","States":{"B":{"Type":"Succeed"}}}`)
@@ -434,13 +483,19 @@ func TestRefusals(t *testing.T) {
 		"logging without a group": {create(func(in *sfn.CreateStateMachineInput) {
 			in.LoggingConfiguration = &types.LoggingConfiguration{Level: types.LogLevelAll}
 		}), "InvalidLoggingConfiguration"},
-		"a version":                 {create(func(in *sfn.CreateStateMachineInput) { in.Publish = true }), "UnsupportedByLocalAccount"},
-		"an input that is no JSON":  {start(func(in *sfn.StartExecutionInput) { in.Input = aws.String(`{`) }), "InvalidExecutionInput"},
-		"an input over 256 KiB":     {start(func(in *sfn.StartExecutionInput) { in.Input = aws.String(`"` + strings.Repeat("x", 256*1024) + `"`) }), "ValidationException"},
+		"a version":                {create(func(in *sfn.CreateStateMachineInput) { in.Publish = true }), "UnsupportedByLocalAccount"},
+		"an input that is no JSON": {start(func(in *sfn.StartExecutionInput) { in.Input = aws.String(`{`) }), "InvalidExecutionInput"},
+		"an input over 256 KiB": {start(func(in *sfn.StartExecutionInput) {
+			in.Input = aws.String(`"` + strings.Repeat("x", 256*1024) + `"`)
+		}), "ValidationException"},
 		"a name over 80 characters": {start(func(in *sfn.StartExecutionInput) { in.Name = aws.String(strings.Repeat("x", 81)) }), "InvalidName"},
-		"a machine that is nowhere": {start(func(in *sfn.StartExecutionInput) { in.StateMachineArn = aws.String(machine + "x") }), "StateMachineDoesNotExist"},
+		"a machine that is nowhere": {start(func(in *sfn.StartExecutionInput) {
+			in.StateMachineArn = aws.String(machine + "x")
+		}), "StateMachineDoesNotExist"},
 		"an execution that is nowhere": {func() error {
-			_, err := w.client.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: aws.String("arn:aws:states:eu-central-1:111122223333:execution:m:none")})
+			_, err := w.client.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{
+				ExecutionArn: aws.String("arn:aws:states:eu-central-1:111122223333:execution:m:none"),
+			})
 			return err
 		}, "ExecutionDoesNotExist"},
 		"a redrive": {func() error {

@@ -95,7 +95,9 @@ func (s *Service) invoke(ctx context.Context, caller iam.Caller, raw json.RawMes
 		return nil, err
 	}
 	if in.Qualifier != "" || in.ClientContext != "" || in.LogType != "" {
-		return nil, &asl.Failure{Name: "States.Runtime", Cause: "lambda:invoke with Qualifier, ClientContext or LogType is not supported by the local account"}
+		return nil, &asl.Failure{
+			Name: "States.Runtime", Cause: "lambda:invoke with Qualifier, ClientContext or LogType is not supported by the local account",
+		}
 	}
 	if s.config.Functions == nil {
 		return nil, &asl.Failure{Name: "Lambda.ServiceException", Cause: "there are no functions"}
@@ -189,5 +191,7 @@ func serviceFailure(prefix, general string, err error) error {
 	} else if strings.HasSuffix(e.Code, "Exception") && e.Code != "AccessDeniedException" {
 		name = prefix + "." + e.Code
 	}
-	return &asl.Failure{Name: name, Cause: fmt.Sprintf("%s (Service: %s, Status Code: %d, Error Code: %s)", e.Message, prefix, e.HTTPStatus(), e.Code)}
+	return &asl.Failure{
+		Name: name, Cause: fmt.Sprintf("%s (Service: %s, Status Code: %d, Error Code: %s)", e.Message, prefix, e.HTTPStatus(), e.Code),
+	}
 }

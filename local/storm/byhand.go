@@ -35,8 +35,8 @@ func (w *world) unstack(name string) {
 	w.known.unstacked[name] = time.Time{}
 }
 
-// unnode deletes the Node of one of a pool's instances, if it has that many that serve and none of the cluster ails already: the instance serves on,
-// and nothing runs there any more.
+// unnode deletes the Node of one of a pool's instances, if it has that many that serve and none of the cluster ails
+// already: the instance serves on, and nothing runs there any more.
 func (w *world) unnode(cluster, pool string, which int) {
 	api := w.API(names.EKSCluster(cluster))
 	if api == nil || w.silent[cluster] != "" || w.nodeless(cluster) != "" {
@@ -74,15 +74,17 @@ func (w *world) nodeless(cluster string) string {
 	w.known.Lock()
 	defer w.known.Unlock()
 	for group, v := range w.known.views {
-		if of, _ := clusterOf(group); of == cluster && slices.ContainsFunc(v.Instances, func(i scaling.InstanceView) bool { return i.ID == w.known.nodeless[cluster] && i.State == "InService" }) {
+		if of, _ := clusterOf(group); of == cluster && slices.ContainsFunc(v.Instances, func(i scaling.InstanceView) bool {
+			return i.ID == w.known.nodeless[cluster] && i.State == "InService"
+		}) {
 			return w.known.nodeless[cluster]
 		}
 	}
 	return ""
 }
 
-// untag takes a stack's tags away, as somebody does who updates it without them. Network and control plane keep the one by which drover's role
-// may touch them: without it only people can mend them.
+// untag takes a stack's tags away, as somebody does who updates it without them. Network and control plane keep the
+// one by which drover's role may touch them: without it only people can mend them.
 func (w *world) untag(cluster, stack string) {
 	name := names.Stack(cluster, stack)
 	if _, there := w.Stacks(cluster)[stack]; !there {
@@ -113,8 +115,8 @@ func (w *world) autoscale(cluster, pool string, share float64) {
 	}
 	desired := v.Min + int(share*float64(v.Max-v.Min)+0.5)
 	rests := stack.Settled(w.Stacks(cluster)[names.PoolStack(pool)])
-	// Who rolls it meanwhile has it be what it was before, as CloudFormation does, and ends instances for that, whichever Auto Scaling chooses. That is
-	// known before it is done: Auto Scaling begins at once.
+	// Who rolls it meanwhile has it be what it was before, as CloudFormation does, and ends instances for that,
+	// whichever Auto Scaling chooses. That is known before it is done: Auto Scaling begins at once.
 	w.known.Lock()
 	least, rolling := w.known.rolls[group]
 	if rolling = rolling && !rests; rolling {
@@ -160,7 +162,8 @@ func (w *world) turnsProtection(cluster string) bool {
 		return false
 	}
 	for _, s := range w.CloudFormation.Stacks() {
-		if of, stack := clusterOf(s.StackName); of == cluster && (stack == names.Network || stack == names.ControlPlane) && s.EnableTerminationProtection != w.protected[cluster] && !w.unguarded[cluster] {
+		if of, stack := clusterOf(s.StackName); of == cluster && (stack == names.Network || stack == names.ControlPlane) &&
+			s.EnableTerminationProtection != w.protected[cluster] && !w.unguarded[cluster] {
 			return true
 		}
 	}
@@ -217,14 +220,16 @@ func (w *world) left() {
 		for _, cluster := range w.clusters() {
 			if w.wishes[cluster] == nil && len(w.Stacks(cluster)) == 0 {
 				mine := tagged.Tags[names.TagCluster] == cluster || tagged.Tags[names.OwnershipTag(cluster)] != "" ||
-					tagged.Tags["elbv2.k8s.aws/cluster"] == names.EKSCluster(cluster) || tagged.Tags["cluster.k8s.amazonaws.com/name"] == names.EKSCluster(cluster)
+					tagged.Tags["elbv2.k8s.aws/cluster"] == names.EKSCluster(cluster) || tagged.Tags["cluster.k8s.amazonaws.com/name"] ==
+					names.EKSCluster(cluster)
 				w.check(11, !mine || w.kept(cluster, arn), "%s is left of %s, which is deleted", arn, cluster)
 			}
 		}
 	}
 }
 
-// kept says whether a status names a volume as kept, because the cluster's API did not answer when it was deleted: nobody could tell whether it is needed.
+// kept says whether a status names a volume as kept, because the cluster's API did not answer when it was deleted:
+// nobody could tell whether it is needed.
 func (w *world) kept(cluster, arn string) bool {
 	d := w.Status(cluster).Deletion
 	_, volume, is := strings.Cut(arn, ":volume/")

@@ -22,7 +22,9 @@ func TestPeopleStartAnUpgradeAgainWhenAPoolDeletedByHandIsBack(t *testing.T) {
 	p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "upgrade", spec: &second}
 	p.acts = append(p.acts, act{at: 35 * time.Minute, cluster: "c0", what: "unstack", unstack: names.PoolStack("a")})
 	p.last["c0"] = &second
-	p.apps["c0"] = []apiserver.App{{Name: "web", Replicas: 2, MaxUnavailable: 1, Start: time.Minute, Stop: 10 * time.Second, Grace: 30 * time.Second}}
+	p.apps["c0"] = []apiserver.App{
+		{Name: "web", Replicas: 2, MaxUnavailable: 1, Start: time.Minute, Stop: 10 * time.Second, Grace: 30 * time.Second},
+	}
 	p.ending = func(w *world) {
 		require.Greater(w.t, w.out.Settled, mostWaiting)
 		require.Equal(w.t, map[string]string{"1.35": "ACTIVE"}, w.controlPlanes())

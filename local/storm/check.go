@@ -39,8 +39,9 @@ type known struct {
 	// looked is how many instances a group was to have when change looked at it to reckon the pace of the update that is next, or under way.
 	// What an autoscaler wants more before CloudFormation comes to the group, nobody could reckon with.
 	looked map[string]int
-	// looks is what change saw when it last looked at the spec of a stack's cluster. unwanted are stacks that it began to delete after it had looked in the
-	// same call, when they might go: a spec that comes after that look finds the stack going, and it is made anew.
+	// looks is what change saw when it last looked at the spec of a stack's cluster. unwanted are stacks that it began
+	// to delete after it had looked in the same call, when they might go: a spec that comes after that look finds the
+	// stack going, and it is made anew.
 	looks    map[string]look
 	unwanted map[string]bool
 	// surveyed are the clusters whose API said which volumes to retain since their control plane was created.
@@ -105,9 +106,15 @@ type look struct {
 
 func newKnown() *known {
 	return &known{
-		handled: map[string]handledEvent{}, asked: map[string]any{}, expected: map[string]*expectation{}, touched: map[string]map[string]bool{}, standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{}, views: map[string]autoscaling.View{},
-		drains: map[string]time.Time{}, ending: map[string]time.Time{}, drainTurns: map[string]int{}, lost: map[string]bool{}, used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{}, byHand: map[string]bool{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{}, watched: map[string]bool{}, begun: map[string]bool{},
-		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{}, unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{}, surveyed: map[string]bool{},
+		handled: map[string]handledEvent{}, asked: map[string]any{}, expected: map[string]*expectation{}, touched: map[string]map[string]bool{},
+		standing: map[string]bool{}, rolls: map[string]int{}, scaled: map[string]int{}, looked: map[string]int{}, grown: map[string]growth{},
+		views:  map[string]autoscaling.View{},
+		drains: map[string]time.Time{}, ending: map[string]time.Time{}, drainTurns: map[string]int{}, lost: map[string]bool{},
+		used: map[string]bool{}, going: map[string]bool{}, whole: map[string]bool{}, unstacked: map[string]time.Time{},
+		byHand: map[string]bool{}, chosen: map[string]int{}, outlasting: map[string]bool{}, unhealthy: map[string]int{},
+		watched: map[string]bool{}, begun: map[string]bool{},
+		readiness: map[string]*readiness{}, back: map[string]bool{}, undone: map[string]bool{}, nodeless: map[string]string{},
+		unwanted: map[string]bool{}, looks: map[string]look{}, attended: map[string]bool{}, stuck: map[string]bool{}, surveyed: map[string]bool{},
 	}
 }
 
@@ -155,11 +162,13 @@ func (w *world) touchPool(cluster, pool string) { w.touched(cluster)[names.PoolS
 // touch notes what a new spec is about.
 func (w *world) touch(cluster string, before, now *wish) {
 	// A spec that cannot be read leaves what came before it undone, and so does one whose release is gone.
-	if before != nil && !before.broken() && !before.paused && !w.withheld(before) && w.unsettled(cluster) == "" && !w.running() && !w.toCome(cluster) {
+	if before != nil && !before.broken() && !before.paused && !w.withheld(before) && w.unsettled(cluster) == "" && !w.running() &&
+		!w.toCome(cluster) {
 		w.known.touched[cluster] = nil
 	}
 	touched := w.touched(cluster)
-	if before == nil || now == nil || before.team != now.team || before.release() != now.release() || now.channel != "" || now.at != before.at {
+	if before == nil || now == nil || before.team != now.team || before.release() != now.release() || now.channel != "" ||
+		now.at != before.at {
 		touched[all] = true
 		return
 	}
@@ -260,7 +269,8 @@ func (w *world) alive(execution string) bool {
 }
 
 func mutating(action string) bool {
-	return slices.Contains([]string{"CreateChangeSet", "ExecuteChangeSet", "DeleteStack", "ContinueUpdateRollback", "CancelUpdateStack"}, action)
+	return slices.Contains([]string{"CreateChangeSet", "ExecuteChangeSet", "DeleteStack", "ContinueUpdateRollback", "CancelUpdateStack"},
+		action)
 }
 
 // seeCall sees every call before it is answered.
@@ -290,7 +300,8 @@ func (w *world) seeAnswer(call endpoint.Call) {
 		w.seeReplacement(call.Resource[strings.LastIndex(call.Resource, "/")+1:])
 	}
 	// Each service has its own word for it.
-	denied := strings.Contains(call.ErrorCode, "AccessDenied") || call.ErrorCode == "AuthorizationError" || call.ErrorCode == "UnauthorizedOperation"
+	denied := strings.Contains(call.ErrorCode, "AccessDenied") || call.ErrorCode == "AuthorizationError" ||
+		call.ErrorCode == "UnauthorizedOperation"
 	w.check(12, !denied, "%s may not %s %s: %s", harness.CalledBy(call), call.Service, call.Action, call.Error)
 }
 
@@ -321,7 +332,8 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		w.known.Lock()
 		asked := w.known.back[cluster] || w.known.undone[r.StackName]
 		w.known.Unlock()
-		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s, and nobody asked for that", cluster, was, next)
+		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s goes back from %s to %s, and nobody asked for that",
+			cluster, was, next)
 	case step == "create" && (r.Type == "AWS::EC2::VPC" || r.Type == "AWS::EKS::Cluster"):
 		w.check(3, !w.lives(cluster), "%s of %s is made beside the EKS cluster, which is there", r.LogicalID, r.StackName)
 	case r.Type == "AWS::AutoScaling::AutoScalingGroup":
@@ -346,13 +358,15 @@ func (w *world) seeDeletion(cluster string, r resource.Request) {
 	w.known.going[r.StackName] = may || asked // a new spec does not stop it any more
 	w.known.Unlock()
 	w.check(3, asked || w.wishes[cluster] == nil || !standing, "%s %s of %s is deleted, and nobody asked for it", r.Type, r.LogicalID, cluster)
-	if standing || w.wishes[cluster] == nil && w.Stacks(cluster)[strings.TrimPrefix(r.StackName, names.Stack(cluster, ""))] == "DELETE_IN_PROGRESS" {
+	if standing || w.wishes[cluster] == nil && w.Stacks(cluster)[strings.TrimPrefix(r.StackName, names.Stack(cluster, ""))] ==
+		"DELETE_IN_PROGRESS" {
 		w.check(11, may || asked, "%s %s of %s is deleted, and it is protected", r.Type, r.LogicalID, cluster)
 	}
 }
 
-// mayGo says whether a stack that holds a cluster may be deleted, as people want the cluster now: because all of it is to go, or because it can only be
-// made anew, as CloudFormation takes nothing but another deletion of a stack that it could not delete.
+// mayGo says whether a stack that holds a cluster may be deleted, as people want the cluster now: because all of it
+// is to go, or because it can only be made anew, as CloudFormation takes nothing but another deletion of a stack that
+// it could not delete.
 func (w *world) mayGo(cluster, stackName string) bool {
 	if w.wishes[cluster] == nil {
 		return !w.protected[cluster] || w.turning[cluster]
@@ -412,7 +426,8 @@ func (w *world) seeStack(stackName, is string) {
 		}
 	case stack == names.ControlPlane && is == "DELETE_COMPLETE":
 		delete(w.known.standing, cluster)
-	case strings.HasPrefix(stack, names.PoolPrefix) && is == "UPDATE_ROLLBACK_FAILED": // whoever continues it goes on with the same group, larger by a batch
+	case strings.HasPrefix(stack, names.PoolPrefix) &&
+		is == "UPDATE_ROLLBACK_FAILED": // whoever continues it goes on with the same group, larger by a batch
 		if least, rolling := w.known.rolls[stackName]; rolling {
 			w.known.scaled[stackName] = least
 			delete(w.known.rolls, stackName)
@@ -448,7 +463,8 @@ func (w *world) nodesNow() {
 			if struck && !serves[n.ProviderID[strings.LastIndex(n.ProviderID, "/")+1:]] {
 				continue
 			}
-			w.check(6, minorOf(n.KubeletVersion) <= minorOf(out.Cluster.Version), "node %s of %s is %s, newer than its control plane, %s", n.Name, cluster, n.KubeletVersion, out.Cluster.Version)
+			w.check(6, minorOf(n.KubeletVersion) <= minorOf(out.Cluster.Version), "node %s of %s is %s, newer than its control plane, %s", n.Name,
+				cluster, n.KubeletVersion, out.Cluster.Version)
 		}
 	}
 }

@@ -45,14 +45,18 @@ import (
 
 // quiet is a cluster of three nodes that is created and whose nodes are replaced once; nothing goes wrong.
 func quiet() plot {
-	first := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 3, max: 4, timeout: time.Hour, onTimeout: "Wait", surge: 1}}}
+	first := wish{
+		name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 3, max: 4, timeout: time.Hour, onTimeout: "Wait", surge: 1}},
+	}
 	second := first
 	second.pools = []wishedPool{first.pools[0]}
 	second.pools[0].motd = 1
 	return plot{
 		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: 30 * time.Minute, cluster: "c0", what: "replace", spec: &second}},
 		last: map[string]*wish{"c0": &second},
-		apps: map[string][]apiserver.App{"c0": {{Name: "web", Replicas: 6, MaxUnavailable: 1, Start: time.Minute, Stop: 10 * time.Second, Grace: 30 * time.Second}}},
+		apps: map[string][]apiserver.App{
+			"c0": {{Name: "web", Replicas: 6, MaxUnavailable: 1, Start: time.Minute, Stop: 10 * time.Second, Grace: 30 * time.Second}},
+		},
 	}
 }
 
@@ -122,7 +126,9 @@ func TestEveryCheckCanFail(t *testing.T) {
 			p.ending = func(w *world) {
 				at := w.began.Add((time.Since(w.began) + 2*day).Truncate(day) + 3*time.Hour)
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) {
-					s.Upgrade = &status.Upgrade{Phase: status.UpgradeScheduled, To: release(firstMinor+1, 0), At: &at, Message: "it waits for the window of spec.upgrade"}
+					s.Upgrade = &status.Upgrade{
+						Phase: status.UpgradeScheduled, To: release(firstMinor+1, 0), At: &at, Message: "it waits for the window of spec.upgrade",
+					}
 				}))
 			}
 		}, "and the window opens at 3h0m0s"},
@@ -202,7 +208,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.lose("c0", names.Network)
 				w.wait(time.Since(w.began) + 10*time.Minute)
 				_, err := w.CloudFormation.CreateStack(context.Background(), w.Admin(), &stacks.CreateStackInput{
-					StackName: "drover-c0-network", TemplateBody: `{"Resources": {"VPC": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}}}`,
+					StackName:    "drover-c0-network",
+					TemplateBody: `{"Resources": {"VPC": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}}}`,
 				})
 				require.NoError(w.t, err)
 				w.wait(time.Since(w.began) + 10*time.Minute)
@@ -283,7 +290,9 @@ func TestEveryCheckCanFail(t *testing.T) {
 				instead(w, "change", func(ctx context.Context, cfg aws.Config, _ []byte, _ awslambda.Handler) ([]byte, error) {
 					_, err := w.State().Put(ctx, names.Lease("c0"), []byte(`{"execution": "arn:another", "fence": 9}`))
 					require.NoError(w.t, err)
-					_, err = cloudformation.NewFromConfig(cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: aws.String("drover-c0-network")})
+					_, err = cloudformation.NewFromConfig(cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{
+						StackName: aws.String("drover-c0-network"),
+					})
 					return []byte("{}"), err
 				})
 			}
@@ -361,7 +370,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 					var in events.JoinRequest
 					require.NoError(w.t, json.Unmarshal(payload, &in))
 					_, err := cloudformation.NewFromConfig(cfg).SignalResource(ctx, &cloudformation.SignalResourceInput{
-						StackName: &in.AutoScalingGroupName, LogicalResourceId: aws.String(names.GroupResource), UniqueId: &in.EC2InstanceID, Status: "SUCCESS",
+						StackName: &in.AutoScalingGroupName, LogicalResourceId: aws.String(names.GroupResource), UniqueId: &in.EC2InstanceID,
+						Status: "SUCCESS",
 					})
 					if err == nil {
 						_, err = autoscaling.New(awsautoscaling.NewFromConfig(cfg)).Complete(ctx, in.Lifecycle, autoscaling.Continue)
@@ -449,7 +459,9 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"an alarm stays silent": {9, func(p *plot) {
 			p.acts[0].spec.alarm = true
 			p.ending = func(w *world) {
-				_, err := w.cloudwatch().DisableAlarmActions(context.Background(), &cloudwatch.DisableAlarmActionsInput{AlarmNames: []string{alarmOf("c0")}})
+				_, err := w.cloudwatch().DisableAlarmActions(context.Background(), &cloudwatch.DisableAlarmActionsInput{
+					AlarmNames: []string{alarmOf("c0")},
+				})
 				require.NoError(w.t, err)
 			}
 		}, "the actions of alarm c0-is-down are off"},
@@ -524,11 +536,15 @@ func TestWhatIsAbandonedWasNotInService(t *testing.T) {
 	for state, wrong := range map[string]int{pool.PendingWait: 0, pool.PendingProceed: 1} {
 		w := &world{turns: newTurns(nil), known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
 		sees := func(second string) {
-			w.seeView(group, scaling.View{Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: pool.InService}, {ID: "i-2", State: second}}})
+			w.seeView(group, scaling.View{
+				Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: pool.InService}, {ID: "i-2", State: second}},
+			})
 		}
 		sees(state)
 		w.known.rolls[group] = 2
-		w.seeFunctionCall(endpoint.Call{Caller: "arn:aws:sts::1:assumed-role/r/join", Action: "CompleteLifecycleAction"}, []byte(`{"EC2InstanceId": "i-2"}`))
+		w.seeFunctionCall(endpoint.Call{
+			Caller: "arn:aws:sts::1:assumed-role/r/join", Action: "CompleteLifecycleAction",
+		}, []byte(`{"EC2InstanceId": "i-2"}`))
 		sees(pool.Terminating)
 		require.Len(t, w.known.said, wrong, state)
 	}
@@ -546,7 +562,8 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 			p.twist = func(w *world) {
 				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					said, err := next.Invoke(ctx, payload)
-					if v, there := w.AutoScaling.View(names.Group("c0", "a")); there && v.Desired == 3 && w.Stacks("c0")[names.PoolStack("a")] == "UPDATE_IN_PROGRESS" {
+					if v, there := w.AutoScaling.View(names.Group("c0", "a")); there && v.Desired == 3 && w.Stacks("c0")[names.PoolStack("a")] ==
+						"UPDATE_IN_PROGRESS" {
 						w.autoscale("c0", "a", 0.34)
 					}
 					return said, err
@@ -631,8 +648,8 @@ func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
 	}
 }
 
-// networkAlone has the spec of a protected cluster be deleted just before its control plane is created. Termination protection of the network is
-// turned off before.
+// networkAlone has the spec of a protected cluster be deleted just before its control plane is created. Termination
+// protection of the network is turned off before.
 func networkAlone(p *plot) {
 	p.acts = p.acts[:1]
 	p.acts[0].spec.protected = true
@@ -696,13 +713,16 @@ func sticks(w *world) {
 // deleteControlPlane as change does.
 func deleteControlPlane(ctx context.Context, cfg aws.Config) error {
 	_, err := cloudformation.NewFromConfig(cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{
-		StackName: aws.String(names.Stack("c0", names.ControlPlane)), RoleARN: aws.String(names.RoleARN("aws", harness.ID, harness.Region, "cloudformation")),
+		StackName: aws.String(names.Stack("c0", names.ControlPlane)),
+		RoleARN:   aws.String(names.RoleARN("aws", harness.ID, harness.Region, "cloudformation")),
 	})
 	return err
 }
 
 func (w *world) deleteStack(name string) {
-	_, err := w.CloudFormation.UpdateTerminationProtection(context.Background(), w.Admin(), &stacks.UpdateTerminationProtectionInput{StackName: name})
+	_, err := w.CloudFormation.UpdateTerminationProtection(context.Background(), w.Admin(), &stacks.UpdateTerminationProtectionInput{
+		StackName: name,
+	})
 	require.NoError(w.t, err)
 	_, err = w.CloudFormation.DeleteStack(context.Background(), w.Admin(), &stacks.DeleteStackInput{StackName: name})
 	require.NoError(w.t, err)
@@ -714,7 +734,9 @@ func putObject(key string) *s3.PutObjectInput {
 }
 
 func addNode(t *testing.T, client dynamic.Interface, kubelet string) {
-	_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{
+	_, err := client.Resource(schema.GroupVersionResource{
+		Version: "v1", Resource: "nodes",
+	}).Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "newer"}, "status": map[string]any{"nodeInfo": map[string]any{"kubeletVersion": kubelet}},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -722,7 +744,8 @@ func addNode(t *testing.T, client dynamic.Interface, kubelet string) {
 
 func deletePods(t *testing.T, client dynamic.Interface, api *apiserver.Server) {
 	for _, pod := range api.Pods() {
-		err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("default").Delete(context.Background(), pod.Name, metav1.DeleteOptions{})
+		err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("default").Delete(context.Background(),
+			pod.Name, metav1.DeleteOptions{})
 		require.NoError(t, err)
 	}
 }

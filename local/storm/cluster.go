@@ -78,7 +78,8 @@ spec:
 		if p.locked {
 			taints = "taints: [{key: dedicated, value: batch, effect: NoSchedule}], "
 		}
-		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, %s%supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
+		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, "+
+			"%s%supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
 			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, taints, strategy, p.unavailable, p.surge, p.motd)
 	}
 	b.WriteString(w.flaw.line)

@@ -71,9 +71,13 @@ func (w *world) unjudged() string {
 // unchanged says that a cluster that is what it should be costs nothing, and is planned the same every time.
 func (w *world) unchanged(ctx context.Context, cluster string) {
 	p, reason, message, err := w.Functions.Plan.Preview(ctx, cluster)
-	w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s is Ready and would be changed: %+v %s %s %v", cluster, p.Changes, reason, message, err)
-	// What keeps an upgrade back was told as of then: an exclusion may have begun, or ended. What is told of an instance that did not join is forgotten.
-	told := w.toCome(cluster) || slices.ContainsFunc(w.Status(cluster).Nodes, func(n status.Node) bool { return n.State == status.NodeNotJoined })
+	w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s is Ready and would be changed: %+v %s %s %v", cluster, p.Changes,
+		reason, message, err)
+	// What keeps an upgrade back was told as of then: an exclusion may have begun, or ended. What is told of an instance
+	// that did not join is forgotten.
+	told := w.toCome(cluster) || slices.ContainsFunc(w.Status(cluster).Nodes, func(n status.Node) bool {
+		return n.State == status.NodeNotJoined
+	})
 	if told && !w.converge(cluster) {
 		return
 	}

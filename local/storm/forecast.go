@@ -91,7 +91,8 @@ func (w *world) asForetold(cluster string, r *readiness) {
 		foretells(e.Upgrade, w.began.Add(now)), reports(s, w.began.Add(now)))
 	rolls := slices.ContainsFunc(want.pools, func(p wishedPool) bool { return p.rollAt > 0 })
 	if s.Phase == status.Converging && !rolls {
-		w.check(3, slices.Equal(e.changes(), planned(s)), "%s: before the upload these stacks would change: %v, and then these: %v", cluster, e.changes(), planned(s))
+		w.check(3, slices.Equal(e.changes(), planned(s)), "%s: before the upload these stacks would change: %v, and then these: %v", cluster,
+			e.changes(), planned(s))
 	}
 }
 

@@ -95,7 +95,8 @@ func (g gate) fields(began time.Time) (all []string) {
 		all = append(all, "window: "+g.window())
 	}
 	if g.until > 0 {
-		all = append(all, fmt.Sprintf("exclusions: [{from: %q, until: %q, reason: the ball}]", g.written(began, g.from), g.written(began, g.until)))
+		all = append(all, fmt.Sprintf("exclusions: [{from: %q, until: %q, reason: the ball}]", g.written(began, g.from),
+			g.written(began, g.until)))
 	}
 	if g.notBefore > 0 {
 		all = append(all, fmt.Sprintf("notBefore: %q", g.written(began, g.notBefore)))
@@ -144,7 +145,8 @@ func (w *world) seeUpgrade(in events.UpgradeRequest) {
 	default: // people may at any time
 		return
 	}
-	w.check(2, w.wished(in.Cluster, began-late, began, may), "the upgrade of %s to %s (%s) began at %s: no spec let it", in.Cluster, in.Release, in.Origin, began)
+	w.check(2, w.wished(in.Cluster, began-late, began, may), "the upgrade of %s to %s (%s) began at %s: no spec let it", in.Cluster,
+		in.Release, in.Origin, began)
 }
 
 // wished says whether something held of the newest spec at some time.

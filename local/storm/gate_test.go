@@ -40,7 +40,9 @@ func TestOnlySpecsWithAFlawAreRefused(t *testing.T) {
 	}
 	for kind, all := range flaws {
 		for _, f := range all {
-			w := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", max: 1, timeout: time.Hour, onTimeout: "Wait", surge: 1}}, flaw: f}
+			w := wish{name: "c0", minor: firstMinor, pools: []wishedPool{
+				{name: "a", max: 1, timeout: time.Hour, onTimeout: "Wait", surge: 1},
+			}, flaw: f}
 			_, errs := read(&w, time.Now(), time.Now())
 			require.NotEmpty(t, errs, "%s: %+v", kind, f)
 		}
@@ -61,7 +63,9 @@ func TestGatesAreOpenAsPeopleMeanThem(t *testing.T) {
 			if c.zone != "" {
 				began = c.begin
 			}
-			w := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", max: 1, timeout: time.Hour, onTimeout: "Wait", surge: 1}}, gate: someGate(r, c)}
+			w := wish{name: "c0", minor: firstMinor, pools: []wishedPool{
+				{name: "a", max: 1, timeout: time.Hour, onTimeout: "Wait", surge: 1},
+			}, gate: someGate(r, c)}
 			spec, errs := read(&w, began, began)
 			require.Empty(t, errs, w.yaml(began))
 			for at := time.Duration(0); at < 3*day; at += 5 * time.Minute {

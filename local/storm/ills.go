@@ -1,7 +1,7 @@
 package storm
 
-// What ails a cluster until people mend it: a budget that allows no disruption, an alarm that rings, a kubelet that is silent, a quota that is
-// used up, a release that is gone, an add-on of another version.
+// What ails a cluster until people mend it: a budget that allows no disruption, an alarm that rings, a kubelet that
+// is silent, a quota that is used up, a release that is gone, an add-on of another version.
 
 import (
 	"maps"
@@ -52,9 +52,11 @@ func (w *world) alarms() {
 			continue
 		}
 		_, err := w.cloudwatch().PutMetricAlarm(w.t.Context(), &cloudwatch.PutMetricAlarmInput{
-			AlarmName: aws.String(alarmOf(a.cluster)), Namespace: aws.String("shop"), MetricName: aws.String("errors"), Statistic: types.StatisticSum,
-			Period: aws.Int32(300), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0), ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
-			TreatMissingData: aws.String("notBreaching"), ActionsEnabled: aws.Bool(true),
+			AlarmName: aws.String(alarmOf(a.cluster)), Namespace: aws.String("shop"), MetricName: aws.String("errors"),
+			Statistic: types.StatisticSum,
+			Period:    aws.Int32(300), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0),
+			ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+			TreatMissingData:   aws.String("notBreaching"), ActionsEnabled: aws.Bool(true),
 		})
 		require.NoError(w.t, err)
 		w.ring(a.cluster, false)
@@ -182,7 +184,8 @@ func (w *world) useUp(cluster string, on bool) {
 	w.Quotas.Set(servicequotas.StandardVCPUs, limit)
 }
 
-// withdraw a release, by its minor version and revision, or have those that were withdrawn be there again. Clusters keep what they are pinned to.
+// withdraw a release, by its minor version and revision, or have those that were withdrawn be there again. Clusters
+// keep what they are pinned to.
 func (w *world) withdraw(cluster string, gone [2]int, on bool) {
 	if on {
 		w.withdrawn[cluster] = append(w.withdrawn[cluster], gone)
@@ -208,7 +211,8 @@ func (w *world) withheld(spec *wish) bool {
 // altered are versions of add-ons which fit the world's Kubernetes versions, too, and that no release names.
 var altered = map[string]string{"coredns": "v1.12.4-eksbuild.1", "vpc-cni": "v1.20.4-eksbuild.2"}
 
-// alter an add-on to another version by hand, or to the one again that it had. Who restores it looks whether it came to that, and tries again.
+// alter an add-on to another version by hand, or to the one again that it had. Who restores it looks whether it came
+// to that, and tries again.
 func (w *world) alter(cluster, addon string, on bool) {
 	now, to := w.addon(cluster, addon), altered[addon]
 	if !on {
@@ -241,7 +245,8 @@ func (w *world) addon(cluster, addon string) eks.Addon {
 	return *out.Addon
 }
 
-// isAltered says whether an add-on is of the version that people gave it, or could not be restored. One that was made anew, or upgraded, is not.
+// isAltered says whether an add-on is of the version that people gave it, or could not be restored. One that was made
+// anew, or upgraded, is not.
 func (w *world) isAltered(cluster string) bool {
 	maps.DeleteFunc(w.changed[cluster], func(addon, _ string) bool {
 		now := w.addon(cluster, addon)

@@ -69,7 +69,10 @@ func pause(r *rand.Rand) time.Duration {
 
 // somePool with a drain policy that it keeps.
 func somePool(r *rand.Rand, name string, least, most int) wishedPool {
-	p := wishedPool{name: name, min: least, max: most, timeout: time.Duration(10+10*r.IntN(6)) * time.Minute, onTimeout: pick(r, "Wait", "Wait", "Force", "Continue"), surge: 1}
+	p := wishedPool{
+		name: name, min: least, max: most, timeout: time.Duration(10+10*r.IntN(6)) * time.Minute,
+		onTimeout: pick(r, "Wait", "Wait", "Force", "Continue"), surge: 1,
+	}
 	switch r.IntN(6) {
 	case 0:
 		p.unavailable, p.surge = 1, 0
@@ -235,10 +238,14 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 					w.gate = w.gate.letting(w.at)
 					upload(what + " at a time")
 					if r.IntN(2) == 0 {
-						acts = append(acts, act{at: w.at + time.Duration(r.IntN(300))*time.Second, cluster: name, what: "fire the schedule twice", do: (*world).fireTwice})
+						acts = append(acts, act{
+							at: w.at + time.Duration(r.IntN(300))*time.Second, cluster: name, what: "fire the schedule twice", do: (*world).fireTwice,
+						})
 					}
 				} else {
-					acts = append(acts, act{at: at, cluster: name, what: what + " by hand", upgrade: &events.Upgrade{Cluster: name, Release: to}, times: 1 + r.IntN(2)})
+					acts = append(acts, act{
+						at: at, cluster: name, what: what + " by hand", upgrade: &events.Upgrade{Cluster: name, Release: to}, times: 1 + r.IntN(2),
+					})
 				}
 				after()
 			}
@@ -288,7 +295,9 @@ func life(r *rand.Rand, name string, c clocks) (acts []act, end *wish) {
 			ill("silence a node of "+pool, "its kubelet speaks", func(w *world, on bool) { w.silence(name, pool, which, on) })
 		case 38:
 			pool, which := p.name, r.IntN(3)
-			acts = append(acts, act{at: at, cluster: name, what: "delete a Node of " + pool + " by hand", do: func(w *world) { w.unnode(name, pool, which) }})
+			acts = append(acts, act{at: at, cluster: name, what: "delete a Node of " + pool + " by hand", do: func(w *world) {
+				w.unnode(name, pool, which)
+			}})
 		case 29:
 			ill("use up the quota", "a quota is raised", func(w *world, on bool) { w.useUp(name, on) })
 		case 30:

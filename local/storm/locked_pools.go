@@ -93,12 +93,13 @@ func (w *world) seeLastDrains(cluster string, s *status.Status, undisturbed bool
 	for _, instance := range w.lastDrains(cluster, planned) {
 		w.out.Acts["last-drain"]++
 		listed := slices.ContainsFunc(s.Nodes, func(n status.Node) bool { return n.Instance == instance && n.Roll })
-		w.check(9, says && listed, "%s became Ready, and its status does not say that %s is still drained: %q %+v", cluster, instance, s.Message, s.Nodes)
+		w.check(9, says && listed, "%s became Ready, and its status does not say that %s is still drained: %q %+v", cluster, instance,
+			s.Message, s.Nodes)
 	}
 }
 
-// lastDrains are the instances that rolls replaced, whose drain began before the turn of a plan and is blocked: pods run on them, and their pool's
-// timeout has not passed.
+// lastDrains are the instances that rolls replaced, whose drain began before the turn of a plan and is blocked: pods
+// run on them, and their pool's timeout has not passed.
 func (w *world) lastDrains(cluster string, planned int) (blocked []string) {
 	api := w.API(names.EKSCluster(cluster))
 	if api == nil {

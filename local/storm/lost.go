@@ -1,7 +1,7 @@
 package storm
 
-// Clusters that lose the stack of their network or of their control plane to somebody's hand. Nothing is made beside what is left, and the status says
-// what is missing; then people delete the cluster.
+// Clusters that lose the stack of their network or of their control plane to somebody's hand. Nothing is made beside
+// what is left, and the status says what is missing; then people delete the cluster.
 
 import (
 	"slices"
@@ -51,7 +51,8 @@ func (w *world) lives(cluster string) bool {
 	return err == nil
 }
 
-// giveUp a cluster that lost a stack, step by step, as the runbook says, once the status says so: its protection, its spec, and what was kept.
+// giveUp a cluster that lost a stack, step by step, as the runbook says, once the status says so: its protection, its
+// spec, and what was kept.
 func (w *world) giveUp(cluster string) {
 	if w.lost[cluster] == "" || w.converging(cluster) {
 		return
@@ -107,7 +108,9 @@ func told(s *status.Status) string {
 
 // says whether a status tells that a stack is missing, or half deleted.
 func says(s *status.Status, name, stack string) bool {
-	return slices.ContainsFunc([]string{"stack " + stack + " is missing", "stack " + name + ": absent", "stack " + name + " is DELETE_FAILED"}, func(words string) bool {
+	return slices.ContainsFunc([]string{
+		"stack " + stack + " is missing", "stack " + name + ": absent", "stack " + name + " is DELETE_FAILED",
+	}, func(words string) bool {
 		return strings.Contains(told(s), words)
 	})
 }

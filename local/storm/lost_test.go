@@ -10,8 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// A protected cluster loses a stack, and people delete it as the status and the runbook say, one step after the other: what the gone stack kept goes by
-// their hand, what is in a stack that is there by drover's.
+// A protected cluster loses a stack, and people delete it as the status and the runbook say, one step after the
+// other: what the gone stack kept goes by their hand, what is in a stack that is there by drover's.
 func TestPeopleDeleteAClusterThatLostAStack(t *testing.T) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		t.Run(stack, func(t *testing.T) {

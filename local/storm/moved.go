@@ -1,7 +1,7 @@
 package storm
 
-// Control planes that somebody moves by one minor version outside of drover. The status says so, and an upgrade to a release of that version brings the
-// stack there.
+// Control planes that somebody moves by one minor version outside of drover. The status says so, and an upgrade to a
+// release of that version brings the stack there.
 
 import (
 	"fmt"
@@ -13,7 +13,9 @@ import (
 
 // move a control plane on, as somebody at the console does. EKS may refuse.
 func (w *world) move(cluster string, minor int) {
-	_, err := w.EKS.UpdateClusterVersion(w.t.Context(), w.Admin(), eks.UpdateClusterVersionInput{Name: names.EKSCluster(cluster), Version: fmt.Sprintf("1.%d", minor)})
+	_, err := w.EKS.UpdateClusterVersion(w.t.Context(), w.Admin(), eks.UpdateClusterVersionInput{
+		Name: names.EKSCluster(cluster), Version: fmt.Sprintf("1.%d", minor),
+	})
 	if err != nil {
 		w.tell("the control plane of %s is not moved: %v", cluster, err)
 		return
@@ -30,7 +32,8 @@ func (w *world) astray(cluster string) int {
 	}
 	for _, stack := range w.CloudFormation.Stacks() {
 		for _, o := range stack.Outputs {
-			if stack.StackName == names.Stack(cluster, names.ControlPlane) && o.OutputKey == "KubernetesVersion" && minorOf(o.OutputValue) < w.moved[cluster] {
+			if stack.StackName == names.Stack(cluster, names.ControlPlane) && o.OutputKey == "KubernetesVersion" &&
+				minorOf(o.OutputValue) < w.moved[cluster] {
 				return w.moved[cluster]
 			}
 		}
@@ -41,7 +44,8 @@ func (w *world) astray(cluster string) int {
 // follow a control plane that was moved, once the status says so: people have the spec name a release of its version.
 func (w *world) follow(cluster string) {
 	want, minor := w.wishes[cluster], w.astray(cluster)
-	if want == nil || minor == 0 || want.minor >= minor || !strings.Contains(told(w.Status(cluster)), fmt.Sprintf("EKS runs Kubernetes 1.%d", minor)) {
+	if want == nil || minor == 0 || want.minor >= minor || !strings.Contains(told(w.Status(cluster)),
+		fmt.Sprintf("EKS runs Kubernetes 1.%d", minor)) {
 		return
 	}
 	spec := *want

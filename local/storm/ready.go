@@ -92,7 +92,8 @@ func (w *world) seeReady() {
 		w.seeLastDrains(cluster, s, became, r.planned)
 		if became {
 			p, reason, message, err := w.Functions.Plan.Preview(context.Background(), cluster)
-			w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s became Ready and would be changed: %+v %s %s %v", cluster, p.Changes, reason, message, err)
+			w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s became Ready and would be changed: %+v %s %s %v", cluster, p.Changes,
+				reason, message, err)
 		}
 	}
 }
@@ -104,7 +105,8 @@ func (w *world) undisturbed(cluster string, s *status.Status, r *readiness) bool
 	switch {
 	case want.broken() || s.SpecVersion != w.versions[cluster] || accepted != nil && accepted.Status == "False":
 		return false // Ready as its last good spec
-	case r.planned <= r.disturbed, r.planned <= r.recorded && (s.Upgrade == nil || s.Upgrade.Phase != string(upgrade.Done)), w.unfound(cluster):
+	case r.planned <= r.disturbed, r.planned <= r.recorded && (s.Upgrade == nil || s.Upgrade.Phase != string(upgrade.Done)),
+		w.unfound(cluster):
 		return false
 	case waits != nil && waits.Status == "False": // for a node, which may have come
 		return false

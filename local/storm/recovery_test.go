@@ -23,14 +23,18 @@ const changed = 30 * time.Minute
 
 // replaced is a cluster of one pool whose node is replaced at changed.
 func replaced(weather ...string) plot {
-	first := wish{name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 1, max: 3, timeout: time.Hour, onTimeout: "Wait", surge: 1}}}
+	first := wish{
+		name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 1, max: 3, timeout: time.Hour, onTimeout: "Wait", surge: 1}},
+	}
 	second := first
 	second.pools = []wishedPool{first.pools[0]}
 	second.pools[0].motd = 1
 	return plot{
 		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: changed, cluster: "c0", what: "replace", spec: &second}},
 		last: map[string]*wish{"c0": &second}, weather: weather, calm: time.Hour,
-		apps: map[string][]apiserver.App{"c0": {{Name: "web", Replicas: 3, MaxUnavailable: 1, Start: 20 * time.Second, Stop: 5 * time.Second, Grace: 30 * time.Second}}},
+		apps: map[string][]apiserver.App{
+			"c0": {{Name: "web", Replicas: 3, MaxUnavailable: 1, Start: 20 * time.Second, Stop: 5 * time.Second, Grace: 30 * time.Second}},
+		},
 	}
 }
 
@@ -136,8 +140,8 @@ func TestRecovery(t *testing.T) {
 	documented(t, "Ready", len(tests), table.String())
 }
 
-// documented says that docs/reliability.md has as many rows as there are tests, and those that are here: whether a person is needed, and how long it
-// takes, less what the random pauses of retries make of it.
+// documented says that docs/reliability.md has as many rows as there are tests, and those that are here: whether a
+// person is needed, and how long it takes, less what the random pauses of retries make of it.
 func documented(t *testing.T, what string, tests int, table string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reliability.md")

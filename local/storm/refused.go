@@ -22,9 +22,13 @@ const unknown = "r99-0"
 
 // flaws that are refused as a spec is uploaded.
 var flaws = map[string][]flaw{
-	"break the spec":        {{line: "  colour: red\n"}},
-	"cron that AWS refuses": {{window: `{cron: "0 22 * * 1", duration: 2h}`}, {window: `{cron: "0 22 * * 1 *", duration: 2h}`}, {window: `{cron: "0 25 * * ? *", duration: 2h}`}},
-	"shut window for ever":  {{window: `{cron: "0 22 31 2 ? *", duration: 2h}`}, {window: `{cron: "0 22 * * ? 1999", duration: 2h}`}},
+	"break the spec": {{line: "  colour: red\n"}},
+	"cron that AWS refuses": {
+		{window: `{cron: "0 22 * * 1", duration: 2h}`}, {
+			window: `{cron: "0 22 * * 1 *", duration: 2h}`,
+		}, {window: `{cron: "0 25 * * ? *", duration: 2h}`},
+	},
+	"shut window for ever": {{window: `{cron: "0 22 31 2 ? *", duration: 2h}`}, {window: `{cron: "0 22 * * ? 1999", duration: 2h}`}},
 }
 
 func someFlaw(r *rand.Rand, kind string) flaw { return flaws[kind][r.IntN(len(flaws[kind]))] }

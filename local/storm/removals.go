@@ -1,6 +1,7 @@
 package storm
 
-// The end of every pod: evicted within its budget, deleted once its drain's time is over, or gone with a node for which nobody could do more.
+// The end of every pod: evicted within its budget, deleted once its drain's time is over, or gone with a node for
+// which nobody could do more.
 
 import (
 	"slices"
@@ -37,7 +38,8 @@ func (w *world) seeRemoval(cluster string, r apiserver.Removal) {
 	case "deleted":
 		w.check(7, w.due(cluster, r, "Force"), "%s of %s was deleted from %s before its drain's time was over", r.Pod, cluster, r.Node)
 	default:
-		w.check(7, r.Healthy >= r.Desired || w.excused(cluster, r), "%s of %s went with %s, which leaves %d of %d", r.Pod, cluster, r.Node, r.Healthy, r.Desired)
+		w.check(7, r.Healthy >= r.Desired || w.excused(cluster, r), "%s of %s went with %s, which leaves %d of %d", r.Pod, cluster, r.Node,
+			r.Healthy, r.Desired)
 	}
 }
 
@@ -56,7 +58,9 @@ func (w *world) due(cluster string, r apiserver.Removal, onTimeout string) bool 
 	if w.deleted[cluster] && onTimeout != "Force" && r.At.Sub(since) >= farewell {
 		return true
 	}
-	return slices.ContainsFunc(w.policies[cluster], func(p wishedPool) bool { return p.onTimeout == onTimeout && r.At.Sub(since) >= p.timeout })
+	return slices.ContainsFunc(w.policies[cluster], func(p wishedPool) bool {
+		return p.onTimeout == onTimeout && r.At.Sub(since) >= p.timeout
+	})
 }
 
 // excused says whether a node may have gone with pods on it.

@@ -56,7 +56,8 @@ func (w *world) rollAnswer(r request, x states.Execution) {
 	var answer events.PlanResult
 	_ = json.Unmarshal([]byte(x.Output), &answer) // an execution that starts an upgrade in the end has that one as its output
 	refused := answer.Outcome == events.OutcomeRefused
-	w.check(9, !refused || answer.Reason != "" && answer.Message != "", "%s: the roll %s is refused without a reason: %q", r.cluster, x.Name, x.Output)
+	w.check(9, !refused || answer.Reason != "" && answer.Message != "", "%s: the roll %s is refused without a reason: %q", r.cluster,
+		x.Name, x.Output)
 	if r.paused && !w.uploadedBy(r, x.Stopped) {
 		w.check(9, refused, "%s is paused, and the roll %s is not refused: %q", r.cluster, x.Name, x.Output)
 	}
@@ -90,10 +91,12 @@ func (w *world) upgradeAnswer(r request, x states.Execution) {
 		return
 	}
 	record, _, err := w.State().Upgrade(context.Background(), r.cluster)
-	w.check(2, err != nil || record == nil || record.Execution != r.execution, "%s: the upgrade %s is answered with %s, and recorded", r.cluster, x.Name, answer.Outcome)
+	w.check(2, err != nil || record == nil || record.Execution != r.execution, "%s: the upgrade %s is answered with %s, and recorded",
+		r.cluster, x.Name, answer.Outcome)
 	step := names.UpgradeExecution(r.cluster, r.execution, 0, 0)
 	step = strings.TrimSuffix(step, "-0-0")
 	for _, other := range w.States.Executions() {
-		w.check(2, !strings.HasPrefix(other.Name, step), "%s: the upgrade %s is answered with %s, and began step %s", r.cluster, x.Name, answer.Outcome, other.Name)
+		w.check(2, !strings.HasPrefix(other.Name, step), "%s: the upgrade %s is answered with %s, and began step %s", r.cluster, x.Name,
+			answer.Outcome, other.Name)
 	}
 }

@@ -126,9 +126,12 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 	if !rolling || serving == served {
 		return
 	}
-	w.check(8, serving+lost >= min(least, v.Desired), "%s has %d of %d instances in service during its update: %+v, before %+v", group, serving, least, v, was)
+	w.check(8, serving+lost >= min(least, v.Desired), "%s has %d of %d instances in service during its update: %+v, before %+v", group,
+		serving, least, v, was)
 	_, batch := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
-	if refreshed := func(p wishedPool) bool { return names.PoolStack(p.name) == stack && p.refresh }; time.Since(grown.at) < paced && slices.ContainsFunc(w.policies[cluster], refreshed) {
+	if refreshed := func(p wishedPool) bool {
+		return names.PoolStack(p.name) == stack && p.refresh
+	}; time.Since(grown.at) < paced && slices.ContainsFunc(w.policies[cluster], refreshed) {
 		batch += grown.by
 	}
 	w.check(8, going <= batch+lost || serving >= served, "%d instances of %s are going at once", going, group)

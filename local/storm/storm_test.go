@@ -33,7 +33,8 @@ func story(o *Outcome) string {
 	if *seedFlag != 0 {
 		last = len(log)
 	}
-	return fmt.Sprintf("seed %d: %v\n%s\nthe last of the log:\n%s\nreplay: go test ./local/storm -run TestLives -seed %d", o.Seed, o.Violations,
+	return fmt.Sprintf("seed %d: %v\n%s\nthe last of the log:\n%s\nreplay: go test ./local/storm -run TestLives -seed %d",
+		o.Seed, o.Violations,
 		strings.Join(o.Story, "\n"), strings.Join(log[max(0, len(log)-last):], "\n"), o.Seed)
 }
 
@@ -59,8 +60,9 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestTraces compares what drover did in the worlds of the first seeds with a recording. A trace covers the body of every call to AWS and to
-// Kubernetes, so an equal sum means that a change of the code changed no behavior and no recorded text.
+// TestTraces compares what drover did in the worlds of the first seeds with a recording. A trace covers the body of
+// every call to AWS and to Kubernetes, so an equal sum means that a change of the code changed no behavior and no
+// recorded text.
 func TestTraces(t *testing.T) {
 	if *traces == "" {
 		t.Skip("see make traces")
@@ -84,7 +86,8 @@ func TestTraces(t *testing.T) {
 	was := strings.Split(string(recorded), "\n")
 	for i, line := range strings.Split(now.String(), "\n") {
 		if i >= len(was) || line != was[i] {
-			t.Errorf("seed %d behaves differently: it was %q (seed, turns, sum), and is %q; see both with -run TestLives -seed %d -trace", i+1, was[min(i, len(was)-1)], line, i+1)
+			t.Errorf("seed %d behaves differently: it was %q (seed, turns, sum), and is %q; see both with -run TestLives -seed %d -trace", i+1,
+				was[min(i, len(was)-1)], line, i+1)
 		}
 	}
 }
@@ -131,7 +134,9 @@ func TestStorm(t *testing.T) {
 	for i := range workers {
 		go func() {
 			defer func() { outcomes <- nil }()
-			err := employ(func(o *Outcome) { outcomes <- o }, "-storm", stormFor.String(), "-limit", limit.String(), "-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
+			err := employ(func(o *Outcome) {
+				outcomes <- o
+			}, "-storm", stormFor.String(), "-limit", limit.String(), "-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
 			if err != nil {
 				t.Error(err)
 			}

@@ -90,7 +90,8 @@ func (w *world) tellsStacks() {
 			continue
 		}
 		absent := row.Status == "" && e.status == "DELETE_COMPLETE" // the next round plans it anew
-		w.check(9, absent || row.Status == e.status, "the status of %s says that stack %s is %s since %s, and an event told %s of %s", cluster, stack, row.Status, row.ReportedAt, e.status, e.at)
+		w.check(9, absent || row.Status == e.status, "the status of %s says that stack %s is %s since %s, and an event told %s of %s", cluster,
+			stack, row.Status, row.ReportedAt, e.status, e.at)
 	}
 }
 

@@ -1,6 +1,7 @@
 package storm
 
-// Deletions of clusters whose protection, or whose control plane, was removed outside of drover: neither their data nor a protected cluster may go.
+// Deletions of clusters whose protection, or whose control plane, was removed outside of drover: neither their data
+// nor a protected cluster may go.
 
 import (
 	"strings"
@@ -10,7 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// unguard turns the termination protection of a cluster's stacks off, with or without a control plane. The accepted specs still protect them.
+// unguard turns the termination protection of a cluster's stacks off, with or without a control plane. The accepted
+// specs still protect them.
 func (w *world) unguard(cluster string) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		if _, found := w.Stacks(cluster)[stack]; !found {
@@ -26,14 +28,16 @@ func (w *world) unguard(cluster string) {
 	}
 }
 
-// loseUnprotected loses the control plane of a cluster that may be deleted: of a protected one the EKS cluster would stay, and so would its network.
+// loseUnprotected loses the control plane of a cluster that may be deleted: of a protected one the EKS cluster would
+// stay, and so would its network.
 func (w *world) loseUnprotected(cluster string) {
 	if w.known.standing[cluster] && !w.Protected(names.EKSCluster(cluster)) && !w.guarded(cluster) {
 		w.lose(cluster, names.ControlPlane)
 	}
 }
 
-// seeVolumeDeletion checks that the cluster's API was asked first which volumes to retain. The session that deletes is named after the cluster.
+// seeVolumeDeletion checks that the cluster's API was asked first which volumes to retain. The session that deletes
+// is named after the cluster.
 func (w *world) seeVolumeDeletion(call endpoint.Call) {
 	cluster, ours := strings.CutPrefix(call.Caller[strings.LastIndex(call.Caller, "/")+1:], names.EKSCluster(""))
 	if !ours {

@@ -13,7 +13,8 @@ var kindsOfWeather = []func(*rand.Rand) string{
 		return fmt.Sprintf("throttle caller=%s p=%.2f", caller(r), 0.05+r.Float64()/3)
 	},
 	func(r *rand.Rand) string {
-		return fmt.Sprintf("error=%s status=%d caller=%s p=%.2f", pick(r, "InternalFailure", "ServiceUnavailable"), 500+3*r.IntN(2), caller(r), 0.02+r.Float64()/5)
+		return fmt.Sprintf("error=%s status=%d caller=%s p=%.2f", pick(r, "InternalFailure", "ServiceUnavailable"), 500+3*r.IntN(2), caller(r),
+			0.02+r.Float64()/5)
 	},
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("latency=%dms p=%.2f", 50+r.IntN(5000), r.Float64()/2+0.01)

@@ -103,7 +103,8 @@ func employ(do func(*Outcome), arguments ...string) error {
 	}
 	if err := c.Wait(); err != nil {
 		const most = 64 << 10 // what died comes first, and then every goroutine
-		return fmt.Errorf("a worker died in the world of seed %s: %w\n%s%s\nreplay: go test ./local/storm -run TestLives -seed %s", seed, err, others,
+		return fmt.Errorf("a worker died in the world of seed %s: %w\n%s%s\nreplay: go test ./local/storm -run TestLives -seed %s",
+			seed, err, others,
 			said.Bytes()[:min(most, said.Len())], seed)
 	}
 	return nil

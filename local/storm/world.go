@@ -80,15 +80,16 @@ type world struct {
 	deleted map[string]bool
 	// uploads are the specs of each cluster, oldest first.
 	uploads map[string][]upload
-	// blocked are the clusters in which a budget allows nothing, rings those whose alarm does; false where it did. silent are nodes, usedUp the clusters
-	// whose people let a quota be used up, and withdrawn are releases.
+	// blocked are the clusters in which a budget allows nothing, rings those whose alarm does; false where it did.
+	// silent are nodes, usedUp the clusters whose people let a quota be used up, and withdrawn are releases.
 	blocked, rings map[string]bool
 	silent         map[string]string
 	usedUp         map[string]bool
 	withdrawn      map[string][][2]int
 	// changed are the versions that add-ons of clusters have which people changed by hand.
 	changed map[string]map[string]string
-	// lost is the stack of each cluster, network or control plane, that somebody deleted, and moved the minor that somebody moved its control plane to.
+	// lost is the stack of each cluster, network or control plane, that somebody deleted, and moved the minor that
+	// somebody moved its control plane to.
 	lost  map[string]string
 	moved map[string]int
 	// unguarded are the clusters whose stacks have no termination protection because an operator turned it off.
@@ -181,15 +182,20 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 	cryptotest.SetGlobalRandom(t, seed)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(p.clocks.begin))
-		w := &world{t: t, out: out, began: time.Now(), engine: faults.New(seed), wishes: map[string]*wish{}, versions: map[string]string{}, known: newKnown(),
+		w := &world{t: t, out: out, began: time.Now(), engine: faults.New(seed), wishes: map[string]*wish{}, versions: map[string]string{},
+			known:     newKnown(),
 			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{},
 			uploads: map[string][]upload{}, blocked: map[string]bool{}, rings: map[string]bool{}, turning: map[string]bool{},
-			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][][2]int{}, changed: map[string]map[string]string{},
-			lost: map[string]string{}, moved: map[string]int{}, unguarded: map[string]bool{}}
+			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][][2]int{},
+			changed: map[string]map[string]string{},
+			lost:    map[string]string{}, moved: map[string]int{}, unguarded: map[string]bool{}}
 		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
 		w.turns.tracing = trace
 		w.turns.after = w.after
-		w.Account = harness.StartWith(t, harness.Options{Bubble: true, Turns: w.turns.ticket, Faults: w.engine, OnCluster: w.seeCluster, OnFunctionCall: w.seeFunctionCall, Identities: p.identities})
+		w.Account = harness.StartWith(t, harness.Options{
+			Bubble: true, Turns: w.turns.ticket, Faults: w.engine, OnCluster: w.seeCluster, OnFunctionCall: w.seeFunctionCall,
+			Identities: p.identities,
+		})
 		defer w.Close()
 		w.followStackEvents()
 		w.OnCall(w.seeCall)
@@ -413,13 +419,15 @@ func (w *world) settle(clusters []string) {
 			if text := w.unsettled(cluster); text != "" {
 				waits = cluster + ": " + text
 				s := w.Status(cluster)
-				due := nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience || early[cluster] && !w.unfound(cluster)
+				due := nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience || early[cluster] &&
+					!w.unfound(cluster)
 				if (s.Phase == status.Failed || w.stuck(s)) && !w.converging(cluster) && due {
 					nudged[cluster]++
 					early[cluster] = w.unfound(cluster)
 					w.tell("%s: by hand: %s", cluster, s.Message)
 					w.out.Acts["nudge"]++
-					if !rolled[cluster] && strings.Contains(told(s), preflight.KubeletSkew) { // the weather had an older kubelet join; the message says to roll
+					// the weather had an older kubelet join; the message says to roll
+					if !rolled[cluster] && strings.Contains(told(s), preflight.KubeletSkew) {
 						rolled[cluster] = true
 						var pools []string
 						for _, p := range w.wishes[cluster].pools {
@@ -474,7 +482,9 @@ const patience = 3 * time.Hour
 // converging says whether an execution works on a cluster, or waits for something of it.
 func (w *world) converging(cluster string) bool {
 	lease := w.Lease(cluster)
-	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.ARN == lease.Execution && x.Status == "RUNNING" })
+	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool {
+		return x.ARN == lease.Execution && x.Status == "RUNNING"
+	})
 }
 
 func (w *world) running() bool {

@@ -94,7 +94,9 @@ func (s *Service) getResources(ctx context.Context, c *wire.Call) (any, error) {
 				matches = matches && ok && (len(f.Values) == 0 || slices.Contains(f.Values, value))
 			}
 			matches = matches && (len(in.ResourceARNList) == 0 || slices.Contains(in.ResourceARNList, t.ARN))
-			matches = matches && (len(in.ResourceTypeFilters) == 0 || slices.ContainsFunc(in.ResourceTypeFilters, func(f string) bool { return ofType(t.ARN, f) }))
+			matches = matches && (len(in.ResourceTypeFilters) == 0 || slices.ContainsFunc(in.ResourceTypeFilters, func(f string) bool {
+				return ofType(t.ARN, f)
+			}))
 			if matches {
 				found = append(found, t)
 			}

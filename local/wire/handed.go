@@ -17,8 +17,9 @@ type Taker interface {
 	Take(result any, format Protocol) bool
 }
 
-// Handed is a result as the SDK reads it into a struct to which as points, once it was written in that protocol. It shares nothing that could
-// change. It is false for results that say anything that the struct has no member for, or another type.
+// Handed is a result as the SDK reads it into a struct to which as points, once it was written in that protocol. It
+// shares nothing that could change. It is false for results that say anything that the struct has no member for, or
+// another type.
 func Handed(result any, format Protocol, as reflect.Type) (any, bool) {
 	tag, known := map[Protocol]string{Query: "xml", JSON10: "json", JSON11: "json", RESTJSON: "json"}[format]
 	if !known || as.Kind() != reflect.Pointer || as.Elem().Kind() != reflect.Struct {

@@ -53,28 +53,31 @@ func TestQueryThroughTheSDK(t *testing.T) {
 		Tags                 []tag
 		Status               *string
 	}
-	cfg := serve(t, wire.Service{Name: "autoscaling", Protocol: wire.Query, Version: "2011-01-01"}, "DescribeAutoScalingGroups", func(_ context.Context, c *wire.Call) (any, error) {
-		var in struct {
-			AutoScalingGroupNames []string
-			MaxRecords            *int
-			Filters               []struct {
-				Name   string
-				Values []string
+	cfg := serve(t, wire.Service{Name: "autoscaling", Protocol: wire.Query, Version: "2011-01-01"}, "DescribeAutoScalingGroups",
+		func(_ context.Context, c *wire.Call) (any, error) {
+			var in struct {
+				AutoScalingGroupNames []string
+				MaxRecords            *int
+				Filters               []struct {
+					Name   string
+					Values []string
+				}
 			}
-		}
-		if err := c.Decode(&in); err != nil {
-			return nil, err
-		}
-		require.Equal(t, []string{"a", "b & <c>"}, in.AutoScalingGroupNames)
-		require.Equal(t, 7, *in.MaxRecords)
-		require.Equal(t, "tag:x", in.Filters[0].Name)
-		require.Equal(t, []string{"1", "2"}, in.Filters[0].Values)
-		return struct{ AutoScalingGroups []group }{[]group{{
-			AutoScalingGroupName: "b & <c>", MinSize: 3, CreatedTime: when, AvailabilityZones: []string{"eu-west-1a"}, Tags: []tag{{"k", "v\n"}},
-		}}}, nil
-	})
+			if err := c.Decode(&in); err != nil {
+				return nil, err
+			}
+			require.Equal(t, []string{"a", "b & <c>"}, in.AutoScalingGroupNames)
+			require.Equal(t, 7, *in.MaxRecords)
+			require.Equal(t, "tag:x", in.Filters[0].Name)
+			require.Equal(t, []string{"1", "2"}, in.Filters[0].Values)
+			return struct{ AutoScalingGroups []group }{[]group{{
+				AutoScalingGroupName: "b & <c>", MinSize: 3, CreatedTime: when, AvailabilityZones: []string{"eu-west-1a"}, Tags: []tag{{"k", "v\n"}},
+			}}}, nil
+		})
 	out, err := autoscaling.NewFromConfig(cfg).DescribeAutoScalingGroups(t.Context(), &autoscaling.DescribeAutoScalingGroupsInput{
-		AutoScalingGroupNames: []string{"a", "b & <c>"}, MaxRecords: aws.Int32(7), Filters: []astypes.Filter{{Name: aws.String("tag:x"), Values: []string{"1", "2"}}},
+		AutoScalingGroupNames: []string{
+			"a", "b & <c>",
+		}, MaxRecords: aws.Int32(7), Filters: []astypes.Filter{{Name: aws.String("tag:x"), Values: []string{"1", "2"}}},
 	})
 	require.NoError(t, err)
 	g := out.AutoScalingGroups[0]
@@ -87,7 +90,9 @@ func TestQueryThroughTheSDK(t *testing.T) {
 }
 
 func TestQueryMapsThroughTheSDK(t *testing.T) {
-	cfg := serve(t, wire.Service{Name: "sns", Protocol: wire.Query, Version: "2010-03-31"}, "CreateTopic", func(_ context.Context, c *wire.Call) (any, error) {
+	cfg := serve(t, wire.Service{
+		Name: "sns", Protocol: wire.Query, Version: "2010-03-31",
+	}, "CreateTopic", func(_ context.Context, c *wire.Call) (any, error) {
 		var in struct {
 			Name       string
 			Attributes map[string]string
@@ -99,7 +104,9 @@ func TestQueryMapsThroughTheSDK(t *testing.T) {
 		return struct{ TopicArn string }{"arn:" + in.Name}, nil
 	})
 	client := sns.NewFromConfig(cfg)
-	out, err := client.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("n"), Attributes: map[string]string{"FifoTopic": "true", "DisplayName": "d"}})
+	out, err := client.CreateTopic(t.Context(), &sns.CreateTopicInput{
+		Name: aws.String("n"), Attributes: map[string]string{"FifoTopic": "true", "DisplayName": "d"},
+	})
 	require.NoError(t, err)
 	require.Equal(t, "arn:n", *out.TopicArn)
 
@@ -111,21 +118,24 @@ func TestQueryMapsThroughTheSDK(t *testing.T) {
 
 func TestJSONThroughTheSDK(t *testing.T) {
 	when := time.Date(2026, 11, 20, 12, 0, 0, 123e6, time.UTC)
-	cfg := serve(t, wire.Service{Name: "states", Protocol: wire.JSON10, TargetPrefix: "AWSStepFunctions"}, "StartExecution", func(_ context.Context, c *wire.Call) (any, error) {
-		var in struct{ StateMachineArn, Name, Input string }
-		if err := c.Decode(&in); err != nil {
-			return nil, err
-		}
-		if in.Name == "taken" {
-			return nil, wire.Errorf("ExecutionAlreadyExists", "Execution Already Exists: 'taken'")
-		}
-		return struct {
-			ExecutionArn string    `json:"executionArn"`
-			StartDate    time.Time `json:"startDate"`
-		}{in.StateMachineArn + in.Input, when}, nil
-	})
+	cfg := serve(t, wire.Service{Name: "states", Protocol: wire.JSON10, TargetPrefix: "AWSStepFunctions"}, "StartExecution",
+		func(_ context.Context, c *wire.Call) (any, error) {
+			var in struct{ StateMachineArn, Name, Input string }
+			if err := c.Decode(&in); err != nil {
+				return nil, err
+			}
+			if in.Name == "taken" {
+				return nil, wire.Errorf("ExecutionAlreadyExists", "Execution Already Exists: 'taken'")
+			}
+			return struct {
+				ExecutionArn string    `json:"executionArn"`
+				StartDate    time.Time `json:"startDate"`
+			}{in.StateMachineArn + in.Input, when}, nil
+		})
 	client := sfn.NewFromConfig(cfg)
-	out, err := client.StartExecution(t.Context(), &sfn.StartExecutionInput{StateMachineArn: aws.String("m"), Name: aws.String("n"), Input: aws.String(`{"a":"ü"}`)})
+	out, err := client.StartExecution(t.Context(), &sfn.StartExecutionInput{
+		StateMachineArn: aws.String("m"), Name: aws.String("n"), Input: aws.String(`{"a":"ü"}`),
+	})
 	require.NoError(t, err)
 	require.Equal(t, `m{"a":"ü"}`, *out.ExecutionArn)
 	require.Equal(t, when, out.StartDate.UTC())
@@ -159,7 +169,8 @@ func TestRESTThroughTheSDK(t *testing.T) {
 		}{entry{in.Name, in.PrincipalArn, in.KubernetesGroups, time.Unix(1700000000, 0)}}, nil
 	})
 	out, err := eks.NewFromConfig(cfg).UpdateAccessEntry(t.Context(), &eks.UpdateAccessEntryInput{
-		ClusterName: aws.String("demo"), PrincipalArn: aws.String("arn:aws:iam::1:role/a/b"), KubernetesGroups: []string{"g"}, ClientRequestToken: aws.String("t"),
+		ClusterName: aws.String("demo"), PrincipalArn: aws.String("arn:aws:iam::1:role/a/b"), KubernetesGroups: []string{"g"},
+		ClientRequestToken: aws.String("t"),
 	})
 	require.NoError(t, err)
 	require.Equal(t, "arn:aws:iam::1:role/a/b", *out.AccessEntry.PrincipalArn)
@@ -185,7 +196,9 @@ func TestRESTThroughTheSDK(t *testing.T) {
 		require.Equal(t, 5, *in.MaxResults)
 		return &wire.Response{Status: 200, Body: json.RawMessage(`{"accessEntries":["` + in.NextToken + `"]}`)}, nil
 	})
-	listed, err := eks.NewFromConfig(cfg).ListAccessEntries(t.Context(), &eks.ListAccessEntriesInput{ClusterName: aws.String("x"), MaxResults: aws.Int32(5), NextToken: aws.String("t/&")})
+	listed, err := eks.NewFromConfig(cfg).ListAccessEntries(t.Context(), &eks.ListAccessEntriesInput{
+		ClusterName: aws.String("x"), MaxResults: aws.Int32(5), NextToken: aws.String("t/&"),
+	})
 	require.NoError(t, err)
 	require.Equal(t, []string{"t/&"}, listed.AccessEntries)
 }
@@ -197,7 +210,9 @@ func TestCBORThroughTheSDK(t *testing.T) {
 		Sum       *float64
 		Unit      string
 	}
-	cfg := serve(t, wire.Service{Name: "monitoring", Prefix: "cloudwatch", Protocol: wire.CBOR}, "GetMetricStatistics", func(_ context.Context, c *wire.Call) (any, error) {
+	cfg := serve(t, wire.Service{
+		Name: "monitoring", Prefix: "cloudwatch", Protocol: wire.CBOR,
+	}, "GetMetricStatistics", func(_ context.Context, c *wire.Call) (any, error) {
 		var in struct {
 			Namespace, MetricName string
 			StartTime, EndTime    time.Time
@@ -223,7 +238,9 @@ func TestCBORThroughTheSDK(t *testing.T) {
 	client := cloudwatch.NewFromConfig(cfg)
 	out, err := client.GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
 		Namespace: aws.String("drover"), MetricName: aws.String("Converged"), StartTime: &start, EndTime: aws.Time(start.Add(time.Hour)),
-		Period: aws.Int32(60), Statistics: []cwtypes.Statistic{"Sum"}, Dimensions: []cwtypes.Dimension{{Name: aws.String("a"), Value: aws.String("b")}},
+		Period: aws.Int32(60), Statistics: []cwtypes.Statistic{
+			"Sum",
+		}, Dimensions: []cwtypes.Dimension{{Name: aws.String("a"), Value: aws.String("b")}},
 	})
 	require.NoError(t, err)
 	require.Equal(t, "Converged", *out.Label)
@@ -237,19 +254,24 @@ func TestCBORThroughTheSDK(t *testing.T) {
 
 // The same service answers the Query protocol of old aws commands.
 func TestOldCommandsReachACBORService(t *testing.T) {
-	cfg := serve(t, wire.Service{Name: "monitoring", Prefix: "cloudwatch", Protocol: wire.CBOR, Version: "2010-08-01"}, "ListMetrics", func(_ context.Context, c *wire.Call) (any, error) {
-		var in struct{ Namespace string }
-		if err := c.Decode(&in); err != nil {
-			return nil, err
-		}
-		return struct{ Metrics []struct{ Namespace string } }{[]struct{ Namespace string }{{in.Namespace}}}, nil
-	})
+	cfg := serve(t, wire.Service{Name: "monitoring", Prefix: "cloudwatch", Protocol: wire.CBOR, Version: "2010-08-01"}, "ListMetrics",
+		func(_ context.Context, c *wire.Call) (any, error) {
+			var in struct{ Namespace string }
+			if err := c.Decode(&in); err != nil {
+				return nil, err
+			}
+			return struct{ Metrics []struct{ Namespace string } }{[]struct{ Namespace string }{{in.Namespace}}}, nil
+		})
 	got := post(t, *cfg.BaseEndpoint, "Action=ListMetrics&Version=2010-08-01&Namespace=drover")
 	require.Contains(t, got, "<ListMetricsResult><Metrics><member><Namespace>drover</Namespace></member></Metrics></ListMetricsResult>")
 }
 
 func TestAServiceWithoutQueryRefusesIt(t *testing.T) {
-	cfg := serve(t, wire.Service{Name: "sqs", Protocol: wire.JSON10, TargetPrefix: "AmazonSQS"}, "ListQueues", func(context.Context, *wire.Call) (any, error) { return nil, nil })
+	cfg := serve(t, wire.Service{
+		Name: "sqs", Protocol: wire.JSON10, TargetPrefix: "AmazonSQS",
+	}, "ListQueues", func(context.Context, *wire.Call) (any, error) {
+		return nil, nil
+	})
 	require.Contains(t, post(t, *cfg.BaseEndpoint, "Action=ListQueues&Version=2012-11-05"), "does not support the Query protocol")
 }
 
@@ -258,7 +280,9 @@ func TestEC2Query(t *testing.T) {
 		InstanceID string                        `xml:"instanceId"`
 		Tags       []struct{ Key, Value string } `xml:"tagSet"`
 	}
-	cfg := serve(t, wire.Service{Name: "ec2", Protocol: wire.EC2Query, Version: "2016-11-15"}, "DescribeInstances", func(_ context.Context, c *wire.Call) (any, error) {
+	cfg := serve(t, wire.Service{
+		Name: "ec2", Protocol: wire.EC2Query, Version: "2016-11-15",
+	}, "DescribeInstances", func(_ context.Context, c *wire.Call) (any, error) {
 		var in struct {
 			InstanceID []string `json:"InstanceId"`
 			Filter     []struct {
@@ -277,23 +301,27 @@ func TestEC2Query(t *testing.T) {
 		require.Equal(t, []string{"x", "y"}, in.Filter[0].Value)
 		return struct{ Instances []instance }{[]instance{{"i-1", []struct{ Key, Value string }{{"k", "v"}}}}}, nil
 	})
-	got := post(t, *cfg.BaseEndpoint, "Action=DescribeInstances&Version=2016-11-15&InstanceId.2=i-2&InstanceId.1=i-1&Filter.1.Name=tag:a&Filter.1.Value.1=x&Filter.1.Value.2=y")
-	require.Contains(t, got, `<requestId>request-1</requestId><instances><item><instanceId>i-1</instanceId><tagSet><item><key>k</key><value>v</value></item></tagSet></item></instances>`)
+	got := post(t, *cfg.BaseEndpoint,
+		"Action=DescribeInstances&Version=2016-11-15&InstanceId.2=i-2&InstanceId.1=i-1&Filter.1.Name=tag:a&Filter.1.Value.1=x&Filter.1.Value.2=y")
+	require.Contains(t, got,
+		`<requestId>request-1</requestId><instances><item><instanceId>i-1</instanceId><tagSet><item><key>k</key><value>v</value></item></tagSet></item></instances>`)
 	got = post(t, *cfg.BaseEndpoint, "Action=DescribeInstances&Version=2016-11-15&DryRun=true")
-	require.Contains(t, got, "<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not authorized</Message></Error></Errors>")
+	require.Contains(t, got, "<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not "+
+		"authorized</Message></Error></Errors>")
 }
 
 func TestParametersThatDoNotFit(t *testing.T) {
-	cfg := serve(t, wire.Service{Name: "ssm", Protocol: wire.JSON11, TargetPrefix: "AmazonSSM", Version: "2014-11-06"}, "GetParameters", func(_ context.Context, c *wire.Call) (any, error) {
-		var in struct {
-			Names          []string
-			WithDecryption bool
-			Count          int
-			Filter         struct{ Key string }
-			When           time.Time
-		}
-		return nil, c.Decode(&in)
-	})
+	cfg := serve(t, wire.Service{Name: "ssm", Protocol: wire.JSON11, TargetPrefix: "AmazonSSM", Version: "2014-11-06"}, "GetParameters",
+		func(_ context.Context, c *wire.Call) (any, error) {
+			var in struct {
+				Names          []string
+				WithDecryption bool
+				Count          int
+				Filter         struct{ Key string }
+				When           time.Time
+			}
+			return nil, c.Decode(&in)
+		})
 	for name, test := range map[string]struct{ body, want string }{
 		"an unknown parameter":           {`{"Nmaes":[]}`, "the parameter Nmaes"},
 		"an unknown nested parameter":    {`{"Filter":{"Key":"a","Value":"b"}}`, "the parameter Filter.Value"},

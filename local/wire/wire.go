@@ -58,7 +58,8 @@ type Service struct {
 	Name, Prefix string
 	// Protocol that its clients speak. RPC services also answer the others: see the package comment.
 	Protocol Protocol
-	// Version of the API, such as 2010-05-15: without one the Query protocol is refused. TargetPrefix of X-Amz-Target, such as AmazonSSM (JSON).
+	// Version of the API, such as 2010-05-15: without one the Query protocol is refused. TargetPrefix of X-Amz-Target,
+	// such as AmazonSSM (JSON).
 	Version, TargetPrefix string
 	// Other is another API under the same signing name, told by its Version: Elastic Load Balancing has two.
 	Other *Service
@@ -372,7 +373,9 @@ func spell(format Protocol, service string, e *Error) (code string, status int) 
 			return "RequestExpired", 400
 		}
 	case JSON10, JSON11, RESTJSON, CBOR:
-		if format != RESTJSON && slices.Contains([]string{"AccessDenied", "InvalidClientTokenId", "SignatureDoesNotMatch", "ExpiredToken", "MissingAuthenticationToken", "IncompleteSignature"}, code) {
+		if format != RESTJSON && slices.Contains([]string{
+			"AccessDenied", "InvalidClientTokenId", "SignatureDoesNotMatch", "ExpiredToken", "MissingAuthenticationToken", "IncompleteSignature",
+		}, code) {
 			status = 400
 		}
 		switch code {

@@ -81,9 +81,10 @@ func (c *Cluster) begin(ctx context.Context, w *Watcher) (*watchtools.RetryWatch
 		return nil, err
 	}
 	w.seeAll(list.Items)
-	return watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, watchPods(func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return pods.Watch(ctx, o)
-	}))
+	return watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion,
+		watchPods(func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return pods.Watch(ctx, o)
+		}))
 }
 
 // seeAll sees every pod that there is, and that the others are gone.

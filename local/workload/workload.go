@@ -80,7 +80,8 @@ func scaled(value string, of int) (int, error) {
 	return n, nil
 }
 
-// Run deploys workloads and waits until all of their replicas are healthy and their budgets know it. The watcher forgets how they came to be.
+// Run deploys workloads and waits until all of their replicas are healthy and their budgets know it. The watcher
+// forgets how they came to be.
 func (c *Cluster) Run(ctx context.Context, watcher *Watcher, workloads ...Workload) error {
 	if err := c.Deploy(ctx, workloads...); err != nil {
 		return err
@@ -151,7 +152,9 @@ func (c *Cluster) deploy(ctx context.Context, w Workload) error {
 			// As controllers name theirs: KWOK takes a pod for the last of its name for a while.
 			template.GenerateName = w.Name + "-"
 			group.Go(func() error {
-				_, err := c.core.Pods(w.Namespace).Create(ctx, &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{})
+				_, err := c.core.Pods(w.Namespace).Create(ctx, &corev1.Pod{
+					ObjectMeta: template.ObjectMeta, Spec: template.Spec,
+				}, metav1.CreateOptions{})
 				return err
 			})
 		}
@@ -223,8 +226,8 @@ func (c *Cluster) Remove(ctx context.Context, workloads ...Workload) error {
 	return nil
 }
 
-// Budgeted waits until the budgets of the workloads know that all replicas are healthy. Who is timed by it is told, and does not ask: asking would
-// take the processors from those who are waited for.
+// Budgeted waits until the budgets of the workloads know that all replicas are healthy. Who is timed by it is told,
+// and does not ask: asking would take the processors from those who are waited for.
 func (c *Cluster) Budgeted(ctx context.Context, workloads ...Workload) error {
 	for _, w := range workloads {
 		if w.MaxUnavailable == "" && w.MinAvailable == "" {
@@ -259,7 +262,8 @@ func (c *Cluster) budgeted(ctx context.Context, w Workload, keep int) (whole boo
 			return false, errors.New("somebody deleted it")
 		}
 		if b.Status.ExpectedPods == int32(w.Replicas) && int(b.Status.DesiredHealthy) != keep {
-			return false, errors.New("the disruption controller keeps " + strconv.Itoa(int(b.Status.DesiredHealthy)) + " healthy, not " + strconv.Itoa(keep))
+			return false, errors.New("the disruption controller keeps " + strconv.Itoa(int(b.Status.DesiredHealthy)) + " healthy, not " +
+				strconv.Itoa(keep))
 		}
 		if b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == int32(w.Replicas) &&
 			int(b.Status.DisruptionsAllowed) == w.Replicas-keep && len(b.Status.DisruptedPods) == 0 {

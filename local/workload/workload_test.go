@@ -17,13 +17,15 @@ func TestMustKeep(t *testing.T) {
 		want     int
 		err      string
 	}{
-		"no budget keeps nothing":                     {Workload{Replicas: 3}, 0, ""},
-		"so many may be out":                          {Workload{Replicas: 20, MaxUnavailable: "1"}, 19, ""},
-		"a percentage that may be out is rounded up":  {Workload{Replicas: 15, MaxUnavailable: "10%"}, 13, ""},
-		"more may be out than there are":              {Workload{Replicas: 2, MaxUnavailable: "5"}, 0, ""},
-		"so many must stay":                           {Workload{Replicas: 20, MinAvailable: "19"}, 19, ""},
-		"a percentage that must stay is rounded up":   {Workload{Replicas: 7, MinAvailable: "50%"}, 4, ""},
-		"a word is no budget":                         {Workload{Replicas: 7, MinAvailable: "half"}, 0, `"half" is neither a number nor a percentage`},
+		"no budget keeps nothing":                    {Workload{Replicas: 3}, 0, ""},
+		"so many may be out":                         {Workload{Replicas: 20, MaxUnavailable: "1"}, 19, ""},
+		"a percentage that may be out is rounded up": {Workload{Replicas: 15, MaxUnavailable: "10%"}, 13, ""},
+		"more may be out than there are":             {Workload{Replicas: 2, MaxUnavailable: "5"}, 0, ""},
+		"so many must stay":                          {Workload{Replicas: 20, MinAvailable: "19"}, 19, ""},
+		"a percentage that must stay is rounded up":  {Workload{Replicas: 7, MinAvailable: "50%"}, 4, ""},
+		"a word is no budget": {
+			Workload{Replicas: 7, MinAvailable: "half"}, 0, `"half" is neither a number nor a percentage`,
+		},
 		"less than nothing is no budget":              {Workload{Replicas: 7, MaxUnavailable: "-1"}, 0, `"-1" is neither`},
 		"a sign is not what makes it a percentage":    {Workload{Replicas: 7, MaxUnavailable: "%"}, 0, `"%" is neither`},
 		"no replica may be out of a workload of none": {Workload{MaxUnavailable: "10%"}, 0, ""},
@@ -44,14 +46,18 @@ func TestMustKeep(t *testing.T) {
 func TestWorkloadsOnARealAPIServer(t *testing.T) {
 	bin, err := filepath.Abs(kubernetes.BinDir("../.."))
 	require.NoError(t, err)
-	control, err := kubernetes.Start(t.Context(), kubernetes.Options{Name: "test", Dir: t.TempDir(), BinDir: bin, ServiceCIDR: "172.20.0.0/16"})
+	control, err := kubernetes.Start(t.Context(), kubernetes.Options{
+		Name: "test", Dir: t.TempDir(), BinDir: bin, ServiceCIDR: "172.20.0.0/16",
+	})
 	require.NoError(t, err)
 	t.Cleanup(control.Stop)
 	c, err := Connect(Admin(control))
 	require.NoError(t, err)
 	ctx := t.Context()
 
-	require.NoError(t, c.AddNodes(ctx, Node{Name: "a", Pods: 20, Labels: map[string]string{"drover.run/pool": "workers"}}, Node{Name: "b", Pods: 20}))
+	require.NoError(t, c.AddNodes(ctx, Node{
+		Name: "a", Pods: 20, Labels: map[string]string{"drover.run/pool": "workers"},
+	}, Node{Name: "b", Pods: 20}))
 	watcher, err := c.Watch(ctx)
 	require.NoError(t, err)
 	workloads := []Workload{

@@ -143,7 +143,9 @@ func (d *document) parse(data []byte) *yaml.Node {
 		return nil
 	}
 	if root.Kind != yaml.MappingNode {
-		d.fail(place{root.Line, root.Column}, whole(field.TypeInvalid(nil, shown(root, false), "must be an object with apiVersion, kind, metadata and spec")))
+		d.fail(place{
+			root.Line, root.Column,
+		}, whole(field.TypeInvalid(nil, shown(root, false), "must be an object with apiVersion, kind, metadata and spec")))
 		return nil
 	}
 	return root

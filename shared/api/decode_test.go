@@ -17,25 +17,52 @@ func TestDecodeRefuses(t *testing.T) {
 		file string
 		want []string
 	}{
-		"an empty file":               {"", []string{`f.yaml:1: Required value: the file is empty`}},
-		"a file of comments":          {"# nothing\n", []string{`f.yaml:1: Required value: the file is empty`}},
-		"what is not YAML":            {"apiVersion: drover.run/v1alpha1\nkind: [Cluster\n", []string{`f.yaml:2: Invalid value: not YAML: did not find expected ',' or ']'`}},
-		"tabs":                        {"kind: Cluster\n\tspec: {}\n", []string{`f.yaml:2: Invalid value: not YAML: the line is indented with a tab: YAML takes spaces only; replace each tab with spaces`}},
-		"a tab before a key":          {"kind: Cluster\nspec:\n\trelease: {}\n", []string{`f.yaml:3: Invalid value: not YAML: the line is indented with a tab: YAML takes spaces only; replace each tab with spaces`}},
-		"an end that begins another":  {good + "---\n", []string{`f.yaml:18: Forbidden: a second document, which is empty: remove the line --- that begins it`}},
-		"binary in the first line":    {"\xff", []string{`f.yaml:1: Invalid value: not YAML: it is not UTF-8`}},
-		"binary":                      {"kind: Cluster\nmetadata: \xff\xfe\n", []string{`f.yaml:2: Invalid value: not YAML: it is not UTF-8`}},
-		"control characters":          {"kind: \x01\n", []string{`f.yaml:1: Invalid value: not YAML: control characters are not allowed`}},
-		"2 MB":                        {"# " + strings.Repeat("x", 2<<20), []string{`f.yaml:1: Too long: may not be more than 1048576 bytes`}},
-		"a list":                      {"[]\n", []string{`f.yaml:1: Invalid value: a list: must be an object with apiVersion, kind, metadata and spec`}},
-		"a scalar":                    {"hello\n", []string{`f.yaml:1: Invalid value: "hello": must be an object with apiVersion, kind, metadata and spec`}},
-		"null":                        {"---\n", []string{`f.yaml:1: Required value: the file is empty`}},
-		"an anchor at the top":        {"&a {kind: Cluster}\n", []string{`f.yaml:1: Forbidden: anchors and aliases are not allowed: write the value out where it is used`}},
-		"another kind":                {goodRelease, []string{`f.yaml:2: kind: Unsupported value: "Release": supported values: "Cluster"`}},
-		"another version":             {strings.Replace(good, "v1alpha1", "v1", 1), []string{`f.yaml:1: apiVersion: Unsupported value: "drover.run/v1": supported values: "drover.run/v1alpha1"`}},
-		"more than one document":      {good + "---\nkind: Cluster\n", []string{`f.yaml:18: Forbidden: more than one document: a file holds one object`}},
-		"a second one that is broken": {good + "---\nkind: [\n", []string{`f.yaml:20: Invalid value: not YAML: did not find expected node content`}},
-		"fields missing": {"apiVersion: drover.run/v1alpha1\nkind: Cluster\nmetadata: {}\nspec:\n  release: {}\n  network:\n  pools:\n  - name: a\n", []string{
+		"an empty file":      {"", []string{`f.yaml:1: Required value: the file is empty`}},
+		"a file of comments": {"# nothing\n", []string{`f.yaml:1: Required value: the file is empty`}},
+		"what is not YAML": {
+			"apiVersion: drover.run/v1alpha1\nkind: [Cluster\n", []string{`f.yaml:2: Invalid value: not YAML: did not find expected ',' or ']'`},
+		},
+		"tabs": {
+			"kind: Cluster\n\tspec: {}\n", []string{
+				`f.yaml:2: Invalid value: not YAML: the line is indented with a tab: YAML takes spaces only; replace each tab with spaces`,
+			},
+		},
+		"a tab before a key": {
+			"kind: Cluster\nspec:\n\trelease: {}\n", []string{
+				`f.yaml:3: Invalid value: not YAML: the line is indented with a tab: YAML takes spaces only; replace each tab with spaces`,
+			},
+		},
+		"an end that begins another": {
+			good + "---\n", []string{`f.yaml:18: Forbidden: a second document, which is empty: remove the line --- that begins it`},
+		},
+		"binary in the first line": {"\xff", []string{`f.yaml:1: Invalid value: not YAML: it is not UTF-8`}},
+		"binary":                   {"kind: Cluster\nmetadata: \xff\xfe\n", []string{`f.yaml:2: Invalid value: not YAML: it is not UTF-8`}},
+		"control characters":       {"kind: \x01\n", []string{`f.yaml:1: Invalid value: not YAML: control characters are not allowed`}},
+		"2 MB":                     {"# " + strings.Repeat("x", 2<<20), []string{`f.yaml:1: Too long: may not be more than 1048576 bytes`}},
+		"a list": {
+			"[]\n", []string{`f.yaml:1: Invalid value: a list: must be an object with apiVersion, kind, metadata and spec`},
+		},
+		"a scalar": {
+			"hello\n", []string{`f.yaml:1: Invalid value: "hello": must be an object with apiVersion, kind, metadata and spec`},
+		},
+		"null": {"---\n", []string{`f.yaml:1: Required value: the file is empty`}},
+		"an anchor at the top": {
+			"&a {kind: Cluster}\n", []string{`f.yaml:1: Forbidden: anchors and aliases are not allowed: write the value out where it is used`},
+		},
+		"another kind": {goodRelease, []string{`f.yaml:2: kind: Unsupported value: "Release": supported values: "Cluster"`}},
+		"another version": {
+			strings.Replace(good, "v1alpha1", "v1", 1), []string{
+				`f.yaml:1: apiVersion: Unsupported value: "drover.run/v1": supported values: "drover.run/v1alpha1"`,
+			},
+		},
+		"more than one document": {
+			good + "---\nkind: Cluster\n", []string{`f.yaml:18: Forbidden: more than one document: a file holds one object`},
+		},
+		"a second one that is broken": {
+			good + "---\nkind: [\n", []string{`f.yaml:20: Invalid value: not YAML: did not find expected node content`},
+		},
+		"fields missing": {"apiVersion: drover.run/v1alpha1\nkind: Cluster\nmetadata: {}\nspec:\n  release: {}\n  network:\n  pools:\n " +
+			" - name: a\n", []string{
 			`f.yaml:3: metadata.name: Required value`,
 			`f.yaml:4: spec.network: Required value`,
 			`f.yaml:5: spec.release.name: Required value`,
@@ -101,7 +128,8 @@ func TestDecodeRefusesFields(t *testing.T) {
 			},
 		},
 		"fields that are elsewhere": {
-			pairs{"  tags: {}", "  tags: {}\n  minSize: 1\n  serviceCIDR: 10.0.0.0/16", "  controlPlane: {}", "  controlPlane: {kubernetesVersion: \"1.36\"}"},
+			pairs{"  tags: {}", "  tags: {}\n  minSize: 1\n  serviceCIDR: 10.0.0.0/16", "  controlPlane: {}",
+				"  controlPlane: {kubernetesVersion: \"1.36\"}"},
 			[]string{
 				`f.yaml:11: spec.controlPlane.kubernetesVersion: Forbidden: unknown field: the field is spec.kubernetesVersion`,
 				`f.yaml:18: spec.minSize: Forbidden: unknown field: the field is spec.pools[].minSize`,
@@ -109,7 +137,9 @@ func TestDecodeRefusesFields(t *testing.T) {
 			},
 		},
 		"what is no whole number": {
-			pairs{"minSize: 1", "minSize: 1.0", "maxSize: 3", "maxSize: 010\n      maxPods: 9999999999\n      rootVolume: {sizeGiB: 0, iops: 0x10, throughput: \"125\"}"},
+			pairs{"minSize: 1", "minSize: 1.0", "maxSize: 3", "maxSize: 010\n      maxPods: 9999999999\n      rootVolume: {sizeGiB: " +
+				"0, iops: 0x10, " +
+				"throughput: \"125\"}"},
 			[]string{
 				`f.yaml:15: spec.pools[0].minSize: Invalid value: 1.0: must be a whole number`,
 				`f.yaml:16: spec.pools[0].maxSize: Invalid value: 010: must be a whole number`,
@@ -127,7 +157,8 @@ func TestDecodeRefusesFields(t *testing.T) {
 			},
 		},
 		"lists and objects in each other's place": {
-			pairs{"zones: [us-east-1a, us-east-1b]", "zones: us-east-1a", "  controlPlane: {}", "  controlPlane: []", "  tags: {}", "  tags: [a]\n  addons: {vpc-cni: v1}"},
+			pairs{"zones: [us-east-1a, us-east-1b]", "zones: us-east-1a", "  controlPlane: {}", "  controlPlane: []", "  tags: {}",
+				"  tags: [a]\n  addons: {vpc-cni: v1}"},
 			[]string{
 				`f.yaml:10: spec.network.zones: Invalid value: "us-east-1a": must be a list`,
 				`f.yaml:11: spec.controlPlane: Invalid value: a list: must be an object`,
@@ -184,9 +215,11 @@ func TestDecodeRefusesBombsBeforeTheyExpand(t *testing.T) {
 	bombs := map[string]string{
 		"a billion laughs at the top":     laughs,
 		"a billion laughs where maps are": strings.Replace(good, "tags: {}", "tags:\n    "+strings.ReplaceAll(laughs, "\n", "\n    "), 1),
-		"a billion laughs in any value":   strings.Replace(good, "tags: {}", "addons:\n  - name: a\n    configuration:\n      "+strings.ReplaceAll(laughs, "\n", "\n      "), 1),
-		"an anchor that holds itself":     strings.Replace(good, "tags: {}", "addons: &a [{name: x, configuration: {a: *a}}]", 1),
-		"deep nesting in flow style":      strings.Replace(good, "tags: {}", "addons: [{name: a, configuration: {a: "+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+"}}]", 1),
+		"a billion laughs in any value": strings.Replace(good, "tags: {}", "addons:\n  - name: a\n    configuration:\n      "+
+			strings.ReplaceAll(laughs, "\n", "\n      "), 1),
+		"an anchor that holds itself": strings.Replace(good, "tags: {}", "addons: &a [{name: x, configuration: {a: *a}}]", 1),
+		"deep nesting in flow style": strings.Replace(good, "tags: {}", "addons: [{name: a, configuration: {a: "+strings.Repeat("[", 9000)+
+			strings.Repeat("]", 9000)+"}}]", 1),
 		"nesting too deep for the parser": strings.Replace(good, "tags: {}", "tags: "+strings.Repeat("[", 500000), 1),
 		"deep nesting in block style":     strings.Replace(good, "tags: {}", "tags: \n    "+strings.Repeat("- ", 5000), 1),
 		"half a million values":           "[" + strings.Repeat("a,", 1<<19-1) + "]",

@@ -92,7 +92,10 @@ func encode(t *testing.T, object any) []byte {
 
 // FuzzStrings: a string of a spec is the same string in Go, whatever is in it.
 func FuzzStrings(f *testing.F) {
-	for _, s := range []string{"", " a ", "a\n\n  b\t\r\n", `"'\`, "{{ .X }}", "${AWS::Region}", "!Ref x", "&a *b", "$(reboot); `id`", "~", "<<", "\x00\x7f\u0085\u2028\ufeff😀"} {
+	for _, s := range []string{
+		"", " a ", "a\n\n  b\t\r\n", `"'\`, "{{ .X }}", "${AWS::Region}", "!Ref x", "&a *b", "$(reboot); `id`", "~", "<<",
+		"\x00\x7f\u0085\u2028\ufeff😀",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

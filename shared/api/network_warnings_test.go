@@ -19,10 +19,14 @@ func TestWarningsOfPublicRanges(t *testing.T) {
 		"none for an existing network": {"", nil, ""},
 		"a VPC of public addresses":    {"8.8.0.0/16", nil, "spec.network.cidr: 8.8.0.0/16 holds public addresses: "},
 		"a range partly public":        {"172.0.0.0/8", nil, "spec.network.cidr: 172.0.0.0/8 holds public addresses: "},
-		"public addresses of pods":     {"10.0.0.0/16", []string{"100.64.0.0/16", "52.0.0.0/16"}, "spec.network.secondaryCIDRs[1]: 52.0.0.0/16 holds public addresses: "},
+		"public addresses of pods": {
+			"10.0.0.0/16", []string{"100.64.0.0/16", "52.0.0.0/16"}, "spec.network.secondaryCIDRs[1]: 52.0.0.0/16 holds public addresses: ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			warnings := api.Warnings(&api.Cluster{Spec: api.ClusterSpec{Pools: pools, Network: api.Network{CIDR: test.cidr, SecondaryCIDRs: test.secondary}}}, nil)
+			warnings := api.Warnings(&api.Cluster{
+				Spec: api.ClusterSpec{Pools: pools, Network: api.Network{CIDR: test.cidr, SecondaryCIDRs: test.secondary}},
+			}, nil)
 			if test.want == "" {
 				require.Empty(t, warnings)
 				return

@@ -30,8 +30,9 @@ func (c *Cluster) ValidateOwners(prefix string, owners map[string]string) Errors
 	var errs field.ErrorList
 	check := func(path *field.Path, value, arn string) {
 		if owner := owners[arn]; owner != "" && owner != c.Metadata.Name {
-			errs = append(errs, field.Invalid(path, value, fmt.Sprintf("it is part of cluster %s (tag drover:cluster), and goes when that goes: use one that is "+
-				"no cluster's; where that cluster is gone and left it behind, take the tag away", owner)))
+			errs = append(errs,
+				field.Invalid(path, value, fmt.Sprintf("it is part of cluster %s (tag drover:cluster), and goes when that goes: use one that is "+
+					"no cluster's; where that cluster is gone and left it behind, take the tag away", owner)))
 		}
 	}
 	network, key := field.NewPath("spec", "network", "existing"), c.Spec.ControlPlane.EncryptionKeyARN

@@ -23,7 +23,8 @@ func Resolve(c *Cluster, r *Release) (*Cluster, Errors) {
 	}
 
 	if spec.Release.Name != r.Metadata.Name {
-		errs = append(errs, field.Invalid(path.Child("release", "name"), spec.Release.Name, fmt.Sprintf("the release read is %q", r.Metadata.Name)))
+		errs = append(errs, field.Invalid(path.Child("release", "name"), spec.Release.Name, fmt.Sprintf("the release read is %q",
+			r.Metadata.Name)))
 	}
 	if fill(&spec.KubernetesVersion, r.Spec.KubernetesVersion); spec.KubernetesVersion == "" {
 		lacks(path.Child("kubernetesVersion"), "Kubernetes version")

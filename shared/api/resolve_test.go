@@ -69,7 +69,10 @@ func TestResolve(t *testing.T) {
 			},
 		},
 		"add-ons are merged by name: the release's first, then the spec's own": {
-			spec: pairs{"  tags: {}", "  addons: [{name: own, version: v1.0.0}, {name: coredns, configuration: {replicas: 3}}, {name: vpc-cni, version: v2.0.0}]"},
+			spec: pairs{
+				"  tags: {}", "  addons: [{name: own, version: v1.0.0}, {name: coredns, configuration: {replicas: 3}}, {name: vpc-cni, " +
+					"version: v2.0.0}]",
+			},
 			check: func(t *testing.T, s *api.ClusterSpec) {
 				require.Empty(t, cmp.Diff([]api.Addon{
 					{Name: "vpc-cni", Version: "v2.0.0", Configuration: map[string]any{"env": map[string]any{"WARM_IP_TARGET": "2"}}},
@@ -79,7 +82,10 @@ func TestResolve(t *testing.T) {
 			},
 		},
 		"an existing network has no gateways of drover's": {
-			spec: pairs{"    cidr: 10.0.0.0/16\n    zones: [us-east-1a, us-east-1b]", "    existing: {vpcID: vpc-12345678, subnets: [subnet-12345678, subnet-12345679]}"},
+			spec: pairs{
+				"    cidr: 10.0.0.0/16\n    zones: [us-east-1a, us-east-1b]",
+				"    existing: {vpcID: vpc-12345678, subnets: [subnet-12345678, subnet-12345679]}",
+			},
 			check: func(t *testing.T, s *api.ClusterSpec) {
 				require.Empty(t, s.Network.NATGateways)
 			},

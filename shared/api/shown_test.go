@@ -16,10 +16,18 @@ func TestMessagesShowValues(t *testing.T) {
 		edits pairs
 		want  string
 	}{
-		"as kinds when a secret is no scalar": {pool("commands: [{curl: x}]"), "spec.pools[0].commands[0]: Invalid value: an object: must be a string"},
-		"cut when a number is long":           {pairs{"      maxSize: 3", "      maxSize: " + digits}, "Invalid value: " + digits[:120] + "…: must be a whole number"},
-		"cut when a string is long":           {pairs{"    zones: [us-east-1a, us-east-1b]", "    zones: " + letters}, `Invalid value: "` + letters[:240] + `…": must be a list`},
-		"whole up to 120 characters":          {pairs{"    zones: [us-east-1a, us-east-1b]", "    zones: " + letters[2:]}, `Invalid value: "` + letters[2:] + `": must be a list`},
+		"as kinds when a secret is no scalar": {
+			pool("commands: [{curl: x}]"), "spec.pools[0].commands[0]: Invalid value: an object: must be a string",
+		},
+		"cut when a number is long": {
+			pairs{"      maxSize: 3", "      maxSize: " + digits}, "Invalid value: " + digits[:120] + "…: must be a whole number",
+		},
+		"cut when a string is long": {
+			pairs{"    zones: [us-east-1a, us-east-1b]", "    zones: " + letters}, `Invalid value: "` + letters[:240] + `…": must be a list`,
+		},
+		"whole up to 120 characters": {
+			pairs{"    zones: [us-east-1a, us-east-1b]", "    zones: " + letters[2:]}, `Invalid value: "` + letters[2:] + `": must be a list`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, errs := api.ReadCluster("f.yaml", edit(t, good, test.edits), options)

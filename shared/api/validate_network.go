@@ -35,7 +35,8 @@ func validateNetwork(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 			"cidr": n.CIDR != "", "secondaryCIDRs": len(n.SecondaryCIDRs) > 0, "zones": len(n.Zones) > 0, "natGateways": n.NATGateways != "",
 		} {
 			if given {
-				errs = append(errs, field.Forbidden(path.Child(name), "drover changes nothing in an existing network: leave it out, or leave out existing"))
+				errs = append(errs, field.Forbidden(path.Child(name), "drover changes nothing in an existing network: leave it out, "+
+					"or leave out existing"))
 			}
 		}
 		return errs
@@ -62,7 +63,8 @@ func validateZones(path *field.Path, n *Network) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(path.Index(i), zone, "must be in the region of the first zone, "+regionOf(n.Zones[0])))
 		}
 		if vpc.IsValid() && vpc.Bits() == smallestVPC && zone[len(zone)-1] > 'd' {
-			errs = append(errs, field.Invalid(path.Index(i), zone, fmt.Sprintf("a VPC of /%d has room for zones a to d: use a larger cidr", smallestVPC)))
+			errs = append(errs, field.Invalid(path.Index(i), zone, fmt.Sprintf("a VPC of /%d has room for zones a to d: use a larger cidr",
+				smallestVPC)))
 		}
 	}
 	return errs
@@ -147,7 +149,9 @@ func validateSize(path *field.Path, p netip.Prefix, largest, smallest int) field
 
 func validateUsable(path *field.Path, p netip.Prefix) field.ErrorList {
 	if i := slices.IndexFunc(unusable, p.Overlaps); i >= 0 {
-		return field.ErrorList{field.Invalid(path, p.String(), fmt.Sprintf("must not overlap with %s, whose addresses no host can have", unusable[i]))}
+		return field.ErrorList{
+			field.Invalid(path, p.String(), fmt.Sprintf("must not overlap with %s, whose addresses no host can have", unusable[i])),
+		}
 	}
 	return nil
 }
@@ -173,16 +177,19 @@ func validateServiceCIDR(path *field.Path, s *ClusterSpec) (errs field.ErrorList
 	errs = append(errs, validateSize(path, services, largestServices, smallestServices)...)
 	within := func(p netip.Prefix) bool { return p.Bits() <= services.Bits() && p.Contains(services.Addr()) }
 	if !slices.ContainsFunc(privateRanges, within) {
-		errs = append(errs, field.Invalid(path, services.String(), "must be within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16: choose another range"+s.freeServiceCIDR()))
+		errs = append(errs, field.Invalid(path, services.String(), "must be within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16: choose "+
+			"another range"+s.freeServiceCIDR()))
 	}
 	for _, cidr := range s.Network.ranges() {
 		p, ok := parseRange(cidr)
 		switch {
 		case !ok || !p.Overlaps(services):
 		case services == defaultServices:
-			errs = append(errs, field.Invalid(path, services.String(), "the default range of services overlaps with the network's "+cidr+": set "+path.String()+" to another"+s.freeServiceCIDR()))
+			errs = append(errs, field.Invalid(path, services.String(), "the default range of services overlaps with the network's "+cidr+": set "+
+				path.String()+" to another"+s.freeServiceCIDR()))
 		default:
-			errs = append(errs, field.Invalid(path, services.String(), "overlaps with the network's "+cidr+": choose another range"+s.freeServiceCIDR()))
+			errs = append(errs, field.Invalid(path, services.String(), "overlaps with the network's "+cidr+": choose another range"+
+				s.freeServiceCIDR()))
 		}
 	}
 	return errs
@@ -217,7 +224,8 @@ func (s *ClusterSpec) freeServiceCIDR() string {
 func validateEndpoint(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 	e := &s.ControlPlane.Endpoint
 	if e.Public != nil && !*e.Public {
-		errs = append(errs, field.Forbidden(path.Child("public"), "drover's functions reach the API through the public endpoint: limit it with publicCIDRs instead"))
+		errs = append(errs, field.Forbidden(path.Child("public"), "drover's functions reach the API through the public endpoint: limit it with "+
+			"publicCIDRs instead"))
 		if e.Private != nil && !*e.Private {
 			errs = append(errs, field.Forbidden(path.Child("private"), "the API would be reachable from nowhere"))
 		}
@@ -226,15 +234,19 @@ func validateEndpoint(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 	if e.Private != nil && !*e.Private && s.Network.Existing == nil {
 		switch everyone := slices.Contains(e.PublicCIDRs, "0.0.0.0/0"); {
 		case s.Network.NATGateways == NATNone:
-			errs = append(errs, field.Forbidden(path.Child("private"), "without NAT gateways, nodes reach the API through the private endpoint only"))
+			errs = append(errs, field.Forbidden(path.Child("private"),
+				"without NAT gateways, nodes reach the API through the private endpoint only"))
 		case !everyone:
-			errs = append(errs, field.Forbidden(path.Child("private"), "nodes reach the public endpoint from the addresses of NAT gateways, which publicCIDRs cannot name before they exist"))
+			errs = append(errs, field.Forbidden(path.Child("private"), "nodes reach the public endpoint from the addresses of NAT gateways, which "+
+				"publicCIDRs cannot name before they exist"))
 		}
 	}
 	for i, cidr := range e.PublicCIDRs {
 		p, ok := parseRange(cidr)
 		if ok && p.Bits() > 0 && slices.ContainsFunc(append(unusable, privateRanges...), p.Overlaps) {
-			errs = append(errs, field.Invalid(path.Child("publicCIDRs").Index(i), cidr, "must be addresses of the internet: no request to the public endpoint comes from these; name those of your NAT gateways or your office, as a /32 or larger"))
+			errs = append(errs, field.Invalid(path.Child("publicCIDRs").Index(i), cidr,
+				"must be addresses of the internet: no request to the public endpoint comes from these; name those of your NAT gateways or your "+
+					"office, as a /32 or larger"))
 		}
 	}
 	return errs

@@ -16,7 +16,8 @@ func validatePool(path *field.Path, p *Pool) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(path.Child("minSize"), p.MinSize, fmt.Sprintf("must be less than or equal to maxSize, %d", p.MaxSize)))
 	}
 	if p.Spot != nil && p.MaxSize > 0 && p.Spot.OnDemandBase > p.MaxSize {
-		errs = append(errs, field.Invalid(path.Child("spot", "onDemandBase"), p.Spot.OnDemandBase, fmt.Sprintf("must be less than or equal to maxSize, %d", p.MaxSize)))
+		errs = append(errs, field.Invalid(path.Child("spot", "onDemandBase"), p.Spot.OnDemandBase,
+			fmt.Sprintf("must be less than or equal to maxSize, %d", p.MaxSize)))
 	}
 	for i, instanceType := range p.InstanceTypes {
 		at := path.Child("instanceTypes").Index(i)
@@ -83,7 +84,8 @@ func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
 		return nil
 	}
 	if v.SizeGiB > limits.maxSize {
-		errs = append(errs, field.Invalid(path.Child("sizeGiB"), v.SizeGiB, fmt.Sprintf("must be less than or equal to %d for %s", limits.maxSize, v.Type)))
+		errs = append(errs, field.Invalid(path.Child("sizeGiB"), v.SizeGiB, fmt.Sprintf("must be less than or equal to %d for %s",
+			limits.maxSize, v.Type)))
 	}
 	at := path.Child("iops")
 	switch most := min(limits.maxIOPS, max(limits.minIOPS, limits.iopsPerGiB*v.SizeGiB)); {
@@ -93,7 +95,8 @@ func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
 	case limits.maxIOPS == 0:
 		errs = append(errs, field.Forbidden(at, fmt.Sprintf("the IOPS of %s follow from its size", v.Type)))
 	case v.IOPS < limits.minIOPS || v.IOPS > most:
-		errs = append(errs, field.Invalid(at, v.IOPS, fmt.Sprintf("must be between %d and %d for %s of %d GiB", limits.minIOPS, most, v.Type, v.SizeGiB)))
+		errs = append(errs, field.Invalid(at, v.IOPS, fmt.Sprintf("must be between %d and %d for %s of %d GiB", limits.minIOPS, most,
+			v.Type, v.SizeGiB)))
 	}
 	at = path.Child("throughput")
 	switch most := max(v.IOPS, baseIOPS) / iopsPerMiB; {
@@ -101,7 +104,8 @@ func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
 	case !limits.throughput:
 		errs = append(errs, field.Forbidden(at, "only for gp3"))
 	case v.Throughput > max(most, baseThroughput):
-		errs = append(errs, field.Invalid(at, v.Throughput, fmt.Sprintf("must be less than or equal to %d with %d IOPS: a quarter", most, max(v.IOPS, baseIOPS))))
+		errs = append(errs, field.Invalid(at, v.Throughput, fmt.Sprintf("must be less than or equal to %d with %d IOPS: a quarter", most,
+			max(v.IOPS, baseIOPS))))
 	}
 	return errs
 }
@@ -152,7 +156,8 @@ func validateLabels(path *field.Path, labels map[string]string) (errs field.Erro
 			errs = append(errs, field.Forbidden(path.Key(key), "the kubelet sets it"))
 		case within("kubelet.kubernetes.io"), within("node.kubernetes.io"):
 		case within("kubernetes.io"), within("k8s.io"):
-			errs = append(errs, field.Forbidden(path.Key(key), "a kubelet may set labels of kubernetes.io and k8s.io only under node.kubernetes.io/ and kubelet.kubernetes.io/"))
+			errs = append(errs, field.Forbidden(path.Key(key), "a kubelet may set labels of kubernetes.io and k8s.io only under "+
+				"node.kubernetes.io/ and kubelet.kubernetes.io/"))
 		case within("drover.run"):
 			errs = append(errs, field.Forbidden(path.Key(key), "drover.run/ is drover's own"))
 		}

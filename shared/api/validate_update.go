@@ -17,11 +17,13 @@ var maxPause = map[Strategy]time.Duration{RollingUpdate: 30 * time.Minute, Insta
 
 func validateUpdate(path *field.Path, u *Update) (errs field.ErrorList) {
 	if u.MaxUnavailable.None() && u.MaxSurge.None() {
-		errs = append(errs, field.Invalid(path.Child("maxSurge"), raw(u.MaxSurge), "cannot be 0 when maxUnavailable is 0: no node could be replaced"))
+		errs = append(errs, field.Invalid(path.Child("maxSurge"), raw(u.MaxSurge),
+			"cannot be 0 when maxUnavailable is 0: no node could be replaced"))
 	}
 	if most, known := maxPause[u.Strategy]; known {
 		if pause, err := time.ParseDuration(u.PauseTime); err == nil && pause > most {
-			errs = append(errs, field.Invalid(path.Child("pauseTime"), u.PauseTime, fmt.Sprintf("must be at most %s with the strategy %s", short(most), u.Strategy)))
+			errs = append(errs, field.Invalid(path.Child("pauseTime"), u.PauseTime, fmt.Sprintf("must be at most %s with the strategy %s",
+				short(most), u.Strategy)))
 		}
 	}
 	if u.Strategy == InstanceRefresh {
@@ -30,7 +32,8 @@ func validateUpdate(path *field.Path, u *Update) (errs field.ErrorList) {
 		surge, _ := u.MaxSurge.Percent()
 		if unavailable, _ := u.MaxUnavailable.Percent(); surge+unavailable > 100 {
 			errs = append(errs, field.Invalid(path.Child("maxSurge"), raw(u.MaxSurge),
-				fmt.Sprintf("maxSurge and maxUnavailable (%s) must not be more than 100%% together with the strategy %s", u.MaxUnavailable, u.Strategy)))
+				fmt.Sprintf("maxSurge and maxUnavailable (%s) must not be more than 100%% together with the strategy %s", u.MaxUnavailable,
+					u.Strategy)))
 		}
 	}
 	return errs
@@ -44,7 +47,8 @@ const maxReadiness = 700
 func validateReadiness(path *field.Path, p *Pool) (errs field.ErrorList) {
 	for _, key := range sortedKeys(p.Readiness.Labels) {
 		if own, ok := p.Labels[key]; ok && own != p.Readiness.Labels[key] {
-			errs = append(errs, field.Invalid(path.Child("labels").Key(key), p.Readiness.Labels[key], fmt.Sprintf("no node would ever be ready: the pool's labels say %q", own)))
+			errs = append(errs, field.Invalid(path.Child("labels").Key(key), p.Readiness.Labels[key],
+				fmt.Sprintf("no node would ever be ready: the pool's labels say %q", own)))
 		}
 	}
 	if body, err := json.Marshal(p.Readiness); err == nil && len(body) > maxReadiness {

@@ -23,8 +23,10 @@ func validateUpgradeFrom(path *field.Path, r *Release) (errs field.ErrorList) {
 		return nil
 	}
 	if minor(from) > own || minor(from) < own-maxUpgradeFrom {
-		errs = append(errs, field.Invalid(path, from, fmt.Sprintf("must be between 1.%d and the release's own %s: nodes may be %d minor versions older than their control plane",
-			max(0, own-maxUpgradeFrom), r.Spec.KubernetesVersion, maxUpgradeFrom)))
+		errs = append(errs,
+			field.Invalid(path, from, fmt.Sprintf("must be between 1.%d and the release's own %s: nodes may be %d minor versions older than "+
+				"their control plane",
+				max(0, own-maxUpgradeFrom), r.Spec.KubernetesVersion, maxUpgradeFrom)))
 	}
 	return errs
 }
@@ -70,7 +72,8 @@ func validateWindow(path *field.Path, w *Window) (errs field.ErrorList) {
 		errs = append(errs, field.Required(path.Child("start"), "a window opens by cron, or by start and days"))
 	}
 	if d, err := time.ParseDuration(w.Duration); err == nil && (d < minWindow || d > maxWindow) {
-		errs = append(errs, field.Invalid(path.Child("duration"), w.Duration, fmt.Sprintf("must be between %s and %s", short(minWindow), short(maxWindow))))
+		errs = append(errs, field.Invalid(path.Child("duration"), w.Duration, fmt.Sprintf("must be between %s and %s", short(minWindow),
+			short(maxWindow))))
 	}
 	return errs
 }

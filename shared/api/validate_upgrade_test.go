@@ -22,39 +22,145 @@ func TestValidateFindsUpgradesThatCannotBeMeant(t *testing.T) {
 		edits pairs
 		want  []string
 	}{
-		"a channel misspelt":                   {upgrade("channel: stable"), []string{upTo + `channel: Unsupported value: "stable": supported values: "Stable", "Rapid", "Nodes", "None"`}},
-		"a channel and a version of its own":   {append(upgrade("channel: Rapid"), "  upgrade", "  kubernetesVersion: \"1.36\"\n  upgrade"), []string{`demo.yaml:18: spec.upgrade.channel: Forbidden: the channel Rapid has the Kubernetes version of its release: remove spec.kubernetesVersion`}},
-		"a window without times":               {upgrade("window: {duration: 4h}"), []string{upTo + `window.start: Required value: ` + twoWays}},
-		"a window without an end":              {upgrade(`window: {start: "22:00"}`), []string{upTo + `window.duration: Required value`}},
-		"a window of two kinds":                {upgrade(`window: {cron: "0 22 * * ? *", start: "22:00", days: [Mon], duration: 4h}`), []string{upTo + `window.start: Forbidden: ` + twoWays + `: remove one`}},
-		"a window with its days twice":         {upgrade(`window: {cron: "0 22 * * ? *", days: [Mon], duration: 4h}`), []string{upTo + `window.days: Forbidden: the days are in cron`}},
-		"no days at all":                       {upgrade(`window: {start: "22:00", days: [], duration: 4h}`), []string{upTo + `window.days: Too few: 0: must have at least 1 item`}},
-		"a day twice, and one that is none":    {upgrade(`window: {start: "22:00", days: [Mon, Mon, Monday], duration: 4h}`), []string{upTo + `window.days[1]: Duplicate value: "Mon"`, upTo + `window.days[2]: Unsupported value: "Monday": supported values: "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"`}},
-		"an hour that no day has":              {upgrade(`window: {start: "24:00", duration: 4h}`), []string{upTo + `window.start: Invalid value: "24:00": must be a time of day in hours and minutes, such as "22:00"`}},
-		"a window too short":                   {upgrade(`window: {start: "22:00", duration: 29m}`), []string{upTo + `window.duration: Invalid value: "29m": must be between 30m and 168h`}},
-		"a window longer than a week":          {upgrade(`window: {start: "22:00", duration: 169h}`), []string{upTo + `window.duration: Invalid value: "169h": must be between 30m and 168h`}},
-		"a time zone that is none":             {upgrade(`window: {start: "22:00", duration: 4h, timeZone: Europe/Bärlin}`), []string{upTo + `window.timeZone: Invalid value: "Europe/Bärlin": must be the name of a time zone, such as "Europe/Berlin"`}},
-		"a time zone that nobody knows":        {upgrade(`window: {start: "22:00", duration: 4h, timeZone: Europe/Nowhere}`), []string{upTo + `window.timeZone: Invalid value: "Europe/Nowhere": must be a time zone of the IANA database, such as "Europe/Berlin"`}},
-		"the machine's time zone":              {upgrade(`window: {start: "22:00", duration: 4h, timeZone: Local}`), []string{upTo + `window.timeZone: Invalid value: "Local": must be a time zone of the IANA database, such as "Europe/Berlin"`}},
-		"the cron of Unix":                     {upgrade(`window: {cron: "0 22 * * 1", duration: 4h}`), []string{upTo + `window.cron: Invalid value: "0 22 * * 1": cron needs six fields: minutes, hours, day of month, month, day of week and year; it has 5`}},
-		"a cron without a question mark":       {upgrade(`window: {cron: "0 22 * * * *", duration: 4h}`), []string{upTo + `window.cron: Invalid value: "0 22 * * * *": exactly one of day of month and day of week must be ?`}},
-		"a cron with AWS's brackets":           {upgrade(`window: {cron: "cron(0 22 * * ? *)", duration: 4h}`), []string{upTo + `window.cron: Invalid value: "cron(0 22 * * ? *)": must be the six fields of AWS's cron, without "cron()", such as "0 22 ? * MON-FRI *"`}},
-		"days of the week counted from 0":      {upgrade(`window: {cron: "0 22 ? * 0 *", duration: 4h}`), []string{upTo + `window.cron: Invalid value: "0 22 ? * 0 *": "0" is nothing that day of week can be`}},
-		"a day that no month has":              {upgrade(`window: {cron: "0 22 30 2 ? *", duration: 4h}`), []string{upTo + `window.cron: Invalid value: "0 22 30 2 ? *": the window never opens`}},
-		"years that are over":                  {upgrade(`window: {cron: "0 22 * * ? 2020-2025", duration: 4h}`), []string{upTo + `window.cron: Invalid value: "0 22 * * ? 2020-2025": the window does not open any more`}},
-		"its last times excluded":              {upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-20T00:00:00Z", until: "2027-01-01T00:00:00Z"}]`), []string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are shut out by this`}},
-		"its last times shut out by two":       {upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-26T00:00:00Z", until: "2027-01-01T00:00:00Z"}, {from: "2026-12-01T00:00:00Z", until: "2026-12-05T00:00:00Z"}], notBefore: "2026-12-26T03:00:00Z"`), []string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are shut out by this, with the other 1`, upTo + `notBefore: Invalid value: "2026-12-26T03:00:00Z": the window does not open any more: all times that it has left are shut out by this, with the other 1`}},
-		"its last times before notBefore":      {upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, notBefore: "2027-01-01T00:00:00Z"`), []string{upTo + `notBefore: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are shut out by this`}},
-		"a day that is not there":              {upgrade(`notBefore: "2026-02-30T00:00:00Z"`), []string{upTo + `notBefore: Invalid value: "2026-02-30T00:00:00Z": must be a time that there is, after the year 2000`}},
-		"an exclusion that ends as it begins":  {upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-20T01:00:00+01:00"}]`), []string{upTo + `exclusions[0].until: Invalid value: "2026-12-20T01:00:00+01:00": must be after from`}},
-		"an exclusion twice":                   {upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}, {from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z", reason: again}]`), []string{upTo + `exclusions[1]: Duplicate value: "2026-12-20T00:00:00Z:2026-12-21T00:00:00Z"`}},
-		"a reason of two lines":                {upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z", reason: "a\nb"}]`), []string{upTo + `exclusions[0].reason: Invalid value: "a\nb": must be a line of text`}},
-		"one upgrade without a release":        {upgrade(`at: {time: "2026-12-20T00:00:00Z"}`), []string{upTo + `at.release: Required value`}},
-		"one upgrade to the channels":          {upgrade(`at: {time: "2026-12-20T00:00:00Z", release: channels}`), []string{upTo + `at.release: Invalid value: "channels": is no release: releases/channels.yaml says which release each channel is at`}},
-		"one upgrade before any":               {upgrade(`notBefore: "2027-01-01T00:00:00Z", at: {time: "2026-12-20T00:00:00Z", release: "1.37-1"}`), []string{upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": is before notBefore`}},
-		"one upgrade at a time that is shut":   {upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}], at: {time: "2026-12-20T00:00:00Z", release: "1.37-1"}`), []string{upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": is within exclusions[0]`}},
-		"alarms without a name, twice, broken": {upgrade(`alarms: ["", a, a, "b\n"]`), []string{upTo + `alarms[0]: Invalid value: "": must be the name of a CloudWatch alarm`, upTo + `alarms[2]: Duplicate value: "a"`, upTo + `alarms[3]: Invalid value: "b\n": must be the name of a CloudWatch alarm`}},
-		"a field nobody knows":                 {upgrade(`windows: {}`), []string{upTo + `windows: Forbidden: unknown field, did you mean "window"?`}},
+		"a channel misspelt": {
+			upgrade("channel: stable"), []string{
+				upTo + `channel: Unsupported value: "stable": supported values: "Stable", "Rapid", "Nodes", "None"`,
+			},
+		},
+		"a channel and a version of its own": {
+			append(upgrade("channel: Rapid"), "  upgrade", "  kubernetesVersion: \"1.36\"\n  upgrade"), []string{
+				`demo.yaml:18: spec.upgrade.channel: Forbidden: the channel Rapid has the Kubernetes version of its release: remove spec.kubernetesVersion`,
+			},
+		},
+		"a window without times":  {upgrade("window: {duration: 4h}"), []string{upTo + `window.start: Required value: ` + twoWays}},
+		"a window without an end": {upgrade(`window: {start: "22:00"}`), []string{upTo + `window.duration: Required value`}},
+		"a window of two kinds": {
+			upgrade(`window: {cron: "0 22 * * ? *", start: "22:00", days: [Mon], duration: 4h}`), []string{
+				upTo + `window.start: Forbidden: ` + twoWays + `: remove one`,
+			},
+		},
+		"a window with its days twice": {
+			upgrade(`window: {cron: "0 22 * * ? *", days: [Mon], duration: 4h}`), []string{upTo + `window.days: Forbidden: the days are in cron`},
+		},
+		"no days at all": {
+			upgrade(`window: {start: "22:00", days: [], duration: 4h}`), []string{upTo + `window.days: Too few: 0: must have at least 1 item`},
+		},
+		"a day twice, and one that is none": {
+			upgrade(`window: {start: "22:00", days: [Mon, Mon, Monday], duration: 4h}`), []string{
+				upTo + `window.days[1]: Duplicate value: "Mon"`,
+				upTo + `window.days[2]: Unsupported value: "Monday": supported values: "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"`,
+			},
+		},
+		"an hour that no day has": {
+			upgrade(`window: {start: "24:00", duration: 4h}`), []string{
+				upTo + `window.start: Invalid value: "24:00": must be a time of day in hours and minutes, such as "22:00"`,
+			},
+		},
+		"a window too short": {
+			upgrade(`window: {start: "22:00", duration: 29m}`), []string{
+				upTo + `window.duration: Invalid value: "29m": must be between 30m and 168h`,
+			},
+		},
+		"a window longer than a week": {
+			upgrade(`window: {start: "22:00", duration: 169h}`), []string{
+				upTo + `window.duration: Invalid value: "169h": must be between 30m and 168h`,
+			},
+		},
+		"a time zone that is none": {
+			upgrade(`window: {start: "22:00", duration: 4h, timeZone: Europe/Bärlin}`), []string{
+				upTo + `window.timeZone: Invalid value: "Europe/Bärlin": must be the name of a time zone, such as "Europe/Berlin"`,
+			},
+		},
+		"a time zone that nobody knows": {
+			upgrade(`window: {start: "22:00", duration: 4h, timeZone: Europe/Nowhere}`), []string{
+				upTo + `window.timeZone: Invalid value: "Europe/Nowhere": must be a time zone of the IANA database, such as "Europe/Berlin"`,
+			},
+		},
+		"the machine's time zone": {
+			upgrade(`window: {start: "22:00", duration: 4h, timeZone: Local}`), []string{
+				upTo + `window.timeZone: Invalid value: "Local": must be a time zone of the IANA database, such as "Europe/Berlin"`,
+			},
+		},
+		"the cron of Unix": {
+			upgrade(`window: {cron: "0 22 * * 1", duration: 4h}`), []string{
+				upTo + `window.cron: Invalid value: "0 22 * * 1": cron needs six fields: minutes, hours, day of month, month, day of week and year; it has 5`,
+			},
+		},
+		"a cron without a question mark": {
+			upgrade(`window: {cron: "0 22 * * * *", duration: 4h}`), []string{
+				upTo + `window.cron: Invalid value: "0 22 * * * *": exactly one of day of month and day of week must be ?`,
+			},
+		},
+		"a cron with AWS's brackets": {
+			upgrade(`window: {cron: "cron(0 22 * * ? *)", duration: 4h}`), []string{
+				upTo + `window.cron: Invalid value: "cron(0 22 * * ? *)": must be the six fields of AWS's cron, without "cron()", such as "0 22 ? * MON-FRI *"`,
+			},
+		},
+		"days of the week counted from 0": {
+			upgrade(`window: {cron: "0 22 ? * 0 *", duration: 4h}`), []string{
+				upTo + `window.cron: Invalid value: "0 22 ? * 0 *": "0" is nothing that day of week can be`,
+			},
+		},
+		"a day that no month has": {
+			upgrade(`window: {cron: "0 22 30 2 ? *", duration: 4h}`), []string{
+				upTo + `window.cron: Invalid value: "0 22 30 2 ? *": the window never opens`,
+			},
+		},
+		"years that are over": {
+			upgrade(`window: {cron: "0 22 * * ? 2020-2025", duration: 4h}`), []string{
+				upTo + `window.cron: Invalid value: "0 22 * * ? 2020-2025": the window does not open any more`,
+			},
+		},
+		"its last times excluded": {
+			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-20T00:00:00Z", until: "2027-01-01T00:00:00Z"}]`), []string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are shut out by this`},
+		},
+		"its last times shut out by two": {
+			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, exclusions: [{from: "2026-12-26T00:00:00Z", until: "2027-01-01T00:00:00Z"}, {from: "2026-12-01T00:00:00Z", until: "2026-12-05T00:00:00Z"}], notBefore: "2026-12-26T03:00:00Z"`), []string{upTo + `exclusions[0].until: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are shut out by this, with the other 1`, upTo + `notBefore: Invalid value: "2026-12-26T03:00:00Z": the window does not open any more: all times that it has left are shut out by this, with the other 1`},
+		},
+		"its last times before notBefore": {
+			upgrade(`window: {cron: "0 22 24-26 12 ? 2026", duration: 4h}, notBefore: "2027-01-01T00:00:00Z"`), []string{
+				upTo + `notBefore: Invalid value: "2027-01-01T00:00:00Z": the window does not open any more: all times that it has left are shut out by this`,
+			},
+		},
+		"a day that is not there": {
+			upgrade(`notBefore: "2026-02-30T00:00:00Z"`), []string{
+				upTo + `notBefore: Invalid value: "2026-02-30T00:00:00Z": must be a time that there is, after the year 2000`,
+			},
+		},
+		"an exclusion that ends as it begins": {
+			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-20T01:00:00+01:00"}]`), []string{
+				upTo + `exclusions[0].until: Invalid value: "2026-12-20T01:00:00+01:00": must be after from`,
+			},
+		},
+		"an exclusion twice": {
+			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}, {from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z", reason: again}]`), []string{upTo + `exclusions[1]: Duplicate value: "2026-12-20T00:00:00Z:2026-12-21T00:00:00Z"`},
+		},
+		"a reason of two lines": {
+			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z", reason: "a\nb"}]`), []string{
+				upTo + `exclusions[0].reason: Invalid value: "a\nb": must be a line of text`,
+			},
+		},
+		"one upgrade without a release": {upgrade(`at: {time: "2026-12-20T00:00:00Z"}`), []string{upTo + `at.release: Required value`}},
+		"one upgrade to the channels": {
+			upgrade(`at: {time: "2026-12-20T00:00:00Z", release: channels}`), []string{
+				upTo + `at.release: Invalid value: "channels": is no release: releases/channels.yaml says which release each channel is at`,
+			},
+		},
+		"one upgrade before any": {
+			upgrade(`notBefore: "2027-01-01T00:00:00Z", at: {time: "2026-12-20T00:00:00Z", release: "1.37-1"}`), []string{
+				upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": is before notBefore`,
+			},
+		},
+		"one upgrade at a time that is shut": {
+			upgrade(`exclusions: [{from: "2026-12-20T00:00:00Z", until: "2026-12-21T00:00:00Z"}], at: {time: "2026-12-20T00:00:00Z", release: "1.37-1"}`), []string{upTo + `at.time: Invalid value: "2026-12-20T00:00:00Z": is within exclusions[0]`},
+		},
+		"alarms without a name, twice, broken": {
+			upgrade(`alarms: ["", a, a, "b\n"]`), []string{
+				upTo + `alarms[0]: Invalid value: "": must be the name of a CloudWatch alarm`, upTo + `alarms[2]: Duplicate value: "a"`,
+				upTo + `alarms[3]: Invalid value: "b\n": must be the name of a CloudWatch alarm`,
+			},
+		},
+		"a field nobody knows": {upgrade(`windows: {}`), []string{upTo + `windows: Forbidden: unknown field, did you mean "window"?`}},
 	}
 	judged := options
 	judged.Now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateVersions checks the Kubernetes version of a resolved cluster against the versions that EKS offers and the one
-// that the cluster runs, which is empty when there is no cluster yet. A control plane moves by one minor version at a time, and an upgrade
-// by as many as its release allows: from is the oldest version that may come there, empty for the one before. A cluster stays on a version that
-// EKS no longer offers until it is moved.
+// ValidateVersions checks the Kubernetes version of a resolved cluster against the versions that EKS offers and the
+// one that the cluster runs, which is empty when there is no cluster yet. A control plane moves by one minor version
+// at a time, and an upgrade by as many as its release allows: from is the oldest version that may come there, empty
+// for the one before. A cluster stays on a version that EKS no longer offers until it is moved.
 // https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
 func ValidateVersions(resolved *Cluster, offered []string, current, from string) Errors {
 	path, want := field.NewPath("spec", "kubernetesVersion"), resolved.Spec.KubernetesVersion
@@ -29,13 +29,19 @@ func ValidateVersions(resolved *Cluster, offered []string, current, from string)
 	switch step := minor(want) - minor(current); {
 	case current == "":
 	case step < 0:
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and Kubernetes is not downgraded: `drover upgrade %s --rollback` takes an upgrade back", current, resolved.Metadata.Name)))
+		errs = append(errs,
+			field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and Kubernetes is not downgraded: `drover upgrade %s --rollback` takes an "+
+				"upgrade back", current, resolved.Metadata.Name)))
 	case step > 1 && from != "":
 		if minor(current) < minor(from) {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and the release may be reached from %s on: upgrade to a release of 1.%d first", current, from, minor(current)+1)))
+			errs = append(errs,
+				field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and the release may be reached from %s on: upgrade to a release of "+
+					"1.%d first", current, from, minor(current)+1)))
 		}
 	case step > 1:
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and moves one minor version at a time: the next step is 1.%d", current, minor(current)+1)))
+		errs = append(errs,
+			field.Forbidden(path, fmt.Sprintf("the cluster runs %s, and moves one minor version at a time: the next step is 1.%d", current,
+				minor(current)+1)))
 	}
 	return fromFields(errs)
 }

@@ -33,7 +33,9 @@ func unschedulable(pools []Pool, addons []Addon) []string {
 	case len(lacking) == 0:
 		return nil
 	case len(pools) == 0:
-		return []string{fmt.Sprintf("spec.pools: there is no pool: the pods of %s have no node to run on and stay Pending", strings.Join(lacking, ", "))}
+		return []string{
+			fmt.Sprintf("spec.pools: there is no pool: the pods of %s have no node to run on and stay Pending", strings.Join(lacking, ", ")),
+		}
 	}
 	var taints []string
 	for _, pool := range pools {
@@ -47,7 +49,8 @@ func unschedulable(pools []Pool, addons []Addon) []string {
 	if len(taints) > most {
 		taints = append(taints[:most], "…")
 	}
-	return []string{fmt.Sprintf("spec.pools: no pool can run the pods of %s, which do not tolerate its taints (%s): they stay Pending, and drains of the "+
+	return []string{fmt.Sprintf("spec.pools: no pool can run the pods of %s, which do not tolerate its taints (%s): they stay Pending, "+
+		"and drains of the "+
 		"nodes that they run on now cannot end; keep a pool without such a taint, or add tolerations to spec.addons[].configuration first",
 		strings.Join(lacking, ", "), strings.Join(taints, ", "))}
 }
@@ -107,14 +110,19 @@ var critical = toleration{Key: "CriticalAddonsOnly", Operator: "Exists"}
 //     that EKS installs.
 //   - aws-ebs-csi-driver, aws-efs-csi-driver, aws-fsx-csi-driver: controller.tolerations of charts/*/values.yaml of
 //     https://github.com/kubernetes-sigs/aws-ebs-csi-driver and its two siblings.
-//   - metrics-server, snapshot-controller: their charts have none; the local account gives them the common one, and a warning that is missing
-//     does less harm than one that is wrong.
+//
+// - metrics-server, snapshot-controller: their charts have none; the local account gives them the common one, and a
+// warning that is missing
+//
+//	does less harm than one that is wrong.
 var replicated = map[string]replicas{
 	"coredns": {tolerations: []toleration{critical, {Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}},
 	"aws-ebs-csi-driver": {section: "controller", tolerations: []toleration{
 		critical, {Operator: "Exists", Effect: "NoExecute", TolerationSeconds: new(int64)},
 	}},
-	"aws-efs-csi-driver":  {section: "controller", tolerations: []toleration{critical, {Key: "efs.csi.aws.com/agent-not-ready", Operator: "Exists"}}},
+	"aws-efs-csi-driver": {
+		section: "controller", tolerations: []toleration{critical, {Key: "efs.csi.aws.com/agent-not-ready", Operator: "Exists"}},
+	},
 	"aws-fsx-csi-driver":  {section: "controller", tolerations: []toleration{critical}},
 	"metrics-server":      {tolerations: []toleration{critical}},
 	"snapshot-controller": {tolerations: []toleration{critical}},

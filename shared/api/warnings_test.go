@@ -25,19 +25,38 @@ func TestWarnings(t *testing.T) {
 		// names of the add-ons that are warned of; empty when there is no warning.
 		names string
 	}{
-		"no taint":                            {pools: []api.Pool{pool("a")}, release: release},
-		"a taint on the only pool":            {pools: []api.Pool{pool("a", batch)}, release: release, names: "coredns, aws-ebs-csi-driver"},
-		"NoExecute on the only pool":          {pools: []api.Pool{pool("a", taint("x", "", "NoExecute"))}, release: release, names: "coredns, aws-ebs-csi-driver"},
-		"PreferNoSchedule repels nothing":     {pools: []api.Pool{pool("a", taint("x", "", "PreferNoSchedule"))}, release: release},
-		"another pool has no taint":           {pools: []api.Pool{pool("a", batch), pool("b")}, release: release},
-		"another pool without room":           {pools: []api.Pool{pool("a", batch), {Name: "b"}}, release: release, names: "coredns, aws-ebs-csi-driver"},
-		"every pool has a taint of its own":   {pools: []api.Pool{pool("a", batch), pool("b", taint("gpu", "", "NoSchedule"))}, release: release, names: "coredns, aws-ebs-csi-driver"},
-		"the taint for critical add-ons":      {pools: []api.Pool{pool("a", taint("CriticalAddonsOnly", "true", "NoSchedule"))}, release: release},
-		"and another beside it":               {pools: []api.Pool{pool("a", taint("CriticalAddonsOnly", "true", "NoSchedule"), batch)}, release: release, names: "coredns, aws-ebs-csi-driver"},
-		"one that CoreDNS alone tolerates":    {pools: []api.Pool{pool("a", taint("node-role.kubernetes.io/control-plane", "", "NoSchedule"))}, release: release, names: "aws-ebs-csi-driver"},
-		"the same key with another effect":    {pools: []api.Pool{pool("a", taint("node-role.kubernetes.io/control-plane", "", "NoExecute"))}, release: release, names: "coredns, aws-ebs-csi-driver"},
-		"no release, CoreDNS all the same":    {pools: []api.Pool{pool("a", batch)}, names: "coredns"},
-		"no release, an add-on of the spec":   {pools: []api.Pool{pool("a", batch)}, addons: []api.Addon{{Name: "metrics-server"}}, names: "coredns, metrics-server"},
+		"no taint":                 {pools: []api.Pool{pool("a")}, release: release},
+		"a taint on the only pool": {pools: []api.Pool{pool("a", batch)}, release: release, names: "coredns, aws-ebs-csi-driver"},
+		"NoExecute on the only pool": {
+			pools: []api.Pool{pool("a", taint("x", "", "NoExecute"))}, release: release, names: "coredns, aws-ebs-csi-driver",
+		},
+		"PreferNoSchedule repels nothing": {pools: []api.Pool{pool("a", taint("x", "", "PreferNoSchedule"))}, release: release},
+		"another pool has no taint":       {pools: []api.Pool{pool("a", batch), pool("b")}, release: release},
+		"another pool without room": {
+			pools: []api.Pool{pool("a", batch), {Name: "b"}}, release: release, names: "coredns, aws-ebs-csi-driver",
+		},
+		"every pool has a taint of its own": {
+			pools: []api.Pool{pool("a", batch), pool("b", taint("gpu", "", "NoSchedule"))}, release: release, names: "coredns, aws-ebs-csi-driver",
+		},
+		"the taint for critical add-ons": {
+			pools: []api.Pool{pool("a", taint("CriticalAddonsOnly", "true", "NoSchedule"))}, release: release,
+		},
+		"and another beside it": {
+			pools: []api.Pool{pool("a", taint("CriticalAddonsOnly", "true", "NoSchedule"), batch)}, release: release,
+			names: "coredns, aws-ebs-csi-driver",
+		},
+		"one that CoreDNS alone tolerates": {
+			pools: []api.Pool{pool("a", taint("node-role.kubernetes.io/control-plane", "", "NoSchedule"))}, release: release,
+			names: "aws-ebs-csi-driver",
+		},
+		"the same key with another effect": {
+			pools: []api.Pool{pool("a", taint("node-role.kubernetes.io/control-plane", "", "NoExecute"))}, release: release,
+			names: "coredns, aws-ebs-csi-driver",
+		},
+		"no release, CoreDNS all the same": {pools: []api.Pool{pool("a", batch)}, names: "coredns"},
+		"no release, an add-on of the spec": {
+			pools: []api.Pool{pool("a", batch)}, addons: []api.Addon{{Name: "metrics-server"}}, names: "coredns, metrics-server",
+		},
 		"an add-on of which nothing is known": {pools: []api.Pool{pool("a")}, addons: []api.Addon{{Name: "adot"}}, release: release},
 		"no pool":                             {release: release, names: "coredns, aws-ebs-csi-driver"},
 		"tolerations in the configuration": {
@@ -46,12 +65,16 @@ func TestWarnings(t *testing.T) {
 		},
 		"another value": {
 			pools: []api.Pool{pool("a", batch)}, release: release, names: "coredns, aws-ebs-csi-driver",
-			addons: []api.Addon{{Name: "coredns", Configuration: tolerating(map[string]any{"key": "dedicated", "operator": "Equal", "value": "web"})}},
+			addons: []api.Addon{
+				{Name: "coredns", Configuration: tolerating(map[string]any{"key": "dedicated", "operator": "Equal", "value": "web"})},
+			},
 		},
 		"all of them in both": {
 			pools: []api.Pool{pool("a", batch)}, release: release,
 			addons: []api.Addon{
-				{Name: "coredns", Configuration: tolerating(exists)}, {Name: "aws-ebs-csi-driver", Configuration: map[string]any{"controller": tolerating(exists)}},
+				{Name: "coredns", Configuration: tolerating(exists)}, {
+					Name: "aws-ebs-csi-driver", Configuration: map[string]any{"controller": tolerating(exists)},
+				},
 			},
 		},
 		"those of the driver's node pods only": {
@@ -71,7 +94,9 @@ func TestWarnings(t *testing.T) {
 			addons: []api.Addon{{Name: "coredns", Configuration: map[string]any{"tolerations": "all"}}},
 		},
 		"configuration of the release": {
-			pools: []api.Pool{pool("a", batch)}, release: &api.Release{Spec: api.ReleaseSpec{Addons: []api.Addon{{Name: "coredns", Configuration: tolerating(exists)}}}},
+			pools: []api.Pool{pool("a", batch)}, release: &api.Release{
+				Spec: api.ReleaseSpec{Addons: []api.Addon{{Name: "coredns", Configuration: tolerating(exists)}}},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +111,9 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 	t.Run("names the taints and what to do", func(t *testing.T) {
-		require.Equal(t, []string{"spec.pools: no pool can run the pods of coredns, aws-ebs-csi-driver, which do not tolerate its taints (a has dedicated=batch:NoSchedule): " +
+		require.Equal(t, []string{"spec.pools: no pool can run the pods of coredns, aws-ebs-csi-driver, which do not tolerate " +
+			"its taints (a has " +
+			"dedicated=batch:NoSchedule): " +
 			"they stay Pending, and drains of the nodes that they run on now cannot end; keep a pool without such a taint, or add tolerations to " +
 			"spec.addons[].configuration first"},
 			api.Warnings(&api.Cluster{Spec: api.ClusterSpec{Pools: []api.Pool{pool("a", batch)}}}, release))

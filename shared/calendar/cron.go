@@ -85,7 +85,9 @@ var cronFields = []cronField{
 	{name: "hours", max: 23},
 	{name: "day of month", min: 1, max: 31, special: specialDay},
 	{name: "month", min: 1, max: 12, names: []string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}},
-	{name: "day of week", min: 1, max: 7, names: []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}, shift: -1, special: specialWeekday},
+	{name: "day of week", min: 1, max: 7, names: []string{
+		"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT",
+	}, shift: -1, special: specialWeekday},
 	{name: "year", min: 1970, max: 2199},
 }
 

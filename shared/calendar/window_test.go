@@ -48,7 +48,9 @@ func (p plainly) look(zone *time.Location, l calendar.Limits, from, until time.T
 		if begins {
 			left = int(p.duration / time.Minute)
 		}
-		allowed := !t.Before(l.NotBefore) && !slices.ContainsFunc(l.Excluded, func(s calendar.Span) bool { return !t.Before(s.From) && t.Before(s.Until) })
+		allowed := !t.Before(l.NotBefore) && !slices.ContainsFunc(l.Excluded, func(s calendar.Span) bool {
+			return !t.Before(s.From) && t.Before(s.Until)
+		})
 		open := left > 0 && allowed
 		if i >= 0 {
 			m.open[i] = open
@@ -92,12 +94,18 @@ func TestOpenMinuteByMinute(t *testing.T) {
 		late     bool
 	}{
 		"every night, in the hour that clocks change": {weekly(2*time.Hour + 30*time.Minute), clock(2, 30), 4 * time.Hour, true},
-		"weekends, across midnight":                   {weekly(22*time.Hour, time.Saturday, time.Sunday), clock(22, 0, time.Saturday, time.Sunday), 8 * time.Hour, true},
-		"longer than a day, every day":                {weekly(0), clock(0, 0), 25 * time.Hour, true},
-		"Mondays, for most of a week":                 {weekly(9*time.Hour, time.Monday), clock(9, 0, time.Monday), 150 * time.Hour, true},
-		"cron of Sundays as AWS counts them":          {cron("30 1 ? * 1 *"), clock(1, 30, time.Sunday), 90 * time.Minute, false},
-		"cron in the hour that clocks change":         {cron("15,45 2 * * ? *"), func(w time.Time) bool { return w.Hour() == 2 && (w.Minute() == 15 || w.Minute() == 45) }, 30 * time.Minute, false},
-		"cron of a part of the month":                 {cron("0 1 1-21 * ? *"), func(w time.Time) bool { return w.Hour() == 1 && w.Minute() == 0 && w.Day() <= 21 }, 4 * time.Hour, false},
+		"weekends, across midnight": {
+			weekly(22*time.Hour, time.Saturday, time.Sunday), clock(22, 0, time.Saturday, time.Sunday), 8 * time.Hour, true,
+		},
+		"longer than a day, every day":       {weekly(0), clock(0, 0), 25 * time.Hour, true},
+		"Mondays, for most of a week":        {weekly(9*time.Hour, time.Monday), clock(9, 0, time.Monday), 150 * time.Hour, true},
+		"cron of Sundays as AWS counts them": {cron("30 1 ? * 1 *"), clock(1, 30, time.Sunday), 90 * time.Minute, false},
+		"cron in the hour that clocks change": {cron("15,45 2 * * ? *"), func(w time.Time) bool {
+			return w.Hour() == 2 && (w.Minute() == 15 || w.Minute() == 45)
+		}, 30 * time.Minute, false},
+		"cron of a part of the month": {cron("0 1 1-21 * ? *"), func(w time.Time) bool {
+			return w.Hour() == 1 && w.Minute() == 0 && w.Day() <= 21
+		}, 4 * time.Hour, false},
 	}
 	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo"} {
 		zone, err := calendar.Zone(name)
@@ -126,7 +134,8 @@ func (m minutes) disagree(w calendar.Window, l calendar.Limits) string {
 		}
 	}
 	for i := range m.open {
-		changes := m.begins[i] || i > 0 && (m.open[i] != m.open[i-1] || m.begins[i-1]) || i+1 < len(m.open) && (m.open[i] != m.open[i+1] || m.begins[i+1])
+		changes := m.begins[i] || i > 0 && (m.open[i] != m.open[i-1] || m.begins[i-1]) || i+1 < len(m.open) && (m.open[i] != m.open[i+1] ||
+			m.begins[i+1])
 		if !changes && i%1009 != 0 {
 			continue
 		}
@@ -201,7 +210,9 @@ func TestNoWindowIsAlwaysOpen(t *testing.T) {
 	open, next := calendar.Window{}.Open(calendar.Limits{}, now)
 	require.True(t, open)
 	require.Zero(t, next)
-	open, next = calendar.Window{}.Open(calendar.Limits{NotBefore: now.Add(time.Hour), Excluded: []calendar.Span{{now, now.Add(2 * time.Hour)}}}, now)
+	open, next = calendar.Window{}.Open(calendar.Limits{
+		NotBefore: now.Add(time.Hour), Excluded: []calendar.Span{{now, now.Add(2 * time.Hour)}},
+	}, now)
 	require.False(t, open)
 	require.Equal(t, now.Add(2*time.Hour), next)
 }

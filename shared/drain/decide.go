@@ -67,8 +67,8 @@ type Decision struct {
 	Begins time.Time
 	// Over says that the time is over and the node goes with what is left, if anything is.
 	Over bool
-	// Served says that only system pods are left, each blocked by its budget, of a cluster that is deleted: once they serve nothing else, the node
-	// goes with them. See ADR 12.
+	// Served says that only system pods are left, each blocked by its budget, of a cluster that is deleted: once they
+	// serve nothing else, the node goes with them. See ADR 12.
 	Served bool
 	// Next is when the decision may be another although nothing has happened; zero is never.
 	Next time.Time

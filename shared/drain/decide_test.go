@@ -27,7 +27,9 @@ func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &yes}},
 		},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
 	}
 	for _, c := range change {
 		c(p)
@@ -66,7 +68,9 @@ func budget(name string, allowed int32, change ...func(*policyv1.PodDisruptionBu
 	b := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
 		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: allowed, ExpectedPods: 10, DesiredHealthy: 9, CurrentHealthy: 9 + allowed},
+		Status: policyv1.PodDisruptionBudgetStatus{
+			ObservedGeneration: 1, DisruptionsAllowed: allowed, ExpectedPods: 10, DesiredHealthy: 9, CurrentHealthy: 9 + allowed,
+		},
 	}
 	for _, c := range change {
 		c(b)
@@ -139,7 +143,10 @@ func TestDecide(t *testing.T) {
 			patient, 0, view([]*corev1.Pod{pod("a", important), pod("b")}), 9, []string{"evict b", "evict a"}, none, 2, none, false,
 		},
 		"mirror, static, daemon and finished pods stay": {
-			patient, 0, view([]*corev1.Pod{pod("a", mirror), pod("b", owned("Node")), pod("c", owned("DaemonSet")), pod("d", phase(corev1.PodSucceeded)), pod("e", phase(corev1.PodFailed), orphan)}),
+			patient, 0, view([]*corev1.Pod{
+				pod("a", mirror), pod("b", owned("Node")), pod("c", owned("DaemonSet")), pod("d", phase(corev1.PodSucceeded)),
+				pod("e", phase(corev1.PodFailed), orphan),
+			}),
 			9, []string{}, none, 0, none, false,
 		},
 		"a daemon that hangs holds up nothing": {
@@ -188,15 +195,25 @@ func TestDecide(t *testing.T) {
 			patient, 0, view([]*corev1.Pod{pod("a")}, budget("none", 0, selects(nil))), 9, []string{"evict a"}, none, 1, none, false,
 		},
 		"a selector that cannot be read is nothing": {
-			patient, 0, view([]*corev1.Pod{pod("a")}, budget("bad", 0, selects(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}))), 9,
+			patient, 0, view([]*corev1.Pod{
+				pod("a"),
+			}, budget("bad", 0, selects(&metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}},
+			}))), 9,
 			[]string{"evict a"}, none, 1, none, false,
 		},
 		"selectors have expressions": {
-			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("b", 0, selects(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{"db"}}}}))), 9,
+			patient, 0, view([]*corev1.Pod{
+				pod("a"), pod("b", labelled("app", "db")),
+			}, budget("b", 0, selects(&metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{"db"}}},
+			}))), 9,
 			[]string{"evict b"}, []string{"shop/a: " + WhyBudget + " [shop/b]"}, 2, none, false,
 		},
 		"two budgets block, and both are named": {
-			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), 9,
+			patient, 0, view([]*corev1.Pod{
+				pod("a"), pod("b", labelled("app", "db")),
+			}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), 9,
 			[]string{"evict b"}, []string{"shop/a: " + WhyBudgets + " [shop/all shop/web]"}, 2, none, false,
 		},
 		"a budget whose status is about an older spec allows nothing": {
@@ -204,16 +221,22 @@ func TestDecide(t *testing.T) {
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
 		"a budget below zero allows nothing": {
-			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", -3)), 9, []string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
+			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", -3)), 9, []string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"},
+			1, none, false,
 		},
 		"a pending pod needs no budget, nor two": {
-			patient, 0, view([]*corev1.Pod{pod("a", phase(corev1.PodPending), unready)}, budget("web", 0), budget("web2", 0)), 9, []string{"evict a"}, none, 1, none, false,
+			patient, 0, view([]*corev1.Pod{pod("a", phase(corev1.PodPending), unready)}, budget("web", 0), budget("web2", 0)), 9,
+			[]string{"evict a"}, none, 1, none, false,
 		},
 		"a pod that is not ready goes while enough are": {
-			patient, 0, view([]*corev1.Pod{pod("a", unready), pod("b")}, budget("web", 0)), 9, []string{"evict a"}, []string{"shop/b: " + WhyBudget + " [shop/web]"}, 2, none, false,
+			patient, 0, view([]*corev1.Pod{pod("a", unready), pod("b")}, budget("web", 0)), 9, []string{
+				"evict a",
+			}, []string{"shop/b: " + WhyBudget + " [shop/web]"}, 2, none, false,
 		},
 		"but not while too few are": {
-			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy = 8 })), 9,
+			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
+				b.Status.CurrentHealthy = 8
+			})), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
 		},
 		"unless its budget always allows it": {
@@ -226,7 +249,8 @@ func TestDecide(t *testing.T) {
 			[]string{"evict a", "evict b", "evict c", "evict d", "evict f"}, none, 6, none, false,
 		},
 		"pods on their way are waited for": {
-			patient, 0, view([]*corev1.Pod{pod("a", deleted(-10*time.Second)), pod("b", deleted(59*time.Second))}), 9, []string{}, none, 2, none, false,
+			patient, 0, view([]*corev1.Pod{pod("a", deleted(-10*time.Second)), pod("b", deleted(59*time.Second))}), 9, []string{},
+			none, 2, none, false,
 		},
 		"but not for ever": {
 			patient, 0, view([]*corev1.Pod{pod("a", deleted(60*time.Second))}), 9, []string{}, none, 0, []string{"shop/a"}, false,
@@ -234,13 +258,19 @@ func TestDecide(t *testing.T) {
 		"nothing is left": {patient, 0, view(nil), 9, []string{}, none, 0, none, false},
 
 		"before the deadline nothing is forced": {
-			forced, 599 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9, []string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 1, none, false,
+			forced, 599 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9, []string{}, []string{
+				"shop/a: " + WhyBudget + " [shop/web]",
+			}, 1, none, false,
 		},
 		"at the deadline what is blocked is deleted, with its grace": {
-			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", grace(0))}, budget("web", 0)), 9, []string{"delete a in 30s", "delete b in 1s"}, none, 2, none, false,
+			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", grace(0))}, budget("web", 0)), 9, []string{
+				"delete a in 30s", "delete b in 1s",
+			}, none, 2, none, false,
 		},
 		"the cap holds for forced ones too": {
-			with(func(p *Policy) { p.Timeout, p.OnTimeout, p.PodGracePeriod = 600, Force, 5 }), 600 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
+			with(func(p *Policy) {
+				p.Timeout, p.OnTimeout, p.PodGracePeriod = 600, Force, 5
+			}), 600 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
 			[]string{"delete a in 5s"}, none, 1, none, false,
 		},
 		"what may be evicted is not forced": {
@@ -269,7 +299,9 @@ func TestDecide(t *testing.T) {
 			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view(nil), 9, []string{}, none, 0, none, false,
 		},
 		"going on leaves what is left": {
-			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 0)), 9,
+			with(func(p *Policy) {
+				p.Timeout, p.OnTimeout = 600, Continue
+			}), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labelled("app", "db"))}, budget("web", 0)), 9,
 			[]string{}, []string{"shop/a: " + WhyBudget + " [shop/web]"}, 2, none, true,
 		},
 	} {
@@ -305,17 +337,33 @@ func TestRequestsUnderWay(t *testing.T) {
 		send    []string
 		next    time.Duration // 0: never
 	}{
-		"in flight":                        {map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web"}}, 2, patient, []string{"evict b"}, 0},
-		"in flight and counted already":    {map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, 0},
-		"of a pod that is gone":            {map[types.UID]Try{"uid-gone": {Accepted: now, Budget: "shop/web"}}, 1, patient, []string{}, settle},
-		"accepted just now":                {map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web"}}, 2, patient, []string{"evict b"}, settle},
-		"accepted and counted":             {map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, resend},
-		"accepted, and no watch ever told": {map[types.UID]Try{"uid-a": {Accepted: now.Add(-settle), Budget: "shop/web"}}, 1, patient, []string{"evict b"}, resend - settle},
-		"accepted without effect":          {map[types.UID]Try{"uid-a": {Accepted: now.Add(-resend), Budget: "shop/web"}}, 1, patient, []string{"evict a"}, 0},
-		"refused for now":                  {map[types.UID]Try{"uid-a": {NotBefore: now.Add(time.Second), Why: "x"}}, 9, patient, []string{"evict b", "evict c"}, time.Second},
-		"refused a while ago":              {map[types.UID]Try{"uid-a": {NotBefore: now, Why: "x"}}, 1, patient, []string{"evict a"}, 0},
+		"in flight": {
+			map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web"}}, 2, patient, []string{"evict b"}, 0,
+		},
+		"in flight and counted already": {
+			map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, 0,
+		},
+		"of a pod that is gone": {map[types.UID]Try{"uid-gone": {Accepted: now, Budget: "shop/web"}}, 1, patient, []string{}, settle},
+		"accepted just now": {
+			map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web"}}, 2, patient, []string{"evict b"}, settle,
+		},
+		"accepted and counted": {
+			map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, resend,
+		},
+		"accepted, and no watch ever told": {
+			map[types.UID]Try{"uid-a": {Accepted: now.Add(-settle), Budget: "shop/web"}}, 1, patient, []string{"evict b"}, resend - settle,
+		},
+		"accepted without effect": {
+			map[types.UID]Try{"uid-a": {Accepted: now.Add(-resend), Budget: "shop/web"}}, 1, patient, []string{"evict a"}, 0,
+		},
+		"refused for now": {
+			map[types.UID]Try{"uid-a": {NotBefore: now.Add(time.Second), Why: "x"}}, 9, patient, []string{"evict b", "evict c"}, time.Second,
+		},
+		"refused a while ago": {map[types.UID]Try{"uid-a": {NotBefore: now, Why: "x"}}, 1, patient, []string{"evict a"}, 0},
 		"refused until the deadline, the pod is deleted": {
-			map[types.UID]Try{"uid-a": {NotBefore: now, Why: "a webhook says no"}}, 2, Policy{Timeout: 1, OnTimeout: Force, DeleteEmptyDirData: true},
+			map[types.UID]Try{
+				"uid-a": {NotBefore: now, Why: "a webhook says no"},
+			}, 2, Policy{Timeout: 1, OnTimeout: Force, DeleteEmptyDirData: true},
 			[]string{"delete a in 30s", "evict b", "evict c"}, 0,
 		},
 	} {
@@ -377,7 +425,8 @@ func TestNothingIsEvictedBeforeLoadBalancersKnow(t *testing.T) {
 	require.Equal(t, 31*time.Second, got.Estimate)
 	var r Report
 	Describe(&r, got)
-	require.Equal(t, "1 pod is left; load balancers have until "+now.Add(time.Second).UTC().Format(time.TimeOnly)+" UTC to forget the node", r.Summary())
+	require.Equal(t, "1 pod is left; load balancers have until "+now.Add(time.Second).UTC().Format(time.TimeOnly)+" UTC to forget the node",
+		r.Summary())
 	v.Excluded = now.Add(-60 * time.Second)
 	require.Len(t, Decide(now, Task{Policy: policy, Started: now}, v, 9).Send, 1)
 
@@ -395,17 +444,23 @@ func TestWhichPodsTolerateACordon(t *testing.T) {
 		"everything":                       {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
 		"everything that is not scheduled": {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
 		"everything that is ended":         {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
-		"the taint":                        {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, true},
-		"its key":                          {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists}, true},
-		"its value, which is none":         {corev1.Toleration{Key: "node.kubernetes.io/unschedulable"}, true},
-		"the same, in words":               {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpEqual}, true},
-		"another value":                    {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Value: "true"}, false},
-		"an operator that compares":        {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Gt", Value: "0"}, false},
-		"another taint":                    {corev1.Toleration{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}, false},
-		"nothing":                          {corev1.Toleration{}, false},
+		"the taint": {
+			corev1.Toleration{
+				Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
+			}, true,
+		},
+		"its key":                   {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists}, true},
+		"its value, which is none":  {corev1.Toleration{Key: "node.kubernetes.io/unschedulable"}, true},
+		"the same, in words":        {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpEqual}, true},
+		"another value":             {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Value: "true"}, false},
+		"an operator that compares": {corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Gt", Value: "0"}, false},
+		"another taint":             {corev1.Toleration{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}, false},
+		"nothing":                   {corev1.Toleration{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, NewPod(pod("a", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu"}, c.toleration} })).Tolerant)
+			require.Equal(t, c.want, NewPod(pod("a", func(p *corev1.Pod) {
+				p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu"}, c.toleration}
+			})).Tolerant)
 		})
 	}
 }
@@ -429,7 +484,9 @@ func TestPodsThatComeBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := view([]*corev1.Pod{
 				pod("a", func(p *corev1.Pod) {
-					p.CreationTimestamp, p.Spec.Tolerations = metav1.NewTime(cordoned.Add(c.created)), []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+					p.CreationTimestamp, p.Spec.Tolerations = metav1.NewTime(cordoned.Add(c.created)), []corev1.Toleration{
+						{Operator: corev1.TolerationOpExists},
+					}
 				}),
 				pod("b", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(cordoned.Add(c.created)) }),
 			})
@@ -470,8 +527,10 @@ func TestTheVolumesThatAPodMayHold(t *testing.T) {
 		volumes []corev1.VolumeSource
 		want    int
 	}{
-		"none":                        {"ReplicaSet", nil, 0},
-		"those that are no claims":    {"ReplicaSet", []corev1.VolumeSource{{HostPath: &corev1.HostPathVolumeSource{}}, {EmptyDir: &corev1.EmptyDirVolumeSource{}}}, 0},
+		"none": {"ReplicaSet", nil, 0},
+		"those that are no claims": {
+			"ReplicaSet", []corev1.VolumeSource{{HostPath: &corev1.HostPathVolumeSource{}}, {EmptyDir: &corev1.EmptyDirVolumeSource{}}}, 0,
+		},
 		"claims":                      {"StatefulSet", []corev1.VolumeSource{claim, {ConfigMap: &corev1.ConfigMapVolumeSource{}}, claim}, 2},
 		"its own":                     {"ReplicaSet", []corev1.VolumeSource{own, claim}, 2},
 		"a daemon's is of all nodes'": {"DaemonSet", []corev1.VolumeSource{claim}, 0},
@@ -534,12 +593,16 @@ func TestEstimates(t *testing.T) {
 		view View
 		want time.Duration
 	}{
-		"nothing":                                   {view(nil), 0},
-		"free pods end at the same time":            {view([]*corev1.Pod{pod("a", grace(5)), pod("b", grace(20))}), 20 * time.Second},
-		"one after the other":                       {view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 1)), 90 * time.Second},
-		"each for as long as it takes itself":       {view([]*corev1.Pod{pod("a", grace(30)), pod("b", grace(5)), pod("c", grace(1))}, budget("web", 1)), 36 * time.Second},
-		"terminating ones have less to go":          {view([]*corev1.Pod{pod("a", deleted(-7*time.Second))}), 7 * time.Second},
-		"none when a budget never allows any":       {view([]*corev1.Pod{pod("a")}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Status.DesiredHealthy = 10 })), -1},
+		"nothing":                        {view(nil), 0},
+		"free pods end at the same time": {view([]*corev1.Pod{pod("a", grace(5)), pod("b", grace(20))}), 20 * time.Second},
+		"one after the other":            {view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 1)), 90 * time.Second},
+		"each for as long as it takes itself": {
+			view([]*corev1.Pod{pod("a", grace(30)), pod("b", grace(5)), pod("c", grace(1))}, budget("web", 1)), 36 * time.Second,
+		},
+		"terminating ones have less to go": {view([]*corev1.Pod{pod("a", deleted(-7*time.Second))}), 7 * time.Second},
+		"none when a budget never allows any": {view([]*corev1.Pod{pod("a")}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
+			b.Status.DesiredHealthy = 10
+		})), -1},
 		"none when what blocks is no single budget": {view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), -1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -560,9 +623,11 @@ func TestStalledDrains(t *testing.T) {
 	}{
 		"is stalled when the replacement of another node's pod does not start": {[]*corev1.Pod{running}, 0, 0, true},
 		"is not when the budget allows a disruption":                           {[]*corev1.Pod{running}, 1, 0, false},
-		"is not while a pod under the budget terminates":                       {[]*corev1.Pod{running, pod("b", deleted(-7*time.Second))}, 0, 0, false},
-		"is not while the last evicted pod is being replaced":                  {[]*corev1.Pod{running}, 0, 29 * time.Second, false},
-		"is stalled when that takes unusually long":                            {[]*corev1.Pod{running}, 0, 31 * time.Second, true},
+		"is not while a pod under the budget terminates": {
+			[]*corev1.Pod{running, pod("b", deleted(-7*time.Second))}, 0, 0, false,
+		},
+		"is not while the last evicted pod is being replaced": {[]*corev1.Pod{running}, 0, 29 * time.Second, false},
+		"is stalled when that takes unusually long":           {[]*corev1.Pod{running}, 0, 31 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view(c.pods, budget("web", c.allowed, one))
@@ -591,7 +656,8 @@ func TestReports(t *testing.T) {
 	require.Equal(t, 70, r.Left)
 	require.Len(t, r.Pods, events.MaxNamed)
 	require.Len(t, r.Blocked, events.MaxNamed)
-	require.Contains(t, r.Summary(), "70 pods are left, 0 of them terminating; blocked: shop/p00: its disruption budget allows no disruption now (shop/web); ")
+	require.Contains(t, r.Summary(), "70 pods are left, 0 of them terminating; blocked: shop/p00: its disruption budget allows no disruption "+
+		"now (shop/web); ")
 	require.Less(t, len(r.Summary()), 1000)
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a", deleted(0)), pod("b", deleted(0))}), 9))
 	require.Equal(t, "2 pods are left, 2 of them terminating (shop/a, shop/b)", r.Summary())
@@ -599,7 +665,10 @@ func TestReports(t *testing.T) {
 	require.Equal(t, "no pods are left", r.Summary())
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), 9))
 	require.Nil(t, r.EstimateSeconds, "nobody knows")
-	hung := []*corev1.Pod{pod("c", deleted(time.Hour)), pod("a", deleted(time.Hour)), pod("d", deleted(time.Hour)), pod("b", deleted(time.Hour)), pod("e", deleted(time.Hour))}
+	hung := []*corev1.Pod{
+		pod("c", deleted(time.Hour)), pod("a", deleted(time.Hour)), pod("d", deleted(time.Hour)), pod("b", deleted(time.Hour)),
+		pod("e", deleted(time.Hour)),
+	}
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(hung), 9))
 	require.Equal(t, []string{"shop/a", "shop/b", "shop/c", "shop/d", "shop/e"}, r.Stuck)
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))

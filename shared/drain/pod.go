@@ -115,8 +115,8 @@ func isSystem(p *corev1.Pod) bool {
 	return p.Namespace == metav1.NamespaceSystem && (critical || managed) && !claims
 }
 
-// NeedsSystem says whether a pod may still need a cluster's system pods: it is neither one of those, nor a DaemonSet's or the kubelet's own, and
-// runs on a node.
+// NeedsSystem says whether a pod may still need a cluster's system pods: it is neither one of those, nor a
+// DaemonSet's or the kubelet's own, and runs on a node.
 func NeedsSystem(p *corev1.Pod) bool {
 	pod := NewPod(p)
 	return pod.Class == Leaving && !pod.System && p.Spec.NodeName != ""

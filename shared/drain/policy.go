@@ -69,6 +69,7 @@ func (t Task) deadline(excluded time.Time) time.Time {
 	return deadline
 }
 
-// Between is the longest that nobody looks at a drain that has taken so long: a twentieth of that, so that it ends at most 5 % later than it
-// could, and less than half of the terminate hook's timeout, so that each look's heartbeat is in time.
+// Between is the longest that nobody looks at a drain that has taken so long: a twentieth of that, so that it ends at
+// most 5 % later than it could, and less than half of the terminate hook's timeout, so that each look's heartbeat is
+// in time.
 func Between(taken time.Duration) time.Duration { return min(taken/20, 5*time.Minute) }

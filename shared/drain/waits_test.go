@@ -38,13 +38,23 @@ func TestWhenWhatBlocksIsTold(t *testing.T) {
 		"one more for the same reason": {
 			[]look{{0, []Blocked{failed("shop/a")}, nil}, {20 * s, []Blocked{failed("shop/a"), failed("shop/b")}, nil}}, []time.Duration{7 * s},
 		},
-		"something else, but not at once":                 {[]look{{0, []Blocked{a}, nil}, {s, []Blocked{a, b}, nil}}, []time.Duration{7 * s, 22 * s}},
-		"something else, much later":                      {[]look{{0, []Blocked{a}, nil}, {30 * s, []Blocked{a, b}, nil}}, []time.Duration{7 * s, 37 * s}},
-		"in its turn, while others of its budget go":      {every(0, 50*s, 5*s, []Blocked{a}, "shop/one"), nil},
-		"while others of another budget go":               {every(0, 50*s, 5*s, []Blocked{a}, "shop/two"), []time.Duration{7 * s}},
-		"in its turn, until none goes any more":           {append(every(0, 20*s, 5*s, []Blocked{a}, "shop/one"), look{21 * s, []Blocked{a}, nil}), []time.Duration{27 * s}},
-		"time and again, as it is asked for between that": {append(every(0, 9*s, 2*s, []Blocked{failed("shop/a")}), every(s, 9*s, 2*s, nil)...), []time.Duration{8 * s}},
-		"again after a while":                             {[]look{{0, []Blocked{a}, nil}, {5 * s, nil, nil}, {22 * s, nil, nil}, {23 * s, []Blocked{a}, nil}}, []time.Duration{30 * s}},
+		"something else, but not at once": {
+			[]look{{0, []Blocked{a}, nil}, {s, []Blocked{a, b}, nil}}, []time.Duration{7 * s, 22 * s},
+		},
+		"something else, much later": {
+			[]look{{0, []Blocked{a}, nil}, {30 * s, []Blocked{a, b}, nil}}, []time.Duration{7 * s, 37 * s},
+		},
+		"in its turn, while others of its budget go": {every(0, 50*s, 5*s, []Blocked{a}, "shop/one"), nil},
+		"while others of another budget go":          {every(0, 50*s, 5*s, []Blocked{a}, "shop/two"), []time.Duration{7 * s}},
+		"in its turn, until none goes any more": {
+			append(every(0, 20*s, 5*s, []Blocked{a}, "shop/one"), look{21 * s, []Blocked{a}, nil}), []time.Duration{27 * s},
+		},
+		"time and again, as it is asked for between that": {
+			append(every(0, 9*s, 2*s, []Blocked{failed("shop/a")}), every(s, 9*s, 2*s, nil)...), []time.Duration{8 * s},
+		},
+		"again after a while": {
+			[]look{{0, []Blocked{a}, nil}, {5 * s, nil, nil}, {22 * s, nil, nil}, {23 * s, []Blocked{a}, nil}}, []time.Duration{30 * s},
+		},
 		"some by turns": {
 			append(every(0, 48*s, 8*s, []Blocked{a}), every(4*s, 48*s, 8*s, []Blocked{b})...), []time.Duration{8 * s, 23 * s},
 		},

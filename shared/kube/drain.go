@@ -44,11 +44,13 @@ const (
 // goes on with it. The task's time counts from when the node was cordoned first. API servers that fail or cannot be reached are no failure
 // of a drain, they are waited for. It calls forced with each pod that it deleted against its budget, as soon as that is done: the report
 // may be lost. It calls blocked, beside the drain, with what is left once something has blocked it for a while, and not again for the same.
-func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string), blocked func(context.Context, drain.Report)) drain.Report {
+func (c *Cluster) Drain(ctx context.Context, node string, task drain.Task, forced func(pod string),
+	blocked func(context.Context, drain.Report)) drain.Report {
 	d := &drainer{
-		Cluster: c, node: node, task: task, forced: forced, tell: telling{blocked: blocked}, results: make(chan result, atOnce), trouble: make(chan error, 8),
-		waits: make(chan struct{}),
-		view:  drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
+		Cluster: c, node: node, task: task, forced: forced, tell: telling{blocked: blocked}, results: make(chan result, atOnce),
+		trouble: make(chan error, 8),
+		waits:   make(chan struct{}),
+		view:    drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
 	d.report.Outcome = drain.Remaining
 	held, err := c.hold(ctx, node, time.Time{})
@@ -120,8 +122,8 @@ type result struct {
 func (d *drainer) run(ctx context.Context) {
 	pods := make(chan change[corev1.Pod], 64)
 	budgets := make(chan change[policyv1.PodDisruptionBudget], 64)
-	// While there is something to send, nobody has to be told of what that does to the pods: four times each, which would be a tenth of all that
-	// the API server has to do.
+	// While there is something to send, nobody has to be told of what that does to the pods: four times each, which
+	// would be a tenth of all that the API server has to do.
 	mine := d.podsOf(d.node)
 	mine.needed = d.waits
 	go follow(ctx, mine, pods, d.trouble)
@@ -212,7 +214,8 @@ func (d *drainer) heed() {
 
 // next waits until something happens or the time has come, and takes in all that has happened by then, looksApart from the
 // last look.
-func (d *drainer) next(ctx context.Context, looked, at time.Time, pods <-chan change[corev1.Pod], budgets <-chan change[policyv1.PodDisruptionBudget]) {
+func (d *drainer) next(ctx context.Context, looked, at time.Time, pods <-chan change[corev1.Pod],
+	budgets <-chan change[policyv1.PodDisruptionBudget]) {
 	var alarm <-chan time.Time
 	if !at.IsZero() {
 		timer := time.NewTimer(time.Until(at))

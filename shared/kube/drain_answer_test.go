@@ -38,21 +38,44 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		heard      bool
 		fails      int
 	}{
-		"yes":                                     {uses: true, left: 2},
-		"the pod is gone":                         {err: apierrors.NewNotFound(pods, "a"), left: 2, gone: true},
-		"the budget has less than was seen":       {err: noBudget(), left: 0},
-		"and that was seen meanwhile":             {err: noBudget(), newer: true, again: conflictPause, why: drain.WhyWritten, left: 1},
-		"the pod was not to be counted":           {err: noBudget(), uncounted: true, again: failurePause, why: drain.WhyReadiness, left: 2},
-		"the server is asked too much":            {err: apierrors.NewTooManyRequests("slow down", 7), again: 7 * time.Second, all: 7 * time.Second, why: drain.WhyOverload, left: 2, heard: true},
-		"and does not say until when":             {err: apierrors.NewTooManyRequestsError("slow down"), again: failurePause, all: failurePause, why: drain.WhyOverload, left: 2, heard: true},
-		"somebody wrote the budget":               {err: apierrors.NewConflict(pods, "a", errors.New("no")), again: conflictPause, why: drain.WhyConflict, left: 2},
-		"the namespace ends":                      {err: caused(apierrors.NewForbidden(pods, "a", nil), corev1.NamespaceTerminatingCause, 0), again: refusedPause, why: drain.WhyTerminating, left: 2},
-		"a webhook says no":                       {err: apierrors.NewForbidden(pods, "a", errors.New("not now")), again: refusedPause, why: drain.WhyRefused + ": ", left: 2},
-		"the credentials are no good":             {err: apierrors.NewUnauthorized("who?"), again: refusedPause, why: drain.WhyRefused + ": ", left: 2},
-		"two budgets, or another failure":         {err: apierrors.NewInternalError(errors.New("etcd")), again: failurePause, why: drain.WhyFailed + ": ", left: 2, heard: true, fails: 1},
-		"no answer, for the third time":           {err: errors.New("connection reset"), failures: 2, again: 4 * failurePause, why: drain.WhyFailed + ": ", left: 2, heard: true, fails: 3},
-		"for ever":                                {err: errors.New("connection reset"), failures: 1000, again: longestPause, why: drain.WhyFailed + ": ", left: 2, heard: true, fails: 1001},
-		"a refusal ends a row of failures":        {err: apierrors.NewForbidden(pods, "a", nil), failures: 3, again: refusedPause, why: drain.WhyRefused + ": ", left: 2},
+		"yes":                               {uses: true, left: 2},
+		"the pod is gone":                   {err: apierrors.NewNotFound(pods, "a"), left: 2, gone: true},
+		"the budget has less than was seen": {err: noBudget(), left: 0},
+		"and that was seen meanwhile":       {err: noBudget(), newer: true, again: conflictPause, why: drain.WhyWritten, left: 1},
+		"the pod was not to be counted":     {err: noBudget(), uncounted: true, again: failurePause, why: drain.WhyReadiness, left: 2},
+		"the server is asked too much": {
+			err: apierrors.NewTooManyRequests("slow down", 7), again: 7 * time.Second, all: 7 * time.Second, why: drain.WhyOverload,
+			left: 2, heard: true,
+		},
+		"and does not say until when": {
+			err: apierrors.NewTooManyRequestsError("slow down"), again: failurePause, all: failurePause, why: drain.WhyOverload,
+			left: 2, heard: true,
+		},
+		"somebody wrote the budget": {
+			err: apierrors.NewConflict(pods, "a", errors.New("no")), again: conflictPause, why: drain.WhyConflict, left: 2,
+		},
+		"the namespace ends": {
+			err: caused(apierrors.NewForbidden(pods, "a", nil), corev1.NamespaceTerminatingCause, 0), again: refusedPause,
+			why: drain.WhyTerminating, left: 2,
+		},
+		"a webhook says no": {
+			err: apierrors.NewForbidden(pods, "a", errors.New("not now")), again: refusedPause, why: drain.WhyRefused + ": ", left: 2,
+		},
+		"the credentials are no good": {
+			err: apierrors.NewUnauthorized("who?"), again: refusedPause, why: drain.WhyRefused + ": ", left: 2,
+		},
+		"two budgets, or another failure": {
+			err: apierrors.NewInternalError(errors.New("etcd")), again: failurePause, why: drain.WhyFailed + ": ", left: 2, heard: true, fails: 1,
+		},
+		"no answer, for the third time": {
+			err: errors.New("connection reset"), failures: 2, again: 4 * failurePause, why: drain.WhyFailed + ": ", left: 2, heard: true, fails: 3,
+		},
+		"for ever": {
+			err: errors.New("connection reset"), failures: 1000, again: longestPause, why: drain.WhyFailed + ": ", left: 2, heard: true, fails: 1001,
+		},
+		"a refusal ends a row of failures": {
+			err: apierrors.NewForbidden(pods, "a", nil), failures: 3, again: refusedPause, why: drain.WhyRefused + ": ", left: 2,
+		},
 		"the pod is gone after a row of failures": {err: apierrors.NewNotFound(pods, "a"), failures: 3, left: 2, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,16 +76,22 @@ func newTyped(config *rest.Config) (typed, error) {
 // Sources of what draining watches.
 
 func (c *Cluster) podsOf(node string) source[corev1.Pod] {
-	return from(c.typed.core, "pods", fields.OneTermEqualSelector("spec.nodeName", node).String(), func(l *corev1.PodList) []corev1.Pod { return l.Items })
+	return from(c.typed.core, "pods", fields.OneTermEqualSelector("spec.nodeName", node).String(), func(l *corev1.PodList) []corev1.Pod {
+		return l.Items
+	})
 }
 
 func (c *Cluster) allBudgets() source[policyv1.PodDisruptionBudget] {
-	return from(c.typed.policy, "poddisruptionbudgets", "", func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget { return l.Items })
+	return from(c.typed.policy, "poddisruptionbudgets", "", func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget {
+		return l.Items
+	})
 }
 
 // allAttachments are those of all nodes: the API cannot select them by node.
 func (c *Cluster) allAttachments() source[storagev1.VolumeAttachment] {
-	return from(c.typed.storage, "volumeattachments", "", func(l *storagev1.VolumeAttachmentList) []storagev1.VolumeAttachment { return l.Items })
+	return from(c.typed.storage, "volumeattachments", "", func(l *storagev1.VolumeAttachmentList) []storagev1.VolumeAttachment {
+		return l.Items
+	})
 }
 
 func from[T, L any, PL interface {

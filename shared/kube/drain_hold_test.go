@@ -20,16 +20,22 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 		// Those that hold says.
 		began, contact, since time.Duration
 	}{
-		"nothing is known":                    {nil, false, false, began, began, 0},
-		"it began before":                     {map[string]time.Duration{annotationBegan: -30 * time.Minute}, false, false, -30 * time.Minute, -30 * time.Minute, 0},
+		"nothing is known": {nil, false, false, began, began, 0},
+		"it began before": {
+			map[string]time.Duration{annotationBegan: -30 * time.Minute}, false, false, -30 * time.Minute, -30 * time.Minute, 0,
+		},
 		"it began later than whoever goes on": {map[string]time.Duration{annotationBegan: -5 * time.Minute}, false, false, began, began, 0},
-		"nobody can read when":                {map[string]time.Duration{annotationBegan: never, annotationContact: never, annotationSince: never}, true, true, began, began, 0},
-		"somebody had contact":                {map[string]time.Duration{annotationContact: -time.Minute}, false, false, began, -time.Minute, 0},
-		"somebody had, of a drain before":     {map[string]time.Duration{annotationContact: -40 * time.Minute}, false, false, began, began, 0},
-		"it is as the drain left it":          {map[string]time.Duration{annotationSince: -3 * time.Minute}, true, true, began, began, -3 * time.Minute},
-		"it was uncordoned meanwhile":         {map[string]time.Duration{annotationSince: -3 * time.Minute}, false, true, began, began, 0},
-		"load balancers were told otherwise":  {map[string]time.Duration{annotationSince: -3 * time.Minute}, true, false, began, began, 0},
-		"people cordoned it":                  {nil, true, true, began, began, 0},
+		"nobody can read when": {
+			map[string]time.Duration{annotationBegan: never, annotationContact: never, annotationSince: never}, true, true, began, began, 0,
+		},
+		"somebody had contact":            {map[string]time.Duration{annotationContact: -time.Minute}, false, false, began, -time.Minute, 0},
+		"somebody had, of a drain before": {map[string]time.Duration{annotationContact: -40 * time.Minute}, false, false, began, began, 0},
+		"it is as the drain left it": {
+			map[string]time.Duration{annotationSince: -3 * time.Minute}, true, true, began, began, -3 * time.Minute,
+		},
+		"it was uncordoned meanwhile":        {map[string]time.Duration{annotationSince: -3 * time.Minute}, false, true, began, began, 0},
+		"load balancers were told otherwise": {map[string]time.Duration{annotationSince: -3 * time.Minute}, true, false, began, began, 0},
+		"people cordoned it":                 {nil, true, true, began, began, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			drained(t, func(t *testing.T, s *simulated) {
@@ -68,21 +74,22 @@ func TestWhatANodeThatWasDrainedBeforeKeeps(t *testing.T) {
 	}
 }
 
-// A node whose drain was given up is as it was before, and one that was drained stays away from pods and load balancers; what people said of it
-// to the autoscaler stays either way.
+// A node whose drain was given up is as it was before, and one that was drained stays away from pods and load
+// balancers; what people said of it to the autoscaler stays either way.
 func TestWhatANodeIsWhenItIsGivenBack(t *testing.T) {
 	for bits := range 8 {
 		done, byPeople, toldByPeople := bits&1 > 0, bits&2 > 0, bits&4 > 0
 		for _, said := range []string{"", "true", "false"} {
-			t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler told %q", done, byPeople, toldByPeople, said), func(t *testing.T) {
-				drained(t, func(t *testing.T, s *simulated) { givenBack(t, s, done, byPeople, toldByPeople, said) })
-			})
+			t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler told %q", done, byPeople, toldByPeople, said),
+				func(t *testing.T) {
+					drained(t, func(t *testing.T, s *simulated) { givenBack(t, s, done, byPeople, toldByPeople, said) })
+				})
 		}
 	}
 }
 
-// givenBack drains n1 and gives it back. People had cordoned it or not, had taken it out of load balancers or not, and had said something to
-// the autoscaler, or nothing.
+// givenBack drains n1 and gives it back. People had cordoned it or not, had taken it out of load balancers or not,
+// and had said something to the autoscaler, or nothing.
 func givenBack(t *testing.T, s *simulated, done, byPeople, toldByPeople bool, said string) {
 	annotations, labels := map[string]any{}, map[string]any{}
 	if said != "" {

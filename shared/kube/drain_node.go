@@ -122,7 +122,9 @@ func (c *Cluster) Release(ctx context.Context, name string, drained bool) error 
 			return err
 		}
 		annotations := map[string]any{}
-		for _, key := range []string{annotationBegan, annotationSince, annotationHolds, annotationSaid, annotationContact, annotationEmpty, annotationWaits} {
+		for _, key := range []string{
+			annotationBegan, annotationSince, annotationHolds, annotationSaid, annotationContact, annotationEmpty, annotationWaits,
+		} {
 			if _, ok := node.Annotations[key]; ok {
 				annotations[key] = nil
 			}
@@ -197,7 +199,8 @@ func (d *drainer) emptied(ctx context.Context) (time.Time, error) {
 }
 
 // awaitDetached watches until one of the attachments is gone, the time is over, or the watch ends.
-func (d *drainer) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool, left time.Duration) error {
+func (d *drainer) awaitDetached(ctx context.Context, s source[storagev1.VolumeAttachment], version string, attached map[types.UID]bool,
+	left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	w, err := s.watch(ctx, version)

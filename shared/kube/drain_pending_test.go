@@ -25,7 +25,9 @@ func TestPendingReplacements(t *testing.T) {
 		s.server.Run(apiserver.App{Name: "dns", Replicas: 2, MaxUnavailable: 1, Start: time.Second, Stop: time.Second, Grace: 5 * time.Second})
 		s.server.Run(apiserver.App{Name: "other", Replicas: 2, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 5 * time.Second})
 		time.Sleep(time.Minute)
-		_, err := s.cluster.api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		_, err := s.cluster.api.Resource(schema.GroupVersionResource{
+			Version: "v1", Resource: "nodes",
+		}).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": "n2", "annotations": map[string]any{"local.drover.run/network": "ready"}},
 			"spec": map[string]any{"providerID": "aws:///zone/i-n2", "taints": []any{
 				map[string]any{"key": "dedicated", "value": "batch", "effect": "NoSchedule"},
@@ -60,8 +62,12 @@ func TestUnschedulable(t *testing.T) {
 		return &corev1.Pod{Status: corev1.PodStatus{Conditions: conditions}}
 	}
 	require.Empty(t, unschedulable(pod()))
-	require.Empty(t, unschedulable(pod(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "SchedulingGated", Message: "x"})))
+	require.Empty(t, unschedulable(pod(corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "SchedulingGated", Message: "x",
+	})))
 	require.Empty(t, unschedulable(pod(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})))
-	long := pod(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: strings.Repeat("x", 1000)})
+	long := pod(corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: strings.Repeat("x", 1000),
+	})
 	require.Len(t, unschedulable(long), maxWhy+len("…"))
 }

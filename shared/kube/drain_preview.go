@@ -32,7 +32,8 @@ func (c *Cluster) Preview(ctx context.Context, pool, node string) ([]Preview, er
 		options = metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()}
 	}
 	var list corev1.NodeList
-	listing, cancel := context.WithTimeout(ctx, callTimeout) // of this call alone: a pool may have hundreds of nodes, whose pods are listed node by node
+	// of this call alone: a pool may have hundreds of nodes, whose pods are listed node by node
+	listing, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(listing).Into(&list); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -45,8 +46,9 @@ func (c *Cluster) Preview(ctx context.Context, pool, node string) ([]Preview, er
 	for i := range list.Items {
 		n := &list.Items[i]
 		p := Preview{
-			Node: n.Name, Pool: n.Labels[PoolLabel], Instance: n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:], Cordoned: n.Spec.Unschedulable,
-			View: drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}},
+			Node: n.Name, Pool: n.Labels[PoolLabel], Instance: n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:],
+			Cordoned: n.Spec.Unschedulable,
+			View:     drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}},
 		}
 		if since, err := time.Parse(time.RFC3339Nano, n.Annotations[annotationSince]); err == nil && p.Cordoned {
 			p.View.Cordoned = since

@@ -51,7 +51,8 @@ func (c *Cluster) remove(ctx context.Context, request drain.Request) error {
 	if request.Forced {
 		return c.typed.core.Delete().MaxRetries(0).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).Body(&options).Do(ctx).Error()
 	}
-	return c.typed.policy.Post().MaxRetries(0).AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
+	return c.typed.policy.Post().MaxRetries(0).AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+		SubResource("eviction").
 		Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &options}).Do(ctx).Error()
 }
 

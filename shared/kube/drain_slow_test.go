@@ -42,7 +42,8 @@ func TestAServerThatIsAskedTooMuchIsLeftAlone(t *testing.T) {
 					}
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(http.StatusTooManyRequests)
-					_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"message":"slow down","details":{"retryAfterSeconds":%d}}`, pause/time.Second)
+					_, _ = fmt.Fprintf(w,
+						`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"message":"slow down","details":{"retryAfterSeconds":%d}}`, pause/time.Second)
 					if pod := strings.TrimSuffix(r.URL.Path, "/eviction"); c.deleted {
 						time.AfterFunc(3*time.Second, func() { require.NoError(t, s.cluster.typed.core.Delete().AbsPath(pod).Do(t.Context()).Error()) })
 					}
@@ -187,7 +188,9 @@ func TestADrainLooksBeforeItsNodeGoes(t *testing.T) {
 
 func TestSooner(t *testing.T) {
 	never, early, late := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)
-	for _, c := range [][3]time.Time{{early, late, early}, {late, early, early}, {never, late, late}, {late, never, late}, {never, never, never}} {
+	for _, c := range [][3]time.Time{
+		{early, late, early}, {late, early, early}, {never, late, late}, {late, never, late}, {never, never, never},
+	} {
 		require.Equal(t, c[2], sooner(c[0], c[1]))
 	}
 }

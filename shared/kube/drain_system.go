@@ -1,7 +1,8 @@
 package kube
 
-// The end of a deleted cluster's system pods. Their budgets cannot be satisfied once no node is left to run their replacements, and they are
-// worth waiting for only as long as other pods need them: CoreDNS for names, the EBS driver to detach volumes. See ADR 12.
+// The end of a deleted cluster's system pods. Their budgets cannot be satisfied once no node is left to run their
+// replacements, and they are worth waiting for only as long as other pods need them: CoreDNS for names, the EBS
+// driver to detach volumes. See ADR 12.
 
 import (
 	"context"
@@ -46,6 +47,7 @@ func (d *drainer) servesNothing(ctx context.Context) bool {
 func (d *drainer) podsFrom(ctx context.Context, next string) (page corev1.PodList, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = d.typed.core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{Limit: podsPage, Continue: next}, parameters).Do(ctx).Into(&page)
+	err = d.typed.core.Get().Resource("pods").VersionedParams(&metav1.ListOptions{Limit: podsPage, Continue: next}, parameters).
+		Do(ctx).Into(&page)
 	return page, err
 }

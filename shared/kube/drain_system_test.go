@@ -33,8 +33,12 @@ func (s *simulated) pod(namespace, name, node string, priority int64) {
 	s.t.Helper()
 	s.make("", "v1", "pods", map[string]any{
 		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"app": "dns"}},
-		"spec":     map[string]any{"nodeName": node, "priority": priority, "terminationGracePeriodSeconds": int64(1), "containers": []any{map[string]any{"name": "main", "image": "x"}}},
-		"status":   map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+		"spec": map[string]any{
+			"nodeName": node, "priority": priority, "terminationGracePeriodSeconds": int64(1), "containers": []any{
+				map[string]any{"name": "main", "image": "x"},
+			},
+		},
+		"status": map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
 	})
 }
 
@@ -48,15 +52,21 @@ func TestSystemPodsOfADeletedCluster(t *testing.T) {
 		deletes   bool
 		done      bool
 	}{
-		"go when nothing else runs":             {namespace: "kube-system", priority: critical, deletes: true, done: true},
-		"stay while the cluster does":           {namespace: "kube-system", priority: critical},
-		"are none of another namespace":         {namespace: "default", priority: critical, deletes: true},
-		"are critical":                          {namespace: "kube-system", priority: 1000, deletes: true},
-		"stay while a pod elsewhere needs them": {namespace: "kube-system", priority: critical, deletes: true, keeps: func(s *simulated) { s.pod("default", "web", "n2", 0) }},
-		"do not need one another":               {namespace: "kube-system", priority: critical, deletes: true, done: true, keeps: func(s *simulated) { s.pod("kube-system", "other", "n2", critical) }},
+		"go when nothing else runs":     {namespace: "kube-system", priority: critical, deletes: true, done: true},
+		"stay while the cluster does":   {namespace: "kube-system", priority: critical},
+		"are none of another namespace": {namespace: "default", priority: critical, deletes: true},
+		"are critical":                  {namespace: "kube-system", priority: 1000, deletes: true},
+		"stay while a pod elsewhere needs them": {namespace: "kube-system", priority: critical, deletes: true, keeps: func(s *simulated) {
+			s.pod("default", "web", "n2", 0)
+		}},
+		"do not need one another": {namespace: "kube-system", priority: critical, deletes: true, done: true, keeps: func(s *simulated) {
+			s.pod("kube-system", "other", "n2", critical)
+		}},
 		"stay while a volume is to be detached": {namespace: "kube-system", priority: critical, deletes: true, keeps: func(s *simulated) {
 			s.make("storage.k8s.io", "v1", "volumeattachments", map[string]any{
-				"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"nodeName": "n2", "attacher": "ebs.csi.aws.com", "source": map[string]any{"persistentVolumeName": "pv"}},
+				"metadata": map[string]any{
+					"name": "a",
+				}, "spec": map[string]any{"nodeName": "n2", "attacher": "ebs.csi.aws.com", "source": map[string]any{"persistentVolumeName": "pv"}},
 			})
 		}},
 	} {

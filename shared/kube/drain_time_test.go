@@ -97,7 +97,9 @@ func (s *simulated) when(what string) (at []time.Duration) {
 
 func (s *simulated) node(name string) {
 	s.t.Helper()
-	_, err := s.cluster.api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+	_, err := s.cluster.api.Resource(schema.GroupVersionResource{
+		Version: "v1", Resource: "nodes",
+	}).Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": name, "annotations": map[string]any{"local.drover.run/network": "ready"}},
 		"spec":     map[string]any{"providerID": "aws:///zone/i-" + name},
 	}}, metav1.CreateOptions{})
@@ -206,10 +208,12 @@ func TestADrainThatNothingBlocksTellsNothing(t *testing.T) {
 		over bool
 	}{
 		"pods that end slowly": {
-			apiserver.App{Name: "slow", Replicas: 5, MaxUnavailable: -1, Start: time.Second, Stop: 40 * time.Second, Grace: time.Minute}, 40 * time.Second, true,
+			apiserver.App{Name: "slow", Replicas: 5, MaxUnavailable: -1, Start: time.Second, Stop: 40 * time.Second, Grace: time.Minute},
+			40 * time.Second, true,
 		},
 		"one after the other, as its budget allows": {
-			apiserver.App{Name: "web", Replicas: 15, MaxUnavailable: 1, Start: 2 * time.Second, Stop: time.Second, Grace: time.Minute}, 28 * time.Second, true,
+			apiserver.App{Name: "web", Replicas: 15, MaxUnavailable: 1, Start: 2 * time.Second, Stop: time.Second, Grace: time.Minute},
+			28 * time.Second, true,
 		},
 		"longer than a slice": {
 			apiserver.App{Name: "web", Replicas: 60, MaxUnavailable: 1, Start: time.Second, Stop: 2 * time.Second, Grace: time.Minute}, slice, false,
@@ -254,7 +258,11 @@ func TestADrainDoesNotWaitForWhatIsTold(t *testing.T) {
 		defer cancel()
 		var evicted time.Duration
 		s.server.OnRemoval(func(apiserver.Removal) { evicted = time.Since(began) })
-		report := s.cluster.Drain(ctx, "n1", drain.Task{Policy: drain.Policy{OnTimeout: drain.Wait}}, func(string) {}, func(ctx context.Context, _ drain.Report) { <-ctx.Done() })
+		report := s.cluster.Drain(ctx, "n1", drain.Task{
+			Policy: drain.Policy{OnTimeout: drain.Wait},
+		}, func(string) {}, func(ctx context.Context, _ drain.Report) {
+			<-ctx.Done()
+		})
 		require.Equal(t, drain.Done, report.Outcome)
 		require.InDelta(t, 8*time.Second, evicted, float64(50*time.Millisecond))
 		require.Equal(t, 7*time.Second+tellWithin, time.Since(began), "what is told late must not come after what is told in the end")
@@ -292,7 +300,9 @@ func TestPodsAreWatchedOnceThereIsNothingToSend(t *testing.T) {
 func TestAPodThatComesBackToTheCordonedNodeGoesWithIt(t *testing.T) {
 	for name, out := range map[string]int{"without a budget": -1, "under a budget": 1} {
 		t.Run(name, func(t *testing.T) {
-			tolerant := apiserver.App{Name: "agent", Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second, Tolerant: true}
+			tolerant := apiserver.App{
+				Name: "agent", Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second, Tolerant: true,
+			}
 			web := apiserver.App{Name: "web", Replicas: 5, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
 			drained(t, func(t *testing.T, s *simulated) {
 				report := s.drain(slice)
@@ -346,13 +356,19 @@ func TestWhenADrainIsOver(t *testing.T) {
 		pause       time.Duration
 		least, most time.Duration
 	}{
-		"Continue, in the middle of a slice":            {drain.Continue, 0, 0, time.Second, time.Minute, time.Minute},
-		"Force, in the middle of a slice":               {drain.Force, 0, 0, time.Second, time.Minute, time.Minute + time.Second},
-		"Continue, between two slices":                  {drain.Continue, 0, 0, 12 * time.Second, 62 * time.Second, 62 * time.Second},
-		"Force, between two slices":                     {drain.Force, 0, 0, 12 * time.Second, 62 * time.Second, 63 * time.Second},
-		"Continue, while the API server is away":        {drain.Continue, 55 * time.Second, 20 * time.Second, time.Second, 75 * time.Second, 80 * time.Second},
-		"Continue, when it has been away since before":  {drain.Continue, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second},
-		"Force, when it has been away since before":     {drain.Force, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second},
+		"Continue, in the middle of a slice": {drain.Continue, 0, 0, time.Second, time.Minute, time.Minute},
+		"Force, in the middle of a slice":    {drain.Force, 0, 0, time.Second, time.Minute, time.Minute + time.Second},
+		"Continue, between two slices":       {drain.Continue, 0, 0, 12 * time.Second, 62 * time.Second, 62 * time.Second},
+		"Force, between two slices":          {drain.Force, 0, 0, 12 * time.Second, 62 * time.Second, 63 * time.Second},
+		"Continue, while the API server is away": {
+			drain.Continue, 55 * time.Second, 20 * time.Second, time.Second, 75 * time.Second, 80 * time.Second,
+		},
+		"Continue, when it has been away since before": {
+			drain.Continue, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second,
+		},
+		"Force, when it has been away since before": {
+			drain.Force, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second,
+		},
 		"Continue, when nobody has drained for minutes": {drain.Continue, 0, 0, 5 * time.Minute, 380 * time.Second, 380 * time.Second},
 		"Force, when nobody has drained for minutes":    {drain.Force, 0, 0, 5 * time.Minute, 380 * time.Second, 381 * time.Second},
 	} {
@@ -394,7 +410,8 @@ func TestWhenADrainIsOver(t *testing.T) {
 // started.
 func TestANodeThatIsUncordonedInTheMiddleOfItsDrain(t *testing.T) {
 	uncordon := func(s *simulated) error {
-		return s.cluster.typed.core.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte(`{"spec":{"unschedulable":null}}`)).Do(s.t.Context()).Error()
+		return s.cluster.typed.core.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte(`{"spec":{"unschedulable":null}}`)).
+			Do(s.t.Context()).Error()
 	}
 	for name, undo := range map[string]func(*simulated) error{
 		"by a person":                     uncordon,

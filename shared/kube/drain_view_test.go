@@ -90,16 +90,21 @@ func TestWhatABudgetHasCounted(t *testing.T) {
 		accepted time.Time
 		counted  bool
 	}{
-		"it says so":                              {seen("web", "p1"), answered, true},
-		"it says so before the answer is there":   {seen("web", "p1"), time.Time{}, true},
-		"it says so of another pod":               {seen("web", "p2"), answered, false},
-		"another budget says so":                  {seen("old", "p1"), answered, false},
-		"it changed for another reason":           {seen("web"), answered, false},
-		"it was listed after the answer":          {listed(1), answered, true},
-		"it was asked for before the answer":      {listed(-1), answered, false},
-		"it was listed, and there is no answer":   {listed(1), time.Time{}, false},
-		"another was listed, without this":        {change[policyv1.PodDisruptionBudget]{all: true, asked: answered.Add(1), items: []policyv1.PodDisruptionBudget{budgetOf("old")}}, answered, false},
-		"it changed, newer than every list there": {change[policyv1.PodDisruptionBudget]{asked: answered.Add(1), items: []policyv1.PodDisruptionBudget{budgetOf("web")}}, answered, false},
+		"it says so":                            {seen("web", "p1"), answered, true},
+		"it says so before the answer is there": {seen("web", "p1"), time.Time{}, true},
+		"it says so of another pod":             {seen("web", "p2"), answered, false},
+		"another budget says so":                {seen("old", "p1"), answered, false},
+		"it changed for another reason":         {seen("web"), answered, false},
+		"it was listed after the answer":        {listed(1), answered, true},
+		"it was asked for before the answer":    {listed(-1), answered, false},
+		"it was listed, and there is no answer": {listed(1), time.Time{}, false},
+		"another was listed, without this": {
+			change[policyv1.PodDisruptionBudget]{all: true, asked: answered.Add(1), items: []policyv1.PodDisruptionBudget{budgetOf("old")}},
+			answered, false,
+		},
+		"it changed, newer than every list there": {
+			change[policyv1.PodDisruptionBudget]{asked: answered.Add(1), items: []policyv1.PodDisruptionBudget{budgetOf("web")}}, answered, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := seeing()

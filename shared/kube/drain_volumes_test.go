@@ -23,7 +23,9 @@ var (
 func (s *simulated) attach(name, node string) {
 	s.t.Helper()
 	_, err := s.cluster.api.Resource(attachments).Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": name}, "spec": map[string]any{"attacher": "ebs.csi.aws.com", "nodeName": node, "source": map[string]any{"persistentVolumeName": name}},
+		"metadata": map[string]any{
+			"name": name,
+		}, "spec": map[string]any{"attacher": "ebs.csi.aws.com", "nodeName": node, "source": map[string]any{"persistentVolumeName": name}},
 	}}, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 }
@@ -31,11 +33,20 @@ func (s *simulated) attach(name, node string) {
 // stays has a pod on n1 that a drain leaves there, with a volume of its own, whether it runs or is over.
 func (s *simulated) stays(name, phase string) {
 	s.t.Helper()
-	_, err := s.cluster.api.Resource(podResource).Namespace("kube-system").Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": name, "ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": owners[phase], "name": "o", "uid": "o", "controller": true}}},
-		"spec":     map[string]any{"nodeName": "n1", "containers": []any{map[string]any{"name": "c"}}, "volumes": []any{map[string]any{"name": "v", "ephemeral": map[string]any{}}}},
-		"status":   map[string]any{"phase": phase},
-	}}, metav1.CreateOptions{})
+	_, err := s.cluster.api.Resource(podResource).Namespace("kube-system").Create(s.t.Context(),
+		&unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{
+				"name": name, "ownerReferences": []any{
+					map[string]any{"apiVersion": "apps/v1", "kind": owners[phase], "name": "o", "uid": "o", "controller": true},
+				},
+			},
+			"spec": map[string]any{
+				"nodeName": "n1", "containers": []any{
+					map[string]any{"name": "c"},
+				}, "volumes": []any{map[string]any{"name": "v", "ephemeral": map[string]any{}}},
+			},
+			"status": map[string]any{"phase": phase},
+		}}, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 }
 
@@ -87,9 +98,11 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 					report = s.drain(10 * time.Second)
 				}
 				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
-				require.InDelta(t, c.took, time.Since(began), float64(2500*time.Millisecond), "the pods take a second, and to look twice a tenth of one")
+				require.InDelta(t, c.took, time.Since(began), float64(2500*time.Millisecond),
+					"the pods take a second, and to look twice a tenth of one")
 				require.Equal(t, c.left, most)
-				require.Equal(t, c.took == volumesTimeout, strings.Contains(report.Message, "1 volume is still attached 10m0s after the pods left"), report.Message)
+				require.Equal(t, c.took == volumesTimeout, strings.Contains(report.Message, "1 volume is still attached 10m0s after the pods left"),
+					report.Message)
 			}, quick("web", 3, -1))
 		})
 	}

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// What nobody needs to know is not watched. Who comes to need it is told of what happened since the list, or, when that may be much, reads a new one.
+// What nobody needs to know is not watched. Who comes to need it is told of what happened since the list, or, when
+// that may be much, reads a new one.
 func TestASourceIsWatchedOnceItIsNeeded(t *testing.T) {
 	const never = time.Duration(-1)
 	for name, test := range map[string]struct {
@@ -61,8 +62,8 @@ func TestASourceIsWatchedOnceItIsNeeded(t *testing.T) {
 	}
 }
 
-// A source that fails is asked again, less and less often, and each failure is heard of; what the API server forgot is no failure. Once it could be
-// listed and watched, it is asked again soon.
+// A source that fails is asked again, less and less often, and each failure is heard of; what the API server forgot
+// is no failure. Once it could be listed and watched, it is asked again soon.
 func TestASourceThatFails(t *testing.T) {
 	expired := apierrors.NewResourceExpired("too old")
 	for name, test := range map[string]struct {
@@ -73,9 +74,12 @@ func TestASourceThatFails(t *testing.T) {
 		pauses string
 		heard  string
 	}{
-		"it cannot be listed":       {listing: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "no"},
-		"it cannot be watched":      {watching: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "no"},
-		"it fails while it is":      {ends: apierrors.NewInternalError(errors.New("no")), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "watching: Internal error occurred: no"},
+		"it cannot be listed":  {listing: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "no"},
+		"it cannot be watched": {watching: errors.New("no"), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]", heard: "no"},
+		"it fails while it is": {
+			ends: apierrors.NewInternalError(errors.New("no")), pauses: "[100ms 200ms 400ms 800ms 1.6s 3.2s 5s 5s]",
+			heard: "watching: Internal error occurred: no",
+		},
 		"it forgot what was":        {ends: expired, pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
 		"it forgot, in other words": {ends: apierrors.NewGone("too old"), pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},
 		"it ends":                   {pauses: "[50ms 50ms 50ms 50ms 50ms 50ms 50ms 50ms]"},

@@ -51,44 +51,45 @@ type applied struct {
 
 func TestGrantedRights(t *testing.T) {
 	roles, bindings := map[string][]string{}, map[string]bool{}
-	c, err := Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil || r.Method != http.MethodPatch || r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
-			http.Error(w, "not an apply", http.StatusBadRequest)
-			return
-		}
-		var object applied
-		if err := json.Unmarshal(body, &object); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		name := object.Metadata.Name
-		switch r.URL.Path {
-		case "/apis/rbac.authorization.k8s.io/v1/clusterroles/" + name:
-			for _, rule := range object.Rules {
-				var fields []string
-				for field := range rule {
-					fields = append(fields, field)
-				}
-				slices.Sort(fields)
-				line := "fields " + strings.Join(fields, " ")
-				if slices.Equal(fields, []string{"apiGroups", "resources", "verbs"}) {
-					line = strings.TrimPrefix(strings.Join(rule["apiGroups"], ",")+"/", "/") + strings.Join(rule["resources"], ",") + ": " +
-						strings.Join(rule["verbs"], " ")
-				}
-				roles[name] = append(roles[name], line)
+	c, err := Connect(&rest.Config{Host: "http://api",
+		Transport: inprocess.Transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || r.Method != http.MethodPatch || r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
+				http.Error(w, "not an apply", http.StatusBadRequest)
+				return
 			}
-			slices.Sort(roles[name])
-		case "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + name:
-			bindings[name] = true
-			require.Equal(t, map[string]string{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}, object.RoleRef)
-			require.Equal(t, []map[string]string{{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name}}, object.Subjects)
-		default:
-			t.Errorf("unexpected object: %s", r.URL.Path)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body)
-	}))})
+			var object applied
+			if err := json.Unmarshal(body, &object); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			name := object.Metadata.Name
+			switch r.URL.Path {
+			case "/apis/rbac.authorization.k8s.io/v1/clusterroles/" + name:
+				for _, rule := range object.Rules {
+					var fields []string
+					for field := range rule {
+						fields = append(fields, field)
+					}
+					slices.Sort(fields)
+					line := "fields " + strings.Join(fields, " ")
+					if slices.Equal(fields, []string{"apiGroups", "resources", "verbs"}) {
+						line = strings.TrimPrefix(strings.Join(rule["apiGroups"], ",")+"/", "/") + strings.Join(rule["resources"], ",") + ": " +
+							strings.Join(rule["verbs"], " ")
+					}
+					roles[name] = append(roles[name], line)
+				}
+				slices.Sort(roles[name])
+			case "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + name:
+				bindings[name] = true
+				require.Equal(t, map[string]string{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}, object.RoleRef)
+				require.Equal(t, []map[string]string{{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name}}, object.Subjects)
+			default:
+				t.Errorf("unexpected object: %s", r.URL.Path)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(body)
+		}))})
 	require.NoError(t, err)
 	require.NoError(t, c.GrantRoles(t.Context()))
 	require.Equal(t, rights, roles)

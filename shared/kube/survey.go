@@ -1,7 +1,7 @@
 package kube
 
-// A look over a whole cluster, for the checks before and after an upgrade: it only lists, a page at a time, and keeps what stands out. Its memory is that of
-// one page and of what is wrong, however many pods there are.
+// A look over a whole cluster, for the checks before and after an upgrade: it only lists, a page at a time, and keeps
+// what stands out. Its memory is that of one page and of what is wrong, however many pods there are.
 
 import (
 	"context"
@@ -36,7 +36,9 @@ func (c *Clusters) Survey(ctx context.Context, cluster string) (preflight.Survey
 func (c *Cluster) Survey(ctx context.Context) (preflight.Survey, error) {
 	s := &surveyor{cluster: c, nodes: map[string]*preflight.Node{}}
 	// What nodes and pods are held against comes before them.
-	for _, look := range []func(context.Context) error{s.readiness, s.allBudgets, s.allHooks, s.allNodes, s.allPods, s.allEndpoints, s.allWorkloads} {
+	for _, look := range []func(context.Context) error{
+		s.readiness, s.allBudgets, s.allHooks, s.allNodes, s.allPods, s.allEndpoints, s.allWorkloads,
+	} {
 		if err := look(ctx); err != nil {
 			return preflight.Survey{}, &fault.ClusterUnreachable{Cause: err}
 		}
@@ -97,9 +99,10 @@ func eachPage[T any, L any, PL interface {
 	}
 }
 
-// eachObject does the same for kinds of which a few fields are read: T has them, with their JSON names. Their types would make every function larger
-// that speaks to a cluster.
-func eachObject[T any](ctx context.Context, c *Cluster, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions, handle func(*T)) error {
+// eachObject does the same for kinds of which a few fields are read: T has them, with their JSON names. Their types
+// would make every function larger that speaks to a cluster.
+func eachObject[T any](ctx context.Context, c *Cluster, resource schema.GroupVersionResource, namespace string,
+	options metav1.ListOptions, handle func(*T)) error {
 	options.Limit = pageSize
 	for {
 		page, cancel := context.WithTimeout(ctx, callTimeout)
@@ -161,16 +164,20 @@ func (s *surveyor) readiness(ctx context.Context) error {
 const readyzLimit = 64 << 10
 
 // Marks of those who take nodes away by themselves: nobody cordoned these by hand.
-// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/utils/taints/taints.go, https://karpenter.sh/docs/concepts/disruption/
+// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/utils/taints/taints.go,
+// https://karpenter.sh/docs/concepts/disruption/
 var leavingTaints = []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
 
 func (s *surveyor) allNodes(ctx context.Context) error {
 	return eachPage(ctx, s.cluster.typed.core, "nodes", func(l *corev1.NodeList) []corev1.Node { return l.Items }, func(in *corev1.Node) {
 		n := &preflight.Node{
-			Name: in.Name, Pool: in.Labels[PoolLabel], Created: in.CreationTimestamp.Time, Since: in.CreationTimestamp.Time, Message: "it has no Ready condition",
-			Cordoned: in.Spec.Unschedulable, Leaving: in.Annotations[annotationSince] != "" || !in.DeletionTimestamp.IsZero(), Kubelet: in.Status.NodeInfo.KubeletVersion,
+			Name: in.Name, Pool: in.Labels[PoolLabel], Created: in.CreationTimestamp.Time, Since: in.CreationTimestamp.Time,
+			Message:  "it has no Ready condition",
+			Cordoned: in.Spec.Unschedulable, Leaving: in.Annotations[annotationSince] != "" || !in.DeletionTimestamp.IsZero(),
+			Kubelet: in.Status.NodeInfo.KubeletVersion,
 			Allocatable: preflight.Resources{
-				MilliCPU: in.Status.Allocatable.Cpu().MilliValue(), Memory: in.Status.Allocatable.Memory().Value(), Pods: in.Status.Allocatable.Pods().Value(),
+				MilliCPU: in.Status.Allocatable.Cpu().MilliValue(), Memory: in.Status.Allocatable.Memory().Value(),
+				Pods: in.Status.Allocatable.Pods().Value(),
 			},
 		}
 		for _, c := range in.Status.Conditions {
@@ -202,7 +209,10 @@ func (s *surveyor) allPods(ctx context.Context) error {
 
 func (s *surveyor) allBudgets(ctx context.Context) error {
 	s.budgets = map[string][]*watchedBudget{}
-	return eachPage(ctx, s.cluster.typed.policy, "poddisruptionbudgets", func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget { return l.Items },
+	return eachPage(ctx, s.cluster.typed.policy, "poddisruptionbudgets",
+		func(l *policyv1.PodDisruptionBudgetList) []policyv1.PodDisruptionBudget {
+			return l.Items
+		},
 		func(b *policyv1.PodDisruptionBudget) {
 			s.budgets[b.Namespace] = append(s.budgets[b.Namespace], newWatchedBudget(b))
 		})
@@ -223,7 +233,9 @@ type controller struct {
 
 func (s *surveyor) allWorkloads(ctx context.Context) error {
 	var errs []error
-	for _, k := range []struct{ kind, resource string }{{"Deployment", "deployments"}, {"StatefulSet", "statefulsets"}, {"DaemonSet", "daemonsets"}} {
+	for _, k := range []struct{ kind, resource string }{
+		{"Deployment", "deployments"}, {"StatefulSet", "statefulsets"}, {"DaemonSet", "daemonsets"},
+	} {
 		resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: k.resource}
 		errs = append(errs, eachObject(ctx, s.cluster, resource, "", metav1.ListOptions{}, func(c *controller) {
 			w := preflight.Workload{Kind: k.kind, Namespace: c.Metadata.Namespace, Name: c.Metadata.Name}

@@ -79,7 +79,8 @@ func (r hookRule) asks(w write) bool {
 		slices.ContainsFunc(r.Resources, func(resource string) bool { return covers(resource, w.resource) })
 }
 
-// covers says whether a rule's resource, such as "*", "*/*", "pods/*" or "*/status", covers a resource or subresource. "*" covers no subresources.
+// covers says whether a rule's resource, such as "*", "*/*", "pods/*" or "*/status", covers a resource or
+// subresource. "*" covers no subresources.
 func covers(rule, resource string) bool {
 	ruled, ruledSub, ruledHasSub := strings.Cut(rule, "/")
 	name, sub, hasSub := strings.Cut(resource, "/")
@@ -168,7 +169,9 @@ func (s *surveyor) allNamespaces(ctx context.Context) error {
 	if !slices.ContainsFunc(s.hooks, func(h *watchedHook) bool { return !h.namespaces.Empty() }) {
 		return nil
 	}
-	return eachPage(ctx, s.cluster.typed.core, "namespaces", func(l *corev1.NamespaceList) []corev1.Namespace { return l.Items }, func(n *corev1.Namespace) {
+	return eachPage(ctx, s.cluster.typed.core, "namespaces", func(l *corev1.NamespaceList) []corev1.Namespace {
+		return l.Items
+	}, func(n *corev1.Namespace) {
 		s.namespaces[n.Name] = n.Labels
 	})
 }

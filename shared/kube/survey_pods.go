@@ -96,8 +96,8 @@ func (s *surveyor) standOut(p *corev1.Pod) {
 	})
 }
 
-// stateOf a pod that does not run as it should, "" of one that does. Containers that wait again and again do so for as long as the pod is there, as far as it
-// can be seen: their conditions change with each try.
+// stateOf a pod that does not run as it should, "" of one that does. Containers that wait again and again do so for
+// as long as the pod is there, as far as it can be seen: their conditions change with each try.
 func stateOf(p *corev1.Pod) (string, time.Time) {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
@@ -159,7 +159,8 @@ func newWatchedBudget(b *policyv1.PodDisruptionBudget) *watchedBudget {
 // overlapsAtMost is how many pods under several budgets are named: who has more has one cause for all.
 const overlapsAtMost = 100
 
-// cover counts a pod for the budgets of its namespace that select it: as one that must be evicted if it is on a node of a pool, and as one that is not ready.
+// cover counts a pod for the budgets of its namespace that select it: as one that must be evicted if it is on a node
+// of a pool, and as one that is not ready.
 func (s *surveyor) cover(node *preflight.Node, p *corev1.Pod) {
 	pod := drain.NewPod(p)
 	var covering []string
@@ -175,7 +176,8 @@ func (s *surveyor) cover(node *preflight.Node, p *corev1.Pod) {
 			b.found.Covered[node.Pool]++
 		}
 	}
-	if len(covering) > 1 && node != nil && node.Pool != "" && pod.Class == drain.Leaving && !pod.Pending && pod.Deleted.IsZero() && len(s.found.Overlaps) < overlapsAtMost {
+	if len(covering) > 1 && node != nil && node.Pool != "" && pod.Class == drain.Leaving && !pod.Pending && pod.Deleted.IsZero() &&
+		len(s.found.Overlaps) < overlapsAtMost {
 		s.found.Overlaps = append(s.found.Overlaps, preflight.Overlap{Namespace: p.Namespace, Pod: p.Name, Pool: node.Pool, Budgets: covering})
 	}
 }

@@ -48,10 +48,15 @@ func TestReadiness(t *testing.T) {
 		body   string
 		want   []string
 	}{
-		"it is ready":                             {200, "[+]ping ok\n[+]etcd ok\nreadyz check passed\n", nil},
-		"what fails is named":                     {500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: reason withheld\nreadyz check failed\n", []string{"etcd", "poststarthook/x"}},
-		"a refusal that names nothing":            {503, "no", []string{"503 Service Unavailable"}},
-		"somebody took the right to ask from all": {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, nil},
+		"it is ready": {200, "[+]ping ok\n[+]etcd ok\nreadyz check passed\n", nil},
+		"what fails is named": {
+			500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/x failed: reason withheld\nreadyz check failed\n",
+			[]string{"etcd", "poststarthook/x"},
+		},
+		"a refusal that names nothing": {503, "no", []string{"503 Service Unavailable"}},
+		"somebody took the right to ask from all": {
+			403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := surveyOf(t, empty(func(w http.ResponseWriter) {
@@ -67,7 +72,8 @@ func TestReadiness(t *testing.T) {
 func TestASurveyThatIsNotAnswered(t *testing.T) {
 	lists := empty(func(http.ResponseWriter) {})
 	for _, resource := range []string{
-		"nodes", "pods", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "validatingwebhookconfigurations", "mutatingwebhookconfigurations",
+		"nodes", "pods", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "validatingwebhookconfigurations",
+		"mutatingwebhookconfigurations",
 	} {
 		_, err := surveyOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/"+resource) {
@@ -98,14 +104,20 @@ func TestWhatWebhooksAreAskedAbout(t *testing.T) {
 		rule hookRule
 		want string
 	}{
-		"pods":                                  {rule("", "pods", "CREATE", "*"), "new pods"},
-		"pods, whatever happens to them":        {rule("", "pods", "*", "*"), "new pods, deletions of pods"},
-		"a star covers no subresources":         {rule("*", "*", "CREATE", "*"), "new pods, new nodes, leases of new nodes"},
-		"two stars cover all":                   {rule("*", "*/*", "UPDATE", ""), "the status of pods, nodes, the status of nodes, leases of nodes"},
-		"subresources of one":                   {rule("", "pods/*", "CREATE,UPDATE", ""), "new pods, evictions, the binding of pods, the status of pods"},
-		"one subresource of all":                {rule("*", "*/status", "*", "*"), "the status of pods, the status of nodes"},
-		"cluster-wide objects":                  {rule("*", "*", "UPDATE,CREATE", "Cluster"), "new nodes, nodes"},
-		"namespaced objects":                    {rule("*", "*", "UPDATE,CREATE", "Namespaced"), "new pods, leases of new nodes, leases of nodes"},
+		"pods":                           {rule("", "pods", "CREATE", "*"), "new pods"},
+		"pods, whatever happens to them": {rule("", "pods", "*", "*"), "new pods, deletions of pods"},
+		"a star covers no subresources":  {rule("*", "*", "CREATE", "*"), "new pods, new nodes, leases of new nodes"},
+		"two stars cover all": {
+			rule("*", "*/*", "UPDATE", ""), "the status of pods, nodes, the status of nodes, leases of nodes",
+		},
+		"subresources of one": {
+			rule("", "pods/*", "CREATE,UPDATE", ""), "new pods, evictions, the binding of pods, the status of pods",
+		},
+		"one subresource of all": {rule("*", "*/status", "*", "*"), "the status of pods, the status of nodes"},
+		"cluster-wide objects":   {rule("*", "*", "UPDATE,CREATE", "Cluster"), "new nodes, nodes"},
+		"namespaced objects": {
+			rule("*", "*", "UPDATE,CREATE", "Namespaced"), "new pods, leases of new nodes, leases of nodes",
+		},
 		"leases":                                {rule("coordination.k8s.io", "leases", "UPDATE", "*"), "leases of nodes"},
 		"leases that new nodes make":            {rule("coordination.k8s.io", "leases", "CREATE", "*"), "leases of new nodes"},
 		"nodes that go":                         {rule("", "nodes", "DELETE", "Cluster"), "deletions of nodes"},
@@ -138,13 +150,28 @@ func TestStatesOfPods(t *testing.T) {
 		want   string
 		since  metav1.Time
 	}{
-		"one that is ready":                     {corev1.PodStatus{Phase: corev1.PodRunning, Conditions: ready(corev1.ConditionTrue)}, "", metav1.Time{}},
-		"one that is not":                       {corev1.PodStatus{Phase: corev1.PodRunning, Conditions: ready(corev1.ConditionFalse)}, "NotReady", changed},
-		"one that waits for a place":            {corev1.PodStatus{Phase: corev1.PodPending}, "Pending", made},
-		"one that is being started":             {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ContainerCreating")}, "Pending", made},
-		"one that crashes again and again":      {corev1.PodStatus{Phase: corev1.PodRunning, Conditions: ready(corev1.ConditionFalse), ContainerStatuses: waiting("CrashLoopBackOff")}, "CrashLoopBackOff", made},
-		"one whose first container does":        {corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: waiting("CrashLoopBackOff"), ContainerStatuses: waiting("PodInitializing")}, "CrashLoopBackOff", made},
-		"one whose image is not to be had":      {corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ImagePullBackOff")}, "ImagePullBackOff", made},
+		"one that is ready": {
+			corev1.PodStatus{Phase: corev1.PodRunning, Conditions: ready(corev1.ConditionTrue)}, "", metav1.Time{},
+		},
+		"one that is not": {
+			corev1.PodStatus{Phase: corev1.PodRunning, Conditions: ready(corev1.ConditionFalse)}, "NotReady", changed,
+		},
+		"one that waits for a place": {corev1.PodStatus{Phase: corev1.PodPending}, "Pending", made},
+		"one that is being started": {
+			corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ContainerCreating")}, "Pending", made,
+		},
+		"one that crashes again and again": {
+			corev1.PodStatus{Phase: corev1.PodRunning, Conditions: ready(corev1.ConditionFalse), ContainerStatuses: waiting("CrashLoopBackOff")},
+			"CrashLoopBackOff", made,
+		},
+		"one whose first container does": {
+			corev1.PodStatus{
+				Phase: corev1.PodPending, InitContainerStatuses: waiting("CrashLoopBackOff"), ContainerStatuses: waiting("PodInitializing"),
+			}, "CrashLoopBackOff", made,
+		},
+		"one whose image is not to be had": {
+			corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waiting("ImagePullBackOff")}, "ImagePullBackOff", made,
+		},
 		"one of which the kubelet tells little": {corev1.PodStatus{Phase: corev1.PodRunning}, "", metav1.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +203,8 @@ func TestKubeProxies(t *testing.T) {
 	s := &surveyor{proxies: map[string]bool{}}
 	node := &preflight.Node{}
 	for _, image := range []string{
-		"602401143452.dkr.ecr.eu-central-1.amazonaws.com/eks/kube-proxy:v1.36.0-minimal-eksbuild.2", "registry.k8s.io/kube-proxy:v1.35.1@sha256:abc", "localhost:5000/kube-proxy", "kube-proxy@sha256:abc",
+		"602401143452.dkr.ecr.eu-central-1.amazonaws.com/eks/kube-proxy:v1.36.0-minimal-eksbuild.2",
+		"registry.k8s.io/kube-proxy:v1.35.1@sha256:abc", "localhost:5000/kube-proxy", "kube-proxy@sha256:abc",
 	} {
 		s.load(node, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Labels: map[string]string{"k8s-app": "kube-proxy"}},

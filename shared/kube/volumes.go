@@ -16,7 +16,8 @@ import (
 
 var persistentVolumes = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
 
-// ebs finds the id of an EBS volume in what drivers make of it: the CSI driver's handle is the id, the in-tree driver's a URL that ends in it.
+// ebs finds the id of an EBS volume in what drivers make of it: the CSI driver's handle is the id, the in-tree
+// driver's a URL that ends in it.
 var ebs = regexp.MustCompile(`vol-[0-9a-f]+$`)
 
 // RetainedVolumes lists the EBS volumes, by id, whose PersistentVolume says that they outlive it.

@@ -47,7 +47,9 @@ func TestKeysOfReleases(t *testing.T) {
 		require.Equal(t, want, release)
 		require.Equal(t, key, ReleaseSpec(release))
 	}
-	for _, key := range []string{"releases/", "releases/.yaml", "releases/a/b.yaml", "releases/a.yml", "clusters/a.yaml", "x/releases/a.yaml"} {
+	for _, key := range []string{
+		"releases/", "releases/.yaml", "releases/a/b.yaml", "releases/a.yml", "clusters/a.yaml", "x/releases/a.yaml",
+	} {
 		_, ok := ReleaseOfKey(key)
 		require.False(t, ok, key)
 	}
@@ -62,7 +64,9 @@ func TestStackOfARN(t *testing.T) {
 // Two clusters must never ask for the same stack, or one would change what the other made. Cluster names that end in -pool or
 // hold -pool- are refused by validation; with those gone, no two pairs of cluster and stack are called alike.
 func TestStacksOfTwoClustersAreNeverCalledAlike(t *testing.T) {
-	clusters := []string{"a", "a-addons", "a-control", "a-control-plane", "a-network", "a-on-nodes", "a-addons-on", "b", "a-plane", "pool", "pool-b"}
+	clusters := []string{
+		"a", "a-addons", "a-control", "a-control-plane", "a-network", "a-on-nodes", "a-addons-on", "b", "a-plane", "pool", "pool-b",
+	}
 	stacks := []string{Network, ControlPlane, Addons, NodeAddons}
 	for _, pool := range []string{"x", "network", "addons", "control-plane", "pool", "pool-x", "addons-on-nodes", "a-network"} {
 		stacks = append(stacks, PoolStack(pool))
@@ -89,7 +93,9 @@ func TestExecutionsAreNamedByWhatTheyConverge(t *testing.T) {
 	require.NotEqual(t, AgainExecution("demo", "v1", "why"), AgainExecution("demo", "v1", "another"))
 	require.LessOrEqual(t, len(AgainExecution(strings.Repeat("x", 100), "v", "why")), 80)
 	require.True(t, IsAgain("arn:aws:states:eu-central-1:123456789012:execution:drover-converge:"+AgainExecution("demo", "v1", "why")))
-	for _, name := range []string{"", ConvergeExecution("demo-again", "v1", ""), UpgradeExecution("demo-again", "x", 1, 2), DueExecution("demo-again", time.Time{})} {
+	for _, name := range []string{
+		"", ConvergeExecution("demo-again", "v1", ""), UpgradeExecution("demo-again", "x", 1, 2), DueExecution("demo-again", time.Time{}),
+	} {
 		require.False(t, IsAgain(name), name)
 	}
 }

@@ -55,7 +55,8 @@ func failure(s *status.Status) status.Failure {
 
 // ids are what AWS's words have of one try only: the ids of requests and hosts, the UUIDs of tokens, executions and stacks, and the
 // instances that are made anew with each try.
-var ids = regexp.MustCompile(`(?i)(?:request ?id|host ?id): [^\s,;)]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\bi-(?:[0-9a-f]{17}|[0-9a-f]{8})\b`)
+var ids = regexp.MustCompile(
+	`(?i)(?:request ?id|host ?id): [^\s,;)]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\bi-(?:[0-9a-f]{17}|[0-9a-f]{8})\b`)
 
 // words are a message without its ids.
 func words(message string) string { return ids.ReplaceAllString(message, "…") }

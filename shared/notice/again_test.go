@@ -36,24 +36,60 @@ func TestWhatIsTriedAgainIsToldOnce(t *testing.T) {
 		then  []status.Status
 		told  []bool
 	}{
-		"a try that ends the same":                       {failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, again)}, []bool{false, false}},
-		"and the next":                                   {failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, again), phase(status.Converging, another), failed(another, aws)}, []bool{false, false, false, false}},
-		"one that cannot even plan":                      {failed(byPerson, s3), []status.Status{failed(byDrover, s3Too)}, []bool{false}},
-		"a deletion that fails again":                    {failed(byPerson, aws), []status.Status{phase(status.Deleting, byDrover), failed(byDrover, again)}, []bool{false, false}},
-		"one of other instances":                         {failed(byPerson, "instance i-0123456789abcdef0 did not join"), []status.Status{failed(byDrover, "instance i-fedcba98765432100 did not join")}, []bool{false}},
-		"another try of one execution":                   {failed(byPerson, aws), []status.Status{phase(status.Converging, byPerson), failed(byPerson, again)}, []bool{false, false}},
-		"another try that ends in other words":           {failed(byPerson, aws), []status.Status{phase(status.Converging, byPerson), failed(byPerson, "quota")}, []bool{false, true}},
-		"a try that ends in other words":                 {failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, "quota")}, []bool{false, true}},
-		"which are told once, too":                       {failed(byPerson, aws), []status.Status{failed(byDrover, "quota"), phase(status.Converging, another), failed(another, "quota")}, []bool{true, false, false}},
-		"a try that ends for another reason":             {failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), of("v1", "Throttled", failed(byDrover, aws))}, []bool{false, true}},
-		"a try that succeeds":                            {failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), phase(status.Ready, byDrover)}, []bool{false, true}},
-		"after which the same failure is new":            {failed(byPerson, aws), []status.Status{phase(status.Ready, byDrover), phase(status.Converging, another), failed(another, aws)}, []bool{true, true, true}},
-		"a try of a person that ends the same":           {failed(byPerson, aws), []status.Status{phase(status.Converging, "arn:x:2"), failed("arn:x:2", again)}, []bool{true, true}},
-		"one of a person that cannot even plan":          {failed(byPerson, s3), []status.Status{failed("arn:x:2", s3)}, []bool{true}},
-		"the same report twice":                          {failed(byPerson, s3), []status.Status{failed(byPerson, s3Too)}, []bool{false}},
-		"a new spec that waits":                          {failed(byDrover, aws), []status.Status{phase(status.Pending, byDrover)}, []bool{true}},
-		"a new spec that fails the same":                 {failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), of("v2", "StackFailed", failed(byDrover, aws))}, []bool{false, true}},
-		"an upgrade that begins after a try that failed": {failed(byDrover, aws), []status.Status{phase(status.Upgrading, byDrover)}, []bool{true}},
+		"a try that ends the same": {
+			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, again)}, []bool{false, false},
+		},
+		"and the next": {
+			failed(byPerson, aws), []status.Status{
+				phase(status.Converging, byDrover), failed(byDrover, again), phase(status.Converging, another), failed(another, aws),
+			}, []bool{false, false, false, false},
+		},
+		"one that cannot even plan": {failed(byPerson, s3), []status.Status{failed(byDrover, s3Too)}, []bool{false}},
+		"a deletion that fails again": {
+			failed(byPerson, aws), []status.Status{phase(status.Deleting, byDrover), failed(byDrover, again)}, []bool{false, false},
+		},
+		"one of other instances": {
+			failed(byPerson, "instance i-0123456789abcdef0 did not join"), []status.Status{
+				failed(byDrover, "instance i-fedcba98765432100 did not join"),
+			}, []bool{false},
+		},
+		"another try of one execution": {
+			failed(byPerson, aws), []status.Status{phase(status.Converging, byPerson), failed(byPerson, again)}, []bool{false, false},
+		},
+		"another try that ends in other words": {
+			failed(byPerson, aws), []status.Status{phase(status.Converging, byPerson), failed(byPerson, "quota")}, []bool{false, true},
+		},
+		"a try that ends in other words": {
+			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), failed(byDrover, "quota")}, []bool{false, true},
+		},
+		"which are told once, too": {
+			failed(byPerson, aws), []status.Status{failed(byDrover, "quota"), phase(status.Converging, another), failed(another, "quota")},
+			[]bool{true, false, false},
+		},
+		"a try that ends for another reason": {
+			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), of("v1", "Throttled", failed(byDrover, aws))},
+			[]bool{false, true},
+		},
+		"a try that succeeds": {
+			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), phase(status.Ready, byDrover)}, []bool{false, true},
+		},
+		"after which the same failure is new": {
+			failed(byPerson, aws), []status.Status{phase(status.Ready, byDrover), phase(status.Converging, another), failed(another, aws)},
+			[]bool{true, true, true},
+		},
+		"a try of a person that ends the same": {
+			failed(byPerson, aws), []status.Status{phase(status.Converging, "arn:x:2"), failed("arn:x:2", again)}, []bool{true, true},
+		},
+		"one of a person that cannot even plan": {failed(byPerson, s3), []status.Status{failed("arn:x:2", s3)}, []bool{true}},
+		"the same report twice":                 {failed(byPerson, s3), []status.Status{failed(byPerson, s3Too)}, []bool{false}},
+		"a new spec that waits":                 {failed(byDrover, aws), []status.Status{phase(status.Pending, byDrover)}, []bool{true}},
+		"a new spec that fails the same": {
+			failed(byPerson, aws), []status.Status{phase(status.Converging, byDrover), of("v2", "StackFailed", failed(byDrover, aws))},
+			[]bool{false, true},
+		},
+		"an upgrade that begins after a try that failed": {
+			failed(byDrover, aws), []status.Status{phase(status.Upgrading, byDrover)}, []bool{true},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,8 @@ func phase(cluster string, before, after *status.Status) (Notice, bool) {
 // rejected tells of an upload that cannot be used, or a spec that is gone. The same fault in the next upload is no news.
 func rejected(cluster string, before, after *status.Status) (Notice, bool) {
 	now, was := after.Condition(status.SpecAccepted), before.Condition(status.SpecAccepted)
-	if now == nil || now.Status != "False" || was != nil && was.Status == now.Status && was.Reason == now.Reason && was.Message == now.Message {
+	if now == nil || now.Status != "False" || was != nil && was.Status == now.Status && was.Reason == now.Reason &&
+		was.Message == now.Message {
 		return Notice{}, false
 	}
 	return Notice{
@@ -98,7 +99,8 @@ func drift(cluster string, before, after *status.Status) (Notice, bool) {
 		Attributes: map[string]string{"cluster": cluster, "state": now.Reason, "urgency": Problem},
 	}
 	if now.Status == "True" {
-		n.Subject, n.Message, n.Attributes["urgency"] = fmt.Sprintf("drover: %.50s is what it was made again", cluster), "nothing is left of what the audit found", Result
+		n.Subject, n.Message, n.Attributes["urgency"] = fmt.Sprintf("drover: %.50s is what it was made again", cluster),
+			"nothing is left of what the audit found", Result
 	}
 	return n, true
 }

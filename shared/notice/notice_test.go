@@ -43,33 +43,122 @@ func TestWhatIsTold(t *testing.T) {
 		before, after []func(*status.Status)
 		want          []string
 	}{
-		"nothing":                                       {want: nil},
-		"a cluster that is new":                         {after: []func(*status.Status){is(status.Pending, "the spec was accepted")}, want: []string{"drover: demo is Pending: the spec was accepted"}},
-		"work that begins":                              {[]func(*status.Status){is(status.Pending, "a")}, []func(*status.Status){is(status.Converging, "changing 5 of 5 stacks")}, []string{"drover: demo is Converging: changing 5 of 5 stacks"}},
-		"progress is no news":                           {[]func(*status.Status){is(status.Converging, "changing 5")}, []func(*status.Status){is(status.Converging, "changing 4")}, nil},
-		"a verdict":                                     {[]func(*status.Status){is(status.Converging, "a")}, []func(*status.Status){is(status.Ready, "")}, []string{"drover: demo is Ready: Ready"}},
-		"a verdict for another reason":                  {[]func(*status.Status){is(status.Failed, "no capacity")}, []func(*status.Status){is(status.Failed, "quota")}, []string{"drover: demo is Failed: quota"}},
-		"a verdict that is the same":                    {[]func(*status.Status){is(status.Failed, "quota")}, []func(*status.Status){is(status.Failed, "quota"), accepted("True", "Valid", "")}, nil},
-		"a spec that is rejected":                       {[]func(*status.Status){is(status.Ready, "")}, []func(*status.Status){is(status.Ready, ""), accepted("False", "SpecInvalid", "line 3")}, []string{"drover: the spec of demo is not used: line 3"}},
-		"and again, for the same reason":                {[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, nil},
-		"and again, for another reason":                 {[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("False", "SpecInvalid", "line 4")}, []string{"drover: the spec of demo is not used: line 4"}},
-		"a spec that is good":                           {[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("True", "Valid", "")}, nil},
-		"an audit that finds something":                 {nil, []func(*status.Status){sync("False", "Drifted", "stack a is missing")}, []string{"drover: demo is not what it was made: stack a is missing"}},
-		"an audit that finds the same":                  {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a")}, nil},
-		"an audit that finds more":                      {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a\nb")}, []string{"drover: demo is not what it was made: a\nb"}},
-		"an audit that finds nothing more":              {[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("True", "InSync", "")}, []string{"drover: demo is what it was made again: nothing is left of what the audit found"}},
-		"an audit that finds nothing":                   {[]func(*status.Status){sync("True", "InSync", "")}, []func(*status.Status){sync("True", "InSync", "")}, nil},
-		"a cluster that is gone":                        {[]func(*status.Status){sync("False", "Drifted", "a")}, nil, nil},
-		"the first spec is bad":                         {nil, []func(*status.Status){is(status.Stopped, "there is no spec"), accepted("False", "SpecAbsent", "")}, []string{"drover: the spec of demo is not used: SpecAbsent", "drover: demo is Stopped: there is no spec"}},
-		"a drain is no news":                            {nil, []func(*status.Status){node("i-1", status.NodeDraining, "3 pods left")}, nil},
-		"a drain that is blocked":                       {[]func(*status.Status){node("i-1", status.NodeDraining, "")}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, []string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: a budget"}},
-		"and still is, a minute later":                  {[]func(*status.Status){node("i-1", status.NodeBlocked, "a budget, 9 min")}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget, 8 min")}, nil},
-		"an instance that did not join":                 {nil, []func(*status.Status){node("i-2", status.NodeNotJoined, "")}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: NotJoined"}},
-		"the next that does not join":                   {[]func(*status.Status){node("i-0123456789abcdef0", status.NodeNotJoined, "i-0123456789abcdef0 is older")}, []func(*status.Status){node("i-0123456789abcdef0", status.NodeNotJoined, "i-0123456789abcdef0 is older"), node("i-0123456789abcdef1", status.NodeNotJoined, "i-0123456789abcdef1 is older")}, nil},
-		"nor does one when nothing is changed any more": {[]func(*status.Status){during("x", node("i-2", status.NodeNotJoined, "a"))}, []func(*status.Status){during("x", node("i-2", status.NodeNotJoined, "a")), node("i-3", status.NodeNotJoined, "a")}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: a"}},
-		"or does not for another reason":                {[]func(*status.Status){node("i-2", status.NodeNotJoined, "a")}, []func(*status.Status){node("i-2", status.NodeNotJoined, "a"), node("i-3", status.NodeNotJoined, "b")}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: b"}},
-		"a node that is fine again":                     {[]func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, nil, nil},
-		"another node that is blocked also":             {[]func(*status.Status){node("i-1", status.NodeBlocked, "b")}, []func(*status.Status){node("i-1", status.NodeBlocked, "b"), node("i-2", status.NodeBlocked, "c")}, []string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: c"}},
+		"nothing": {want: nil},
+		"a cluster that is new": {
+			after: []func(*status.Status){
+				is(status.Pending, "the spec was accepted"),
+			}, want: []string{"drover: demo is Pending: the spec was accepted"},
+		},
+		"work that begins": {
+			[]func(*status.Status){is(status.Pending, "a")}, []func(*status.Status){is(status.Converging, "changing 5 of 5 stacks")},
+			[]string{"drover: demo is Converging: changing 5 of 5 stacks"},
+		},
+		"progress is no news": {
+			[]func(*status.Status){is(status.Converging, "changing 5")}, []func(*status.Status){is(status.Converging, "changing 4")}, nil,
+		},
+		"a verdict": {
+			[]func(*status.Status){
+				is(status.Converging, "a"),
+			}, []func(*status.Status){is(status.Ready, "")}, []string{"drover: demo is Ready: Ready"},
+		},
+		"a verdict for another reason": {
+			[]func(*status.Status){
+				is(status.Failed, "no capacity"),
+			}, []func(*status.Status){is(status.Failed, "quota")}, []string{"drover: demo is Failed: quota"},
+		},
+		"a verdict that is the same": {
+			[]func(*status.Status){
+				is(status.Failed, "quota"),
+			}, []func(*status.Status){is(status.Failed, "quota"), accepted("True", "Valid", "")}, nil,
+		},
+		"a spec that is rejected": {
+			[]func(*status.Status){is(status.Ready, "")}, []func(*status.Status){is(status.Ready, ""), accepted("False", "SpecInvalid", "line 3")},
+			[]string{"drover: the spec of demo is not used: line 3"},
+		},
+		"and again, for the same reason": {
+			[]func(*status.Status){
+				accepted("False", "SpecInvalid", "line 3"),
+			}, []func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, nil,
+		},
+		"and again, for another reason": {
+			[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("False", "SpecInvalid", "line 4")},
+			[]string{"drover: the spec of demo is not used: line 4"},
+		},
+		"a spec that is good": {
+			[]func(*status.Status){accepted("False", "SpecInvalid", "line 3")}, []func(*status.Status){accepted("True", "Valid", "")}, nil,
+		},
+		"an audit that finds something": {
+			nil, []func(*status.Status){
+				sync("False", "Drifted", "stack a is missing"),
+			}, []string{"drover: demo is not what it was made: stack a is missing"},
+		},
+		"an audit that finds the same": {
+			[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a")}, nil,
+		},
+		"an audit that finds more": {
+			[]func(*status.Status){sync("False", "Drifted", "a")}, []func(*status.Status){sync("False", "Drifted", "a\nb")},
+			[]string{"drover: demo is not what it was made: a\nb"},
+		},
+		"an audit that finds nothing more": {
+			[]func(*status.Status){
+				sync("False", "Drifted", "a"),
+			}, []func(*status.Status){
+				sync("True", "InSync", ""),
+			}, []string{"drover: demo is what it was made again: nothing is left of what the audit found"},
+		},
+		"an audit that finds nothing": {
+			[]func(*status.Status){sync("True", "InSync", "")}, []func(*status.Status){sync("True", "InSync", "")}, nil,
+		},
+		"a cluster that is gone": {[]func(*status.Status){sync("False", "Drifted", "a")}, nil, nil},
+		"the first spec is bad": {
+			nil, []func(*status.Status){
+				is(status.Stopped, "there is no spec"), accepted("False", "SpecAbsent", ""),
+			}, []string{"drover: the spec of demo is not used: SpecAbsent", "drover: demo is Stopped: there is no spec"},
+		},
+		"a drain is no news": {nil, []func(*status.Status){node("i-1", status.NodeDraining, "3 pods left")}, nil},
+		"a drain that is blocked": {
+			[]func(*status.Status){node("i-1", status.NodeDraining, "")}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget")},
+			[]string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: a budget"},
+		},
+		"and still is, a minute later": {
+			[]func(*status.Status){
+				node("i-1", status.NodeBlocked, "a budget, 9 min"),
+			}, []func(*status.Status){node("i-1", status.NodeBlocked, "a budget, 8 min")}, nil,
+		},
+		"an instance that did not join": {
+			nil, []func(*status.Status){
+				node("i-2", status.NodeNotJoined, ""),
+			}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: NotJoined"},
+		},
+		"the next that does not join": {
+			[]func(*status.Status){
+				node("i-0123456789abcdef0", status.NodeNotJoined, "i-0123456789abcdef0 is older"),
+			}, []func(*status.Status){
+				node("i-0123456789abcdef0", status.NodeNotJoined, "i-0123456789abcdef0 is older"), node("i-0123456789abcdef1", status.NodeNotJoined,
+					"i-0123456789abcdef1 is older"),
+			}, nil,
+		},
+		"nor does one when nothing is changed any more": {
+			[]func(*status.Status){
+				during("x", node("i-2", status.NodeNotJoined, "a")),
+			}, []func(*status.Status){during("x", node("i-2", status.NodeNotJoined, "a")), node("i-3", status.NodeNotJoined, "a")},
+			[]string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: a"},
+		},
+		"or does not for another reason": {
+			[]func(*status.Status){
+				node("i-2", status.NodeNotJoined, "a"),
+			}, []func(*status.Status){
+				node("i-2", status.NodeNotJoined, "a"), node("i-3", status.NodeNotJoined, "b"),
+			}, []string{"drover: a node of demo is NotJoined: ip-10-0-0-1 of pool workers: b"},
+		},
+		"a node that is fine again": {[]func(*status.Status){node("i-1", status.NodeBlocked, "a budget")}, nil, nil},
+		"another node that is blocked also": {
+			[]func(*status.Status){
+				node("i-1", status.NodeBlocked, "b"),
+			}, []func(*status.Status){
+				node("i-1", status.NodeBlocked, "b"), node("i-2", status.NodeBlocked, "c"),
+			}, []string{"drover: a node of demo is Blocked: ip-10-0-0-1 of pool workers: c"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +194,8 @@ func TestUrgencies(t *testing.T) {
 
 func TestDetails(t *testing.T) {
 	before, after := status.Status{Phase: status.Converging}, status.Status{
-		Phase: status.Failed, Message: "no capacity", SpecVersion: "v1", ObservedVersion: "v2", Release: "1.36-1", KubernetesVersion: "1.36", Execution: "arn",
+		Phase: status.Failed, Message: "no capacity", SpecVersion: "v1", ObservedVersion: "v2", Release: "1.36-1", KubernetesVersion: "1.36",
+		Execution: "arn",
 	}
 	after.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed"}, now)
 	after.Set(status.Condition{Type: status.SpecAccepted, Status: "False", Reason: "SpecInvalid", Message: "line 3"}, now)
@@ -123,6 +213,8 @@ func TestDetails(t *testing.T) {
 			Release: "1.36-1", KubernetesVersion: "1.36", Execution: "arn",
 		},
 		events.ClusterDrift, events.Drift{Cluster: "demo", Message: "stack pool-p is missing"},
-		events.ClusterNodeChange, events.NodeChange{Cluster: "demo", Pool: "p", Node: "n", Instance: "i", State: "Blocked", Message: "m", Blocked: blocked},
+		events.ClusterNodeChange, events.NodeChange{
+			Cluster: "demo", Pool: "p", Node: "n", Instance: "i", State: "Blocked", Message: "m", Blocked: blocked,
+		},
 	}, got)
 }

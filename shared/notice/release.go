@@ -17,7 +17,8 @@ func OfRelease(release string, before, after *status.ReleaseStatus) []Notice {
 	if after.Version == "" {
 		return nil
 	}
-	if before.Version != "" && before.SHA256 == after.SHA256 && before.Usable == after.Usable && reflect.DeepEqual(before.Checks, after.Checks) {
+	if before.Version != "" && before.SHA256 == after.SHA256 && before.Usable == after.Usable &&
+		reflect.DeepEqual(before.Checks, after.Checks) {
 		return nil
 	}
 	n := Notice{

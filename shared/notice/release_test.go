@@ -12,19 +12,25 @@ import (
 func TestVerdictsOnReleases(t *testing.T) {
 	good := status.ReleaseStatus{Version: "v1", SHA256: "a", Usable: true}
 	images := status.Check{Name: "Images", Blocks: true, Message: "ami-1 is not there", Next: "Name another."}
-	bad := status.ReleaseStatus{Version: "v2", SHA256: "b", Checks: []status.Check{images, {Name: "SupportDates", Message: "it ends", Next: "Move."}}}
+	bad := status.ReleaseStatus{
+		Version: "v2", SHA256: "b", Checks: []status.Check{images, {Name: "SupportDates", Message: "it ends", Next: "Move."}},
+	}
 	for name, test := range map[string]struct {
 		before, after status.ReleaseStatus
 		subject       string
 	}{
-		"the first":                      {status.ReleaseStatus{}, good, "drover: release 1.36-1 can be used"},
-		"other content":                  {good, status.ReleaseStatus{Version: "v2", SHA256: "b", Usable: true}, "drover: release 1.36-1 can be used"},
-		"the same content again":         {good, status.ReleaseStatus{Version: "v2", SHA256: "a", Usable: true}, ""},
-		"something wrong":                {good, bad, "drover: release 1.36-1 cannot be used"},
-		"something wrong that is known":  {bad, status.ReleaseStatus{Version: "v3", SHA256: "b", Checks: bad.Checks}, ""},
-		"what was wrong is there by now": {bad, status.ReleaseStatus{Version: "v3", SHA256: "b", Usable: true}, "drover: release 1.36-1 can be used"},
-		"deleted":                        {good, status.ReleaseStatus{Message: "it was deleted"}, ""},
-		"there again":                    {status.ReleaseStatus{Message: "it was deleted"}, good, "drover: release 1.36-1 can be used"},
+		"the first": {status.ReleaseStatus{}, good, "drover: release 1.36-1 can be used"},
+		"other content": {
+			good, status.ReleaseStatus{Version: "v2", SHA256: "b", Usable: true}, "drover: release 1.36-1 can be used",
+		},
+		"the same content again":        {good, status.ReleaseStatus{Version: "v2", SHA256: "a", Usable: true}, ""},
+		"something wrong":               {good, bad, "drover: release 1.36-1 cannot be used"},
+		"something wrong that is known": {bad, status.ReleaseStatus{Version: "v3", SHA256: "b", Checks: bad.Checks}, ""},
+		"what was wrong is there by now": {
+			bad, status.ReleaseStatus{Version: "v3", SHA256: "b", Usable: true}, "drover: release 1.36-1 can be used",
+		},
+		"deleted":     {good, status.ReleaseStatus{Message: "it was deleted"}, ""},
+		"there again": {status.ReleaseStatus{Message: "it was deleted"}, good, "drover: release 1.36-1 can be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := OfRelease("1.36-1", &test.before, &test.after)

@@ -17,7 +17,8 @@ const cancelled = "Cancelled"
 
 // upgradeUrgencies of the phases that are over, or will not begin by themselves. The others are progress.
 var upgradeUrgencies = map[string]string{
-	string(upgrade.Done): Result, string(upgrade.Blocked): Problem, string(upgrade.Stopped): Problem, status.UpgradeDelayed: Problem, status.UpgradeMissed: Problem,
+	string(upgrade.Done): Result, string(upgrade.Blocked): Problem, string(upgrade.Stopped): Problem, status.UpgradeDelayed: Problem,
+	status.UpgradeMissed: Problem,
 }
 
 // upgrades tells of the upgrade that a status shows, and of the one that waits behind it. One may have come to the place of the other.
@@ -63,7 +64,8 @@ func upgrading(cluster string, was, is *status.Upgrade, earlier []status.Upgrade
 		phase = is.Phase
 	}
 	detail := events.UpgradeChange{
-		Cluster: cluster, Phase: phase, From: is.From, FromVersion: is.FromVersion, To: is.To, ToVersion: is.ToVersion, Origin: is.Origin, At: is.At,
+		Cluster: cluster, Phase: phase, From: is.From, FromVersion: is.FromVersion, To: is.To, ToVersion: is.ToVersion, Origin: is.Origin,
+		At:   is.At,
 		Step: open(is), Message: is.Message, Execution: is.Execution,
 	}
 	message := fmt.Sprintf("release %s to %s", or(is.From, "?"), is.To)

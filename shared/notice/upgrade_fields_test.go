@@ -15,8 +15,11 @@ import (
 func TestUpgradeNoticeFields(t *testing.T) {
 	at, began, ended := now.Add(-time.Hour), now.Add(-time.Minute), now
 	running := status.Upgrade{
-		Phase: "Running", From: "r1", FromVersion: "1.35", To: "r2", ToVersion: "1.36", Origin: "At", At: &at, Execution: "x", Message: "it waits for a drain",
-		Steps: []status.UpgradeStep{{Name: "control plane", Started: &began, Ended: &ended}, {Name: "nodes", Started: &began}, {Name: "add-ons"}},
+		Phase: "Running", From: "r1", FromVersion: "1.35", To: "r2", ToVersion: "1.36", Origin: "At", At: &at, Execution: "x",
+		Message: "it waits for a drain",
+		Steps: []status.UpgradeStep{
+			{Name: "control plane", Started: &began, Ended: &ended}, {Name: "nodes", Started: &began}, {Name: "add-ons"},
+		},
 	}
 	notify := func(t *testing.T, before, after *status.Upgrade) Notice {
 		t.Helper()
@@ -81,11 +84,15 @@ func TestUpgradeNoticeIsSent(t *testing.T) {
 		want          []string
 	}{
 		"when its release changes": {
-			status.Status{Upgrade: u("Scheduled", "r2", "Spec")}, status.Status{Upgrade: u("Scheduled", "r3", "Spec")}, []string{"r3 Scheduled progress"},
+			status.Status{
+				Upgrade: u("Scheduled", "r2", "Spec"),
+			}, status.Status{Upgrade: u("Scheduled", "r3", "Spec")}, []string{"r3 Scheduled progress"},
 		},
 		"when its Kubernetes version changes": {
 			status.Status{Upgrade: u("Scheduled", "r2", "Spec")},
-			status.Status{Upgrade: u("Scheduled", "r2", "Spec", func(u *status.Upgrade) { u.ToVersion = "1.37" })}, []string{"r2 Scheduled progress"},
+			status.Status{Upgrade: u("Scheduled", "r2", "Spec", func(u *status.Upgrade) {
+				u.ToVersion = "1.37"
+			})}, []string{"r2 Scheduled progress"},
 		},
 		"when its time changes": {
 			status.Status{Upgrade: u("Scheduled", "r2", "Spec")},
@@ -97,7 +104,9 @@ func TestUpgradeNoticeIsSent(t *testing.T) {
 		},
 		"when something else blocks it": {
 			status.Status{Upgrade: u("Blocked", "r2", "Spec", func(u *status.Upgrade) { u.Message = "a node is not Ready" })},
-			status.Status{Upgrade: u("Blocked", "r2", "Spec", func(u *status.Upgrade) { u.Message = "a budget allows none" })}, []string{"r2 Blocked problem"},
+			status.Status{Upgrade: u("Blocked", "r2", "Spec", func(u *status.Upgrade) {
+				u.Message = "a budget allows none"
+			})}, []string{"r2 Blocked problem"},
 		},
 		"not for the time of one that began": {
 			status.Status{Upgrade: u("Running", "r2", "Spec")},
@@ -113,16 +122,24 @@ func TestUpgradeNoticeIsSent(t *testing.T) {
 		},
 		"as a problem when it is put off and would still be blocked": {
 			status.Status{Upgrade: u("Scheduled", "r2", "Spec", checked(blocks))},
-			status.Status{Upgrade: u("Scheduled", "r2", "Spec", checked(blocks), func(u *status.Upgrade) { u.At = &other })}, []string{"r2 Scheduled problem"},
+			status.Status{Upgrade: u("Scheduled", "r2", "Spec", checked(blocks), func(u *status.Upgrade) {
+				u.At = &other
+			})}, []string{"r2 Scheduled problem"},
 		},
 		"as Blocked when the checks end it at once": {
-			status.Status{Upgrade: u("Scheduled", "r2", "Spec")}, status.Status{Upgrade: u("Blocked", "r2", "Spec", over)}, []string{"r2 Blocked problem"},
+			status.Status{
+				Upgrade: u("Scheduled", "r2", "Spec"),
+			}, status.Status{Upgrade: u("Blocked", "r2", "Spec", over)}, []string{"r2 Blocked problem"},
 		},
 		"as Cancelled when an upgrade to another release ended instead": {
-			status.Status{Upgrade: u("Scheduled", "r2", "Spec")}, status.Status{Upgrade: u("Done", "r3", "Hand", over)}, []string{"r2 Cancelled progress"},
+			status.Status{
+				Upgrade: u("Scheduled", "r2", "Spec"),
+			}, status.Status{Upgrade: u("Done", "r3", "Hand", over)}, []string{"r2 Cancelled progress"},
 		},
 		"of an end that hides a refused upgrade": {
-			status.Status{Upgrade: u("Blocked", "r2", "Spec", func(u *status.Upgrade) { u.Execution = "" }), Upgrades: []status.Upgrade{*u("Done", "r1", "Hand")}},
+			status.Status{Upgrade: u("Blocked", "r2", "Spec", func(u *status.Upgrade) {
+				u.Execution = ""
+			}), Upgrades: []status.Upgrade{*u("Done", "r1", "Hand")}},
 			status.Status{Upgrade: u("Done", "r3", "Hand", over)}, []string{"r3 Done result"},
 		},
 		"of both when an upgrade to another release takes the place of the next": {

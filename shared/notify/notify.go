@@ -34,8 +34,8 @@ func New(cfg aws.Config, topicARN string, out io.Writer, now func() time.Time) *
 	}
 }
 
-// Tell tells of a change before it is written, so that it may be told twice, when writing fails for good, but never not at all. It notes what
-// it told in what is to be written, and for the next try. It is the Tell of a store.State.
+// Tell tells of a change before it is written, so that it may be told twice, when writing fails for good, but never
+// not at all. It notes what it told in what is to be written, and for the next try. It is the Tell of a store.State.
 func (l *Listeners) Tell(ctx context.Context, cluster string, before, after *status.Status, told map[string]bool) error {
 	notices := notice.Between(cluster, before, after)
 	notices = slices.DeleteFunc(notices, func(n notice.Notice) bool { return told[once(n)] })

@@ -40,7 +40,8 @@ func (s *services) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	code, kind, answer := http.StatusOK, "text/xml", `<PublishResponse><PublishResult><MessageId>1</MessageId></PublishResult></PublishResponse>`
+	code, kind, answer := http.StatusOK, "text/xml",
+		`<PublishResponse><PublishResult><MessageId>1</MessageId></PublishResult></PublishResponse>`
 	if r.Header.Get("X-Amz-Target") == "AWSEvents.PutEvents" {
 		kind = "application/x-amz-json-1.1"
 		var in struct{ Entries []entry }

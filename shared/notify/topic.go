@@ -39,7 +39,9 @@ func (t *Topic) Publish(ctx context.Context, subject, message string, attributes
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "\n…"
 	}
-	in := &sns.PublishInput{TopicArn: &t.arn, Subject: &subject, Message: &message, MessageAttributes: map[string]types.MessageAttributeValue{}}
+	in := &sns.PublishInput{
+		TopicArn: &t.arn, Subject: &subject, Message: &message, MessageAttributes: map[string]types.MessageAttributeValue{},
+	}
 	for name, value := range attributes {
 		in.MessageAttributes[name] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(value)}
 	}

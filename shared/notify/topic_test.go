@@ -14,7 +14,9 @@ import (
 
 func TestNotices(t *testing.T) {
 	tests := map[string]struct{ subject, message, wantSubject, wantMessage string }{
-		"as they are":               {"drover: demo is Ready", "the cluster is\nwhat it should be", "drover: demo is Ready", "the cluster is\nwhat it should be"},
+		"as they are": {
+			"drover: demo is Ready", "the cluster is\nwhat it should be", "drover: demo is Ready", "the cluster is\nwhat it should be",
+		},
 		"a subject beyond ASCII":    {"drover: Ünï\ncode", "m", "drover: ?n??code", "m"},
 		"a subject that is long":    {strings.Repeat("x", 300), "m", strings.Repeat("x", 99), "m"},
 		"a message that is long":    {"s", strings.Repeat("x", 40<<10), "s", strings.Repeat("x", 32<<10) + "\n…"},
@@ -30,5 +32,6 @@ func TestNotices(t *testing.T) {
 			require.True(t, utf8.ValidString(notices[len(notices)-1]))
 		})
 	}
-	require.ErrorContains(t, notify.NewTopic(snsapi.NewFromConfig(a.Config()), a.Topic()+"x").Publish(t.Context(), "s", "m", nil), a.Topic()+"x")
+	require.ErrorContains(t, notify.NewTopic(snsapi.NewFromConfig(a.Config()), a.Topic()+"x").Publish(t.Context(), "s", "m", nil),
+		a.Topic()+"x")
 }

@@ -43,7 +43,9 @@ func TestUpgradesAreMeasured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			l := notify.New(a.Config(), a.Topic(), &out, func() time.Time { return now })
-			require.NoError(t, l.Tell(t.Context(), "demo", &status.Status{Upgrade: test.before}, &status.Status{Upgrade: test.after}, map[string]bool{}))
+			require.NoError(t, l.Tell(t.Context(), "demo", &status.Status{
+				Upgrade: test.before,
+			}, &status.Status{Upgrade: test.after}, map[string]bool{}))
 			var got []string
 			for line := range strings.Lines(out.String()) {
 				var m map[string]any

@@ -10,8 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// What belonged to a control plane that is gone goes before another takes its place, and comes with the plan after that. If not all of it was gone
-// when an execution ended, the rest goes with the next plan.
+// What belonged to a control plane that is gone goes before another takes its place, and comes with the plan after
+// that. If not all of it was gone when an execution ended, the rest goes with the next plan.
 func TestTheStacksOfAControlPlaneThatIsGoneGoBeforeAnother(t *testing.T) {
 	first := Compute(input(spec(), nil, nil))
 	deployed := deploy(nil, first)
@@ -41,5 +41,6 @@ func TestTheStacksOfAControlPlaneThatIsGoneGoBeforeAnother(t *testing.T) {
 	require.Empty(t, Compute(input(spec(), spec(), deploy(deploy(deployed, p), again))).Changes)
 
 	deployed[names.ControlPlane] = stack.Deployed{Name: names.ControlPlane, Status: "DELETE_FAILED"}
-	require.Equal(t, "Create control-plane", order(Compute(input(spec(), spec(), deployed)))[0], "its EKS cluster may be there, which drains would wait for")
+	require.Equal(t, "Create control-plane", order(Compute(input(spec(), spec(), deployed)))[0],
+		"its EKS cluster may be there, which drains would wait for")
 }

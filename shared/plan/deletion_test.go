@@ -39,13 +39,16 @@ func TestProtected(t *testing.T) {
 			"off", []string{names.ControlPlane, names.Network},
 		},
 		"names a control plane by its spec when its first update was rolled back": {
-			map[string]stack.Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("on")}}, "off", []string{names.ControlPlane},
+			map[string]stack.Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("on")}}, "off",
+			[]string{names.ControlPlane},
 		},
 		"names a network by its spec before there is a control plane": {
 			map[string]stack.Deployed{names.Network: {Tags: of("on")}}, "off", []string{names.Network},
 		},
 		"names network and control plane when the accepted spec was not converged to": {
-			map[string]stack.Deployed{names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {Tags: of("on")}},
+			map[string]stack.Deployed{
+				names.Network: {Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {Tags: of("on")},
+			},
 			"on", []string{names.ControlPlane, names.Network},
 		},
 		"names nothing by the spec of a pool": {map[string]stack.Deployed{names.PoolStack("a"): {Tags: of("on")}}, "off", nil},
@@ -53,7 +56,9 @@ func TestProtected(t *testing.T) {
 			map[string]stack.Deployed{names.Network: {Tags: of("gone")}, names.ControlPlane: {}}, "", nil,
 		},
 		"names nothing when all protections are off": {
-			map[string]stack.Deployed{names.Network: {Parameters: off, Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {}},
+			map[string]stack.Deployed{
+				names.Network: {Parameters: off, Tags: of("off")}, names.ControlPlane: {Parameters: off, Tags: of("off")}, names.PoolStack("a"): {},
+			},
 			"off", nil,
 		},
 		"names nothing without stacks": {nil, "on", nil},
@@ -64,7 +69,9 @@ func TestProtected(t *testing.T) {
 
 func TestNextDeletion(t *testing.T) {
 	deployed := map[string]stack.Deployed{}
-	for _, name := range []string{names.Network, names.ControlPlane, names.Addons, names.NodeAddons, names.PoolStack("a"), names.PoolStack("b")} {
+	for _, name := range []string{
+		names.Network, names.ControlPlane, names.Addons, names.NodeAddons, names.PoolStack("a"), names.PoolStack("b"),
+	} {
 		deployed[name] = stack.Deployed{Name: name}
 	}
 	want := []events.Deletion{

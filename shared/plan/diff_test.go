@@ -42,7 +42,9 @@ func TestDiff(t *testing.T) {
 			status.Reason{Field: "spec.pools[workers].commands", Old: "(17 bytes)", New: "(17 bytes), other content"})
 	})
 	t.Run("says that a secret came", func(t *testing.T) {
-		require.Contains(t, Diff(pool, at(), at(secret("hunter2"))), status.Reason{Field: "spec.pools[workers].commands", Old: "", New: "(17 bytes)"})
+		require.Contains(t, Diff(pool, at(), at(secret("hunter2"))), status.Reason{
+			Field: "spec.pools[workers].commands", Old: "", New: "(17 bytes)",
+		})
 	})
 	t.Run("shows long values by their length", func(t *testing.T) {
 		labelled := func(n int) *api.Cluster {

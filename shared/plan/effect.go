@@ -12,7 +12,8 @@ import (
 // field that is forgotten here is told to be worse than it is, and cmd/reference, which tries each, fails.
 var nodesStay = []string{"instanceTypes", "minSize", "maxSize", "spot", "drain", "update", "readiness"}
 
-// Effect says what an update does to what runs, as far as its reasons tell; "" where they do not, or where there is nothing yet or any more.
+// Effect says what an update does to what runs, as far as its reasons tell; "" where they do not, or where there is
+// nothing yet or any more.
 func (c Change) Effect() status.Effect {
 	if c.Operation != Update {
 		return ""
@@ -25,7 +26,8 @@ func (c Change) Effect() status.Effect {
 		switch {
 		case !is:
 		case ofPool && !slices.Contains(nodesStay, first),
-			strings.HasPrefix(field, "spec.tags."), strings.HasPrefix(field, "spec.network.existing."), strings.HasPrefix(field, "spec.controlPlane."):
+			strings.HasPrefix(field, "spec.tags."), strings.HasPrefix(field, "spec.network.existing."),
+			strings.HasPrefix(field, "spec.controlPlane."):
 			return status.ReplacesNodes
 		case !ofPool && !strings.HasPrefix(field, "terminationProtection."):
 			effect = "" // other templates, tags or parameters: the change set will tell

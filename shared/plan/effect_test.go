@@ -15,12 +15,16 @@ func TestWhatAChangeDoesToNodes(t *testing.T) {
 		fields []string
 		want   status.Effect
 	}{
-		"an image":                           {"pool-a", Update, []string{"spec.pools[a].imageID"}, status.ReplacesNodes},
-		"a label":                            {"pool-a", Update, []string{"spec.pools[a].labels.team"}, status.ReplacesNodes},
-		"a roll":                             {"pool-a", Update, []string{"spec.pools[a].rollAt"}, status.ReplacesNodes},
-		"a tag of all":                       {"pool-a", Update, []string{"spec.tags.team"}, status.ReplacesNodes},
-		"a size":                             {"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.pools[a].drain.timeout"}, status.InPlace},
-		"a size and an image":                {"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.pools[a].imageID"}, status.ReplacesNodes},
+		"an image":     {"pool-a", Update, []string{"spec.pools[a].imageID"}, status.ReplacesNodes},
+		"a label":      {"pool-a", Update, []string{"spec.pools[a].labels.team"}, status.ReplacesNodes},
+		"a roll":       {"pool-a", Update, []string{"spec.pools[a].rollAt"}, status.ReplacesNodes},
+		"a tag of all": {"pool-a", Update, []string{"spec.tags.team"}, status.ReplacesNodes},
+		"a size": {
+			"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.pools[a].drain.timeout"}, status.InPlace,
+		},
+		"a size and an image": {
+			"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.pools[a].imageID"}, status.ReplacesNodes,
+		},
 		"a size and a template":              {"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.templateVersion"}, ""},
 		"what nobody can tell":               {"pool-a", Update, []string{"checksum.pool-a"}, ""},
 		"a tag that somebody took away":      {"pool-a", Update, []string{"tags.pool-a.team"}, ""},

@@ -70,7 +70,8 @@ type Plan struct {
 	AddonsWait bool `json:"-"`
 	// Warnings of the spec that is planned, with its release: see api.Warnings.
 	Warnings []string `json:"-"`
-	// Refused are the replacements that the plan would need and drover does not do, and changes that it may not make. If there is one, nothing is changed.
+	// Refused are the replacements that the plan would need and drover does not do, and changes that it may not make. If
+	// there is one, nothing is changed.
 	Refused []status.Reason `json:"-"`
 }
 
@@ -105,8 +106,9 @@ func Compute(in Input) Plan {
 		deployed, exists := in.Deployed[desired.Name]
 		change := Change{
 			Stack: desired.Name, StackName: desired.StackName, TemplateKey: desired.TemplateKey, Parameters: desired.Parameters,
-			Tags: tags, Capabilities: desired.Capabilities, Protected: desired.Protected, Pace: desired.Pace, Order: orderOf(in.New, desired.Name), Checksum: checksum,
-			ByTag: byTag(desired.Name, in.New),
+			Tags: tags, Capabilities: desired.Capabilities, Protected: desired.Protected, Pace: desired.Pace, Order: orderOf(in.New, desired.Name),
+			Checksum: checksum,
+			ByTag:    byTag(desired.Name, in.New),
 		}
 		if desired.Pace != nil {
 			tags[names.TagTemplate] = desired.TemplateKey
@@ -329,7 +331,8 @@ func text(b bool) string {
 }
 
 // droverToken matches the ClientRequestTokens of drover: those of changes, with what functions/change puts before and after them.
-var droverToken = regexp.MustCompile(`^((then|settle|rollback)-)*(create|update|delete)-[0-9a-f]{32}(-[0-9a-f]{12})?$|^(delete|pace)-[0-9a-f]{40}$`)
+var droverToken = regexp.MustCompile(
+	`^((then|settle|rollback)-)*(create|update|delete)-[0-9a-f]{32}(-[0-9a-f]{12})?$|^(delete|pace)-[0-9a-f]{40}$`)
 
 // IsToken says whether a ClientRequestToken is one of drover's.
 func IsToken(token string) bool { return droverToken.MatchString(token) }

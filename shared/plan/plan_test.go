@@ -292,7 +292,9 @@ func TestTokensDifferFromOneHolderOfTheLeaseToTheNext(t *testing.T) {
 func TestIsToken(t *testing.T) {
 	for _, operation := range []Operation{Create, Update, Delete} {
 		token := Change{StackName: "s", Operation: operation}.Token("v", 3)
-		for _, ours := range []string{token, token + "-0123456789ab", "then-" + token + "-0123456789ab", "settle-then-" + token + "-0123456789ab", "rollback-" + token} {
+		for _, ours := range []string{
+			token, token + "-0123456789ab", "then-" + token + "-0123456789ab", "settle-then-" + token + "-0123456789ab", "rollback-" + token,
+		} {
 			require.True(t, IsToken(ours), ours)
 		}
 	}

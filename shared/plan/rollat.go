@@ -13,7 +13,8 @@ import (
 // RollAt says for each pool when its nodes are to be replaced, or were last: the latest of what its stack says, what its spec says
 // if that is not in the future, and what somebody asked for by hand. It never goes back, so that taking a time out of a spec
 // replaces nothing. later are the times of the spec that are still to come.
-func RollAt(spec *api.Cluster, deployed map[string]stack.Deployed, asked map[string]time.Time, now time.Time) (at map[string]time.Time, later []time.Time) {
+func RollAt(spec *api.Cluster, deployed map[string]stack.Deployed, asked map[string]time.Time, now time.Time) (at map[string]time.Time,
+	later []time.Time) {
 	at = map[string]time.Time{}
 	for i := range spec.Spec.Pools {
 		pool := &spec.Spec.Pools[i]

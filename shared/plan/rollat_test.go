@@ -21,14 +21,16 @@ func TestRollAt(t *testing.T) {
 		want             time.Time
 		later            []time.Time
 	}{
-		"never":                               {},
-		"as the spec says":                    {stated: "2026-11-20T11:00:00Z", want: at(11)},
-		"this very moment":                    {stated: "2026-11-20T12:00:00Z", want: at(12)},
-		"not a moment before its time":        {stated: "2026-11-20T12:00:00.001Z", later: []time.Time{at(12).Add(time.Second)}},
-		"a moment after its time":             {stated: "2026-11-20T11:59:59.001Z", want: at(12)},
-		"in another zone":                     {stated: "2026-11-20T12:00:00+01:00", want: at(11)},
-		"not before its time":                 {stated: "2026-11-20T13:00:00Z", later: []time.Time{at(13)}},
-		"as it was, until the next":           {deployed: "2026-11-20T10:00:00Z", stated: "2026-11-20T13:00:00Z", want: at(10), later: []time.Time{at(13)}},
+		"never":                        {},
+		"as the spec says":             {stated: "2026-11-20T11:00:00Z", want: at(11)},
+		"this very moment":             {stated: "2026-11-20T12:00:00Z", want: at(12)},
+		"not a moment before its time": {stated: "2026-11-20T12:00:00.001Z", later: []time.Time{at(12).Add(time.Second)}},
+		"a moment after its time":      {stated: "2026-11-20T11:59:59.001Z", want: at(12)},
+		"in another zone":              {stated: "2026-11-20T12:00:00+01:00", want: at(11)},
+		"not before its time":          {stated: "2026-11-20T13:00:00Z", later: []time.Time{at(13)}},
+		"as it was, until the next": {
+			deployed: "2026-11-20T10:00:00Z", stated: "2026-11-20T13:00:00Z", want: at(10), later: []time.Time{at(13)},
+		},
 		"as it was, when the spec forgets it": {deployed: "2026-11-20T10:00:00Z", want: at(10)},
 		"as it was, when the spec goes back":  {deployed: "2026-11-20T10:00:00Z", stated: "2026-11-20T09:00:00Z", want: at(10)},
 		"as somebody asked":                   {deployed: "2026-11-20T10:00:00Z", asked: at(11).Add(300 * time.Millisecond), want: at(11)},
@@ -62,10 +64,13 @@ func TestARollSaysWhen(t *testing.T) {
 func TestPoolsAreChangedInTheirOrder(t *testing.T) {
 	c := spec()
 	c.Spec.Pools = []api.Pool{
-		{Name: "last", MaxSize: 1, Update: api.Update{Order: 7}}, {Name: "first", MaxSize: 1}, {Name: "second", MaxSize: 1, Update: api.Update{Order: 1}},
+		{Name: "last", MaxSize: 1, Update: api.Update{Order: 7}}, {
+			Name: "first", MaxSize: 1,
+		}, {Name: "second", MaxSize: 1, Update: api.Update{Order: 1}},
 		{Name: "also-first", MaxSize: 1},
 	}
 	p := Compute(input(c, spec(), deploy(nil, Compute(input(spec(), nil, nil)))))
-	require.Equal(t, [][]string{{"pool-first", "pool-also-first"}, {"pool-second"}, {"pool-last", "pool-spot", "pool-workers"}}, p.Stages().Pools,
+	require.Equal(t, [][]string{{"pool-first", "pool-also-first"}, {"pool-second"}, {"pool-last", "pool-spot", "pool-workers"}},
+		p.Stages().Pools,
 		"pools that the spec no longer has go with the last")
 }

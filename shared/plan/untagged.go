@@ -19,8 +19,8 @@ import (
 // own begins the keys of drover's tags.
 const own = "drover:"
 
-// byTag says whether a stack has resources that are held by the tag: a network has, and a control plane whose key drover made. All else is held by its
-// name, or has tags of its own.
+// byTag says whether a stack has resources that are held by the tag: a network has, and a control plane whose key
+// drover made. All else is held by its name, or has tags of its own.
 func byTag(stack string, c *api.Cluster) bool {
 	return stack == names.Network || stack == names.ControlPlane && c.Spec.ControlPlane.EncryptionKeyARN == ""
 }
@@ -32,17 +32,22 @@ func (c Change) Untagged(now stack.Deployed) (status.Reason, bool) {
 	}
 	return status.Reason{
 		Field: "tag " + names.TagCluster + " of stack " + c.StackName, Old: "absent",
-		New: fmt.Sprintf("%s (without it drover may not touch what is in the stack): put it back as an administrator, by a ROLE that CloudFormation may assume, "+
+		New: fmt.Sprintf("%s (without it drover may not touch what is in the stack): put it back as an administrator, by a ROLE that "+
+			"CloudFormation may assume, "+
 			"and then run drover converge %s: %s", c.Tags[names.TagCluster], c.Tags[names.TagCluster], c.tagBack(now)),
 	}, true
 }
 
-// tagBack is the command that puts the tag back, and leaves drover's other tags and the parameters as they are. Converging puts the rest back.
+// tagBack is the command that puts the tag back, and leaves drover's other tags and the parameters as they are.
+// Converging puts the rest back.
 func (c Change) tagBack(now stack.Deployed) string {
 	tags := maps.Clone(now.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return !strings.HasPrefix(key, own) })
 	tags[names.TagCluster], tags[names.TagStack] = c.Tags[names.TagCluster], c.Stack
-	words := []string{"aws cloudformation update-stack --stack-name", c.StackName, "--use-previous-template --capabilities CAPABILITY_NAMED_IAM --role-arn ROLE --tags"}
+	words := []string{
+		"aws cloudformation update-stack --stack-name", c.StackName, "--use-previous-template --capabilities CAPABILITY_NAMED_IAM " +
+			"--role-arn ROLE --tags",
+	}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		words = append(words, "Key="+key+",Value="+tags[key])
 	}

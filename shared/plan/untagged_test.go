@@ -20,7 +20,9 @@ func TestWhichStacksAreNotChangedWithoutTheClustersTag(t *testing.T) {
 		deployed[stack] = now
 		return deployed
 	}
-	for stack, refused := range map[string]bool{names.Network: true, names.ControlPlane: true, names.Addons: false, names.NodeAddons: false, "pool-workers": false} {
+	for stack, refused := range map[string]bool{
+		names.Network: true, names.ControlPlane: true, names.Addons: false, names.NodeAddons: false, "pool-workers": false,
+	} {
 		p := Compute(input(spec(), spec(), untagged(stack, "UPDATE_COMPLETE")))
 		require.Equal(t, []string{"Update " + stack}, order(p), stack)
 		require.Equal(t, refused, len(p.Refused) > 0, stack)
@@ -32,7 +34,9 @@ func TestWhichStacksAreNotChangedWithoutTheClustersTag(t *testing.T) {
 		require.Empty(t, Compute(input(spec(), spec(), untagged(names.Network, is))).Refused, is)
 	}
 	p := Compute(input(spec(), spec(), untagged(names.ControlPlane, "UPDATE_ROLLBACK_COMPLETE")))
-	require.Contains(t, p.Refused[0].Line(), "aws cloudformation update-stack --stack-name drover-demo-control-plane --use-previous-template --capabilities CAPABILITY_NAMED_IAM "+
-		"--role-arn ROLE --tags Key=drover:checksum,Value=2 Key=drover:cluster,Value=demo Key=drover:release,Value=r1@1 Key=drover:stack,Value=control-plane "+
+	require.Contains(t, p.Refused[0].Line(), "aws cloudformation update-stack --stack-name drover-demo-control-plane --use-previous-template "+
+		"--capabilities CAPABILITY_NAMED_IAM "+
+		"--role-arn ROLE --tags Key=drover:checksum,Value=2 Key=drover:cluster,Value=demo Key=drover:release,Value=r1@1 "+
+		"Key=drover:stack,Value=control-plane "+
 		"--parameters ParameterKey=DeletionProtection,UsePreviousValue=true ParameterKey=SubnetIds,UsePreviousValue=true")
 }

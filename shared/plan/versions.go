@@ -17,7 +17,8 @@ func Pin(deployed map[string]stack.Deployed) (release, sha256 string) {
 	return release, sha256
 }
 
-// KubernetesVersion of a control plane; empty while there is none that is whole. A stack of which not all could be deleted has its outputs still.
+// KubernetesVersion of a control plane; empty while there is none that is whole. A stack of which not all could be
+// deleted has its outputs still.
 func KubernetesVersion(deployed map[string]stack.Deployed) string {
 	if stack.MustRecreate(deployed[names.ControlPlane].Status) {
 		return ""

@@ -1,4 +1,5 @@
-// Package pool describes the Auto Scaling group and the nodes of a pool as data. It is pure: shared/aws/autoscaling and shared/kube read them.
+// Package pool describes the Auto Scaling group and the nodes of a pool as data. It is pure: shared/aws/autoscaling
+// and shared/kube read them.
 package pool
 
 import (

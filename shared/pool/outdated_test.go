@@ -24,6 +24,8 @@ func TestOutdated(t *testing.T) {
 		g := Group{TemplateVersion: "2", Types: []string{"m7i.large"}, Zones: []string{"a", "b"}, Instances: []Instance{c.instance}}
 		require.Equal(t, c.outdated, len(g.Outdated()) == 1, name)
 	}
-	require.Empty(t, Group{TemplateVersion: "2", Instances: []Instance{current}}.Outdated(), "the template says which types, and no zone is known")
+	require.Empty(t, Group{
+		TemplateVersion: "2", Instances: []Instance{current},
+	}.Outdated(), "the template says which types, and no zone is known")
 	require.Len(t, Group{Instances: []Instance{current}}.Outdated(), 1, "nobody knows what the group launches")
 }

@@ -48,14 +48,16 @@ func versionsReached(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// nodesReplaced: every node of a pool runs what its group launches now, and was started from the pool's image. A kubelet newer than the control plane, or too old for it, came from somewhere
-// else; an older one is what a pool with an image of its own has.
+// nodesReplaced: every node of a pool runs what its group launches now, and was started from the pool's image. A
+// kubelet newer than the control plane, or too old for it, came from somewhere else; an older one is what a pool with
+// an image of its own has.
 func nodesReplaced(r *report, f *Facts, p *Plan) {
 	var wrong, older, roll []string
 	for _, pool := range sortedKeys(f.Groups) {
 		before := len(wrong)
 		if outdated := f.Groups[pool].Outdated; len(outdated) > 0 && p.replaces() {
-			wrong = append(wrong, fmt.Sprintf("pool %s has %s of an older launch template: %s", pool, count(len(outdated), "instance"), list(outdated)))
+			wrong = append(wrong, fmt.Sprintf("pool %s has %s of an older launch template: %s", pool, count(len(outdated), "instance"),
+				list(outdated)))
 		}
 		wrong = append(wrong, p.strangers(pool, f)...)
 		if len(wrong) > before {
@@ -78,10 +80,12 @@ func nodesReplaced(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(wrong) > 0 {
-		r.block("See what the instances were started from, and roll what is wrong: "+list(roll)+".", "not what they should be for Kubernetes %s: %s", p.To.KubernetesVersion, list(wrong))
+		r.block("See what the instances were started from, and roll what is wrong: "+list(roll)+".",
+			"not what they should be for Kubernetes %s: %s", p.To.KubernetesVersion, list(wrong))
 	}
 	if len(older) > 0 {
-		r.warn("Name a newer image in the pool's imageID.", "older than Kubernetes %s, as their images are: %s", p.To.KubernetesVersion, list(older))
+		r.warn("Name a newer image in the pool's imageID.", "older than Kubernetes %s, as their images are: %s", p.To.KubernetesVersion,
+			list(older))
 	}
 }
 
@@ -109,10 +113,12 @@ func (p *Plan) released(pool string, f *Facts) bool {
 	return name != nil && minor(name[1]) >= minor(p.To.KubernetesVersion)
 }
 
-// workloadsReady: no workload may have more pods missing than it had. One that was scaled or deleted meanwhile is somebody else's doing, and so is a new one.
+// workloadsReady: no workload may have more pods missing than it had. One that was scaled or deleted meanwhile is
+// somebody else's doing, and so is a new one.
 func workloadsReady(r *report, before Baseline, f *Facts) {
 	if before.Lost {
-		r.warn("Look at the workloads yourself: `kubectl get deployments,statefulsets,daemonsets -A`.", "how ready workloads were before the upgrade is not known any more")
+		r.warn("Look at the workloads yourself: `kubectl get deployments,statefulsets,daemonsets -A`.",
+			"how ready workloads were before the upgrade is not known any more")
 		return
 	}
 	type key struct{ kind, namespace, name string }
@@ -125,11 +131,13 @@ func workloadsReady(r *report, before Baseline, f *Facts) {
 		old, there := was[key{w.Kind, w.Namespace, w.Name}]
 		// Whoever asks for more pods waits for them; those that were ready must be.
 		if there && w.missing() > old.missing() && w.Ready < old.Ready {
-			worse = append(worse, fmt.Sprintf("%s %s/%s: %d of %d ready, %d of %d before", w.Kind, w.Namespace, w.Name, w.Ready, w.Desired, old.Ready, old.Desired))
+			worse = append(worse, fmt.Sprintf("%s %s/%s: %d of %d ready, %d of %d before", w.Kind, w.Namespace, w.Name, w.Ready, w.Desired,
+				old.Ready, old.Desired))
 		}
 	}
 	if len(worse) > 0 {
-		r.block("See `kubectl describe` and the logs of their pods.", "%s with fewer ready pods than before: %s", count(len(worse), "workload"), list(worse))
+		r.block("See `kubectl describe` and the logs of their pods.", "%s with fewer ready pods than before: %s", count(len(worse), "workload"),
+			list(worse))
 	}
 }
 

@@ -27,14 +27,19 @@ func TestAfter(t *testing.T) {
 	}{
 		"all went well": {func(*world) {}, nil},
 		"its health is held to the same as before": {
-			func(w *world) { w.node(0).Ready = false; w.facts.Alarms[0].State = "ALARM" }, []said{{"NodesReady", true, "n0"}, {"AlarmsQuiet", true, "errors"}},
+			func(w *world) {
+				w.node(0).Ready = false
+				w.facts.Alarms[0].State = "ALARM"
+			}, []said{{"NodesReady", true, "n0"}, {"AlarmsQuiet", true, "errors"}},
 		},
 		"the control plane did not move": {
 			func(w *world) { w.facts.ControlPlane.Version = "1.35" },
 			blocks("VersionsReached", "the control plane is at 1.35, not 1.36"),
 		},
 		"an add-on did not move": {
-			func(w *world) { w.facts.Addons[0].Version = "v1.35.0-eksbuild.1" }, blocks("VersionsReached", "add-on kube-proxy is at v1.35.0-eksbuild.1, not v1.36.0-eksbuild.1"),
+			func(w *world) {
+				w.facts.Addons[0].Version = "v1.35.0-eksbuild.1"
+			}, blocks("VersionsReached", "add-on kube-proxy is at v1.35.0-eksbuild.1, not v1.36.0-eksbuild.1"),
 		},
 		"an add-on is missing": {
 			func(w *world) { w.facts.Addons = w.facts.Addons[:1] }, blocks("VersionsReached", "add-on coredns is not installed"),
@@ -49,7 +54,10 @@ func TestAfter(t *testing.T) {
 			func(w *world) { w.node(1).Kubelet = "v1.37.0"; w.plan.Steps = nil }, blocks("NodesReplaced", "n1"),
 		},
 		"a node of an image that is older by its name": {
-			func(w *world) { w.node(1).Kubelet = "v1.35.5"; w.pool().ImageID = "ami-35" }, warns("NodesReplaced", "n1 of pool a has kubelet v1.35.5"),
+			func(w *world) {
+				w.node(1).Kubelet = "v1.35.5"
+				w.pool().ImageID = "ami-35"
+			}, warns("NodesReplaced", "n1 of pool a has kubelet v1.35.5"),
 		},
 		"a node that is going is not looked at": {
 			func(w *world) { w.node(1).Kubelet, w.node(1).Leaving = "v1.35.5-eks-1", true }, nil,
@@ -58,7 +66,9 @@ func TestAfter(t *testing.T) {
 			func(w *world) { w.stranger("v1.34.0") }, nil,
 		},
 		"an instance was not replaced": {
-			func(w *world) { w.group(func(g *preflight.Group) { g.Outdated = []string{"i-1"} }) }, blocks("NodesReplaced", "pool a has 1 instance of an older launch template: i-1"),
+			func(w *world) {
+				w.group(func(g *preflight.Group) { g.Outdated = []string{"i-1"} })
+			}, blocks("NodesReplaced", "pool a has 1 instance of an older launch template: i-1"),
 		},
 		"an instance is of another image": {
 			func(w *world) {

@@ -19,7 +19,9 @@ func back() *world {
 	w.plan.Rollback, w.plan.BackUntil = true, now.Add(84*time.Hour)
 	w.plan.Steps = []upgrade.Step{
 		{Kind: upgrade.StepNodesBack, KubernetesVersion: "1.36"}, {Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesBack: true},
-		{Kind: upgrade.StepAddons, KubernetesVersion: "1.35", NodesBack: true}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.35", NodesBack: true},
+		{Kind: upgrade.StepAddons, KubernetesVersion: "1.35", NodesBack: true}, {
+			Kind: upgrade.StepNodes, KubernetesVersion: "1.35", NodesBack: true,
+		},
 	}
 	w.facts.ControlPlane.Version = "1.36"
 	return w
@@ -34,10 +36,15 @@ func TestBeforeARollback(t *testing.T) {
 		spoil func(*world)
 		want  []said
 	}{
-		"one that can be made":                                {func(*world) {}, nil},
-		"to a version that the cluster may not have any more": {extended, blocks("SupportDates", "EKS takes no control plane back to Kubernetes 1.35")},
+		"one that can be made": {func(*world) {}, nil},
+		"to a version that the cluster may not have any more": {
+			extended, blocks("SupportDates", "EKS takes no control plane back to Kubernetes 1.35"),
+		},
 		"to one that it may have": {
-			func(w *world) { extended(w); w.plan.After.Spec.ControlPlane.SupportType = api.SupportExtended }, warns("SupportDates", "in extended support since"),
+			func(w *world) {
+				extended(w)
+				w.plan.After.Spec.ControlPlane.SupportType = api.SupportExtended
+			}, warns("SupportDates", "in extended support since"),
 		},
 		"of the nodes alone": {
 			func(w *world) {
@@ -60,7 +67,8 @@ func TestAControlPlaneThatSomebodyElseMoved(t *testing.T) {
 	w := well()
 	w.from("1.34")
 	w.plan.From.KubernetesVersion, w.plan.UpgradeFrom = "1.35", "1.34"
-	requireSaid(t, blocks("ControlPlaneHealthy", "EKS runs Kubernetes 1.34, and the cluster was deployed with 1.35"), preflight.Before(w.facts, w.plan))
+	requireSaid(t, blocks("ControlPlaneHealthy", "EKS runs Kubernetes 1.34, and the cluster was deployed with 1.35"),
+		preflight.Before(w.facts, w.plan))
 	w.facts.ControlPlane.Version = "1.36"
 	require.Empty(t, preflight.Before(w.facts, w.plan), "on its way, or at its end")
 
@@ -88,8 +96,13 @@ func TestChecksThatWereNotMade(t *testing.T) {
 
 func TestAWebhookOutsideOfTheCluster(t *testing.T) {
 	w := well()
-	w.facts.Survey.Webhooks = []preflight.Webhook{{Configuration: "ValidatingWebhookConfiguration policy", Name: "v.example.com", Host: "policy.example.com", Matches: []string{"evictions"}}}
-	requireSaid(t, warns("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (policy.example.com, asked about evictions)"), preflight.Before(w.facts, w.plan))
+	w.facts.Survey.Webhooks = []preflight.Webhook{
+		{Configuration: "ValidatingWebhookConfiguration policy", Name: "v.example.com", Host: "policy.example.com", Matches: []string{
+			"evictions",
+		}},
+	}
+	requireSaid(t, warns("Webhooks", "v.example.com of ValidatingWebhookConfiguration policy (policy.example.com, asked about evictions)"),
+		preflight.Before(w.facts, w.plan))
 }
 
 func TestAWorkloadIsNotComparedWithNothing(t *testing.T) {

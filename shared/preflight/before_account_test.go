@@ -23,7 +23,10 @@ var roomCases = map[string]beforeCase{
 		func(w *world) { w.nodesOnly(); w.free(0, 0) }, blocks("FreeAddresses", "1 node of pool a more, and 0 addresses are free"),
 	},
 	"one whose pods get none can": {
-		func(w *world) { w.nodesOnly(); w.free(14, 0) }, warns("FreeAddresses", "1 node of pool a more may take 15 addresses with those for pods, and 14 are free"),
+		func(w *world) {
+			w.nodesOnly()
+			w.free(14, 0)
+		}, warns("FreeAddresses", "1 node of pool a more may take 15 addresses with those for pods, and 14 are free"),
 	},
 	"pools that go together need theirs together, and each has room": {
 		func(w *world) {
@@ -38,7 +41,9 @@ var roomCases = map[string]beforeCase{
 		func(w *world) { w.nodesOnly(); w.secondPool(1); w.free(15, 14) }, nil,
 	},
 	"a subnet that is gone has none": {
-		func(w *world) { w.facts.Subnets = nil }, blocks("FreeAddresses", "subnet-1 has 0, subnet-2 has 0, 1 node of pool a more, and 0 addresses are free"),
+		func(w *world) {
+			w.facts.Subnets = nil
+		}, blocks("FreeAddresses", "subnet-1 has 0, subnet-2 has 0, 1 node of pool a more, and 0 addresses are free"),
 	},
 
 	"the last four vCPUs are enough for one node": {
@@ -70,7 +75,11 @@ var roomCases = map[string]beforeCase{
 		blocks("InstanceQuota", "(L-1216C47A)"),
 	},
 	"a quota that nobody tells": {
-		func(w *world) { w.facts.Quotas = nil }, []said{{"InstanceQuota", false, "L-1216C47A"}, {"VolumeQuota", false, "L-7A658B76"}, {"ClusterQuota", false, "Service Quotas does not tell: L-1194D53C"}},
+		func(w *world) {
+			w.facts.Quotas = nil
+		}, []said{{"InstanceQuota", false, "L-1216C47A"}, {
+			"VolumeQuota", false, "L-7A658B76",
+		}, {"ClusterQuota", false, "Service Quotas does not tell: L-1194D53C"}},
 	},
 	"the last fifty GiB are enough for one node's disk": {
 		func(w *world) { w.quota("L-7A658B76", 50) }, nil,
@@ -117,7 +126,9 @@ var roomCases = map[string]beforeCase{
 		func(w *world) { delete(w.facts.InstanceTypes, "m7i.xlarge") }, nil,
 	},
 	"a group whose launches somebody suspended": {
-		func(w *world) { w.group(func(g *preflight.Group) { g.Suspended = []string{"AZRebalance", "Launch"} }) }, blocks("SurgeCapacity", "pool a: Launch"),
+		func(w *world) {
+			w.group(func(g *preflight.Group) { g.Suspended = []string{"AZRebalance", "Launch"} })
+		}, blocks("SurgeCapacity", "pool a: Launch"),
 	},
 	"what updates suspend stands in nobody's way": {
 		func(w *world) {
@@ -166,21 +177,27 @@ var versionCases = map[string]beforeCase{
 		func(w *world) { w.facts.Addons[1].Status = "UPDATE_FAILED" }, warns("AddonsHealthy", "coredns is UPDATE_FAILED"),
 	},
 	"an add-on's version that EKS does not offer with the target": {
-		func(w *world) { w.plan.After.Spec.Addons[1].Version = "v9" }, blocks("AddonsCompatible", "coredns v9 is not among those that EKS offers for Kubernetes 1.36: v1.12.0"),
+		func(w *world) {
+			w.plan.After.Spec.Addons[1].Version = "v9"
+		}, blocks("AddonsCompatible", "coredns v9 is not among those that EKS offers for Kubernetes 1.36: v1.12.0"),
 	},
 	"an add-on that EKS does not have for it": {
 		func(w *world) { delete(w.facts.Compat, "coredns") }, blocks("AddonsCompatible", "EKS has no add-on coredns for Kubernetes 1.36"),
 	},
 	"one that is behind while the control plane moves": {
 		func(w *world) {
-			w.facts.Compat["coredns"] = []upgrade.AddonVersion{{Version: "v1.13.0", Kubernetes: []string{"1.36"}}, {Version: "v1.12.0", Kubernetes: []string{"1.35"}}}
+			w.facts.Compat["coredns"] = []upgrade.AddonVersion{
+				{Version: "v1.13.0", Kubernetes: []string{"1.36"}}, {Version: "v1.12.0", Kubernetes: []string{"1.35"}},
+			}
 			w.plan.After.Spec.Addons[1].Version = "v1.13.0"
 		},
 		warns("AddonsCompatible", "coredns is at v1.12.0 while the control plane is at 1.36"),
 	},
 	"one that is moved before it is not": {
 		func(w *world) {
-			w.facts.Compat["coredns"] = []upgrade.AddonVersion{{Version: "v1.12.5", Kubernetes: []string{"1.35", "1.36"}}, {Version: "v1.12.0", Kubernetes: []string{"1.35"}}}
+			w.facts.Compat["coredns"] = []upgrade.AddonVersion{
+				{Version: "v1.12.5", Kubernetes: []string{"1.35", "1.36"}}, {Version: "v1.12.0", Kubernetes: []string{"1.35"}},
+			}
 			w.plan.After.Spec.Addons[1].Version = "v1.12.5"
 			forced := map[string]string{"coredns": "v1.12.5"}
 			w.plan.Steps[0].Addons = forced
@@ -195,7 +212,9 @@ var versionCases = map[string]beforeCase{
 	},
 
 	"a version that EKS does not offer": {
-		func(w *world) { w.facts.Catalogue = w.facts.Catalogue[:1] }, blocks("VersionOffered", "does not offer Kubernetes 1.36 in this region; it offers 1.35"),
+		func(w *world) {
+			w.facts.Catalogue = w.facts.Catalogue[:1]
+		}, blocks("VersionOffered", "does not offer Kubernetes 1.36 in this region; it offers 1.35"),
 	},
 	"a version that EKS no longer offers": {
 		func(w *world) { w.facts.Catalogue[1].Status = "UNSUPPORTED" }, blocks("VersionOffered", "1.36"),
@@ -207,7 +226,9 @@ var versionCases = map[string]beforeCase{
 	},
 
 	"a release may be reached from one minor before": {
-		func(w *world) { w.from("1.34") }, blocks("UpgradeFrom", "release 1.36-1 may be reached from Kubernetes 1.35 on, and the cluster has 1.34"),
+		func(w *world) {
+			w.from("1.34")
+		}, blocks("UpgradeFrom", "release 1.36-1 may be reached from Kubernetes 1.35 on, and the cluster has 1.34"),
 	},
 	"or from where it says": {
 		func(w *world) { w.from("1.34"); w.plan.UpgradeFrom = "1.34" }, nil,
@@ -217,7 +238,9 @@ var versionCases = map[string]beforeCase{
 	},
 
 	"support of the target that ends soon": {
-		func(w *world) { w.facts.Catalogue[1].EndOfStandard = now.AddDate(0, 0, 59) }, warns("SupportDates", "standard support of Kubernetes 1.36 ends 2027-01-20"),
+		func(w *world) {
+			w.facts.Catalogue[1].EndOfStandard = now.AddDate(0, 0, 59)
+		}, warns("SupportDates", "standard support of Kubernetes 1.36 ends 2027-01-20"),
 	},
 	"or in sixty days": {
 		func(w *world) { w.facts.Catalogue[1].EndOfStandard = now.AddDate(0, 0, 60) }, nil,
@@ -243,10 +266,14 @@ var versionCases = map[string]beforeCase{
 		}, blocks("Images", "newer than Kubernetes 1.36"),
 	},
 	"an image that is too old for it": {
-		func(w *world) { w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-1.32-v20250101" }) }, blocks("Images", "too old for Kubernetes 1.36"),
+		func(w *world) {
+			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-1.32-v20250101" })
+		}, blocks("Images", "too old for Kubernetes 1.36"),
 	},
 	"an image that is older": {
-		func(w *world) { w.image(func(i *preflight.Image) { i.Name = "amazon-eks-arm64-node-1.35-v20250101" }) }, warns("Images", "older than Kubernetes 1.36"),
+		func(w *world) {
+			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-arm64-node-1.35-v20250101" })
+		}, warns("Images", "older than Kubernetes 1.36"),
 	},
 	"an image that is deprecated": {
 		func(w *world) { w.image(func(i *preflight.Image) { i.Deprecated = old }) }, warns("Images", "deprecated since 2026-11-22"),
@@ -272,7 +299,9 @@ var alarmCases = map[string]beforeCase{
 		warns("AlarmsSilenced", "their actions stay on meanwhile, for they have no tag drover:silence=upgrade: errors"),
 	},
 	"a composite alarm, which none can let": {
-		func(w *world) { w.facts.Alarms[0].Silence, w.facts.Alarms[0].Composite = false, true }, warns("AlarmsSilenced", "errors (a composite alarm)"),
+		func(w *world) {
+			w.facts.Alarms[0].Silence, w.facts.Alarms[0].Composite = false, true
+		}, warns("AlarmsSilenced", "errors (a composite alarm)"),
 	},
 	"an alarm whose actions are off anyway": {
 		func(w *world) { w.facts.Alarms[0].Silence, w.facts.Alarms[0].Actions = false, false }, nil,

@@ -11,9 +11,16 @@ import (
 
 // What several cases find.
 var (
-	never   = preflight.Budget{Namespace: "shop", Name: "web", Rule: "minAvailable 3", Expected: 3, Desired: 3, Healthy: 3, Covered: map[string]int{"a": 3}}
-	short   = preflight.Budget{Namespace: "shop", Name: "web", Rule: "maxUnavailable 1", Expected: 3, Desired: 2, Healthy: 2, Covered: map[string]int{"a": 2}, Unhealthy: 1, Since: old}
-	hook    = preflight.Webhook{Configuration: "ValidatingWebhookConfiguration policy", Name: "v.example.com", Service: "policy/webhook", Matches: []string{"evictions"}}
+	never = preflight.Budget{
+		Namespace: "shop", Name: "web", Rule: "minAvailable 3", Expected: 3, Desired: 3, Healthy: 3, Covered: map[string]int{"a": 3},
+	}
+	short = preflight.Budget{
+		Namespace: "shop", Name: "web", Rule: "maxUnavailable 1", Expected: 3, Desired: 2, Healthy: 2, Covered: map[string]int{"a": 2},
+		Unhealthy: 1, Since: old,
+	}
+	hook = preflight.Webhook{
+		Configuration: "ValidatingWebhookConfiguration policy", Name: "v.example.com", Service: "policy/webhook", Matches: []string{"evictions"},
+	}
 	removed = preflight.Insight{Name: "Deprecated APIs", KubernetesVersion: "1.36", Status: "ERROR", Deprecations: []preflight.Deprecation{
 		{API: "/apis/x/v1beta1/y", ReplacedWith: "/apis/x/v1/y", Gone: "1.36", Clients: []string{"old-controller/v1"}},
 	}}
@@ -25,7 +32,9 @@ var wellCases = map[string]beforeCase{
 		func(w *world) { w.facts.ControlPlane.Status = "UPDATING" }, blocks("ControlPlaneHealthy", "the EKS cluster is UPDATING"),
 	},
 	"what EKS calls an issue fails its updates": {
-		func(w *world) { w.facts.ControlPlane.Issues = []string{"Ec2SubnetNotFound: gone"} }, blocks("ControlPlaneHealthy", "1 issue: Ec2SubnetNotFound: gone"),
+		func(w *world) {
+			w.facts.ControlPlane.Issues = []string{"Ec2SubnetNotFound: gone"}
+		}, blocks("ControlPlaneHealthy", "1 issue: Ec2SubnetNotFound: gone"),
 	},
 	"of a cluster that does not answer nothing else is said that would need it": {
 		func(w *world) {
@@ -38,7 +47,9 @@ var wellCases = map[string]beforeCase{
 	},
 
 	"one of three nodes not Ready is much": {
-		func(w *world) { w.node(1).Ready, w.node(1).Message = false, "no heartbeat" }, blocks("NodesReady", "1 of 3 nodes not Ready: n1 since 2026-11-22T21:00:00Z (no heartbeat)"),
+		func(w *world) {
+			w.node(1).Ready, w.node(1).Message = false, "no heartbeat"
+		}, blocks("NodesReady", "1 of 3 nodes not Ready: n1 since 2026-11-22T21:00:00Z (no heartbeat)"),
 	},
 	"one of ten is told": {
 		func(w *world) { w.manyNodes(10); w.node(1).Ready = false }, warns("NodesReady", "1 of 10 nodes"),
@@ -98,7 +109,9 @@ var wellCases = map[string]beforeCase{
 	},
 	"other people's pods that do not run are told": {
 		func(w *world) {
-			w.pods(preflight.Pod{Namespace: "shop", Name: "web-1", State: "Pending", Since: old}, preflight.Pod{Namespace: "shop", Name: "web-2", State: "NotReady", Since: old})
+			w.pods(preflight.Pod{
+				Namespace: "shop", Name: "web-1", State: "Pending", Since: old,
+			}, preflight.Pod{Namespace: "shop", Name: "web-2", State: "NotReady", Since: old})
 		},
 		warns("WorkloadPods", "1 pod not running: shop/web-1 is Pending"),
 	},
@@ -107,7 +120,9 @@ var wellCases = map[string]beforeCase{
 // budgetCases are those of disruption budgets.
 var budgetCases = map[string]beforeCase{
 	"a budget that wants all of its pods": {
-		func(w *world) { w.budget(never) }, blocks("BudgetsAllow", "shop/web (minAvailable 3) can never allow a disruption: it wants 3 of 3 pods"),
+		func(w *world) {
+			w.budget(never)
+		}, blocks("BudgetsAllow", "shop/web (minAvailable 3) can never allow a disruption: it wants 3 of 3 pods"),
 	},
 	"a budget that wants more than there are": {
 		func(w *world) { b := never; b.Expected, b.Healthy = 1, 1; w.budget(b) }, blocks("BudgetsAllow", "it wants 3 of 1 pods"),
@@ -134,7 +149,11 @@ var budgetCases = map[string]beforeCase{
 		func(w *world) { w.budget(short) }, blocks("BudgetsAllow", "while only 2 of 3 pods are healthy, since 2026-11-22T21:00:00Z"),
 	},
 	"and one whose pods just became so": {
-		func(w *world) { b := short; b.Since = now.Add(-time.Minute); w.budget(b) }, warns("BudgetsAllow", "at the moment: 2 of 3 pods are healthy"),
+		func(w *world) {
+			b := short
+			b.Since = now.Add(-time.Minute)
+			w.budget(b)
+		}, warns("BudgetsAllow", "at the moment: 2 of 3 pods are healthy"),
 	},
 	"a budget that allows one": {
 		func(w *world) { b := short; b.Healthy, b.Allowed = 3, 1; w.budget(b) }, nil,
@@ -146,10 +165,16 @@ var budgetCases = map[string]beforeCase{
 		func(w *world) { b := never; b.Expected, b.Desired = 0, 0; w.budget(b) }, blocks("BudgetsAllow", "counts none of its pods"),
 	},
 	"a budget that the controller cannot work out": {
-		func(w *world) { b := short; b.Failed = "found no controllers for pod"; w.budget(b) }, blocks("BudgetsAllow", "found no controllers for pod"),
+		func(w *world) {
+			b := short
+			b.Failed = "found no controllers for pod"
+			w.budget(b)
+		}, blocks("BudgetsAllow", "found no controllers for pod"),
 	},
 	"a budget that selects nothing": {
-		func(w *world) { w.budget(preflight.Budget{Namespace: "shop", Name: "typo", Rule: "minAvailable 1"}) }, warns("BudgetsAllow", "select no pod: shop/typo"),
+		func(w *world) {
+			w.budget(preflight.Budget{Namespace: "shop", Name: "typo", Rule: "minAvailable 1"})
+		}, warns("BudgetsAllow", "select no pod: shop/typo"),
 	},
 	"a pod under two budgets": {
 		func(w *world) {
@@ -162,7 +187,9 @@ var budgetCases = map[string]beforeCase{
 // apiCases are those of APIs, kubelets and webhooks.
 var apiCases = map[string]beforeCase{
 	"an API in use that the target has not": {
-		func(w *world) { w.insight(removed) }, blocks("DeprecatedAPIs", "/apis/x/v1beta1/y, gone in 1.36, used by old-controller/v1, replaced with /apis/x/v1/y"),
+		func(w *world) {
+			w.insight(removed)
+		}, blocks("DeprecatedAPIs", "/apis/x/v1beta1/y, gone in 1.36, used by old-controller/v1, replaced with /apis/x/v1/y"),
 	},
 	"one that goes later": {
 		func(w *world) {
@@ -182,7 +209,10 @@ var apiCases = map[string]beforeCase{
 	},
 	"an insight that is an error": {
 		func(w *world) {
-			w.insight(preflight.Insight{Name: "Cluster health issues", KubernetesVersion: "1.36", Status: "ERROR", Reason: "bad", Recommendation: "mend it", Resources: []string{"arn:x"}})
+			w.insight(preflight.Insight{
+				Name: "Cluster health issues", KubernetesVersion: "1.36", Status: "ERROR", Reason: "bad", Recommendation: "mend it",
+				Resources: []string{"arn:x"},
+			})
 		},
 		blocks("Insights", "Cluster health issues: bad (arn:x)"),
 	},
@@ -205,7 +235,9 @@ var apiCases = map[string]beforeCase{
 		func(w *world) { w.stranger("v1.33.1") }, nil,
 	},
 	"but not four": {
-		func(w *world) { w.stranger("v1.32.1") }, blocks("KubeletSkew", "kubelet of stranger (v1.32.1) is more than 3 minors older than the control plane at 1.36"),
+		func(w *world) {
+			w.stranger("v1.32.1")
+		}, blocks("KubeletSkew", "kubelet of stranger (v1.32.1) is more than 3 minors older than the control plane at 1.36"),
 	},
 	"a pool's kubelet neither, while the control plane moves first": {
 		func(w *world) { w.node(0).Kubelet = "v1.32.1" }, blocks("KubeletSkew", "kubelet of n0"),
@@ -214,7 +246,9 @@ var apiCases = map[string]beforeCase{
 		func(w *world) { w.stranger("v1.36.0") }, blocks("KubeletSkew", "is newer than the control plane at 1.35"),
 	},
 	"a kube-proxy that is older than three minors": {
-		func(w *world) { w.facts.Survey.KubeProxies = []string{"v1.32.0"} }, blocks("KubeletSkew", "kube-proxy v1.32.0 (v1.32.0) is more than 3 minors older"),
+		func(w *world) {
+			w.facts.Survey.KubeProxies = []string{"v1.32.0"}
+		}, blocks("KubeletSkew", "kube-proxy v1.32.0 (v1.32.0) is more than 3 minors older"),
 	},
 	"what is no version is not judged": {
 		func(w *world) { w.stranger("custom"); w.facts.Survey.KubeProxies = []string{"latest"} }, nil,

@@ -48,7 +48,9 @@ func TestSkewOfARollback(t *testing.T) {
 	w := well()
 	w.plan.From.KubernetesVersion, w.plan.To.KubernetesVersion, w.plan.Rollback = "1.36", "1.35", true
 	w.plan.Steps = []upgrade.Step{
-		{Kind: upgrade.StepNodesBack, KubernetesVersion: "1.36"}, {Kind: upgrade.StepAddonsFirst, KubernetesVersion: "1.36", Addons: map[string]string{"kube-proxy": "v1.35.0"}},
+		{Kind: upgrade.StepNodesBack, KubernetesVersion: "1.36"}, {
+			Kind: upgrade.StepAddonsFirst, KubernetesVersion: "1.36", Addons: map[string]string{"kube-proxy": "v1.35.0"},
+		},
 		{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", Addons: map[string]string{"kube-proxy": "v1.35.0"}},
 	}
 	w.plan.After = w.plan.Before
@@ -59,7 +61,8 @@ func TestSkewOfARollback(t *testing.T) {
 	w.facts.Survey.KubeProxies = []string{"v1.36.0"}
 	require.Empty(t, preflight.Before(w.facts, w.plan))
 	w.stranger("v1.36.3")
-	requireSaid(t, blocks("KubeletSkew", "kubelet of stranger (v1.36.3) is newer than the control plane at 1.35"), preflight.Before(w.facts, w.plan))
+	requireSaid(t, blocks("KubeletSkew", "kubelet of stranger (v1.36.3) is newer than the control plane at 1.35"),
+		preflight.Before(w.facts, w.plan))
 	w.plan.Steps = append(w.plan.Steps[:1], w.plan.Steps[2])
 	w.plan.Steps[1].Addons = nil
 	require.Contains(t, preflight.Before(w.facts, w.plan)[0].Message, "kube-proxy v1.36.0 (v1.36.0) is newer")
@@ -71,7 +74,9 @@ func TestSkewOfARollback(t *testing.T) {
 func TestARollbackOfWhatIsNotWell(t *testing.T) {
 	w := well()
 	w.node(0).Ready, w.facts.Alarms[0].State, w.facts.Addons[0].Status = false, "ALARM", "DEGRADED"
-	w.facts.Survey.Pods = []preflight.Pod{{Namespace: "kube-system", Name: "aws-node-1", Workload: "Deployment dns", State: "CrashLoopBackOff", Since: old}}
+	w.facts.Survey.Pods = []preflight.Pod{
+		{Namespace: "kube-system", Name: "aws-node-1", Workload: "Deployment dns", State: "CrashLoopBackOff", Since: old},
+	}
 	w.facts.ControlPlane.Issues = []string{"no address left"}
 	for rollback, blocking := range map[bool][]string{
 		false: {"ControlPlaneHealthy", "NodesReady", "SystemPods", "AddonsHealthy", "AlarmsQuiet"}, true: {"ControlPlaneHealthy"},
@@ -105,7 +110,8 @@ func TestPassed(t *testing.T) {
 	require.Contains(t, passed, preflight.Images)
 }
 
-// A cluster that does not let people look is not one that does not answer: nothing blocks for that, and what was not looked at has not passed.
+// A cluster that does not let people look is not one that does not answer: nothing blocks for that, and what was not
+// looked at has not passed.
 func TestAClusterThatPeopleMayNotSee(t *testing.T) {
 	w := well()
 	w.facts.Unseen, w.facts.Survey = true, preflight.Survey{}
@@ -134,10 +140,14 @@ func TestLongListsAreCutShort(t *testing.T) {
 
 func TestQuotaCode(t *testing.T) {
 	for instanceType, want := range map[string][2]string{
-		"m7i.large": {"L-1216C47A", "L-34B43A08"}, "t4g.small": {"L-1216C47A", "L-34B43A08"}, "i4i.large": {"L-1216C47A", "L-34B43A08"}, "inf2.xlarge": {"L-1945791B", "L-B5D1601B"},
-		"im4gn.large": {"L-1216C47A", "L-34B43A08"}, "trn1.2xlarge": {"L-2C3B7624", "L-6B0D517C"}, "g5.xlarge": {"L-DB2E81BA", "L-3819A6DF"}, "vt1.3xlarge": {"L-DB2E81BA", "L-3819A6DF"},
-		"p5.48xlarge": {"L-417A185B", "L-C4BD4855"}, "p4d.24xlarge": {"L-417A185B", "L-7212CCBC"}, "gr6.4xlarge": {"L-DB2E81BA", "L-3819A6DF"}, "x2gd.medium": {"L-7295265B", "L-E3A00192"}, "dl1.24xlarge": {"L-6E869C2A", "L-85EED4F7"}, "d3.xlarge": {"L-1216C47A", "L-34B43A08"},
-		"hpc7a.12xlarge": {"L-F7808C92", ""}, "h1.2xlarge": {"L-1216C47A", "L-34B43A08"}, "u-6tb1.metal": {"L-43DA4232", ""}, "u7i-12tb.224xlarge": {"L-43DA4232", ""}, "f1.2xlarge": {"L-74FC7D96", "L-88CF9481"},
+		"m7i.large": {"L-1216C47A", "L-34B43A08"}, "t4g.small": {"L-1216C47A", "L-34B43A08"}, "i4i.large": {"L-1216C47A", "L-34B43A08"},
+		"inf2.xlarge": {"L-1945791B", "L-B5D1601B"},
+		"im4gn.large": {"L-1216C47A", "L-34B43A08"}, "trn1.2xlarge": {"L-2C3B7624", "L-6B0D517C"}, "g5.xlarge": {"L-DB2E81BA", "L-3819A6DF"},
+		"vt1.3xlarge": {"L-DB2E81BA", "L-3819A6DF"},
+		"p5.48xlarge": {"L-417A185B", "L-C4BD4855"}, "p4d.24xlarge": {"L-417A185B", "L-7212CCBC"}, "gr6.4xlarge": {"L-DB2E81BA", "L-3819A6DF"},
+		"x2gd.medium": {"L-7295265B", "L-E3A00192"}, "dl1.24xlarge": {"L-6E869C2A", "L-85EED4F7"}, "d3.xlarge": {"L-1216C47A", "L-34B43A08"},
+		"hpc7a.12xlarge": {"L-F7808C92", ""}, "h1.2xlarge": {"L-1216C47A", "L-34B43A08"}, "u-6tb1.metal": {"L-43DA4232", ""},
+		"u7i-12tb.224xlarge": {"L-43DA4232", ""}, "f1.2xlarge": {"L-74FC7D96", "L-88CF9481"},
 		"mac1.metal": {"", ""}, "unheard.of": {"", ""},
 	} {
 		require.Equal(t, want, [2]string{preflight.QuotaCode(instanceType, false), preflight.QuotaCode(instanceType, true)}, instanceType)

@@ -73,8 +73,8 @@ type Facts struct {
 	// Survey is of the cluster's own API. When that did not answer, Unreachable says why, and the survey is empty.
 	Survey      Survey
 	Unreachable string
-	// Unseen says that the cluster does not let who asks look into it, as it may not in a person's dry run. The survey is empty then, too, and that
-	// is no finding: drover may look.
+	// Unseen says that the cluster does not let who asks look into it, as it may not in a person's dry run. The survey
+	// is empty then, too, and that is no finding: drover may look.
 	Unseen bool
 	// Addons that the cluster has, whoever installed them.
 	Addons []Addon

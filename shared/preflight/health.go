@@ -32,7 +32,8 @@ func controlPlane(r *report, f *Facts, p *Plan) {
 		r.block("Mend what EKS names; it looks again within minutes.", "EKS reports %s: %s", count(len(issues), "issue"), list(issues))
 	}
 	if f.Unreachable != "" {
-		r.block("Check the endpoint's publicCIDRs and the access entry of drover's upgrade function.", "the cluster's API does not answer: %s", f.Unreachable)
+		r.block("Check the endpoint's publicCIDRs and the access entry of drover's upgrade function.", "the cluster's API does not answer: %s",
+			f.Unreachable)
 	}
 	if bad := f.Survey.Unhealthy; len(bad) > 0 {
 		r.block("Wait a minute and try again; if it stays, ask AWS support.", "the API server is not ready (/readyz): %s", list(bad))
@@ -47,11 +48,14 @@ func Moved(cluster, runs, deployed string) (what, next string) {
 	case runs == "" || runs == deployed:
 		return "", ""
 	case minor(runs) < minor(deployed):
-		return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: somebody rolled it back, and not the nodes", runs, deployed),
-			fmt.Sprintf("Move it to %s again: `aws eks update-cluster-version --name %s --kubernetes-version %[1]s`. Then `drover upgrade %[3]s --rollback` takes nodes and all back.",
+		return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: somebody rolled it back, and not the nodes",
+				runs, deployed),
+			fmt.Sprintf("Move it to %s again: `aws eks update-cluster-version --name %s --kubernetes-version %[1]s`. Then `drover upgrade %[3]s "+
+				"--rollback` takes nodes and all back.",
 				deployed, names.EKSCluster(cluster), cluster)
 	}
-	return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: EKS moved it when support ended, or somebody did", runs, deployed),
+	return fmt.Sprintf("EKS runs Kubernetes %s, and the cluster was deployed with %s: EKS moved it when support ended, or somebody did",
+			runs, deployed),
 		fmt.Sprintf("Upgrade to a release of Kubernetes %s: stack and control plane say the same then.", runs)
 }
 
@@ -73,7 +77,8 @@ func nodesReady(r *report, f *Facts, _ *Plan) {
 			bad = append(bad, fmt.Sprintf("%s since %s (%s)", n.Name, n.Since.UTC().Format(time.RFC3339), n.Message))
 		}
 	}
-	const next = "Mend them, or delete their instances: their groups start others. drover replaces nodes of its pools that are not Ready for 20 minutes."
+	const next = "Mend them, or delete their instances: their groups start others. drover replaces nodes of its pools that are not " +
+		"Ready for 20 minutes."
 	switch {
 	case tooMany(len(bad), old):
 		r.block(next, "%d of %s not Ready: %s", len(bad), count(old, "node"), list(bad))
@@ -82,8 +87,8 @@ func nodesReady(r *report, f *Facts, _ *Plan) {
 	}
 }
 
-// systemPods: what runs in kube-system serves every node and every pod. Of a DaemonSet some may be missing, as nodes may; pods on nodes that are
-// not Ready count for their nodes.
+// systemPods: what runs in kube-system serves every node and every pod. Of a DaemonSet some may be missing, as nodes
+// may; pods on nodes that are not Ready count for their nodes.
 func systemPods(r *report, f *Facts, _ *Plan) {
 	away := map[string]bool{}
 	for _, n := range f.Survey.Nodes {
@@ -191,7 +196,8 @@ func alarmsSilenced(r *report, f *Facts, _ *Plan) {
 		}
 	}
 	if len(loud) > 0 {
-		r.warn(fmt.Sprintf("Nothing, if they may. If not, who owns them tags them: aws cloudwatch tag-resource --resource-arn ARN --tags Key=%s,Value=%s. "+
+		r.warn(fmt.Sprintf("Nothing, if they may. If not, who owns them tags them: aws cloudwatch tag-resource --resource-arn ARN --tags "+
+			"Key=%s,Value=%s. "+
 			"In place of a composite alarm, name its children.", names.TagSilence, names.SilenceUpgrade),
 			"their actions stay on meanwhile, for they have no tag %s=%s: %s", names.TagSilence, names.SilenceUpgrade, list(loud))
 	}

@@ -28,7 +28,9 @@ func TestARollbackMendsWhatItsOwnStepsTakeBack(t *testing.T) {
 func TestAnUpgradeMendsTheAddonsThatItMoves(t *testing.T) {
 	after := &api.Cluster{}
 	after.Spec.Addons = []api.Addon{{Name: "coredns", Version: "v2"}, {Name: "kube-proxy", Version: "v1.36.0"}}
-	first := upgrade.Step{Kind: upgrade.StepAddonsFirst, KubernetesVersion: "1.35", Addons: map[string]string{"coredns": "v2", "kube-proxy": "v1.35.0"}}
+	first := upgrade.Step{
+		Kind: upgrade.StepAddonsFirst, KubernetesVersion: "1.35", Addons: map[string]string{"coredns": "v2", "kube-proxy": "v1.35.0"},
+	}
 	control := upgrade.Step{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}
 	compat := upgrade.Compat{
 		"coredns": {{Version: "v2", Kubernetes: []string{"1.35", "1.36"}}, {Version: "v1", Kubernetes: []string{"1.35"}}},
@@ -37,7 +39,9 @@ func TestAnUpgradeMendsTheAddonsThatItMoves(t *testing.T) {
 	blocks := func(name string, addons []Addon, steps ...upgrade.Step) bool {
 		r := report{name: Insights}
 		plan := &Plan{From: upgrade.Target{KubernetesVersion: "1.35"}, To: upgrade.Target{KubernetesVersion: "1.36"}, Steps: steps, After: after}
-		insights(&r, &Facts{Addons: addons, Compat: compat, Insights: []Insight{{Name: name, KubernetesVersion: "1.36", Status: "ERROR", Reason: "why"}}}, plan)
+		insights(&r, &Facts{
+			Addons: addons, Compat: compat, Insights: []Insight{{Name: name, KubernetesVersion: "1.36", Status: "ERROR", Reason: "why"}},
+		}, plan)
 		require.Len(t, r.found, 1, "it is told in any case")
 		return r.found[0].Blocks
 	}

@@ -26,7 +26,8 @@ func nodesCordoned(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(ours) > 0 {
-		r.block("Ask who did it. Then `kubectl uncordon` them, or delete their instances.", "cordoned by hand, and the upgrade would replace %s: %s", count(len(ours), "node"), list(ours))
+		r.block("Ask who did it. Then `kubectl uncordon` them, or delete their instances.",
+			"cordoned by hand, and the upgrade would replace %s: %s", count(len(ours), "node"), list(ours))
 	}
 	if len(others) > 0 {
 		r.warn("The upgrade does not touch them. `kubectl uncordon` what should take pods.", "cordoned by hand: %s", list(others))
@@ -63,7 +64,8 @@ func budgetsAllow(r *report, f *Facts, p *Plan) {
 	for _, o := range f.Survey.Overlaps {
 		b.add(waits(p, o.Pool), fmt.Sprintf("pod %s/%s is under %s: the eviction API refuses it", o.Namespace, o.Pod, list(o.Budgets)))
 	}
-	const next = "Change the budget, or its workload, so that one pod can go: more replicas, a smaller minAvailable, one budget a pod. Or let the pool's drain.onTimeout be Force."
+	const next = "Change the budget, or its workload, so that one pod can go: more replicas, a smaller minAvailable, one budget a pod. Or " +
+		"let the pool's drain.onTimeout be Force."
 	if len(b.blocking) > 0 {
 		r.block(next, "%s", list(b.blocking))
 	}
@@ -108,12 +110,14 @@ func (b *budgetFindings) look(budget *Budget, f *Facts, p *Plan) {
 	case budget.Expected == 0:
 		b.add(wait, fmt.Sprintf("%s (%s) counts none of its pods, as nothing that can be scaled made them, and refuses all", name, budget.Rule))
 	case budget.Desired >= budget.Expected:
-		b.add(wait, fmt.Sprintf("%s (%s) can never allow a disruption: it wants %d of %d pods", name, budget.Rule, budget.Desired, budget.Expected))
+		b.add(wait, fmt.Sprintf("%s (%s) can never allow a disruption: it wants %d of %d pods", name, budget.Rule, budget.Desired,
+			budget.Expected))
 	case budget.Unhealthy > 0 && f.Taken.Sub(budget.Since) >= settling:
 		b.add(wait, fmt.Sprintf("%s (%s) allows nothing while only %d of %d pods are healthy, since %s",
 			name, budget.Rule, budget.Healthy, budget.Expected, budget.Since.UTC().Format(time.RFC3339)))
 	default:
-		b.passing = append(b.passing, fmt.Sprintf("%s (%s) allows nothing at the moment: %d of %d pods are healthy", name, budget.Rule, budget.Healthy, budget.Expected))
+		b.passing = append(b.passing, fmt.Sprintf("%s (%s) allows nothing at the moment: %d of %d pods are healthy", name, budget.Rule,
+			budget.Healthy, budget.Expected))
 	}
 }
 
@@ -123,8 +127,8 @@ func waits(p *Plan, pool string) bool {
 	return of == nil || of.Drain.OnTimeout == "" || of.Drain.OnTimeout == api.OnTimeoutWait
 }
 
-// webhooks: one that must answer and cannot refuses whatever it is asked about. The API server asks it for every new pod, every eviction, every node
-// that registers.
+// webhooks: one that must answer and cannot refuses whatever it is asked about. The API server asks it for every new
+// pod, every eviction, every node that registers.
 // https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy
 func webhooks(r *report, f *Facts, _ *Plan) {
 	var dead, alone, outside []string
@@ -142,12 +146,15 @@ func webhooks(r *report, f *Facts, _ *Plan) {
 		}
 	}
 	if len(dead) > 0 {
-		r.block("Start what answers it, or delete the configuration, or set its failurePolicy to Ignore.", "webhooks that must answer and have no ready endpoint: %s", list(dead))
+		r.block("Start what answers it, or delete the configuration, or set its failurePolicy to Ignore.",
+			"webhooks that must answer and have no ready endpoint: %s", list(dead))
 	}
 	if len(alone) > 0 {
-		r.warn("Give it a second replica and a budget: while its only pod moves, pods can be neither started nor evicted.", "webhooks with one ready endpoint: %s", list(alone))
+		r.warn("Give it a second replica and a budget: while its only pod moves, pods can be neither started nor evicted.",
+			"webhooks with one ready endpoint: %s", list(alone))
 	}
 	if len(outside) > 0 {
-		r.warn("See that they answer: while one does not, what it is asked about is refused.", "webhooks outside of the cluster, which cannot be looked at from here: %s", list(outside))
+		r.warn("See that they answer: while one does not, what it is asked about is refused.",
+			"webhooks outside of the cluster, which cannot be looked at from here: %s", list(outside))
 	}
 }

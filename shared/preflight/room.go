@@ -39,18 +39,19 @@ func together(p *Plan) [][]api.Pool {
 	return all
 }
 
-// controlPlaneAddresses is how many free addresses EKS wants for an update of a control plane, in each of the subnets that the cluster was made with.
-// The page says up to five in all; what EKS refuses an update with says "at least 5 IPs in each subnet".
-// https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html (Considerations)
+// controlPlaneAddresses is how many free addresses EKS wants for an update of a control plane, in each of the subnets
+// that the cluster was made with. The page says up to five in all; what EKS refuses an update with says "at least 5
+// IPs in each subnet". https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html (Considerations)
 const controlPlaneAddresses = 5
 
-// freeAddresses: without an address for its new interfaces EKS cannot update a control plane, and without one for itself no instance starts.
-// With fewer than an interface of it takes, a node starts and may have none for its pods.
+// freeAddresses: without an address for its new interfaces EKS cannot update a control plane, and without one for
+// itself no instance starts. With fewer than an interface of it takes, a node starts and may have none for its pods.
 func freeAddresses(r *report, f *Facts, p *Plan) {
 	const next = "Free addresses in these subnets: remove unused interfaces and load balancers, or give the cluster more subnets."
 	var none, few []string
 	if full := f.full(); len(full) > 0 && len(p.Versions()) > 0 {
-		none = append(none, fmt.Sprintf("EKS needs %d free addresses in each subnet of the control plane to update it: %s", controlPlaneAddresses, list(full)))
+		none = append(none, fmt.Sprintf("EKS needs %d free addresses in each subnet of the control plane to update it: %s",
+			controlPlaneAddresses, list(full)))
 	}
 	if p.After != nil && p.replaces() {
 		for _, pools := range together(p) {
@@ -82,7 +83,8 @@ func (f *Facts) full() []string {
 	return full
 }
 
-// room tells when the subnets of pools that are replaced together have too few addresses for the nodes that are added: none for some of them, or few.
+// room tells when the subnets of pools that are replaced together have too few addresses for the nodes that are
+// added: none for some of them, or few.
 func (f *Facts) room(none, few *[]string, pools ...api.Pool) {
 	var names, subnets []string
 	nodes, addresses := 0, 0
@@ -103,7 +105,8 @@ func (f *Facts) room(none, few *[]string, pools ...api.Pool) {
 	case free < nodes:
 		*none = append(*none, fmt.Sprintf("%s of pool %s more, and %d addresses are free: %s", count(nodes, "node"), list(names), free, where))
 	case free < addresses:
-		*few = append(*few, fmt.Sprintf("%s of pool %s more may take %d addresses with those for pods, and %d are free: %s", count(nodes, "node"), list(names), addresses, free, where))
+		*few = append(*few, fmt.Sprintf("%s of pool %s more may take %d addresses with those for pods, and %d are free: %s",
+			count(nodes, "node"), list(names), addresses, free, where))
 	}
 }
 
@@ -117,8 +120,8 @@ func (f *Facts) free(ids []string) (sum int, where string) {
 	return sum, list(each)
 }
 
-// quotaCodes of EC2 on the vCPUs of running instances, by the letters that instance types begin with. The first is for on-demand instances, the second for
-// spot.
+// quotaCodes of EC2 on the vCPUs of running instances, by the letters that instance types begin with. The first is
+// for on-demand instances, the second for spot.
 // https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 var quotaCodes = []struct {
 	families       []string
@@ -164,8 +167,8 @@ func QuotaCode(instanceType string, spot bool) string {
 	return ""
 }
 
-// QuotasNeeded are the vCPUs that the upgrade adds at most at once, by quota. A pool with several instance types counts with its largest; one that mixes
-// spot in counts for both.
+// QuotasNeeded are the vCPUs that the upgrade adds at most at once, by quota. A pool with several instance types
+// counts with its largest; one that mixes spot in counts for both.
 func QuotasNeeded(f *Facts, p *Plan) map[string]int { return f.added(p, f.largest) }
 
 // VolumesNeeded are the GiB of root volumes that the upgrade adds at most at once, by quota.
@@ -231,15 +234,18 @@ func enough(r *report, f *Facts, needed map[string]int, service, unit string) {
 		case !known:
 			unknown = append(unknown, code)
 		case quota.Used+needed[code] > quota.Limit:
-			short = append(short, fmt.Sprintf("%s (%s): %d of %d %s are used, and the new nodes need up to %d", quota.Name, code, quota.Used, quota.Limit, unit, needed[code]))
+			short = append(short, fmt.Sprintf("%s (%s): %d of %d %s are used, and the new nodes need up to %d", quota.Name, code, quota.Used,
+				quota.Limit, unit, needed[code]))
 		}
 	}
 	if len(short) > 0 {
-		r.block("Ask for more: `aws service-quotas request-service-quota-increase --service-code "+service+" --quota-code …`, or set maxSurge to 0 and maxUnavailable to 1.",
+		r.block("Ask for more: `aws service-quotas request-service-quota-increase --service-code "+service+
+			" --quota-code …`, or set maxSurge to 0 and maxUnavailable to 1.",
 			"%s", list(short))
 	}
 	if len(unknown) > 0 {
-		r.warn("Look at them yourself: `aws service-quotas list-service-quotas --service-code "+service+"`.", "Service Quotas does not tell: %s", list(unknown))
+		r.warn("Look at them yourself: `aws service-quotas list-service-quotas --service-code "+service+"`.",
+			"Service Quotas does not tell: %s", list(unknown))
 	}
 }
 
@@ -249,8 +255,8 @@ const recent = time.Hour
 // stalling are the processes without which a group replaces nothing. Updates suspend others meanwhile.
 var stalling = []string{"Launch", "Terminate"}
 
-// surgeCapacity: a group that cannot start instances now will not start new ones either; and where no node is added, the pods of one that goes need
-// a place on the others.
+// surgeCapacity: a group that cannot start instances now will not start new ones either; and where no node is added,
+// the pods of one that goes need a place on the others.
 func surgeCapacity(r *report, f *Facts, p *Plan) {
 	if p.After == nil || !p.replaces() {
 		return
@@ -284,7 +290,8 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 		r.block("Give the pool other instance types.", "EC2 has none of these instance types in this region: %s", list(unknown))
 	}
 	if len(stuck) > 0 {
-		r.block("Resume them: `aws autoscaling resume-processes --auto-scaling-group-name …`.", "processes of Auto Scaling are suspended: %s", list(stuck))
+		r.block("Resume them: `aws autoscaling resume-processes --auto-scaling-group-name …`.", "processes of Auto Scaling are suspended: %s",
+			list(stuck))
 	}
 	if len(failed) > 0 {
 		r.block(next, "groups have fewer instances than they want, and could not start the last: %s", list(failed))
@@ -308,7 +315,8 @@ func suspended(g Group) []string {
 	return off
 }
 
-// crowded says that the pods of the nodes that go at once find no place on the pool's others; "" when they do, or when nodes are added first.
+// crowded says that the pods of the nodes that go at once find no place on the pool's others; "" when they do, or
+// when nodes are added first.
 func (f *Facts) crowded(pool *api.Pool) string {
 	if f.surge(pool) > 0 {
 		return ""
@@ -330,7 +338,8 @@ func (f *Facts) crowded(pool *api.Pool) string {
 	if leaving.MilliCPU <= free.MilliCPU && leaving.Memory <= free.Memory && leaving.Pods <= free.Pods {
 		return ""
 	}
-	return fmt.Sprintf("pool %s adds no node while it replaces one: the pods of the fullest ask for %s, and the others have %s free", pool.Name, leaving, free)
+	return fmt.Sprintf("pool %s adds no node while it replaces one: the pods of the fullest ask for %s, and the others have %s free",
+		pool.Name, leaving, free)
 }
 
 func (a Resources) plus(b Resources) Resources {

@@ -51,7 +51,8 @@ func deprecatedAPIs(r *report, f *Facts, p *Plan) {
 // stale is how old insights are told of as such: EKS looks once a day by itself.
 const stale = time.Hour
 
-// insights are EKS's other findings, and how old all of them are. What it calls an error stops the upgrade: EKS may refuse the update then, unless it is forced.
+// insights are EKS's other findings, and how old all of them are. What it calls an error stops the upgrade: EKS may
+// refuse the update then, unless it is forced.
 // https://docs.aws.amazon.com/eks/latest/userguide/view-cluster-insights.html
 func insights(r *report, f *Facts, p *Plan) {
 	target := minor(p.To.KubernetesVersion)
@@ -76,7 +77,8 @@ func insights(r *report, f *Facts, p *Plan) {
 	}
 	old := ""
 	if age := f.Taken.Sub(f.Looked); !f.Looked.IsZero() && age > stale {
-		warnings = slices.Insert(warnings, 0, fmt.Sprintf("EKS looked last at %s, %s ago", f.Looked.UTC().Format(time.RFC3339), age.Round(time.Minute)))
+		warnings = slices.Insert(warnings, 0, fmt.Sprintf("EKS looked last at %s, %s ago", f.Looked.UTC().Format(time.RFC3339),
+			age.Round(time.Minute)))
 		old = "An upgrade has EKS look before it checks; `aws eks start-insights-refresh` does now."
 	}
 	if len(errors) > 0 {
@@ -109,8 +111,8 @@ func (p *Plan) mends(i Insight, f *Facts) bool {
 	return false
 }
 
-// moves says whether all add-ons that do not run on the next version of the control plane are the plan's to move: whether they can be is for
-// AddonsCompatible to say.
+// moves says whether all add-ons that do not run on the next version of the control plane are the plan's to move:
+// whether they can be is for AddonsCompatible to say.
 func (p *Plan) moves(f *Facts) bool {
 	versions, all := p.Versions(), 0
 	if len(versions) == 0 || p.After == nil {
@@ -177,7 +179,8 @@ func skewed(versions map[string]string, controlPlane, what string) []string {
 		case apart < 0:
 			found = append(found, fmt.Sprintf("%s%s (%s) is newer than the control plane at %s", what, name, versions[name], controlPlane))
 		case apart > upgrade.Skew:
-			found = append(found, fmt.Sprintf("%s%s (%s) is more than %d minors older than the control plane at %s", what, name, versions[name], upgrade.Skew, controlPlane))
+			found = append(found, fmt.Sprintf("%s%s (%s) is more than %d minors older than the control plane at %s", what, name, versions[name],
+				upgrade.Skew, controlPlane))
 		}
 	}
 	return found
@@ -220,9 +223,9 @@ func wanted(cluster *api.Cluster, name string) string {
 	return ""
 }
 
-// addonsCompatible asks EKS's catalogue about each add-on: at the end every one must have a version that EKS offers for that Kubernetes, or it refuses
-// the update. On the way one may be behind, where no version goes with both: it is told.
-// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
+// addonsCompatible asks EKS's catalogue about each add-on: at the end every one must have a version that EKS offers
+// for that Kubernetes, or it refuses the update. On the way one may be behind, where no version goes with both: it is
+// told. https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
 func addonsCompatible(r *report, f *Facts, p *Plan) {
 	var refused, behind, foreign []string
 	ours := map[string]bool{}
@@ -251,17 +254,20 @@ func addonsCompatible(r *report, f *Facts, p *Plan) {
 		}
 	}
 	if len(refused) > 0 {
-		r.block("Name versions that fit in the release or the spec: `aws eks describe-addon-versions --kubernetes-version … --addon-name …`.", "%s", list(refused))
+		r.block("Name versions that fit in the release or the spec: `aws eks describe-addon-versions --kubernetes-version … --addon-name …`.",
+			"%s", list(refused))
 	}
 	if len(behind) > 0 {
-		r.warn("Nothing: they are moved as soon as the control plane is. No version that EKS offers goes with both.", "not tested together: %s", list(behind))
+		r.warn("Nothing: they are moved as soon as the control plane is. No version that EKS offers goes with both.", "not tested together: %s",
+			list(behind))
 	}
 	if len(foreign) > 0 {
 		r.warn("They are not in the spec: whoever installed them updates them.", "%s", list(foreign))
 	}
 }
 
-// misfit says why an add-on's version does not go with a Kubernetes version; "" when it does. A version that is not stated is EKS's to choose.
+// misfit says why an add-on's version does not go with a Kubernetes version; "" when it does. A version that is not
+// stated is EKS's to choose.
 func (f *Facts) misfit(name, version, kubernetes string) string {
 	var offered []string
 	for _, v := range f.Compat[name] {
@@ -293,7 +299,8 @@ func versionOffered(r *report, f *Facts, p *Plan) {
 	}
 	slices.SortFunc(offered, func(a, b string) int { return minor(a) - minor(b) })
 	if len(missing) > 0 {
-		r.block("Choose a release of a version that EKS offers here.", "EKS does not offer Kubernetes %s in this region; it offers %s", list(missing), strings.Join(offered, ", "))
+		r.block("Choose a release of a version that EKS offers here.", "EKS does not offer Kubernetes %s in this region; it offers %s",
+			list(missing), strings.Join(offered, ", "))
 	}
 }
 
@@ -315,9 +322,9 @@ func upgradeFrom(r *report, _ *Facts, p *Plan) {
 // soon is how near an end of support is told.
 const soon = 60 * 24 * time.Hour
 
-// supportDates tells when the target's support ends. Nothing breaks on that day: extended support costs more, and without it EKS upgrades the
-// control plane by itself. A rollback has a date of its own, and does not lead to a version that the cluster may not have.
-// https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+// supportDates tells when the target's support ends. Nothing breaks on that day: extended support costs more, and
+// without it EKS upgrades the control plane by itself. A rollback has a date of its own, and does not lead to a
+// version that the cluster may not have. https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 func supportDates(r *report, f *Facts, p *Plan) {
 	standard := p.After != nil && p.After.Spec.ControlPlane.SupportType == api.SupportStandard
@@ -332,7 +339,8 @@ func supportDates(r *report, f *Facts, p *Plan) {
 		switch end := v.EndOfStandard; {
 		case v.Status == extendedSupport && standard && p.Rollback && v.Version != p.From.KubernetesVersion:
 			r.block("Set controlPlane.supportType to Extended first, which costs six times as much.",
-				"EKS takes no control plane back to Kubernetes %s, which is in extended support since %s, while supportType is Standard", v.Version, day(end))
+				"EKS takes no control plane back to Kubernetes %s, which is in extended support since %s, while supportType is Standard",
+				v.Version, day(end))
 		case v.Status == extendedSupport:
 			r.warn("Choose a release of a newer version: extended support costs six times as much, and ends "+day(v.EndOfExtended)+".",
 				"Kubernetes %s is in extended support since %s", v.Version, day(end))

@@ -44,28 +44,40 @@ func well() *world {
 			Cluster: "demo",
 			From:    upgrade.Target{Release: "1.35-1", KubernetesVersion: "1.35"}, To: upgrade.Target{Release: "1.36-1", KubernetesVersion: "1.36"},
 			Steps: []upgrade.Step{
-				{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}, {Kind: upgrade.StepAddons, KubernetesVersion: "1.36"}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"},
+				{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}, {
+					Kind: upgrade.StepAddons, KubernetesVersion: "1.36",
+				}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"},
 			},
 			Before: spec("1.35", "v1.35.0-eksbuild.1", "ami-35"), After: spec("1.36", "v1.36.0-eksbuild.1", "ami-36"), Alarms: []string{"errors"},
 		},
 		facts: &preflight.Facts{
 			Taken:        now,
 			ControlPlane: preflight.ControlPlane{Version: "1.35", Status: "ACTIVE", Subnets: []string{"subnet-1", "subnet-2"}},
-			Addons:       []preflight.Addon{{Name: "kube-proxy", Version: "v1.35.0-eksbuild.1", Status: "ACTIVE"}, {Name: "coredns", Version: "v1.12.0", Status: "ACTIVE"}},
+			Addons: []preflight.Addon{
+				{Name: "kube-proxy", Version: "v1.35.0-eksbuild.1", Status: "ACTIVE"}, {Name: "coredns", Version: "v1.12.0", Status: "ACTIVE"},
+			},
 			Catalogue: []preflight.Version{
-				{Version: "1.35", Status: "STANDARD_SUPPORT", EndOfStandard: now.AddDate(0, 4, 0)}, {Version: "1.36", Status: "STANDARD_SUPPORT", EndOfStandard: now.AddDate(1, 0, 0)},
+				{Version: "1.35", Status: "STANDARD_SUPPORT", EndOfStandard: now.AddDate(0, 4, 0)}, {
+					Version: "1.36", Status: "STANDARD_SUPPORT", EndOfStandard: now.AddDate(1, 0, 0),
+				},
 			},
 			Compat: upgrade.Compat{
-				"kube-proxy": {{Version: "v1.36.0-eksbuild.1", Kubernetes: []string{"1.36"}}, {Version: "v1.35.0-eksbuild.1", Kubernetes: []string{"1.35", "1.36"}}},
-				"coredns":    {{Version: "v1.12.0", Kubernetes: []string{"1.35", "1.36"}}},
+				"kube-proxy": {
+					{Version: "v1.36.0-eksbuild.1", Kubernetes: []string{"1.36"}}, {Version: "v1.35.0-eksbuild.1", Kubernetes: []string{"1.35", "1.36"}},
+				},
+				"coredns": {{Version: "v1.12.0", Kubernetes: []string{"1.35", "1.36"}}},
 			},
-			Groups:  map[string]preflight.Group{"a": {Name: "drover-demo-pool-a", Desired: 3, InService: 3, Subnets: []string{"subnet-1", "subnet-2"}}},
+			Groups: map[string]preflight.Group{
+				"a": {Name: "drover-demo-pool-a", Desired: 3, InService: 3, Subnets: []string{"subnet-1", "subnet-2"}},
+			},
 			Subnets: map[string]preflight.Subnet{"subnet-1": {ID: "subnet-1", Free: 100}, "subnet-2": {ID: "subnet-2", Free: 100}},
 			Images: map[string]preflight.Image{
 				"ami-36": {ID: "ami-36", Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v20261101", Architecture: "x86_64", State: "available"},
 				"ami-35": {ID: "ami-35", Name: "amazon-eks-node-al2023-x86_64-standard-1.35-v20261101", Architecture: "x86_64", State: "available"},
 			},
-			InstanceTypes: map[string]preflight.InstanceType{"m7i.large": {Name: "m7i.large", VCPUs: 2, Addresses: 10}, "m7i.xlarge": {Name: "m7i.xlarge", VCPUs: 4, Addresses: 15}},
+			InstanceTypes: map[string]preflight.InstanceType{
+				"m7i.large": {Name: "m7i.large", VCPUs: 2, Addresses: 10}, "m7i.xlarge": {Name: "m7i.xlarge", VCPUs: 4, Addresses: 15},
+			},
 			Quotas: map[string]preflight.Quota{
 				"L-1216C47A": {Code: "L-1216C47A", Name: "Running On-Demand Standard instances", Limit: 100, Used: 96},
 				"L-7A658B76": {Code: "L-7A658B76", Name: "Storage of gp3 volumes, in TiB", Limit: 1 << 20, Used: 1000},
@@ -77,12 +89,16 @@ func well() *world {
 	for i := range 3 {
 		w.facts.Survey.Nodes = append(w.facts.Survey.Nodes, preflight.Node{
 			Name: fmt.Sprintf("n%d", i), Pool: "a", Ready: true, Created: old, Since: old, Kubelet: "v1.35.5-eks-1",
-			Requested: preflight.Resources{MilliCPU: 1000, Memory: 1 << 30, Pods: 5}, Allocatable: preflight.Resources{MilliCPU: 2000, Memory: 4 << 30, Pods: 29},
+			Requested: preflight.Resources{
+				MilliCPU: 1000, Memory: 1 << 30, Pods: 5,
+			}, Allocatable: preflight.Resources{MilliCPU: 2000, Memory: 4 << 30, Pods: 29},
 		})
 	}
 	w.facts.Survey.KubeProxies = []string{"v1.35.0-eksbuild.1"}
 	w.facts.Survey.Workloads = []preflight.Workload{
-		{Kind: "DaemonSet", Namespace: "kube-system", Name: "aws-node", Desired: 20, Ready: 20}, {Kind: "Deployment", Namespace: "shop", Name: "web", Desired: 4, Ready: 3},
+		{Kind: "DaemonSet", Namespace: "kube-system", Name: "aws-node", Desired: 20, Ready: 20}, {
+			Kind: "Deployment", Namespace: "shop", Name: "web", Desired: 4, Ready: 3,
+		},
 	}
 	return w
 }
@@ -119,7 +135,10 @@ func (w *world) pods(pods ...preflight.Pod) {
 
 func (w *world) daemons(n int) {
 	for i := range n {
-		w.pods(preflight.Pod{Namespace: "kube-system", Name: fmt.Sprintf("aws-node-%d", i), Node: "n0", Workload: "DaemonSet aws-node", State: "CrashLoopBackOff", Since: old})
+		w.pods(preflight.Pod{
+			Namespace: "kube-system", Name: fmt.Sprintf("aws-node-%d", i), Node: "n0", Workload: "DaemonSet aws-node", State: "CrashLoopBackOff",
+			Since: old,
+		})
 	}
 }
 

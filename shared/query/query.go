@@ -1,5 +1,5 @@
-// Package query speaks AWS's Query protocol, as far as EC2, Elastic Load Balancing and IAM need it: the SDK's client of EC2 alone would add two minutes
-// to every build and many megabytes to a function.
+// Package query speaks AWS's Query protocol, as far as EC2, Elastic Load Balancing and IAM need it: the SDK's client
+// of EC2 alone would add two minutes to every build and many megabytes to a function.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Query-Requests.html
 package query
 
@@ -36,9 +36,10 @@ var (
 // answerLimit bounds what is read of an answer, in bytes: a thousand instances, which EC2 tells at once, are a tenth of it.
 const answerLimit = 64 << 20
 
-// Call makes one call, once: what passes is *fault.Throttled or *fault.Transient, and a machine tries it again. The answer's XML is read into out as
-// it arrives, unless that is nil.
-func (a *API) Call(ctx context.Context, config aws.Config, session aws.Credentials, action string, arguments map[string]string, out any) error {
+// Call makes one call, once: what passes is *fault.Throttled or *fault.Transient, and a machine tries it again. The
+// answer's XML is read into out as it arrives, unless that is nil.
+func (a *API) Call(ctx context.Context, config aws.Config, session aws.Credentials, action string, arguments map[string]string,
+	out any) error {
 	form := url.Values{"Action": {action}, "Version": {a.Version}}
 	for name, value := range arguments {
 		form.Set(name, value)
@@ -50,7 +51,8 @@ func (a *API) Call(ctx context.Context, config aws.Config, session aws.Credentia
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	sum := sha256.Sum256([]byte(text))
-	if err := v4.NewSigner().SignHTTP(ctx, session, request, hex.EncodeToString(sum[:]), a.Service, a.region(config.Region), time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(ctx, session, request, hex.EncodeToString(sum[:]), a.Service, a.region(config.Region),
+		time.Now()); err != nil {
 		return err
 	}
 	client := config.HTTPClient

@@ -23,8 +23,11 @@ func TestAnswers(t *testing.T) {
 		code   string
 		fault  any
 	}{
-		"EC2 asks for less":         {503, throttled, "RequestLimitExceeded", new(*fault.Throttled)},
-		"Elastic Load Balancing":    {400, `<ErrorResponse><Error><Code>LoadBalancerNotFound</Code><Message>no</Message></Error></ErrorResponse>`, "LoadBalancerNotFound", new(*fault.Internal)},
+		"EC2 asks for less": {503, throttled, "RequestLimitExceeded", new(*fault.Throttled)},
+		"Elastic Load Balancing": {
+			400, `<ErrorResponse><Error><Code>LoadBalancerNotFound</Code><Message>no</Message></Error></ErrorResponse>`, "LoadBalancerNotFound",
+			new(*fault.Internal),
+		},
 		"somebody between":          {502, "<html>bad gateway", "HTTP502", new(*fault.Transient)},
 		"an answer that is cut off": {200, "<DescribeSubnetsResponse><subnetSet><item>", "", new(*fault.Transient)},
 	} {
@@ -41,7 +44,8 @@ func TestAnswers(t *testing.T) {
 			defer server.Close()
 			config := aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL}
 			var out struct{}
-			err := query.EC2.Call(context.Background(), config, aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, "DescribeSubnets", map[string]string{"SubnetId.1": "subnet-1"}, &out)
+			err := query.EC2.Call(context.Background(), config, aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, "DescribeSubnets",
+				map[string]string{"SubnetId.1": "subnet-1"}, &out)
 			require.ErrorAs(t, err, c.fault)
 			require.Equal(t, c.code, fault.Code(err))
 			require.ErrorContains(t, err, "DescribeSubnets")
@@ -52,7 +56,9 @@ func TestAnswers(t *testing.T) {
 func TestNobodyAnswers(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
-	err := query.EC2.Call(context.Background(), aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL}, aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, "DescribeSubnets", nil, nil)
+	err := query.EC2.Call(context.Background(), aws.Config{
+		Region: "eu-central-1", BaseEndpoint: &server.URL,
+	}, aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, "DescribeSubnets", nil, nil)
 	var transient *fault.Transient
 	require.ErrorAs(t, err, &transient)
 }

@@ -84,8 +84,10 @@ func fullCluster() *api.Cluster {
 					RootVolume: api.RootVolume{
 						SizeGiB: 80, Type: "gp3", IOPS: 4000, Throughput: 250, Encrypted: &on,
 					},
-					Labels:       map[string]string{"example.com/team": "shop", "tier": "web"},
-					Taints:       []api.Taint{{Key: "example.com/dedicated", Value: "shop", Effect: "NoSchedule"}, {Key: "spot", Effect: "PreferNoSchedule"}},
+					Labels: map[string]string{"example.com/team": "shop", "tier": "web"},
+					Taints: []api.Taint{
+						{Key: "example.com/dedicated", Value: "shop", Effect: "NoSchedule"}, {Key: "spot", Effect: "PreferNoSchedule"},
+					},
 					MaxPods:      58,
 					KubeletFlags: []string{"--v=2", "--image-gc-high-threshold=70"},
 					Files: []api.File{
@@ -101,17 +103,21 @@ func fullCluster() *api.Cluster {
 						Labels: map[string]string{"example.com/warm": "yes"}, Conditions: []string{"example.com/NetworkReady"},
 					},
 					Drain: api.Drain{
-						Timeout: "2h", OnTimeout: api.OnTimeoutForce, PodGracePeriod: "10m", DeleteEmptyDirData: &on, UnmanagedPods: api.UnmanagedWait, LoadBalancerWait: "90s",
+						Timeout: "2h", OnTimeout: api.OnTimeoutForce, PodGracePeriod: "10m", DeleteEmptyDirData: &on, UnmanagedPods: api.UnmanagedWait,
+						LoadBalancerWait: "90s",
 					},
 				},
-				{Name: "batch", InstanceTypes: []string{"c7i.xlarge"}, MaxSize: 20, Update: api.Update{PauseTime: "90s"}, Readiness: api.Readiness{Conditions: []string{"Warm"}}},
+				{Name: "batch", InstanceTypes: []string{"c7i.xlarge"}, MaxSize: 20, Update: api.Update{
+					PauseTime: "90s",
+				}, Readiness: api.Readiness{Conditions: []string{"Warm"}}},
 			},
 			Addons: []api.Addon{
 				{Name: "vpc-cni", Version: "v1.22.0-eksbuild.1", Configuration: map[string]any{
 					"enableNetworkPolicy": "true", "env": map[string]any{"WARM_IP_TARGET": "2", "ENABLE_PREFIX_DELEGATION": "true"},
 				}},
 				{Name: "metrics-server", Version: "v0.8.0-eksbuild.3", Configuration: map[string]any{
-					"replicas": float64(3), "tolerations": []any{map[string]any{"operator": "Exists"}}, "hostNetwork": map[string]any{"enabled": false}, "affinity": nil,
+					"replicas": float64(3), "tolerations": []any{map[string]any{"operator": "Exists"}}, "hostNetwork": map[string]any{"enabled": false},
+					"affinity": nil,
 				}},
 			},
 			Tags:               map[string]string{"team": "platform", "cost-center": "4711"},

@@ -13,10 +13,13 @@ import (
 // nasty strings each try to be something else than a string in some language between a spec and a node.
 var nasty = []string{
 	`"`, `'`, `'\''; touch /tmp/owned; '`, "\\", `\"`, "two\nlines", "\nkey: value\n", "\r\n", "\t", " leading", "trailing ", "",
-	"{{ .Secret }}", "{{", "}}", "{{/*", "${AWS::Region}", "${Vpc}", "!Ref Vpc", "!Sub x", "Fn::Sub", "&anchor", "*anchor", "<<: *x", "%TAG", "--- #", "...",
+	"{{ .Secret }}", "{{", "}}", "{{/*", "${AWS::Region}", "${Vpc}", "!Ref Vpc", "!Sub x", "Fn::Sub", "&anchor", "*anchor", "<<: *x",
+	"%TAG", "--- #", "...",
 	"# comment", "yes", "null", "~", "0x1F", "1e3", "2020-01-01", "[a, b]", "{a: b}", "- a", "? a", "| a", "> a", "@a", "`a`",
-	"$(touch /tmp/owned)", "`touch /tmp/owned`", "$HOME", "a;b", "a&&b", "a|b", "a>b", "EOF\n", "--drover\nContent-Type: text/x-shellscript\n\n#!/bin/bash\n", "--drover--",
-	"\x7f\u0080\u0085\u009f", "\u2028\u2029\ufeff", "grüße 世界", "😀", "\u0001\u001b[31m", "<script>&amp;", "-n", "%s%n", "\\u0041", "\\x41", "\ufffd",
+	"$(touch /tmp/owned)", "`touch /tmp/owned`", "$HOME", "a;b", "a&&b", "a|b", "a>b", "EOF\n",
+	"--drover\nContent-Type: text/x-shellscript\n\n#!/bin/bash\n", "--drover--",
+	"\x7f\u0080\u0085\u009f", "\u2028\u2029\ufeff", "grüße 世界", "😀", "\u0001\u001b[31m", "<script>&amp;", "-n", "%s%n", "\\u0041",
+	"\\x41", "\ufffd",
 }
 
 func TestYAMLReadsBackEveryString(t *testing.T) {

@@ -23,22 +23,86 @@ func TestPaces(t *testing.T) {
 		desired int
 		want    map[string]string
 	}{
-		"one more, none less":                           {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 3, map[string]string{MinInstancesInService: "3", MaxBatchSize: "1", MaxSize: "5"}},
-		"at its greatest size the pool grows beyond it": {Pace{MinSize: 3, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "2"}, 3, map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
-		"a single node":                                 {Pace{MinSize: 1, MaxSize: 1, MaxUnavailable: "0", MaxSurge: "1"}, 1, map[string]string{MinInstancesInService: "1", MaxBatchSize: "1", MaxSize: "2"}},
-		"more than there are to replace":                {Pace{MinSize: 1, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "2"}, 1, map[string]string{MinInstancesInService: "1", MaxBatchSize: "1", MaxSize: "3"}},
-		"an empty pool":                                 {Pace{MinSize: 0, MaxSize: 4, MaxUnavailable: "0", MaxSurge: "1"}, 0, map[string]string{MinInstancesInService: "0", MaxBatchSize: "1", MaxSize: "4"}},
-		"more than an autoscaler may have now":          {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 8, map[string]string{MinInstancesInService: "8", MaxBatchSize: "1", MaxSize: "9"}},
-		"less than it must have":                        {Pace{MinSize: 4, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 1, map[string]string{MinInstancesInService: "4", MaxBatchSize: "1", MaxSize: "5"}},
-		"some less, none more":                          {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "2", MaxSurge: "0"}, 5, map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
-		"more less than there are":                      {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "9", MaxSurge: "0"}, 2, map[string]string{MinInstancesInService: "0", MaxBatchSize: "2", MaxSize: "5"}},
-		"all less, which makes no surge":                {Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "100%", MaxSurge: "1"}, 2, map[string]string{MinInstancesInService: "0", MaxBatchSize: "2", MaxSize: "5"}},
-		"percentages":                                   {Pace{MinSize: 1, MaxSize: 20, MaxUnavailable: "25%", MaxSurge: "25%"}, 10, map[string]string{MinInstancesInService: "8", MaxBatchSize: "5", MaxSize: "20"}},
-		"percentages that come to nothing":              {Pace{MinSize: 1, MaxSize: 3, MaxUnavailable: "10%", MaxSurge: "0"}, 3, map[string]string{MinInstancesInService: "3", MaxBatchSize: "1", MaxSize: "4"}},
-		"a refresh":                                     {Pace{Strategy: api.InstanceRefresh, MinSize: 1, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "1"}, 3, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "133", MaxSize: "3"}},
-		"a refresh of a single node":                    {Pace{Strategy: api.InstanceRefresh, MinSize: 1, MaxSize: 1, MaxUnavailable: "1", MaxSurge: "1"}, 1, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "1"}},
-		"a refresh of an empty pool":                    {Pace{Strategy: api.InstanceRefresh, MinSize: 0, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "1"}, 0, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "3"}},
-		"a refresh of many":                             {Pace{Strategy: api.InstanceRefresh, MinSize: 0, MaxSize: 300, MaxUnavailable: "1", MaxSurge: "0"}, 200, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "100", MaxSize: "300"}},
+		"one more, none less": {
+			Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 3, map[string]string{
+				MinInstancesInService: "3", MaxBatchSize: "1", MaxSize: "5",
+			},
+		},
+		"at its greatest size the pool grows beyond it": {
+			Pace{MinSize: 3, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "2"}, 3, map[string]string{
+				MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5",
+			},
+		},
+		"a single node": {
+			Pace{MinSize: 1, MaxSize: 1, MaxUnavailable: "0", MaxSurge: "1"}, 1, map[string]string{
+				MinInstancesInService: "1", MaxBatchSize: "1", MaxSize: "2",
+			},
+		},
+		"more than there are to replace": {
+			Pace{MinSize: 1, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "2"}, 1, map[string]string{
+				MinInstancesInService: "1", MaxBatchSize: "1", MaxSize: "3",
+			},
+		},
+		"an empty pool": {
+			Pace{MinSize: 0, MaxSize: 4, MaxUnavailable: "0", MaxSurge: "1"}, 0, map[string]string{
+				MinInstancesInService: "0", MaxBatchSize: "1", MaxSize: "4",
+			},
+		},
+		"more than an autoscaler may have now": {
+			Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 8, map[string]string{
+				MinInstancesInService: "8", MaxBatchSize: "1", MaxSize: "9",
+			},
+		},
+		"less than it must have": {
+			Pace{MinSize: 4, MaxSize: 5, MaxUnavailable: "0", MaxSurge: "1"}, 1, map[string]string{
+				MinInstancesInService: "4", MaxBatchSize: "1", MaxSize: "5",
+			},
+		},
+		"some less, none more": {
+			Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "2", MaxSurge: "0"}, 5, map[string]string{
+				MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5",
+			},
+		},
+		"more less than there are": {
+			Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "9", MaxSurge: "0"}, 2, map[string]string{
+				MinInstancesInService: "0", MaxBatchSize: "2", MaxSize: "5",
+			},
+		},
+		"all less, which makes no surge": {
+			Pace{MinSize: 1, MaxSize: 5, MaxUnavailable: "100%", MaxSurge: "1"}, 2, map[string]string{
+				MinInstancesInService: "0", MaxBatchSize: "2", MaxSize: "5",
+			},
+		},
+		"percentages": {
+			Pace{MinSize: 1, MaxSize: 20, MaxUnavailable: "25%", MaxSurge: "25%"}, 10, map[string]string{
+				MinInstancesInService: "8", MaxBatchSize: "5", MaxSize: "20",
+			},
+		},
+		"percentages that come to nothing": {
+			Pace{MinSize: 1, MaxSize: 3, MaxUnavailable: "10%", MaxSurge: "0"}, 3, map[string]string{
+				MinInstancesInService: "3", MaxBatchSize: "1", MaxSize: "4",
+			},
+		},
+		"a refresh": {
+			Pace{Strategy: api.InstanceRefresh, MinSize: 1, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "1"}, 3, map[string]string{
+				MinHealthyPercentage: "100", MaxHealthyPercentage: "133", MaxSize: "3",
+			},
+		},
+		"a refresh of a single node": {
+			Pace{Strategy: api.InstanceRefresh, MinSize: 1, MaxSize: 1, MaxUnavailable: "1", MaxSurge: "1"}, 1, map[string]string{
+				MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "1",
+			},
+		},
+		"a refresh of an empty pool": {
+			Pace{Strategy: api.InstanceRefresh, MinSize: 0, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "1"}, 0, map[string]string{
+				MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "3",
+			},
+		},
+		"a refresh of many": {
+			Pace{Strategy: api.InstanceRefresh, MinSize: 0, MaxSize: 300, MaxUnavailable: "1", MaxSurge: "0"}, 200, map[string]string{
+				MinHealthyPercentage: "100", MaxHealthyPercentage: "100", MaxSize: "300",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want[ReplaceNodes] = "true"
@@ -102,13 +166,21 @@ func TestWhatAFailedRollLeftIsNotAddedTo(t *testing.T) {
 		deployed string
 		want     map[string]string
 	}{
-		"its surge counts for the next":        {rolling, 6, "6", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
-		"what an autoscaler may have does":     {rolling, 3, "5", map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
-		"room for what is there stays":         {rolling, 9, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
-		"and is for as many as before":         {rolling, 7, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
-		"a template without the parameter":     {rolling, 6, "", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
-		"a refresh that followed upon a roll":  {Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MaxSize: 2}, 3, "3", map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "133", MaxSize: "3"}},
-		"a refresh of what a roll had doubled": {Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "1", MaxSurge: "2", MaxSize: 2}, 4, "4", map[string]string{MinHealthyPercentage: "75", MaxHealthyPercentage: "150", MaxSize: "4"}},
+		"its surge counts for the next":    {rolling, 6, "6", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
+		"what an autoscaler may have does": {rolling, 3, "5", map[string]string{MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5"}},
+		"room for what is there stays":     {rolling, 9, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
+		"and is for as many as before":     {rolling, 7, "9", map[string]string{MinInstancesInService: "7", MaxBatchSize: "2", MaxSize: "9"}},
+		"a template without the parameter": {rolling, 6, "", map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "6"}},
+		"a refresh that followed upon a roll": {
+			Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "0", MaxSurge: "1", MaxSize: 2}, 3, "3", map[string]string{
+				MinHealthyPercentage: "100", MaxHealthyPercentage: "133", MaxSize: "3",
+			},
+		},
+		"a refresh of what a roll had doubled": {
+			Pace{Strategy: api.InstanceRefresh, MaxUnavailable: "1", MaxSurge: "2", MaxSize: 2}, 4, "4", map[string]string{
+				MinHealthyPercentage: "75", MaxHealthyPercentage: "150", MaxSize: "4",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want[ReplaceNodes] = "true"
@@ -129,7 +201,8 @@ func TestRestingKeepsWhatIsDeployed(t *testing.T) {
 	require.Equal(t, p.Strategy, refresh.Deployed(deployed).Strategy, "the template is one of another strategy")
 	require.Equal(t, refresh, p.Deployed(refresh.Replacing(3)))
 	require.Nil(t, p.Deployed(map[string]string{MaxSize: "3"}), "the template is one of no strategy")
-	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5", ReplaceNodes: "true"}, refresh.Resting(deployed))
+	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5", ReplaceNodes: "true"},
+		refresh.Resting(deployed))
 }
 
 func TestThePolicyTakesThePaceByReference(t *testing.T) {
@@ -181,14 +254,18 @@ func TestTheLaunchHookCarriesHowNodesAreReplaced(t *testing.T) {
 	}{
 		"as it is by default": {api.Pool{}, events.Pool{Update: &events.PoolUpdate{Strategy: "RollingUpdate"}}},
 		"pausing, with a readiness": {
-			api.Pool{Update: api.Update{PauseTime: "1m30s"}, Readiness: api.Readiness{Labels: map[string]string{"a": "b"}, Conditions: []string{"C", "D"}}},
+			api.Pool{Update: api.Update{
+				PauseTime: "1m30s",
+			}, Readiness: api.Readiness{Labels: map[string]string{"a": "b"}, Conditions: []string{"C", "D"}}},
 			events.Pool{
 				Update:    &events.PoolUpdate{Strategy: "RollingUpdate", PauseSeconds: 90},
 				Readiness: &events.PoolReadiness{Labels: map[string]string{"a": "b"}, Conditions: []string{"C", "D"}},
 			},
 		},
 		"Auto Scaling pauses itself": {
-			api.Pool{Update: api.Update{Strategy: api.InstanceRefresh, PauseTime: "1m30s"}}, events.Pool{Update: &events.PoolUpdate{Strategy: "InstanceRefresh"}},
+			api.Pool{Update: api.Update{Strategy: api.InstanceRefresh, PauseTime: "1m30s"}}, events.Pool{
+				Update: &events.PoolUpdate{Strategy: "InstanceRefresh"},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

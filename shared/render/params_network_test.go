@@ -73,18 +73,22 @@ func TestNetworksThatCannotBe(t *testing.T) {
 		change func(*api.Network)
 		says   string
 	}{
-		"no range":                       {func(n *api.Network) { n.CIDR = "" }, "spec.network.cidr"},
-		"a range that is too small":      {func(n *api.Network) { n.CIDR = "10.0.0.0/25" }, "not between /16 and /24"},
-		"a range that is too large":      {func(n *api.Network) { n.CIDR = "10.0.0.0/8" }, "not between /16 and /24"},
-		"a range with host bits":         {func(n *api.Network) { n.CIDR = "10.0.0.1/16" }, "not an IPv4 range"},
-		"IPv6":                           {func(n *api.Network) { n.CIDR = "fd00::/16" }, "not an IPv4 range"},
-		"more zones than a /24 has room": {func(n *api.Network) { n.CIDR, n.Zones = "10.0.0.0/24", zonesOf("us-east-1", "ae") }, `zones[1]: "us-east-1e": a VPC of 10.0.0.0/24 has no room`},
-		"no zones":                       {func(n *api.Network) { n.Zones = nil }, "spec.network.zones"},
-		"an empty zone":                  {func(n *api.Network) { n.Zones = []string{""} }, "zones[0]"},
-		"a zone without a letter":        {func(n *api.Network) { n.Zones = []string{"eu-central-1"} }, "a digit and a letter from a to f"},
-		"a zone twice":                   {func(n *api.Network) { n.Zones = zonesOf("eu-central-1", "aba") }, "zones[2]"},
-		"a secondary range too small":    {func(n *api.Network) { n.SecondaryCIDRs = []string{"100.64.0.0/26"} }, "secondaryCIDRs[0]"},
-		"a secondary range twice":        {func(n *api.Network) { n.SecondaryCIDRs = []string{"100.64.0.0/16", "100.64.0.0/16"} }, "secondaryCIDRs[1]"},
+		"no range":                  {func(n *api.Network) { n.CIDR = "" }, "spec.network.cidr"},
+		"a range that is too small": {func(n *api.Network) { n.CIDR = "10.0.0.0/25" }, "not between /16 and /24"},
+		"a range that is too large": {func(n *api.Network) { n.CIDR = "10.0.0.0/8" }, "not between /16 and /24"},
+		"a range with host bits":    {func(n *api.Network) { n.CIDR = "10.0.0.1/16" }, "not an IPv4 range"},
+		"IPv6":                      {func(n *api.Network) { n.CIDR = "fd00::/16" }, "not an IPv4 range"},
+		"more zones than a /24 has room": {func(n *api.Network) {
+			n.CIDR, n.Zones = "10.0.0.0/24", zonesOf("us-east-1", "ae")
+		}, `zones[1]: "us-east-1e": a VPC of 10.0.0.0/24 has no room`},
+		"no zones":                    {func(n *api.Network) { n.Zones = nil }, "spec.network.zones"},
+		"an empty zone":               {func(n *api.Network) { n.Zones = []string{""} }, "zones[0]"},
+		"a zone without a letter":     {func(n *api.Network) { n.Zones = []string{"eu-central-1"} }, "a digit and a letter from a to f"},
+		"a zone twice":                {func(n *api.Network) { n.Zones = zonesOf("eu-central-1", "aba") }, "zones[2]"},
+		"a secondary range too small": {func(n *api.Network) { n.SecondaryCIDRs = []string{"100.64.0.0/26"} }, "secondaryCIDRs[0]"},
+		"a secondary range twice": {func(n *api.Network) {
+			n.SecondaryCIDRs = []string{"100.64.0.0/16", "100.64.0.0/16"}
+		}, "secondaryCIDRs[1]"},
 		"a number of gateways not known": {func(n *api.Network) { n.NATGateways = "Two" }, "natGateways"},
 	}
 	for name, tt := range tests {

@@ -77,7 +77,8 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 	}
 	p.Metadata = launchMetadata(cluster, pool, pause)
 	if body, err := appendJSON(nil, p.Metadata); err == nil && len(body) > maxMetadata {
-		return nil, fmt.Errorf("spec.pools[%s].readiness: the launch hook's metadata has %d characters, more than %d", pool.Name, len(body), maxMetadata)
+		return nil, fmt.Errorf("spec.pools[%s].readiness: the launch hook's metadata has %d characters, more than %d", pool.Name,
+			len(body), maxMetadata)
 	}
 	if pool.Spot != nil {
 		p.OnDemandBase, p.OnDemandPercentage = pool.Spot.OnDemandBase, pool.Spot.OnDemandPercentage
@@ -157,7 +158,9 @@ func drainPolicy(d *api.Drain) (map[string]any, error) {
 	policy := map[string]any{
 		"onTimeout": string(d.OnTimeout), "unmanagedPods": string(d.UnmanagedPods), "deleteEmptyDirData": enabled(d.DeleteEmptyDirData),
 	}
-	for name, text := range map[string]string{"timeout": d.Timeout, "podGracePeriod": d.PodGracePeriod, "loadBalancerWait": d.LoadBalancerWait} {
+	for name, text := range map[string]string{
+		"timeout": d.Timeout, "podGracePeriod": d.PodGracePeriod, "loadBalancerWait": d.LoadBalancerWait,
+	} {
 		if text == "" {
 			continue
 		}

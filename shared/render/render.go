@@ -32,7 +32,9 @@ func renderWith(versions map[string]*template.Template, in Cluster) (*Output, er
 			return nil, fmt.Errorf("spec.templateVersion: %q is not one of %s", version, strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
 		}
 	}
-	r := &renderer{Cluster: in, versions: versions, set: versions[in.Resolved.Spec.TemplateVersion], out: &Output{UserData: map[string][]byte{}}}
+	r := &renderer{
+		Cluster: in, versions: versions, set: versions[in.Resolved.Spec.TemplateVersion], out: &Output{UserData: map[string][]byte{}},
+	}
 	for _, step := range []func() error{r.network, r.controlPlane, r.addons, r.pools, r.nodeAddons} {
 		if err := step(); err != nil {
 			return nil, err

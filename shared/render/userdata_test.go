@@ -60,7 +60,9 @@ func TestANodeConfiguresItself(t *testing.T) {
 			commands: []string{"false | true"}, spoil: func(s string) string { return s }, prints: "command 1 failed with status 1",
 		},
 		"but does not join with a configuration that somebody changed": {
-			commands: []string{"true"}, spoil: func(s string) string { return s + `echo owned >>"` + filesRoot + `/done"` + "\n" }, prints: "does not join",
+			commands: []string{"true"}, spoil: func(s string) string {
+				return s + `echo owned >>"` + filesRoot + `/done"` + "\n"
+			}, prints: "does not join",
 		},
 		"but does not join without its configuration": {commands: []string{"true"}, prints: "does not join"},
 	}
@@ -139,12 +141,16 @@ func TestNodesThatCannotBe(t *testing.T) {
 		says   string
 	}{
 		"flags of two words": {
-			func(s *api.ClusterSpec) { s.Pools[0].KubeletFlags = []string{"--v=2 --anonymous-auth"} }, "spec.pools[workers]: \"--v=2 --anonymous-auth\" cannot be a flag",
+			func(s *api.ClusterSpec) {
+				s.Pools[0].KubeletFlags = []string{"--v=2 --anonymous-auth"}
+			}, "spec.pools[workers]: \"--v=2 --anonymous-auth\" cannot be a flag",
 		},
-		"flags that would end the line": {func(s *api.ClusterSpec) { s.Pools[0].KubeletFlags = []string{"--v=2\nLD_PRELOAD=x"} }, "cannot be a flag"},
-		"quoted flags":                  {func(s *api.ClusterSpec) { s.Pools[0].KubeletFlags = []string{`--v="2"`} }, "cannot be a flag"},
-		"empty flags":                   {func(s *api.ClusterSpec) { s.Pools[0].KubeletFlags = []string{""} }, "cannot be a flag"},
-		"labels that would be two":      {func(s *api.ClusterSpec) { s.Pools[0].Labels = map[string]string{"a": "b,c=d"} }, `labels["a"]`},
+		"flags that would end the line": {func(s *api.ClusterSpec) {
+			s.Pools[0].KubeletFlags = []string{"--v=2\nLD_PRELOAD=x"}
+		}, "cannot be a flag"},
+		"quoted flags":             {func(s *api.ClusterSpec) { s.Pools[0].KubeletFlags = []string{`--v="2"`} }, "cannot be a flag"},
+		"empty flags":              {func(s *api.ClusterSpec) { s.Pools[0].KubeletFlags = []string{""} }, "cannot be a flag"},
+		"labels that would be two": {func(s *api.ClusterSpec) { s.Pools[0].Labels = map[string]string{"a": "b,c=d"} }, `labels["a"]`},
 		"taints that would be two": {
 			func(s *api.ClusterSpec) {
 				s.Pools[0].Taints = []api.Taint{{Key: "a", Effect: "NoSchedule,b=c:NoExecute"}}

@@ -42,7 +42,9 @@ func twoVersions(t *testing.T) fs.FS {
 			body = append([]byte("# The second version.\n"), body...)
 		}
 		edited[hops] += bytes.Count(body, []byte(hops))
-		files["v2"+strings.TrimPrefix(path, "v1")] = &fstest.MapFile{Data: bytes.ReplaceAll(body, []byte(hops), []byte("HttpPutResponseHopLimit: 2"))}
+		files["v2"+strings.TrimPrefix(path, "v1")] = &fstest.MapFile{
+			Data: bytes.ReplaceAll(body, []byte(hops), []byte("HttpPutResponseHopLimit: 2")),
+		}
 		return nil
 	}))
 	require.Positive(t, edited[title])
@@ -66,7 +68,9 @@ func resolved(t *testing.T, version string) render.Cluster {
 	out, errs := api.Resolve(cluster, release)
 	require.Empty(t, errs)
 	return render.Cluster{
-		Cell: render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: names.StateBucket("111122223333", "us-east-1")}, Resolved: out,
+		Cell: render.Cell{
+			Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: names.StateBucket("111122223333", "us-east-1"),
+		}, Resolved: out,
 	}
 }
 
@@ -83,7 +87,9 @@ func TestAClusterKeepsItsTemplateVersionUntilItAsksForAnother(t *testing.T) {
 	before, after := resolved(t, "v1"), resolved(t, "v2")
 	moved, err := render.RenderFrom(files, after, "v1", "v2")
 	require.NoError(t, err)
-	in := plan.Input{Cluster: "demo", New: after.Resolved, Old: map[string]*api.Cluster{}, Desired: moved.Stacks, Deployed: map[string]stack.Deployed{}}
+	in := plan.Input{
+		Cluster: "demo", New: after.Resolved, Old: map[string]*api.Cluster{}, Desired: moved.Stacks, Deployed: map[string]stack.Deployed{},
+	}
 	for _, shippedStack := range shipped.Stacks {
 		tags := map[string]string{names.TagRelease: ""}
 		if shippedStack.Name != names.ControlPlane {

@@ -17,7 +17,8 @@ func TestTheConditionOfUpgradesThatDoNotBegin(t *testing.T) {
 	s.Judged(noon)
 	is := func(status, reason, message string, since time.Time) {
 		t.Helper()
-		require.Equal(t, &Condition{Type: Upgraded, Status: status, Reason: reason, Message: message, LastTransitionTime: since}, s.Condition(Upgraded))
+		require.Equal(t, &Condition{Type: Upgraded, Status: status, Reason: reason, Message: message, LastTransitionTime: since},
+			s.Condition(Upgraded))
 	}
 	is("True", ReasonUpgraded, "the cluster is at r1", noon)
 
@@ -69,8 +70,10 @@ func TestASpecThatCannotBePlannedIsAcceptedAllTheSame(t *testing.T) {
 		plan   events.PlanResult
 		reason string
 	}{
-		"a change is refused":                       {events.PlanResult{Reason: ReasonChangeRefused, Accepted: true}, ReasonValid},
-		"a change of the last good spec is refused": {events.PlanResult{Reason: ReasonChangeRefused, Rejected: &events.Rejection{Reason: ReasonReleaseUnusable}}, ReasonReleaseUnusable},
+		"a change is refused": {events.PlanResult{Reason: ReasonChangeRefused, Accepted: true}, ReasonValid},
+		"a change of the last good spec is refused": {
+			events.PlanResult{Reason: ReasonChangeRefused, Rejected: &events.Rejection{Reason: ReasonReleaseUnusable}}, ReasonReleaseUnusable,
+		},
 		"paused":                 {events.PlanResult{Reason: ReasonPaused, Accepted: true}, ReasonValid},
 		"the release is no good": {events.PlanResult{Reason: ReasonReleaseUnusable}, ReasonReleaseUnusable},
 	} {

@@ -21,7 +21,8 @@ const (
 	NodeBlocked NodeState = "Blocked"
 	// NodeUnreachable: nobody can be asked about it; it is kept meanwhile.
 	NodeUnreachable NodeState = "Unreachable"
-	// NodeNotJoined: the instance did not become a node that can be used, and was replaced; or it will be, once it has failed its pool's update.
+	// NodeNotJoined: the instance did not become a node that can be used, and was replaced; or it will be, once it has
+	// failed its pool's update.
 	NodeNotJoined NodeState = "NotJoined"
 )
 
@@ -59,8 +60,9 @@ type Node struct {
 const (
 	// mostBlocked bounds the pods named of one node, mostNodes the nodes of a cluster.
 	mostBlocked, mostNodes = 10, 200
-	// mostNotJoined bounds the instances named that did not join a pool: an error can end dozens in a minute. It is of one execution and one version of
-	// the launch template, for join counts by those; and not smaller than what may be on its way in their place at a time.
+	// mostNotJoined bounds the instances named that did not join a pool: an error can end dozens in a minute. It is of
+	// one execution and one version of the launch template, for join counts by those; and not smaller than what may be
+	// on its way in their place at a time.
 	mostNotJoined = 10
 	// drainEnds is when a drain is over whatever anybody does: what is older was left behind.
 	drainEnds = 49 * time.Hour

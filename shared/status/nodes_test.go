@@ -61,7 +61,9 @@ func TestInstancesThatDidNotJoinCountForTheirUpdate(t *testing.T) {
 func TestAStatusStaysSmall(t *testing.T) {
 	var s Status
 	for i := range 500 {
-		s.SetNode(Node{Instance: fmt.Sprint(i), State: NodeBlocked, Blocked: make([]events.BlockedPod, 50)}, noon.Add(time.Duration(i)*time.Second))
+		s.SetNode(Node{
+			Instance: fmt.Sprint(i), State: NodeBlocked, Blocked: make([]events.BlockedPod, 50),
+		}, noon.Add(time.Duration(i)*time.Second))
 	}
 	require.Len(t, s.Nodes, mostNodes)
 	require.Equal(t, "499", s.Nodes[mostNodes-1].Instance, "the newest stay")
@@ -82,8 +84,8 @@ func TestADrainForgetsOnlyWhatDrainsTell(t *testing.T) {
 	require.Equal(t, "i-1", s.Nodes[0].Instance)
 }
 
-// A pool whose instances fail within seconds has new ones all the time. Those of another version of the launch template, and of another execution, are
-// told apart: by them it is decided whether an update fails.
+// A pool whose instances fail within seconds has new ones all the time. Those of another version of the launch
+// template, and of another execution, are told apart: by them it is decided whether an update fails.
 func TestOfManyInstancesThatDidNotJoinTheNewestAreNamed(t *testing.T) {
 	s := Status{Phase: Converging, Execution: "x1"}
 	fail := func(id, pool, template string, at int) {

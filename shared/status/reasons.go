@@ -58,7 +58,8 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonConverging, ReasonExecutionEnded, ReasonPaused, ReasonChangeRefused,
-		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected, ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
+		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,
+		ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons,
 	}
 }

@@ -37,7 +37,8 @@ func (s *Status) ToldOf(u *Upgrade) *Upgrade {
 
 // AsLate keeps what was told of an upgrade that is late for the same time.
 func (u *Upgrade) AsLate(told *Upgrade, now time.Time) {
-	if told.At != nil && u.At != nil && told.At.Equal(*u.At) && !u.At.After(now) && lateness[told.Phase] > lateness[UpgradeScheduled] && lateness[told.Phase] >= lateness[u.Phase] {
+	if told.At != nil && u.At != nil && told.At.Equal(*u.At) && !u.At.After(now) && lateness[told.Phase] > lateness[UpgradeScheduled] &&
+		lateness[told.Phase] >= lateness[u.Phase] {
 		u.Phase, u.Message = told.Phase, told.Message
 	}
 }
@@ -75,8 +76,8 @@ func (s *Status) Remember(u Upgrade) {
 	s.Upgrades = s.Upgrades[:min(len(s.Upgrades), History)]
 }
 
-// Judged has the condition Upgraded say what became of the upgrade that the status shows, where no execution says so: it was missed, refused, or taken
-// back, and then that of the one before counts again.
+// Judged has the condition Upgraded say what became of the upgrade that the status shows, where no execution says so:
+// it was missed, refused, or taken back, and then that of the one before counts again.
 func (s *Status) Judged(now time.Time) {
 	u := s.Upgrade
 	if c := s.Condition(Upgraded); u != nil && u.Phase != UpgradeMissed && ToCome(u.Phase) && c != nil && c.Reason == ReasonUpgradeBlocked {

@@ -22,8 +22,8 @@ type StackEvent struct {
 	External bool
 }
 
-// RecordStack records a stack event. It ignores an event that is older than what the status knows, and one of a stack that the cluster neither
-// has nor plans. recorded says whether the status changed.
+// RecordStack records a stack event. It ignores an event that is older than what the status knows, and one of a stack
+// that the cluster neither has nor plans. recorded says whether the status changed.
 func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	if s.Phase == Deleted || e.At.IsZero() {
 		return false
@@ -53,8 +53,8 @@ func (s *Status) RecordStack(e StackEvent) (recorded bool) {
 	return true
 }
 
-// reportedSince says whether what is known of a stack may be newer than what was read at a time. An event's time has no fractions: of the same
-// second, the event counts, as another follows whatever the reader saw.
+// reportedSince says whether what is known of a stack may be newer than what was read at a time. An event's time has
+// no fractions: of the same second, the event counts, as another follows whatever the reader saw.
 func (s Stack) reportedSince(read time.Time) bool {
 	event := s.ReportedAt.Nanosecond() == 0
 	return s.ReportedAt.After(read) || event && s.ReportedAt.Equal(read.Truncate(time.Second))
@@ -66,7 +66,8 @@ const (
 	deleteInProgress = "DELETE_IN_PROGRESS"
 )
 
-// after says whether an event is newer than what is known of its stack. Within one second, the end of an operation comes after its progress.
+// after says whether an event is newer than what is known of its stack. Within one second, the end of an operation
+// comes after its progress.
 func (e StackEvent) after(known Stack) bool {
 	at, before := e.At.Truncate(time.Second), known.ReportedAt.Truncate(time.Second)
 	switch {
@@ -99,8 +100,9 @@ func Missing(stack string) string { return "stack " + stack + MissingSuffix }
 // MissingSuffix ends the finding that a stack is gone.
 const MissingSuffix = " is missing"
 
-// ExternalChange records in the condition InSync that an operation outside drover deleted or changed a stack. The audit replaces the finding
-// by its own. It records nothing while drover changes the cluster, nor for a paused one: the audit would not either.
+// ExternalChange records in the condition InSync that an operation outside drover deleted or changed a stack. The
+// audit replaces the finding by its own. It records nothing while drover changes the cluster, nor for a paused one:
+// the audit would not either.
 func (s *Status) ExternalChange(e StackEvent, now time.Time) {
 	finding := fmt.Sprintf("stack %s: an operation outside drover ended with %s at %s; drover compares the stack with the spec within minutes",
 		e.Stack, e.Status, e.At.UTC().Format(time.RFC3339))

@@ -21,18 +21,40 @@ func TestStackEvents(t *testing.T) {
 		event StackEvent
 		want  string
 	}{
-		"a change is recorded":                       {row{"UPDATE_COMPLETE", at(0)}, StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(9)}, "UPDATE_IN_PROGRESS"},
-		"an older event is ignored":                  {row{"UPDATE_COMPLETE", at(9)}, StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(0)}, "UPDATE_COMPLETE"},
-		"an event without a time is ignored":         {row{"UPDATE_COMPLETE", at(9)}, StackEvent{Status: "UPDATE_IN_PROGRESS"}, "UPDATE_COMPLETE"},
-		"the end wins within a second":               {row{"UPDATE_IN_PROGRESS", at(1.7)}, StackEvent{Status: "UPDATE_COMPLETE", At: at(1)}, "UPDATE_COMPLETE"},
-		"progress loses within a second":             {row{"UPDATE_COMPLETE", at(1.7)}, StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(1)}, "UPDATE_COMPLETE"},
-		"later progress wins within a second":        {row{"UPDATE_IN_PROGRESS", at(1)}, StackEvent{Status: "UPDATE_ROLLBACK_IN_PROGRESS", At: at(1)}, "UPDATE_ROLLBACK_IN_PROGRESS"},
-		"earlier progress loses within a second":     {row{"UPDATE_ROLLBACK_IN_PROGRESS", at(1)}, StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(1)}, "UPDATE_ROLLBACK_IN_PROGRESS"},
-		"an earlier end loses within a second":       {row{"UPDATE_COMPLETE", at(1.7)}, StackEvent{Status: "CREATE_COMPLETE", At: at(1)}, "UPDATE_COMPLETE"},
-		"an external end wins within a second":       {row{"UPDATE_COMPLETE", at(1.7)}, StackEvent{Status: "DELETE_COMPLETE", At: at(1), External: true}, "DELETE_COMPLETE"},
-		"a failure is recorded with AWS's reason":    {row{"UPDATE_IN_PROGRESS", at(1)}, StackEvent{Status: "DELETE_FAILED", At: at(2), Reason: "why"}, "DELETE_FAILED"},
-		"a stack that is neither there nor planned":  {row{}, StackEvent{Status: "CREATE_IN_PROGRESS", At: at(1)}, ""},
-		"a planned stack appears with its first one": {row{"planned", at(0)}, StackEvent{Status: "CREATE_IN_PROGRESS", At: at(1)}, "CREATE_IN_PROGRESS"},
+		"a change is recorded": {
+			row{"UPDATE_COMPLETE", at(0)}, StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(9)}, "UPDATE_IN_PROGRESS",
+		},
+		"an older event is ignored": {
+			row{"UPDATE_COMPLETE", at(9)}, StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(0)}, "UPDATE_COMPLETE",
+		},
+		"an event without a time is ignored": {
+			row{"UPDATE_COMPLETE", at(9)}, StackEvent{Status: "UPDATE_IN_PROGRESS"}, "UPDATE_COMPLETE",
+		},
+		"the end wins within a second": {
+			row{"UPDATE_IN_PROGRESS", at(1.7)}, StackEvent{Status: "UPDATE_COMPLETE", At: at(1)}, "UPDATE_COMPLETE",
+		},
+		"progress loses within a second": {
+			row{"UPDATE_COMPLETE", at(1.7)}, StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(1)}, "UPDATE_COMPLETE",
+		},
+		"later progress wins within a second": {
+			row{"UPDATE_IN_PROGRESS", at(1)}, StackEvent{Status: "UPDATE_ROLLBACK_IN_PROGRESS", At: at(1)}, "UPDATE_ROLLBACK_IN_PROGRESS",
+		},
+		"earlier progress loses within a second": {
+			row{"UPDATE_ROLLBACK_IN_PROGRESS", at(1)}, StackEvent{Status: "UPDATE_IN_PROGRESS", At: at(1)}, "UPDATE_ROLLBACK_IN_PROGRESS",
+		},
+		"an earlier end loses within a second": {
+			row{"UPDATE_COMPLETE", at(1.7)}, StackEvent{Status: "CREATE_COMPLETE", At: at(1)}, "UPDATE_COMPLETE",
+		},
+		"an external end wins within a second": {
+			row{"UPDATE_COMPLETE", at(1.7)}, StackEvent{Status: "DELETE_COMPLETE", At: at(1), External: true}, "DELETE_COMPLETE",
+		},
+		"a failure is recorded with AWS's reason": {
+			row{"UPDATE_IN_PROGRESS", at(1)}, StackEvent{Status: "DELETE_FAILED", At: at(2), Reason: "why"}, "DELETE_FAILED",
+		},
+		"a stack that is neither there nor planned": {row{}, StackEvent{Status: "CREATE_IN_PROGRESS", At: at(1)}, ""},
+		"a planned stack appears with its first one": {
+			row{"planned", at(0)}, StackEvent{Status: "CREATE_IN_PROGRESS", At: at(1)}, "CREATE_IN_PROGRESS",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Status{Phase: Converging}
@@ -83,14 +105,21 @@ func TestExternalChange(t *testing.T) {
 		event  StackEvent
 		want   string
 	}{
-		"a deleted stack is missing":                      {Status{Phase: Ready}, deleted, "stack addons is missing"},
-		"an updated stack is to be compared":              {Status{Phase: Ready}, updated, "stack addons: an operation outside drover ended with UPDATE_COMPLETE"},
-		"of a failed cluster only missing stacks count":   {Status{Phase: Failed}, updated, ""},
-		"a stack that a failed cluster lost is missing":   {Status{Phase: Failed}, deleted, "stack addons is missing"},
-		"a converge finds it by itself":                   {Status{Phase: Converging}, deleted, ""},
-		"a paused cluster is not compared":                {Status{Phase: Stopped, Conditions: paused}, deleted, ""},
-		"what was found before stays":                     {Status{Phase: Ready, Conditions: []Condition{{Type: InSync, Status: "False", Message: "x"}}}, deleted, "x\nstack addons is missing"},
-		"what was found before is not told a second time": {Status{Phase: Ready, Conditions: []Condition{{Type: InSync, Status: "False", Message: "stack addons is missing"}}}, deleted, "stack addons is missing"},
+		"a deleted stack is missing": {Status{Phase: Ready}, deleted, "stack addons is missing"},
+		"an updated stack is to be compared": {
+			Status{Phase: Ready}, updated, "stack addons: an operation outside drover ended with UPDATE_COMPLETE",
+		},
+		"of a failed cluster only missing stacks count": {Status{Phase: Failed}, updated, ""},
+		"a stack that a failed cluster lost is missing": {Status{Phase: Failed}, deleted, "stack addons is missing"},
+		"a converge finds it by itself":                 {Status{Phase: Converging}, deleted, ""},
+		"a paused cluster is not compared":              {Status{Phase: Stopped, Conditions: paused}, deleted, ""},
+		"what was found before stays": {
+			Status{Phase: Ready, Conditions: []Condition{{Type: InSync, Status: "False", Message: "x"}}}, deleted, "x\nstack addons is missing",
+		},
+		"what was found before is not told a second time": {
+			Status{Phase: Ready, Conditions: []Condition{{Type: InSync, Status: "False", Message: "stack addons is missing"}}}, deleted,
+			"stack addons is missing",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.status

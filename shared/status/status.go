@@ -72,8 +72,9 @@ type Status struct {
 	// Fence is the number of the lease under which this was written: a holder with a lower one writes nothing any more.
 	Fence      int64       `json:"fence,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Plan lists the changes that the running converge makes, with their reasons, or that one that failed was to make. Those of an upgrade that
-	// stopped are out of it: until that goes on nobody makes them, and its message says what comes next.
+	// Plan lists the changes that the running converge makes, with their reasons, or that one that failed was to make.
+	// Those of an upgrade that stopped are out of it: until that goes on nobody makes them, and its message says what
+	// comes next.
 	Plan   []Change `json:"plan,omitempty"`
 	Stacks []Stack  `json:"stacks,omitempty"`
 	// Nodes that keep people waiting, the oldest first.
@@ -81,8 +82,8 @@ type Status struct {
 	// Upgrade is the cluster's last or next one, and Upgrades are the last ten that ended, the latest first.
 	Upgrade  *Upgrade  `json:"upgrade,omitempty"`
 	Upgrades []Upgrade `json:"upgrades,omitempty"`
-	// NextUpgrade is one whose time came, or comes, while Upgrade is under way: it waits for that. When that is over it is told of here until the
-	// cluster is planned again.
+	// NextUpgrade is one whose time came, or comes, while Upgrade is under way: it waits for that. When that is over it
+	// is told of here until the cluster is planned again.
 	NextUpgrade *Upgrade `json:"nextUpgrade,omitempty"`
 	// Deletion is what is known of what Kubernetes made in the account, once a cluster is being deleted.
 	Deletion *Deletion `json:"deletion,omitempty"`
@@ -97,7 +98,8 @@ type Status struct {
 	ToldFailure *Failure `json:"toldFailure,omitempty"`
 	// Replaced tells of a cluster's only node, when it was not Ready and drover had it replaced.
 	Replaced *Replaced `json:"replaced,omitempty"`
-	// Drift are those findings of InSync that planning came to. They are over when a plan finds nothing to change; what the audit found elsewhere is not.
+	// Drift are those findings of InSync that planning came to. They are over when a plan finds nothing to change; what
+	// the audit found elsewhere is not.
 	Drift []string `json:"drift,omitempty"`
 	// DriftedAt is since when the audit finds stacks that converging mends; absent when it finds none.
 	DriftedAt *time.Time `json:"driftedAt,omitempty"`
@@ -268,8 +270,8 @@ func (s *Status) Warn(warnings []string, now time.Time) {
 // InSyncAgain is the condition of a cluster in which nothing is found.
 func InSyncAgain() Condition { return Condition{Type: InSync, Status: "True", Reason: ReasonInSync} }
 
-// Mended takes what planning had come to out of what the audit found, for a plan finds nothing to change any more. The rest stays until the audit looks
-// again, and so does DriftedAt: only the audit knows whether a repair lasts.
+// Mended takes what planning had come to out of what the audit found, for a plan finds nothing to change any more.
+// The rest stays until the audit looks again, and so does DriftedAt: only the audit knows whether a repair lasts.
 func (s *Status) Mended(now time.Time) {
 	c := s.Condition(InSync)
 	if len(s.Drift) == 0 || c == nil {
@@ -277,7 +279,9 @@ func (s *Status) Mended(now time.Time) {
 	}
 	over := strings.Split(strings.Join(s.Drift, "\n"), "\n")
 	left := *c
-	left.Message = strings.Join(slices.DeleteFunc(strings.Split(c.Message, "\n"), func(line string) bool { return slices.Contains(over, line) }), "\n")
+	left.Message = strings.Join(slices.DeleteFunc(strings.Split(c.Message, "\n"), func(line string) bool {
+		return slices.Contains(over, line)
+	}), "\n")
 	if left.Message == "" {
 		left = InSyncAgain()
 	}
@@ -294,8 +298,8 @@ func (s *Status) Made(stack string) {
 	}
 }
 
-// Unplan takes out the changes that nobody is to make any more. What CloudFormation is still at is no exception: whoever waited for it is gone, and
-// the audit tells what it came to.
+// Unplan takes out the changes that nobody is to make any more. What CloudFormation is still at is no exception:
+// whoever waited for it is gone, and the audit tells what it came to.
 func (s *Status) Unplan() {
 	if s.Phase != Deleting && s.Phase != Deleted {
 		s.Plan = nil

@@ -21,9 +21,11 @@ func TestAConditionRemembersWhenItsStatusChanged(t *testing.T) {
 	s.Set(Condition{Type: SpecAccepted, Status: "True", Reason: "Valid"}, noon)
 	s.Set(Condition{Type: Converged, Status: "False", Reason: "Converging"}, noon)
 	s.Set(Condition{Type: Converged, Status: "False", Reason: "StackFailed", Message: "no capacity"}, evening)
-	require.Equal(t, &Condition{Type: Converged, Status: "False", Reason: "StackFailed", Message: "no capacity", LastTransitionTime: noon}, s.Condition(Converged))
+	require.Equal(t, &Condition{Type: Converged, Status: "False", Reason: "StackFailed", Message: "no capacity", LastTransitionTime: noon},
+		s.Condition(Converged))
 	s.Set(Condition{Type: Converged, Status: "True", Reason: "UpToDate"}, evening)
-	require.Equal(t, &Condition{Type: Converged, Status: "True", Reason: "UpToDate", LastTransitionTime: evening}, s.Condition(Converged), "no message is left of before")
+	require.Equal(t, &Condition{Type: Converged, Status: "True", Reason: "UpToDate", LastTransitionTime: evening}, s.Condition(Converged),
+		"no message is left of before")
 	require.Equal(t, []string{Converged, SpecAccepted}, []string{s.Conditions[0].Type, s.Conditions[1].Type}, "in one order")
 }
 
@@ -35,7 +37,9 @@ func TestAStackRemembersSinceWhen(t *testing.T) {
 	s.SetStack(Stack{Name: "network", Status: "CREATE_COMPLETE"}, evening)
 	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening, ReportedAt: evening}}, s.Stacks)
 	s.EndStack(Stack{Name: "network", Status: "CREATE_COMPLETE"}, evening.Add(time.Hour))
-	require.Equal(t, []Stack{{Name: "network", Status: "CREATE_COMPLETE", Since: evening.Add(time.Hour), ReportedAt: evening.Add(time.Hour)}}, s.Stacks, "another operation")
+	require.Equal(t, []Stack{
+		{Name: "network", Status: "CREATE_COMPLETE", Since: evening.Add(time.Hour), ReportedAt: evening.Add(time.Hour)},
+	}, s.Stacks, "another operation")
 	s.EndStack(Stack{Name: "pool-a", Status: "CREATE_COMPLETE"}, evening)
 	require.Equal(t, evening, s.Stacks[1].Since)
 }
@@ -104,7 +108,9 @@ func TestWhatIsObservedReplacesWhatWasKnown(t *testing.T) {
 		{Name: "pool-a", Status: "ROLLBACK_COMPLETE", Resource: "Group", Reason: "no capacity", Since: noon},
 		{Name: "pool-gone", Status: "DELETE_COMPLETE", Since: noon},
 	}}
-	s.Observe([]Stack{{Name: "network", Status: "UPDATE_COMPLETE"}, {Name: "pool-a", Status: "ROLLBACK_COMPLETE"}, {Name: "addons", Status: "CREATE_COMPLETE"}}, evening, evening)
+	s.Observe([]Stack{
+		{Name: "network", Status: "UPDATE_COMPLETE"}, {Name: "pool-a", Status: "ROLLBACK_COMPLETE"}, {Name: "addons", Status: "CREATE_COMPLETE"},
+	}, evening, evening)
 	require.Equal(t, []Stack{
 		{Name: "network", Status: "UPDATE_COMPLETE", Since: evening, ReportedAt: evening},
 		{Name: "pool-a", Status: "ROLLBACK_COMPLETE", Resource: "Group", Reason: "no capacity", Since: noon},

@@ -10,10 +10,13 @@ import (
 func TestUnreadOf(t *testing.T) {
 	uploads, more := UnreadOf([]string{
 		"clusters/demo.yaml", "releases/r1.yaml", "releases/channels.yaml", "clusters/", "clusters/old/",
-		"clusters/x.yml", "clusters/a/x.yaml", "cluster/x.yaml", "x.YAML", "Releases/r2.yaml", "releases/r2.yml", "channels.yaml", "README.md", "clusters/.yaml",
+		"clusters/x.yml", "clusters/a/x.yaml", "cluster/x.yaml", "x.YAML", "Releases/r2.yaml", "releases/r2.yml", "channels.yaml", "README.md",
+		"clusters/.yaml",
 	})
 	require.Equal(t, []Unread{
-		{"README.md", ""}, {"Releases/r2.yaml", "releases/r2.yaml"}, {"channels.yaml", "releases/channels.yaml"}, {"cluster/x.yaml", "clusters/x.yaml"},
+		{"README.md", ""}, {
+			"Releases/r2.yaml", "releases/r2.yaml",
+		}, {"channels.yaml", "releases/channels.yaml"}, {"cluster/x.yaml", "clusters/x.yaml"},
 		{"clusters/.yaml", ""}, {"clusters/a/x.yaml", "clusters/x.yaml"}, {"clusters/x.yml", "clusters/x.yaml"},
 		{"releases/r2.yml", "releases/r2.yaml"}, {"x.YAML", "clusters/x.yaml"},
 	}, uploads)

@@ -134,8 +134,8 @@ func (v *Verdict) said(s *Status) {
 	}
 }
 
-// late says that an upgrade which was to begin when this was judged is over by now: another execution, which found the same, was quicker. What the
-// cluster is was told with its end.
+// late says that an upgrade which was to begin when this was judged is over by now: another execution, which found
+// the same, was quicker. What the cluster is was told with its end.
 func (v *Verdict) late(s *Status) bool {
 	return v.upgrade != nil && v.upgrade.Start != nil && slices.ContainsFunc(s.Upgrades, func(u Upgrade) bool {
 		return u.Ended != nil && strings.HasSuffix(u.Execution, ":"+v.upgrade.Name)

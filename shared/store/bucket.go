@@ -198,7 +198,9 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]Entry, error) {
 	var entries []Entry
 	// A key may hold what XML cannot, and then its listing could not be read, nor any other key's: encoded, it can.
 	// https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
-	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &prefix, EncodingType: types.EncodingTypeUrl})
+	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{
+		Bucket: &b.name, Prefix: &prefix, EncodingType: types.EncodingTypeUrl,
+	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

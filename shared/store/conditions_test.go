@@ -56,7 +56,9 @@ func (m *memory) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*
 	if !found {
 		return nil, refusal("NoSuchKey")
 	}
-	return &s3.GetObjectOutput{Body: io.NopCloser(bytes.NewReader(body)), ETag: aws.String(m.etags[*in.Key]), ContentLength: aws.Int64(int64(len(body)))}, nil
+	return &s3.GetObjectOutput{
+		Body: io.NopCloser(bytes.NewReader(body)), ETag: aws.String(m.etags[*in.Key]), ContentLength: aws.Int64(int64(len(body))),
+	}, nil
 }
 
 func (m *memory) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
@@ -176,7 +178,8 @@ func TestContentAddressedWrite(t *testing.T) {
 
 func TestConditionalDeletion(t *testing.T) {
 	for code, ok := range map[string]bool{
-		"PreconditionFailed": true, "ConditionalRequestConflict": true, "NoSuchKey": true, "NotFound": true, "AccessDenied": false, "SlowDown": false,
+		"PreconditionFailed": true, "ConditionalRequestConflict": true, "NoSuchKey": true, "NotFound": true, "AccessDenied": false,
+		"SlowDown": false,
 	} {
 		m, s := state()
 		m.always("delete", code)

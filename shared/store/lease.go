@@ -87,7 +87,8 @@ func (s *State) Release(ctx context.Context, cluster, execution string) error {
 }
 
 // Holder is the execution that converges a cluster now, "" when there is none: it has the lease, and running says so of it.
-func (s *State) Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string, err error) {
+func (s *State) Holder(ctx context.Context, cluster string,
+	running func(ctx context.Context, execution string) (bool, error)) (execution string, err error) {
 	lease, err := s.Lease(ctx, cluster)
 	if err != nil || lease.Execution == "" {
 		return "", err

@@ -18,7 +18,8 @@ func (s *State) Verdict(ctx context.Context, name string) (*status.Release, erro
 	return r, err
 }
 
-// SetVerdict writes a verdict on a release, unless it is known, or tells of something that nobody ever looked at that it is not there. ErrConflict says that somebody else wrote one meanwhile.
+// SetVerdict writes a verdict on a release, unless it is known, or tells of something that nobody ever looked at that
+// it is not there. ErrConflict says that somebody else wrote one meanwhile.
 func (s *State) SetVerdict(ctx context.Context, name string, verdict status.ReleaseStatus) error {
 	r, old := status.NewRelease(name), status.NewRelease(name)
 	etag, err := s.GetJSON(ctx, names.ReleaseStatus(name), old)

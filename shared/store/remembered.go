@@ -46,8 +46,8 @@ type kept struct {
 // mostKept is the size of an object up to which it is remembered: those of a thousand clusters have to fit in a function's memory.
 const mostKept = 64 << 10
 
-// young is what was written less than that ago. S3 tells the time in seconds: it may be followed by another of the same bytes, and so of the
-// same ETag, that a listing does not tell from it.
+// young is what was written less than that ago. S3 tells the time in seconds: it may be followed by another of the
+// same bytes, and so of the same ETag, that a listing does not tell from it.
 const young = time.Minute
 
 // NewRemembered remembers nothing yet.
@@ -89,7 +89,8 @@ func (r *Remembered) Get(ctx context.Context, key string, limit int64) (Object, 
 	asked := r.now()
 	object, err := r.Objects.Get(ctx, key, limit)
 	// One that was written since is remembered from the next listing on.
-	if err == nil && listed && entry.ETag != "" && object.ETag == entry.ETag && len(object.Body) <= mostKept && asked.Sub(entry.Modified) >= young {
+	if err == nil && listed && entry.ETag != "" && object.ETag == entry.ETag && len(object.Body) <= mostKept &&
+		asked.Sub(entry.Modified) >= young {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.kept[key] = kept{object, entry.Modified}
@@ -118,7 +119,9 @@ type Overview struct {
 
 // NewOverview of a bucket. Look must be called before it is read.
 func NewOverview(state *State) *Overview {
-	return &Overview{State: state, remembered: NewRemembered(state.Bucket, state.now, names.AllRolls, names.Upgrades), now: map[string]Object{}}
+	return &Overview{
+		State: state, remembered: NewRemembered(state.Bucket, state.now, names.AllRolls, names.Upgrades), now: map[string]Object{},
+	}
 }
 
 // Look lists what few clusters have: pools that somebody asked to be rolled, and upgrades.

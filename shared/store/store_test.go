@@ -46,7 +46,9 @@ func TestAnyKeyCanBeListed(t *testing.T) {
 		fmt.Fprint(w, "</ListBucketResult>")
 	}))
 	defer s3.Close()
-	client := awss3.New(awss3.Options{Region: "eu-central-1", BaseEndpoint: &s3.URL, UsePathStyle: true, Credentials: aws.AnonymousCredentials{}})
+	client := awss3.New(awss3.Options{
+		Region: "eu-central-1", BaseEndpoint: &s3.URL, UsePathStyle: true, Credentials: aws.AnonymousCredentials{},
+	})
 	entries, err := store.NewBucket(client, "specs").List(t.Context(), "clusters/")
 	require.NoError(t, err)
 	listed := []string{}

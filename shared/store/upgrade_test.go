@@ -21,7 +21,9 @@ func TestTheRecordOfAnUpgrade(t *testing.T) {
 
 	first := &upgrade.Record{
 		Number: 1, Origin: upgrade.OriginSpec, Key: "spec v1", State: upgrade.Running, Started: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC),
-		From: upgrade.Target{Release: "r1", SHA256: "a", KubernetesVersion: "1.36"}, Answered: map[upgrade.Origin]string{upgrade.OriginSpec: "spec v1"},
+		From: upgrade.Target{
+			Release: "r1", SHA256: "a", KubernetesVersion: "1.36",
+		}, Answered: map[upgrade.Origin]string{upgrade.OriginSpec: "spec v1"},
 		Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.37", Addons: map[string]string{"coredns": "v1"}}},
 	}
 	written, err := s.PutUpgrade(ctx, "demo", first, etag)

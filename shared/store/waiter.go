@@ -53,7 +53,10 @@ func (s *State) PutWaiter(ctx context.Context, w Waiter) (Waiter, error) {
 			return w, err
 		}
 		if now.Fence > w.Fence {
-			return w, &fault.LeaseLost{Cause: fmt.Errorf("stack %s is waited for by %s (%d), a later holder of the lease than %d", w.StackName, now.Execution, now.Fence, w.Fence)}
+			return w, &fault.LeaseLost{
+				Cause: fmt.Errorf("stack %s is waited for by %s (%d), a later holder of the lease than %d", w.StackName, now.Execution,
+					now.Fence, w.Fence),
+			}
 		}
 	}
 	return w, &fault.Transient{Cause: fmt.Errorf("writing the waiter of %s: lost against other writers %d times", w.StackName, attempts)}

@@ -97,7 +97,8 @@ func (r *Record) before(from Target) Target {
 	return from
 }
 
-// overrules says whether an upgrade was asked for instead of what a spec names: it names that still, or is put back to what it named before.
+// overrules says whether an upgrade was asked for instead of what a spec names: it names that still, or is put back
+// to what it named before.
 func (r *Record) overrules(spec *api.Cluster) bool {
 	return r.Over != "" && (r.Over == Named(spec) || namedBy(spec, r.Before))
 }
@@ -130,9 +131,9 @@ func namedBy(spec *api.Cluster, to Target) bool {
 	return spec.Spec.Release.Name == to.Release && (spec.Spec.KubernetesVersion == "" || spec.Spec.KubernetesVersion == to.KubernetesVersion)
 }
 
-// Adopt makes an upgrade that was asked for otherwise the spec's own, when that names its target: what becomes of it is the answer to that
-// version of the spec, which does not ask for it anew. A rollback to what the spec has named all along stays what it is: stopped on its way,
-// it leaves what no spec can ask for.
+// Adopt makes an upgrade that was asked for otherwise the spec's own, when that names its target: what becomes of it
+// is the answer to that version of the spec, which does not ask for it anew. A rollback to what the spec has named
+// all along stays what it is: stopped on its way, it leaves what no spec can ask for.
 func (r *Record) Adopt(spec *api.Cluster, version string) {
 	if r.Over == "" || spec == nil || !namedBy(spec, r.Target) || r.Origin == OriginRollback && r.Over == Named(spec) {
 		return
@@ -150,14 +151,16 @@ func (r *Record) overrides() bool {
 	return last != nil && last.Over != "" && last.State.Over()
 }
 
-// Serve gives the spec the word again, once it named what the cluster is: whatever it names from then on it asks for, also what it named before.
+// Serve gives the spec the word again, once it named what the cluster is: whatever it names from then on it asks for,
+// also what it named before.
 func (r *Record) Serve() {
 	if r.overrides() {
 		r.Changed().Over = ""
 	}
 }
 
-// Instead says what counts instead of the release that the spec names, and why, of a cluster that is as deployed; "" when that is the spec's own.
+// Instead says what counts instead of the release that the spec names, and why, of a cluster that is as deployed; ""
+// when that is the spec's own.
 func (r *Record) Instead(deployed Target) string {
 	last := r.Changed()
 	switch {
@@ -185,7 +188,9 @@ func (r *Record) over() string {
 }
 
 // askers are who asked, in words.
-var askers = map[Origin]string{OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginHand: "somebody", OriginRollback: "a rollback"}
+var askers = map[Origin]string{
+	OriginChannel: "its channel", OriginAt: "spec.upgrade.at", OriginHand: "somebody", OriginRollback: "a rollback",
+}
 
 // Again says when an upgrade that was missed begins after all, if it does. What spec and channels ask for stays asked for.
 func Again(spec *api.Cluster, origin Origin, now time.Time) string {

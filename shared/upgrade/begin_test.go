@@ -19,7 +19,8 @@ func TestBegin(t *testing.T) {
 	hand := Start{Origin: OriginHand, Key: "hand 1", Release: "r2"}
 	first := Begin(nil, hand, spec("r1"), r1, r2, "x1", noon)
 	require.Equal(t, &Record{
-		Number: 1, Execution: "x1", Origin: OriginHand, Key: "hand 1", Over: "r1", Before: r1, From: r1, Target: r2, State: Checking, Started: noon,
+		Number: 1, Execution: "x1", Origin: OriginHand, Key: "hand 1", Over: "r1", Before: r1, From: r1, Target: r2, State: Checking,
+		Started:  noon,
 		Answered: map[Origin]string{OriginHand: "hand 1"},
 	}, first)
 
@@ -62,7 +63,11 @@ func TestBegin(t *testing.T) {
 // Who takes back a rollback that stopped does not lose what it was to lead to.
 func TestWhereARollbackLeadsThatWasTakenBack(t *testing.T) {
 	until := noon.Add(7 * 24 * time.Hour)
-	back := Record{Number: 2, Origin: OriginRollback, From: r2, Target: r1, State: Stopped, Steps: []Step{{Kind: StepNodesBack, KubernetesVersion: "1.37", Started: noon}}, BackUntil: until}
+	back := Record{
+		Number: 2, Origin: OriginRollback, From: r2, Target: r1, State: Stopped, Steps: []Step{
+			{Kind: StepNodesBack, KubernetesVersion: "1.37", Started: noon},
+		}, BackUntil: until,
+	}
 	hand := Start{Origin: OriginHand, Key: "hand", Release: "r2"}
 	forward := Begin(&back, hand, spec("r1"), r2, r2, "x", noon)
 	require.Equal(t, r2, forward.From)
@@ -113,7 +118,8 @@ func TestWhatCountsOverTheSpec(t *testing.T) {
 	require.False(t, first.counts(spec("r5")), "nothing did, and the spec's own release is still to come")
 }
 
-// Somebody may have changed the spec to what comes to nothing just before an upgrade that was asked for otherwise began, and put it back after.
+// Somebody may have changed the spec to what comes to nothing just before an upgrade that was asked for otherwise
+// began, and put it back after.
 func TestWhatCountsOverASpecThatIsPutBack(t *testing.T) {
 	hand := func(last *Record, named *api.Cluster, from, to Target) *Record {
 		r := Begin(last, Start{Origin: OriginHand, Key: "hand"}, named, from, to, "x", noon)
@@ -140,7 +146,8 @@ func TestWhatCountsOverASpecThatIsPutBack(t *testing.T) {
 
 	back := Begin(nil, Start{Origin: OriginRollback, Key: "rollback"}, spec("r1"), r2, r1, "x", noon)
 	back.State = Done
-	require.False(t, back.counts(spec("r2")), "the spec names what was taken back, once it named what it was taken back to: it asks for it anew")
+	require.False(t, back.counts(spec("r2")), "the spec names what was taken back, once it named what it was taken back "+
+		"to: it asks for it anew")
 	again := hand(back, spec("lost"), r1, r3)
 	require.True(t, again.counts(spec("r1")), "what the rollback led to is what the spec named before, and what the cluster was")
 }
@@ -221,7 +228,10 @@ func TestWhenWhatWasMissedBegins(t *testing.T) {
 // What counts instead of the release that a spec names is told, also where an upgrade was stopped on its way.
 func TestWhatCountsInsteadOfTheSpecs(t *testing.T) {
 	record := func(change func(*Record)) *Record {
-		r := &Record{Origin: OriginChannel, Over: "r36-1", From: target("r36-1"), Target: target("r37-1"), State: Done, Step: 1, Steps: []Step{{Kind: StepNodes}}}
+		r := &Record{
+			Origin: OriginChannel, Over: "r36-1", From: target("r36-1"), Target: target("r37-1"), State: Done, Step: 1,
+			Steps: []Step{{Kind: StepNodes}},
+		}
 		change(r)
 		return r
 	}
@@ -238,20 +248,28 @@ func TestWhatCountsInsteadOfTheSpecs(t *testing.T) {
 	}{
 		"nothing, without an upgrade": {want: ""},
 		"what a channel asked for": {
-			record: record(func(*Record) {}), want: "release r37-1 (Kubernetes 1.37) counts, which its channel asked for, until the spec names another than r36-1",
+			record: record(func(*Record) {}), want: "release r37-1 (Kubernetes 1.37) counts, which its channel asked for, until the spec names " +
+				"another than r36-1",
 		},
-		"what was stopped": {record: record(func(r *Record) { r.State, r.Step = Stopped, 0 }), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays"},
+		"what was stopped": {record: record(func(r *Record) {
+			r.State, r.Step = Stopped, 0
+		}), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays"},
 		"what was stopped on the way back to what it names": {
-			record: record(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginRollback, "r37-1", Stopped, 0 }), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
+			record: record(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginRollback, "r37-1", Stopped, 0
+			}), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
 		},
 		"nothing, when the control plane was to come first and is where it was, which the spec names": {
 			record: stoppedAtFirst("r36-1"), deployed: target("r36-1"),
 		},
 		"what was stopped before it moved anything, when the spec names yet another": {
-			record: stoppedAtFirst("r35-1"), deployed: target("r36-1"), want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before it had moved anything",
+			record: stoppedAtFirst("r35-1"), deployed: target("r36-1"),
+			want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped before it had moved anything",
 		},
 		"what was stopped when the control plane was there": {
-			record: stoppedAtFirst("r36-1"), deployed: Target{"r36-1", "", "1.37"}, want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
+			record: stoppedAtFirst("r36-1"), deployed: Target{
+				"r36-1", "", "1.37",
+			}, want: "the upgrade to release r37-1 (Kubernetes 1.37) stopped on its way, and what it moved stays",
 		},
 		"nothing, while it is under way":          {record: record(func(r *Record) { r.State = Running })},
 		"nothing, when the spec asked for it":     {record: record(func(r *Record) { r.Over = "" })},

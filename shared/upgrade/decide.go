@@ -164,7 +164,8 @@ func (in Situation) after() *asked {
 	r := in.Record
 	if r.Superseded(in.Spec) != "" {
 		wants, err := in.named()
-		if err == nil && !same(wants, in.Deployed) && !same(wants, r.Target) && Minor(wants.KubernetesVersion) >= Minor(in.Deployed.KubernetesVersion) {
+		if err == nil && !same(wants, in.Deployed) && !same(wants, r.Target) &&
+			Minor(wants.KubernetesVersion) >= Minor(in.Deployed.KubernetesVersion) {
 			return in.timed(&asked{start: in.specStart(wants), to: wants})
 		}
 	}
@@ -214,8 +215,9 @@ func (in Situation) specStart(wants Target) *Start {
 
 func specKey(version string) string { return "spec " + version }
 
-// timed has what the spec asks for wait until the time of spec.upgrade.at when that names the same release, and for the window otherwise. An
-// upgrade to that release which began since has kept the time: the next upload goes on at once.
+// timed has what the spec asks for wait until the time of spec.upgrade.at when that names the same release, and for
+// the window otherwise. An upgrade to that release which began since has kept the time: the next upload goes on at
+// once.
 func (in Situation) timed(a *asked) *asked {
 	at := in.Spec.Spec.Upgrade.At
 	if at == nil || at.Release != a.to.Release {
@@ -290,8 +292,9 @@ func (in Situation) gate(a *asked) *asked {
 
 type exclusion api.Exclusion
 
-// endsAt is an exclusion for whose end alone an upgrade waits. One that counts now and ends while the window is shut keeps back nothing, and
-// who told of it would have to tell something else then, though the upgrade begins when it was to begin all along. nil is none.
+// endsAt is an exclusion for whose end alone an upgrade waits. One that counts now and ends while the window is shut
+// keeps back nothing, and who told of it would have to tell something else then, though the upgrade begins when it
+// was to begin all along. nil is none.
 func (in Situation) endsAt(next time.Time) *exclusion {
 	for _, e := range in.Spec.Spec.Upgrade.Exclusions {
 		if until, err := time.Parse(time.RFC3339, e.Until); err == nil && until.Equal(next) {

@@ -32,7 +32,9 @@ func nightly(s *api.Cluster) {
 
 func stable(release string) func(*Situation) {
 	return func(in *Situation) {
-		in.Spec.Spec.Upgrade.Channel, in.Channels = api.ChannelStable, &api.ChannelsSpec{Stable: release, Nodes: map[string]string{"1.36": "r36-9"}}
+		in.Spec.Spec.Upgrade.Channel, in.Channels = api.ChannelStable, &api.ChannelsSpec{
+			Stable: release, Nodes: map[string]string{"1.36": "r36-9"},
+		}
 	}
 }
 
@@ -57,14 +59,18 @@ func excluded(in *Situation) {
 // excludedFor excludes a time that is told by how much it is from noon.
 func excludedFor(from, until time.Duration) func(*Situation) {
 	return func(in *Situation) {
-		in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: noon.Add(from).Format(time.RFC3339), Until: noon.Add(until).Format(time.RFC3339), Reason: "the ball"}}
+		in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{
+			{From: noon.Add(from).Format(time.RFC3339), Until: noon.Add(until).Format(time.RFC3339), Reason: "the ball"},
+		}
 	}
 }
 
 func last(change func(*Record)) func(*Situation) {
 	return func(in *Situation) {
 		r := &Record{Number: 4, From: target("r36-1"), Target: target("r37-1"), State: Done, Steps: []Step{
-			{Kind: StepControlPlane, KubernetesVersion: "1.37"}, {Kind: StepAddons, KubernetesVersion: "1.37"}, {Kind: StepNodes, KubernetesVersion: "1.37"},
+			{Kind: StepControlPlane, KubernetesVersion: "1.37"}, {
+				Kind: StepAddons, KubernetesVersion: "1.37",
+			}, {Kind: StepNodes, KubernetesVersion: "1.37"},
 		}}
 		r.Step = len(r.Steps)
 		change(r)
@@ -119,7 +125,8 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){names("r35-1")}, counts: "r36-1 1.36 ", keep: all,
 		},
 		"a spec waits for the window": {
-			given: []func(*Situation){names("r37-1"), opens}, counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the window", at: window,
+			given: []func(*Situation){names("r37-1"), opens}, counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the window",
+			at: window,
 		},
 		"until it is open": {
 			given: []func(*Situation){names("r37-1"), opens, at22}, counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
@@ -136,11 +143,13 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){names("r37-1"), answeredBy(OriginSpec, "spec v5", Blocked)}, counts: "r36-1 1.36 ", keep: all,
 		},
 		"the next upload is": {
-			given: []func(*Situation){names("r37-1"), answeredBy(OriginSpec, "spec v4", Blocked)}, counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
+			given: []func(*Situation){names("r37-1"), answeredBy(OriginSpec, "spec v4", Blocked)}, counts: "r36-1 1.36 ", keep: all,
+			start: "Spec spec v5 r37-1",
 		},
 		"a channel that moved": {given: []func(*Situation){stable("r37-1")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r37-1 r37-1"},
 		"a channel waits for the window": {
-			given: []func(*Situation){stable("r37-1"), opens}, counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: it waits for the window", at: window,
+			given: []func(*Situation){stable("r37-1"), opens}, counts: "r36-1 1.36 ", wait: "Channel r37-1 1.37: it waits for the window",
+			at: window,
 		},
 		"a channel that is behind": {given: []func(*Situation){stable("r35-1")}, counts: "r36-1 1.36 "},
 		"a channel at another release of the same version": {
@@ -167,11 +176,15 @@ func TestDecide(t *testing.T) {
 		},
 		"until it is over": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "lost")}, counts: "r36-1 1.36 ",
-			wait: "At lost : missed it did not begin within 2h0m0s of its time: set another in spec.upgrade.at: there is no release lost", at: noon.Add(-2 * time.Hour),
+			wait: "At lost : missed it did not begin within 2h0m0s of its time: set another in spec.upgrade.at: there is no release lost",
+			at:   noon.Add(-2 * time.Hour),
 		},
 		"and behind another that is under way": {
-			given:  []func(*Situation){atTime(noon.Add(-time.Minute), "lost"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At lost : unread there is no release lost", at: noon.Add(-time.Minute),
+			given: []func(*Situation){atTime(noon.Add(-time.Minute), "lost"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+			})},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At lost : unread there is no release lost",
+			at: noon.Add(-time.Minute),
 		},
 		"the channel Nodes": {
 			given:  []func(*Situation){stable("r37-1"), func(in *Situation) { in.Spec.Spec.Upgrade.Channel = api.ChannelNodes }},
@@ -228,7 +241,8 @@ func TestDecide(t *testing.T) {
 			wait: "At r37-1 1.37: an exclusion of spec.upgrade keeps it back: the sale", at: noon.Add(time.Hour),
 		},
 		"a time of a part of a second waits for the whole one": {
-			given: []func(*Situation){atTime(noon.Add(time.Millisecond), "r37-1")}, counts: "r36-1 1.36 ", wait: "At r37-1 1.37: it waits for the time", at: noon.Add(time.Second),
+			given: []func(*Situation){atTime(noon.Add(time.Millisecond), "r37-1")}, counts: "r36-1 1.36 ",
+			wait: "At r37-1 1.37: it waits for the time", at: noon.Add(time.Second),
 		},
 		"a time that was answered": {
 			given: []func(*Situation){atTime(noon, "r37-1"), answeredBy(OriginAt, "at 2026-11-22T12:00:00Z r37-1", Blocked)}, counts: "r36-1 1.36 ",
@@ -269,7 +283,9 @@ func TestDecide(t *testing.T) {
 			counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the time", at: noon.Add(time.Hour),
 		},
 		"what was asked for by hand counts": {
-			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) { r.Origin, r.Over = OriginHand, "r36-1" })}, counts: "r37-1 1.37 ",
+			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
+				r.Origin, r.Over = OriginHand, "r36-1"
+			})}, counts: "r37-1 1.37 ",
 		},
 		"until the spec names another": {
 			given:  []func(*Situation){deployed("r37-1", "1.37"), names("r37-2"), last(func(r *Record) { r.Origin, r.Over = OriginHand, "r36-1" })},
@@ -280,11 +296,15 @@ func TestDecide(t *testing.T) {
 			counts: "r36-1 1.36 ", keep: all,
 		},
 		"which the spec names by now, and which may be blocked": {
-			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Checking, 0 })},
+			given: []func(*Situation){names("r37-1"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Checking, 0
+			})},
 			counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true}, at: soon,
 		},
 		"the open step counts, and no more when the spec names where it leads": {
-			given:  []func(*Situation){names("r37-1"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 0 })},
+			given: []func(*Situation){names("r37-1"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 0
+			})},
 			counts: "r36-1 1.37 ControlPlane to r37-1", keep: all,
 		},
 		"the open step counts": {
@@ -296,29 +316,44 @@ func TestDecide(t *testing.T) {
 			counts: "r36-1 1.37 Nodes to r37-1", wait: "Spec r38-1 1.38: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
 		},
 		"another channel's release is looked at when that is over": {
-			given:  []func(*Situation){stable("r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			given: []func(*Situation){stable("r37-2"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
 			wait: "Channel r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
 		},
 		"which waits for the window, too": {
-			given:  []func(*Situation){opens, stable("r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "Channel r37-2 1.37: it waits for the window", at: window,
+			given: []func(*Situation){opens, stable("r37-2"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+			})},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "Channel r37-2 1.37: it waits for the window",
+			at: window,
 		},
 		"a time that comes while another is under way": {
-			given:  []func(*Situation){atTime(noon.Add(10*time.Minute), "r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At r37-2 1.37: it waits for the time", at: noon.Add(10 * time.Minute),
+			given: []func(*Situation){atTime(noon.Add(10*time.Minute), "r37-2"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+			})},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, wait: "At r37-2 1.37: it waits for the time",
+			at: noon.Add(10 * time.Minute),
 		},
 		"and has come": {
-			given:  []func(*Situation){atTime(noon.Add(-10*time.Minute), "r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			given: []func(*Situation){atTime(noon.Add(-10*time.Minute), "r37-2"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-10 * time.Minute),
 			wait: "At r37-2 1.37: behind the upgrade to release r37-1 (Kubernetes 1.37) is under way",
 		},
 		"and is over": {
-			given:  []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-2"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-2 * time.Hour), wait: "At r37-2 1.37: missed it did not begin",
+			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "r37-2"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+			})},
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true}, at: noon.Add(-2 * time.Hour),
+			wait: "At r37-2 1.37: missed it did not begin",
 		},
 		"one to the same release is the one that is under way": {
-			given:  []func(*Situation){atTime(noon, "r37-1"), stable("r37-1"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1 })},
+			given: []func(*Situation){atTime(noon, "r37-1"), stable("r37-1"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Running, 1
+			})},
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, Stated: true},
 		},
 		"what stopped stays where it is": {
@@ -343,15 +378,20 @@ func TestDecide(t *testing.T) {
 		},
 		"a rollback that stopped is the release that it leads to from the control plane on": {
 			given: []func(*Situation){last(func(r *Record) {
-				r.Origin, r.Key, r.Over, r.State, r.Step, r.From, r.Target = OriginRollback, "rollback", "r36-1", Stopped, 2, target("r37-1"), target("r36-1")
+				r.Origin, r.Key, r.Over, r.State, r.Step, r.From, r.Target = OriginRollback, "rollback", "r36-1", Stopped, 2, target("r37-1"),
+					target("r36-1")
 				r.Steps = []Step{
-					{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, {Kind: StepControlPlane, KubernetesVersion: "1.36", NodesBack: true},
+					{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, {
+						Kind: StepControlPlane, KubernetesVersion: "1.36", NodesBack: true,
+					},
 					{Kind: StepAddons, KubernetesVersion: "1.36", NodesBack: true}, {Kind: StepNodes, KubernetesVersion: "1.36", NodesBack: true},
 				}
 			})}, counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true},
 		},
 		"one that the spec did not ask for leaves to the spec what it states": {
-			given:  []func(*Situation){deployed("r36-1", "1.37"), last(func(r *Record) { r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Stopped, 1 })},
+			given: []func(*Situation){deployed("r36-1", "1.37"), last(func(r *Record) {
+				r.Origin, r.Over, r.State, r.Step = OriginHand, "r36-1", Stopped, 1
+			})},
 			counts: "r36-1 1.37 ", keep: Keep{Images: true, Addons: true},
 		},
 		"one that was blocked leaves what counted before": {
@@ -415,7 +455,8 @@ func TestDecide(t *testing.T) {
 			case d.Wait.Unread != "":
 				how = "unread "
 			}
-			require.Contains(t, fmt.Sprintf("%s %s %s: %s%s", d.Wait.Origin, d.Wait.To.Release, d.Wait.To.KubernetesVersion, how, d.Wait.Message), test.wait)
+			require.Contains(t, fmt.Sprintf("%s %s %s: %s%s", d.Wait.Origin, d.Wait.To.Release, d.Wait.To.KubernetesVersion, how, d.Wait.Message),
+				test.wait)
 			require.Equal(t, test.at, d.Wait.At)
 			switch {
 			case !test.look.IsZero():

@@ -78,9 +78,10 @@ func (k Keep) Apply(spec, resolved *api.Cluster, step Step, images, addons map[s
 	}
 }
 
-// Templates are the template versions of pools that may differ from the cluster's, which moves with the last step. Pools that keep their
-// images keep their templates, too: with others their nodes would be replaced before it is their turn. In a rollback nodes go back first, to
-// the templates of the release that they go to. deployed are those of the pools that there are.
+// Templates are the template versions of pools that may differ from the cluster's, which moves with the last step.
+// Pools that keep their images keep their templates, too: with others their nodes would be replaced before it is
+// their turn. In a rollback nodes go back first, to the templates of the release that they go to. deployed are those
+// of the pools that there are.
 func Templates(spec *api.Cluster, next *api.Release, step Step, keep Keep, deployed map[string]string) map[string]string {
 	stated := spec.Spec.TemplateVersion != ""
 	switch {

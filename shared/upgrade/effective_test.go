@@ -29,7 +29,8 @@ func spec(name string) *api.Cluster {
 
 // what is a resolved cluster in one line.
 func what(c *api.Cluster) string {
-	return fmt.Sprintf("%s %s a=%s b=%s %s own=%s", c.Spec.Release.Name, c.Spec.KubernetesVersion, c.Spec.Pools[0].ImageID, c.Spec.Pools[1].ImageID,
+	return fmt.Sprintf("%s %s a=%s b=%s %s own=%s", c.Spec.Release.Name, c.Spec.KubernetesVersion, c.Spec.Pools[0].ImageID,
+		c.Spec.Pools[1].ImageID,
 		c.Spec.Addons[0].Version, c.Spec.Addons[1].Version)
 }
 
@@ -48,11 +49,15 @@ func TestEffective(t *testing.T) {
 		"the control plane": {Step{Kind: StepControlPlane, KubernetesVersion: "1.37"}, next, "r1 1.37 a=ami-old b=ami-own v1.36 own=v1"},
 		"the add-ons":       {Step{Kind: StepAddons, KubernetesVersion: "1.37"}, next, "r1 1.37 a=ami-old b=ami-own v1.37 own=v1"},
 		"the nodes":         {Step{Kind: StepNodes, KubernetesVersion: "1.37"}, next, "r2 1.37 a=ami-new b=ami-own v1.37 own=v1"},
-		"the nodes back":    {Step{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, next, "r1 1.37 a=ami-new b=ami-own v1.36 own=v1"},
+		"the nodes back": {
+			Step{Kind: StepNodesBack, KubernetesVersion: "1.37", NodesBack: true}, next, "r1 1.37 a=ami-new b=ami-own v1.36 own=v1",
+		},
 		"the control plane back, and the release with it": {
 			Step{Kind: StepControlPlane, KubernetesVersion: "1.36", NodesBack: true}, next, "r2 1.36 a=ami-new b=ami-own v1.36 own=v1",
 		},
-		"the add-ons after it": {Step{Kind: StepAddons, KubernetesVersion: "1.36", NodesBack: true}, next, "r2 1.36 a=ami-new b=ami-own v1.37 own=v1"},
+		"the add-ons after it": {
+			Step{Kind: StepAddons, KubernetesVersion: "1.36", NodesBack: true}, next, "r2 1.36 a=ami-new b=ami-own v1.37 own=v1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := spec("r2")
@@ -74,11 +79,13 @@ func TestKeep(t *testing.T) {
 		step Step
 		want string
 	}{
-		"nothing":                    {Keep{}, Step{}, "a=ami-old b=ami-own v1.36 own=v1"},
-		"images":                     {Keep{Images: true, Stated: true}, Step{}, "a=ami-a b=ami-b v1.36 own=v1"},
-		"add-ons":                    {Keep{Addons: true, Stated: true}, Step{}, "a=ami-old b=ami-own v1.35 own=v0"},
-		"but what is stated":         {Keep{Images: true, Addons: true}, Step{}, "a=ami-a b=ami-own v1.35 own=v1"},
-		"but what the step forces":   {Keep{Addons: true, Stated: true}, Step{Addons: map[string]string{"own": "v7"}}, "a=ami-old b=ami-own v1.35 own=v7"},
+		"nothing":            {Keep{}, Step{}, "a=ami-old b=ami-own v1.36 own=v1"},
+		"images":             {Keep{Images: true, Stated: true}, Step{}, "a=ami-a b=ami-b v1.36 own=v1"},
+		"add-ons":            {Keep{Addons: true, Stated: true}, Step{}, "a=ami-old b=ami-own v1.35 own=v0"},
+		"but what is stated": {Keep{Images: true, Addons: true}, Step{}, "a=ami-a b=ami-own v1.35 own=v1"},
+		"but what the step forces": {
+			Keep{Addons: true, Stated: true}, Step{Addons: map[string]string{"own": "v7"}}, "a=ami-old b=ami-own v1.35 own=v7",
+		},
 		"before the nodes' step":     {Step{Kind: StepAddons}.keep(), Step{Kind: StepAddons}, "a=ami-a b=ami-b v1.36 own=v1"},
 		"at the nodes' step nothing": {Step{Kind: StepNodes}.keep(), Step{Kind: StepNodes}, "a=ami-old b=ami-own v1.36 own=v1"},
 		"at that of the way back":    {Step{Kind: StepNodesBack}.keep(), Step{Kind: StepNodesBack}, "a=ami-old b=ami-own v1.35 own=v0"},
@@ -113,9 +120,13 @@ func TestPoolsKeepTheirTemplatesUntilItIsTheirTurn(t *testing.T) {
 		"also when the spec states others by now":     {spec: stated, keep: Keep{Images: true, Stated: true}, want: deployed},
 		"unless the spec did not ask for the upgrade": {spec: stated, keep: Keep{Images: true}},
 		"the step of the nodes":                       {next: next, step: Step{Kind: StepNodes}, keep: Step{Kind: StepNodes}.keep()},
-		"steps before it":                             {next: next, step: Step{Kind: StepAddons}, keep: Step{Kind: StepAddons}.keep(), want: deployed},
-		"nodes that go back":                          {next: next, step: Step{Kind: StepNodesBack}, keep: Step{Kind: StepNodesBack}.keep(), want: map[string]string{"a": "v2", "b": "v2"}},
-		"whose spec states them":                      {spec: stated, next: next, step: Step{Kind: StepNodesBack}, keep: Step{Kind: StepNodesBack}.keep()},
+		"steps before it": {
+			next: next, step: Step{Kind: StepAddons}, keep: Step{Kind: StepAddons}.keep(), want: deployed,
+		},
+		"nodes that go back": {
+			next: next, step: Step{Kind: StepNodesBack}, keep: Step{Kind: StepNodesBack}.keep(), want: map[string]string{"a": "v2", "b": "v2"},
+		},
+		"whose spec states them": {spec: stated, next: next, step: Step{Kind: StepNodesBack}, keep: Step{Kind: StepNodesBack}.keep()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := spec("r2")

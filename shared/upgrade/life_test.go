@@ -85,7 +85,9 @@ func (l *life) people() {
 	case 0:
 		s.Spec.Release.Name = l.name()
 	case 1:
-		s.Spec.Upgrade.At = &api.UpgradeAt{Time: l.in.Now.Add(time.Duration(l.IntN(300)-30) * time.Minute).Format(time.RFC3339), Release: l.name()}
+		s.Spec.Upgrade.At = &api.UpgradeAt{
+			Time: l.in.Now.Add(time.Duration(l.IntN(300)-30) * time.Minute).Format(time.RFC3339), Release: l.name(),
+		}
 	case 2:
 		s.Spec.Upgrade.Channel = []api.Channel{api.ChannelStable, api.ChannelRapid, api.ChannelNodes, api.ChannelNone}[l.IntN(4)]
 	case 3:
@@ -138,11 +140,14 @@ func (l *life) converge() {
 		require.LessOrEqual(l, minor, min(was, is), "%s are never newer than the control plane, also while it moves", what)
 		require.GreaterOrEqual(l, minor, max(was, is)-Skew, "%s are never too old", what)
 	}
-	require.LessOrEqual(l, Minor(resolved.Spec.Pools[1].ImageID[4:]), is, "nor are kubelets of a pool that is added, which comes after the control plane")
+	require.LessOrEqual(l, Minor(resolved.Spec.Pools[1].ImageID[4:]), is,
+		"nor are kubelets of a pool that is added, which comes after the control plane")
 	if l.IntN(6) > 0 || !l.in.Record.underWay() { // or the converge fails at once
 		l.in.Deployed = Target{pin.Release, pin.SHA256, resolved.Spec.KubernetesVersion}
 		l.image, l.addons = resolved.Spec.Pools[0].ImageID, addonVersions(resolved)
-		if last := l.in.Record.Changed(); l.in.Record != nil && (last == nil || last.State == Done || last.State == Running || !last.open().Moved()) { // one that stopped may not have moved it yet
+		// one that stopped may not have moved it yet
+		if last := l.in.Record.Changed(); l.in.Record != nil && (last == nil || last.State == Done || last.State == Running ||
+			!last.open().Moved()) {
 			require.Equal(l, [2]string{pin.Release, pin.SHA256}, [2]string{l.in.Record.Pin().Release, l.in.Record.Pin().SHA256}, "%+v", l.in.Record)
 		}
 	}
@@ -264,10 +269,12 @@ func (l *life) back() {
 		to = *last.Back
 	}
 	l.rollbacks++
-	l.in.Record = Begin(l.in.Record, Start{Origin: OriginRollback, Key: fmt.Sprint("rollback ", l.rollbacks)}, l.in.Spec, l.in.Deployed, to, "x", l.in.Now)
+	l.in.Record = Begin(l.in.Record, Start{Origin: OriginRollback, Key: fmt.Sprint("rollback ", l.rollbacks)}, l.in.Spec, l.in.Deployed,
+		to, "x", l.in.Now)
 	image, _ := kubernetes(to.Release)
 	back := func() ([]Step, error) {
-		return StepsBack(at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]), at(to.KubernetesVersion, "kube-proxy v"+image+".0"), proxies())
+		return StepsBack(at(l.in.Deployed.KubernetesVersion, "kube-proxy "+l.addons["kube-proxy"]),
+			at(to.KubernetesVersion, "kube-proxy v"+image+".0"), proxies())
 	}
 	if len(l.in.Record.Steps) > 0 {
 		l.replan(back)
@@ -281,7 +288,8 @@ func (l *life) back() {
 	l.in.Record.Steps = steps
 }
 
-// replan the steps of an upgrade that goes on, where the control plane has yet to move: another spec may have brought nodes or kube-proxy elsewhere.
+// replan the steps of an upgrade that goes on, where the control plane has yet to move: another spec may have brought
+// nodes or kube-proxy elsewhere.
 func (l *life) replan(plan func() ([]Step, error)) {
 	r := l.in.Record
 	if from := Unmoved(r.Steps, r.Step, l.in.Deployed.KubernetesVersion); from >= 0 {

@@ -149,8 +149,9 @@ const (
 	StepNodesBack StepKind = "NodesBack"
 )
 
-// Limit is how long a step of this kind may take, from when an execution opens it. It leaves the stacks within the time that converging gives
-// them; unrelated changes of the spec are made within it, too. Nodes may take as long as an execution of the converge machine may.
+// Limit is how long a step of this kind may take, from when an execution opens it. It leaves the stacks within the
+// time that converging gives them; unrelated changes of the spec are made within it, too. Nodes may take as long as
+// an execution of the converge machine may.
 func (k StepKind) Limit() time.Duration {
 	switch k {
 	case StepControlPlane:

@@ -69,7 +69,8 @@ func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	case now < 0 || then < 0:
 		return nil, fmt.Errorf("Kubernetes %q to %q: not two minor versions", from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
 	case then < now:
-		return nil, fmt.Errorf("the cluster runs Kubernetes %s, and %s is older: Kubernetes is not downgraded but by a rollback", from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
+		return nil, fmt.Errorf("the cluster runs Kubernetes %s, and %s is older: Kubernetes is not downgraded but by a rollback",
+			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
 	case then-now > Skew:
 		return nil, &TooFar{From: from.Spec.KubernetesVersion, To: to.Spec.KubernetesVersion}
 	}
@@ -82,7 +83,8 @@ func Steps(from, to *api.Cluster, compat Compat) ([]Step, error) {
 func StepsBack(from, to *api.Cluster, compat Compat) ([]Step, error) {
 	now, then := Minor(from.Spec.KubernetesVersion), Minor(to.Spec.KubernetesVersion)
 	if now < 0 || then < 0 || now < then || now-then > 1 {
-		return nil, fmt.Errorf("Kubernetes %s back to %s: EKS takes a control plane back by one minor version: go on with %[1]s. The nodes alone can have their old images: name them in the pools' imageID",
+		return nil, fmt.Errorf("Kubernetes %s back to %s: EKS takes a control plane back by one minor version: go on with %[1]s. The nodes "+
+			"alone can have their old images: name them in the pools' imageID",
 			from.Spec.KubernetesVersion, to.Spec.KubernetesVersion)
 	}
 	return walk(from, to, compat, true), nil
@@ -100,7 +102,8 @@ func (e *TooFar) Error() string {
 	for _, v := range e.Offered {
 		newest = max(newest, Minor(v))
 	}
-	said := fmt.Sprintf("from Kubernetes %s to %s are more than %d minor versions, and the nodes would be too old on the way: ", e.From, e.To, Skew)
+	said := fmt.Sprintf("from Kubernetes %s to %s are more than %d minor versions, and the nodes would be too old on the way: ",
+		e.From, e.To, Skew)
 	if newest >= 0 && newest < Minor(e.To) {
 		said += fmt.Sprintf("EKS offers up to 1.%d here, ", newest)
 		if first = min(first, newest); first <= Minor(e.From) {
@@ -149,19 +152,23 @@ func walk(from, to *api.Cluster, compat Compat, back bool) []Step {
 	return steps
 }
 
-// Overtaken leaves out steps that are still to be made and that the control plane is beyond: EKS, or somebody, moved it. The step to the version that it
-// runs stays, for the stack does not know of it; that one has the add-ons of the steps before it, too. In a rollback the nodes go first all the same.
+// Overtaken leaves out steps that are still to be made and that the control plane is beyond: EKS, or somebody, moved
+// it. The step to the version that it runs stays, for the stack does not know of it; that one has the add-ons of the
+// steps before it, too. In a rollback the nodes go first all the same.
 func Overtaken(steps []Step, open int, runs string) []Step {
-	at := slices.IndexFunc(steps[open:], func(s Step) bool { return s.Kind == StepControlPlane && !s.NodesBack && s.KubernetesVersion == runs })
+	at := slices.IndexFunc(steps[open:], func(s Step) bool {
+		return s.Kind == StepControlPlane && !s.NodesBack && s.KubernetesVersion == runs
+	})
 	if at <= 0 {
 		return steps
 	}
 	return slices.Concat(steps[:open], steps[open+at:])
 }
 
-// Unmoved is the first step since the control plane moved last, of an upgrade that was left on its way at a step and moves it once more from the version
-// that is deployed: what comes before such a move is not sure to be as it was made. Specs that were followed meanwhile may have brought nodes forward
-// that had gone back. -1 when the control plane does not move any more, or has moved; 0 without steps.
+// Unmoved is the first step since the control plane moved last, of an upgrade that was left on its way at a step and
+// moves it once more from the version that is deployed: what comes before such a move is not sure to be as it was
+// made. Specs that were followed meanwhile may have brought nodes forward that had gone back. -1 when the control
+// plane does not move any more, or has moved; 0 without steps.
 func Unmoved(steps []Step, open int, deployed string) int {
 	switch {
 	case len(steps) == 0:

@@ -64,7 +64,8 @@ func TestSteps(t *testing.T) {
 			at("1.34", "coredns v1"), at("1.37", "coredns v4"),
 			[]string{
 				"AddonsFirst 1.34 map[coredns:v2]", "ControlPlane 1.35 map[coredns:v2]", "AddonsFirst 1.35 map[coredns:v3]",
-				"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37", "Nodes 1.37",
+				"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37",
+				"Nodes 1.37",
 			},
 		},
 		"one that EKS does not know is left where it is": {
@@ -88,12 +89,14 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// An upgrade stopped when the control plane had moved, and kube-proxy had not. On the way from there it comes to a version between, in time.
+// An upgrade stopped when the control plane had moved, and kube-proxy had not. On the way from there it comes to a
+// version between, in time.
 func TestStepsFromWhereAnUpgradeStopped(t *testing.T) {
 	steps, err := Steps(at("1.36", "kube-proxy v1.33.0"), at("1.38", "kube-proxy v1.38.0"), proxies())
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"AddonsFirst 1.36 map[kube-proxy:v1.36.0]", "ControlPlane 1.37 map[kube-proxy:v1.36.0]", "ControlPlane 1.38 map[kube-proxy:v1.36.0]", "Addons 1.38", "Nodes 1.38",
+		"AddonsFirst 1.36 map[kube-proxy:v1.36.0]", "ControlPlane 1.37 map[kube-proxy:v1.36.0]", "ControlPlane 1.38 map[kube-proxy:v1.36.0]",
+		"Addons 1.38", "Nodes 1.38",
 	}, told(steps))
 }
 
@@ -145,11 +148,15 @@ func TestStepsBack(t *testing.T) {
 func TestStepsThatWereOvertaken(t *testing.T) {
 	steps, err := Steps(at("1.34", "coredns v1"), at("1.37", "coredns v4"), catalogue)
 	require.NoError(t, err)
-	rest := []string{"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37", "Nodes 1.37"}
+	rest := []string{
+		"ControlPlane 1.36 map[coredns:v3]", "AddonsFirst 1.36 map[coredns:v4]", "ControlPlane 1.37 map[coredns:v4]", "Addons 1.37", "Nodes 1.37",
+	}
 	require.Equal(t, told(steps), told(Overtaken(steps, 0, "1.34")), "it is where it was")
-	require.Equal(t, append([]string{"ControlPlane 1.35 map[coredns:v2]", "AddonsFirst 1.35 map[coredns:v3]"}, rest...), told(Overtaken(steps, 0, "1.35")))
+	require.Equal(t, append([]string{"ControlPlane 1.35 map[coredns:v2]", "AddonsFirst 1.35 map[coredns:v3]"}, rest...),
+		told(Overtaken(steps, 0, "1.35")))
 	require.Equal(t, rest, told(Overtaken(steps, 0, "1.36")), "by two versions")
-	require.Equal(t, append([]string{"AddonsFirst 1.34 map[coredns:v2]", "ControlPlane 1.35 map[coredns:v2]"}, rest...), told(Overtaken(steps, 2, "1.36")), "what is made stays")
+	require.Equal(t, append([]string{"AddonsFirst 1.34 map[coredns:v2]", "ControlPlane 1.35 map[coredns:v2]"}, rest...),
+		told(Overtaken(steps, 2, "1.36")), "what is made stays")
 	require.Equal(t, told(steps), told(Overtaken(steps, 2, "1.35")))
 	require.Equal(t, told(steps), told(Overtaken(steps, len(steps), "1.37")))
 	require.Equal(t, told(steps), told(Overtaken(steps, 0, "1.38")), "beyond all of them: the checks say so")

@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// advice is the next step, as one more line each; empty where AWS's reason says all. How an upgrade goes on is for that to say: converging does
-// not bring it on.
+// advice is the next step, as one more line each; empty where AWS's reason says all. How an upgrade goes on is for
+// that to say: converging does not bring it on.
 func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool) string {
 	var lines []string
 	if words, ok := causes[code(failure.Reason)]; ok {
@@ -62,7 +62,8 @@ var causes = map[string]string{
 	"ServiceLimitExceeded": "a quota of the account is used up: raise it in Service Quotas, or free some of it",
 	"Throttling":           "AWS asked for less, for longer than CloudFormation tries",
 	"AccessDenied":         "the role that CloudFormation acts as may not do this, or a policy of your organisation forbids it",
-	"AlreadyExists":        "something of this name is there already that is not this stack's: see whose it is; remove or rename it when nobody needs it any more",
+	"AlreadyExists": "something of this name is there already that is not this stack's: see whose it is; remove or rename it when " +
+		"nobody needs it any more",
 }
 
 // NoInstances says that a pool's group gets no instances, why in AWS's own words, and what to do.
@@ -88,8 +89,11 @@ var refusals = []struct {
 	advice string
 }{
 	{regexp.MustCompile(`(?i)\b(limit|quota|max spot instance count exceeded)\b`), causes["ServiceLimitExceeded"]},
-	{regexp.MustCompile(`(?i)\bClient\.InternalError\b|\bKMS\b|encrypt`), "the key that the volumes or the image are encrypted with must let Auto Scaling's service-linked role use it"},
-	{regexp.MustCompile(`(?i)\bcapacity\b`), "EC2 has none of them there now: name more instance types or subnets of other zones in the pool, or wait"},
+	{regexp.MustCompile(`(?i)\bClient\.InternalError\b|\bKMS\b|encrypt`),
+		"the key that the volumes or the image are encrypted with must let " +
+			"Auto Scaling's service-linked role use it"},
+	{regexp.MustCompile(`(?i)\bcapacity\b`), "EC2 has none of them there now: name more instance types or subnets of other zones " +
+		"in the pool, or wait"},
 }
 
 var handlerError = regexp.MustCompile(`HandlerErrorCode: (\w+)\)`)

@@ -22,26 +22,38 @@ func TestAdvice(t *testing.T) {
 		want    string
 	}{
 		"a stack that is there and failed for no known cause": {"UPDATE_FAILED", stack.Failure{Reason: "no"}, ""},
-		"a quota": {"UPDATE_FAILED", stack.Failure{Reason: `Resource handler returned message: "no more" (RequestToken: 1, HandlerErrorCode: ServiceLimitExceeded)`},
+		"a quota": {"UPDATE_FAILED", stack.Failure{
+			Reason: `Resource handler returned message: "no more" (RequestToken: 1, HandlerErrorCode: ServiceLimitExceeded)`,
+		},
 			"\na quota of the account is used up: raise it in Service Quotas, or free some of it"},
 		"words that only look like a code": {"UPDATE_FAILED", stack.Failure{Reason: "HandlerErrorCode: ServiceLimitExceeded is what I fear"}, ""},
 		"leftovers of a deletion": {"DELETE_FAILED", stack.Failure{Reason: "x", Stuck: stuck},
 			"\nleft over: Subnet0 (it has a dependency), Vpc (so has this)\nnext: remove what holds them; the deletion goes on with the next try"},
 		"leftovers of a network, which something else is in": {"DELETE_FAILED", stack.Failure{Reason: "x", Stuck: []stack.Stuck{
-			{Resource: "Public0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-1"}, {Resource: "Private0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-2"},
-			{Resource: "Endpoints", Reason: "in use", Type: "AWS::EC2::SecurityGroup", ID: "sg-1"}, {Resource: "Attachment", Reason: "mapped", Type: "AWS::EC2::VPCGatewayAttachment", ID: "IGW|vpc-1"},
-			{Resource: "Vpc", Reason: "in use", Type: "AWS::EC2::VPC", ID: "vpc-1"}, {Resource: "Role", Reason: "in use", Type: "AWS::IAM::Role", ID: "vpc-role"},
+			{Resource: "Public0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-1"}, {
+				Resource: "Private0", Reason: "in use", Type: "AWS::EC2::Subnet", ID: "subnet-2",
+			},
+			{Resource: "Endpoints", Reason: "in use", Type: "AWS::EC2::SecurityGroup", ID: "sg-1"}, {
+				Resource: "Attachment", Reason: "mapped", Type: "AWS::EC2::VPCGatewayAttachment", ID: "IGW|vpc-1",
+			},
+			{Resource: "Vpc", Reason: "in use", Type: "AWS::EC2::VPC", ID: "vpc-1"}, {
+				Resource: "Role", Reason: "in use", Type: "AWS::IAM::Role", ID: "vpc-role",
+			},
 			{Resource: "Other", Reason: "no (HandlerErrorCode: AccessDenied)", Type: "AWS::EC2::VPC", ID: "vpc-2"},
 		}},
-			"\nleft over: Public0 (in use), Private0 (in use), Endpoints (in use), Attachment (mapped), Vpc (in use), Role (in use), Other (no (HandlerErrorCode: AccessDenied))" +
+			"\nleft over: Public0 (in use), Private0 (in use), Endpoints (in use), Attachment (mapped), Vpc (in use), Role (in use), Other (no " +
+				"(HandlerErrorCode: AccessDenied))" +
 				"\nwhat is in the way there: " + interfaces + "Name=subnet-id,Values=subnet-1,subnet-2" + columns +
 				"\nwhat is in the way there: " + interfaces + "Name=group-id,Values=sg-1" + columns +
-				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=ip-permission.group-id,Values=sg-1 --query 'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
+				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=ip-permission.group-id,Values=sg-1 --query " +
+				"'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
 				"\nwhat is in the way there: " + interfaces + "Name=vpc-id,Values=vpc-1" + columns +
-				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=vpc-id,Values=vpc-1 --query 'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
+				"\nwhat is in the way there: aws ec2 describe-security-groups --filters Name=vpc-id,Values=vpc-1 --query " +
+				"'SecurityGroups[].[GroupId,GroupName,Description]' --output text" +
 				"\nnext: remove what holds them; the deletion goes on with the next try"},
 		"a rollback that is stuck": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x", Stuck: stuck},
-			"\nstuck at: Subnet0 (it has a dependency), Vpc (so has this)\nnext: mend that; the rollback goes on with the next try; or leave them as they are: " +
+			"\nstuck at: Subnet0 (it has a dependency), Vpc (so has this)\nnext: mend that; the rollback goes on with the next try; or leave " +
+				"them as they are: " +
 				"aws cloudformation continue-update-rollback --stack-name drover-demo-network --resources-to-skip Subnet0 Vpc"},
 		"a rollback that is stuck at no resource": {"UPDATE_ROLLBACK_FAILED", stack.Failure{Reason: "x"},
 			"\nstuck at: AWS's reason\nnext: mend that; the rollback goes on with the next try"},
@@ -56,7 +68,9 @@ func TestAdvice(t *testing.T) {
 // Who converges a cluster does not bring its upgrade on: that says itself how it goes on, and one way is enough.
 func TestAdviceOfAnUpgradesStep(t *testing.T) {
 	const ends = "UPDATE_ROLLBACK_COMPLETE"
-	require.Equal(t, "\nnext: it is what it was before; mend the cause", advice("drover-demo-control-plane", ends, stack.Failure{Reason: "no"}, true))
+	require.Equal(t, "\nnext: it is what it was before; mend the cause", advice("drover-demo-control-plane", ends, stack.Failure{
+		Reason: "no",
+	}, true))
 	require.Contains(t, advice("drover-demo-control-plane", ends, stack.Failure{Reason: "no"}, false), "run drover converge demo:")
 	arn := "arn:aws:states:eu-central-1:1:execution:drover-converge:"
 	require.True(t, names.MakesUpgrade("demo", arn+names.UpgradeExecution("demo", "x", 1, 0)))
@@ -67,15 +81,28 @@ func TestAdviceOfAnUpgradesStep(t *testing.T) {
 // The words are those of AWS's own pages on launches that fail.
 func TestNoInstances(t *testing.T) {
 	tests := map[string]struct{ why, advice string }{
-		"vCPUs": {"You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that the specified instance type belongs to. " +
-			"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed.", "raise it in Service Quotas"},
-		"a quota of the group": {"Your quota allows for 0 more running instance(s). You requested at least 1. Launching EC2 instance failed.", "raise it in Service Quotas"},
-		"spot instances":       {"Max spot instance count exceeded. Launching EC2 instance failed.", "raise it in Service Quotas"},
-		"a zone that is full": {"We currently do not have sufficient m7i.large capacity in the Availability Zone you requested (eu-central-1a). Launching EC2 instance failed.",
+		"vCPUs": {"You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that the specified " +
+			"instance type belongs to. " +
+			"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed.",
+			"raise it in Service Quotas"},
+		"a quota of the group": {
+			"Your quota allows for 0 more running instance(s). You requested at least 1. Launching EC2 instance failed.",
+			"raise it in Service Quotas",
+		},
+		"spot instances": {"Max spot instance count exceeded. Launching EC2 instance failed.", "raise it in Service Quotas"},
+		"a zone that is full": {"We currently do not have sufficient m7i.large capacity in the Availability Zone you requested " +
+			"(eu-central-1a). " +
+			"Launching EC2 instance failed.",
 			"name more instance types or subnets of other zones"},
-		"no spot capacity": {"There is no Spot capacity available that matches your request. Launching EC2 instance failed.", "name more instance types"},
-		"a key":            {"Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: Client.InternalError: Client error on launch", "service-linked role"},
-		"anything else":    {"The requested configuration is currently not supported.", "what it means: https://docs.aws.amazon.com/autoscaling/"},
+		"no spot capacity": {
+			"There is no Spot capacity available that matches your request. Launching EC2 instance failed.", "name more instance types",
+		},
+		"a key": {
+			"Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: Client.InternalError: " +
+				"Client error " +
+				"on launch", "service-linked role",
+		},
+		"anything else": {"The requested configuration is currently not supported.", "what it means: https://docs.aws.amazon.com/autoscaling/"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

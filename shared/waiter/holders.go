@@ -1,7 +1,7 @@
 package waiter
 
-// What keeps a network from being deleted. AWS says of a subnet, a group or a VPC that something depends on it, and not what: that is somebody else's,
-// which drover's roles cannot see.
+// What keeps a network from being deleted. AWS says of a subnet, a group or a VPC that something depends on it, and
+// not what: that is somebody else's, which drover's roles cannot see.
 
 import (
 	"fmt"
@@ -25,7 +25,9 @@ var found = map[string]string{
 }
 
 // ids of them: an attachment's is of both that it ties.
-var ids = map[string]*regexp.Regexp{inSubnet: regexp.MustCompile(`subnet-\w+`), ofGroup: regexp.MustCompile(`sg-\w+`), inVPC: regexp.MustCompile(`vpc-\w+`)}
+var ids = map[string]*regexp.Regexp{
+	inSubnet: regexp.MustCompile(`subnet-\w+`), ofGroup: regexp.MustCompile(`sg-\w+`), inVPC: regexp.MustCompile(`vpc-\w+`),
+}
 
 // holders are the commands that list what is in the way of resources of a network that could not be deleted. They only read.
 // https://docs.aws.amazon.com/vpc/latest/userguide/delete-vpc.html
@@ -45,7 +47,8 @@ func holders(stuck []stack.Stuck) (commands []string) {
 			continue
 		}
 		values := ",Values=" + strings.Join(in[filter], ",")
-		commands = append(commands, list("network-interfaces", "Name="+filter+values, "NetworkInterfaces", "NetworkInterfaceId,InterfaceType,Description,RequesterId"))
+		commands = append(commands, list("network-interfaces", "Name="+filter+values, "NetworkInterfaces",
+			"NetworkInterfaceId,InterfaceType,Description,RequesterId"))
 		const groups, columns = "SecurityGroups", "GroupId,GroupName,Description"
 		switch filter {
 		case ofGroup: // one whose rules name it

@@ -50,7 +50,8 @@ type Resumer struct {
 	Now    func() time.Time
 }
 
-// Later tells w's step to look again after so many seconds: what is in its way is no operation on its stack, of whose end an event would tell.
+// Later tells w's step to look again after so many seconds: what is in its way is no operation on its stack, of whose
+// end an event would tell.
 func (r *Resumer) Later(ctx context.Context, w store.Waiter, stackStatus string, seconds int64) error {
 	return r.Steps.Succeed(ctx, w.TaskToken, events.ChangeResult{
 		Stack: w.Stack, Status: stackStatus, Again: true, WaitSeconds: seconds, WaitedSeconds: w.WaitedSeconds + seconds,
@@ -88,7 +89,8 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, stackStatus string
 			}
 		}
 		result.Error = fault.Name(&fault.StackFailed{})
-		result.Cause = fmt.Sprintf("stack %s is %s: %s%s", w.StackName, stackStatus, failure, refused) + advice(w.StackName, stackStatus, failure, names.MakesUpgrade(w.Cluster, w.Execution))
+		result.Cause = fmt.Sprintf("stack %s is %s: %s%s", w.StackName, stackStatus, failure, refused) + advice(w.StackName, stackStatus,
+			failure, names.MakesUpgrade(w.Cluster, w.Execution))
 	}
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
 		// Told again when the cluster is Ready without it, that a stack is gone is no news.

@@ -82,14 +82,35 @@ func TestHowAStepIsResumed(t *testing.T) {
 		did    []string
 		answer events.ChangeResult
 	}{
-		"its own operation succeeded":                         {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{}},
-		"its stack is gone, as it should":                     {store.Waiter{ClientRequestToken: "t"}, "DELETE_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{}},
-		"what was in the way is gone: look once more":         {store.Waiter{ClientRequestToken: "t", Again: true}, "DELETE_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{Again: true}},
-		"its own operation failed":                            {store.Waiter{ClientRequestToken: "t"}, "ROLLBACK_COMPLETE", []string{"why", "refused", "tell", "fail", "forget"}, events.ChangeResult{Error: "StackFailed", Cause: cause}},
-		"its own first half failed: there is no second":       {store.Waiter{ClientRequestToken: "t", Again: true}, "ROLLBACK_COMPLETE", []string{"why", "refused", "tell", "fail", "forget"}, events.ChangeResult{Again: true, Error: "StackFailed", Cause: cause}},
-		"somebody else's operation failed: look all the same": {store.Waiter{Again: true}, "ROLLBACK_COMPLETE", []string{"why", "tell", "succeed", "forget"}, events.ChangeResult{Again: true}},
-		"its rollback was continued, as it wanted":            {store.Waiter{ClientRequestToken: "t", Again: true, Wants: "UPDATE_ROLLBACK_COMPLETE"}, "UPDATE_ROLLBACK_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{Again: true}},
-		"nothing is over yet":                                 {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", nil, events.ChangeResult{}},
+		"its own operation succeeded": {
+			store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{},
+		},
+		"its stack is gone, as it should": {
+			store.Waiter{ClientRequestToken: "t"}, "DELETE_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{},
+		},
+		"what was in the way is gone: look once more": {
+			store.Waiter{
+				ClientRequestToken: "t", Again: true,
+			}, "DELETE_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{Again: true},
+		},
+		"its own operation failed": {
+			store.Waiter{
+				ClientRequestToken: "t",
+			}, "ROLLBACK_COMPLETE", []string{"why", "refused", "tell", "fail", "forget"}, events.ChangeResult{Error: "StackFailed", Cause: cause},
+		},
+		"its own first half failed: there is no second": {
+			store.Waiter{ClientRequestToken: "t", Again: true}, "ROLLBACK_COMPLETE", []string{"why", "refused", "tell", "fail", "forget"},
+			events.ChangeResult{Again: true, Error: "StackFailed", Cause: cause},
+		},
+		"somebody else's operation failed: look all the same": {
+			store.Waiter{Again: true}, "ROLLBACK_COMPLETE", []string{"why", "tell", "succeed", "forget"}, events.ChangeResult{Again: true},
+		},
+		"its rollback was continued, as it wanted": {
+			store.Waiter{
+				ClientRequestToken: "t", Again: true, Wants: "UPDATE_ROLLBACK_COMPLETE",
+			}, "UPDATE_ROLLBACK_COMPLETE", []string{"tell", "succeed", "forget"}, events.ChangeResult{Again: true},
+		},
+		"nothing is over yet": {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", nil, events.ChangeResult{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +132,8 @@ func TestHowAStepIsResumed(t *testing.T) {
 	}
 }
 
-// A second update that ends like the first: whoever reads the status sees that it has ended. Told late, when the cluster is Ready, it is no news.
+// A second update that ends like the first: whoever reads the status sees that it has ended. Told late, when the
+// cluster is Ready, it is no news.
 func TestSinceWhenAStackIsWhatItIs(t *testing.T) {
 	for phase, moves := range map[status.Phase]bool{status.Converging: true, status.Upgrading: true, status.Ready: false} {
 		s := &scene{status: status.Status{Phase: phase, Stacks: []status.Stack{{Name: "pool-a", Status: "UPDATE_COMPLETE", Since: began}}}}
@@ -126,7 +148,9 @@ func TestAStepThatLooksAgainLater(t *testing.T) {
 	r := &waiter.Resumer{Steps: s, Stacks: s, Groups: s, State: s, Now: time.Now}
 	require.NoError(t, r.Later(t.Context(), store.Waiter{Stack: "pool-a", WaitedSeconds: 30}, "UPDATE_COMPLETE", 12))
 	require.Equal(t, []string{"succeed"}, s.did)
-	require.Equal(t, events.ChangeResult{Stack: "pool-a", Status: "UPDATE_COMPLETE", Again: true, WaitSeconds: 12, WaitedSeconds: 42}, s.answer)
+	require.Equal(t, events.ChangeResult{
+		Stack: "pool-a", Status: "UPDATE_COMPLETE", Again: true, WaitSeconds: 12, WaitedSeconds: 42,
+	}, s.answer)
 	// What it waits for then does not begin the count anew.
 	require.NoError(t, s.resume(store.Waiter{Stack: "pool-a", Again: true, WaitedSeconds: 42}, "UPDATE_COMPLETE"))
 	require.Equal(t, int64(42), s.answer.WaitedSeconds)
@@ -162,16 +186,22 @@ func TestTheVersionIsToldWhenItIsThere(t *testing.T) {
 		status string
 		want   string
 	}{
-		"it was made":                       {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE", "1.36"},
-		"it was there already":              {store.Waiter{}, "UPDATE_COMPLETE", "1.36"},
-		"it failed, and was taken back":     {store.Waiter{ClientRequestToken: "t"}, "UPDATE_ROLLBACK_COMPLETE", "1.35"},
-		"a rollback was continued":          {store.Waiter{ClientRequestToken: "t", Again: true, Wants: "UPDATE_ROLLBACK_COMPLETE"}, "UPDATE_ROLLBACK_COMPLETE", "1.35"},
+		"it was made":                   {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE", "1.36"},
+		"it was there already":          {store.Waiter{}, "UPDATE_COMPLETE", "1.36"},
+		"it failed, and was taken back": {store.Waiter{ClientRequestToken: "t"}, "UPDATE_ROLLBACK_COMPLETE", "1.35"},
+		"a rollback was continued": {
+			store.Waiter{ClientRequestToken: "t", Again: true, Wants: "UPDATE_ROLLBACK_COMPLETE"}, "UPDATE_ROLLBACK_COMPLETE", "1.35",
+		},
 		"what somebody else did was made":   {store.Waiter{Again: true}, "UPDATE_COMPLETE", "1.35"},
 		"another stack's change was made":   {store.Waiter{Stack: "pool-a", ClientRequestToken: "t"}, "UPDATE_COMPLETE", "1.35"},
 		"it is not over, but for leftovers": {store.Waiter{ClientRequestToken: "t"}, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "1.35"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scene{status: status.Status{KubernetesVersion: "1.35", Plan: []status.Change{{Stack: "control-plane", KubernetesVersion: "1.36"}, {Stack: "pool-a"}}}}
+			s := &scene{
+				status: status.Status{
+					KubernetesVersion: "1.35", Plan: []status.Change{{Stack: "control-plane", KubernetesVersion: "1.36"}, {Stack: "pool-a"}},
+				},
+			}
 			if test.waiter.Stack == "" {
 				test.waiter.Stack = "control-plane"
 			}
@@ -189,7 +219,8 @@ func TestWhyAPoolGotNoInstances(t *testing.T) {
 		told, cause            string
 	}{
 		"told by Auto Scaling alone": {"pool-a", "Received 0 SUCCESS signal(s) out of 1", full,
-			"Received 0 SUCCESS signal(s) out of 1; Auto Scaling got no instance: There is no Spot capacity", "signal(s) out of 1\nAuto Scaling got no instance: There is no Spot capacity"},
+			"Received 0 SUCCESS signal(s) out of 1; Auto Scaling got no instance: There is no Spot capacity",
+			"signal(s) out of 1\nAuto Scaling got no instance: There is no Spot capacity"},
 		"told by both": {"pool-a", "Group did not stabilize. Failed Scaling Activity: " + full, full,
 			"Group did not stabilize. Failed Scaling Activity: " + full, full + "\nEC2 has none of them there now"},
 		"told by neither":  {"pool-a", "no such image", "", "no such image", "Group: no such image\nnext:"},

@@ -28,7 +28,8 @@ func Paint(state string, colour bool) string { return ToneOf(state).paint(state,
 // tones of the states that have no pattern.
 var tones = map[string]Tone{
 	// Phases of clusters and of upgrades.
-	"Ready": Good, "Done": Good, "Pending": Moving, "Converging": Moving, "Upgrading": Moving, "Deleting": Moving, "Stopped": Bad, "Failed": Bad,
+	"Ready": Good, "Done": Good, "Pending": Moving, "Converging": Moving, "Upgrading": Moving, "Deleting": Moving, "Stopped": Bad,
+	"Failed":  Bad,
 	"Deleted": Quiet, "Scheduled": Moving, "Delayed": Moving, "Checking": Moving, "Running": Moving, "Missed": Bad, "Unknown": Moving,
 	// Nodes.
 	"Draining": Moving, "Blocked": Bad, "Unreachable": Bad, "NotJoined": Bad, "NotReady": Bad,

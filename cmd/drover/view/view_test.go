@@ -14,7 +14,8 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func TestAges(t *testing.T) {
 	const day = 24 * time.Hour
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m", 3*time.Minute + 59*time.Second: "3m",
+		-time.Second: "0s", 0: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m", 3*time.Minute +
+			59*time.Second: "3m",
 		time.Hour: "1h", 47*time.Hour + 59*time.Minute: "47h", 2 * day: "2d", 700 * day: "700d", 800 * day: "2y",
 	} {
 		require.Equal(t, want, Duration(d))
@@ -29,7 +30,8 @@ func TestAges(t *testing.T) {
 func TestTones(t *testing.T) {
 	for state, want := range map[string]Tone{
 		"Ready": Good, "UPDATE_COMPLETE": Good, "CREATE_IN_PROGRESS": Moving, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": Moving,
-		"ROLLBACK_COMPLETE": Bad, "UPDATE_ROLLBACK_IN_PROGRESS": Bad, "DELETE_FAILED": Bad, "DELETE_COMPLETE": Quiet, "Blocked": Bad, "other": Plain,
+		"ROLLBACK_COMPLETE": Bad, "UPDATE_ROLLBACK_IN_PROGRESS": Bad, "DELETE_FAILED": Bad, "DELETE_COMPLETE": Quiet, "Blocked": Bad,
+		"other": Plain,
 	} {
 		require.Equal(t, want, ToneOf(state), state)
 	}

@@ -37,14 +37,21 @@ func TestBadSpecs(t *testing.T) {
 		spec string
 		want []string
 	}{
-		"not YAML":               {"\x00\x01{{{", []string{"clusters/demo.yaml"}},
-		"nothing":                {"", []string{"clusters/demo.yaml"}},
-		"a YAML bomb":            {"a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c]\n", []string{"clusters/demo.yaml"}},
-		"two megabytes":          {good + "# " + strings.Repeat("x", 2<<20), []string{"clusters/demo.yaml", "bytes"}},
-		"another kind":           {strings.Replace(good, "kind: Cluster", "kind: Deployment", 1), []string{"clusters/demo.yaml:2", "kind", "Deployment"}},
+		"not YAML": {"\x00\x01{{{", []string{"clusters/demo.yaml"}},
+		"nothing":  {"", []string{"clusters/demo.yaml"}},
+		"a YAML bomb": {
+			"a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c]\n",
+			[]string{"clusters/demo.yaml"},
+		},
+		"two megabytes": {good + "# " + strings.Repeat("x", 2<<20), []string{"clusters/demo.yaml", "bytes"}},
+		"another kind": {
+			strings.Replace(good, "kind: Cluster", "kind: Deployment", 1), []string{"clusters/demo.yaml:2", "kind", "Deployment"},
+		},
 		"another cluster's name": {harness.Spec("other", ""), []string{"clusters/demo.yaml:3", "metadata.name", "other"}},
 		"a field nobody knows":   {good + "  natGateway: Single\n", []string{"clusters/demo.yaml:12", "spec.natGateway"}},
-		"a wrong type":           {strings.Replace(good, "minSize: 1", "minSize: many", 1), []string{"clusters/demo.yaml:11", "spec.pools[0].minSize"}},
+		"a wrong type": {
+			strings.Replace(good, "minSize: 1", "minSize: many", 1), []string{"clusters/demo.yaml:11", "spec.pools[0].minSize"},
+		},
 		"more than one mistake": {
 			strings.Replace(strings.Replace(good, "minSize: 1", "minSize: 9", 1), "10.0.0.0/16", "10.0.0.0/8", 1),
 			[]string{"spec.pools[0]", "spec.network.cidr"},
@@ -120,7 +127,9 @@ func TestKeysThatAreNoSpecs(t *testing.T) {
 
 // created is S3's event about a key.
 func created(key string) harness.Event {
-	detail, _ := json.Marshal(map[string]any{"bucket": map[string]string{"name": harness.SpecsBucket}, "object": map[string]string{"key": key}})
+	detail, _ := json.Marshal(map[string]any{
+		"bucket": map[string]string{"name": harness.SpecsBucket}, "object": map[string]string{"key": key},
+	})
 	return harness.Event{ID: "1", DetailType: "Object Created", Source: "aws.s3", Detail: detail}
 }
 
@@ -183,7 +192,9 @@ func TestASlowCopyWithAnOldSpecDoesNotHaveTheLastWord(t *testing.T) {
 	}{
 		"admitted": {"", func(a *harness.Account) bool { return a.Status("demo").ObservedVersion != "" }, status.Ready},
 		"made":     {"", func(a *harness.Account) bool { return a.Status("demo").Phase == status.Ready && !executing(a) }, status.Ready},
-		"paused":   {"  paused: true\n", func(a *harness.Account) bool { return a.Status("demo").Phase == status.Stopped && !executing(a) }, status.Stopped},
+		"paused": {"  paused: true\n", func(a *harness.Account) bool {
+			return a.Status("demo").Phase == status.Stopped && !executing(a)
+		}, status.Stopped},
 	} {
 		t.Run("the newer one was "+name, func(t *testing.T) {
 			a := harness.Start(t)
@@ -235,7 +246,8 @@ func TestASlowCopyWithAnOldSpecWhileTheNewerOneIsReported(t *testing.T) {
 				case readsStatus(call) && read.CompareAndSwap(false, true):
 					a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 					<-told
-				case harness.CalledBy(call) == "report" && call.Action == "PutObject" && strings.HasSuffix(call.Resource, names.Lease("demo")) && ended.CompareAndSwap(false, true):
+				case harness.CalledBy(call) == "report" && call.Action == "PutObject" && strings.HasSuffix(call.Resource, names.Lease("demo")) &&
+					ended.CompareAndSwap(false, true):
 					close(told)
 					a.Until("the bad one is rejected and the execution after it has left", func() bool {
 						converging := slices.DeleteFunc(a.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-converge" })
@@ -401,7 +413,9 @@ func TestASpecThatWasTakenBackIsConvergedToTheOneBefore(t *testing.T) {
 // A spec that nobody can read comes while the cluster is being deleted: it still is.
 func TestABrokenSpecEndsNoDeletion(t *testing.T) {
 	a := harness.Start(t)
-	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.Message = status.Deleting, "deleting pools" }))
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+		s.Phase, s.Message = status.Deleting, "deleting pools"
+	}))
 	a.Upload("clusters/demo.yaml", "nonsense")
 	a.Settle()
 	s := a.Status("demo")

@@ -144,7 +144,8 @@ func (h *Handler) absent(ctx context.Context, cluster string) error {
 	}
 	// Where no version was acted on, as after a deletion that failed, nothing in the status would say that this is still to be begun. So
 	// it is begun before it is told, after the upload that is gone now: twice is one execution, and that of the first deletion is another.
-	if s := document.Status; s.SpecVersion == "" && s.ObservedVersion != "" && s.Phase != status.Deleted && s.Condition(status.Converged) != nil {
+	if s := document.Status; s.SpecVersion == "" && s.ObservedVersion != "" && s.Phase != status.Deleted &&
+		s.Condition(status.Converged) != nil {
 		logging.From(ctx).Info("what was uploaded after the spec was deleted is gone, too", "cluster", cluster)
 		if err := h.Machine.Converge(ctx, cluster, "", s.ObservedVersion); err != nil {
 			return err

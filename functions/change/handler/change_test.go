@@ -96,7 +96,9 @@ func TestAStackThatCannotBeCreated(t *testing.T) {
 func TestAnUpdateThatIsRolledBackIsAFailure(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	failing(a, "create", "AWS::EKS::AccessEntry", "control-plane", &wire.Error{Code: "InvalidParameterException", Message: "no such principal", Status: 400})
+	failing(a, "create", "AWS::EKS::AccessEntry", "control-plane", &wire.Error{
+		Code: "InvalidParameterException", Message: "no such principal", Status: 400,
+	})
 	more := "  controlPlane:\n    access:\n      - {principalARN: \"arn:aws:iam::111122223333:role/nobody\", groups: [x]}\n"
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", more))
 	a.Settle()
@@ -227,7 +229,8 @@ func TestAFailedPoolHoldsUpNoOther(t *testing.T) {
 	a := harness.Start(t)
 	failing(a, "create", "AWS::AutoScaling::AutoScalingGroup", "pool-a", errQuota)
 	a.Upload("releases/r1.yaml", harness.Release())
-	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 2}\n", 1)
+	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: "+
+		"1, maxSize: 2}\n", 1)
 	a.Upload("clusters/demo.yaml", two)
 	a.Settle()
 	s := a.Status("demo")
@@ -416,7 +419,8 @@ func previous(parameters []cloudformation.Parameter) []cloudformation.Parameter 
 
 func TestAPoolThatIsLeftOutIsRemoved(t *testing.T) {
 	a := harness.Start(t)
-	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 2}\n", 1)
+	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: "+
+		"1, maxSize: 2}\n", 1)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Upload("clusters/demo.yaml", two)
 	a.Settle()

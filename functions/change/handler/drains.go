@@ -1,8 +1,9 @@
 package handler
 
-// Nodes are replaced batch by batch, and each batch waits for the nodes that join and the drains of the one before: join holds it back by its
-// signals. Nothing holds the first one back but this: neither CloudFormation nor an instance refresh looks whether instances that an earlier roll, or
-// a scale-in, had end are still being drained, or whether those that an autoscaler added serve.
+// Nodes are replaced batch by batch, and each batch waits for the nodes that join and the drains of the one before:
+// join holds it back by its signals. Nothing holds the first one back but this: neither CloudFormation nor an
+// instance refresh looks whether instances that an earlier roll, or a scale-in, had end are still being drained, or
+// whether those that an autoscaler added serve.
 
 import (
 	"context"
@@ -40,10 +41,11 @@ const (
 	goingBack = "the rollback goes on"
 )
 
-// held says whether what a change does to a group must not happen yet. Then the step looks again after a while, as it does after somebody else's
-// update: whatever came meanwhile counts, a newer spec, another holder of the lease. Each instance is waited for until a drain, or a join, of its
-// own has had its time, whichever execution looks; and an execution waits no longer than that in all, or a pool that always has a node on its
-// way out would never be rolled. Passes says that the change takes no node before it has added one and waited for the drains: see ADR 20.
+// held says whether what a change does to a group must not happen yet. Then the step looks again after a while, as it
+// does after somebody else's update: whatever came meanwhile counts, a newer spec, another holder of the lease. Each
+// instance is waited for until a drain, or a join, of its own has had its time, whichever execution looks; and an
+// execution waits no longer than that in all, or a pool that always has a node on its way out would never be rolled.
+// Passes says that the change takes no node before it has added one and waited for the drains: see ADR 20.
 func (s *step) held(ctx context.Context, what string, group pool.Group, stackStatus string, passes bool) (bool, error) {
 	if s.in.WaitedSeconds == nil {
 		return false, nil
@@ -71,7 +73,8 @@ func (s *step) held(ctx context.Context, what string, group pool.Group, stackSta
 	case len(first.instances) == 0:
 		return false, s.tell(ctx, nil)
 	case left <= 0:
-		message := fmt.Sprintf("%s though %s %s: it has waited for %s", what, strings.Join(first.instances, ", "), first.still, first.waited(s.Resume.Now()))
+		message := fmt.Sprintf("%s though %s %s: it has waited for %s", what, strings.Join(first.instances, ", "), first.still,
+			first.waited(s.Resume.Now()))
 		logging.From(ctx).Warn("wait exceeded", "stack", s.change.StackName, "reason", message)
 		return false, s.tell(ctx, &status.Waits{Message: message})
 	}
@@ -105,7 +108,8 @@ func (s *step) before(ctx context.Context, group pool.Group) (first, error) {
 	going, coming := group.Going(), group.Coming()
 	switch serving := group.Serving(); {
 	case len(going) > 0:
-		f = first{instances: going, over: "are drained", still: "are still drained", most: s.change.Pace.DrainSeconds + int64(beyond/time.Second), drains: true}
+		f = first{instances: going, over: "are drained", still: "are still drained", most: s.change.Pace.DrainSeconds +
+			int64(beyond/time.Second), drains: true}
 	case len(coming) > 0 && serving > 0 && serving < group.Desired:
 		f = first{instances: coming, over: "have joined", still: "have not joined", most: int64(joins / time.Second)}
 	default:
@@ -142,8 +146,8 @@ func (s *step) differs() bool {
 	return slices.ContainsFunc(s.change.Reasons, func(r status.Reason) bool { return !strings.HasSuffix(r.Field, ".rollAt") })
 }
 
-// addsFirst says whether replacing nodes with these parameters adds one before it takes any, and takes none before that one's signal, or its
-// hook's end, which join holds back while others are drained.
+// addsFirst says whether replacing nodes with these parameters adds one before it takes any, and takes none before
+// that one's signal, or its hook's end, which join holds back while others are drained.
 //   - A rolling update grows the group first to MinInstancesInService and MaxBatchSize together, if that is more than it is to have:
 //     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 //   - A refresh launches before it terminates if it may not go below 100 %:
@@ -155,8 +159,8 @@ func addsFirst(group pool.Group, want map[string]string) bool {
 	return render.Grows(group.Desired, want) > group.Desired
 }
 
-// starved says why the pods of nodes that are drained cannot leave, if that is because no node can run their replacements: only then does a node
-// more help. It is empty otherwise, and where the status does not say.
+// starved says why the pods of nodes that are drained cannot leave, if that is because no node can run their
+// replacements: only then does a node more help. It is empty otherwise, and where the status does not say.
 func (s *step) starved(ctx context.Context, instances []string) (string, error) {
 	cluster, err := s.State.Status(ctx, s.in.Cluster)
 	if errors.Is(err, store.ErrNotFound) {

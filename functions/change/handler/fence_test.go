@@ -94,7 +94,9 @@ func (f *fenced) UpdateStatus(_ context.Context, _ string, change func(*status.S
 func (f *fenced) handle(t *testing.T) error {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	h := &Handler{Specs: f, State: f, Stacks: f}
-	_, err := h.Handle(t.Context(), events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7, PlanKey: "plans/x", Stack: "addons", TaskToken: "token"})
+	_, err := h.Handle(t.Context(), events.ChangeRequest{
+		Cluster: "demo", Execution: "mine", Fence: 7, PlanKey: "plans/x", Stack: "addons", TaskToken: "token",
+	})
 	return err
 }
 
@@ -136,7 +138,9 @@ func TestFence(t *testing.T) {
 	})
 	t.Run("stops a step before it changes termination protection", func(t *testing.T) {
 		f := deletes(0)
-		s := &step{Handler: &Handler{State: f, Stacks: f}, in: events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7}, change: f.change}
+		s := &step{Handler: &Handler{
+			State: f, Stacks: f,
+		}, in: events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7}, change: f.change}
 		for _, on := range []bool{true, false} {
 			require.Equal(t, "LeaseLost", fault.NameOf(s.protect(t.Context(), on)))
 		}
@@ -144,7 +148,9 @@ func TestFence(t *testing.T) {
 	})
 	t.Run("stops a step before it writes the status", func(t *testing.T) {
 		f := deletes(0)
-		s := &step{Handler: &Handler{State: f, Stacks: f}, in: events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7}, change: f.change}
+		s := &step{Handler: &Handler{
+			State: f, Stacks: f,
+		}, in: events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7}, change: f.change}
 		require.Equal(t, "LeaseLost", fault.NameOf(s.tell(t.Context(), nil)))
 		require.Empty(t, f.done)
 	})

@@ -37,17 +37,23 @@ func TestGuard(t *testing.T) {
 	}{
 		"a new VPC may be added": {changes: []types.ResourceChange{change(types.ChangeActionAdd, "AWS::EC2::VPC", "Vpc", "")}},
 		"a launch template may be replaced": {
-			changes: []types.ResourceChange{change(types.ChangeActionModify, "AWS::EC2::LaunchTemplate", "LaunchTemplate", types.ReplacementTrue, "LaunchTemplateName")},
+			changes: []types.ResourceChange{
+				change(types.ChangeActionModify, "AWS::EC2::LaunchTemplate", "LaunchTemplate", types.ReplacementTrue, "LaunchTemplateName"),
+			},
 		},
 		"a cluster may change in place": {
 			changes: []types.ResourceChange{change(types.ChangeActionModify, "AWS::EKS::Cluster", "Cluster", types.ReplacementFalse)},
 		},
 		"a cluster is not replaced": {
-			changes: []types.ResourceChange{change(types.ChangeActionModify, "AWS::EKS::Cluster", "Cluster", types.ReplacementTrue, "RoleArn", "Name")},
+			changes: []types.ResourceChange{
+				change(types.ChangeActionModify, "AWS::EKS::Cluster", "Cluster", types.ReplacementTrue, "RoleArn", "Name"),
+			},
 			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of Name, RoleArn",
 		},
 		"what may or may not be a replacement counts as one": {
-			changes: []types.ResourceChange{change(types.ChangeActionModify, "AWS::EC2::Subnet", "Private0", types.ReplacementConditional, "CidrBlock")},
+			changes: []types.ResourceChange{
+				change(types.ChangeActionModify, "AWS::EC2::Subnet", "Private0", types.ReplacementConditional, "CidrBlock"),
+			},
 			refused: "the change of stack s was not made: Private0 (AWS::EC2::Subnet) would be replaced because of CidrBlock",
 		},
 		"a replacement that CloudFormation does not speak of counts as one": {

@@ -45,8 +45,10 @@ type State interface {
 // Stacks is CloudFormation: a subset of cloudformation.Stacks.
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
-	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (cloudformation.ChangeSet, error)
-	PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string, parameters map[string]string, note, token string) (cloudformation.ChangeSet, error)
+	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
+		token string) (cloudformation.ChangeSet, error)
+	PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string, parameters map[string]string,
+		note, token string) (cloudformation.ChangeSet, error)
 	Execute(ctx context.Context, change plan.Change, set cloudformation.ChangeSet, token string) error
 	ContinueRollback(ctx context.Context, stackName, token string) error
 	Delete(ctx context.Context, stackName, token string) error
@@ -138,7 +140,9 @@ func (s *step) run(ctx context.Context) error {
 		// An earlier try's operation or somebody else's: wait for it, whichever it is, and look again.
 		return s.wait(ctx)
 	case s.change.Moving:
-		return &fault.Superseded{Cause: fmt.Errorf("stack %s was being changed when this was planned, and that is over: %s", s.change.StackName, now.Status)}
+		return &fault.Superseded{
+			Cause: fmt.Errorf("stack %s was being changed when this was planned, and that is over: %s", s.change.StackName, now.Status),
+		}
 	case s.change.Operation == plan.Delete:
 		if stack.Absent(now.Status) && now.Status != stack.InReview {
 			return s.done(ctx, now.Status)
@@ -191,7 +195,8 @@ func (s *step) is(now stack.Deployed, parameters map[string]string) bool {
 	return now.TerminationProtection == s.change.Protected
 }
 
-// founds says that all that comes after a stack lives and goes with it. Where it is gone, the next plan says what may be made, and what has to go before.
+// founds says that all that comes after a stack lives and goes with it. Where it is gone, the next plan says what may
+// be made, and what has to go before.
 func (s *step) founds() bool {
 	return s.change.Stack == names.Network || s.change.Stack == names.ControlPlane
 }
@@ -205,7 +210,9 @@ func (s *step) beside(ctx context.Context, now stack.Deployed) error {
 	if err != nil || !alive {
 		return err
 	}
-	return &fault.Superseded{Cause: fmt.Errorf("stack %s is absent, and the EKS cluster %s is there", s.change.StackName, names.EKSCluster(s.in.Cluster))}
+	return &fault.Superseded{
+		Cause: fmt.Errorf("stack %s is absent, and the EKS cluster %s is there", s.change.StackName, names.EKSCluster(s.in.Cluster)),
+	}
 }
 
 // parameters reads the outputs of the other stacks that this one takes. What came from a stack that is gone stays as it is.
@@ -352,8 +359,9 @@ func (s *step) delete(ctx context.Context, now stack.Deployed, again bool) error
 	return s.Stacks.Delete(ctx, s.change.StackName, token)
 }
 
-// rollBack continues a rollback that failed: nothing else can be done with such a stack. When it fails again the step has failed. A pool's takes
-// its next batch at once, and it may have failed because the drains of the last one took so long.
+// rollBack continues a rollback that failed: nothing else can be done with such a stack. When it fails again the step
+// has failed. A pool's takes its next batch at once, and it may have failed because the drains of the last one took
+// so long.
 func (s *step) rollBack(ctx context.Context, now stack.Deployed) error {
 	if s.change.Pace != nil {
 		group, _, err := s.Groups.Describe(ctx, s.change.Pace.Group)

@@ -43,17 +43,19 @@ func replaces(changes []types.ResourceChange) bool {
 // mostLooks at a group whose desired capacity is another each time: an autoscaler that never rests must not keep a roll from beginning.
 const mostLooks = 3
 
-// mostPaces by themselves, of one change and for the same reason: each takes a minute or so. After them the roll begins, and a rollback goes by the
-// last of them. Those that a rollback before needs are the first two.
+// mostPaces by themselves, of one change and for the same reason: each takes a minute or so. After them the roll
+// begins, and a rollback goes by the last of them. Those that a rollback before needs are the first two.
 const mostPaces = 10
 
 // MostChangeSets of one call: that of the change, one a look, and one of the pace by itself or of a stack that is to settle.
 const MostChangeSets = 1 + mostLooks + 1
 
-// pace gives a change that replaces nodes the parameters for as many as the pool has now. While others of its nodes are still drained, it changes
-// nothing, and when the parameters that a rollback needs are not deployed, nothing but those; later is true then: the step looks again after that.
-// Otherwise it returns the change set to execute. Making one takes up to a minute, so the group is looked at again after that, too.
-func (s *step) pace(ctx context.Context, now stack.Deployed, parameters map[string]string, set cloudformation.ChangeSet) (_ cloudformation.ChangeSet, later bool, err error) {
+// pace gives a change that replaces nodes the parameters for as many as the pool has now. While others of its nodes
+// are still drained, it changes nothing, and when the parameters that a rollback needs are not deployed, nothing but
+// those; later is true then: the step looks again after that. Otherwise it returns the change set to execute. Making
+// one takes up to a minute, so the group is looked at again after that, too.
+func (s *step) pace(ctx context.Context, now stack.Deployed, parameters map[string]string,
+	set cloudformation.ChangeSet) (_ cloudformation.ChangeSet, later bool, err error) {
 	pace := s.change.Pace
 	for looks := 0; ; looks++ {
 		group, _, err := s.Groups.Describe(ctx, pace.Group)
@@ -66,8 +68,9 @@ func (s *step) pace(ctx context.Context, now stack.Deployed, parameters map[stri
 		}
 		logging.From(ctx).Info("replacing nodes", "stack", s.change.StackName, "desired", group.Desired, "pace", want)
 		if back := s.back(group, now, want); !within(now.Parameters, back) && s.paced(now) < mostPaces {
-			// A rollback left another version of the launch template, which this would bring to the nodes, and go back without the room that it makes. The
-			// change replaces them anyway. Going back itself replaces those of another try, if there are any.
+			// A rollback left another version of the launch template, which this would bring to the nodes, and go back without
+			// the room that it makes. The change replaces them anyway. Going back itself replaces those of another try, if
+			// there are any.
 			if !stack.Settled(now.Status) && replaces(set.Changes) && now.Parameters[render.ReplaceNodes] == "true" {
 				back[render.ReplaceNodes] = "false"
 			}
@@ -86,8 +89,9 @@ func (s *step) pace(ctx context.Context, now stack.Deployed, parameters map[stri
 	}
 }
 
-// shrinks says whether a change must wait that leaves a pool less room than it fills: Auto Scaling ends instances for it at once, and those that
-// the roll before replaced may still be drained. A rollback leaves a pool as large as the roll had raised it.
+// shrinks says whether a change must wait that leaves a pool less room than it fills: Auto Scaling ends instances for
+// it at once, and those that the roll before replaced may still be drained. A rollback leaves a pool as large as the
+// roll had raised it.
 func (s *step) shrinks(ctx context.Context, now stack.Deployed, parameters map[string]string) (later bool, err error) {
 	if s.change.Pace == nil || larger(parameters[render.MaxSize], now.Parameters[render.MaxSize]) == parameters[render.MaxSize] {
 		return false, nil

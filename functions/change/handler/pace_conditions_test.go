@@ -104,14 +104,18 @@ func (p *pooled) step() *step {
 		Handler: &Handler{State: p, Stacks: p, Groups: groupOf{p}, TemplateBase: "https://state",
 			Resume: &waiter.Resumer{Now: func() time.Time { return time.Unix(9000, 0) }},
 		}, token: "token",
-		in:     events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7, TaskToken: "task", WaitedSeconds: &waited},
-		change: plan.Change{Stack: "pool-a", StackName: "drover-demo-pool-a", Operation: plan.Update, TemplateKey: "templates/x", Pace: rolling()},
+		in: events.ChangeRequest{Cluster: "demo", Execution: "mine", Fence: 7, TaskToken: "task", WaitedSeconds: &waited},
+		change: plan.Change{
+			Stack: "pool-a", StackName: "drover-demo-pool-a", Operation: plan.Update, TemplateKey: "templates/x", Pace: rolling(),
+		},
 	}
 }
 
 // deployedFor is the pool's stack with the pace for so many nodes.
 func deployedFor(desired int) stack.Deployed {
-	return stack.Deployed{Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagTemplate: "templates/w"}, Parameters: rolling().Replacing(desired)}
+	return stack.Deployed{
+		Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagTemplate: "templates/w"}, Parameters: rolling().Replacing(desired),
+	}
 }
 
 func TestPaceBeforeARoll(t *testing.T) {
@@ -122,26 +126,50 @@ func TestPaceBeforeARoll(t *testing.T) {
 		err   error
 		want  []string
 	}{
-		"stays when it is deployed":                     {func(p *pooled, _ *stack.Deployed) { p.desired = []int{2} }, false, nil, nil},
-		"is changed first when it is another":           {func(*pooled, *stack.Deployed) {}, true, nil, changed},
-		"is not changed when CloudFormation has it":     {func(p *pooled, _ *stack.Deployed) { p.empty = true }, false, nil, []string{"pace", "prepare", "pace"}},
-		"is changed up to ten times":                    {func(_ *pooled, now *stack.Deployed) { now.Tags[names.TagPace] = "9 of token" }, true, nil, changed},
-		"is not changed for ever":                       {func(_ *pooled, now *stack.Deployed) { now.Tags[names.TagPace] = "10 of token" }, false, nil, []string{"prepare"}},
-		"is changed whatever another change did":        {func(_ *pooled, now *stack.Deployed) { now.Tags[names.TagPace] = "10 of another" }, true, nil, changed},
-		"is not changed by a template that is not kept": {func(_ *pooled, now *stack.Deployed) { delete(now.Tags, names.TagTemplate) }, false, nil, []string{"prepare"}},
-		"is not changed where no template has one":      {func(_ *pooled, now *stack.Deployed) { now.Parameters = nil }, false, nil, []string{"prepare"}},
+		"stays when it is deployed":           {func(p *pooled, _ *stack.Deployed) { p.desired = []int{2} }, false, nil, nil},
+		"is changed first when it is another": {func(*pooled, *stack.Deployed) {}, true, nil, changed},
+		"is not changed when CloudFormation has it": {func(p *pooled, _ *stack.Deployed) {
+			p.empty = true
+		}, false, nil, []string{"pace", "prepare", "pace"}},
+		"is changed up to ten times": {func(_ *pooled, now *stack.Deployed) {
+			now.Tags[names.TagPace] = "9 of token"
+		}, true, nil, changed},
+		"is not changed for ever": {func(_ *pooled, now *stack.Deployed) {
+			now.Tags[names.TagPace] = "10 of token"
+		}, false, nil, []string{"prepare"}},
+		"is changed whatever another change did": {func(_ *pooled, now *stack.Deployed) {
+			now.Tags[names.TagPace] = "10 of another"
+		}, true, nil, changed},
+		"is not changed by a template that is not kept": {func(_ *pooled, now *stack.Deployed) {
+			delete(now.Tags, names.TagTemplate)
+		}, false, nil, []string{"prepare"}},
+		"is not changed where no template has one": {func(_ *pooled, now *stack.Deployed) {
+			now.Parameters = nil
+		}, false, nil, []string{"prepare"}},
 		"follows an autoscaler up to three times": {
 			func(p *pooled, now *stack.Deployed) {
 				p.desired, now.Tags[names.TagPace] = []int{3, 4, 5, 3, 4}, "10 of token"
 			}, false, nil,
 			[]string{"prepare", "prepare", "prepare"},
 		},
-		"waits for drains":                              {func(p *pooled, _ *stack.Deployed) { p.going, p.failing["drains"] = true, errThrottled }, false, errThrottled, []string{"drains"}},
-		"is not changed without its lease":              {func(p *pooled, _ *stack.Deployed) { p.failing["lease"] = errLost }, false, errLost, []string{"pace"}},
-		"is not changed without a waiter":               {func(p *pooled, _ *stack.Deployed) { p.failing["wait"] = errThrottled }, false, errThrottled, []string{"pace", "wait"}},
-		"is not known without the group":                {func(p *pooled, _ *stack.Deployed) { p.failing["group"] = errThrottled }, false, errThrottled, nil},
-		"fails when it cannot be prepared":              {func(p *pooled, _ *stack.Deployed) { p.failing["pace"] = errThrottled }, false, errThrottled, []string{"pace"}},
-		"fails when the change cannot be prepared anew": {func(p *pooled, _ *stack.Deployed) { p.empty, p.failing["prepare"] = true, errThrottled }, false, errThrottled, []string{"pace", "prepare"}},
+		"waits for drains": {func(p *pooled, _ *stack.Deployed) {
+			p.going, p.failing["drains"] = true, errThrottled
+		}, false, errThrottled, []string{"drains"}},
+		"is not changed without its lease": {func(p *pooled, _ *stack.Deployed) {
+			p.failing["lease"] = errLost
+		}, false, errLost, []string{"pace"}},
+		"is not changed without a waiter": {func(p *pooled, _ *stack.Deployed) {
+			p.failing["wait"] = errThrottled
+		}, false, errThrottled, []string{"pace", "wait"}},
+		"is not known without the group": {func(p *pooled, _ *stack.Deployed) {
+			p.failing["group"] = errThrottled
+		}, false, errThrottled, nil},
+		"fails when it cannot be prepared": {func(p *pooled, _ *stack.Deployed) {
+			p.failing["pace"] = errThrottled
+		}, false, errThrottled, []string{"pace"}},
+		"fails when the change cannot be prepared anew": {func(p *pooled, _ *stack.Deployed) {
+			p.empty, p.failing["prepare"] = true, errThrottled
+		}, false, errThrottled, []string{"pace", "prepare"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
@@ -202,7 +230,9 @@ func TestPoolThatIsMadeSmaller(t *testing.T) {
 	}
 	t.Run("is not made smaller when the group cannot be read", func(t *testing.T) {
 		p := &pooled{desired: []int{3}, failing: map[string]error{"group": errThrottled}}
-		_, err := p.step().shrinks(t.Context(), stack.Deployed{Parameters: map[string]string{render.MaxSize: "5"}}, map[string]string{render.MaxSize: "2"})
+		_, err := p.step().shrinks(t.Context(), stack.Deployed{
+			Parameters: map[string]string{render.MaxSize: "5"},
+		}, map[string]string{render.MaxSize: "2"})
 		require.ErrorIs(t, err, errThrottled)
 	})
 }

@@ -37,7 +37,9 @@ func put(t *testing.T, a *harness.Account, spec string) {
 // said are the reasons that CloudFormation gave in the events of a pool's group, oldest first.
 func said(t *testing.T, a *harness.Account) (sentences []string) {
 	t.Helper()
-	events, err := a.CloudFormation.DescribeStackEvents(t.Context(), a.Admin(), &cloudformation.StackPageInput{StackName: "drover-demo-pool-a"})
+	events, err := a.CloudFormation.DescribeStackEvents(t.Context(), a.Admin(), &cloudformation.StackPageInput{
+		StackName: "drover-demo-pool-a",
+	})
 	require.NoError(t, err)
 	for _, event := range events.StackEvents {
 		if event.LogicalResourceId == names.GroupResource && event.ResourceStatusReason != "" {
@@ -100,10 +102,17 @@ func TestRollsGoByWhatThePoolHas(t *testing.T) {
 			pool: "minSize: 1, maxSize: 1", desired: 1, updates: 3,
 			says: []string{"in batches of 1, while keeping at least 1 instance(s)", "MinSize and DesiredCapacity to 2."},
 		},
-		"no node at all":   {pool: "minSize: 0, maxSize: 2", desired: 0, updates: 1},
-		"none at first":    {pool: "minSize: 0, maxSize: 2", desired: 2, updates: 3, says: []string{"while keeping at least 2 instance(s)", "DesiredCapacity to 3."}},
-		"by a refresh":     {pool: "minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", desired: 3, updates: 2, says: []string{"Replacing 3 instance(s)."}},
-		"a refresh of one": {pool: "minSize: 1, maxSize: 1, update: {strategy: InstanceRefresh, maxUnavailable: 1}", desired: 1, updates: 1, says: []string{"Replacing 1 instance(s)."}},
+		"no node at all": {pool: "minSize: 0, maxSize: 2", desired: 0, updates: 1},
+		"none at first": {
+			pool: "minSize: 0, maxSize: 2", desired: 2, updates: 3, says: []string{"while keeping at least 2 instance(s)", "DesiredCapacity to 3."},
+		},
+		"by a refresh": {
+			pool: "minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", desired: 3, updates: 2, says: []string{"Replacing 3 instance(s)."},
+		},
+		"a refresh of one": {
+			pool: "minSize: 1, maxSize: 1, update: {strategy: InstanceRefresh, maxUnavailable: 1}", desired: 1, updates: 1,
+			says: []string{"Replacing 1 instance(s)."},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
@@ -192,7 +201,8 @@ func TestARollThatIsRolledBack(t *testing.T) {
 	require.Contains(t, s.Message, errQuota.Message)
 	require.ElementsMatch(t, ids(before), ids(a.Group("demo", "a")), "going back to what is there replaces nothing")
 	deployed := a.Stack("demo", "pool-a").Parameters
-	require.Equal(t, []string{"3", "1"}, []string{deployed[render.MinInstancesInService], deployed[render.MaxBatchSize]}, "what a rollback goes by")
+	require.Equal(t, []string{"3", "1"}, []string{deployed[render.MinInstancesInService], deployed[render.MaxBatchSize]},
+		"what a rollback goes by")
 	clean(t, a, "demo")
 
 	// It is tried again when somebody asks for it.
@@ -213,8 +223,12 @@ func TestARollByAnotherStrategyThatIsRolledBack(t *testing.T) {
 		before, after string
 		deployed      map[string]string
 	}{
-		"a rolling update after a refresh": {refreshing, rolling, map[string]string{render.MinHealthyPercentage: "100", render.MaxHealthyPercentage: "125", render.MaxSize: "4"}},
-		"a refresh after a rolling update": {rolling, refreshing, map[string]string{render.MinInstancesInService: "3", render.MaxBatchSize: "1", render.MaxSize: "4"}},
+		"a rolling update after a refresh": {
+			refreshing, rolling, map[string]string{render.MinHealthyPercentage: "100", render.MaxHealthyPercentage: "125", render.MaxSize: "4"},
+		},
+		"a refresh after a rolling update": {
+			rolling, refreshing, map[string]string{render.MinInstancesInService: "3", render.MaxBatchSize: "1", render.MaxSize: "4"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)

@@ -102,7 +102,8 @@ func TestPausedInTheMiddle(t *testing.T) {
 // Nodes of a pool are being replaced, and another pool's are to be, when people want something else: the first pool is finished.
 func TestANewerSpecInTheMiddleOfARoll(t *testing.T) {
 	spec := func(team, more string) string {
-		pools := strings.Replace(harness.Spec("demo", "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, update: {order: 1}, labels: {team: "+team+"}}\n"+more),
+		pools := strings.Replace(harness.Spec("demo", "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, update: {order: 1}, "+
+			"labels: {team: "+team+"}}\n"+more),
 			"{name: a,", "{name: a, labels: {team: "+team+"},", 1)
 		return pools
 	}

@@ -165,11 +165,13 @@ func TestCleanRemovesNothing(t *testing.T) {
 		outcome events.CleanOutcome
 		err     string
 	}{
-		"when another execution took the lease over":       {func(a *account) { a.leases = []error{taken} }, "", "taken over"},
-		"when the lease is lost just before a removal":     {func(a *account) { a.leases = []error{nil, taken} }, "", "taken over"},
-		"when the spec is back":                            {func(a *account) { a.spec = nil }, events.CleanSuperseded, ""},
-		"when the spec is back, too large to be used":      {func(a *account) { a.spec = &store.TooLarge{} }, events.CleanSuperseded, ""},
-		"when nobody can say whether the spec is back":     {func(a *account) { a.spec = errors.New("AccessDenied") }, events.CleanSuperseded, "AccessDenied"},
+		"when another execution took the lease over":   {func(a *account) { a.leases = []error{taken} }, "", "taken over"},
+		"when the lease is lost just before a removal": {func(a *account) { a.leases = []error{nil, taken} }, "", "taken over"},
+		"when the spec is back":                        {func(a *account) { a.spec = nil }, events.CleanSuperseded, ""},
+		"when the spec is back, too large to be used":  {func(a *account) { a.spec = &store.TooLarge{} }, events.CleanSuperseded, ""},
+		"when nobody can say whether the spec is back": {func(a *account) {
+			a.spec = errors.New("AccessDenied")
+		}, events.CleanSuperseded, "AccessDenied"},
 		"while the EKS cluster would make everything anew": {func(a *account) { a.eks = true }, "", "EKS cluster drover-demo is there"},
 		"when EKS does not say whether its cluster exists": {func(a *account) { a.eksError = errors.New("throttled") }, "", "throttled"},
 		"when the leftovers cannot be listed":              {func(a *account) { a.findError = errors.New("no index") }, "", "no index"},

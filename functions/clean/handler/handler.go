@@ -66,7 +66,8 @@ func (h *Handler) Handle(ctx context.Context, in events.CleanRequest) (events.Cl
 		return events.CleanResult{}, err
 	} else if alive {
 		return events.CleanResult{}, &fault.LeftoversRemain{Cause: fmt.Errorf(
-			"EKS cluster %s is there although its stack is gone: turn its deletion protection off and delete it, or what it made would be made again", names.EKSCluster(in.Cluster))}
+			"EKS cluster %s is there although its stack is gone: turn its deletion protection off and delete it, or what it made would be "+
+				"made again", names.EKSCluster(in.Cluster))}
 	}
 	found, err := h.Leftovers.Find(ctx, in.Cluster)
 	if err != nil {

@@ -114,8 +114,9 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	return h.end(ctx, in, n, result)
 }
 
-// goes says that an instance is on its way out while a drain that was not of its hook is given up: the one at the hook has cordoned the node
-// itself by now, and must not find it open again. When nobody can tell, that drain looks once more before it ends.
+// goes says that an instance is on its way out while a drain that was not of its hook is given up: the one at the
+// hook has cordoned the node itself by now, and must not find it open again. When nobody can tell, that drain looks
+// once more before it ends.
 func (h *Handler) goes(ctx context.Context, in events.DrainRequest, n node) bool {
 	if in.Lifecycle != nil {
 		return false
@@ -168,7 +169,8 @@ func (h *Handler) policy(ctx context.Context, in events.DrainRequest, pool event
 func (h *Handler) remains(ctx context.Context, in events.DrainRequest, n node, result events.DrainResult) events.DrainResult {
 	result.Cluster, result.Pool, result.Node = n.pool.Cluster, n.pool.Pool, n.name
 	result.WaitSeconds = h.wait(in, result.DrainReport)
-	logging.From(ctx).Info("not yet", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", result.Summary())
+	logging.From(ctx).Info("not yet", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits",
+		result.Summary())
 	h.tell(ctx, n, result)
 	return result
 }
@@ -283,7 +285,8 @@ func (h *Handler) nodeOf(ctx context.Context, n node) (string, error) {
 func said(hook *events.Lifecycle) (events.Pool, error) {
 	var pool events.Pool
 	if json.Unmarshal([]byte(hook.NotificationMetadata), &pool) != nil || pool.Cluster == "" {
-		return pool, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", hook.LifecycleHookName, hook.AutoScalingGroupName, hook.NotificationMetadata)
+		return pool, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", hook.LifecycleHookName, hook.AutoScalingGroupName,
+			hook.NotificationMetadata)
 	}
 	return pool, nil
 }
@@ -294,9 +297,9 @@ const (
 	endingWait = 30 // a slice sees the end of pods at once
 )
 
-// wait until the next slice: as long as a drain may be left alone, but hardly at all while pods leave, which a slice sees at once, unless that
-// takes hours. However it goes, 48 hours have less than the 25,000 events that an execution may have: one more would end it, and leave the hook
-// to its own time.
+// wait until the next slice: as long as a drain may be left alone, but hardly at all while pods leave, which a slice
+// sees at once, unless that takes hours. However it goes, 48 hours have less than the 25,000 events that an execution
+// may have: one more would end it, and leave the hook to its own time.
 func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
 	taken := h.Now().Sub(in.Started)
 	elapsed, between := int64(taken/time.Second), int64(drain.Between(taken)/time.Second)
@@ -312,7 +315,8 @@ func (h *Handler) wait(in events.DrainRequest, report drain.Report) int64 {
 
 // forced tells whoever reads logs and metrics of a pod, at once: the call may be cut off before its result has it.
 func (h *Handler) forced(ctx context.Context, n node, pod string) {
-	logging.From(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", n.pool.Cluster, "node", n.name, "pod", pod)
+	logging.From(ctx).Warn("deleted against its disruption budget, after the pool's timeout", "cluster", n.pool.Cluster, "node",
+		n.name, "pod", pod)
 	if err := metrics.Count(h.Metrics, h.Now(), "PodsForced", "cluster", n.pool.Cluster); err != nil {
 		logging.From(ctx).Error("writing a metric", "error", err.Error())
 	}

@@ -37,25 +37,37 @@ func TestDrain(t *testing.T) {
 			sample: "drain-request-hook", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true,
 		},
 		"an event that came twice touches nothing": {
-			sample: "drain-request-hook", world: func(w *world) { w.open["i-1"] = false }, outcome: drain.Gone, message: "does not wait at the hook", closed: true,
+			sample: "drain-request-hook", world: func(w *world) {
+				w.open["i-1"] = false
+			}, outcome: drain.Gone, message: "does not wait at the hook", closed: true,
 		},
 		"an instance that never joined goes": {
 			sample: "drain-request-hook", world: gone, outcome: drain.Gone, message: "never joined", completed: true,
 		},
 		"so does one whose cluster is deleted": {
-			sample: "drain-request-hook", world: func(w *world) { w.openErr = fmt.Errorf("demo: %w", kube.ErrNoCluster) }, outcome: drain.Gone, completed: true,
+			sample: "drain-request-hook", world: func(w *world) {
+				w.openErr = fmt.Errorf("demo: %w", kube.ErrNoCluster)
+			}, outcome: drain.Gone, completed: true,
 		},
 		"a cluster that does not answer keeps its nodes": {
-			sample: "drain-request-hook", world: func(w *world) { w.down = func() bool { return true } }, outcome: drain.Remaining, message: "listing nodes",
+			sample: "drain-request-hook", world: func(w *world) {
+				w.down = func() bool { return true }
+			}, outcome: drain.Remaining, message: "listing nodes",
 		},
 		"one that cannot be opened, too": {
-			sample: "drain-request-hook", world: func(w *world) { w.openErr = errors.New("AccessDenied: eks:DescribeCluster") }, outcome: drain.Remaining, message: "AccessDenied",
+			sample: "drain-request-hook", world: func(w *world) {
+				w.openErr = errors.New("AccessDenied: eks:DescribeCluster")
+			}, outcome: drain.Remaining, message: "AccessDenied",
 		},
 		"a hook that cannot be kept open is no reason to wait": {
-			sample: "drain-request-hook", world: func(w *world) { w.beatErr = errors.New("throttled") }, outcome: drain.Done, completed: true, touched: true, held: true,
+			sample: "drain-request-hook", world: func(w *world) {
+				w.beatErr = errors.New("throttled")
+			}, outcome: drain.Done, completed: true, touched: true, held: true,
 		},
 		"nor is a pool that cannot be asked about": {
-			sample: "drain-request-hook", world: func(w *world) { w.poolErr, w.pools = errors.New("throttled"), nil }, outcome: drain.Done, completed: true, touched: true, held: true,
+			sample: "drain-request-hook", world: func(w *world) {
+				w.poolErr, w.pools = errors.New("throttled"), nil
+			}, outcome: drain.Done, completed: true, touched: true, held: true,
 		},
 		"the event says what a group that is gone was": {
 			sample: "drain-request-hook", world: func(w *world) { clear(w.pools) }, outcome: drain.Done, completed: true, touched: true, held: true,
@@ -66,31 +78,47 @@ func TestDrain(t *testing.T) {
 			}, outcome: drain.Done, completed: true, touched: true, held: true,
 		},
 		"a spot instance of others is nobody's business": {
-			sample: "drain-request-spot", change: func(in *events.DrainRequest) { in.InstanceID = "i-web" }, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
+			sample: "drain-request-spot", change: func(in *events.DrainRequest) {
+				in.InstanceID = "i-web"
+			}, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
 		},
 		"nor one in no group": {
-			sample: "drain-request-spot", change: func(in *events.DrainRequest) { in.InstanceID = "i-other" }, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
+			sample: "drain-request-spot", change: func(in *events.DrainRequest) {
+				in.InstanceID = "i-other"
+			}, outcome: drain.Gone, message: "in no pool of drover's", closed: true,
 		},
 		"a spot instance of a pool is drained, and given back": {sample: "drain-request-spot", outcome: drain.Done, touched: true},
 		"by hand by node": {sample: "drain-request-by-hand", outcome: drain.Done, touched: true},
 		"by hand by instance": {
-			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node, in.Instance = "", "i-1" }, outcome: drain.Done, touched: true,
+			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
+				in.Node, in.Instance = "", "i-1"
+			}, outcome: drain.Done, touched: true,
 		},
 		"by hand by instance, where a node is asked for": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node = "i-1" }, outcome: drain.Done, touched: true,
 		},
-		"by hand, while pods stay, the autoscaler is held": {sample: "drain-request-by-hand", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true},
+		"by hand, while pods stay, the autoscaler is held": {
+			sample: "drain-request-by-hand", world: (*world).waiting, outcome: drain.Remaining, touched: true, held: true,
+		},
 		"a node that is not there": {
-			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Node = "n2" }, outcome: events.DrainRefused, message: "no node n2",
+			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
+				in.Node = "n2"
+			}, outcome: events.DrainRefused, message: "no node n2",
 		},
 		"an instance of another cluster": {
-			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Cluster, in.Node, in.Instance = "prod", "", "i-1" }, outcome: events.DrainRefused, message: "in no pool of cluster prod", closed: true,
+			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
+				in.Cluster, in.Node, in.Instance = "prod", "", "i-1"
+			}, outcome: events.DrainRefused, message: "in no pool of cluster prod", closed: true,
 		},
-		"nothing said": {sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { *in = events.DrainRequest{Started: start} }, outcome: events.DrainRefused, message: "names no node", closed: true},
+		"nothing said": {sample: "drain-request-by-hand", change: func(in *events.DrainRequest) {
+			*in = events.DrainRequest{Started: start}
+		}, outcome: events.DrainRefused, message: "names no node", closed: true},
 		"a node is given back": {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Release = true }, world: func(w *world) {
 				w.node.Spec.Unschedulable = true
-				w.node.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "drover.run/drain-holds": "autoscaler,cordon,load-balancers"}
+				w.node.Annotations = map[string]string{
+					"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "drover.run/drain-holds": "autoscaler,cordon,load-balancers",
+				}
 			}, outcome: drain.Done, message: "as it was before",
 		},
 	} {
@@ -225,7 +253,9 @@ func TestWhatADaemonSetClaimsHidesNoVolumeOfOthers(t *testing.T) {
 		source  corev1.VolumeSource
 		volumes int
 	}{
-		"a shared claim is of a file system":    {corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "efs"}}, 1},
+		"a shared claim is of a file system": {
+			corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "efs"}}, 1,
+		},
 		"an ephemeral one stays with its pod":   {corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, 0},
 		"what is no claim has nothing attached": {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, 1},
 	} {
@@ -286,12 +316,16 @@ func TestAnotherExecutionGoesOnWithTheTimeOfTheFirst(t *testing.T) {
 
 // Two minutes are all that EC2 gives, and the pods need most of them.
 func TestAnInstanceThatEC2TakesBackDoesNotWait(t *testing.T) {
-	pool := events.Pool{Cluster: "demo", Drain: &drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, PodGracePeriod: 600, LoadBalancerWait: 300}}
+	pool := events.Pool{
+		Cluster: "demo", Drain: &drain.Policy{Timeout: 3600, OnTimeout: drain.Wait, PodGracePeriod: 600, LoadBalancerWait: 300},
+	}
 	for action, want := range map[string]drain.Policy{
 		"terminate": {Timeout: 3600, OnTimeout: drain.Wait, PodGracePeriod: 80, LoadBalancerWait: 15},
 		"":          *pool.Drain,
 	} {
-		in := sample(t, "drain-request-spot", func(in *events.DrainRequest) { in.InstanceAction, in.Started = action, start.Add(-30*time.Second) })
+		in := sample(t, "drain-request-spot", func(in *events.DrainRequest) {
+			in.InstanceAction, in.Started = action, start.Add(-30*time.Second)
+		})
 		require.Equal(t, want, newWorld().handler(start).policy(t.Context(), in, pool), action)
 	}
 }
@@ -300,7 +334,9 @@ func TestErrorsThatMachinesSee(t *testing.T) {
 	t.Run("a hook that says nothing of its pool", func(t *testing.T) {
 		w := newWorld()
 		clear(w.pools)
-		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) { in.NotificationMetadata = "?" }))
+		_, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", func(in *events.DrainRequest) {
+			in.NotificationMetadata = "?"
+		}))
 		require.ErrorContains(t, err, `does not say which pool it is of: "?"`)
 	})
 }
@@ -330,7 +366,9 @@ func TestWaits(t *testing.T) {
 
 // A drain by hand was stopped, and its instance goes by now: what drains it at its hook keeps the node as it wants it.
 func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
-	for state, goes := range map[string]bool{pool.InService: false, pool.Terminating: true, pool.TerminatingWait: true, pool.TerminatingProceed: true} {
+	for state, goes := range map[string]bool{
+		pool.InService: false, pool.Terminating: true, pool.TerminatingWait: true, pool.TerminatingProceed: true,
+	} {
 		t.Run(state, func(t *testing.T) {
 			w := newWorld()
 			w.waiting()
@@ -347,8 +385,8 @@ func TestANodeThatIsDrainedAtItsHookIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// A drain by hand goes on whatever its instance is about to do, and one at a hook that failed for good gives the node back also when nobody waits at
-// the hook any more.
+// A drain by hand goes on whatever its instance is about to do, and one at a hook that failed for good gives the node
+// back also when nobody waits at the hook any more.
 func TestWhatHooksSayOfOtherDrains(t *testing.T) {
 	t.Run("a drain by hand of an instance that goes", func(t *testing.T) {
 		w := newWorld()
@@ -377,7 +415,8 @@ func TestWhatHooksSayOfOtherDrains(t *testing.T) {
 	})
 }
 
-// While a whole cluster is deleted, no drain waits for long; but what is to be deleted against its budget has the time that the spec promised.
+// While a whole cluster is deleted, no drain waits for long; but what is to be deleted against its budget has the
+// time that the spec promised.
 func TestThePolicyOfAClusterThatIsDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		then          events.OnTimeout
@@ -437,7 +476,9 @@ func TestHowADrainIsDescribed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
 			got := described(n, events.DrainResult{DrainReport: c.report})
-			require.Equal(t, status.Node{Name: "n1", Instance: "i-1", Pool: "workers", State: c.want, Message: c.report.Summary(), Blocked: c.report.Blocked}, got)
+			require.Equal(t, status.Node{
+				Name: "n1", Instance: "i-1", Pool: "workers", State: c.want, Message: c.report.Summary(), Blocked: c.report.Blocked,
+			}, got)
 		})
 	}
 }

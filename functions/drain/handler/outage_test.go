@@ -89,7 +89,9 @@ func (h *hook) machine(input string) asl.Outcome {
 	require.NoError(h.t, err)
 	h.start, h.last = time.Now(), time.Now()
 	handler := &Handler{Clusters: h, Groups: h, State: h, Slice: 50 * time.Second, Late: 10 * time.Second, Now: time.Now, Metrics: discard{}}
-	return parsed.Run(h.t.Context(), asl.Execution{Name: "test", MachineName: "drover-drain-node", Input: json.RawMessage(input), Start: h.start}, asl.Host{
+	return parsed.Run(h.t.Context(), asl.Execution{
+		Name: "test", MachineName: "drover-drain-node", Input: json.RawMessage(input), Start: h.start,
+	}, asl.Host{
 		Tokens: &asl.Tokens{}, Random: func() float64 { return 0.5 }, Record: func(asl.Event) { h.events++ },
 		Task: func(ctx context.Context, task asl.Task) (json.RawMessage, error) {
 			switch task.Resource.Action {
@@ -401,7 +403,8 @@ func TestWhatBlocksADrainIsToldInTheMiddleOfASlice(t *testing.T) {
 		require.Len(t, nodes, 1)
 		require.Equal(t, status.NodeBlocked, nodes[0].State)
 		require.Equal(t, h.start.Add(7*time.Second).UTC(), nodes[0].Since)
-		require.Equal(t, []events.BlockedPod{{Pod: "shop/alone", Why: "nothing would start it again, and unmanagedPods is Wait"}}, nodes[0].Blocked)
+		require.Equal(t, []events.BlockedPod{{Pod: "shop/alone", Why: "nothing would start it again, and unmanagedPods is Wait"}},
+			nodes[0].Blocked)
 		require.Equal(t, nodes[0].Message, noted)
 	})
 }
@@ -411,18 +414,22 @@ func TestTheMiddleOfASlice(t *testing.T) {
 	blocked := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyBudget, Budgets: []string{"shop/web"}}}
 	never, inTurn := drain.Report{Left: 2, Blocked: blocked}, drain.Report{Left: 2, Blocked: blocked, EstimateSeconds: &minute}
 	stalled := drain.Report{Left: 2, Blocked: blocked, Stalled: true}
-	failing := []events.BlockedPod{{Pod: "shop/web", Why: drain.WhyFailed + ": etcdserver: leader changed"}, {Pod: "shop/cart", Why: drain.WhyOverload}}
+	failing := []events.BlockedPod{
+		{Pod: "shop/web", Why: drain.WhyFailed + ": etcdserver: leader changed"}, {Pod: "shop/cart", Why: drain.WhyOverload},
+	}
 	outage, both := drain.Report{Left: 2, Blocked: failing}, drain.Report{Left: 3, Blocked: append(blocked, failing...)}
 	for name, c := range map[string]struct {
 		before status.NodeState
 		report drain.Report
 		want   status.NodeState
 	}{
-		"what never ends by itself is told as blocked":                              {"", never, status.NodeBlocked},
-		"also when pods left before":                                                {status.NodeDraining, never, status.NodeBlocked},
-		"what may end by itself is not yet":                                         {"", inTurn, status.NodeDraining},
-		"nor what waits for a pod elsewhere":                                        {"", stalled, status.NodeDraining},
-		"nor while pods leave":                                                      {"", drain.Report{Left: 2, Terminating: 1, Blocked: blocked}, status.NodeDraining},
+		"what never ends by itself is told as blocked": {"", never, status.NodeBlocked},
+		"also when pods left before":                   {status.NodeDraining, never, status.NodeBlocked},
+		"what may end by itself is not yet":            {"", inTurn, status.NodeDraining},
+		"nor what waits for a pod elsewhere":           {"", stalled, status.NodeDraining},
+		"nor while pods leave": {
+			"", drain.Report{Left: 2, Terminating: 1, Blocked: blocked}, status.NodeDraining,
+		},
 		"nor what the API server is not up to for some seconds":                     {"", outage, status.NodeDraining},
 		"unless something else blocks, too":                                         {"", both, status.NodeBlocked},
 		"what was blocked at the end of a slice is so still, or would be told anew": {status.NodeBlocked, inTurn, status.NodeBlocked},
@@ -471,7 +478,8 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	require.Equal(t, drain.Remaining, got.Outcome)
 	require.Contains(t, log.String(), `level=ERROR msg="writing the status" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
 	log.Reset()
-	w.handler(start).blocked(t.Context(), node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}, drain.Report{Left: 1})
+	w.handler(start).blocked(t.Context(), node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"},
+		drain.Report{Left: 1})
 	require.Contains(t, log.String(), `level=ERROR msg="writing the status" cluster=demo instance=i-1 error="AccessDenied: s3:PutObject"`)
 	require.Contains(t, log.String(), `msg=blocked`)
 	log.Reset()

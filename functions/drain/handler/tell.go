@@ -35,7 +35,8 @@ func (h *Handler) tell(ctx context.Context, n node, result events.DrainResult) {
 
 // blocked tells what blocks a drain in the middle of a slice.
 func (h *Handler) blocked(ctx context.Context, n node, report drain.Report) {
-	logging.From(ctx).Info("blocked", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits", report.Summary())
+	logging.From(ctx).Info("blocked", "cluster", n.pool.Cluster, "pool", n.pool.Pool, "node", n.name, "instance", n.instance, "waits",
+		report.Summary())
 	_, err := h.State.Status(ctx, n.pool.Cluster)
 	if err == nil {
 		err = h.State.UpdateStatus(ctx, n.pool.Cluster, func(s *status.Status) {
@@ -45,12 +46,14 @@ func (h *Handler) blocked(ctx context.Context, n node, report drain.Report) {
 	h.written(ctx, n, err)
 }
 
-// soFar is a node in the middle of a slice. Two kinds of blocks are often over by the end of the slice, which then decides: a budget that
-// waits for another pod to be Ready (stalled, or with an estimate), and failures of the API server. Without this, each slowly starting pod and
-// each control plane update would be reported as Blocked.
+// soFar is a node in the middle of a slice. Two kinds of blocks are often over by the end of the slice, which then
+// decides: a budget that waits for another pod to be Ready (stalled, or with an estimate), and failures of the API
+// server. Without this, each slowly starting pod and each control plane update would be reported as Blocked.
 func soFar(s *status.Status, node status.Node, stalled bool) status.Node {
 	known := func(o status.Node) bool { return o.Instance == node.Instance && o.State == status.NodeBlocked }
-	lasts := node.EstimateSeconds == nil && !stalled && slices.ContainsFunc(node.Blocked, func(b events.BlockedPod) bool { return !drain.Passes(b.Why) })
+	lasts := node.EstimateSeconds == nil && !stalled && slices.ContainsFunc(node.Blocked, func(b events.BlockedPod) bool {
+		return !drain.Passes(b.Why)
+	})
 	if node.State == status.NodeBlocked && !lasts && !slices.ContainsFunc(s.Nodes, known) {
 		node.State = status.NodeDraining
 	}

@@ -112,7 +112,9 @@ func (w *world) attach() {
 	pv := "pv-ebs"
 	w.attached = append(w.attached, storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"},
-		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n1", Attacher: "ebs.csi.aws.com", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
+		Spec: storagev1.VolumeAttachmentSpec{
+			NodeName: "n1", Attacher: "ebs.csi.aws.com", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv},
+		},
 	})
 }
 
@@ -185,7 +187,10 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer = answer.DeepCopyObject()
-	kinds := map[string]string{"*v1.Node": "Node", "*v1.NodeList": "NodeList", "*v1.Pod": "Pod", "*v1.PodList": "PodList", "*v1.PodDisruptionBudgetList": "PodDisruptionBudgetList", "*v1.VolumeAttachmentList": "VolumeAttachmentList"}
+	kinds := map[string]string{
+		"*v1.Node": "Node", "*v1.NodeList": "NodeList", "*v1.Pod": "Pod", "*v1.PodList": "PodList",
+		"*v1.PodDisruptionBudgetList": "PodDisruptionBudgetList", "*v1.VolumeAttachmentList": "VolumeAttachmentList",
+	}
 	version := "v1"
 	if group, found := strings.CutPrefix(r.URL.Path, "/apis/"); found {
 		version = strings.Join(strings.SplitN(group, "/", 3)[:2], "/")

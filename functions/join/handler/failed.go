@@ -1,8 +1,9 @@
 package handler
 
-// What an instance that does not join means for the update under way: the second one fails it, and CloudFormation rolls back at once,
-// instead of waiting for an hour for a signal that no instance will send. Its rollback takes nodes out, too, and begins whoever of the failed
-// batch is still drained: so it hears of the failure when nobody is. Until then the instance stays at its hook.
+// What an instance that does not join means for the update under way: the second one fails it, and CloudFormation
+// rolls back at once, instead of waiting for an hour for a signal that no instance will send. Its rollback takes
+// nodes out, too, and begins whoever of the failed batch is still drained: so it hears of the failure when nobody is.
+// Until then the instance stays at its hook.
 
 import (
 	"context"

@@ -56,7 +56,8 @@ func TestAnUpdateThatIsAboutToBeFailedIsInTheStatus(t *testing.T) {
 	})
 }
 
-// Whoever tells of what was given up is called once. Beside drains it does not fail the update: another instance comes in its place. It asks no cluster.
+// Whoever tells of what was given up is called once. Beside drains it does not fail the update: another instance
+// comes in its place. It asks no cluster.
 func TestWhatTheMachineGaveUpIsTold(t *testing.T) {
 	const why = "Runtime.ExitError: it crashed"
 	for name, c := range map[string]struct {

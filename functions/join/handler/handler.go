@@ -75,7 +75,8 @@ type work struct {
 	// meanwhile, 0 when there is none. spare says that it waits for fewer nodes than there are, replaced that it replaces this one, too.
 	described, spare, replaced bool
 	during                     int
-	// elapsed since the execution started. waited since the instance joined, at least: when it did so in an earlier call there was a pause after it.
+	// elapsed since the execution started. waited since the instance joined, at least: when it did so in an earlier call
+	// there was a pause after it.
 	elapsed, waited time.Duration
 	// awaited says that the cluster's add-ons wait for a first node.
 	awaited bool
@@ -119,7 +120,8 @@ func (h *Handler) Handle(ctx context.Context, in events.JoinRequest) (events.Joi
 	default:
 		w.gone(ctx)
 	}
-	logging.From(ctx).Info("looked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome", w.result.Outcome, "message", w.result.Message)
+	logging.From(ctx).Info("looked", "instance", in.EC2InstanceID, "state", state, "node", w.result.Node, "outcome", w.result.Outcome,
+		"message", w.result.Message)
 	return w.result, err
 }
 
@@ -150,7 +152,9 @@ func (w *work) join(ctx, watching context.Context) error {
 	}
 	// The last look is a whole one however little is left: the cluster may not have been there to be asked until now.
 	left := w.Limit - w.elapsed
-	node, err := cluster.WaitNode(watching, w.pool.Pool, w.in.EC2InstanceID, func(n *kube.Node) bool { return missing(n, w.pool.Readiness) == "" })
+	node, err := cluster.WaitNode(watching, w.pool.Pool, w.in.EC2InstanceID, func(n *kube.Node) bool {
+		return missing(n, w.pool.Readiness) == ""
+	})
 	if node != nil {
 		w.result.Node = node.Name
 	}

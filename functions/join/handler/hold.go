@@ -25,8 +25,8 @@ import (
 	"github.com/drover-run/drover/shared/render"
 )
 
-// Pauses between two looks at the group within a call: a tenth of what has passed since the instance joined, as far as the call knows, so that
-// few looks find soon enough what takes seconds and what takes hours.
+// Pauses between two looks at the group within a call: a tenth of what has passed since the instance joined, as far
+// as the call knows, so that few looks find soon enough what takes seconds and what takes hours.
 const (
 	leastPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
@@ -149,17 +149,20 @@ func lastBatch(group pool.Group) bool {
 	return group.TemplateVersion != "" && len(group.Outdated()) == 0 && slices.ContainsFunc(group.Instances, outdated)
 }
 
-// awaits says what must happen before CloudFormation waits for this signal, or nothing when it does: a rolling update counts the signals of all new
-// instances, those too that an autoscaler added meanwhile. One that it does not wait for yet would let it take its next batch before this one is over.
+// awaits says what must happen before CloudFormation waits for this signal, or nothing when it does: a rolling update
+// counts the signals of all new instances, those too that an autoscaler added meanwhile. One that it does not wait
+// for yet would let it take its next batch before this one is over.
 //
-// It has waited for as many as the group is to have during the update, less those that it has still to replace; those who were Ready first
-// signal first. That is the group's MinSize meanwhile, more than it was to be if an autoscaler enlarged the group just before. Where no node
-// must stay, CloudFormation leaves MinSize alone, and takes as many at once as the pool had: a signal more lets it take none that must stay.
+// It has waited for as many as the group is to have during the update, less those that it has still to replace; those
+// who were Ready first signal first. That is the group's MinSize meanwhile, more than it was to be if an autoscaler
+// enlarged the group just before. Where no node must stay, CloudFormation leaves MinSize alone, and takes as many at
+// once as the pool had: a signal more lets it take none that must stay.
 //
-// Those who are still on their way in do not count as awaited: one that an autoscaler added, and that was Ready before them, would answer for
-// one of the last batch, and the next would go while that has not joined. But one that never joins comes again and again, and would hold all of
-// them until the update fails: whoever takes the place of one that has just failed holds nobody. As many serve by then as the update goes by. One that
-// is to fail the update holds them: CloudFormation would take its next batch just before it hears of that.
+// Those who are still on their way in do not count as awaited: one that an autoscaler added, and that was Ready
+// before them, would answer for one of the last batch, and the next would go while that has not joined. But one that
+// never joins comes again and again, and would hold all of them until the update fails: whoever takes the place of
+// one that has just failed holds nobody. As many serve by then as the update goes by. One that is to fail the update
+// holds them: CloudFormation would take its next batch just before it hears of that.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (w *work) awaits(ctx context.Context, group pool.Group) (string, error) {
 	if group.Desired <= group.Min || !rolling(group, w.in.EC2InstanceID) { // CloudFormation has both grow, and nobody else the first
@@ -248,8 +251,9 @@ func (w *work) nodesHold(ctx context.Context, group pool.Group) string {
 	return w.unready(group)
 }
 
-// unready says which of the new nodes that a roll has brought are not Ready any more, or nothing: another batch of the same kind would take more
-// of the old ones away. One whose Node object is gone holds nobody: its machine ended, as spot instances do, and its group replaces it after the update.
+// unready says which of the new nodes that a roll has brought are not Ready any more, or nothing: another batch of
+// the same kind would take more of the old ones away. One whose Node object is gone holds nobody: its machine ended,
+// as spot instances do, and its group replaces it after the update.
 func (w *work) unready(group pool.Group) string {
 	if !rolling(group, w.in.EC2InstanceID) {
 		return ""
@@ -257,7 +261,8 @@ func (w *work) unready(group pool.Group) string {
 	own := version(group, w.in.EC2InstanceID)
 	var lacking []string
 	for _, node := range w.nodes {
-		if node.Instance != w.in.EC2InstanceID && group.Serves(node.Instance) && version(group, node.Instance) == own && missing(&node, w.pool.Readiness) != "" {
+		if node.Instance != w.in.EC2InstanceID && group.Serves(node.Instance) && version(group, node.Instance) == own &&
+			missing(&node, w.pool.Readiness) != "" {
 			lacking = append(lacking, node.Name)
 		}
 	}

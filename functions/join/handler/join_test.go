@@ -48,19 +48,31 @@ func TestJoin(t *testing.T) {
 		signals []signal
 		told    status.NodeState
 	}{
-		"Ready at once": {rolling, func(*world) {}, events.JoinReady, "node n1 is Ready (v1.36.3)", autoscaling.Continue, 0, []signal{{true, 0 * time.Second}}, ""},
+		"Ready at once": {
+			rolling, func(*world) {}, events.JoinReady, "node n1 is Ready (v1.36.3)", autoscaling.Continue, 0, []signal{{true, 0 * time.Second}}, "",
+		},
 		"Ready after a while": {
-			rolling, func(w *world) { w.registers, w.ready = time.Minute, 3*time.Minute }, events.JoinReady, "is Ready", autoscaling.Continue, 3 * time.Minute, []signal{{true, 180 * time.Second}}, "",
+			rolling, func(w *world) {
+				w.registers, w.ready = time.Minute, 3*time.Minute
+			}, events.JoinReady, "is Ready", autoscaling.Continue, 3 * time.Minute, []signal{{true, 180 * time.Second}}, "",
 		},
 		"registered late": {
-			rolling, func(w *world) { w.registers, w.ready = 13*time.Minute, 13*time.Minute+30*time.Second }, events.JoinReady, "is Ready", autoscaling.Continue, 13*time.Minute + 30*time.Second, []signal{{true, 810 * time.Second}}, "",
+			rolling, func(w *world) {
+				w.registers, w.ready = 13*time.Minute, 13*time.Minute+30*time.Second
+			}, events.JoinReady, "is Ready", autoscaling.Continue, 13*time.Minute + 30*time.Second, []signal{{true, 810 * time.Second}}, "",
 		},
-		"never registered": {rolling, failing, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
+		"never registered": {
+			rolling, failing, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
+		},
 		"never Ready": {
-			rolling, func(w *world) { w.ready = never }, events.JoinAbandoned, "node n1 is not Ready: no network", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
+			rolling, func(w *world) {
+				w.ready = never
+			}, events.JoinAbandoned, "node n1 is not Ready: no network", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
 		},
 		"a kubelet that is too new": {
-			rolling, func(w *world) { w.kubelet = "v1.37.0" }, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, nil, status.NodeNotJoined,
+			rolling, func(w *world) {
+				w.kubelet = "v1.37.0"
+			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, nil, status.NodeNotJoined,
 		},
 		"the pool's labels and conditions are there": {
 			demands, func(w *world) {
@@ -68,16 +80,25 @@ func TestJoin(t *testing.T) {
 			}, events.JoinReady, "is Ready", autoscaling.Continue, time.Minute, []signal{{true, 60 * time.Second}}, "",
 		},
 		"a label is another": {
-			demands, func(w *world) { w.labels, w.conditions = map[string]string{"gpu": "down"}, []string{"DriverReady"} }, events.JoinAbandoned, "has not the label gpu=up", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
+			demands, func(w *world) {
+				w.labels, w.conditions = map[string]string{"gpu": "down"}, []string{"DriverReady"}
+			}, events.JoinAbandoned, "has not the label gpu=up", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
 		},
 		"a condition is not True": {
-			demands, func(w *world) { w.labels = map[string]string{"gpu": "up"} }, events.JoinAbandoned, "its condition DriverReady, which its pool waits for, is not True", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
+			demands, func(w *world) {
+				w.labels = map[string]string{"gpu": "up"}
+			}, events.JoinAbandoned, "its condition DriverReady, which its pool waits for, is not True", autoscaling.Abandon, 14 * time.Minute,
+			nil, status.NodeNotJoined,
 		},
 		"a drain of seconds holds the signal, not the hook": {
-			rolling, func(w *world) { w.leaving["i-old"] = 30 * time.Second }, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 30 * time.Second}}, "",
+			rolling, func(w *world) {
+				w.leaving["i-old"] = 30 * time.Second
+			}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 30 * time.Second}}, "",
 		},
 		"a drain of minutes": {
-			rolling, func(w *world) { w.leaving["i-old"] = 20 * time.Minute }, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 20 * time.Minute}}, "",
+			rolling, func(w *world) {
+				w.leaving["i-old"] = 20 * time.Minute
+			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 20 * time.Minute}}, "",
 		},
 		"a drain that CloudFormation waits for, too, and only then for signals": {
 			rolling, func(w *world) { w.leaving["i-old"] = 3 * time.Hour },
@@ -90,10 +111,14 @@ func TestJoin(t *testing.T) {
 			}, events.JoinReady, "not signalled: the instance is in service; it counts when i-old are drained", autoscaling.Continue, 0, nil, "",
 		},
 		"a node that is not Ready any more when its time has come": {
-			pauses, func(w *world) { w.old, w.unwell, w.well = []string{"i-old"}, 5*time.Minute, 20*time.Minute }, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 20*time.Minute + 200*time.Second}}, "",
+			pauses, func(w *world) {
+				w.old, w.unwell, w.well = []string{"i-old"}, 5*time.Minute, 20*time.Minute
+			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 20*time.Minute + 200*time.Second}}, "",
 		},
 		"nor ever again: no signal": {
-			rolling, func(w *world) { w.leaving["i-old"], w.unwell, w.well = 2*time.Minute, time.Minute, never }, events.JoinReady, "it counts when it is what it was: node n1 is not Ready: no network", autoscaling.Continue, 0, nil, "",
+			rolling, func(w *world) {
+				w.leaving["i-old"], w.unwell, w.well = 2*time.Minute, time.Minute, never
+			}, events.JoinReady, "it counts when it is what it was: node n1 is not Ready: no network", autoscaling.Continue, 0, nil, "",
 		},
 		"the cluster cannot be asked when its time has come": {
 			pauses, func(w *world) {
@@ -102,17 +127,25 @@ func TestJoin(t *testing.T) {
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 30*time.Minute + 200*time.Second}}, "",
 		},
 		"another node of the pool is drained, by hand or for its spot instance": {
-			rolling, func(w *world) { w.old, w.drained = []string{"i-old"}, 15*time.Minute }, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 15 * time.Minute}}, "",
+			rolling, func(w *world) {
+				w.old, w.drained = []string{"i-old"}, 15*time.Minute
+			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 15 * time.Minute}}, "",
 		},
 		"what its instance leaves behind counts not": {
 			rolling, func(w *world) { w.drained = never }, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
 		"the pool's pause": {
-			pauses, func(w *world) { w.old = []string{"i-old"} }, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 600 * time.Second}}, "",
+			pauses, func(w *world) {
+				w.old = []string{"i-old"}
+			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 600 * time.Second}}, "",
 		},
-		"no pause when nothing is left to roll": {pauses, func(*world) {}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0 * time.Second}}, ""},
+		"no pause when nothing is left to roll": {
+			pauses, func(*world) {}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0 * time.Second}}, "",
+		},
 		"a drain, then the pause": {
-			pauses, func(w *world) { w.old, w.leaving["i-old2"] = []string{"i-old"}, 4*time.Minute }, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 840 * time.Second}}, "",
+			pauses, func(w *world) {
+				w.old, w.leaving["i-old2"] = []string{"i-old"}, 4*time.Minute
+			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 840 * time.Second}}, "",
 		},
 		"one more than the update waits for, as an autoscaler wants it": {
 			rolling, func(w *world) {
@@ -141,7 +174,9 @@ func TestJoin(t *testing.T) {
 			events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
 		"a new node of an earlier batch is not Ready any more": {
-			rolling, func(w *world) { w.old, w.fellows, w.ill = []string{"i-old"}, 3, 7*time.Minute }, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 7 * time.Minute}}, "",
+			rolling, func(w *world) {
+				w.old, w.fellows, w.ill = []string{"i-old"}, 3, 7*time.Minute
+			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 7 * time.Minute}}, "",
 		},
 		"and stays so until nobody waits": {
 			rolling, func(w *world) {
@@ -150,7 +185,9 @@ func TestJoin(t *testing.T) {
 			}, events.JoinReady, "not signalled", autoscaling.Continue, 0, nil, "",
 		},
 		"or its machine is gone": {
-			rolling, func(w *world) { w.old, w.fellows, w.ill = []string{"i-old"}, 1, -1 }, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
+			rolling, func(w *world) {
+				w.old, w.fellows, w.ill = []string{"i-old"}, 1, -1
+			}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
 		"or there is nothing left to replace": {
 			rolling, func(w *world) { w.fellows, w.ill = 1, never }, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
@@ -171,14 +208,17 @@ func TestJoin(t *testing.T) {
 		"and took the place of one that did not join a while ago": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, never, "2"
-				w.status.Status.SetNode(status.Node{Instance: "i-came", Pool: "workers", State: status.NodeNotJoined, Template: "2"}, time.Now().Add(-18*time.Minute))
+				w.status.Status.SetNode(status.Node{Instance: "i-came", Pool: "workers", State: status.NodeNotJoined, Template: "2"},
+					time.Now().Add(-18*time.Minute))
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
 		"and those that did not join were of another pool, or long ago, or have joined": {
 			rolling, func(w *world) {
 				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 6*time.Minute, "2"
 				w.status.Status.SetNode(status.Node{Instance: "i-a", Pool: "other", State: status.NodeNotJoined, Template: "2"}, time.Now())
-				w.status.Status.SetNode(status.Node{Instance: "i-b", Pool: "workers", State: status.NodeNotJoined, Template: "2"}, time.Now().Add(-20*time.Minute))
+				w.status.Status.SetNode(status.Node{
+					Instance: "i-b", Pool: "workers", State: status.NodeNotJoined, Template: "2",
+				}, time.Now().Add(-20*time.Minute))
 				w.status.Status.SetNode(status.Node{Instance: "i-c", Pool: "workers", State: status.NodeDraining, Template: "2"}, time.Now())
 			}, events.JoinReady, "in service", autoscaling.Continue, 0, []signal{{true, 6 * time.Minute}}, "",
 		},
@@ -196,13 +236,19 @@ func TestJoin(t *testing.T) {
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
 		"of a launch template that an update replaces: no signal": {
-			rolling, func(w *world) { w.template = "3" }, events.JoinReady, "it is replaced, too, and nobody waits for it", autoscaling.Continue, 0, nil, "",
+			rolling, func(w *world) {
+				w.template = "3"
+			}, events.JoinReady, "it is replaced, too, and nobody waits for it", autoscaling.Continue, 0, nil, "",
 		},
 		"an instance refresh holds the hook": {
-			refresh, func(w *world) { w.old, w.leaving["i-old2"] = []string{"i-old"}, 3*time.Hour }, events.JoinReady, "is Ready", autoscaling.Continue, 3*time.Hour + 10*time.Minute, []signal{{true, 3*time.Hour + 10*time.Minute}}, "",
+			refresh, func(w *world) {
+				w.old, w.leaving["i-old2"] = []string{"i-old"}, 3*time.Hour
+			}, events.JoinReady, "is Ready", autoscaling.Continue, 3*time.Hour + 10*time.Minute, []signal{{true, 3*time.Hour + 10*time.Minute}}, "",
 		},
 		"an instance refresh has no batch to hold back when only nodes that leave are outdated": {
-			refresh, func(w *world) { w.template, w.fellows, w.leaving["i-old"] = "2", 1, never }, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
+			refresh, func(w *world) {
+				w.template, w.fellows, w.leaving["i-old"] = "2", 1, never
+			}, events.JoinReady, "is Ready", autoscaling.Continue, 0, []signal{{true, 0}}, "",
 		},
 		"an instance refresh holds the hook while another outdated node is in service": {
 			refresh, func(w *world) {
@@ -210,16 +256,24 @@ func TestJoin(t *testing.T) {
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 3*time.Hour + 10*time.Minute, []signal{{true, 3*time.Hour + 10*time.Minute}}, "",
 		},
 		"an instance refresh holds the hook of an instance that is outdated itself": {
-			refresh, func(w *world) { w.template, w.leaving["i-old"] = "3", time.Hour }, events.JoinReady, "is Ready", autoscaling.Continue, time.Hour, []signal{{true, time.Hour}}, "",
+			refresh, func(w *world) {
+				w.template, w.leaving["i-old"] = "3", time.Hour
+			}, events.JoinReady, "is Ready", autoscaling.Continue, time.Hour, []signal{{true, time.Hour}}, "",
 		},
 		"an instance refresh that changes no template holds the hook": {
-			refresh, func(w *world) { w.template, w.leavingOf, w.leaving["i-old"] = "2", "2", time.Hour }, events.JoinReady, "is Ready", autoscaling.Continue, time.Hour, []signal{{true, time.Hour}}, "",
+			refresh, func(w *world) {
+				w.template, w.leavingOf, w.leaving["i-old"] = "2", "2", time.Hour
+			}, events.JoinReady, "is Ready", autoscaling.Continue, time.Hour, []signal{{true, time.Hour}}, "",
 		},
 		"an instance refresh holds it for a day": {
-			refresh, func(w *world) { w.leaving["i-old"] = never }, events.JoinReady, "it counts when i-old are drained", autoscaling.Continue, 24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
+			refresh, func(w *world) {
+				w.leaving["i-old"] = never
+			}, events.JoinReady, "it counts when i-old are drained", autoscaling.Continue, 24 * time.Hour, []signal{{true, 24 * time.Hour}}, "",
 		},
 		"the API server is away for ten minutes": {
-			rolling, func(w *world) { w.away = 10 * time.Minute }, events.JoinReady, "is Ready", autoscaling.Continue, 10 * time.Minute, []signal{{true, 10 * time.Minute}}, "",
+			rolling, func(w *world) {
+				w.away = 10 * time.Minute
+			}, events.JoinReady, "is Ready", autoscaling.Continue, 10 * time.Minute, []signal{{true, 10 * time.Minute}}, "",
 		},
 		"the API server is away until the instance's time is almost over": {
 			rolling, func(w *world) {
@@ -233,31 +287,54 @@ func TestJoin(t *testing.T) {
 			}, events.JoinReady, "is Ready", autoscaling.Continue, 5*time.Hour + 20*time.Second, []signal{{true, 5*time.Hour + 20*time.Second}}, "",
 		},
 		"the API server is away for ever": {
-			rolling, func(w *world) { w.away = never }, events.JoinAbandoned, "the cluster cannot be asked", autoscaling.Abandon, 24 * time.Hour, nil, status.NodeNotJoined,
+			rolling, func(w *world) {
+				w.away = never
+			}, events.JoinAbandoned, "the cluster cannot be asked", autoscaling.Abandon, 24 * time.Hour, nil, status.NodeNotJoined,
 		},
 		"a permission is missing": {
-			rolling, func(w *world) { w.openErr = errors.New("AccessDenied: eks:DescribeCluster") }, events.JoinAbandoned, "AccessDenied: eks:DescribeCluster", autoscaling.Abandon, 24 * time.Hour, nil, status.NodeNotJoined,
+			rolling, func(w *world) {
+				w.openErr = errors.New("AccessDenied: eks:DescribeCluster")
+			}, events.JoinAbandoned, "AccessDenied: eks:DescribeCluster", autoscaling.Abandon, 24 * time.Hour, nil, status.NodeNotJoined,
 		},
 		"the cluster is deleted": {
 			rolling, func(w *world) { w.openErr = kube.ErrNoCluster }, events.JoinAbandoned, "not there", autoscaling.Abandon, 0, nil, "",
 		},
-		"the instance is gone":        {rolling, func(w *world) { w.state = "Terminating:Wait" }, events.JoinGone, "does not wait", "", 0, nil, ""},
+		"the instance is gone": {rolling, func(w *world) {
+			w.state = "Terminating:Wait"
+		}, events.JoinGone, "does not wait", "", 0, nil, ""},
 		"the instance is in no group": {rolling, func(w *world) { w.state = "" }, events.JoinGone, "does not wait", "", 0, nil, ""},
 		"the hook is being completed": {rolling, func(w *world) {
 			w.state = pool.PendingProceed
 			w.after(950*time.Millisecond, func() { w.state = pool.InService })
 		}, events.JoinReady, "in service", "", 0, []signal{{true, time.Second}}, ""},
-		"the second fails the update": {rolling, second, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}}, status.NodeNotJoined},
-		"of what it brings":           {rolling, func(w *world) { second(w); w.template = "2" }, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}}, status.NodeNotJoined},
-		"and not of what it replaces": {rolling, func(w *world) { second(w); w.template = "3" }, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
+		"the second fails the update": {
+			rolling, second, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, []signal{
+				{false, 840 * time.Second},
+			}, status.NodeNotJoined,
+		},
+		"of what it brings": {rolling, func(w *world) {
+			second(w)
+			w.template = "2"
+		}, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 14 * time.Minute, []signal{{false, 840 * time.Second}},
+			status.NodeNotJoined},
+		"and not of what it replaces": {rolling, func(w *world) {
+			second(w)
+			w.template = "3"
+		}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
 		"the first was of what it replaces": {
 			rolling, func(w *world) {
 				failing(w)
 				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined, Template: "1"}, time.Now())
 			}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
 		},
-		"but not its rollback":           {rolling, func(w *world) { second(w); w.stack = "UPDATE_ROLLBACK_IN_PROGRESS" }, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
-		"nor when nobody changes a pool": {rolling, func(w *world) { second(w); w.status.Status.Phase = status.Ready }, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
+		"but not its rollback": {rolling, func(w *world) {
+			second(w)
+			w.stack = "UPDATE_ROLLBACK_IN_PROGRESS"
+		}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
+		"nor when nobody changes a pool": {rolling, func(w *world) {
+			second(w)
+			w.status.Status.Phase = status.Ready
+		}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined},
 		"one of another pool, or of an earlier update, counts not": {
 			rolling, func(w *world) {
 				failing(w)
@@ -268,16 +345,32 @@ func TestJoin(t *testing.T) {
 			}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, status.NodeNotJoined,
 		},
 		"it waits for the drains of its batch": {
-			rolling, func(w *world) { second(w); w.leaving["i-old"] = 30 * time.Minute }, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 30 * time.Minute, []signal{{false, 30 * time.Minute}}, status.NodeNotJoined,
+			rolling, func(w *world) {
+				second(w)
+				w.leaving["i-old"] = 30 * time.Minute
+			}, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 30 * time.Minute, []signal{{false, 30 * time.Minute}},
+			status.NodeNotJoined,
 		},
 		"from the first moment on": {
-			rolling, func(w *world) { tooNew(w); w.leaving["i-old"] = 20 * time.Minute }, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 20 * time.Minute, []signal{{false, 20 * time.Minute}}, status.NodeNotJoined,
+			rolling, func(w *world) {
+				tooNew(w)
+				w.leaving["i-old"] = 20 * time.Minute
+			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 20 * time.Minute, []signal{{false, 20 * time.Minute}},
+			status.NodeNotJoined,
 		},
 		"and for those of nodes that serve": {
-			rolling, func(w *world) { tooNew(w); w.old, w.drained = []string{"i-old"}, 20*time.Minute }, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 20 * time.Minute, []signal{{false, 20 * time.Minute}}, status.NodeNotJoined,
+			rolling, func(w *world) {
+				tooNew(w)
+				w.old, w.drained = []string{"i-old"}, 20*time.Minute
+			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 20 * time.Minute, []signal{{false, 20 * time.Minute}},
+			status.NodeNotJoined,
 		},
 		"for as long as CloudFormation waits for it": {
-			rolling, func(w *world) { tooNew(w); w.leaving["i-old"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 74 * time.Minute, []signal{{false, 74 * time.Minute}}, status.NodeNotJoined,
+			rolling, func(w *world) {
+				tooNew(w)
+				w.leaving["i-old"] = 3 * time.Hour
+			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 74 * time.Minute, []signal{{false, 74 * time.Minute}},
+			status.NodeNotJoined,
 		},
 		"and no longer, when that rolls back by itself": {
 			rolling, func(w *world) {
@@ -304,21 +397,39 @@ func TestJoin(t *testing.T) {
 				second(w)
 				w.leaving["i-old"] = 30 * time.Minute
 				w.after(20*time.Minute, func() { w.away = 50 * time.Minute })
-			}, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 50 * time.Minute, []signal{{false, 50 * time.Minute}}, status.NodeNotJoined,
+			}, events.JoinAbandoned, "has not registered", autoscaling.Abandon, 50 * time.Minute, []signal{{false, 50 * time.Minute}},
+			status.NodeNotJoined,
 		},
 		"the first is replaced beside drains": {
-			rolling, func(w *world) { w.kubelet = "v1.37.0"; w.leaving["i-old"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, nil, status.NodeNotJoined,
+			rolling, func(w *world) {
+				w.kubelet = "v1.37.0"
+				w.leaving["i-old"] = 3 * time.Hour
+			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, nil, status.NodeNotJoined,
 		},
 		"and so is one of what is replaced": {
-			rolling, func(w *world) { tooNew(w); w.template = "3"; w.leaving["i-old"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, nil, status.NodeNotJoined,
+			rolling, func(w *world) {
+				tooNew(w)
+				w.template = "3"
+				w.leaving["i-old"] = 3 * time.Hour
+			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, nil, status.NodeNotJoined,
 		},
 		"a pool that is made has no nodes to wait for": {
-			rolling, func(w *world) { tooNew(w); w.stack = "CREATE_IN_PROGRESS"; w.leaving["i-first"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, []signal{{false, 0}}, status.NodeNotJoined,
+			rolling, func(w *world) {
+				tooNew(w)
+				w.stack = "CREATE_IN_PROGRESS"
+				w.leaving["i-first"] = 3 * time.Hour
+			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, []signal{{false, 0}}, status.NodeNotJoined,
 		},
 		"an instance refresh does not listen to it": {
-			refresh, func(w *world) { tooNew(w); w.leaving["i-old"] = 3 * time.Hour }, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, []signal{{false, 0}}, status.NodeNotJoined,
+			refresh, func(w *world) {
+				tooNew(w)
+				w.leaving["i-old"] = 3 * time.Hour
+			}, events.JoinAbandoned, "newer than the control plane", autoscaling.Abandon, 0, []signal{{false, 0}}, status.NodeNotJoined,
 		},
-		"a cluster that nobody knows gets no status": {rolling, func(w *world) { failing(w); w.status = nil }, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, ""},
+		"a cluster that nobody knows gets no status": {rolling, func(w *world) {
+			failing(w)
+			w.status = nil
+		}, events.JoinAbandoned, "has not", autoscaling.Abandon, 14 * time.Minute, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -50,9 +50,11 @@ func skew(kubelet, controlPlane string) string {
 	}
 	switch {
 	case node > server:
-		return fmt.Sprintf("the kubelet is %s, newer than the control plane (%s): use an image for %s or older", kubelet, controlPlane, controlPlane)
+		return fmt.Sprintf("the kubelet is %s, newer than the control plane (%s): use an image for %s or older", kubelet, controlPlane,
+			controlPlane)
 	case node < server-oldest:
-		return fmt.Sprintf("the kubelet is %s, more than %d minors behind the control plane (%s): use a newer image", kubelet, oldest, controlPlane)
+		return fmt.Sprintf("the kubelet is %s, more than %d minors behind the control plane (%s): use a newer image", kubelet,
+			oldest, controlPlane)
 	}
 	return ""
 }

@@ -19,7 +19,9 @@ func (w *work) tell(ctx context.Context, state status.NodeState) {
 
 // set what a status says of the instance.
 func (w *work) set(s *status.Status, state status.NodeState, message string) {
-	s.SetNode(status.Node{Name: w.result.Node, Instance: w.in.EC2InstanceID, Pool: w.pool.Pool, State: state, Message: message, Template: w.template}, w.Now())
+	s.SetNode(status.Node{
+		Name: w.result.Node, Instance: w.in.EC2InstanceID, Pool: w.pool.Pool, State: state, Message: message, Template: w.template,
+	}, w.Now())
 }
 
 // forget what was told.

@@ -76,7 +76,10 @@ type signal struct {
 const never = 1000 * time.Hour
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, start: time.Now(), kubelet: "v1.36.3", state: pool.PendingWait, lastBeat: time.Now(), leaving: map[string]time.Duration{}, stack: "UPDATE_IN_PROGRESS", status: status.New("demo")}
+	w := &world{
+		t: t, start: time.Now(), kubelet: "v1.36.3", state: pool.PendingWait, lastBeat: time.Now(), leaving: map[string]time.Duration{},
+		stack: "UPDATE_IN_PROGRESS", status: status.New("demo"),
+	}
 	w.status.Status.Phase, w.status.Status.Execution = status.Converging, "arn:converge:1"
 	return w
 }
@@ -98,8 +101,13 @@ func (w *world) node() []corev1.Node {
 		return nil
 	}
 	n := corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{kube.PoolLabel: "workers"}}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-new"},
-		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: w.kubelet}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "no network"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{kube.PoolLabel: "workers"}},
+		Spec:       corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-new"},
+		Status: corev1.NodeStatus{
+			NodeInfo: corev1.NodeSystemInfo{
+				KubeletVersion: w.kubelet,
+			}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "no network"}},
+		},
 	}
 	if w.since() >= w.ready && (w.since() < w.unwell || w.since() >= w.well) {
 		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionTrue, metav1.NewTime(w.start.Add(w.ready))
@@ -110,7 +118,9 @@ func (w *world) node() []corev1.Node {
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(c), Status: corev1.ConditionTrue})
 		}
 	}
-	old := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", Labels: n.Labels}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-old"}}
+	old := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n0", Labels: n.Labels}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-old"},
+	}
 	if w.since() < w.drained {
 		old.Annotations = map[string]string{"drover.run/draining-since": w.start.UTC().Format(time.RFC3339)}
 	}
@@ -124,8 +134,14 @@ func (w *world) node() []corev1.Node {
 			break
 		}
 		nodes = append(nodes, corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n1%d", i), Labels: n.Labels}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///eu-central-1a/i-fellow%d", i)},
-			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: healthy, LastTransitionTime: metav1.NewTime(w.start.Add(-time.Minute))}}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("n1%d", i), Labels: n.Labels,
+			}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///eu-central-1a/i-fellow%d", i)},
+			Status: corev1.NodeStatus{
+				Conditions: []corev1.NodeCondition{
+					{Type: corev1.NodeReady, Status: healthy, LastTransitionTime: metav1.NewTime(w.start.Add(-time.Minute))},
+				},
+			},
 		})
 	}
 	return nodes

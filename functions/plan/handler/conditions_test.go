@@ -85,14 +85,18 @@ func (s *specced) handler() *Handler {
 	return &Handler{
 		Specs: s, State: s, Stacks: none{s.specless}, Executions: s, Versions: s, Now: func() time.Time { return planned },
 		Render: func(render.Cluster) (*render.Output, error) {
-			return &render.Output{Stacks: []render.Stack{{Name: names.Network, StackName: names.Stack("demo", names.Network), Tags: map[string]string{}}}}, s.err["render"]
+			return &render.Output{
+				Stacks: []render.Stack{{Name: names.Network, StackName: names.Stack("demo", names.Network), Tags: map[string]string{}}},
+			}, s.err["render"]
 		},
 	}
 }
 
 func (s *specced) plan(t *testing.T, roll ...string) (events.PlanResult, error) {
 	t.Helper()
-	return s.handler().Handle(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "mine", Roll: roll, Started: planned.Add(-time.Minute)})
+	return s.handler().Handle(t.Context(), events.PlanRequest{
+		Cluster: "demo", Execution: "mine", Roll: roll, Started: planned.Add(-time.Minute),
+	})
 }
 
 func TestLeaseOfAPlan(t *testing.T) {
@@ -105,9 +109,11 @@ func TestLeaseOfAPlan(t *testing.T) {
 	}{
 		"is taken when nobody has it":                 {store.Lease{Fence: 4}, false, events.OutcomeChanges, 5, []string{"a"}},
 		"is taken when nobody has it, without asking": {store.Lease{Fence: 4}, true, events.OutcomeChanges, 5, []string{"a"}},
-		"is taken from an execution that is over":     {store.Lease{Execution: "theirs", Fence: 4}, false, events.OutcomeChanges, 5, []string{"a"}},
-		"stays with an execution that runs":           {store.Lease{Execution: "theirs", Fence: 4}, true, events.OutcomeBusy, 0, []string{"a"}},
-		"is its own when the call is repeated":        {store.Lease{Execution: "mine", Fence: 4}, true, events.OutcomeChanges, 5, nil},
+		"is taken from an execution that is over": {
+			store.Lease{Execution: "theirs", Fence: 4}, false, events.OutcomeChanges, 5, []string{"a"},
+		},
+		"stays with an execution that runs":    {store.Lease{Execution: "theirs", Fence: 4}, true, events.OutcomeBusy, 0, []string{"a"}},
+		"is its own when the call is repeated": {store.Lease{Execution: "mine", Fence: 4}, true, events.OutcomeChanges, 5, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withSpec(t)
@@ -162,7 +168,9 @@ func TestPlanThatCannotBeRendered(t *testing.T) {
 	s.err["render"] = errors.New("no such template")
 	result, err := s.plan(t)
 	require.NoError(t, err)
-	require.Equal(t, []any{events.OutcomeStopped, status.ReasonSpecInvalid, "no such template"}, []any{result.Outcome, result.Reason, result.Message})
+	require.Equal(t, []any{
+		events.OutcomeStopped, status.ReasonSpecInvalid, "no such template",
+	}, []any{result.Outcome, result.Reason, result.Message})
 	require.Zero(t, s.acquired)
 	require.Empty(t, s.kept)
 }

@@ -24,7 +24,8 @@ import (
 var errAbsent = errors.New("there is no spec")
 
 // delete plans the next step of deleting a cluster whose spec was deleted, unless the stacks or the specs that were accepted protect it.
-func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store.Lease, result events.PlanResult) (events.PlanResult, error) {
+func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store.Lease, result events.PlanResult) (events.PlanResult,
+	error) {
 	key := names.ClusterSpec(in.Cluster)
 	before, err := h.State.Status(ctx, in.Cluster)
 	absent := errors.Is(err, store.ErrNotFound)
@@ -38,7 +39,8 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 		}
 	}
 	if absent && len(deployed) == 0 {
-		result.Outcome, result.Message = events.OutcomeUnknown, fmt.Sprintf("there is no cluster %q: it has neither a spec (%s) nor stacks", in.Cluster, key)
+		result.Outcome, result.Message = events.OutcomeUnknown, fmt.Sprintf("there is no cluster %q: it has neither a spec (%s) nor stacks",
+			in.Cluster, key)
 		logging.From(ctx).Warn("unknown cluster", "cluster", in.Cluster)
 		return result, nil
 	}
@@ -51,10 +53,12 @@ func (h *Handler) delete(ctx context.Context, in events.PlanRequest, lease store
 	}
 	if len(protected) > 0 {
 		why := &stop{status.ReasonDeletionProtected, fmt.Sprintf("%s was deleted, but deletion protection is on (%s): nothing is deleted. "+
-			"Upload the spec again to keep the cluster; to delete it, upload it with deletionProtection: false, wait until it is Ready, then delete the spec",
+			"Upload the spec again to keep the cluster; to delete it, upload it with deletionProtection: false, wait until it is Ready, "+
+			"then delete the spec",
 			key, strings.Join(protected, ", "))}
 		err := h.tellDeletion(ctx, in, deployed, read, lease.Fence, func(s *status.Status) {
-			// From here on the deletion counts as heard, and no lease is held: whoever stops the execution before its report would leave no word of it.
+			// From here on the deletion counts as heard, and no lease is held: whoever stops the execution before its report
+			// would leave no word of it.
 			s.Phase, s.Message = status.Stopped, why.message
 			s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: why.reason, Message: why.message}, h.Now())
 		})

@@ -132,7 +132,9 @@ func TestDeletionOfAProtectedCluster(t *testing.T) {
 		"is refused by the parameter DeletionProtection when termination protection was turned off by hand": func(map[string]stack.Deployed) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &specless{status: &status.Status{Phase: status.Ready, Fence: 4, SpecVersion: "v1"}, lease: store.Lease{Fence: 4}, deployed: deployedAll("true")}
+			c := &specless{
+				status: &status.Status{Phase: status.Ready, Fence: 4, SpecVersion: "v1"}, lease: store.Lease{Fence: 4}, deployed: deployedAll("true"),
+			}
 			protect(c.deployed)
 			result, err := c.plan(t)
 			require.NoError(t, err)
@@ -203,7 +205,11 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 		})
 	}
 	t.Run("nothing is deleted when a version cannot be read", func(t *testing.T) {
-		c := &specless{status: &status.Status{}, deployed: unprotected("off", "off"), versions: versions, err: map[string]error{"version": errors.New("throttled")}}
+		c := &specless{
+			status: &status.Status{}, deployed: unprotected("off", "off"), versions: versions, err: map[string]error{
+				"version": errors.New("throttled"),
+			},
+		}
 		_, err := c.plan(t)
 		require.ErrorContains(t, err, "throttled")
 		require.Empty(t, c.kept)
@@ -231,7 +237,8 @@ func TestDeletion(t *testing.T) {
 		require.EqualValues(t, 5, result.Fence)
 		require.EqualValues(t, 5, result.Seen)
 		require.Equal(t, []string{result.PlanKey}, c.kept)
-		require.Equal(t, []string{"addons", "addons-on-nodes", "control-plane", "network", "pool-b", "pool-c"}, c.expected, "also what only the status knows")
+		require.Equal(t, []string{"addons", "addons-on-nodes", "control-plane", "network", "pool-b", "pool-c"}, c.expected,
+			"also what only the status knows")
 		require.Equal(t, status.Deleting, c.status.Phase)
 		require.Equal(t, "x", c.status.Execution)
 		require.EqualValues(t, 5, c.status.Fence)

@@ -10,8 +10,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// drainedByRolls lists the instances of an earlier launch template that wait at their terminate hooks. CloudFormation ends an update without
-// waiting for the hooks of its last batch, so a pool's stack is what its spec says while pods still leave.
+// drainedByRolls lists the instances of an earlier launch template that wait at their terminate hooks. CloudFormation
+// ends an update without waiting for the hooks of its last batch, so a pool's stack is what its spec says while pods
+// still leave.
 func (h *Handler) drainedByRolls(ctx context.Context, w work) (nodes []status.Node, err error) {
 	for _, pool := range w.resolved.Spec.Pools {
 		if poolStack, deployed := w.deployed[names.PoolStack(pool.Name)]; !deployed || stack.Absent(poolStack.Status) {

@@ -73,7 +73,8 @@ func TestForecast(t *testing.T) {
 	})
 	t.Run("names the exclusion that keeps the upgrade back", func(t *testing.T) {
 		until := now.Add(time.Hour).UTC().Truncate(time.Second)
-		more := "  upgrade: {exclusions: [{from: \"" + now.Add(-time.Hour).UTC().Format(time.RFC3339) + "\", until: \"" + until.Format(time.RFC3339) + "\", reason: a sale}]}\n"
+		more := "  upgrade: {exclusions: [{from: \"" + now.Add(-time.Hour).UTC().Format(time.RFC3339) + "\", until: \"" +
+			until.Format(time.RFC3339) + "\", reason: a sale}]}\n"
 		f := forecast(t, a, of("r2", more))
 		require.Equal(t, until, f.Upgrade.At)
 		require.Contains(t, f.Upgrade.Message, "a sale")

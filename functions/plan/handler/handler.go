@@ -123,7 +123,9 @@ func (h *Handler) Handle(ctx context.Context, in events.PlanRequest) (events.Pla
 			return result, err
 		}
 	}
-	return events.PlanResult{}, &fault.Transient{Cause: fmt.Errorf("taking the lease of %s: lost against others %d times", in.Cluster, attempts)}
+	return events.PlanResult{}, &fault.Transient{
+		Cause: fmt.Errorf("taking the lease of %s: lost against others %d times", in.Cluster, attempts),
+	}
 }
 
 func (h *Handler) try(ctx context.Context, in events.PlanRequest) (events.PlanResult, error) {
@@ -459,7 +461,9 @@ func asDeployed(spec *api.Cluster, release *api.Release, deployed map[string]sta
 	if errs != nil {
 		return nil
 	}
-	upgrade.Keep{Images: true, Addons: true, Stated: true}.Apply(spec, resolved, step, plan.Images(deployed), plan.AddonVersions(deployed, resolved.Spec.Addons))
+	upgrade.Keep{
+		Images: true, Addons: true, Stated: true,
+	}.Apply(spec, resolved, step, plan.Images(deployed), plan.AddonVersions(deployed, resolved.Spec.Addons))
 	return resolved
 }
 

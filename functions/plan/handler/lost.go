@@ -11,9 +11,10 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// lost refuses a plan that would make a network or a control plane beside an EKS cluster that is there. Whether it is, is asked only when one
-// of them is to be made. Of such a cluster nothing is changed but what takes its protection off, so that it can be deleted. So it is where not all of the
-// stack could be deleted: what is to become of the rest is the change's to say.
+// lost refuses a plan that would make a network or a control plane beside an EKS cluster that is there. Whether it
+// is, is asked only when one of them is to be made. Of such a cluster nothing is changed but what takes its
+// protection off, so that it can be deleted. So it is where not all of the stack could be deleted: what is to become
+// of the rest is the change's to say.
 func (h *Handler) lost(ctx context.Context, w work, p plan.Plan) (plan.Plan, error) {
 	var refused []status.Reason
 	made := false

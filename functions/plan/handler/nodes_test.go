@@ -89,7 +89,8 @@ func TestAddonsThatAreDeployedStayWhenTheLastNodeGoes(t *testing.T) {
 	// Without a node they can still go.
 	a.Scale("demo", "a", 0)
 	a.Settle()
-	without := strings.NewReplacer("name: r1", "name: r2", "    - {name: coredns, version: v1.13.2-eksbuild.1}\n", "").Replace(harness.Release())
+	without := strings.NewReplacer("name: r1", "name: r2", "    - {name: coredns, version: v1.13.2-eksbuild.1}\n", "").
+		Replace(harness.Release())
 	a.Upload("releases/r2.yaml", without)
 	converged(t, a, strings.Replace(empty(""), "name: r1", "name: r2", 1))
 	require.NotContains(t, a.Stacks("demo"), names.NodeAddons)

@@ -16,7 +16,9 @@ import (
 // versioned bucket. One that expired protects nothing.
 func (h *Handler) protected(ctx context.Context, cluster string, deployed map[string]stack.Deployed, accepted string) ([]string, error) {
 	protects := map[string]bool{}
-	for _, version := range []string{accepted, deployed[names.Network].Tags[names.TagSpecVersion], deployed[names.ControlPlane].Tags[names.TagSpecVersion]} {
+	for _, version := range []string{
+		accepted, deployed[names.Network].Tags[names.TagSpecVersion], deployed[names.ControlPlane].Tags[names.TagSpecVersion],
+	} {
 		if _, read := protects[version]; read || version == "" {
 			continue
 		}

@@ -45,7 +45,9 @@ func verifyPools(cluster string, roll []string, spec *api.Cluster) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	return &refused{fmt.Sprintf("nothing was rolled: cluster %s has no pool %s: its pools are %s", cluster, strings.Join(unknown, ", "), orNone(pools))}
+	return &refused{
+		fmt.Sprintf("nothing was rolled: cluster %s has no pool %s: its pools are %s", cluster, strings.Join(unknown, ", "), orNone(pools)),
+	}
 }
 
 // askLater is ask while another execution converges the cluster. That execution may have planned already: the sweep starts another one
@@ -100,11 +102,16 @@ func unrolled(cluster string, why error) error {
 	var stopped *stop
 	switch {
 	case errors.As(why, &stopped) && stopped.reason == status.ReasonPaused:
-		return &refused{fmt.Sprintf("nothing was rolled: cluster %s is paused: spec.paused is true; upload its spec with paused: false, then roll again", cluster)}
+		return &refused{
+			fmt.Sprintf("nothing was rolled: cluster %s is paused: spec.paused is true; upload its spec with paused: false, then roll again",
+				cluster),
+		}
 	case errors.As(why, &stopped):
 		return &refused{"nothing was rolled: " + stopped.message}
 	case errors.Is(why, errAbsent):
-		return &refused{fmt.Sprintf("nothing was rolled: cluster %s has no spec %s: it was deleted, or never uploaded", cluster, names.ClusterSpec(cluster))}
+		return &refused{
+			fmt.Sprintf("nothing was rolled: cluster %s has no spec %s: it was deleted, or never uploaded", cluster, names.ClusterSpec(cluster)),
+		}
 	}
 	return why
 }

@@ -73,7 +73,8 @@ func refusal(t *testing.T, a *harness.Account, message string, pools ...string) 
 		Type: status.RequestAccepted, Status: "False", Reason: status.ReasonRollRefused, Message: answer.Message,
 		LastTransitionTime: after.Condition(status.RequestAccepted).LastTransitionTime,
 	}, after.Condition(status.RequestAccepted))
-	require.False(t, after.Condition(status.RequestAccepted).LastTransitionTime.Before(a.Execution(x).Started), "it is the answer to this request")
+	require.False(t, after.Condition(status.RequestAccepted).LastTransitionTime.Before(a.Execution(x).Started),
+		"it is the answer to this request")
 	calls := written(a, mark)
 	require.Len(t, calls, 1)
 	require.True(t, strings.HasSuffix(calls[0], "/"+names.Status("demo")), calls[0])
@@ -120,7 +121,8 @@ func TestRollOfNoCluster(t *testing.T) {
 	x := a.Converge("demo", "a")
 	a.Settle()
 	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
-	require.Contains(t, a.Execution(x).Output, "nothing was rolled: cluster demo has no spec clusters/demo.yaml: it was deleted, or never uploaded")
+	require.Contains(t, a.Execution(x).Output, "nothing was rolled: cluster demo has no spec clusters/demo.yaml: it was deleted, "+
+		"or never uploaded")
 	_, err := a.State().Status(t.Context(), "demo")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
@@ -143,7 +145,8 @@ func TestRollWhileTheNewestSpecIsInvalid(t *testing.T) {
 // What was asked for is written down in the first round, and then the spec counts.
 func TestARolledPoolThatIsTakenAwayMeanwhile(t *testing.T) {
 	a := harness.Start(t)
-	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n", 1)
+	two := strings.Replace(harness.Spec("demo", ""), "  pools:\n", "  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: "+
+		"1, maxSize: 3}\n", 1)
 	require.NotEqual(t, harness.Spec("demo", ""), two)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Upload("clusters/demo.yaml", two)

@@ -260,10 +260,12 @@ func (h *Handler) planned(w work) *events.PlannedUpgrade {
 			after = r.Number
 		}
 		return &events.PlannedUpgrade{
-			State: status.UpgradeScheduled, Spec: d.Start.Origin == upgrade.OriginSpec, Name: names.UpgradeStart(w.cluster, d.Start.Key, after, h.Now()),
+			State: status.UpgradeScheduled, Spec: d.Start.Origin == upgrade.OriginSpec,
+			Name:    names.UpgradeStart(w.cluster, d.Start.Key, after, h.Now()),
 			Message: fmt.Sprintf("the upgrade to release %s begins", d.Start.Release),
 			Start: &events.Upgrade{
-				Cluster: w.cluster, Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion, Origin: string(d.Start.Origin), Key: d.Start.Key,
+				Cluster: w.cluster, Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion, Origin: string(d.Start.Origin),
+				Key: d.Start.Key,
 				Due: d.Start.Due,
 			},
 		}
@@ -275,7 +277,8 @@ func (h *Handler) planned(w work) *events.PlannedUpgrade {
 		return &events.PlannedUpgrade{State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait, h.Now()))}
 	case d.Wants != nil:
 		p := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Release: d.Wants.Release, Message: fmt.Sprintf(
-			"the upgrade to %s did not come to its end: mend what was in its way; then `drover upgrade %s`, or upload the spec again", *d.Wants, w.cluster)}
+			"the upgrade to %s did not come to its end: mend what was in its way; then `drover upgrade %s`, or upload the spec again",
+			*d.Wants, w.cluster)}
 		if r != nil && r.State == upgrade.Blocked && !r.Unfinished(*d.Wants) {
 			p.State = string(upgrade.Blocked)
 		}
@@ -383,9 +386,11 @@ func (h *Handler) toCome(s *status.Status, w work) *status.Upgrade {
 	}
 	switch {
 	case d.Start != nil:
-		next.To, next.Origin, next.At, next.Message = d.Start.Release, string(d.Start.Origin), &now, "it begins as soon as the cluster is converged"
+		next.To, next.Origin, next.At, next.Message = d.Start.Release, string(d.Start.Origin), &now,
+			"it begins as soon as the cluster is converged"
 	case d.Wait != nil:
-		next.To, next.ToVersion, next.Origin, next.Message = d.Wait.To.Release, d.Wait.To.KubernetesVersion, string(d.Wait.Origin), waits(d.Wait, now)
+		next.To, next.ToVersion, next.Origin, next.Message = d.Wait.To.Release, d.Wait.To.KubernetesVersion, string(d.Wait.Origin),
+			waits(d.Wait, now)
 		if !d.Wait.At.IsZero() {
 			next.At = &d.Wait.At
 		} else if d.Wait.Behind || d.Wait.Unread != "" { // its time comes now, as far as anybody looked
@@ -400,7 +405,8 @@ func (h *Handler) toCome(s *status.Status, w work) *status.Upgrade {
 	default:
 		return nil
 	}
-	if r, u := w.record, s.Upgrade; d.Wait != nil && r != nil && r.State == upgrade.Blocked && r.Key == d.Wait.Key && u != nil && u.Execution == r.Execution {
+	if r, u := w.record, s.Upgrade; d.Wait != nil && r != nil && r.State == upgrade.Blocked && r.Key == d.Wait.Key && u != nil &&
+		u.Execution == r.Execution {
 		next.Checks, next.Checked = u.Checks, cmp.Or(u.Checked, u.Ended) // it is tried again: what blocked it is known
 	}
 	told := s.ToldOf(next)
@@ -428,7 +434,9 @@ func (h *Handler) toCome(s *status.Status, w work) *status.Upgrade {
 func unread(next *status.Upgrade, w *upgrade.Wait) *status.Upgrade {
 	if w != nil && w.Unread != "" {
 		next.Checked = nil
-		next.Checks = []status.Check{{Name: preflight.UpgradePossible, Blocks: true, Message: w.Unread, Next: "The upgrade begins when it can be used."}}
+		next.Checks = []status.Check{
+			{Name: preflight.UpgradePossible, Blocks: true, Message: w.Unread, Next: "The upgrade begins when it can be used."},
+		}
 	}
 	return next
 }

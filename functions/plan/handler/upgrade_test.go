@@ -45,7 +45,9 @@ func is(a *harness.Account) string {
 	control := a.Stack("demo", names.ControlPlane)
 	release, _, _ := strings.Cut(control.Tags[names.TagRelease], "@")
 	image := a.Stack("demo", "pool-a").Outputs["ImageId"]
-	return fmt.Sprintf("%s %s %s", release, control.Outputs["KubernetesVersion"], map[bool]string{true: "new nodes", false: "old nodes"}[strings.Contains(harness.ReleaseOf("1.36", "r2"), image)])
+	return fmt.Sprintf("%s %s %s", release, control.Outputs["KubernetesVersion"], map[bool]string{
+		true: "new nodes", false: "old nodes",
+	}[strings.Contains(harness.ReleaseOf("1.36", "r2"), image)])
 }
 
 func upgrades(a *harness.Account) (all []states.Execution) {
@@ -317,9 +319,16 @@ func stoppedAfterTheControlPlane(t *testing.T, a *harness.Account) *upgrade.Reco
 	body := []byte(harness.ReleaseOf("1.36", "r2"))
 	require.NoError(t, a.State().PutOnce(t.Context(), names.PinnedRelease(names.SHA256(body)), body))
 	r := &upgrade.Record{
-		Number: 1, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginHand, Key: "hand", Over: "r1", State: upgrade.Running, Execution: "arn:aws:states:eu-central-1:111122223333:execution:drover-upgrade:x",
-		From: upgrade.Target{Release: "r1", SHA256: pin, KubernetesVersion: "1.35"}, Target: upgrade.Target{Release: "r2", SHA256: names.SHA256(body), KubernetesVersion: "1.36"},
-		Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}, {Kind: upgrade.StepAddons, KubernetesVersion: "1.36"}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"}},
+		Number: 1, Stack: a.Stack("demo", names.ControlPlane).ID, Origin: upgrade.OriginHand, Key: "hand", Over: "r1", State: upgrade.Running,
+		Execution: "arn:aws:states:eu-central-1:111122223333:execution:drover-upgrade:x",
+		From: upgrade.Target{
+			Release: "r1", SHA256: pin, KubernetesVersion: "1.35",
+		}, Target: upgrade.Target{Release: "r2", SHA256: names.SHA256(body), KubernetesVersion: "1.36"},
+		Steps: []upgrade.Step{
+			{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}, {
+				Kind: upgrade.StepAddons, KubernetesVersion: "1.36",
+			}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"},
+		},
 	}
 	etag, err := a.State().PutUpgrade(t.Context(), "demo", r, "")
 	require.NoError(t, err)
@@ -354,14 +363,18 @@ func TestTheUpgradeOfAnEarlierClusterCountsForNothing(t *testing.T) {
 func TestUpgradesThatAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ spec, message string }{
 		"a time, with an older release": {
-			of("r1", "  upgrade: {at: {time: \"2090-01-01T00:00:00Z\", release: r0}}\n"), "does not begin: release r0 has Kubernetes 1.34, and the cluster 1.35: Kubernetes is not downgraded",
+			of("r1", "  upgrade: {at: {time: \"2090-01-01T00:00:00Z\", release: r0}}\n"),
+			"does not begin: release r0 has Kubernetes 1.34, and the cluster 1.35: Kubernetes is not downgraded",
 		},
 		"a window that opens no more": {
-			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n"), "does not begin: the window of spec.upgrade does not open any more: change it",
+			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090\", duration: 4h}}\n"),
+			"does not begin: the window of spec.upgrade does not open any more: change it",
 		},
 		"a window whose last time is excluded": {
-			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090-2091\", duration: 4h}, exclusions: [{from: \"2091-01-01T00:00:00Z\", until: \"2091-01-02T00:00:00Z\"}]}\n"),
-			"does not begin: the window of spec.upgrade does not open any more, as all times that it has left are shut out by spec.upgrade.exclusions[0]: change it",
+			of("r2", "  upgrade: {window: {cron: \"0 1 1 1 ? 2090-2091\", duration: 4h}, exclusions: [{from: \"2091-01-01T00:00:00Z\", until: "+
+				"\"2091-01-02T00:00:00Z\"}]}\n"),
+			"does not begin: the window of spec.upgrade does not open any more, as all times that it has left are shut out by " +
+				"spec.upgrade.exclusions[0]: change it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

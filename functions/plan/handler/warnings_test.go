@@ -12,7 +12,8 @@ import (
 
 // tainted is a cluster whose only pool has a taint.
 func tainted(more string) string {
-	return strings.Replace(harness.Spec("demo", more), "maxSize: 3", "maxSize: 3, taints: [{key: dedicated, value: batch, effect: NoSchedule}]", 1)
+	return strings.Replace(harness.Spec("demo", more), "maxSize: 3",
+		"maxSize: 3, taints: [{key: dedicated, value: batch, effect: NoSchedule}]", 1)
 }
 
 func TestWarnings(t *testing.T) {
@@ -28,7 +29,8 @@ func TestWarnings(t *testing.T) {
 	})
 	t.Run("they survive planning, with what the release adds, and go with the next spec", func(t *testing.T) {
 		a := harness.Start(t)
-		a.Upload("releases/r1.yaml", strings.Replace(harness.Release(), "  templateVersion", "    - {name: metrics-server, version: v0.8.1-eksbuild.1}\n  templateVersion", 1))
+		a.Upload("releases/r1.yaml", strings.Replace(harness.Release(), "  templateVersion",
+			"    - {name: metrics-server, version: v0.8.1-eksbuild.1}\n  templateVersion", 1))
 		s := converged(t, a, tainted(""))
 		require.Contains(t, s.Condition(status.AddonsSchedulable).Message, "the pods of coredns, metrics-server, which")
 		require.Equal(t, "True", s.Condition(status.SpecAccepted).Status)

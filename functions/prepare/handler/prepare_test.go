@@ -125,10 +125,14 @@ func TestTheVolumesToKeepAreInTheStatus(t *testing.T) {
 		{"metadata":{"name":"c"},"spec":{"persistentVolumeReclaimPolicy":"Retain","awsElasticBlockStore":{"volumeID":"aws://eu-west-1a/vol-0a"}}},
 		{"metadata":{"name":"d"},"spec":{"persistentVolumeReclaimPolicy":"Retain","hostPath":{"path":"/x"}}}`
 	t.Run("of a cluster that is being deleted", func(t *testing.T) {
-		w := &world{volumes: volumes, status: status.Status{Phase: status.Deleting, Fence: 7, Deletion: &status.Deletion{Removed: []string{"volume vol-1"}}}}
+		w := &world{
+			volumes: volumes, status: status.Status{Phase: status.Deleting, Fence: 7, Deletion: &status.Deletion{Removed: []string{"volume vol-1"}}},
+		}
 		_, err := w.prepare(t, true)
 		require.NoError(t, err)
-		require.Equal(t, &status.Deletion{Surveyed: true, Retain: []string{"vol-0a", "vol-0b"}, Removed: []string{"volume vol-1"}}, w.status.Deletion)
+		require.Equal(t, &status.Deletion{
+			Surveyed: true, Retain: []string{"vol-0a", "vol-0b"}, Removed: []string{"volume vol-1"},
+		}, w.status.Deletion)
 		require.Empty(t, w.applied, "and nothing is granted any more")
 	})
 	t.Run("unless another execution asked since", func(t *testing.T) {

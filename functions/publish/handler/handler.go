@@ -151,7 +151,10 @@ func invalid(file string, errs api.Errors) []status.Check {
 	if len(message) > told {
 		message = message[:told] + "\n…"
 	}
-	return []status.Check{{Name: preflight.FileValid, Blocks: true, Message: message, Next: fmt.Sprintf("Correct the file and upload it again; `drover validate %s` says the same.", file)}}
+	return []status.Check{
+		{Name: preflight.FileValid, Blocks: true, Message: message, Next: fmt.Sprintf("Correct the file and upload it again; `drover validate "+
+			"%s` says the same.", file)},
+	}
 }
 
 func (h *Handler) release(ctx context.Context, name string, body []byte) ([]status.Check, error) {
@@ -206,6 +209,7 @@ func (h *Handler) channels(ctx context.Context, body []byte) ([]status.Check, er
 	}
 	return []status.Check{{
 		Name: preflight.ReleasesThere, Blocks: true, Message: strings.Join(wrong, "\n"),
-		Next: "Upload the releases, or name others in " + names.ReleaseSpec(api.ChannelsName) + ". Clusters of these channels stay as they are meanwhile.",
+		Next: "Upload the releases, or name others in " + names.ReleaseSpec(api.ChannelsName) +
+			". Clusters of these channels stay as they are meanwhile.",
 	}}, nil
 }

@@ -38,16 +38,44 @@ func TestReleasesThatAreNotWhole(t *testing.T) {
 		// checks that block, each with a part of what it says.
 		blocks map[string]string
 	}{
-		"nothing wrong":                        {nil, nil},
-		"a version that EKS has not":           {[]string{`"1.36"`, `"1.38"`}, map[string]string{"VersionOffered": "EKS does not offer Kubernetes 1.38", "AddonsCompatible": "for Kubernetes 1.38"}},
-		"an image that is not there":           {[]string{ec2.ImageID("1.36", "amd64"), "ami-0123456789abcdef0"}, map[string]string{"Images": "ami-0123456789abcdef0 for amd64 is not there"}},
-		"images the wrong way round":           {[]string{"amd64: " + ec2.ImageID("1.36", "amd64"), "amd64: " + ec2.ImageID("1.36", "arm64")}, map[string]string{"Images": "is of arm64, not of amd64"}},
-		"an image of a newer Kubernetes":       {[]string{ec2.ImageID("1.36", "amd64"), ec2.ImageID("1.37", "amd64")}, map[string]string{"Images": "has a kubelet newer than Kubernetes 1.36"}},
-		"an add-on that EKS has not":           {[]string{"name: coredns", "name: corednsx"}, map[string]string{"AddonsCompatible": "EKS has no add-on corednsx"}},
-		"an add-on of another Kubernetes":      {[]string{"coredns, version: v1.13.2-eksbuild.1", "coredns, version: v1.11.4-eksbuild.24"}, map[string]string{"AddonsCompatible": "coredns v1.11.4-eksbuild.24 is not among those that EKS offers for Kubernetes 1.36"}},
-		"a field nobody knows":                 {[]string{"  images:", "  image: x\n  images:"}, map[string]string{"FileValid": "releases/r1.yaml:6: spec.image: Forbidden: unknown field"}},
+		"nothing wrong": {nil, nil},
+		"a version that EKS has not": {
+			[]string{`"1.36"`, `"1.38"`}, map[string]string{
+				"VersionOffered": "EKS does not offer Kubernetes 1.38", "AddonsCompatible": "for Kubernetes 1.38",
+			},
+		},
+		"an image that is not there": {
+			[]string{ec2.ImageID("1.36", "amd64"), "ami-0123456789abcdef0"}, map[string]string{
+				"Images": "ami-0123456789abcdef0 for amd64 is not there",
+			},
+		},
+		"images the wrong way round": {
+			[]string{"amd64: " + ec2.ImageID("1.36", "amd64"), "amd64: " + ec2.ImageID("1.36", "arm64")}, map[string]string{
+				"Images": "is of arm64, not of amd64",
+			},
+		},
+		"an image of a newer Kubernetes": {
+			[]string{ec2.ImageID("1.36", "amd64"), ec2.ImageID("1.37", "amd64")}, map[string]string{
+				"Images": "has a kubelet newer than Kubernetes 1.36",
+			},
+		},
+		"an add-on that EKS has not": {
+			[]string{"name: coredns", "name: corednsx"}, map[string]string{"AddonsCompatible": "EKS has no add-on corednsx"},
+		},
+		"an add-on of another Kubernetes": {
+			[]string{"coredns, version: v1.13.2-eksbuild.1", "coredns, version: v1.11.4-eksbuild.24"}, map[string]string{
+				"AddonsCompatible": "coredns v1.11.4-eksbuild.24 is not among those that EKS offers for Kubernetes 1.36",
+			},
+		},
+		"a field nobody knows": {
+			[]string{"  images:", "  image: x\n  images:"}, map[string]string{
+				"FileValid": "releases/r1.yaml:6: spec.image: Forbidden: unknown field",
+			},
+		},
 		"a template version that drover lacks": {[]string{"templateVersion: v1", "templateVersion: v9"}, map[string]string{"FileValid": "v9"}},
-		"two megabytes":                        {[]string{"templateVersion: v1", "templateVersion: v1 # " + strings.Repeat("x", 2<<20)}, map[string]string{"FileValid": ""}},
+		"two megabytes": {
+			[]string{"templateVersion: v1", "templateVersion: v1 # " + strings.Repeat("x", 2<<20)}, map[string]string{"FileValid": ""},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)

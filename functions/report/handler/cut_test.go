@@ -165,7 +165,9 @@ func TestASpecThatWasNeverPlannedGetsItsTryWhateverIsLostOfTheReport(t *testing.
 	marked := func(s *status.Status) bool { return s.SpecVersion == "two" }
 	start := func(t *testing.T) (*harness.Account, *losesAnswers) {
 		a := harness.Start(t)
-		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.ObservedVersion = status.Pending, "two" }))
+		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+			s.Phase, s.ObservedVersion = status.Pending, "two"
+		}))
 		return a, &losesAnswers{State: a.State(), of: marked}
 	}
 	t.Run("the answer to the write", func(t *testing.T) {

@@ -96,7 +96,8 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 	case !told:
 		logging.From(ctx).Warn("the status is another execution's by now", "cluster", in.Cluster)
 	case outdated:
-		logging.From(ctx).Info("the spec is another by now: the next round has the word on it", "cluster", in.Cluster, "planned", in.Plan.SpecVersion)
+		logging.From(ctx).Info("the spec is another by now: the next round has the word on it", "cluster", in.Cluster, "planned",
+			in.Plan.SpecVersion)
 	}
 	if err := h.State.Release(ctx, in.Cluster, in.Execution); err != nil {
 		return events.ReportResult{}, err
@@ -106,8 +107,9 @@ func (h *Handler) Handle(ctx context.Context, in events.ReportRequest) (events.R
 	return result, err
 }
 
-// outdated says that a plan which changes nothing was made of a spec that is another by now. Such plans take no lease: the execution of the newer
-// spec may have had its word already, as that the cluster is paused, and this one would be said over it.
+// outdated says that a plan which changes nothing was made of a spec that is another by now. Such plans take no
+// lease: the execution of the newer spec may have had its word already, as that the cluster is paused, and this one
+// would be said over it.
 func (h *Handler) outdated(ctx context.Context, in events.ReportRequest) (bool, error) {
 	if in.Plan == nil || len(failures(in)) > 0 || in.Plan.Outcome != events.OutcomeUnchanged && in.Plan.Outcome != events.OutcomeStopped {
 		return false, nil
@@ -157,8 +159,9 @@ func (h *Handler) newer(ctx context.Context, in events.ReportRequest) (bool, err
 	return again, err
 }
 
-// overwritten says that the status has a spec rejected which planning accepted: a slow copy of admit, which had read an older one, had its word
-// after this round. It begins an execution against that, and the cluster may have been left to this one.
+// overwritten says that the status has a spec rejected which planning accepted: a slow copy of admit, which had read
+// an older one, had its word after this round. It begins an execution against that, and the cluster may have been
+// left to this one.
 func (h *Handler) overwritten(ctx context.Context, cluster, version string) (bool, error) {
 	document, err := h.State.Status(ctx, cluster)
 	if errors.Is(err, store.ErrNotFound) { // somebody deleted it: the sweep has it told anew

@@ -176,7 +176,8 @@ func TestNoticesComeWhenTheVerdictChanges(t *testing.T) {
 	var last events.StatusChange
 	require.NoError(t, json.Unmarshal(told[4].Detail, &last))
 	require.Equal(t, events.StatusChange{
-		Cluster: "demo", Phase: "Stopped", PreviousPhase: "Pending", Reason: "Paused", Message: "spec.paused is true: drover starts nothing on this cluster",
+		Cluster: "demo", Phase: "Stopped", PreviousPhase: "Pending", Reason: "Paused",
+		Message:     "spec.paused is true: drover starts nothing on this cluster",
 		SpecVersion: a.Status("demo").SpecVersion, Release: last.Release, KubernetesVersion: last.KubernetesVersion, Execution: last.Execution,
 	}, last)
 	require.Contains(t, a.Log(), `"phase":"Stopped"`, "a metric")

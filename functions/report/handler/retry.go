@@ -103,7 +103,8 @@ func passing(in events.ReportRequest) bool {
 // again and again.
 func passes(name, cause string) bool {
 	switch name {
-	case fault.Name(&fault.Throttled{}), fault.Name(&fault.Transient{}), fault.Name(&fault.ClusterUnreachable{}), fault.Name(&fault.Internal{}), "States.Timeout":
+	case fault.Name(&fault.Throttled{}), fault.Name(&fault.Transient{}), fault.Name(&fault.ClusterUnreachable{}),
+		fault.Name(&fault.Internal{}), "States.Timeout":
 		return true
 	case fault.Name(&fault.StackFailed{}):
 		var result events.ChangeResult
@@ -114,5 +115,7 @@ func passes(name, cause string) bool {
 
 // ofLambda says whether an error is Lambda's, or that of a function that crashed.
 func ofLambda(name string) bool {
-	return slices.ContainsFunc([]string{"Lambda.", "Runtime.", "Sandbox."}, func(family string) bool { return strings.HasPrefix(name, family) })
+	return slices.ContainsFunc([]string{"Lambda.", "Runtime.", "Sandbox."}, func(family string) bool {
+		return strings.HasPrefix(name, family)
+	})
 }

@@ -63,7 +63,9 @@ func TestPausesBetweenTries(t *testing.T) {
 		held, err = a.State().Acquire(t.Context(), "demo", held, execution)
 		require.NoError(t, err)
 		in := events.ReportRequest{
-			Cluster: "demo", Execution: execution, Try: try, Error: name, Cause: "c", Failed: &events.FailedStep{Step: "Prepare the cluster", Function: "prepare"},
+			Cluster: "demo", Execution: execution, Try: try, Error: name, Cause: "c", Failed: &events.FailedStep{
+				Step: "Prepare the cluster", Function: "prepare",
+			},
 			Plan: &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "two", Accepted: true, Fence: held.Fence, Seen: held.Fence},
 		}
 		result, err := h.Handle(t.Context(), in)
@@ -87,7 +89,9 @@ func TestPausesBetweenTries(t *testing.T) {
 		try++
 	}
 
-	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Failures, s.RetryAt, s.Phase = 0, nil, status.Ready }))
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+		s.Failures, s.RetryAt, s.Phase = 0, nil, status.Ready
+	}))
 	for name, test := range map[string]struct{ fault, execution string }{
 		"what does not pass within minutes": {"Internal", mine},
 		"a step of an upgrade":              {"Throttled", strings.Replace(mine, ":mine", ":demo-upgrade-0123456789abcdef-0-0", 1)},
@@ -95,14 +99,18 @@ func TestPausesBetweenTries(t *testing.T) {
 		result, is := fail(test.fault, test.execution)
 		require.InDelta(t, (15 * time.Minute).Seconds(), is.Seconds(), 1, name)
 		require.False(t, result.Again, name)
-		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Failures, s.RetryAt, s.Phase = 0, nil, status.Ready }))
+		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+			s.Failures, s.RetryAt, s.Phase = 0, nil, status.Ready
+		}))
 	}
 }
 
 // Each failed step names its function, its stack and its log; what is about a resource of AWS names that.
 func TestFailuresNameTheirStep(t *testing.T) {
 	a := harness.Start(t)
-	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.SpecVersion = status.Converging, "two" }))
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+		s.Phase, s.SpecVersion = status.Converging, "two"
+	}))
 	h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: time.Now}
 	plan := &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "two", Accepted: true}
 	crash := `{"errorType":"Runtime.ExitError","errorMessage":"RequestId: 1234 Error: Runtime exited with error: exit status 2"}`
@@ -114,7 +122,8 @@ func TestFailuresNameTheirStep(t *testing.T) {
 			Results: []events.ChangeResult{{Stack: "pool-a", Error: "Runtime.ExitError", Cause: crash, Step: "Change pool stack"}},
 		},
 		`StackFailed: stack drover-demo-network is ROLLBACK_COMPLETE`: {
-			Error: "StackFailed", Cause: `{"cause":"stack drover-demo-network is ROLLBACK_COMPLETE"}`, Failed: &events.FailedStep{Step: "Change network stack", Function: "change", Stack: "network"},
+			Error: "StackFailed", Cause: `{"cause":"stack drover-demo-network is ROLLBACK_COMPLETE"}`,
+			Failed: &events.FailedStep{Step: "Change network stack", Function: "change", Stack: "network"},
 		},
 	} {
 		in.Cluster, in.Execution, in.Plan = "demo", mine, plan

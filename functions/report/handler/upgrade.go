@@ -10,7 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// served has the record say that a spec which was converged to has the word again. Where another upgrade began meanwhile there is nothing to say.
+// served has the record say that a spec which was converged to has the word again. Where another upgrade began
+// meanwhile there is nothing to say.
 func (h *Handler) served(ctx context.Context, in events.ReportRequest) error {
 	if in.Plan == nil || in.Plan.Served == 0 || in.Plan.Outcome != events.OutcomeUnchanged {
 		return nil

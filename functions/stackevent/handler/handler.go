@@ -1,4 +1,5 @@
-// Package handler records the stack statuses that CloudFormation reports, and resumes the step that waits for a stack whose operation ended.
+// Package handler records the stack statuses that CloudFormation reports, and resumes the step that waits for a stack
+// whose operation ended.
 package handler
 
 import (

@@ -103,7 +103,8 @@ func TestEventsThatSayNothingFinal(t *testing.T) {
 	require.NoError(t, err)
 	mark := a.Calls.Mark()
 	for _, e := range []harness.Event{
-		stackEvent(w.StackName, "CREATE_IN_PROGRESS", w.ClientRequestToken), stackEvent(w.StackName, "ROLLBACK_IN_PROGRESS", w.ClientRequestToken),
+		stackEvent(w.StackName, "CREATE_IN_PROGRESS", w.ClientRequestToken), stackEvent(w.StackName, "ROLLBACK_IN_PROGRESS",
+			w.ClientRequestToken),
 		stackEvent(w.StackName, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", w.ClientRequestToken),
 		stackEvent(w.StackName, "CREATE_COMPLETE", ""), stackEvent(w.StackName, "CREATE_COMPLETE", "another"),
 		stackEvent("drover-other-network", "CREATE_COMPLETE", w.ClientRequestToken),

@@ -30,7 +30,9 @@ func row(s *status.Status, stack string) status.Stack {
 func TestStackDeletedOutside(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", names.NodeAddons)})
+	_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{
+		StackName: names.Stack("demo", names.NodeAddons),
+	})
 	require.NoError(t, err)
 	a.Settle()
 	s := a.Status("demo")
@@ -67,7 +69,8 @@ func TestStackUpdatedOutside(t *testing.T) {
 	a.Cluster("demo", "")
 	require.NoError(t, a.Retag(names.Stack("demo", names.Addons), func(tags map[string]string) { tags["owner"] = "somebody" }))
 	a.Settle()
-	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack addons: an operation outside drover ended with UPDATE_COMPLETE")
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message,
+		"stack addons: an operation outside drover ended with UPDATE_COMPLETE")
 	require.NoError(t, a.SweepNow())
 	a.Settle()
 	require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status, a.Status("demo").Condition(status.InSync).Message)
@@ -129,7 +132,9 @@ func TestHandle(t *testing.T) {
 	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	ours := plan.Change{StackName: "s", Operation: plan.Update}.Token("v", 1)
 	ready := func() *status.Status {
-		return &status.Status{Phase: status.Ready, Stacks: []status.Stack{{Name: "network", Status: "UPDATE_COMPLETE", ReportedAt: at.Add(-time.Minute)}}}
+		return &status.Status{
+			Phase: status.Ready, Stacks: []status.Stack{{Name: "network", Status: "UPDATE_COMPLETE", ReportedAt: at.Add(-time.Minute)}},
+		}
 	}
 	for name, test := range map[string]struct {
 		fake          fake
@@ -138,14 +143,30 @@ func TestHandle(t *testing.T) {
 		inspected     bool
 		want          string
 	}{
-		"progress is recorded without a look at waiters":      {fake{status: ready()}, "UPDATE_IN_PROGRESS", ours, []string{"amend"}, false, "UPDATE_IN_PROGRESS"},
-		"the end that a step waits for resumes it":            {fake{status: ready(), waiter: &store.Waiter{ClientRequestToken: ours}}, "UPDATE_COMPLETE", ours, []string{"waiter", "resume"}, false, "UPDATE_COMPLETE"},
-		"the end of another operation is recorded":            {fake{status: ready(), waiter: &store.Waiter{ClientRequestToken: ours}}, "DELETE_FAILED", "t", []string{"waiter", "amend"}, true, "DELETE_FAILED"},
-		"the end of drover's own operation is no drift":       {fake{status: ready()}, "UPDATE_ROLLBACK_COMPLETE", ours, []string{"waiter", "amend"}, false, "UPDATE_ROLLBACK_COMPLETE"},
-		"the beginning of an external operation is no drift":  {fake{status: ready()}, "DELETE_IN_PROGRESS", "", []string{"amend"}, false, "DELETE_IN_PROGRESS"},
-		"the end of an external operation is":                 {fake{status: ready()}, "DELETE_COMPLETE", "", []string{"waiter", "amend"}, true, "DELETE_COMPLETE"},
-		"a cluster without a status stays without":            {fake{}, "DELETE_COMPLETE", "", []string{"waiter", "amend"}, false, ""},
-		"a step that waits for any operation goes on with it": {fake{status: ready(), waiter: &store.Waiter{}}, "UPDATE_COMPLETE", "t", []string{"waiter", "resume"}, false, "UPDATE_COMPLETE"},
+		"progress is recorded without a look at waiters": {
+			fake{status: ready()}, "UPDATE_IN_PROGRESS", ours, []string{"amend"}, false, "UPDATE_IN_PROGRESS",
+		},
+		"the end that a step waits for resumes it": {
+			fake{status: ready(), waiter: &store.Waiter{ClientRequestToken: ours}}, "UPDATE_COMPLETE", ours, []string{"waiter", "resume"}, false,
+			"UPDATE_COMPLETE",
+		},
+		"the end of another operation is recorded": {
+			fake{status: ready(), waiter: &store.Waiter{ClientRequestToken: ours}}, "DELETE_FAILED", "t", []string{"waiter", "amend"},
+			true, "DELETE_FAILED",
+		},
+		"the end of drover's own operation is no drift": {
+			fake{status: ready()}, "UPDATE_ROLLBACK_COMPLETE", ours, []string{"waiter", "amend"}, false, "UPDATE_ROLLBACK_COMPLETE",
+		},
+		"the beginning of an external operation is no drift": {
+			fake{status: ready()}, "DELETE_IN_PROGRESS", "", []string{"amend"}, false, "DELETE_IN_PROGRESS",
+		},
+		"the end of an external operation is": {
+			fake{status: ready()}, "DELETE_COMPLETE", "", []string{"waiter", "amend"}, true, "DELETE_COMPLETE",
+		},
+		"a cluster without a status stays without": {fake{}, "DELETE_COMPLETE", "", []string{"waiter", "amend"}, false, ""},
+		"a step that waits for any operation goes on with it": {
+			fake{status: ready(), waiter: &store.Waiter{}}, "UPDATE_COMPLETE", "t", []string{"waiter", "resume"}, false, "UPDATE_COMPLETE",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &handler.Handler{State: &test.fake, Resume: &test.fake, Now: func() time.Time { return at }}

@@ -30,7 +30,9 @@ func (r *round) ahead(ctx context.Context, cluster string, s *status.Status) err
 		return nil
 	}
 	name := names.UpgradeStart(cluster, "look "+u.Origin+" "+u.To+" "+u.At.Format(time.RFC3339), 0, r.now)
-	return r.Upgrade.Start(ctx, name, events.Upgrade{Cluster: cluster, Release: u.To, KubernetesVersion: u.ToVersion, Origin: u.Origin, Look: true})
+	return r.Upgrade.Start(ctx, name, events.Upgrade{
+		Cluster: cluster, Release: u.To, KubernetesVersion: u.ToVersion, Origin: u.Origin, Look: true,
+	})
 }
 
 // lacks says why the checks of an upgrade that is to come cannot run yet: planning could not read its release, and tries again.

@@ -83,7 +83,8 @@ func (h *Handler) auditOf(ctx context.Context, only map[string]bool) error {
 		return err
 	}
 	r := &round{
-		Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{}, groups: map[string]pool.Group{}, due: map[string]bool{},
+		Handler: h, now: h.Now(), specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{},
+		groups: map[string]pool.Group{}, due: map[string]bool{},
 		drains: h.draining(ctx),
 	}
 	dues, err := h.State.Dues(ctx, r.now)
@@ -182,8 +183,8 @@ func (r *round) look(ctx context.Context, cluster string) error {
 	return errors.Join(err, r.act(ctx, cluster, &document.Status))
 }
 
-// coming says that a spec was just uploaded and is not planned yet: its event, or the execution that this started, is on its way. What it asks for is no
-// drift, and a second execution would only find the same. The next audit looks.
+// coming says that a spec was just uploaded and is not planned yet: its event, or the execution that this started, is
+// on its way. What it asks for is no drift, and a second execution would only find the same. The next audit looks.
 func (r *round) coming(ctx context.Context, cluster string, s *status.Status) (bool, error) {
 	spec, there := r.specs[cluster]
 	if !there || r.now.Sub(spec.Modified) >= r.Patience {
@@ -193,8 +194,9 @@ func (r *round) coming(ctx context.Context, cluster string, s *status.Status) (b
 	return err == nil && version != s.SpecVersion, err
 }
 
-// knows says whether a status is about the upload that is there, if its event should have come by now. The sweep only finds a status that is
-// older than the spec: one that is newer may tell no more than how work on the upload before goes, and two uploads may be the same bytes.
+// knows says whether a status is about the upload that is there, if its event should have come by now. The sweep only
+// finds a status that is older than the spec: one that is newer may tell no more than how work on the upload before
+// goes, and two uploads may be the same bytes.
 func (r *round) knows(ctx context.Context, cluster string, s *status.Status) (bool, error) {
 	spec, there := r.specs[cluster]
 	if !there || r.now.Sub(spec.Modified) < r.Patience {

@@ -158,10 +158,13 @@ const demo = "demo"
 func (a *audited) round() *round {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	h := &Handler{
-		Specs: a, State: stateOf{audited: a}, Executions: executionsOf{audited: a}, Groups: groupsOf{audited: a}, Admit: a, Patience: 5 * time.Minute,
-		Auditor: Auditor{Planner: a, Nodes: a, EKS: a}, Now: func() time.Time { return noon },
+		Specs: a, State: stateOf{audited: a}, Executions: executionsOf{audited: a}, Groups: groupsOf{audited: a}, Admit: a,
+		Patience: 5 * time.Minute,
+		Auditor:  Auditor{Planner: a, Nodes: a, EKS: a}, Now: func() time.Time { return noon },
 	}
-	return &round{Handler: h, now: noon, specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{}, groups: map[string]pool.Group{}}
+	return &round{
+		Handler: h, now: noon, specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{}, groups: map[string]pool.Group{},
+	}
 }
 
 // withSpec has the audit list a spec that was uploaded that long ago.
@@ -182,11 +185,13 @@ func TestAuditLooksAtACluster(t *testing.T) {
 		status   status.Status
 		want     []string
 	}{
-		"compares it":                               {"v1", time.Hour, ready, []string{"compare"}},
-		"leaves it alone while its spec is new":     {"v2", 4 * time.Minute, ready, nil},
-		"compares it when its new spec was planned": {"v2", 4 * time.Minute, status.Status{Phase: status.Ready, SpecVersion: "v2"}, []string{"compare"}},
-		"admits a spec whose event was lost":        {"v2", 5 * time.Minute, ready, []string{"admit"}},
-		"compares it without a spec":                {"", 0, status.Status{Phase: status.Stopped, ObservedVersion: "v1"}, []string{"compare"}},
+		"compares it":                           {"v1", time.Hour, ready, []string{"compare"}},
+		"leaves it alone while its spec is new": {"v2", 4 * time.Minute, ready, nil},
+		"compares it when its new spec was planned": {
+			"v2", 4 * time.Minute, status.Status{Phase: status.Ready, SpecVersion: "v2"}, []string{"compare"},
+		},
+		"admits a spec whose event was lost": {"v2", 5 * time.Minute, ready, []string{"admit"}},
+		"compares it without a spec":         {"", 0, status.Status{Phase: status.Stopped, ObservedVersion: "v1"}, []string{"compare"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{version: test.version, status: &test.status}
@@ -219,7 +224,11 @@ func TestAuditLooksAtACluster(t *testing.T) {
 func TestAuditActsOnACluster(t *testing.T) {
 	past, future := noon, noon.Add(time.Second)
 	deletion := status.Status{Phase: status.Ready, SpecVersion: "v1"}
-	newer := status.Status{Phase: status.Ready, ObservedVersion: "v2", SpecVersion: "v1", Conditions: []status.Condition{condition(status.SpecAccepted, "True", "Valid")}}
+	newer := status.Status{
+		Phase: status.Ready, ObservedVersion: "v2", SpecVersion: "v1", Conditions: []status.Condition{
+			condition(status.SpecAccepted, "True", "Valid"),
+		},
+	}
 	start := func(why string) []string { return []string{"start: " + why + " 2026-11-26T12:00:00Z"} }
 	for name, test := range map[string]struct {
 		status status.Status
@@ -238,13 +247,17 @@ func TestAuditActsOnACluster(t *testing.T) {
 		"when it converges in silence":            {status.Status{Phase: status.Converging}, silent, true, start("its execution stood still")},
 		"not while it is deleted":                 {status.Status{Phase: status.Deleting}, quiet - 1, false, nil},
 		"when its deletion stands still":          {status.Status{Phase: status.Deleting}, quiet, false, start("its execution stood still")},
-		"not before its next try":                 {status.Status{Phase: status.Failed, RetryAt: &future}, time.Minute, true, []string{"compare"}},
-		"when its next try is due":                {status.Status{Phase: status.Failed, RetryAt: &past}, time.Minute, true, start("it is time to try again")},
-		"not when its deletion failed":            {status.Status{Phase: status.Failed}, time.Hour, false, nil},
-		"when it failed":                          {status.Status{Phase: status.Failed}, time.Minute, true, []string{"compare"}},
-		"when it stopped":                         {status.Status{Phase: status.Stopped}, time.Minute, true, []string{"compare"}},
-		"when it is upgraded":                     {status.Status{Phase: status.Upgrading}, time.Minute, true, []string{"compare"}},
-		"not once it is deleted":                  {status.Status{Phase: status.Deleted}, time.Hour, false, nil},
+		"not before its next try": {
+			status.Status{Phase: status.Failed, RetryAt: &future}, time.Minute, true, []string{"compare"},
+		},
+		"when its next try is due": {
+			status.Status{Phase: status.Failed, RetryAt: &past}, time.Minute, true, start("it is time to try again"),
+		},
+		"not when its deletion failed": {status.Status{Phase: status.Failed}, time.Hour, false, nil},
+		"when it failed":               {status.Status{Phase: status.Failed}, time.Minute, true, []string{"compare"}},
+		"when it stopped":              {status.Status{Phase: status.Stopped}, time.Minute, true, []string{"compare"}},
+		"when it is upgraded":          {status.Status{Phase: status.Upgrading}, time.Minute, true, []string{"compare"}},
+		"not once it is deleted":       {status.Status{Phase: status.Deleted}, time.Hour, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &test.status}

@@ -59,13 +59,16 @@ func TestWhatIsNoLongerAsItWasMadeIsRepaired(t *testing.T) {
 		},
 		"termination protection was turned off": {
 			func(t *testing.T, a *harness.Account) {
-				_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: "drover-demo-network"})
+				_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{
+					StackName: "drover-demo-network",
+				})
 				require.NoError(t, err)
 			},
 			"terminationProtection.network",
 			func(t *testing.T, a *harness.Account) {
 				for _, s := range a.CloudFormation.Stacks() {
-					require.Equal(t, s.StackName == "drover-demo-network" || s.StackName == "drover-demo-control-plane", s.EnableTerminationProtection, s.StackName)
+					require.Equal(t, s.StackName == "drover-demo-network" || s.StackName == "drover-demo-control-plane", s.EnableTerminationProtection,
+						s.StackName)
 				}
 			},
 		},
@@ -114,7 +117,8 @@ func TestWhatOnlyANewDroverWouldMakeOtherwiseIsTold(t *testing.T) {
 	deleted(t, a, "pool-a")
 	audit(t, a)
 	require.Equal(t, before, converges(a))
-	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack pool-a is missing: run drover converge demo, which creates it")
+	require.Contains(t, a.Status("demo").Condition(status.InSync).Message,
+		"stack pool-a is missing: run drover converge demo, which creates it")
 }
 
 func TestWhatNobodyKnowsIsTold(t *testing.T) {
@@ -254,8 +258,8 @@ func TestTheTagsOfAPoolThatWasRolledAreRepaired(t *testing.T) {
 	require.Equal(t, nodes, a.Group("demo", "a").Instances)
 }
 
-// drover's role changes what carries the cluster's tag and nothing else. A network or control plane that somebody took it from would be changed half way,
-// and could not be turned back either.
+// drover's role changes what carries the cluster's tag and nothing else. A network or control plane that somebody
+// took it from would be changed half way, and could not be turned back either.
 func TestANetworkOrControlPlaneWithoutTheClustersTagIsOnlyToldOf(t *testing.T) {
 	for _, stack := range []string{names.Network, names.ControlPlane} {
 		for how, harm := range map[string]func(tags map[string]string){
@@ -309,14 +313,18 @@ func TestANetworkOrControlPlaneWithoutTheClustersTagIsOnlyToldOf(t *testing.T) {
 func putBack(t *testing.T, a *harness.Account, message string) {
 	t.Helper()
 	words := strings.Fields(message[strings.Index(message, "aws cloudformation update-stack"):])
-	in := &cloudformation.UpdateStackInput{StackName: words[4], UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_NAMED_IAM"}, RoleARN: a.Administrator()}
+	in := &cloudformation.UpdateStackInput{
+		StackName: words[4], UsePreviousTemplate: true, Capabilities: []string{"CAPABILITY_NAMED_IAM"}, RoleARN: a.Administrator(),
+	}
 	for _, word := range words {
 		if key, is := strings.CutPrefix(word, "Key="); is {
 			key, value, _ := strings.Cut(key, ",Value=")
 			in.Tags = append(in.Tags, cloudformation.Tag{Key: key, Value: value})
 		}
 		if key, is := strings.CutPrefix(word, "ParameterKey="); is {
-			in.Parameters = append(in.Parameters, cloudformation.Parameter{ParameterKey: strings.TrimSuffix(key, ",UsePreviousValue=true"), UsePreviousValue: true})
+			in.Parameters = append(in.Parameters, cloudformation.Parameter{
+				ParameterKey: strings.TrimSuffix(key, ",UsePreviousValue=true"), UsePreviousValue: true,
+			})
 		}
 	}
 	_, err := a.CloudFormation.UpdateStack(t.Context(), a.Admin(), in)
@@ -325,7 +333,8 @@ func putBack(t *testing.T, a *harness.Account, message string) {
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")[strings.TrimPrefix(in.StackName, "drover-demo-")])
 }
 
-// What else carries the tag is held by its name, and so is a control plane without a key of its own: another value of the tag keeps nobody out either.
+// What else carries the tag is held by its name, and so is a control plane without a key of its own: another value of
+// the tag keeps nobody out either.
 func TestAStackThatIsHeldByItsNameIsRepairedWithoutTheClustersTag(t *testing.T) {
 	tests := map[string]struct {
 		stack string

@@ -75,7 +75,8 @@ func TestAnAuditThatFindsNothingChangesNothing(t *testing.T) {
 	require.Equal(t, before, a.Status("demo"))
 }
 
-// Of each cluster an audit reads the status. Specs are read when they have changed or are young, releases once for all, rolls and upgrades of clusters
+// Of each cluster an audit reads the status. Specs are read when they have changed or are young, releases once for
+// all, rolls and upgrades of clusters
 
 // that have any.
 func TestWhatAnAuditReads(t *testing.T) {

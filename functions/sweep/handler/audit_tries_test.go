@@ -63,8 +63,10 @@ func TestTriesAgainAfterGrowingPauses(t *testing.T) {
 			return nil
 		}
 		// As resource handlers tell it: each try has other ids.
-		return &wire.Error{Code: "VpcLimitExceeded", Status: 400, Message: fmt.Sprintf("%s (Service: Ec2, Status Code: 400, Request ID: %s) (SDK Attempt Count: 1) (RequestToken: %s, HandlerErrorCode: ServiceLimitExceeded)",
-			reason, uuid.NewString(), uuid.NewString())}
+		return &wire.Error{Code: "VpcLimitExceeded", Status: 400,
+			Message: fmt.Sprintf("%s (Service: Ec2, Status Code: 400, Request ID: %s) (SDK Attempt Count: 1) (RequestToken: %s, HandlerErrorCode: "+
+				"ServiceLimitExceeded)",
+				reason, uuid.NewString(), uuid.NewString())}
 	})
 	told := func() (phases []string) {
 		for _, n := range a.Notices() {
@@ -166,7 +168,9 @@ func TestAnExecutionThatWasNeverSeen(t *testing.T) {
 	a.Upload("releases/r1.yaml", harness.Release())
 	losing(a, "aws.s3")
 	version := a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
-	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.ObservedVersion = status.Pending, version }))
+	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
+		s.Phase, s.ObservedVersion = status.Pending, version
+	}))
 	audit(t, a)
 	require.Zero(t, converges(a), "it may still come")
 	later(a, 11*time.Minute)

@@ -56,7 +56,8 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if seen.Unused != nil { // whatever is refused of the last good one
 		unusable = seen.Unused.Reason
 	}
-	if accepted := s.Condition(status.SpecAccepted); accepted != nil && accepted.Reason == status.ReasonReleaseUnusable && unusable != accepted.Reason {
+	if accepted := s.Condition(status.SpecAccepted); accepted != nil && accepted.Reason == status.ReasonReleaseUnusable &&
+		unusable != accepted.Reason {
 		return r.start(ctx, cluster, s, "its release came")
 	}
 	if r.untold(cluster, s, seen.Next) {
@@ -99,7 +100,8 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	return err
 }
 
-// version tells what the control plane has come to, where nobody did: who stops an execution while CloudFormation moves it leaves nobody who waits for that.
+// version tells what the control plane has come to, where nobody did: who stops an execution while CloudFormation
+// moves it leaves nobody who waits for that.
 func (r *round) version(ctx context.Context, cluster string, s *status.Status) error {
 	is := plan.KubernetesVersion(r.stacks[cluster])
 	if is == "" || is == s.KubernetesVersion {
@@ -135,16 +137,19 @@ func (r *round) statuses(ctx context.Context, cluster string, s *status.Status) 
 	})
 }
 
-// unfinished says that the last execution ended without a verdict: it was stopped, and CloudFormation went on with what it had begun. What was uploaded
-// since is not what it was about.
+// unfinished says that the last execution ended without a verdict: it was stopped, and CloudFormation went on with
+// what it had begun. What was uploaded since is not what it was about.
 func unfinished(s *status.Status) bool {
 	c := s.Condition(status.Converged)
-	return s.Phase == status.Failed && s.ObservedVersion == s.SpecVersion && c != nil && (c.Reason == status.ReasonExecutionEnded || c.Reason == status.ReasonConverging)
+	return s.Phase == status.Failed && s.ObservedVersion == s.SpecVersion && c != nil && (c.Reason == status.ReasonExecutionEnded ||
+		c.Reason == status.ReasonConverging)
 }
 
-// finish has the verdict given on such a cluster of which nothing is left to change: whoever stopped the execution meant what was to come after.
+// finish has the verdict given on such a cluster of which nothing is left to change: whoever stopped the execution
+// meant what was to come after.
 func (r *round) finish(ctx context.Context, cluster string, s *status.Status) error {
-	_, err := r.repeat(ctx, cluster, s, "its execution was stopped, and nothing is left to make", s.Condition(status.Converged).LastTransitionTime)
+	_, err := r.repeat(ctx, cluster, s, "its execution was stopped, and nothing is left to make", s.Condition(status.Converged).
+		LastTransitionTime)
 	return err
 }
 
@@ -154,9 +159,11 @@ func paused(s *status.Status) bool {
 	return s.Phase == status.Stopped && c != nil && c.Reason == status.ReasonPaused
 }
 
-// judge says what of a cluster's stacks is not as it was made, by its phase and by what became of planning: what planning itself found, and what else the
-// listing says of them. A spec that is not used does no harm: the plan is then that of the last good one.
-func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]stack.Deployed, now time.Time) (planned, others []string, repairable bool) {
+// judge says what of a cluster's stacks is not as it was made, by its phase and by what became of planning: what
+// planning itself found, and what else the listing says of them. A spec that is not used does no harm: the plan is
+// then that of the last good one.
+func judge(s *status.Status, p plan.Plan, reason, message string, stacks map[string]stack.Deployed,
+	now time.Time) (planned, others []string, repairable bool) {
 	switch {
 	case paused(s):
 		return nil, nil, false
@@ -229,8 +236,8 @@ func (r *round) remember(ctx context.Context, cluster string, p plan.Plan) error
 	})
 }
 
-// tell says in the status what was found, which of it planning did, and since when there is something to repair. A cluster in which nothing was ever
-// found has no such condition.
+// tell says in the status what was found, which of it planning did, and since when there is something to repair. A
+// cluster in which nothing was ever found has no such condition.
 func (r *round) tell(ctx context.Context, cluster string, before *status.Status, findings, planned []string, repairable bool) error {
 	if in := before.Condition(status.InSync); len(findings) == 0 && (in == nil || in.Status == "True") && before.DriftedAt == nil {
 		return nil
@@ -275,7 +282,8 @@ func drifted(p plan.Plan, now time.Time) (findings []string, repairable bool) {
 				line = fmt.Sprintf("stack %s is not in the spec", change.Stack)
 			case !mends(change.Stack, reason):
 				repairable = false
-				line = fmt.Sprintf("stack %s differs from what its spec makes now (%s): drover or a person changed since it was made; run drover converge %s to change it",
+				line = fmt.Sprintf("stack %s differs from what its spec makes now (%s): drover or a person changed since it was made; run drover "+
+					"converge %s to change it",
 					change.Stack, reason.Field, p.Cluster)
 			}
 			findings = append(findings, line)
@@ -291,9 +299,11 @@ func besides(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) 
 		_, planned := p.Find(name)
 		switch {
 		case !planned && stack.Tags[names.TagCluster] == "":
-			findings = append(findings, fmt.Sprintf("stack %s (%s) is in no spec and is not tagged as drover's: delete it if nobody needs it", name, stack.Status))
+			findings = append(findings, fmt.Sprintf("stack %s (%s) is in no spec and is not tagged as drover's: delete it if nobody needs it",
+				name, stack.Status))
 		case stack.Drifted:
-			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found resources of stack %s changed by hand: aws cloudformation describe-stack-resource-drifts --stack-name %s", name, names.Stack(p.Cluster, name)))
+			findings = append(findings, fmt.Sprintf("CloudFormation's drift detection found resources of stack %s changed by hand: aws "+
+				"cloudformation describe-stack-resource-drifts --stack-name %s", name, names.Stack(p.Cluster, name)))
 		}
 	}
 	return findings
@@ -320,7 +330,8 @@ func mends(stack string, reason status.Reason) bool {
 		return reason.Old == ""
 	case strings.HasSuffix(reason.Field, ".rollAt"): // its time came, and nobody made the roll
 		return true
-	case strings.HasPrefix(reason.Field, "tags."), strings.HasPrefix(reason.Field, "status."), strings.HasPrefix(reason.Field, "terminationProtection."),
+	case strings.HasPrefix(reason.Field, "tags."), strings.HasPrefix(reason.Field, "status."), strings.HasPrefix(reason.Field,
+		"terminationProtection."),
 		strings.Contains(reason.Field, ".outputs."), strings.Contains(reason.Field, ".parameters."):
 		return true
 	}
@@ -342,7 +353,8 @@ func outdated(cluster string, stacks map[string]stack.Deployed, all map[string]p
 			}
 		}
 		if len(old) > 0 {
-			findings = append(findings, fmt.Sprintf("pool %s: instances of an older launch template: %s: roll the pool", pool, strings.Join(old, ", ")))
+			findings = append(findings, fmt.Sprintf("pool %s: instances of an older launch template: %s: roll the pool", pool,
+				strings.Join(old, ", ")))
 		}
 	}
 	return findings
@@ -375,7 +387,8 @@ func (r *round) replace(ctx context.Context, cluster string, s *status.Status) (
 	if alone {
 		next, err := r.again(ctx, cluster, s)
 		if err != nil || !next.IsZero() {
-			return append(findings, fmt.Sprintf("replacing the cluster's only node does not help: not before %s again", next.UTC().Format(time.RFC3339))), err
+			return append(findings, fmt.Sprintf("replacing the cluster's only node does not help: not before %s again",
+				next.UTC().Format(time.RFC3339))), err
 		}
 	}
 	for _, instance := range instances {
@@ -415,7 +428,8 @@ func describe(n kube.Health) string {
 	if n.Name == "" {
 		return fmt.Sprintf("instance %s of pool %s is in service without a node", n.Instance, n.Pool)
 	}
-	return fmt.Sprintf("node %s (%s) of pool %s is not Ready since %s: %s", n.Name, n.Instance, n.Pool, n.Since.UTC().Format(time.RFC3339), n.Message)
+	return fmt.Sprintf("node %s (%s) of pool %s is not Ready since %s: %s", n.Name, n.Instance, n.Pool, n.Since.UTC().Format(time.RFC3339),
+		n.Message)
 }
 
 // patience is how long a node may not be Ready before it is replaced: most nodes that come back do so within minutes.

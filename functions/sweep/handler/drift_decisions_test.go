@@ -22,9 +22,15 @@ import (
 
 // The repairs that a plan may name, and one that only another drover explains.
 var (
-	absent   = plan.Change{Stack: names.Addons, Operation: plan.Create, Reasons: []status.Reason{{Field: "status.addons", Old: "absent", New: "present"}}}
-	retag    = plan.Change{Stack: names.Addons, Operation: plan.Update, Reasons: []status.Reason{{Field: "tags.drover:cluster", Old: "", New: "demo"}}}
-	rendered = plan.Change{Stack: names.Addons, Operation: plan.Update, Reasons: []status.Reason{{Field: "checksum.addons", Old: "a", New: "b"}}}
+	absent = plan.Change{
+		Stack: names.Addons, Operation: plan.Create, Reasons: []status.Reason{{Field: "status.addons", Old: "absent", New: "present"}},
+	}
+	retag = plan.Change{
+		Stack: names.Addons, Operation: plan.Update, Reasons: []status.Reason{{Field: "tags.drover:cluster", Old: "", New: "demo"}},
+	}
+	rendered = plan.Change{
+		Stack: names.Addons, Operation: plan.Update, Reasons: []status.Reason{{Field: "checksum.addons", Old: "a", New: "b"}},
+	}
 )
 
 func planned(changes ...plan.Change) plan.Preview {
@@ -57,9 +63,13 @@ func TestAuditComparesACluster(t *testing.T) {
 			status.Status{Phase: status.Ready, DriftedAt: ago(40 * time.Minute)}, planned(retag), nil,
 			[]string{"compare", "write", repair("2026-11-26T11:50:00Z")},
 		},
-		"and repairs nothing that only another drover explains": {status.Status{Phase: status.Ready}, planned(rendered), nil, []string{"compare", "write"}},
+		"and repairs nothing that only another drover explains": {
+			status.Status{Phase: status.Ready}, planned(rendered), nil, []string{"compare", "write"},
+		},
 		"and remembers a stack in review before it removes that": {
-			status.Status{Phase: status.Ready}, planned(plan.Change{Stack: names.Addons, Operation: plan.Delete, Reasons: []status.Reason{{Field: "status.addons"}}}),
+			status.Status{
+				Phase: status.Ready,
+			}, planned(plan.Change{Stack: names.Addons, Operation: plan.Delete, Reasons: []status.Reason{{Field: "status.addons"}}}),
 			map[string]stack.Deployed{names.Addons: {Status: stack.InReview, Tags: map[string]string{names.TagCluster: demo}}},
 			[]string{"compare", "write", "write", repair("2026-11-26T12:00:00Z")},
 		},
@@ -68,21 +78,25 @@ func TestAuditComparesACluster(t *testing.T) {
 			[]string{"compare", "start: its release came 2026-11-26T12:00:00Z"},
 		},
 		"but not while its release is still unusable": {
-			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, plan.Preview{Reason: status.ReasonReleaseUnusable}, nil, []string{"compare"},
+			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, plan.Preview{Reason: status.ReasonReleaseUnusable}, nil,
+			[]string{"compare"},
 		},
 		"nor while only the last good spec has one": {
 			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}},
 			plan.Preview{Unused: &events.Rejection{Reason: status.ReasonReleaseUnusable}}, nil, []string{"compare"},
 		},
 		"nor for a spec that was never valid": {
-			status.Status{Phase: status.Ready, Conditions: []status.Condition{condition(status.SpecAccepted, "False", status.ReasonSpecInvalid)}}, planned(), nil,
+			status.Status{Phase: status.Ready, Conditions: []status.Condition{condition(status.SpecAccepted, "False", status.ReasonSpecInvalid)}},
+			planned(), nil,
 			[]string{"compare"},
 		},
 		"and starts it for an upgrade that no status shows": {
 			status.Status{Phase: status.Ready}, plan.Preview{Next: scheduled}, nil,
 			[]string{"compare", "start: nobody has acted on an upgrade that is to come 2026-11-26T12:00:00Z"},
 		},
-		"but not for one that it shows": {status.Status{Phase: status.Ready, Upgrade: scheduled}, plan.Preview{Next: scheduled}, nil, []string{"compare"}},
+		"but not for one that it shows": {
+			status.Status{Phase: status.Ready, Upgrade: scheduled}, plan.Preview{Next: scheduled}, nil, []string{"compare"},
+		},
 		"but not for one of a cluster that failed": {
 			status.Status{Phase: status.Failed}, plan.Preview{Next: scheduled}, nil, []string{"compare"},
 		},
@@ -94,7 +108,8 @@ func TestAuditComparesACluster(t *testing.T) {
 			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, planned(retag), nil, []string{"compare"},
 		},
 		"nor when its spec is refused": {
-			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, plan.Preview{Reason: status.ReasonSpecInvalid}, nil, []string{"compare"},
+			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, plan.Preview{Reason: status.ReasonSpecInvalid}, nil,
+			[]string{"compare"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +140,9 @@ func TestAuditComparesACluster(t *testing.T) {
 			r := a.round()
 			r.stacks[demo] = map[string]stack.Deployed{"pool-a": {Status: "CREATE_COMPLETE", Tags: map[string]string{names.TagCluster: demo}}}
 			group := names.Group(demo, "a")
-			r.groups[group] = pool.Group{Name: group, TemplateVersion: "2", Instances: []pool.Instance{{ID: "i-1", State: pool.InService, TemplateVersion: "1"}}}
+			r.groups[group] = pool.Group{
+				Name: group, TemplateVersion: "2", Instances: []pool.Instance{{ID: "i-1", State: pool.InService, TemplateVersion: "1"}},
+			}
 			require.NoError(t, r.compare(t.Context(), demo, a.status))
 			require.Equal(t, reported, a.status.Condition(status.InSync) != nil, phase)
 		}
@@ -147,12 +164,16 @@ func TestAuditRecordsTheDeployedVersion(t *testing.T) {
 		"that nobody recorded":                  {"1.36", "1.35", nil, "1.36", []string{"write"}},
 		"once":                                  {"1.36", "1.36", nil, "1.36", nil},
 		"not of a control plane that is absent": {"", "1.35", nil, "1.35", nil},
-		"not over a later one":                  {"1.36", "1.35", func(s *status.Status) { s.KubernetesVersion = "1.37" }, "1.37", []string{"write"}},
+		"not over a later one": {"1.36", "1.35", func(s *status.Status) {
+			s.KubernetesVersion = "1.37"
+		}, "1.37", []string{"write"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{KubernetesVersion: test.recorded}, during: test.during}
 			r := a.round()
-			r.stacks[demo] = map[string]stack.Deployed{names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": test.deployed}}}
+			r.stacks[demo] = map[string]stack.Deployed{
+				names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": test.deployed}},
+			}
 			before := *a.status
 			require.NoError(t, r.version(t.Context(), demo, &before))
 			require.Equal(t, test.want, a.status.KubernetesVersion)
@@ -178,7 +199,8 @@ func TestPhasesThatTheAuditTellsApart(t *testing.T) {
 			unfinished,
 			[]*status.Status{with(status.Failed, status.ReasonExecutionEnded), with(status.Failed, status.ReasonConverging)},
 			[]*status.Status{
-				{Phase: status.Failed}, with(status.Failed, "StackFailed"), with(status.Ready, status.ReasonConverging), with(status.Failed, status.ReasonExecutionEnded, uploaded),
+				{Phase: status.Failed}, with(status.Failed, "StackFailed"), with(status.Ready, status.ReasonConverging),
+				with(status.Failed, status.ReasonExecutionEnded, uploaded),
 			},
 		},
 		"paused": {
@@ -211,10 +233,13 @@ func TestFindingsByPhase(t *testing.T) {
 		return s
 	}
 	unknown := map[string]stack.Deployed{"other": {Status: "CREATE_COMPLETE"}}
-	const missingStack, unknownStack = "stack addons is missing", "stack other (CREATE_COMPLETE) is in no spec and is not tagged as drover's: delete it if nobody needs it"
+	const missingStack, unknownStack = "stack addons is missing", "stack other (CREATE_COMPLETE) is in no spec and is not tagged as " +
+		"drover's: delete it if nobody needs it"
 	const tag = `stack addons: tags.drover:cluster is "" instead of "demo"`
 	const byHand = missingStack + ": run drover converge demo, which creates it"
-	other := plan.Change{Stack: names.Network, Operation: plan.Update, Reasons: []status.Reason{{Field: "checksum.network", Old: "a", New: "b"}}}
+	other := plan.Change{
+		Stack: names.Network, Operation: plan.Update, Reasons: []status.Reason{{Field: "checksum.network", Old: "a", New: "b"}},
+	}
 	for name, test := range map[string]struct {
 		status     status.Status
 		changes    []plan.Change
@@ -223,21 +248,37 @@ func TestFindingsByPhase(t *testing.T) {
 		others     []string
 		repairable bool
 	}{
-		"ready":                                      {ready, []plan.Change{absent, retag}, "", []string{missingStack, tag}, []string{unknownStack}, true},
-		"ready, with a spec that is invalid":         {ready, []plan.Change{absent}, status.ReasonSpecInvalid, []string{missingStack}, []string{unknownStack}, true},
-		"ready, with a release that is unusable":     {ready, []plan.Change{absent}, status.ReasonReleaseUnusable, []string{missingStack}, []string{unknownStack}, true},
-		"ready, and something is new to this drover": {ready, []plan.Change{absent, other}, "", []string{byHand, drift("network")}, []string{unknownStack}, false},
-		"ready, and a change is refused":             {ready, []plan.Change{retag}, status.ReasonChangeRefused, []string{tag, "message"}, []string{unknownStack}, false},
-		"ready, and nothing can be planned":          {ready, []plan.Change{retag}, status.ReasonSpecAbsent, nil, nil, false},
-		"refused already":                            {halted(status.ReasonChangeRefused), []plan.Change{absent, retag}, status.ReasonChangeRefused, []string{missingStack}, nil, false},
-		"paused":                                     {halted(status.ReasonPaused), []plan.Change{absent}, "", nil, nil, false},
-		"failed":                                     {failed, []plan.Change{absent, retag}, "", []string{missingStack}, nil, false},
-		"failed, and the missing stack is refused":   {failed, []plan.Change{absent}, status.ReasonChangeRefused, []string{missingStack, "message"}, nil, false},
-		"failed, and something else is refused":      {failed, []plan.Change{retag}, status.ReasonChangeRefused, nil, nil, false},
-		"upgrading":                                  {upgrading, []plan.Change{absent, retag}, "", []string{missingStack}, nil, false},
+		"ready": {
+			ready, []plan.Change{absent, retag}, "", []string{missingStack, tag}, []string{unknownStack}, true,
+		},
+		"ready, with a spec that is invalid": {
+			ready, []plan.Change{absent}, status.ReasonSpecInvalid, []string{missingStack}, []string{unknownStack}, true,
+		},
+		"ready, with a release that is unusable": {
+			ready, []plan.Change{absent}, status.ReasonReleaseUnusable, []string{missingStack}, []string{unknownStack}, true,
+		},
+		"ready, and something is new to this drover": {
+			ready, []plan.Change{absent, other}, "", []string{byHand, drift("network")}, []string{unknownStack}, false,
+		},
+		"ready, and a change is refused": {
+			ready, []plan.Change{retag}, status.ReasonChangeRefused, []string{tag, "message"}, []string{unknownStack}, false,
+		},
+		"ready, and nothing can be planned": {ready, []plan.Change{retag}, status.ReasonSpecAbsent, nil, nil, false},
+		"refused already": {
+			halted(status.ReasonChangeRefused), []plan.Change{absent, retag}, status.ReasonChangeRefused, []string{missingStack}, nil, false,
+		},
+		"paused": {halted(status.ReasonPaused), []plan.Change{absent}, "", nil, nil, false},
+		"failed": {failed, []plan.Change{absent, retag}, "", []string{missingStack}, nil, false},
+		"failed, and the missing stack is refused": {
+			failed, []plan.Change{absent}, status.ReasonChangeRefused, []string{missingStack, "message"}, nil, false,
+		},
+		"failed, and something else is refused": {failed, []plan.Change{retag}, status.ReasonChangeRefused, nil, nil, false},
+		"upgrading":                             {upgrading, []plan.Change{absent, retag}, "", []string{missingStack}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			planned, others, repairable := judge(&test.status, plan.Plan{Cluster: demo, Changes: test.changes}, test.reason, "message", unknown, noon)
+			planned, others, repairable := judge(&test.status, plan.Plan{
+				Cluster: demo, Changes: test.changes,
+			}, test.reason, "message", unknown, noon)
 			require.Equal(t, test.planned, planned)
 			require.Equal(t, test.others, others)
 			require.Equal(t, test.repairable, repairable)
@@ -245,10 +286,14 @@ func TestFindingsByPhase(t *testing.T) {
 	}
 	t.Run("name only stacks that stood as missing", func(t *testing.T) {
 		p := plan.Plan{Changes: []plan.Change{absent}}
-		for is, found := range map[string]bool{"CREATE_COMPLETE": true, "UPDATE_ROLLBACK_FAILED": true, "ROLLBACK_COMPLETE": false, "DELETE_COMPLETE": false} {
+		for is, found := range map[string]bool{
+			"CREATE_COMPLETE": true, "UPDATE_ROLLBACK_FAILED": true, "ROLLBACK_COMPLETE": false, "DELETE_COMPLETE": false,
+		} {
 			require.Equal(t, found, len(lost(&status.Status{Stacks: []status.Stack{{Name: names.Addons, Status: is}}}, p)) > 0, is)
 		}
-		s := &status.Status{Stacks: []status.Stack{{Name: names.Addons, Status: "CREATE_COMPLETE"}, {Name: names.Network, Status: "CREATE_COMPLETE"}}}
+		s := &status.Status{
+			Stacks: []status.Stack{{Name: names.Addons, Status: "CREATE_COMPLETE"}, {Name: names.Network, Status: "CREATE_COMPLETE"}},
+		}
 		recreated := absent
 		recreated.Reasons = []status.Reason{{Field: "status.addons", Old: "ROLLBACK_COMPLETE"}}
 		deleted := absent
@@ -259,7 +304,8 @@ func TestFindingsByPhase(t *testing.T) {
 }
 
 func drift(stack string) string {
-	return fmt.Sprintf("stack %s differs from what its spec makes now (checksum.%s): drover or a person changed since it was made; run drover converge demo to change it", stack, stack)
+	return fmt.Sprintf("stack %s differs from what its spec makes now (checksum.%s): drover or a person changed since it was made; run "+
+		"drover converge demo to change it", stack, stack)
 }
 
 func TestFindingsAreRecorded(t *testing.T) {
@@ -322,7 +368,9 @@ func TestFindingsAreRecorded(t *testing.T) {
 
 func TestWhatConvergingRepairs(t *testing.T) {
 	roll := func(at time.Time) plan.Change {
-		return plan.Change{Stack: "pool-a", Operation: plan.Update, Reasons: []status.Reason{{Field: "spec.pools[a].rollAt", New: at.Format(time.RFC3339)}}}
+		return plan.Change{
+			Stack: "pool-a", Operation: plan.Update, Reasons: []status.Reason{{Field: "spec.pools[a].rollAt", New: at.Format(time.RFC3339)}},
+		}
 	}
 	mixed := roll(noon)
 	mixed.Reasons = append(mixed.Reasons, status.Reason{Field: "tags.team", New: "a"})
@@ -347,8 +395,9 @@ func TestWhatConvergingRepairs(t *testing.T) {
 	}
 	require.False(t, dueLately(bare, noon), "a change without a reason is no roll")
 	for field, repaired := range map[string]bool{
-		"tags.team": true, "status.addons": true, "terminationProtection.network": true, "spec.network.outputs.VpcId": true, "pool-a.parameters.MaxSize": true,
-		"spec.pools[a].rollAt": true, "spec.network.cidr": false, "checksum.network": false,
+		"tags.team": true, "status.addons": true, "terminationProtection.network": true, "spec.network.outputs.VpcId": true,
+		"pool-a.parameters.MaxSize": true,
+		"spec.pools[a].rollAt":      true, "spec.network.cidr": false, "checksum.network": false,
 	} {
 		require.Equal(t, repaired, mends(names.Addons, status.Reason{Field: field, Old: "", New: "x"}), field)
 	}
@@ -382,7 +431,9 @@ func TestFindingsBesideThePlan(t *testing.T) {
 		"old without a template":   {"CREATE_COMPLETE", pool.InService, "1", "", false},
 	} {
 		found := outdated(demo, map[string]stack.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
-			group: {Name: group, TemplateVersion: test.launches, Instances: []pool.Instance{{ID: "i-1", State: test.state, TemplateVersion: test.version}}},
+			group: {Name: group, TemplateVersion: test.launches, Instances: []pool.Instance{
+				{ID: "i-1", State: test.state, TemplateVersion: test.version},
+			}},
 		})
 		require.Equal(t, test.found, len(found) > 0, name)
 	}
@@ -408,24 +459,36 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		err     error
 	}{
 		"one at a time, the longest first": {
-			[]kube.Health{ill(1, time.Hour), ill(2, 2*time.Hour), well(3), well(4), well(5), well(6), well(7)}, 0, nil, []string{"nodes", "replace i-2"}, nil,
+			[]kube.Health{
+				ill(1, time.Hour), ill(2, 2*time.Hour), well(3), well(4), well(5), well(6), well(7),
+			}, 0, nil, []string{"nodes", "replace i-2"}, nil,
 		},
 		"also when it is listed last": {
-			[]kube.Health{ill(1, 2*time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6), well(7)}, 0, nil, []string{"nodes", "replace i-1"}, nil,
+			[]kube.Health{
+				ill(1, 2*time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6), well(7),
+			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
 		},
 		"not before patience is over": {[]kube.Health{ill(1, patience-1), well(2)}, 0, nil, []string{"nodes"}, nil},
 		"once patience is over":       {[]kube.Health{ill(1, patience), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
 		"not while they are cordoned": {[]kube.Health{cordoned, well(2)}, 0, nil, []string{"nodes"}, nil},
 		"when they never came":        {[]kube.Health{well(1)}, 1, nil, []string{"nodes", "replace i-2"}, nil},
-		"not when many are ill":       {[]kube.Health{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5)}, 0, nil, []string{"nodes"}, nil},
-		"up to a third":               {[]kube.Health{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
-		"also the one of two":         {[]kube.Health{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
-		"also the only one, once":     {[]kube.Health{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
+		"not when many are ill": {
+			[]kube.Health{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5)}, 0, nil, []string{"nodes"}, nil,
+		},
+		"up to a third": {
+			[]kube.Health{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6)}, 0, nil, []string{"nodes", "replace i-1"}, nil,
+		},
+		"also the one of two":     {[]kube.Health{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
+		"also the only one, once": {[]kube.Health{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
 		"not the only one again": {
-			[]kube.Health{ill(1, time.Hour)}, 0, func(a *audited, _ *round) { a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)} }, []string{"nodes"}, nil,
+			[]kube.Health{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)}
+			}, []string{"nodes"}, nil,
 		},
 		"but again after a longer pause": {
-			[]kube.Health{ill(1, time.Hour)}, 0, func(a *audited, _ *round) { a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)} },
+			[]kube.Health{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)}
+			},
 			[]string{"nodes", "write", "replace i-1"}, nil,
 		},
 		"not while one joins or leaves": {
@@ -457,19 +520,28 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) { delete(r.stacks[demo], names.ControlPlane) }, nil, nil,
 		},
 		"not when they cannot be seen": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) { a.failing["nodes"] = errors.New("no route") }, []string{"nodes"}, nil,
+			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+				a.failing["nodes"] = errors.New("no route")
+			}, []string{"nodes"}, nil,
 		},
 		"or the error is returned": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) { a.failing["replace"] = errThrottled }, []string{"nodes", "replace i-1"}, errThrottled,
+			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+				a.failing["replace"] = errThrottled
+			}, []string{"nodes", "replace i-1"}, errThrottled,
 		},
 		"or not, when it cannot be written that it was the only one": {
-			[]kube.Health{ill(1, time.Hour)}, 0, func(a *audited, _ *round) { a.failing["write"] = errThrottled }, []string{"nodes", "write"}, errThrottled,
+			[]kube.Health{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+				a.failing["write"] = errThrottled
+			}, []string{"nodes", "write"}, errThrottled,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready}, nodes: test.nodes, failing: map[string]error{}}
 			r := a.round()
-			r.stacks[demo] = map[string]stack.Deployed{names.ControlPlane: {Status: "CREATE_COMPLETE", Outputs: map[string]string{"ClusterEndpoint": "https://x"}}, "pool-a": {Status: "CREATE_COMPLETE"}}
+			r.stacks[demo] = map[string]stack.Deployed{
+				names.ControlPlane: {Status: "CREATE_COMPLETE", Outputs: map[string]string{"ClusterEndpoint": "https://x"}},
+				"pool-a":           {Status: "CREATE_COMPLETE"},
+			}
 			group := pool.Group{Name: names.Group(demo, "a")}
 			for i := range len(test.nodes) + test.missing {
 				group.Instances = append(group.Instances, pool.Instance{ID: fmt.Sprint("i-", i+1), State: pool.InService})

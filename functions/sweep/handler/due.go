@@ -22,8 +22,9 @@ type Starter interface {
 // minute, and the limits of AWS's APIs are the account's.
 const startsAtOnce = 25
 
-// due starts what is due, the clusters of which that is longest so first and those of one time by name. A cluster that is busy is left for the
-// next sweep: its execution may have planned before the time came. So is what is over the bound.
+// due starts what is due, the clusters of which that is longest so first and those of one time by name. A cluster
+// that is busy is left for the next sweep: its execution may have planned before the time came. So is what is over
+// the bound.
 func (h *Handler) due(ctx context.Context) error {
 	dues, err := h.State.Dues(ctx, h.Now())
 	if err != nil {
@@ -82,8 +83,9 @@ func (h *Handler) inspect(ctx context.Context, requests []store.Due) error {
 	return errors.Join(failed...)
 }
 
-// start converges a cluster once for all that is due. The newest time names the execution: if that was started before, the older had come, too.
-// It is forgotten last, so that who is cut off here starts no other for one of the older.
+// start converges a cluster once for all that is due. The newest time names the execution: if that was started
+// before, the older had come, too. It is forgotten last, so that who is cut off here starts no other for one of the
+// older.
 func (h *Handler) start(ctx context.Context, dues []store.Due) error {
 	newest := dues[len(dues)-1]
 	logging.From(ctx).Info("due", "cluster", newest.Cluster, "at", newest.At)

@@ -48,8 +48,8 @@ func TestAllAreDueAtOnce(t *testing.T) {
 	}
 }
 
-// However often a cluster is planned that is to be looked at again at a time, it is one thing to do: the sweep starts one converge for it, and
-// none when it was planned once more meanwhile.
+// However often a cluster is planned that is to be looked at again at a time, it is one thing to do: the sweep starts
+// one converge for it, and none when it was planned once more meanwhile.
 func TestWhatIsDueAtOneTimeIsDoneOnce(t *testing.T) {
 	a := harness.Start(t)
 	at := time.Now().Add(-time.Minute).UTC().Truncate(time.Second)

@@ -79,10 +79,12 @@ func TestAnExecutionThatRunsIsLeftAlone(t *testing.T) {
 	require.Len(t, a.Verdicts(), 1)
 }
 
-// The change that was under way when a person stopped its execution ended well by itself, and was the last: nothing is left to make, and so the audit has
-// that said. While something is left nobody goes on: whoever stopped the execution meant it.
+// The change that was under way when a person stopped its execution ended well by itself, and was the last: nothing
+// is left to make, and so the audit has that said. While something is left nobody goes on: whoever stopped the
+// execution meant it.
 func TestAnExecutionThatWasStoppedInItsLastChange(t *testing.T) {
-	const pools = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: %s}\n    - {name: c, instanceTypes: [m7i.large], minSize: 1, maxSize: %[1]s, update: {order: %s}}\n"
+	const pools = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: %s}\n    - {name: c, instanceTypes: [m7i.large], " +
+		"minSize: 1, maxSize: %[1]s, update: {order: %s}}\n"
 	for name, test := range map[string]struct{ order, phase string }{
 		"it was the last":      {"0", "Ready"},
 		"others come after it": {"1", "Failed"},

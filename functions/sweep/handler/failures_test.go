@@ -56,7 +56,9 @@ func (s *swept) Admit(_ context.Context, cluster string) error { return s.did("a
 
 func TestSweepGoesOnAfterAFailure(t *testing.T) {
 	t.Run("of a waiter", func(t *testing.T) {
-		s := &swept{running: true, began: true, stack: stack.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{"resume": errThrottled}}
+		s := &swept{
+			running: true, began: true, stack: stack.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{"resume": errThrottled},
+		}
 		h := s.handler()
 		h.State = listedState{sweptState{swept: s}, listed{names.Waiters: {{Key: names.Waiters + "a.json"}, {Key: names.Waiters + "b.json"}}}}
 		_, err := h.waiters(t.Context())
@@ -84,9 +86,13 @@ func TestSweepAdmitsSpecs(t *testing.T) {
 		"not when a status is newer":          {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at.Add(time.Second))}, "", nil, nil},
 		"not when a status is about them":     {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v1", nil, nil},
 		"when a status of then is of another": {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v0", nil, []string{"admit a"}},
-		"not when that status is not read":    {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v0", map[string]error{"status": errThrottled}, nil},
-		"not what is no cluster's":            {[]store.Entry{{Key: names.ClusterSpecs + "readme.txt", Modified: at}}, nil, "", nil, nil},
-		"each, whatever fails for another":    {[]store.Entry{spec("a", at), spec("b", at)}, nil, "", map[string]error{"admit a": errThrottled}, []string{"admit a", "admit b"}},
+		"not when that status is not read": {
+			[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v0", map[string]error{"status": errThrottled}, nil,
+		},
+		"not what is no cluster's": {[]store.Entry{{Key: names.ClusterSpecs + "readme.txt", Modified: at}}, nil, "", nil, nil},
+		"each, whatever fails for another": {
+			[]store.Entry{spec("a", at), spec("b", at)}, nil, "", map[string]error{"admit a": errThrottled}, []string{"admit a", "admit b"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{status: status.Status{ObservedVersion: test.observed}, failing: test.failing}
@@ -108,8 +114,10 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 		due      bool
 		want     []string
 	}{
-		"of a cluster that is ready":            {status.Ready, "True", false, []string{"start: its upgrade did not begin 2026-11-26T12:00:00Z"}},
-		"of a cluster that waits for one":       {status.Upgrading, "True", false, []string{"start: its upgrade did not begin 2026-11-26T12:00:00Z"}},
+		"of a cluster that is ready": {status.Ready, "True", false, []string{"start: its upgrade did not begin 2026-11-26T12:00:00Z"}},
+		"of a cluster that waits for one": {
+			status.Upgrading, "True", false, []string{"start: its upgrade did not begin 2026-11-26T12:00:00Z"},
+		},
 		"not of one that stopped":               {status.Stopped, "True", false, nil},
 		"not of one whose spec is not accepted": {status.Ready, "False", false, nil},
 		"not of one that a sweep starts":        {status.Ready, "True", true, nil},
@@ -129,7 +137,9 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 	t.Run("not before it is late", func(t *testing.T) {
 		soon := noon.Add(-period + 1)
 		missed := status.Upgrade{Phase: status.UpgradeMissed, At: &at}
-		for _, u := range []status.Upgrade{{Phase: status.UpgradeScheduled, At: &soon}, {Phase: status.UpgradeScheduled}, missed, {Phase: "Done", At: &at}} {
+		for _, u := range []status.Upgrade{
+			{Phase: status.UpgradeScheduled, At: &soon}, {Phase: status.UpgradeScheduled}, missed, {Phase: "Done", At: &at},
+		} {
 			require.False(t, (&audited{}).round().waits(&u), u.Phase)
 		}
 		require.False(t, (&audited{}).round().waits(nil))

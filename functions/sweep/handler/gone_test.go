@@ -23,7 +23,9 @@ func TestStatusesOfClustersThatAreGoneAreReadOnce(t *testing.T) {
 	a := harness.Start(t)
 	const many = 30
 	is := func(n int, version string) {
-		require.NoError(t, a.State().UpdateStatus(t.Context(), fmt.Sprintf("gone%d", n), func(s *status.Status) { s.Phase, s.ObservedVersion = status.Deleted, version }))
+		require.NoError(t, a.State().UpdateStatus(t.Context(), fmt.Sprintf("gone%d", n), func(s *status.Status) {
+			s.Phase, s.ObservedVersion = status.Deleted, version
+		}))
 	}
 	for n := range many {
 		is(n, "")

@@ -37,7 +37,8 @@ type State interface {
 	Held(ctx context.Context) ([]string, error)
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
-	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string, err error)
+	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string,
+		err error)
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	Verdict(ctx context.Context, release string) (*status.Release, error)
 	Release(ctx context.Context, cluster, execution string) error
@@ -129,7 +130,8 @@ func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error)
 	all, listing := h.Groups.All(ctx)
 	hooks := h.hooks(ctx, all)
 	changing, err := h.waiters(ctx)
-	return struct{}{}, errors.Join(listing, hooks, err, h.missed(ctx), h.ended(ctx), h.upgrades(ctx), h.lifecycle(ctx, all, changing), h.channels(ctx), h.due(ctx))
+	return struct{}{}, errors.Join(listing, hooks, err, h.missed(ctx), h.ended(ctx), h.upgrades(ctx), h.lifecycle(ctx, all, changing),
+		h.channels(ctx), h.due(ctx))
 }
 
 // waiters resumes the steps whose stacks are at rest, and returns the stacks that are being changed.

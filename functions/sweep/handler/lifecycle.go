@@ -55,8 +55,8 @@ func (h *Handler) hooks(ctx context.Context, all []pool.Group) error {
 	return errors.Join(drains, h.waiting(ctx, h.JoinNode, autoscaling.LaunchHook, joining))
 }
 
-// lifecycle looks after what is left behind in groups, and of drains: one listing of these when there is nothing to find. Changing are stacks
-// that are known to be.
+// lifecycle looks after what is left behind in groups, and of drains: one listing of these when there is nothing to
+// find. Changing are stacks that are known to be.
 func (h *Handler) lifecycle(ctx context.Context, all []pool.Group, changing map[string]bool) error {
 	var failed []error
 	for _, group := range all {

@@ -65,9 +65,10 @@ func TestALostLaunchEvent(t *testing.T) {
 func terminate(t *testing.T, a *harness.Account) string {
 	t.Helper()
 	id := instances(t, a)[pool.InService][0]
-	_, err := awsautoscaling.NewFromConfig(a.Config()).TerminateInstanceInAutoScalingGroup(t.Context(), &awsautoscaling.TerminateInstanceInAutoScalingGroupInput{
-		InstanceId: &id, ShouldDecrementDesiredCapacity: aws.Bool(false),
-	})
+	_, err := awsautoscaling.NewFromConfig(a.Config()).TerminateInstanceInAutoScalingGroup(t.Context(),
+		&awsautoscaling.TerminateInstanceInAutoScalingGroupInput{
+			InstanceId: &id, ShouldDecrementDesiredCapacity: aws.Bool(false),
+		})
 	require.NoError(t, err)
 	a.Until("it waits at its hook", func() bool { return len(instances(t, a)[pool.TerminatingWait]) == 1 })
 	return id
@@ -234,13 +235,16 @@ func comes(t *testing.T, what string, is func() bool) {
 
 // rolls the pool of the cluster.
 func rolls(a *harness.Account, more string) {
-	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "maxSize: 3", "maxSize: 3, files: [{path: /etc/motd, content: new}]"+more, 1))
+	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "maxSize: 3",
+		"maxSize: 3, files: [{path: /etc/motd, content: new}]"+more, 1))
 }
 
 var suspends = []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"}
 
 func suspend(t *testing.T, a *harness.Account, processes ...string) {
-	_, err := awsautoscaling.NewFromConfig(a.Config()).SuspendProcesses(t.Context(), &awsautoscaling.SuspendProcessesInput{AutoScalingGroupName: aws.String(group), ScalingProcesses: processes})
+	_, err := awsautoscaling.NewFromConfig(a.Config()).SuspendProcesses(t.Context(), &awsautoscaling.SuspendProcessesInput{
+		AutoScalingGroupName: aws.String(group), ScalingProcesses: processes,
+	})
 	require.NoError(t, err)
 }
 
@@ -250,12 +254,14 @@ func TestProcessesThatAnUpdateLeftSuspended(t *testing.T) {
 		before, meanwhile, after []string // the update suspended some
 		left                     []string
 	}{
-		"all of them are resumed":                      {meanwhile: suspends},
-		"what else somebody suspended stays so":        {before: []string{"Launch"}, meanwhile: suspends, left: []string{"Launch"}},
-		"so does what the update did not suspend":      {before: []string{"AZRebalance"}, meanwhile: suspends, left: []string{"AZRebalance"}},
-		"fewer are somebody's own wish and stay":       {meanwhile: suspends[2:], left: suspends[2:]},
-		"the same, while nobody changes the pool":      {after: suspends, left: suspends},
-		"and all that there are":                       {after: append([]string{"Launch", "Terminate"}, suspends...), left: append([]string{"Launch", "Terminate"}, suspends...)},
+		"all of them are resumed":                 {meanwhile: suspends},
+		"what else somebody suspended stays so":   {before: []string{"Launch"}, meanwhile: suspends, left: []string{"Launch"}},
+		"so does what the update did not suspend": {before: []string{"AZRebalance"}, meanwhile: suspends, left: []string{"AZRebalance"}},
+		"fewer are somebody's own wish and stay":  {meanwhile: suspends[2:], left: suspends[2:]},
+		"the same, while nobody changes the pool": {after: suspends, left: suspends},
+		"and all that there are": {
+			after: append([]string{"Launch", "Terminate"}, suspends...), left: append([]string{"Launch", "Terminate"}, suspends...),
+		},
 		"before it was changed, as they still are now": {before: suspends, left: suspends},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,9 @@ import (
 // lose deletes a stack by hand though it is protected.
 func lose(t *testing.T, a *harness.Account, stack string) {
 	t.Helper()
-	_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: names.Stack("demo", stack)})
+	_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{
+		StackName: names.Stack("demo", stack),
+	})
 	require.NoError(t, err)
 	deleted(t, a, stack)
 	require.NotContains(t, a.Stacks("demo"), stack)
@@ -86,7 +88,8 @@ func TestAStackThatIsDeletedAfterItWasPlannedIsNotMadeBesideItsCluster(t *testin
 			a.Cluster("demo", "")
 			vpcs := there(a, ":vpc/")
 			beforeItsChange(a, names.Stack("demo", stack), func(name string) {
-				_, err := a.CloudFormation.UpdateTerminationProtection(context.Background(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: name})
+				_, err := a.CloudFormation.UpdateTerminationProtection(context.Background(), a.Admin(),
+					&cloudformation.UpdateTerminationProtectionInput{StackName: name})
 				require.NoError(t, err)
 				_, err = a.CloudFormation.DeleteStack(context.Background(), a.Admin(), &cloudformation.DeleteStackInput{StackName: name})
 				require.NoError(t, err)

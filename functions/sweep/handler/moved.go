@@ -29,7 +29,8 @@ func (r *round) moved(ctx context.Context, cluster string) (findings []string, e
 	eks, err := r.EKS.ControlPlane(ctx, names.EKSCluster(cluster))
 	switch {
 	case fault.Code(err) == "ResourceNotFoundException":
-		return []string{fmt.Sprintf("EKS has no cluster %s though its stack is there: somebody deleted it. To make it anew, delete the stack %s and the cluster's "+
+		return []string{fmt.Sprintf("EKS has no cluster %s though its stack is there: somebody deleted it. To make it anew, delete the stack "+
+			"%s and the cluster's "+
 			"log group, too, and run drover converge %s", names.EKSCluster(cluster), names.Stack(cluster, names.ControlPlane), cluster)}, nil
 	case err != nil:
 		return nil, err

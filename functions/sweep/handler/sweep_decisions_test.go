@@ -174,23 +174,41 @@ func TestSweepLooksAfterWaiters(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"resumes a step whose operation is over":                  {func(s *swept) { s.began = true }, 0, false, nil, []string{resumed}},
-		"leaves one alone whose operation runs":                   {func(s *swept) { s.stack.Status = "UPDATE_IN_PROGRESS" }, 0, true, nil, nil},
-		"leaves one alone whose operation may still begin":        {func(*swept) {}, begins - 1, false, nil, nil},
-		"has one look again whose operation never began":          {func(*swept) {}, begins, false, nil, []string{`resume "" true UPDATE_COMPLETE`}},
-		"resumes one that waits for any operation":                {func(s *swept) { s.waiter.ClientRequestToken = "" }, 0, false, nil, []string{`resume "" false UPDATE_COMPLETE`}},
-		"resumes one whose stack is deleted":                      {func(s *swept) { s.stack.Status = "DELETE_COMPLETE" }, 0, false, nil, []string{`resume "token" false DELETE_COMPLETE`}},
-		"leaves one alone whose stack is about to be created":     {func(s *swept) { s.stack.Status, s.began = stack.InReview, true }, begins, false, nil, nil},
-		"forgets one whose execution is over":                     {func(s *swept) { s.running = false }, 0, false, nil, []string{"forget"}},
-		"leaves one alone that is gone":                           {func(s *swept) { s.waiter = store.Waiter{} }, 0, false, nil, nil},
-		"leaves one alone when it cannot be read":                 {func(s *swept) { s.failing["waiter"] = errThrottled }, 0, false, errThrottled, nil},
-		"leaves one alone when its execution cannot be read":      {func(s *swept) { s.failing["running"] = errThrottled }, 0, false, errThrottled, nil},
-		"leaves one alone when its stack cannot be read":          {func(s *swept) { s.failing["describe"] = errThrottled }, 0, false, errThrottled, nil},
-		"leaves one alone when the stack's events cannot be read": {func(s *swept) { s.failing["began"] = errThrottled }, begins, false, errThrottled, nil},
+		"resumes a step whose operation is over":           {func(s *swept) { s.began = true }, 0, false, nil, []string{resumed}},
+		"leaves one alone whose operation runs":            {func(s *swept) { s.stack.Status = "UPDATE_IN_PROGRESS" }, 0, true, nil, nil},
+		"leaves one alone whose operation may still begin": {func(*swept) {}, begins - 1, false, nil, nil},
+		"has one look again whose operation never began": {
+			func(*swept) {}, begins, false, nil, []string{`resume "" true UPDATE_COMPLETE`},
+		},
+		"resumes one that waits for any operation": {func(s *swept) {
+			s.waiter.ClientRequestToken = ""
+		}, 0, false, nil, []string{`resume "" false UPDATE_COMPLETE`}},
+		"resumes one whose stack is deleted": {func(s *swept) {
+			s.stack.Status = "DELETE_COMPLETE"
+		}, 0, false, nil, []string{`resume "token" false DELETE_COMPLETE`}},
+		"leaves one alone whose stack is about to be created": {func(s *swept) {
+			s.stack.Status, s.began = stack.InReview, true
+		}, begins, false, nil, nil},
+		"forgets one whose execution is over": {func(s *swept) { s.running = false }, 0, false, nil, []string{"forget"}},
+		"leaves one alone that is gone":       {func(s *swept) { s.waiter = store.Waiter{} }, 0, false, nil, nil},
+		"leaves one alone when it cannot be read": {func(s *swept) {
+			s.failing["waiter"] = errThrottled
+		}, 0, false, errThrottled, nil},
+		"leaves one alone when its execution cannot be read": {func(s *swept) {
+			s.failing["running"] = errThrottled
+		}, 0, false, errThrottled, nil},
+		"leaves one alone when its stack cannot be read": {func(s *swept) {
+			s.failing["describe"] = errThrottled
+		}, 0, false, errThrottled, nil},
+		"leaves one alone when the stack's events cannot be read": {func(s *swept) {
+			s.failing["began"] = errThrottled
+		}, begins, false, errThrottled, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{running: true, stack: stack.Deployed{Status: "UPDATE_COMPLETE"}, failing: map[string]error{}}
-			s.waiter = store.Waiter{Cluster: demo, Stack: names.Addons, StackName: names.Stack(demo, names.Addons), ClientRequestToken: "token", Execution: "x"}
+			s.waiter = store.Waiter{
+				Cluster: demo, Stack: names.Addons, StackName: names.Stack(demo, names.Addons), ClientRequestToken: "token", Execution: "x",
+			}
 			test.given(s)
 			changing, err := s.handler().waiter(t.Context(), s.waiter.StackName, noon.Add(-test.age))
 			require.ErrorIs(t, err, test.err)
@@ -207,17 +225,27 @@ func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"of a cluster that converged":                   {func(*swept) {}, true, nil, []string{"write demo", "release demo x"}},
-		"of a cluster that was deleted":                 {func(s *swept) { s.status.Phase = status.Deleting }, true, nil, []string{"write demo", "release demo x"}},
-		"but not over a report":                         {func(s *swept) { s.status.Phase = status.Ready }, false, nil, []string{"write demo", "release demo x"}},
-		"but not over another execution":                {func(s *swept) { s.status.Execution = "y" }, false, nil, []string{"write demo", "release demo x"}},
-		"but not while it runs":                         {func(s *swept) { s.running = true }, false, nil, nil},
-		"but not without a lease":                       {func(s *swept) { s.lease = store.Lease{Fence: 3} }, false, nil, nil},
-		"or fails when that is not known":               {func(s *swept) { s.failing["running"] = errThrottled }, false, errThrottled, nil},
-		"or keeps the lease when it cannot be reported": {func(s *swept) { s.failing["write"] = errThrottled }, true, errThrottled, []string{"write demo"}},
+		"of a cluster that converged": {func(*swept) {}, true, nil, []string{"write demo", "release demo x"}},
+		"of a cluster that was deleted": {func(s *swept) {
+			s.status.Phase = status.Deleting
+		}, true, nil, []string{"write demo", "release demo x"}},
+		"but not over a report": {func(s *swept) {
+			s.status.Phase = status.Ready
+		}, false, nil, []string{"write demo", "release demo x"}},
+		"but not over another execution": {func(s *swept) {
+			s.status.Execution = "y"
+		}, false, nil, []string{"write demo", "release demo x"}},
+		"but not while it runs":           {func(s *swept) { s.running = true }, false, nil, nil},
+		"but not without a lease":         {func(s *swept) { s.lease = store.Lease{Fence: 3} }, false, nil, nil},
+		"or fails when that is not known": {func(s *swept) { s.failing["running"] = errThrottled }, false, errThrottled, nil},
+		"or keeps the lease when it cannot be reported": {func(s *swept) {
+			s.failing["write"] = errThrottled
+		}, true, errThrottled, []string{"write demo"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &swept{lease: store.Lease{Execution: "x"}, status: status.Status{Phase: status.Converging, Execution: "x"}, failing: map[string]error{}}
+			s := &swept{
+				lease: store.Lease{Execution: "x"}, status: status.Status{Phase: status.Converging, Execution: "x"}, failing: map[string]error{},
+			}
 			test.given(s)
 			phase := s.status.Phase
 			require.ErrorIs(t, s.handler().holder(t.Context(), demo), test.err)
@@ -240,14 +268,18 @@ func TestSweepGivesBackNodes(t *testing.T) {
 		failing        map[string]error
 		want           []string
 	}{
-		"of a drain that was stopped":           {map[string]events.DrainRequest{"m:x": node}, nil, nil, []string{"give back demo/node-1"}},
-		"not of one that another drains":        {map[string]events.DrainRequest{"m:x": node}, map[string]events.DrainRequest{"m:y": node}, nil, nil},
-		"not of one at its hook":                {map[string]events.DrainRequest{"m:x": atHook}, nil, nil, nil},
-		"not of one that names no node":         {map[string]events.DrainRequest{"m:x": {Cluster: demo}}, nil, nil, nil},
-		"not of one that gave a node back":      {map[string]events.DrainRequest{"m:" + release + "x": node}, nil, nil, nil},
-		"not when drains cannot be listed":      {map[string]events.DrainRequest{"m:x": node}, nil, map[string]error{"list": errThrottled}, nil},
-		"not when a drain that runs is unknown": {map[string]events.DrainRequest{"m:x": node}, map[string]events.DrainRequest{"m:y": {}}, map[string]error{"input m:y": errThrottled}, nil},
-		"not when it is unknown itself":         {map[string]events.DrainRequest{"m:x": node}, nil, map[string]error{"input m:x": errThrottled}, nil},
+		"of a drain that was stopped": {map[string]events.DrainRequest{"m:x": node}, nil, nil, []string{"give back demo/node-1"}},
+		"not of one that another drains": {
+			map[string]events.DrainRequest{"m:x": node}, map[string]events.DrainRequest{"m:y": node}, nil, nil,
+		},
+		"not of one at its hook":           {map[string]events.DrainRequest{"m:x": atHook}, nil, nil, nil},
+		"not of one that names no node":    {map[string]events.DrainRequest{"m:x": {Cluster: demo}}, nil, nil, nil},
+		"not of one that gave a node back": {map[string]events.DrainRequest{"m:" + release + "x": node}, nil, nil, nil},
+		"not when drains cannot be listed": {map[string]events.DrainRequest{"m:x": node}, nil, map[string]error{"list": errThrottled}, nil},
+		"not when a drain that runs is unknown": {
+			map[string]events.DrainRequest{"m:x": node}, map[string]events.DrainRequest{"m:y": {}}, map[string]error{"input m:y": errThrottled}, nil,
+		},
+		"not when it is unknown itself": {map[string]events.DrainRequest{"m:x": node}, nil, map[string]error{"input m:x": errThrottled}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &swept{broken: test.broken, drains: test.drains, failing: test.failing}
@@ -433,7 +465,9 @@ func TestSpecsThatNobodyActedOn(t *testing.T) {
 		"aborted":                {s(because(status.ReasonExecutionEnded)), true, false},
 		"refused":                {s(because(status.ReasonChangeRefused)), true, true},
 		"failed to be deleted":   {s(func(s *status.Status) { s.SpecVersion = "" }), true, false},
-		"stopped for no reason":  {s(func(s *status.Status) { s.Phase, s.SpecVersion, s.Conditions = status.Stopped, "", s.Conditions[:1] }), true, false},
+		"stopped for no reason": {s(func(s *status.Status) {
+			s.Phase, s.SpecVersion, s.Conditions = status.Stopped, "", s.Conditions[:1]
+		}), true, false},
 	} {
 		require.Equal(t, test.unacted, unacted(test.status), name)
 		require.Equal(t, test.undeleted, undeleted(test.status), name)

@@ -197,7 +197,8 @@ func TestLostEventsOfSpecs(t *testing.T) {
 		mark := a.Calls.Mark()
 		require.NoError(t, a.SweepNow())
 		for _, call := range a.Calls.Since(mark) {
-			require.False(t, call.Action == "StartExecution" || call.Action == "GetObject" && strings.Contains(call.Resource, "demo"), "%s %s", call.Action, call.Resource)
+			require.False(t, call.Action == "StartExecution" || call.Action == "GetObject" && strings.Contains(call.Resource, "demo"), "%s %s",
+				call.Action, call.Resource)
 		}
 	})
 	t.Run("but of a deletion that was heard, and for which nothing could be started", func(t *testing.T) {

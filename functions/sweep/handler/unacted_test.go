@@ -1,6 +1,7 @@
 package handler_test
 
-// Specs, and deletions of specs, that were heard while another execution had the cluster, and that this one did not look for before it ended.
+// Specs, and deletions of specs, that were heard while another execution had the cluster, and that this one did not
+// look for before it ended.
 
 import (
 	"testing"

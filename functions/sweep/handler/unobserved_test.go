@@ -78,7 +78,8 @@ func TestTheAuditFindsAnUploadThatAStatusWrittenSinceDoesNotName(t *testing.T) {
 	}
 }
 
-// What people just uploaded is on its way, and no drift: nobody is told that a cluster is not what it was, and nothing is started beside its own execution.
+// What people just uploaded is on its way, and no drift: nobody is told that a cluster is not what it was, and
+// nothing is started beside its own execution.
 func TestTheAuditLeavesASpecAloneThatIsOnItsWay(t *testing.T) {
 	bubble(t, func(t *testing.T, a *harness.Account) {
 		a.Functions.Sweep.Patience = 2 * time.Minute

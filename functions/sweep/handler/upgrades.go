@@ -148,7 +148,8 @@ func (h *Handler) leader(ctx context.Context, cluster, execution string) error {
 	}
 	logging.From(ctx).Warn("an upgrade ended without a word", "cluster", cluster, "execution", execution)
 	at := h.Now().UTC().Truncate(5 * time.Minute)
-	return h.Upgrade.Start(ctx, names.UpgradeStart(cluster, fmt.Sprintf("ended %s %s", execution, at.Format(time.RFC3339)), 0, at), events.Upgrade{Cluster: cluster, Ended: execution})
+	return h.Upgrade.Start(ctx, names.UpgradeStart(cluster, fmt.Sprintf("ended %s %s", execution, at.Format(time.RFC3339)), 0, at),
+		events.Upgrade{Cluster: cluster, Ended: execution})
 }
 
 // upgrading looks after a cluster whose upgrade is under way by its status, or was to begin.

@@ -143,7 +143,8 @@ func TestAnUpgradeWhoseTimeComesWhileTheClusterIsNotReady(t *testing.T) {
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	scheduled := "  upgrade: {at: {time: " + at.Format(time.RFC3339) + ", release: r2}}\n"
 	for what, spec := range map[string]string{
-		"paused": harness.Spec("demo", scheduled+"  paused: true\n"), "no good": strings.Replace(harness.Spec("demo", scheduled), "name: r1", "name: lost", 1),
+		"paused": harness.Spec("demo", scheduled+"  paused: true\n"), "no good": strings.Replace(harness.Spec("demo", scheduled), "name: r1",
+			"name: lost", 1),
 	} {
 		t.Run(what, func(t *testing.T) {
 			now := time.Now()

@@ -81,7 +81,9 @@ func (a *alarmed) Describe(_ context.Context, named []string) ([]preflight.Alarm
 	}
 	a.done = append(a.done, "describe")
 	return []preflight.Alarm{
-		{Name: "lets", Actions: true, Silence: true}, {Name: "never", Actions: true}, {Name: "off", Silence: true}, {Name: "silent", Actions: true, Silence: true},
+		{Name: "lets", Actions: true, Silence: true}, {
+			Name: "never", Actions: true,
+		}, {Name: "off", Silence: true}, {Name: "silent", Actions: true, Silence: true},
 	}, a.failing["describe"]
 }
 
@@ -108,7 +110,9 @@ func (s stacksOf) Describe(context.Context, string) (stack.Deployed, error) {
 func (a *alarmed) do(t *testing.T, in events.UpgradeRequest) (events.UpgradeResult, error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	h := &Handler{
-		Specs: a, State: a, Stacks: stacksOf{id: "stack-1"}, Alarms: a, Planner: calm{during: func() {}}, Now: func() time.Time { return time.Unix(9000, 0) },
+		Specs: a, State: a, Stacks: stacksOf{id: "stack-1"}, Alarms: a, Planner: calm{during: func() {}}, Now: func() time.Time {
+			return time.Unix(9000, 0)
+		},
 	}
 	in.Cluster = "demo"
 	return h.Handle(t.Context(), in)
@@ -117,8 +121,9 @@ func (a *alarmed) do(t *testing.T, in events.UpgradeRequest) (events.UpgradeResu
 func checking() *alarmed {
 	return &alarmed{
 		record: &upgrade.Record{
-			Number: 2, Execution: "mine", Stack: "stack-1", State: upgrade.Checking, Alarms: []string{"silent"}, Steps: []upgrade.Step{{Kind: upgrade.StepNodes}},
-			Last: &upgrade.Record{Number: 1},
+			Number: 2, Execution: "mine", Stack: "stack-1", State: upgrade.Checking, Alarms: []string{"silent"},
+			Steps: []upgrade.Step{{Kind: upgrade.StepNodes}},
+			Last:  &upgrade.Record{Number: 1},
 		},
 		failing: map[string]error{},
 	}
@@ -131,7 +136,9 @@ func TestUpgradeSilencesAlarms(t *testing.T) {
 		result, err := a.do(t, begin)
 		require.NoError(t, err)
 		require.Equal(t, events.UpgradeGo, result.Outcome, result.Message)
-		require.Equal(t, []string{"describe", "write Running [silent lets]", "silence [silent lets]"}, a.done, "each once, with those that are off already")
+		require.Equal(t, []string{
+			"describe", "write Running [silent lets]", "silence [silent lets]",
+		}, a.done, "each once, with those that are off already")
 		require.Nil(t, a.record.Last)
 	})
 	t.Run("again when the call is repeated", func(t *testing.T) {

@@ -100,7 +100,9 @@ func (h *Handler) preflight(ctx context.Context, cluster string, r record, j jou
 	}
 	checks := preflight.Before(facts, plan)
 	if !preflight.Blocks(checks) {
-		return events.UpgradeResult{Outcome: events.UpgradeGo, Message: j.from.String() + " to " + j.to.String()}, h.tell(ctx, cluster, r.Record, checks, "every check passed")
+		return events.UpgradeResult{
+			Outcome: events.UpgradeGo, Message: j.from.String() + " to " + j.to.String(),
+		}, h.tell(ctx, cluster, r.Record, checks, "every check passed")
 	}
 	message := "nothing was changed: " + blocking(checks)
 	if err := h.ends(ctx, cluster, r, over(r.Record)); err != nil {
@@ -167,11 +169,13 @@ func (h *Handler) takenBack(ctx context.Context, in events.UpgradeRequest, r *up
 		}
 		message = "it does not begin now: " + d.Wait.Message
 	}
-	return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: message}, h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-		if s.Upgrade != nil && s.Upgrade.Execution == in.Execution && status.ToCome(s.Upgrade.Phase) {
-			s.TakeBack()
-		}
-	})
+	return events.UpgradeResult{
+			Outcome: events.UpgradeNothing, Message: message,
+		}, h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
+			if s.Upgrade != nil && s.Upgrade.Execution == in.Execution && status.ToCome(s.Upgrade.Phase) {
+				s.TakeBack()
+			}
+		})
 }
 
 // ended is a record whose execution is over, or is the one that asks: nothing is under way by it.

@@ -132,7 +132,8 @@ func (h *Handler) adopt(ctx context.Context, cluster string, r *upgrade.Record) 
 	return nil
 }
 
-// under says what is known of the step that an upgrade stopped at, when that was begun: it does not count before it is proved, and much of it may be there.
+// under says what is known of the step that an upgrade stopped at, when that was begun: it does not count before it
+// is proved, and much of it may be there.
 func (h *Handler) under(ctx context.Context, cluster string, r *upgrade.Record) (string, error) {
 	if r.Step >= len(r.Steps) || r.Steps[r.Step].Started.IsZero() {
 		return "", nil
@@ -168,8 +169,8 @@ func came(cluster string, r *upgrade.Record, why, under string) string {
 	return why + end + remains(cluster, r, under)
 }
 
-// remains says what is done, what is next, and how to go on: by the one command, and by what it starts, for who is at the console. under says what of
-// the next is there.
+// remains says what is done, what is next, and how to go on: by the one command, and by what it starts, for who is at
+// the console. under says what of the next is there.
 func remains(cluster string, r *upgrade.Record, under string) string {
 	var done []string
 	for _, s := range r.Steps[:min(r.Step, len(r.Steps))] {

@@ -19,21 +19,27 @@ type deployed struct {
 
 func (d deployed) Describe(context.Context, string) (stack.Deployed, error) { return d.Deployed, nil }
 
-// What is told of an upgrade that stopped says one way on, and nothing of a step that is not so: one that was begun does not count before it is proved,
-// and is there all the same.
+// What is told of an upgrade that stopped says one way on, and nothing of a step that is not so: one that was begun
+// does not count before it is proved, and is there all the same.
 func TestWhatIsToldOfAnUpgradeThatStopped(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	const on = "To go on: `drover upgrade demo`, which starts drover-upgrade with {\"cluster\":\"demo\"}. To go back: `drover upgrade demo --rollback`"
+	const on = "To go on: `drover upgrade demo`, which starts drover-upgrade with {\"cluster\":\"demo\"}. To go back: `drover " +
+		"upgrade demo --rollback`"
 	for name, test := range map[string]struct {
 		change          func(*upgrade.Record)
 		status, version string
 		want            string
 	}{
-		"before it began": {func(r *upgrade.Record) { r.Steps[0].Started = time.Time{} }, "UPDATE_COMPLETE", "1.35", "Nothing is done yet. Next: control plane to 1.36. " + on},
-		"taken back":      {func(*upgrade.Record) {}, "UPDATE_ROLLBACK_COMPLETE", "1.35", "Nothing is done yet. Next: control plane to 1.36. " + on},
-		"made":            {func(*upgrade.Record) {}, "UPDATE_COMPLETE", "1.36", "Next: control plane to 1.36, which is made, and still to be proved. " + on},
+		"before it began": {func(r *upgrade.Record) {
+			r.Steps[0].Started = time.Time{}
+		}, "UPDATE_COMPLETE", "1.35", "Nothing is done yet. Next: control plane to 1.36. " + on},
+		"taken back": {func(*upgrade.Record) {}, "UPDATE_ROLLBACK_COMPLETE", "1.35", "Nothing is done yet. Next: control plane to 1.36. " + on},
+		"made": {
+			func(*upgrade.Record) {}, "UPDATE_COMPLETE", "1.36", "Next: control plane to 1.36, which is made, and still to be proved. " + on,
+		},
 		"being made": {
-			func(*upgrade.Record) {}, "UPDATE_IN_PROGRESS", "1.35", "Next: control plane to 1.36, which CloudFormation is still at: UPDATE_IN_PROGRESS. " + on,
+			func(*upgrade.Record) {}, "UPDATE_IN_PROGRESS", "1.35", "Next: control plane to 1.36, which CloudFormation is still at: " +
+				"UPDATE_IN_PROGRESS. " + on,
 		},
 		"nodes": {
 			func(r *upgrade.Record) { r.Step, r.Steps[1].Started = 1, at }, "UPDATE_COMPLETE", "1.36",
@@ -48,10 +54,16 @@ func TestWhatIsToldOfAnUpgradeThatStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &upgrade.Record{
 				State: upgrade.Stopped, Origin: upgrade.OriginHand, Stack: "arn", From: upgrade.Target{Release: "r1"},
-				Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36", Started: at}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"}},
+				Steps: []upgrade.Step{
+					{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36", Started: at}, {Kind: upgrade.StepNodes, KubernetesVersion: "1.36"},
+				},
 			}
 			test.change(r)
-			h := &Handler{Stacks: deployed{Deployed: stack.Deployed{ID: "arn", Status: test.status, Outputs: map[string]string{"KubernetesVersion": test.version}}}}
+			h := &Handler{
+				Stacks: deployed{
+					Deployed: stack.Deployed{ID: "arn", Status: test.status, Outputs: map[string]string{"KubernetesVersion": test.version}},
+				},
+			}
 			under, err := h.under(t.Context(), "demo", r)
 			require.NoError(t, err)
 			require.Equal(t, "it was stopped. "+test.want, came("demo", r, "it was stopped", under))

@@ -36,7 +36,8 @@ type State interface {
 	PutOnce(ctx context.Context, key string, body []byte) error
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
 	Lease(ctx context.Context, cluster string) (store.Lease, error)
-	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string, err error)
+	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string,
+		err error)
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
 	PutUpgrade(ctx context.Context, cluster string, record *upgrade.Record, etag string) (string, error)
 	UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error
@@ -136,7 +137,8 @@ func (h *Handler) Handle(ctx context.Context, in events.UpgradeRequest) (events.
 		err = &fault.Transient{Cause: err}
 	}
 	if err == nil {
-		logging.From(ctx).Info("asked", "cluster", in.Cluster, "action", in.Action, "outcome", result.Outcome, "kind", result.Kind, "message", result.Message)
+		logging.From(ctx).Info("asked", "cluster", in.Cluster, "action", in.Action, "outcome", result.Outcome, "kind", result.Kind, "message",
+			result.Message)
 	}
 	return result, err
 }

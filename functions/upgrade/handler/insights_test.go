@@ -28,7 +28,9 @@ func TestEKSIsWaitedForWithinBounds(t *testing.T) {
 		began, eks := time.Now(), &lookingEKS{}
 		h := &Handler{EKS: eks, Patience: 10 * time.Second, Pause: 2 * time.Second, Now: time.Now}
 		plan := &preflight.Plan{
-			Cluster: "demo", From: upgrade.Target{KubernetesVersion: "1.35"}, Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}},
+			Cluster: "demo", From: upgrade.Target{
+				KubernetesVersion: "1.35",
+			}, Steps: []upgrade.Step{{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.36"}},
 		}
 		r, looks := &upgrade.Record{}, 0
 		for ; looks < 100; looks++ {

@@ -23,9 +23,9 @@ import (
 // journey of a cluster.
 type journey struct {
 	spec *api.Cluster
-	// stack is the control plane's. moving says that an operation on it is under way, and so that from is what it was before; or that converging has
-	// to make it anew, at that version: an upgrade that begins meanwhile would be of a cluster that is gone. last is the record of this cluster's last
-	// upgrade; nil when there was none.
+	// stack is the control plane's. moving says that an operation on it is under way, and so that from is what it was
+	// before; or that converging has to make it anew, at that version: an upgrade that begins meanwhile would be of a
+	// cluster that is gone. last is the record of this cluster's last upgrade; nil when there was none.
 	stack, moving string
 	last          *upgrade.Record
 	// old and next are the releases by content; nextBody is the new one's.
@@ -131,7 +131,9 @@ func (h *Handler) asDeployed(ctx context.Context, cluster string, j *journey) er
 		deployed[stack] = described
 	}
 	j.images = plan.Images(deployed)
-	upgrade.Keep{Images: true, Addons: true, Stated: true}.Apply(j.spec, j.before, upgrade.Step{}, j.images, plan.AddonVersions(deployed, j.before.Spec.Addons))
+	upgrade.Keep{
+		Images: true, Addons: true, Stated: true,
+	}.Apply(j.spec, j.before, upgrade.Step{}, j.images, plan.AddonVersions(deployed, j.before.Spec.Addons))
 	return nil
 }
 
@@ -168,7 +170,8 @@ func (h *Handler) deployed(ctx context.Context, cluster string) (upgrade.Target,
 	version := stack.Outputs["KubernetesVersion"]
 	switch {
 	case version != "" && !pinned:
-		return upgrade.Target{}, stack, stopf("somebody took the tag %s from stack %s: which release the cluster is at is not known until it is converged, which the audit does",
+		return upgrade.Target{}, stack, stopf("somebody took the tag %s from stack %s: which release the cluster is at is not known until it is "+
+			"converged, which the audit does",
 			names.TagRelease, names.Stack(cluster, names.ControlPlane))
 	case version == "":
 		return upgrade.Target{}, stack, stopf("cluster %s has no control plane yet: it is created at the release that its spec names", cluster)
@@ -295,7 +298,8 @@ func (h *Handler) back(ctx context.Context, j *journey) (err error) {
 	case j.to.KubernetesVersion == j.from.KubernetesVersion:
 		j.backUntil = time.Time{} // it does not move, or has
 	case !j.backUntil.IsZero() && j.backUntil.Before(h.Now()):
-		return stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images in the pools' imageID",
+		return stopf("EKS takes a control plane back within 7 days: the one of this cluster came to %s on %s. Nodes alone: name the old images "+
+			"in the pools' imageID",
 			j.from.KubernetesVersion, j.backUntil.Add(-rollbackWithin).Format(time.DateTime))
 	}
 	j.next, j.nextBody, err = h.pinned(ctx, j.to)
@@ -346,14 +350,17 @@ func (h *Handler) steps(ctx context.Context, j journey, rollback bool) ([]upgrad
 	return steps, nil
 }
 
-// way is the steps of an upgrade and the one that is open: those of the one that it goes on with, if there are any. They are planned anew up to where
-// the control plane is to move next, unless it has, and are less those that EKS, or somebody, made already.
-func (h *Handler) way(ctx context.Context, in events.UpgradeRequest, j journey, steps []upgrade.Step, open int) ([]upgrade.Step, int, error) {
+// way is the steps of an upgrade and the one that is open: those of the one that it goes on with, if there are any.
+// They are planned anew up to where the control plane is to move next, unless it has, and are less those that EKS, or
+// somebody, made already.
+func (h *Handler) way(ctx context.Context, in events.UpgradeRequest, j journey, steps []upgrade.Step, open int) ([]upgrade.Step,
+	int, error) {
 	eks, err := h.EKS.ControlPlane(ctx, names.EKSCluster(in.Cluster))
 	if err != nil {
 		return nil, 0, err
 	}
-	if from := upgrade.Unmoved(steps, open, j.from.KubernetesVersion); len(steps) == 0 || from >= 0 && eks.Version == j.from.KubernetesVersion {
+	if from := upgrade.Unmoved(steps, open, j.from.KubernetesVersion); len(steps) == 0 || from >= 0 &&
+		eks.Version == j.from.KubernetesVersion {
 		anew, err := h.steps(ctx, j, in.Rollback || len(steps) > 0 && steps[0].NodesBack)
 		if err != nil {
 			return nil, 0, err

@@ -26,7 +26,9 @@ func (h *Handler) look(ctx context.Context, in events.UpgradeRequest) (events.Up
 		}
 		u.Checks, u.Checked = found, now
 	})
-	return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: fmt.Sprintf("looked ahead: %d checks found something", len(found))}, err
+	return events.UpgradeResult{
+		Outcome: events.UpgradeNothing, Message: fmt.Sprintf("looked ahead: %d checks found something", len(found)),
+	}, err
 }
 
 // foresee says what the checks find now. That it could not be made at all is a finding, too.
@@ -35,7 +37,10 @@ func (h *Handler) foresee(ctx context.Context, in events.Upgrade) ([]status.Chec
 	var stopped *stop
 	switch {
 	case errors.As(err, &stopped):
-		return []status.Check{{Name: preflight.UpgradePossible, Blocks: true, Message: stopped.message, Next: "Correct it before the time comes, or take the upgrade back."}}, nil
+		return []status.Check{
+			{Name: preflight.UpgradePossible, Blocks: true, Message: stopped.message, Next: "Correct it before the time comes, or " +
+				"take the upgrade back."},
+		}, nil
 	case err != nil:
 		return nil, err
 	}

@@ -13,9 +13,10 @@ const (
 	longestPause  = 5 * time.Minute
 )
 
-// pause is how long to wait for something that has been under way for a while, after a step that took so long: three times as long as it
-// has been, and an eighth of the step at first, within the bounds. What is left after nodes were replaced are the drains of the last few
-// and the end of their instances: after ten minutes of a roll a minute or two, and one look finds them gone. Each look is three transitions.
+// pause is how long to wait for something that has been under way for a while, after a step that took so long: three
+// times as long as it has been, and an eighth of the step at first, within the bounds. What is left after nodes were
+// replaced are the drains of the last few and the end of their instances: after ten minutes of a roll a minute or
+// two, and one look finds them gone. Each look is three transitions.
 func pause(passed, took time.Duration) time.Duration {
 	return min(max(3*passed, took/8, shortestPause), longestPause)
 }

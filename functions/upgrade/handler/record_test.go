@@ -1,6 +1,7 @@
 package handler
 
-// What is written into a status that others write, too: the end of an upgrade, an upgrade that waits for its cluster, and one that is refused.
+// What is written into a status that others write, too: the end of an upgrade, an upgrade that waits for its cluster,
+// and one that is refused.
 
 import (
 	"context"
@@ -68,7 +69,9 @@ func (o *observed) handler() *Handler {
 }
 
 func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
-	ready := &status.Verdict{Phase: status.Ready, Message: "as specified", Condition: status.Condition{Type: status.Converged, Status: "True", Reason: "UpToDate"}}
+	ready := &status.Verdict{
+		Phase: status.Ready, Message: "as specified", Condition: status.Condition{Type: status.Converged, Status: "True", Reason: "UpToDate"},
+	}
 	converged := func(s *status.Status, reason string) {
 		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: reason, Message: "before"}, noon)
 	}
@@ -190,10 +193,13 @@ func TestEndOfAnUpgradeIsRecorded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &observed{stack: stack.Deployed{ID: "stack-1"}, after: status.Afterwards{Next: func(*status.Status) {}}}
-			o.status = &status.Status{Phase: status.Failed, Message: "before", Upgrade: &status.Upgrade{To: "r0"}, Plan: []status.Change{{Stack: names.Addons}}}
+			o.status = &status.Status{
+				Phase: status.Failed, Message: "before", Upgrade: &status.Upgrade{To: "r0"}, Plan: []status.Change{{Stack: names.Addons}},
+			}
 			converged(o.status, "StackFailed")
 			r := &upgrade.Record{
-				Execution: "mine", Stack: "stack-1", State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r1", Target: upgrade.Target{Release: "r2"},
+				Execution: "mine", Stack: "stack-1", State: upgrade.Stopped, Origin: upgrade.OriginHand, Over: "r1",
+				Target: upgrade.Target{Release: "r2"},
 			}
 			test.given(o, r)
 			require.NoError(t, o.handler().tellOf(t.Context(), "demo", r, "it stopped"))
@@ -233,7 +239,8 @@ func TestUpgradeThatWaitsIsRecorded(t *testing.T) {
 		t.Helper()
 		var in events.UpgradeRequest
 		in.Cluster, in.Execution, in.Origin, in.Started = "demo", "mine", "Spec", noon
-		require.NoError(t, o.handler().waiting(t.Context(), in, upgrade.Target{Release: "r3", KubernetesVersion: "1.37"}, phase, "the cluster is busy"))
+		require.NoError(t, o.handler().waiting(t.Context(), in, upgrade.Target{Release: "r3", KubernetesVersion: "1.37"}, phase,
+			"the cluster is busy"))
 	}
 	for _, phase := range []upgrade.State{upgrade.Checking, upgrade.Running} {
 		t.Run("beside another that is "+string(phase), func(t *testing.T) {
@@ -242,25 +249,33 @@ func TestUpgradeThatWaitsIsRecorded(t *testing.T) {
 			wait(t, o, status.UpgradeDelayed)
 			require.Equal(t, "theirs", o.status.Upgrade.Execution)
 			require.Equal(t, []string{"r2", "1.36", "r3", "1.37", status.UpgradeDelayed},
-				[]string{o.status.NextUpgrade.From, o.status.NextUpgrade.FromVersion, o.status.NextUpgrade.To, o.status.NextUpgrade.ToVersion, o.status.NextUpgrade.Phase})
+				[]string{o.status.NextUpgrade.From, o.status.NextUpgrade.FromVersion, o.status.NextUpgrade.To, o.status.NextUpgrade.ToVersion,
+					o.status.NextUpgrade.Phase})
 			require.Empty(t, o.status.Upgrades)
 			wait(t, o, status.UpgradeMissed)
 			require.Equal(t, status.UpgradeMissed, o.status.Upgrades[0].Phase)
 			require.Nil(t, o.status.Condition(status.Upgraded), "that is about the other one")
 		})
 		t.Run("in its own place when it is "+string(phase), func(t *testing.T) {
-			o := &observed{stack: at("r1"), status: &status.Status{Upgrade: &status.Upgrade{Phase: string(phase), Execution: "mine", To: "r3", ToVersion: "1.37"}}}
+			o := &observed{
+				stack: at("r1"), status: &status.Status{Upgrade: &status.Upgrade{Phase: string(phase), Execution: "mine", To: "r3", ToVersion: "1.37"}},
+			}
 			wait(t, o, status.UpgradeScheduled)
-			require.Equal(t, []string{status.UpgradeScheduled, "r1", "1.35"}, []string{o.status.Upgrade.Phase, o.status.Upgrade.From, o.status.Upgrade.FromVersion})
+			require.Equal(t, []string{
+				status.UpgradeScheduled, "r1", "1.35",
+			}, []string{o.status.Upgrade.Phase, o.status.Upgrade.From, o.status.Upgrade.FromVersion})
 			require.Nil(t, o.status.NextUpgrade)
 		})
 	}
 	t.Run("in the place of one that is over", func(t *testing.T) {
 		o := &observed{stack: at("r2"), status: &status.Status{
-			Upgrade: &status.Upgrade{Phase: "Stopped", Execution: "theirs", To: "r4", ToVersion: "1.38"}, NextUpgrade: &status.Upgrade{Execution: "mine"},
+			Upgrade:     &status.Upgrade{Phase: "Stopped", Execution: "theirs", To: "r4", ToVersion: "1.38"},
+			NextUpgrade: &status.Upgrade{Execution: "mine"},
 		}}
 		wait(t, o, status.UpgradeDelayed)
-		require.Equal(t, []string{"mine", "r2", "1.35"}, []string{o.status.Upgrade.Execution, o.status.Upgrade.From, o.status.Upgrade.FromVersion})
+		require.Equal(t, []string{
+			"mine", "r2", "1.35",
+		}, []string{o.status.Upgrade.Execution, o.status.Upgrade.From, o.status.Upgrade.FromVersion})
 		require.Nil(t, o.status.NextUpgrade)
 		require.Nil(t, o.status.Condition(status.Upgraded))
 		require.Empty(t, o.status.Upgrades)

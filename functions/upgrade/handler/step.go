@@ -77,7 +77,9 @@ func (h *Handler) open(r *record) {
 // goOn with the open step.
 func (h *Handler) goOn(ctx context.Context, cluster string, r record) (events.UpgradeResult, error) {
 	if r.Step >= len(r.Steps) {
-		return events.UpgradeResult{Outcome: events.UpgradeDone, Message: "every step is made"}, h.tell(ctx, cluster, r.Record, nil, "the result is checked")
+		return events.UpgradeResult{
+			Outcome: events.UpgradeDone, Message: "every step is made",
+		}, h.tell(ctx, cluster, r.Record, nil, "the result is checked")
 	}
 	s := r.Steps[r.Step]
 	return events.UpgradeResult{
@@ -108,7 +110,8 @@ func (h *Handler) next(ctx context.Context, in events.UpgradeRequest) (events.Up
 	case err != nil:
 		return events.UpgradeResult{}, err
 	case h.Now().Sub(s.Opened) > s.Kind.Limit() && (waits.Outcome != "" || missing != ""):
-		return events.UpgradeResult{}, stopf("%s takes longer than the %s that it may: %s", told(s), s.Kind.Limit(), cmp.Or(missing, waits.Message))
+		return events.UpgradeResult{}, stopf("%s takes longer than the %s that it may: %s", told(s), s.Kind.Limit(),
+			cmp.Or(missing, waits.Message))
 	case waits.Outcome != "":
 		return waits, h.tell(ctx, in.Cluster, r.Record, nil, waits.Message)
 	case missing != "":

@@ -48,8 +48,8 @@ type end struct {
 // looks bounds how often the end is looked at anew, while others converge the cluster.
 const looks = 4
 
-// tellEnd writes the end of an upgrade into the status. Who took the lease since that was looked at, and wrote there, knows more: then it is looked
-// at again.
+// tellEnd writes the end of an upgrade into the status. Who took the lease since that was looked at, and wrote there,
+// knows more: then it is looked at again.
 func (h *Handler) tellEnd(ctx context.Context, cluster string, change func(*status.Status, end)) error {
 	for range looks {
 		e, err := h.end(ctx, cluster)
@@ -66,7 +66,9 @@ func (h *Handler) tellEnd(ctx context.Context, cluster string, change func(*stat
 			return err
 		}
 	}
-	return &fault.Transient{Cause: fmt.Errorf("telling how the upgrade of %s ended: others converge it meanwhile: %w", cluster, store.ErrConflict)}
+	return &fault.Transient{
+		Cause: fmt.Errorf("telling how the upgrade of %s ended: others converge it meanwhile: %w", cluster, store.ErrConflict),
+	}
 }
 
 // end looks at the lease first: whoever takes it while the rest is looked at has a later fence.
@@ -109,7 +111,8 @@ func (h *Handler) say(s *status.Status, r *upgrade.Record, checks []status.Check
 			u.Checks, u.Checked = old.Checks, old.Checked
 		}
 	}
-	if old := s.Upgrade; old != nil && (old.Phase == status.UpgradeScheduled || old.Phase == status.UpgradeDelayed) && old.To != u.To && s.NextUpgrade == nil {
+	if old := s.Upgrade; old != nil && (old.Phase == status.UpgradeScheduled || old.Phase == status.UpgradeDelayed) && old.To != u.To &&
+		s.NextUpgrade == nil {
 		s.NextUpgrade = old // this one began before it
 	}
 	s.Upgrade = &u
@@ -170,8 +173,9 @@ func (h *Handler) phase(s *status.Status, r *upgrade.Record, message string, e e
 
 func describe(r *upgrade.Record) status.Upgrade {
 	u := status.Upgrade{
-		Phase: string(r.State), From: r.From.Release, FromVersion: r.From.KubernetesVersion, To: r.Target.Release, ToVersion: r.Target.KubernetesVersion,
-		Origin: string(r.Origin), Execution: r.Execution, Started: when(r.Started), Ended: when(r.Ended),
+		Phase: string(r.State), From: r.From.Release, FromVersion: r.From.KubernetesVersion, To: r.Target.Release,
+		ToVersion: r.Target.KubernetesVersion,
+		Origin:    string(r.Origin), Execution: r.Execution, Started: when(r.Started), Ended: when(r.Ended),
 		Images: r.Images,
 	}
 	for _, s := range r.Steps {
@@ -196,7 +200,8 @@ func when(t time.Time) *time.Time {
 // one's, and this one is told of beside it.
 func (h *Handler) waiting(ctx context.Context, in events.UpgradeRequest, to upgrade.Target, phase, message string) error {
 	u := status.Upgrade{
-		Phase: phase, To: to.Release, ToVersion: to.KubernetesVersion, Origin: string(started(in).Origin), At: when(due(in)), Execution: in.Execution, Message: message,
+		Phase: phase, To: to.Release, ToVersion: to.KubernetesVersion, Origin: string(started(in).Origin), At: when(due(in)),
+		Execution: in.Execution, Message: message,
 	}
 	from, _, err := h.deployed(ctx, in.Cluster)
 	var absent *stop
@@ -223,8 +228,8 @@ func (h *Handler) waiting(ctx context.Context, in events.UpgradeRequest, to upgr
 	})
 }
 
-// refused records an upgrade that cannot be made at all. One that was started by hand is refused: that is the answer to its operator, and no
-// failure of an upgrade. Any other, and one that this execution claimed already, stops.
+// refused records an upgrade that cannot be made at all. One that was started by hand is refused: that is the answer
+// to its operator, and no failure of an upgrade. Any other, and one that this execution claimed already, stops.
 func (h *Handler) refused(ctx context.Context, in events.UpgradeRequest, r *upgrade.Record, why error) (events.UpgradeResult, error) {
 	var stopped *stop
 	switch {

@@ -20,8 +20,9 @@ func TestTheStatusKeepsTheLastTenUpgrades(t *testing.T) {
 	s := &status.Status{}
 	for n := range 12 {
 		r := &upgrade.Record{
-			Number: int64(n), Execution: fmt.Sprint("x", n), Origin: upgrade.OriginHand, State: upgrade.Running, Target: upgrade.Target{Release: fmt.Sprint("r", n)},
-			Steps: []upgrade.Step{{Kind: upgrade.StepNodes, Started: now.Add(time.Minute), Ended: now.Add(time.Hour)}}, Started: now,
+			Number: int64(n), Execution: fmt.Sprint("x", n), Origin: upgrade.OriginHand, State: upgrade.Running,
+			Target: upgrade.Target{Release: fmt.Sprint("r", n)},
+			Steps:  []upgrade.Step{{Kind: upgrade.StepNodes, Started: now.Add(time.Minute), Ended: now.Add(time.Hour)}}, Started: now,
 		}
 		h.say(s, r, []status.Check{{Name: "NodesReady"}}, "the nodes", end{})
 		require.Len(t, s.Upgrades, min(n, 10), "only what is over")
@@ -41,8 +42,8 @@ func TestTheStatusKeepsTheLastTenUpgrades(t *testing.T) {
 	require.Equal(t, *last.Started, *last.Checked, "and when: nobody looked again")
 }
 
-// crossed is a cluster that another execution begins to converge whenever the end of an upgrade was looked at, so many times: it takes the lease and
-// tells of it before that is written.
+// crossed is a cluster that another execution begins to converge whenever the end of an upgrade was looked at, so
+// many times: it takes the lease and tells of it before that is written.
 type crossed struct {
 	State
 	times  int
@@ -64,7 +65,8 @@ func (c *crossed) begin() {
 	c.times--
 	c.lease = store.Lease{Execution: fmt.Sprint("converge ", c.lease.Fence+1), Fence: c.lease.Fence + 1}
 	c.status.Fence, c.status.Phase, c.status.Message = c.lease.Fence, status.Upgrading, "changing 1 of 6 stacks"
-	c.status.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonConverging, Message: c.status.Message}, time.Time{})
+	c.status.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonConverging, Message: c.status.Message},
+		time.Time{})
 }
 
 // Running says that whoever has the lease does.
@@ -89,7 +91,9 @@ func (c calm) After(context.Context, string) (status.Afterwards, error) {
 
 // What others told of a converge since the end was looked at stays: it is what is.
 func TestTheEndOfAnUpgradeIsNotToldOverAConvergeThatBegins(t *testing.T) {
-	r := &upgrade.Record{Number: 1, Execution: "x", Origin: upgrade.OriginHand, State: upgrade.Stopped, Over: "r1", Target: upgrade.Target{Release: "r2"}}
+	r := &upgrade.Record{
+		Number: 1, Execution: "x", Origin: upgrade.OriginHand, State: upgrade.Stopped, Over: "r1", Target: upgrade.Target{Release: "r2"},
+	}
 	told := func(times int, looking bool) (*crossed, error) {
 		c := &crossed{times: times, lease: store.Lease{Fence: 3}, status: status.Status{Fence: 3, Phase: status.Failed}}
 		c.status.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed"}, time.Time{})

@@ -89,13 +89,17 @@ func TestUpgradeThatWaited(t *testing.T) {
 			"begins when it is still asked for":           {start, "", ""},
 			"leaves it to others when nothing is planned": {nil, "", ""},
 			"does not begin once its window shut": {
-				&upgrade.Decision{Wait: &upgrade.Wait{Key: key, Message: "its window is shut"}}, events.UpgradeNothing, "it does not begin now: its window is shut",
+				&upgrade.Decision{
+					Wait: &upgrade.Wait{Key: key, Message: "its window is shut"},
+				}, events.UpgradeNothing, "it does not begin now: its window is shut",
 			},
 			"does not begin once the spec changed": {
 				&upgrade.Decision{Start: &upgrade.Start{Key: "spec v2"}}, events.UpgradeNothing, "it is not asked for any more",
 			},
 			"does not begin once another waits": {
-				&upgrade.Decision{Wait: &upgrade.Wait{Key: "spec v2", Message: "its window is shut"}}, events.UpgradeNothing, "it is not asked for any more",
+				&upgrade.Decision{
+					Wait: &upgrade.Wait{Key: "spec v2", Message: "its window is shut"},
+				}, events.UpgradeNothing, "it is not asked for any more",
 			},
 			"does not begin once nothing is asked for": {&upgrade.Decision{}, events.UpgradeNothing, "it is not asked for any more"},
 			"stops once its time is over": {

@@ -200,7 +200,8 @@ func (s *Scope) ref(name string) (any, error) {
 	if _, there := s.Template.Resources[name]; there && s.Ref != nil {
 		return s.Ref(name)
 	}
-	return nil, errorf("Template format error: Unresolved dependencies [%s]. Cannot reference resources in the Conditions block of the template", name)
+	return nil, errorf("Template format error: Unresolved dependencies [%s]. Cannot reference resources in the Conditions block "+
+		"of the template", name)
 }
 
 func (s *Scope) getAtt(argument any) (any, error) {

@@ -72,44 +72,48 @@ func TestIntrinsicFunctionsEvaluate(t *testing.T) {
 		value string
 		want  any
 	}{
-		"a plain number stays a number":               {`3`, 3.0},
-		"a date stays text":                           {`2012-10-17`, "2012-10-17"},
-		"a quoted number stays text":                  {`"1.30"`, "1.30"},
-		"a boolean stays a boolean":                   {`true`, true},
-		"Ref of a parameter":                          {`!Ref Name`, "demo"},
-		"Ref of a number parameter is text":           {`!Ref Count`, "3"},
-		"Ref of a list parameter is a trimmed list":   {`!Ref List`, []any{"a", "b", "c"}},
-		"Ref of a parameter of Systems Manager":       {`!Ref Secret`, "ssm:/some/name"},
-		"Ref of a pseudo parameter":                   {`{Ref: "AWS::Region"}`, "eu-west-1"},
-		"Ref of a resource":                           {`!Ref Other`, "id-Other"},
-		"GetAtt with a dot":                           {`!GetAtt Other.Arn`, "Other:Arn"},
-		"GetAtt with dots in the attribute":           {`!GetAtt Other.Endpoint.Address`, "Other:Endpoint.Address"},
-		"GetAtt as a list":                            {`{"Fn::GetAtt": [Other, Arn]}`, "Other:Arn"},
-		"GetAtt with a Ref as attribute":              {`{"Fn::GetAtt": [Other, !Ref Name]}`, "Other:demo"},
-		"Sub of one string":                           {`!Sub "${Name}-${Other}-${Other.Arn}-${AWS::Region}"`, "demo-id-Other-Other:Arn-eu-west-1"},
-		"Sub keeps literals":                          {`!Sub "${!Name} $Name ${!AWS::Region}"`, "${Name} $Name ${AWS::Region}"},
-		"Sub with variables, which win":               {`!Sub ["${Name}/${x}", {Name: other, x: !Ref Count}]`, "other/3"},
-		"Sub does not look into what it puts in":      {`!Sub ["${x}", {x: "$\u007bName}"}]`, "${Name}"},
-		"Join of mixed scalars":                       {`!Join ["-", [a, !Ref Name, 1, true]]`, "a-demo-1-true"},
-		"Join of a list parameter":                    {`!Join [",", !Ref List]`, "a,b,c"},
-		"Select by number and by text":                {`[!Select [1, !Ref List], !Select ["0", [x, y]]]`, []any{"b", "x"}},
-		"Split and Select":                            {`!Select [1, !Split ["|", "a|b|c"]]`, "b"},
-		"If takes one branch only":                    {`!If [IsDemo, yes, !Select [9, []]]`, "yes"},
-		"If in short and long form":                   {`{"Fn::If": [IsNot, a, !If [Both, b, c]]}`, "b"},
-		"If with Or":                                  {`!If [Any, b, c]`, "b"},
-		"NoValue removes a property":                  {`{a: 1, b: !Ref "AWS::NoValue"}`, map[string]any{"a": 1.0}},
-		"NoValue in a branch removes a list item":     {`[a, !If [IsNot, b, !Ref "AWS::NoValue"]]`, []any{"a"}},
-		"FindInMap":                                   {`!FindInMap [Map, !Ref "AWS::Region", ami]`, "ami-1"},
-		"FindInMap of a list":                         {`!FindInMap [Map, eu-west-1, list]`, []any{"x", "y"}},
-		"Base64":                                      {`!Base64 hello`, "aGVsbG8="},
-		"Base64 of a function in the long form":       {`{"Fn::Base64": !Join ["", [a, b]]}`, "YWI="},
-		"GetAZs of the stack's region":                {`!GetAZs ""`, []any{"eu-west-1a", "eu-west-1b"}},
-		"GetAZs of a named region":                    {`!Select [0, {"Fn::GetAZs": us-east-1}]`, "us-east-1a"},
-		"ImportValue":                                 {`!ImportValue {"Fn::Sub": "${Name}-vpc"}`, "imported-demo-vpc"},
-		"Cidr of /24s in a /16":                       {`!Cidr [10.0.0.0/16, 3, 8]`, []any{"10.0.0.0/24", "10.0.1.0/24", "10.0.2.0/24"}},
-		"Cidr where the octet overflows":              {`!Select [2, !Cidr [10.0.255.0/20, 3, "10"]]`, "10.0.248.0/22"},
-		"Cidr of IPv6":                                {`!Select [1, !Cidr ["2001:db8::/56", 2, 64]]`, "2001:db8:0:1::/64"},
-		"an IAM policy's Condition is no function":    {`{Condition: {StringEquals: {a: b}}}`, map[string]any{"Condition": map[string]any{"StringEquals": map[string]any{"a": "b"}}}},
+		"a plain number stays a number":             {`3`, 3.0},
+		"a date stays text":                         {`2012-10-17`, "2012-10-17"},
+		"a quoted number stays text":                {`"1.30"`, "1.30"},
+		"a boolean stays a boolean":                 {`true`, true},
+		"Ref of a parameter":                        {`!Ref Name`, "demo"},
+		"Ref of a number parameter is text":         {`!Ref Count`, "3"},
+		"Ref of a list parameter is a trimmed list": {`!Ref List`, []any{"a", "b", "c"}},
+		"Ref of a parameter of Systems Manager":     {`!Ref Secret`, "ssm:/some/name"},
+		"Ref of a pseudo parameter":                 {`{Ref: "AWS::Region"}`, "eu-west-1"},
+		"Ref of a resource":                         {`!Ref Other`, "id-Other"},
+		"GetAtt with a dot":                         {`!GetAtt Other.Arn`, "Other:Arn"},
+		"GetAtt with dots in the attribute":         {`!GetAtt Other.Endpoint.Address`, "Other:Endpoint.Address"},
+		"GetAtt as a list":                          {`{"Fn::GetAtt": [Other, Arn]}`, "Other:Arn"},
+		"GetAtt with a Ref as attribute":            {`{"Fn::GetAtt": [Other, !Ref Name]}`, "Other:demo"},
+		"Sub of one string": {
+			`!Sub "${Name}-${Other}-${Other.Arn}-${AWS::Region}"`, "demo-id-Other-Other:Arn-eu-west-1",
+		},
+		"Sub keeps literals":                      {`!Sub "${!Name} $Name ${!AWS::Region}"`, "${Name} $Name ${AWS::Region}"},
+		"Sub with variables, which win":           {`!Sub ["${Name}/${x}", {Name: other, x: !Ref Count}]`, "other/3"},
+		"Sub does not look into what it puts in":  {`!Sub ["${x}", {x: "$\u007bName}"}]`, "${Name}"},
+		"Join of mixed scalars":                   {`!Join ["-", [a, !Ref Name, 1, true]]`, "a-demo-1-true"},
+		"Join of a list parameter":                {`!Join [",", !Ref List]`, "a,b,c"},
+		"Select by number and by text":            {`[!Select [1, !Ref List], !Select ["0", [x, y]]]`, []any{"b", "x"}},
+		"Split and Select":                        {`!Select [1, !Split ["|", "a|b|c"]]`, "b"},
+		"If takes one branch only":                {`!If [IsDemo, yes, !Select [9, []]]`, "yes"},
+		"If in short and long form":               {`{"Fn::If": [IsNot, a, !If [Both, b, c]]}`, "b"},
+		"If with Or":                              {`!If [Any, b, c]`, "b"},
+		"NoValue removes a property":              {`{a: 1, b: !Ref "AWS::NoValue"}`, map[string]any{"a": 1.0}},
+		"NoValue in a branch removes a list item": {`[a, !If [IsNot, b, !Ref "AWS::NoValue"]]`, []any{"a"}},
+		"FindInMap":                               {`!FindInMap [Map, !Ref "AWS::Region", ami]`, "ami-1"},
+		"FindInMap of a list":                     {`!FindInMap [Map, eu-west-1, list]`, []any{"x", "y"}},
+		"Base64":                                  {`!Base64 hello`, "aGVsbG8="},
+		"Base64 of a function in the long form":   {`{"Fn::Base64": !Join ["", [a, b]]}`, "YWI="},
+		"GetAZs of the stack's region":            {`!GetAZs ""`, []any{"eu-west-1a", "eu-west-1b"}},
+		"GetAZs of a named region":                {`!Select [0, {"Fn::GetAZs": us-east-1}]`, "us-east-1a"},
+		"ImportValue":                             {`!ImportValue {"Fn::Sub": "${Name}-vpc"}`, "imported-demo-vpc"},
+		"Cidr of /24s in a /16":                   {`!Cidr [10.0.0.0/16, 3, 8]`, []any{"10.0.0.0/24", "10.0.1.0/24", "10.0.2.0/24"}},
+		"Cidr where the octet overflows":          {`!Select [2, !Cidr [10.0.255.0/20, 3, "10"]]`, "10.0.248.0/22"},
+		"Cidr of IPv6":                            {`!Select [1, !Cidr ["2001:db8::/56", 2, 64]]`, "2001:db8:0:1::/64"},
+		"an IAM policy's Condition is no function": {
+			`{Condition: {StringEquals: {a: b}}}`, map[string]any{"Condition": map[string]any{"StringEquals": map[string]any{"a": "b"}}},
+		},
 		"what is unknown makes all around it unknown": {`!Join ["", [a, !Sub "${New}"]]`, Unknown{Causes: []string{"New"}}},
 		"an unknown item leaves its list a list":      {`[a, !Ref New]`, []any{"a", Unknown{Causes: []string{"New"}}}},
 	} {
@@ -123,14 +127,20 @@ func TestIntrinsicFunctionsEvaluate(t *testing.T) {
 
 func TestWrongValuesAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ value, want string }{
-		"Ref of nothing":                            {`!Ref Nothing`, "Template format error: Unresolved resource dependencies [Nothing] in the Resources block of the template"},
-		"Ref of an unknown pseudo parameter":        {`!Ref "AWS::Nothing"`, "Unresolved resource dependencies [AWS::Nothing]"},
-		"Ref of a list":                             {`{Ref: [a]}`, "every Ref object must have a single String value"},
-		"Sub of nothing":                            {`!Sub "${Nothing}"`, "Unresolved resource dependencies [Nothing]"},
-		"Sub with odd characters":                   {`!Sub "${a-b}"`, "Unresolved resource dependencies [a-b]"},
-		"Sub of a list parameter":                   {`!Sub "${List}"`, "does not resolve to a string"},
-		"Sub with three arguments":                  {`!Sub [a, {}, b]`, "One or more Fn::Sub intrinsic functions don't specify expected arguments"},
-		"GetAtt of nothing":                         {`!GetAtt Nothing.Arn`, "Template error: instance of Fn::GetAtt references undefined resource Nothing"},
+		"Ref of nothing": {
+			`!Ref Nothing`, "Template format error: Unresolved resource dependencies [Nothing] in the Resources block of the template",
+		},
+		"Ref of an unknown pseudo parameter": {`!Ref "AWS::Nothing"`, "Unresolved resource dependencies [AWS::Nothing]"},
+		"Ref of a list":                      {`{Ref: [a]}`, "every Ref object must have a single String value"},
+		"Sub of nothing":                     {`!Sub "${Nothing}"`, "Unresolved resource dependencies [Nothing]"},
+		"Sub with odd characters":            {`!Sub "${a-b}"`, "Unresolved resource dependencies [a-b]"},
+		"Sub of a list parameter":            {`!Sub "${List}"`, "does not resolve to a string"},
+		"Sub with three arguments": {
+			`!Sub [a, {}, b]`, "One or more Fn::Sub intrinsic functions don't specify expected arguments",
+		},
+		"GetAtt of nothing": {
+			`!GetAtt Nothing.Arn`, "Template error: instance of Fn::GetAtt references undefined resource Nothing",
+		},
 		"GetAtt without attribute":                  {`!GetAtt Other`, "every Fn::GetAtt object requires two non-empty parameters"},
 		"Join without a list":                       {`!Join ["", a]`, "every Fn::Join object requires two parameters"},
 		"Join of lists":                             {`!Join ["", [[a]]]`, "every Fn::Join object requires two parameters"},
@@ -189,32 +199,54 @@ func TestStructureIsChecked(t *testing.T) {
 		return b.String()
 	}
 	for name, test := range map[string]struct{ body, want string }{
-		"nothing":                           {"", "unsupported structure"},
-		"a list":                            {"[]", "unsupported structure"},
-		"text":                              {"hello", "unsupported structure"},
-		"broken YAML":                       {"a: [", "YAML not well-formed"},
-		"broken JSON":                       {`{"Resources": {`, "not well-formed"},
-		"two documents":                     {"Resources: {R: {Type: T}}\n---\na: 1", "more than one document"},
-		"an unknown section":                {"Resource: {}", "Invalid template property or properties [Resource]"},
-		"another version":                   {"AWSTemplateFormatVersion: 2011-01-01\nResources: {R: {Type: T}}", "2011-01-01 is not a supported value"},
+		"nothing":            {"", "unsupported structure"},
+		"a list":             {"[]", "unsupported structure"},
+		"text":               {"hello", "unsupported structure"},
+		"broken YAML":        {"a: [", "YAML not well-formed"},
+		"broken JSON":        {`{"Resources": {`, "not well-formed"},
+		"two documents":      {"Resources: {R: {Type: T}}\n---\na: 1", "more than one document"},
+		"an unknown section": {"Resource: {}", "Invalid template property or properties [Resource]"},
+		"another version": {
+			"AWSTemplateFormatVersion: 2011-01-01\nResources: {R: {Type: T}}", "2011-01-01 is not a supported value",
+		},
 		"no resources":                      {"Description: x", "At least one Resources member must be defined"},
 		"a resource without type":           {"Resources: {R: {}}", "Every Resources object must contain a Type member"},
 		"a resource with an unknown member": {"Resources: {R: {Type: T, Property: {}}}", "Invalid template resource property 'Property'"},
 		"an odd logical id":                 {"Resources: {R-1: {Type: T}}", "Resource name R-1 is non alphanumeric"},
 		"an unknown deletion policy":        {"Resources: {R: {Type: T, DeletionPolicy: Keep}}", "Unrecognized DeletionPolicy Keep"},
-		"an update policy that creates":     {"Resources: {R: {Type: T, UpdateReplacePolicy: RetainExceptOnCreate}}", "Unrecognized UpdateReplacePolicy"},
-		"DependsOn of nothing":              {"Resources: {R: {Type: T, DependsOn: X}}", "Unresolved resource dependencies [X]"},
-		"a condition of nobody":             {"Resources: {R: {Type: T, Condition: X}}", "Unresolved condition dependency X in the Resources block"},
-		"an output without value":           {"Resources: {R: {Type: T}}\nOutputs: {O: {}}", "Every Outputs member must contain a Value"},
-		"an output of nothing":              {"Resources: {R: {Type: T}}\nOutputs: {O: {Value: !Ref X}}", "Unresolved resource dependencies [X] in the Outputs block"},
-		"a circle":                          {"Resources: {A: {Type: T, DependsOn: B}, B: {Type: T, Properties: {x: !GetAtt A.Arn}}}", "Circular dependency between resources: [A, B]"},
-		"a resource that needs itself":      {"Resources: {A: {Type: T, Properties: {x: !Ref A}}}", "Circular dependency between resources: [A]"},
-		"a circle of conditions":            {"Conditions: {A: !Not [!Condition B], B: !Not [!Condition A]}\nResources: {R: {Type: T}}", "Circular dependency between conditions"},
-		"a condition on a resource":         {"Conditions: {A: !Equals [!Ref R, x]}\nResources: {R: {Type: T}}", "Cannot reference resources in the Conditions block"},
-		"a reference to what is not made":   {"Conditions: {No: !Equals [a, b]}\nResources: {A: {Type: T, Condition: No}, R: {Type: T, Properties: {V: !Ref A}}}", "Unresolved resource dependencies [A]"},
-		"501 resources":                     {"Resources:\n" + many(501, "  R#: {Type: T}\n"), "Number of resources, 501, is greater than maximum allowed, 500"},
-		"201 parameters":                    {"Parameters:\n" + many(201, "  P#: {Type: String}\n") + "Resources: {R: {Type: T}}", "Number of parameters, 201, is greater"},
-		"a rule that fails":                 {"Parameters: {P: {Type: String, Default: x}}\nRules: {Check: {Assertions: [{Assert: {\"Fn::Contains\": [[a, b], !Ref P]}, AssertDescription: P is odd}]}}\nResources: {R: {Type: T}}", "Rule Check failed: P is odd"},
+		"an update policy that creates": {
+			"Resources: {R: {Type: T, UpdateReplacePolicy: RetainExceptOnCreate}}", "Unrecognized UpdateReplacePolicy",
+		},
+		"DependsOn of nothing": {"Resources: {R: {Type: T, DependsOn: X}}", "Unresolved resource dependencies [X]"},
+		"a condition of nobody": {
+			"Resources: {R: {Type: T, Condition: X}}", "Unresolved condition dependency X in the Resources block",
+		},
+		"an output without value": {"Resources: {R: {Type: T}}\nOutputs: {O: {}}", "Every Outputs member must contain a Value"},
+		"an output of nothing": {
+			"Resources: {R: {Type: T}}\nOutputs: {O: {Value: !Ref X}}", "Unresolved resource dependencies [X] in the Outputs block",
+		},
+		"a circle": {
+			"Resources: {A: {Type: T, DependsOn: B}, B: {Type: T, Properties: {x: !GetAtt A.Arn}}}", "Circular dependency between resources: [A, B]",
+		},
+		"a resource that needs itself": {"Resources: {A: {Type: T, Properties: {x: !Ref A}}}", "Circular dependency between resources: [A]"},
+		"a circle of conditions": {
+			"Conditions: {A: !Not [!Condition B], B: !Not [!Condition A]}\nResources: {R: {Type: T}}", "Circular dependency between conditions",
+		},
+		"a condition on a resource": {
+			"Conditions: {A: !Equals [!Ref R, x]}\nResources: {R: {Type: T}}", "Cannot reference resources in the Conditions block",
+		},
+		"a reference to what is not made": {
+			"Conditions: {No: !Equals [a, b]}\nResources: {A: {Type: T, Condition: No}, R: {Type: T, Properties: {V: !Ref A}}}",
+			"Unresolved resource dependencies [A]",
+		},
+		"501 resources": {"Resources:\n" + many(501, "  R#: {Type: T}\n"), "Number of resources, 501, is greater than maximum allowed, 500"},
+		"201 parameters": {
+			"Parameters:\n" + many(201, "  P#: {Type: String}\n") + "Resources: {R: {Type: T}}", "Number of parameters, 201, is greater",
+		},
+		"a rule that fails": {
+			"Parameters: {P: {Type: String, Default: x}}\nRules: {Check: {Assertions: [{Assert: {\"Fn::Contains\": [[a, b], !Ref P]}, " +
+				"AssertDescription: P is odd}]}}\nResources: {R: {Type: T}}", "Rule Check failed: P is odd",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := evaluate(t, test.body, nil)
@@ -229,14 +261,30 @@ func TestParametersAreChecked(t *testing.T) {
 		given       map[string]string
 		want        string
 	}{
-		"a value that is missing":            {"{Type: String}", nil, "Parameters: [P] must have values"},
-		"a parameter of nobody":              {"{Type: String, Default: x}", map[string]string{"Q": "x"}, "Parameters: [Q] do not exist in the template"},
-		"a value that is not allowed":        {"{Type: String, AllowedValues: [a, b]}", map[string]string{"P": "c"}, "Parameter 'P' must be one of AllowedValues"},
-		"a list with a value not allowed":    {"{Type: CommaDelimitedList, AllowedValues: [a, b]}", map[string]string{"P": "a,c"}, "must be one of AllowedValues"},
-		"a value that fits no pattern":       {`{Type: String, AllowedPattern: "[a-z]+"}`, map[string]string{"P": "ab1"}, "must match pattern [a-z]+"},
-		"a constraint's description":         {`{Type: String, AllowedPattern: "[a-z]+", ConstraintDescription: letters only}`, map[string]string{"P": "1"}, "Parameter 'P' failed to satisfy constraint: letters only"},
-		"too short":                          {"{Type: String, MinLength: 3}", map[string]string{"P": "ab"}, "must contain at least 3 characters"},
-		"too long":                           {"{Type: String, MaxLength: '3'}", map[string]string{"P": "abcd"}, "must contain at most 3 characters"},
+		"a value that is missing": {"{Type: String}", nil, "Parameters: [P] must have values"},
+		"a parameter of nobody": {
+			"{Type: String, Default: x}", map[string]string{"Q": "x"}, "Parameters: [Q] do not exist in the template",
+		},
+		"a value that is not allowed": {
+			"{Type: String, AllowedValues: [a, b]}", map[string]string{"P": "c"}, "Parameter 'P' must be one of AllowedValues",
+		},
+		"a list with a value not allowed": {
+			"{Type: CommaDelimitedList, AllowedValues: [a, b]}", map[string]string{"P": "a,c"}, "must be one of AllowedValues",
+		},
+		"a value that fits no pattern": {
+			`{Type: String, AllowedPattern: "[a-z]+"}`, map[string]string{"P": "ab1"}, "must match pattern [a-z]+",
+		},
+		"a constraint's description": {
+			`{Type: String, AllowedPattern: "[a-z]+", ConstraintDescription: letters only}`, map[string]string{
+				"P": "1",
+			}, "Parameter 'P' failed to satisfy constraint: letters only",
+		},
+		"too short": {
+			"{Type: String, MinLength: 3}", map[string]string{"P": "ab"}, "must contain at least 3 characters",
+		},
+		"too long": {
+			"{Type: String, MaxLength: '3'}", map[string]string{"P": "abcd"}, "must contain at most 3 characters",
+		},
 		"no number":                          {"{Type: Number}", map[string]string{"P": "x"}, "Parameter 'P' must be a number."},
 		"a list with no number":              {"{Type: List<Number>}", map[string]string{"P": "1,x"}, "Parameter 'P' must be a number."},
 		"too small":                          {"{Type: Number, MinValue: 3}", map[string]string{"P": "2"}, "must be a number not less than 3"},
@@ -256,7 +304,9 @@ func TestParametersAreChecked(t *testing.T) {
 func TestJSONAndYAMLMeanTheSame(t *testing.T) {
 	fromYAML, err := Parse([]byte("Resources: {R: {Type: T, Properties: {a: !GetAtt O.x, b: 1, c: !Sub '${O}'}}, O: {Type: T}}"))
 	require.NoError(t, err)
-	fromJSON, err := Parse([]byte(`{"Resources": {"R": {"Type": "T", "Properties": {"a": {"Fn::GetAtt": ["O", "x"]}, "b": 1, "c": {"Fn::Sub": "${O}"}}}, "O": {"Type": "T"}}}`))
+	fromJSON, err :=
+		Parse([]byte(
+			`{"Resources": {"R": {"Type": "T", "Properties": {"a": {"Fn::GetAtt": ["O", "x"]}, "b": 1, "c": {"Fn::Sub": "${O}"}}}, "O": {"Type": "T"}}}`))
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(fromYAML, fromJSON))
 }

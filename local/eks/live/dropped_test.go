@@ -23,8 +23,12 @@ import (
 )
 
 var (
-	admissionPolicies = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
-	admissionBindings = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
+	admissionPolicies = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies",
+	}
+	admissionBindings = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings",
+	}
 )
 
 // KWOK writes each pod's status once. A pod whose first write fails stays Pending unless KWOK sees it again.
@@ -46,7 +50,9 @@ func TestAddonWhosePodsKWOKDropped(t *testing.T) {
 	active := awseks.NewClusterActiveWaiter(admin, func(o *awseks.ClusterActiveWaiterOptions) { o.MinDelay, o.MaxDelay = 50e6, 50e6 })
 	out, err := active.WaitForOutput(ctx, &awseks.DescribeClusterInput{Name: name}, patience)
 	require.NoError(t, err)
-	_, err = admin.CreateAccessEntry(ctx, &awseks.CreateAccessEntryInput{ClusterName: name, PrincipalArn: &nodeRole, Type: aws.String("EC2_LINUX")})
+	_, err = admin.CreateAccessEntry(ctx, &awseks.CreateAccessEntryInput{
+		ClusterName: name, PrincipalArn: &nodeRole, Type: aws.String("EC2_LINUX"),
+	})
 	require.NoError(t, err)
 	create := func(addon string) {
 		_, err := admin.CreateAddon(ctx, &awseks.CreateAddonInput{ClusterName: name, AddonName: &addon})
@@ -55,8 +61,9 @@ func TestAddonWhosePodsKWOKDropped(t *testing.T) {
 	create("vpc-cni")
 	require.NoError(t, w.eks.RegisterNode(ctx, ec2.Node{
 		Cluster: *name, Endpoint: *out.Cluster.Endpoint, CertificateAuthority: *out.Cluster.CertificateAuthority.Data, RoleARN: nodeRole,
-		Name: "ip-10-0-0-7.ec2.internal", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0", InstanceID: "i-0123456789abcdef0", InstanceType: "m7i.large",
-		Region: region, Zone: "us-east-1a", Architecture: "amd64", KubeletVersion: "v1.36.1-eks-0e3cf2b", Address: "10.0.0.7",
+		Name: "ip-10-0-0-7.ec2.internal", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0", InstanceID: "i-0123456789abcdef0",
+		InstanceType: "m7i.large",
+		Region:       region, Zone: "us-east-1a", Architecture: "amd64", KubeletVersion: "v1.36.1-eks-0e3cf2b", Address: "10.0.0.7",
 		Labels: map[string]string{kube.PoolLabel: "workers"}, MaxPods: 29, VCPUs: 2, MemoryMiB: 8192, DiskGiB: 20,
 	}))
 	api, kubeconfig, err := w.eks.Administrator(*name)
@@ -92,7 +99,9 @@ func refuse(t *testing.T, api dynamic.Interface, kubeconfig string) {
 		"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
 			"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"UPDATE"}, "resources": []any{"pods/status"},
 		}}},
-		"validations": []any{map[string]any{"expression": `request.userInfo.username != "kwok" || !object.metadata.name.startsWith("ebs-csi-node")`}},
+		"validations": []any{
+			map[string]any{"expression": `request.userInfo.username != "kwok" || !object.metadata.name.startsWith("ebs-csi-node")`},
+		},
 	}), metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = api.Resource(admissionBindings).Create(ctx, object("ValidatingAdmissionPolicyBinding", map[string]any{

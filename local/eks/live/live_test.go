@@ -76,7 +76,10 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, identities: iam.New(account, region, fast)}
 	w.network = ec2.New(ec2.Config{Account: account, Region: region, Clock: fast})
 	w.admin, _ = w.identities.Admin()
-	w.eks, err = eks.New(eks.Config{Account: account, Region: region, Clock: fast, Identities: w.identities, Network: w.network, Dir: t.TempDir(), BinDir: bin, RuntimeConfig: "networking.k8s.io/v1beta1=true"})
+	w.eks, err = eks.New(eks.Config{
+		Account: account, Region: region, Clock: fast, Identities: w.identities, Network: w.network, Dir: t.TempDir(), BinDir: bin,
+		RuntimeConfig: "networking.k8s.io/v1beta1=true",
+	})
 	require.NoError(t, err)
 	t.Cleanup(w.eks.Close)
 	t.Cleanup(w.network.Close)
@@ -90,7 +93,10 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) role(name, service, policy string) string {
 	w.t.Helper()
-	r, err := w.identities.CreateRole(iam.Role{Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + service + `"},"Action":"sts:AssumeRole"}]}`})
+	r, err := w.identities.CreateRole(iam.Role{
+		Name: name, TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + service +
+			`"},"Action":"sts:AssumeRole"}]}`,
+	})
 	require.NoError(w.t, err)
 	if policy != "" {
 		require.NoError(w.t, w.identities.PutRolePolicy(name, "p", policy))
@@ -114,14 +120,18 @@ func (w *world) clients(c iam.Credentials) (*awseks.Client, *sts.Client) {
 
 func (w *world) subnets() []string {
 	create := func(kind string, properties map[string]any) string {
-		result, err := w.network.Resources()[kind].Create(w.t.Context(), resource.Request{Type: kind, Properties: properties, Caller: w.admin, Account: account, Region: region})
+		result, err := w.network.Resources()[kind].Create(w.t.Context(), resource.Request{
+			Type: kind, Properties: properties, Caller: w.admin, Account: account, Region: region,
+		})
 		require.NoError(w.t, err)
 		return result.PhysicalID
 	}
 	vpc := create("AWS::EC2::VPC", map[string]any{"CidrBlock": "10.0.0.0/16"})
 	var ids []string
 	for i, zone := range []string{"a", "b"} {
-		ids = append(ids, create("AWS::EC2::Subnet", map[string]any{"VpcId": vpc, "CidrBlock": fmt.Sprintf("10.0.%d.0/24", i), "AvailabilityZone": region + zone}))
+		ids = append(ids, create("AWS::EC2::Subnet", map[string]any{
+			"VpcId": vpc, "CidrBlock": fmt.Sprintf("10.0.%d.0/24", i), "AvailabilityZone": region + zone,
+		}))
 	}
 	return ids
 }
@@ -136,7 +146,9 @@ func (w *world) api(c *types.Cluster, identity *sts.Client) dynamic.Interface {
 func (w *world) withToken(c *types.Cluster, token string) dynamic.Interface {
 	ca, err := base64.StdEncoding.DecodeString(*c.CertificateAuthority.Data)
 	require.NoError(w.t, err)
-	client, err := dynamic.NewForConfig(&rest.Config{Host: *c.Endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}, QPS: -1})
+	client, err := dynamic.NewForConfig(&rest.Config{
+		Host: *c.Endpoint, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}, QPS: -1,
+	})
 	require.NoError(w.t, err)
 	return client
 }
@@ -170,7 +182,9 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 	name := aws.String("drover-demo")
 	_, err := admin.CreateCluster(ctx, &awseks.CreateClusterInput{
 		Name: name, Version: aws.String("1.35"), RoleArn: &clusterRole, ResourcesVpcConfig: &types.VpcConfigRequest{SubnetIds: w.subnets()},
-		AccessConfig:               &types.CreateAccessConfigRequest{AuthenticationMode: types.AuthenticationModeApi, BootstrapClusterCreatorAdminPermissions: aws.Bool(false)},
+		AccessConfig: &types.CreateAccessConfigRequest{
+			AuthenticationMode: types.AuthenticationModeApi, BootstrapClusterCreatorAdminPermissions: aws.Bool(false),
+		},
 		BootstrapSelfManagedAddons: aws.Bool(false),
 	})
 	require.NoError(t, err)
@@ -187,7 +201,8 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 	}
 	associate := func(principal, policy string, scope types.AccessScope) {
 		_, err := admin.AssociateAccessPolicy(ctx, &awseks.AssociateAccessPolicyInput{
-			ClusterName: name, PrincipalArn: &principal, PolicyArn: aws.String("arn:aws:eks::aws:cluster-access-policy/" + policy), AccessScope: &scope,
+			ClusterName: name, PrincipalArn: &principal, PolicyArn: aws.String("arn:aws:eks::aws:cluster-access-policy/" + policy),
+			AccessScope: &scope,
 		})
 		require.NoError(t, err)
 	}
@@ -243,7 +258,9 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 	})
 	t.Run("policies in namespaces hold there and nowhere else", func(t *testing.T) {
 		for _, ns := range []string{"team-a", "team-b", "prod"} {
-			_, err := prepareAPI.Resource(namespaces).Create(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns}}}, metav1.CreateOptions{})
+			_, err := prepareAPI.Resource(namespaces).Create(ctx, &unstructured.Unstructured{
+				Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns}},
+			}, metav1.CreateOptions{})
 			require.NoError(t, err)
 		}
 		associate(viewerRole, "AmazonEKSViewPolicy", types.AccessScope{Type: types.AccessScopeTypeNamespace, Namespaces: []string{"team-*"}})
@@ -265,8 +282,9 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 
 	node := ec2.Node{
 		Cluster: *name, Endpoint: *cluster.Endpoint, CertificateAuthority: *cluster.CertificateAuthority.Data, RoleARN: nodeRole,
-		Name: "ip-10-0-0-7.ec2.internal", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0", InstanceID: "i-0123456789abcdef0", InstanceType: "m7i.large",
-		Region: region, Zone: "us-east-1a", Architecture: "amd64", KubeletVersion: "v1.35.5-eks-0e3cf2b", Address: "10.0.0.7",
+		Name: "ip-10-0-0-7.ec2.internal", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0", InstanceID: "i-0123456789abcdef0",
+		InstanceType: "m7i.large",
+		Region:       region, Zone: "us-east-1a", Architecture: "amd64", KubeletVersion: "v1.35.5-eks-0e3cf2b", Address: "10.0.0.7",
 		Labels: map[string]string{kube.PoolLabel: "workers"}, Taints: []ec2.Taint{{Key: "a", Value: "b", Effect: "PreferNoSchedule"}},
 		MaxPods: 29, VCPUs: 2, MemoryMiB: 8192, DiskGiB: 20,
 	}
@@ -314,7 +332,9 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		require.Equal(t, "1930m", n.Status.Allocatable.Cpu().String())
 		require.Equal(t, "us-east-1a", n.Labels[corev1.LabelTopologyZone])
 
-		_, err := admin.CreateAddon(ctx, &awseks.CreateAddonInput{ClusterName: name, AddonName: aws.String("vpc-cni"), AddonVersion: aws.String("v1.21.1-eksbuild.1")})
+		_, err := admin.CreateAddon(ctx, &awseks.CreateAddonInput{
+			ClusterName: name, AddonName: aws.String("vpc-cni"), AddonVersion: aws.String("v1.21.1-eksbuild.1"),
+		})
 		require.NoError(t, err)
 		join, err := kube.NewClusters(eksAsJoin, joinIdentity).Open(ctx, "demo")
 		require.NoError(t, err)
@@ -323,11 +343,14 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		seen, err := join.WaitNode(bounded, "workers", node.InstanceID, func(n *kube.Node) bool { return n.Ready })
 		require.NoError(t, err)
 		require.True(t, seen != nil && seen.Ready, "%+v", seen)
-		require.Eventually(t, func() bool { return len(read(node.Name).Spec.Taints) == 1 }, patience, 50*time.Millisecond, "it loses its not-ready taint and keeps its own")
+		require.Eventually(t, func() bool {
+			return len(read(node.Name).Spec.Taints) == 1
+		}, patience, 50*time.Millisecond, "it loses its not-ready taint and keeps its own")
 	})
 	t.Run("a node that comes later is Ready by itself", func(t *testing.T) {
 		second := node
-		second.Name, second.InstanceID, second.ProviderID, second.Address = "ip-10-0-1-9.ec2.internal", "i-0fedcba9876543210", "aws:///us-east-1b/i-0fedcba9876543210", "10.0.1.9"
+		second.Name, second.InstanceID, second.ProviderID, second.Address = "ip-10-0-1-9.ec2.internal", "i-0fedcba9876543210",
+			"aws:///us-east-1b/i-0fedcba9876543210", "10.0.1.9"
 		require.NoError(t, w.eks.RegisterNode(ctx, second))
 		// It gets pods only when it has lost its not-ready taint, and keeps its own.
 		require.Eventually(t, func() bool {
@@ -366,13 +389,16 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 				out, err := admin.DescribeInsightsRefresh(ctx, &awseks.DescribeInsightsRefreshInput{ClusterName: name})
 				return err == nil && out.Status == types.InsightsRefreshStatusCompleted
 			}, patience, 10*time.Millisecond)
-			out, err := admin.ListInsights(ctx, &awseks.ListInsightsInput{ClusterName: name, Filter: &types.InsightsFilter{KubernetesVersions: []string{"1.37"}}})
+			out, err := admin.ListInsights(ctx, &awseks.ListInsightsInput{
+				ClusterName: name, Filter: &types.InsightsFilter{KubernetesVersions: []string{"1.37"}},
+			})
 			require.NoError(t, err)
 			require.Len(t, out.Insights, 1)
 			return *out.Insights[0].InsightStatus
 		}
 		require.Equal(t, types.InsightStatusValuePassing, insight().Status)
-		_, err := prepareAPI.Resource(schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1beta1", Resource: "ipaddresses"}).List(ctx, metav1.ListOptions{})
+		_, err := prepareAPI.Resource(schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1beta1", Resource: "ipaddresses"}).
+			List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Equal(t, types.InsightStatusValueWarning, insight().Status, "what 1.37 no longer serves concerns a cluster of 1.35 later")
 	})
@@ -388,7 +414,8 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 			return err != nil
 		}, patience, time.Millisecond, "the servers start again as the new version")
 		third := node
-		third.Name, third.InstanceID, third.ProviderID = "ip-10-0-0-8.ec2.internal", "i-0aaaaaaaaaaaaaaaa", "aws:///us-east-1a/i-0aaaaaaaaaaaaaaaa"
+		third.Name, third.InstanceID, third.ProviderID = "ip-10-0-0-8.ec2.internal", "i-0aaaaaaaaaaaaaaaa",
+			"aws:///us-east-1a/i-0aaaaaaaaaaaaaaaa"
 		require.NoError(t, w.eks.RegisterNode(ctx, third))
 		require.NoError(t, active.Wait(ctx, &awseks.DescribeClusterInput{Name: name}, patience))
 		out, err := admin.DescribeCluster(ctx, &awseks.DescribeClusterInput{Name: name})
@@ -409,7 +436,8 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 	})
 	t.Run("the version goes back, once nodes of the new one are gone", func(t *testing.T) {
 		young := node
-		young.Name, young.InstanceID, young.ProviderID, young.KubeletVersion = "ip-10-0-0-9.ec2.internal", "i-0bbbbbbbbbbbbbbbb", "aws:///us-east-1a/i-0bbbbbbbbbbbbbbbb", "v1.36.3-eks-1"
+		young.Name, young.InstanceID, young.ProviderID, young.KubeletVersion = "ip-10-0-0-9.ec2.internal", "i-0bbbbbbbbbbbbbbbb",
+			"aws:///us-east-1a/i-0bbbbbbbbbbbbbbbb", "v1.36.3-eks-1"
 		require.NoError(t, w.eks.RegisterNode(ctx, young))
 		back := &awseks.UpdateClusterVersionInput{Name: name, Version: aws.String("1.35")}
 		_, err := admin.UpdateClusterVersion(ctx, back)
@@ -420,7 +448,8 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		require.Equal(t, types.UpdateTypeVersionRollback, out.Update.Type)
 		require.NoError(t, active.Wait(ctx, &awseks.DescribeClusterInput{Name: name}, patience))
 		require.Equal(t, "True", ready(read(node.Name)))
-		_, err = prepareAPI.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace("kube-system").Get(ctx, "coredns", metav1.GetOptions{})
+		_, err = prepareAPI.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).
+			Namespace("kube-system").Get(ctx, "coredns", metav1.GetOptions{})
 		require.NoError(t, err, "what is stored stays")
 	})
 	t.Run("the node of a terminated instance goes", func(t *testing.T) {

@@ -194,7 +194,8 @@ func (d Delivery) Run(ctx context.Context) {
 // final says that no attempt would succeed: AWS sends such events to the dead-letter queue at once.
 func final(err error) bool {
 	var e *iam.Error
-	return errors.As(err, &e) && e.HTTPStatus() < http.StatusInternalServerError && !strings.Contains(e.Code, "Throttl") && !strings.Contains(e.Code, "TooMany")
+	return errors.As(err, &e) && e.HTTPStatus() < http.StatusInternalServerError && !strings.Contains(e.Code, "Throttl") &&
+		!strings.Contains(e.Code, "TooMany")
 }
 
 // bury sends a dead letter. https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
@@ -214,7 +215,9 @@ func (d Delivery) bury(ctx context.Context, cause error, condition string, retri
 	if d.DeadLetters == "" || d.Targets.Queues == nil {
 		return
 	}
-	attributes := map[string]string{"ERROR_CODE": code, "ERROR_MESSAGE": cause.Error(), "RETRY_ATTEMPTS": strconv.Itoa(retries), "TARGET_ARN": d.Target}
+	attributes := map[string]string{
+		"ERROR_CODE": code, "ERROR_MESSAGE": cause.Error(), "RETRY_ATTEMPTS": strconv.Itoa(retries), "TARGET_ARN": d.Target,
+	}
 	if condition != "" {
 		attributes["EXHAUSTED_RETRY_CONDITION"] = condition
 	}

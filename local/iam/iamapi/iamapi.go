@@ -29,8 +29,8 @@ type API struct{ identities *iam.Service }
 // New makes the APIs of an account's identities.
 func New(identities *iam.Service) *API { return &API{identities: identities} }
 
-// Made lists what people and stacks made: roles, policies, instance profiles and OpenID Connect providers. It is no source of the tagging API, whose
-// index has none of IAM's roles.
+// Made lists what people and stacks made: roles, policies, instance profiles and OpenID Connect providers. It is no
+// source of the tagging API, whose index has none of IAM's roles.
 func (a *API) Made(context.Context) (list []tagging.Tagged) {
 	s := a.identities
 	for _, r := range s.Roles() {
@@ -89,10 +89,12 @@ func (a *API) assumeRole(_ context.Context, c *wire.Call) (any, error) {
 		duration = time.Duration(*in.DurationSeconds) * time.Second
 	}
 	if duration < 15*time.Minute || duration > 12*time.Hour {
-		return nil, wire.Errorf("ValidationError", "1 validation error detected: Value '%d' at 'durationSeconds' failed to satisfy constraint: Member must have value between 900 and 43200", *in.DurationSeconds)
+		return nil, wire.Errorf("ValidationError", "1 validation error detected: Value '%d' at 'durationSeconds' failed to satisfy constraint: "+
+			"Member must have value between 900 and 43200", *in.DurationSeconds)
 	}
 	if c.Caller.RoleARN() != "" && duration > time.Hour {
-		return nil, wire.Errorf("ValidationError", "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining")
+		return nil, wire.Errorf("ValidationError", "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed "+
+			"by role chaining")
 	}
 	context := map[string]string{"sts:RoleSessionName": in.RoleSessionName}
 	if in.ExternalID != "" {
@@ -101,7 +103,8 @@ func (a *API) assumeRole(_ context.Context, c *wire.Call) (any, error) {
 	var policy *iam.Policy
 	if in.Policy != "" {
 		if len(in.Policy) > 2048 {
-			return nil, wire.Errorf("ValidationError", "1 validation error detected: Value at 'policy' failed to satisfy constraint: Member must have length less than or equal to 2048")
+			return nil, wire.Errorf("ValidationError", "1 validation error detected: Value at 'policy' failed to satisfy constraint: Member must "+
+				"have length less than or equal to 2048")
 		}
 		var err error
 		if policy, err = iam.ParsePolicy(in.Policy, false); err != nil {
@@ -124,7 +127,9 @@ func (a *API) assumeRole(_ context.Context, c *wire.Call) (any, error) {
 	return struct {
 		AssumedRoleUser user
 		Credentials     keys
-	}{user{caller.UserID(), caller.ARN()}, keys{credentials.AccessKeyID, credentials.SecretAccessKey, credentials.SessionToken, credentials.Expires}}, nil
+	}{user{caller.UserID(), caller.ARN()}, keys{
+		credentials.AccessKeyID, credentials.SecretAccessKey, credentials.SessionToken, credentials.Expires,
+	}}, nil
 }
 
 // IAM is the Identity and Access Management API.
@@ -350,7 +355,10 @@ func (a *API) getPolicyVersion(_ context.Context, c *wire.Call) (any, error) {
 		return nil, err
 	}
 	if in.VersionID != "v1" {
-		return nil, &wire.Error{Code: "NoSuchEntity", Message: "Policy " + in.PolicyArn + " version " + in.VersionID + " does not exist or is not attachable.", Status: 404}
+		return nil, &wire.Error{
+			Code: "NoSuchEntity", Message: "Policy " + in.PolicyArn + " version " + in.VersionID + " does not exist or is not attachable.",
+			Status: 404,
+		}
 	}
 	type version struct {
 		Document         string

@@ -15,8 +15,10 @@ type inlinePolicies struct{ identities *iam.Service }
 
 func (inlinePolicies) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"PolicyName": resource.InPlace, "PolicyDocument": resource.InPlace, "Roles": resource.InPlace},
-		Required:   []string{"PolicyName", "PolicyDocument", "Roles"},
+		Properties: map[string]resource.UpdateBehaviour{
+			"PolicyName": resource.InPlace, "PolicyDocument": resource.InPlace, "Roles": resource.InPlace,
+		},
+		Required: []string{"PolicyName", "PolicyDocument", "Roles"},
 	}
 }
 

@@ -15,7 +15,9 @@ type profiles struct{ identities *iam.Service }
 
 func (profiles) Schema() resource.Schema {
 	return resource.Schema{
-		Properties: map[string]resource.UpdateBehaviour{"InstanceProfileName": resource.Replaces, "Path": resource.Replaces, "Roles": resource.InPlace},
+		Properties: map[string]resource.UpdateBehaviour{
+			"InstanceProfileName": resource.Replaces, "Path": resource.Replaces, "Roles": resource.InPlace,
+		},
 		Required:   []string{"Roles"},
 		Attributes: []string{"Arn"},
 	}

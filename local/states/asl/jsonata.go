@@ -194,7 +194,10 @@ func (q *query) bind(x *expression) error {
 }
 
 func queryFailure(t *template, format string, args ...any) *Failure {
-	return &Failure{Name: errQuery, Cause: fmt.Sprintf("The JSONata expression '%s' specified for the field '%s' ", t.expr.source, t.at) + fmt.Sprintf(format, args...)}
+	return &Failure{
+		Name: errQuery, Cause: fmt.Sprintf("The JSONata expression '%s' specified for the field '%s' ", t.expr.source, t.at) +
+			fmt.Sprintf(format, args...),
+	}
 }
 
 // orderedMap is what gnata's objects offer; their type has no name outside of gnata.

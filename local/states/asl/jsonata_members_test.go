@@ -28,7 +28,11 @@ func TestExpressionsAreGivenTheMembersOfStatesThatTheyName(t *testing.T) {
 		given = append(given, of)
 		return json.RawMessage(`{"input":1,"result":2}`)
 	}}
-	for _, c := range [][2]string{{`$states.input`, `1`}, {`$states.input + 1`, `2`}, {`$states.result`, `2`}, {`$states.input`, `1`}, {`$keys($states)`, `["input","result"]`}, {`$states.result`, `2`}} {
+	for _, c := range [][2]string{
+		{`$states.input`, `1`}, {
+			`$states.input + 1`, `2`,
+		}, {`$states.result`, `2`}, {`$states.input`, `1`}, {`$keys($states)`, `["input","result"]`}, {`$states.result`, `2`},
+	} {
 		got, err := evaluate(t, q, c[0])
 		require.NoError(t, err)
 		require.Equal(t, c[1], string(got), c[0])

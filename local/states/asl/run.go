@@ -273,7 +273,10 @@ func (v *visit) leave(q *query, next string, otherwise json.RawMessage, output *
 		all += len(raw)
 	}
 	if assigned > maxPayload || all+assigned > maxVariables {
-		return a, &Failure{Name: errDataLimit, Cause: fmt.Sprintf("The state/task '%s' assigned variables with a size exceeding the maximum number of bytes service limit.", v.name)}
+		return a, &Failure{
+			Name:  errDataLimit,
+			Cause: fmt.Sprintf("The state/task '%s' assigned variables with a size exceeding the maximum number of bytes service limit.", v.name),
+		}
 	}
 	return a, nil
 }
@@ -281,7 +284,11 @@ func (v *visit) leave(q *query, next string, otherwise json.RawMessage, output *
 // limit refuses a payload that is too large.
 func (v *visit) limit(what string, raw json.RawMessage) error {
 	if len(raw) > maxPayload {
-		return &Failure{Name: errDataLimit, Cause: fmt.Sprintf("The state/task '%s' returned a result with a size exceeding the maximum number of bytes service limit (%s).", v.name, what)}
+		return &Failure{
+			Name: errDataLimit,
+			Cause: fmt.Sprintf("The state/task '%s' returned a result with a size exceeding the maximum number of bytes service limit (%s).",
+				v.name, what),
+		}
 	}
 	return nil
 }

@@ -59,7 +59,8 @@ func (w *world) runContext(ctx context.Context, t *testing.T, definition, input 
 	m, err := Parse([]byte(definition))
 	require.NoError(t, err)
 	return m.Run(ctx, Execution{
-		ARN: "arn:aws:states:eu-central-1:111122223333:execution:m:x", Name: "x", MachineARN: "arn:aws:states:eu-central-1:111122223333:stateMachine:m",
+		ARN: "arn:aws:states:eu-central-1:111122223333:execution:m:x", Name: "x",
+		MachineARN:  "arn:aws:states:eu-central-1:111122223333:stateMachine:m",
 		MachineName: "m", RoleARN: "arn:aws:iam::111122223333:role/r", Input: json.RawMessage(input), Start: time.Now(),
 	}, Host{Task: w.task, Tokens: &w.tokens, Random: func() float64 { return 0.5 }, Record: func(e Event) {
 		w.mu.Lock()
@@ -95,47 +96,149 @@ func TestOutcomes(t *testing.T) {
 		output        string // of a success
 		fault, cause  string // of a failure
 	}{
-		"a Pass hands its input on":                        {states: `"A":{"Type":"Pass","End":true}`, input: `{"a": 1}`, output: `{"a":1}`},
-		"Output replaces it":                               {states: `"A":{"Type":"Pass","End":true,"Output":{"b":"{% $states.input.a + 1 %}","c":["{% 'x' %}",null]}}`, input: `{"a":1}`, output: `{"b":2,"c":["x",null]}`},
-		"text is not escaped for HTML":                     {states: `"A":{"Type":"Pass","End":true,"Output":{"<b>":"{% $states.input.a & '&' %}"}}`, input: `{"a":"<"}`, output: `{"<b>":"<&"}`},
-		"large integers stay":                              {states: `"A":{"Type":"Pass","End":true,"Output":"{% $states.input.n %}"}`, input: `{"n":12345678901234567}`, output: `12345678901234567`},
-		"Assign is seen by the next state, not by its own": {states: `"A":{"Type":"Pass","Next":"B","Assign":{"x":1}},"B":{"Type":"Pass","Next":"C","Assign":{"x":"{% $x + 1 %}","y":"{% $x %}"},"Output":"{% $x %}"},"C":{"Type":"Pass","End":true,"Output":["{% $states.input %}","{% $x %}","{% $y %}"]}`, input: `{}`, output: `[1,2,1]`},
-		"what is undefined is an error":                    {states: `"A":{"Type":"Pass","End":true,"Output":{"a":{"b":"{% $states.input.nope %}"}}}`, input: `{}`, fault: "States.QueryEvaluationError", cause: "The JSONata expression '$states.input.nope' specified for the field 'Output/a/b' returned nothing (undefined)."},
-		"an unknown variable is undefined":                 {states: `"A":{"Type":"Pass","End":true,"Output":"{% $nope %}"}`, input: `{}`, fault: "States.QueryEvaluationError", cause: "The JSONata expression '$nope' specified for the field 'Output' returned nothing (undefined)."},
-		"a function is no output":                          {states: `"A":{"Type":"Pass","End":true,"Output":"{% $sum %}"}`, input: `{}`, fault: "States.QueryEvaluationError", cause: "The JSONata expression '$sum' specified for the field 'Output' returned an unsupported result type: a function or a regular expression."},
-		"the first rule that holds":                        {states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% $states.input.n > 5 %}","Next":"B"},{"Condition":"{% $states.input.n > 1 %}","Next":"C","Output":"{% 'c' %}","Assign":{"x":7}}],"Default":"B"},"B":{"Type":"Succeed"},"C":{"Type":"Succeed","Output":["{% $states.input %}","{% $x %}"]}`, input: `{"n":2}`, output: `["c",7]`},
-		"the default":                                      {states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% false %}","Next":"B"}],"Default":"C","Output":"{% 'd' %}"},"B":{"Type":"Succeed"},"C":{"Type":"Succeed"}`, input: `{}`, output: `"d"`},
-		"no rule and no default":                           {states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% false %}","Next":"B"}]},"B":{"Type":"Succeed"}`, input: `{}`, fault: "States.NoChoiceMatched"},
-		"a condition that is no boolean":                   {states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% 1 %}","Next":"B"}]},"B":{"Type":"Succeed"}`, input: `{}`, fault: "States.QueryEvaluationError"},
-		"Fail with expressions":                            {states: `"A":{"Type":"Fail","Error":"E","Cause":"{% 'because ' & $states.input.a %}"}`, input: `{"a":"x"}`, fault: "E", cause: "because x"},
-		"a cause that is no string":                        {states: `"A":{"Type":"Fail","Error":"E","Cause":"{% 1 %}"}`, input: `{}`, fault: "States.QueryEvaluationError"},
-		"a task's result":                                  {states: `"A":` + invoke(`,"End":true,"Output":"{% $states.result.Payload.in.a %}"`), input: `{"a":5}`, f: echo, output: `5`},
-		"a task's whole result is its output":              {states: `"A":` + invoke(`,"End":true`), input: `{"a":5}`, f: echo, output: `{"Payload":{"in":{"a":5}}}`},
-		"a failed task":                                    {states: `"A":` + invoke(`,"End":true`), input: `{}`, f: fail("Oops"), fault: "Oops", cause: "why"},
-		"any other error of a task":                        {states: `"A":` + invoke(`,"End":true`), input: `{}`, f: func(context.Context, map[string]any) (any, error) { return nil, errors.New("plain") }, fault: "States.TaskFailed", cause: "plain"},
-		"a catch by name":                                  {states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["Other"],"Next":"C"},{"ErrorEquals":["Oops"],"Next":"B","Assign":{"e":"{% $states.errorOutput.Error %}"},"Output":"{% $states.errorOutput.Cause & $states.input.a %}"}]`) + `,"B":{"Type":"Succeed","Output":["{% $e %}","{% $states.input %}"]},"C":{"Type":"Succeed"}`, input: `{"a":"!"}`, f: fail("Oops"), output: `["Oops","why!"]`},
-		"a catch without Output":                           {states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`, f: fail("Oops"), output: `{"Error":"Oops","Cause":"why"}`},
-		"States.TaskFailed catches any but a timeout":      {states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.TaskFailed"],"Next":"B"}]`) + `,"B":{"Type":"Succeed","Output":1}`, input: `{}`, f: fail("Oops"), output: `1`},
-		"States.Timeout is no States.TaskFailed":           {states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.TaskFailed"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`, f: fail("States.Timeout"), fault: "States.Timeout", cause: "why"},
-		"States.ALL does not catch States.Runtime":         {states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`, f: fail("States.Runtime"), fault: "States.Runtime", cause: "why"},
-		"a failed expression of a task is caught":          {states: `"A":` + invoke(`,"End":true,"Output":"{% $nope %}","Catch":[{"ErrorEquals":["States.QueryEvaluationError"],"Next":"B","Output":"{% $states.errorOutput.Error %}"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`, f: echo, output: `"States.QueryEvaluationError"`},
-		"a result over 256 KiB":                            {states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`, f: large, fault: "States.DataLimitExceeded"},
-		"a result over 256 KiB, caught by name":            {states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.DataLimitExceeded"],"Next":"B","Output":"{% 1 %}"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`, f: large, output: `1`},
-		"a Parallel's outputs in order":                    {states: `"A":{"Type":"Parallel","End":true,"Arguments":{"n":"{% $states.input.n %}"},"Branches":[{"StartAt":"B","States":{"B":{"Type":"Wait","Seconds":5,"End":true}}},{"StartAt":"C","States":{"C":{"Type":"Pass","End":true,"Output":"{% $states.input.n + 1 %}"}}}]}`, input: `{"n":1,"m":2}`, output: `[{"n":1},2]`},
-		"a failed branch ends the others":                  {states: `"A":{"Type":"Parallel","End":true,"Branches":[{"StartAt":"B","States":{"B":{"Type":"Wait","Seconds":99999999,"End":true}}},{"StartAt":"C","States":{"C":{"Type":"Fail","Error":"X"}}}]}`, input: `{}`, fault: "X"},
-		"a Map over its input":                             {states: `"A":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Output":"{% $states.input * 2 %}"}}}}`, input: `[1,2,3]`, output: `[2,4,6]`},
-		"a Map over nothing":                               {states: `"A":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Fail","Error":"X"}}}}`, input: `[]`, output: `[]`},
-		"a Map with selector and context":                  {states: `"A":{"Type":"Map","End":true,"Items":"{% $states.input.list %}","ItemSelector":{"i":"{% $states.context.Map.Item.Index %}","v":"{% $states.context.Map.Item.Value %}","n":"{% $states.input.n %}"},"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Output":["{% $states.input.i %}","{% $states.input.v %}","{% $states.input.n %}","{% $states.context.Map.Item.Value %}"]}}}}`, input: `{"list":["a","b"],"n":1}`, output: `[[0,"a",1,"a"],[1,"b",1,"b"]]`},
-		"a Map over a literal":                             {states: `"A":{"Type":"Map","End":true,"Items":[1,"{% 1+1 %}"],"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`, input: `{}`, output: `[1,2]`},
-		"a Map over what is no array":                      {states: `"A":{"Type":"Map","End":true,"Items":"{% $states.input %}","ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`, input: `{"a":1}`, fault: "States.QueryEvaluationError"},
-		"variables inside are read and not written":        {states: `"A":{"Type":"Pass","Next":"B","Assign":{"x":1}},"B":{"Type":"Map","Items":[1,2],"Next":"D","ItemProcessor":{"StartAt":"C","States":{"C":{"Type":"Pass","Next":"C2","Assign":{"y":"{% $x + $states.input %}"}},"C2":{"Type":"Pass","End":true,"Output":"{% $y %}"}}}},"D":{"Type":"Pass","End":true,"Output":["{% $states.input %}","{% $x %}","{% $exists($y) %}"]}`, input: `{}`, output: `[[2,3],1,false]`},
-		"the context":                                      {states: `"A":{"Type":"Pass","End":true,"Output":["{% $states.context.Execution.Name %}","{% $states.context.Execution.Input.a %}","{% $states.context.State.Name %}","{% $states.context.State.RetryCount %}","{% $states.context.StateMachine.Name %}","{% $states.context.Execution.StartTime %}","{% $states.context.Execution.RoleArn %}"]}`, input: `{"a":1}`, output: `["x",1,"A",0,"m","2000-01-01T00:00:00.000Z","arn:aws:iam::111122223333:role/r"]`},
-		"a token is there only for those who wait":         {states: `"A":` + strings.Replace(invoke(`,"End":true`), "$states.input", "$states.context.Task.Token", 1), input: `{}`, f: echo, fault: "States.QueryEvaluationError"},
-		"no result outside of tasks":                       {states: `"A":{"Type":"Pass","End":true,"Output":"{% $states.result %}"}`, input: `{}`, fault: "States.QueryEvaluationError"},
-		"a wait until a time":                              {states: `"A":{"Type":"Wait","Timestamp":"2000-01-01T00:10:00Z","End":true,"Output":"{% $now() %}"}`, input: `{}`, output: `"2000-01-01T00:10:00.000Z"`},
-		"a wait until a computed time":                     {states: `"A":{"Type":"Wait","Timestamp":"{% $fromMillis($toMillis($states.context.Execution.StartTime) + 1000) %}","End":true,"Output":"{% $now() %}"}`, input: `{}`, output: `"2000-01-01T00:00:01.000Z"`},
-		"a wait of computed seconds":                       {states: `"A":{"Type":"Wait","Seconds":"{% $states.input.n * 2 %}","End":true,"Output":"{% $now() %}"}`, input: `{"n":30}`, output: `"2000-01-01T00:01:00.000Z"`},
-		"a wait of half a second":                          {states: `"A":{"Type":"Wait","Seconds":"{% 0.5 %}","End":true}`, input: `{}`, fault: "States.QueryEvaluationError"},
+		"a Pass hands its input on": {states: `"A":{"Type":"Pass","End":true}`, input: `{"a": 1}`, output: `{"a":1}`},
+		"Output replaces it": {
+			states: `"A":{"Type":"Pass","End":true,"Output":{"b":"{% $states.input.a + 1 %}","c":["{% 'x' %}",null]}}`, input: `{"a":1}`,
+			output: `{"b":2,"c":["x",null]}`,
+		},
+		"text is not escaped for HTML": {
+			states: `"A":{"Type":"Pass","End":true,"Output":{"<b>":"{% $states.input.a & '&' %}"}}`, input: `{"a":"<"}`, output: `{"<b>":"<&"}`,
+		},
+		"large integers stay": {
+			states: `"A":{"Type":"Pass","End":true,"Output":"{% $states.input.n %}"}`, input: `{"n":12345678901234567}`, output: `12345678901234567`,
+		},
+		"Assign is seen by the next state, not by its own": {
+			states: `"A":{"Type":"Pass","Next":"B","Assign":{"x":1}},"B":{"Type":"Pass","Next":"C","Assign":{"x":"{% $x + 1 %}","y":"{% $x %}"},"Output":"{% $x %}"},"C":{"Type":"Pass","End":true,"Output":["{% $states.input %}","{% $x %}","{% $y %}"]}`, input: `{}`, output: `[1,2,1]`,
+		},
+		"what is undefined is an error": {
+			states: `"A":{"Type":"Pass","End":true,"Output":{"a":{"b":"{% $states.input.nope %}"}}}`, input: `{}`,
+			fault: "States.QueryEvaluationError", cause: "The JSONata expression '$states.input.nope' specified for the field 'Output/a/b' " +
+				"returned nothing (undefined).",
+		},
+		"an unknown variable is undefined": {
+			states: `"A":{"Type":"Pass","End":true,"Output":"{% $nope %}"}`, input: `{}`, fault: "States.QueryEvaluationError",
+			cause: "The JSONata expression '$nope' specified for the field 'Output' returned nothing (undefined).",
+		},
+		"a function is no output": {
+			states: `"A":{"Type":"Pass","End":true,"Output":"{% $sum %}"}`, input: `{}`, fault: "States.QueryEvaluationError",
+			cause: "The JSONata expression '$sum' specified for the field 'Output' returned an unsupported result type: a function or " +
+				"a regular expression.",
+		},
+		"the first rule that holds": {
+			states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% $states.input.n > 5 %}","Next":"B"},{"Condition":"{% $states.input.n > 1 %}","Next":"C","Output":"{% 'c' %}","Assign":{"x":7}}],"Default":"B"},"B":{"Type":"Succeed"},"C":{"Type":"Succeed","Output":["{% $states.input %}","{% $x %}"]}`, input: `{"n":2}`, output: `["c",7]`,
+		},
+		"the default": {
+			states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% false %}","Next":"B"}],"Default":"C","Output":"{% 'd' %}"},"B":{"Type":"Succeed"},"C":{"Type":"Succeed"}`, input: `{}`, output: `"d"`,
+		},
+		"no rule and no default": {
+			states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% false %}","Next":"B"}]},"B":{"Type":"Succeed"}`, input: `{}`,
+			fault: "States.NoChoiceMatched",
+		},
+		"a condition that is no boolean": {
+			states: `"A":{"Type":"Choice","Choices":[{"Condition":"{% 1 %}","Next":"B"}]},"B":{"Type":"Succeed"}`, input: `{}`,
+			fault: "States.QueryEvaluationError",
+		},
+		"Fail with expressions": {
+			states: `"A":{"Type":"Fail","Error":"E","Cause":"{% 'because ' & $states.input.a %}"}`, input: `{"a":"x"}`, fault: "E",
+			cause: "because x",
+		},
+		"a cause that is no string": {
+			states: `"A":{"Type":"Fail","Error":"E","Cause":"{% 1 %}"}`, input: `{}`, fault: "States.QueryEvaluationError",
+		},
+		"a task's result": {
+			states: `"A":` + invoke(`,"End":true,"Output":"{% $states.result.Payload.in.a %}"`), input: `{"a":5}`, f: echo, output: `5`,
+		},
+		"a task's whole result is its output": {
+			states: `"A":` + invoke(`,"End":true`), input: `{"a":5}`, f: echo, output: `{"Payload":{"in":{"a":5}}}`,
+		},
+		"a failed task": {
+			states: `"A":` + invoke(`,"End":true`), input: `{}`, f: fail("Oops"), fault: "Oops", cause: "why",
+		},
+		"any other error of a task": {states: `"A":` + invoke(`,"End":true`), input: `{}`, f: func(context.Context, map[string]any) (any, error) {
+			return nil, errors.New("plain")
+		}, fault: "States.TaskFailed", cause: "plain"},
+		"a catch by name": {
+			states: `"A":` +
+				invoke(`,"End":true,"Catch":[{"ErrorEquals":["Other"],"Next":"C"},{"ErrorEquals":["Oops"],"Next":"B","Assign":{"e":"{% $states.errorOutput.Error %}"},"Output":"{% $states.errorOutput.Cause & $states.input.a %}"}]`) + `,"B":{"Type":"Succeed","Output":["{% $e %}","{% $states.input %}"]},"C":{"Type":"Succeed"}`, input: `{"a":"!"}`, f: fail("Oops"), output: `["Oops","why!"]`,
+		},
+		"a catch without Output": {
+			states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`,
+			f: fail("Oops"), output: `{"Error":"Oops","Cause":"why"}`,
+		},
+		"States.TaskFailed catches any but a timeout": {
+			states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.TaskFailed"],"Next":"B"}]`) +
+				`,"B":{"Type":"Succeed","Output":1}`, input: `{}`, f: fail("Oops"), output: `1`,
+		},
+		"States.Timeout is no States.TaskFailed": {
+			states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.TaskFailed"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`,
+			input:  `{}`, f: fail("States.Timeout"), fault: "States.Timeout", cause: "why",
+		},
+		"States.ALL does not catch States.Runtime": {
+			states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`,
+			f: fail("States.Runtime"), fault: "States.Runtime", cause: "why",
+		},
+		"a failed expression of a task is caught": {
+			states: `"A":` +
+				invoke(`,"End":true,"Output":"{% $nope %}","Catch":[{"ErrorEquals":["States.QueryEvaluationError"],"Next":"B","Output":"{% $states.errorOutput.Error %}"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`, f: echo, output: `"States.QueryEvaluationError"`,
+		},
+		"a result over 256 KiB": {
+			states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}]`) + `,"B":{"Type":"Succeed"}`, input: `{}`,
+			f: large, fault: "States.DataLimitExceeded",
+		},
+		"a result over 256 KiB, caught by name": {
+			states: `"A":` + invoke(`,"End":true,"Catch":[{"ErrorEquals":["States.DataLimitExceeded"],"Next":"B","Output":"{% 1 %}"}]`) +
+				`,"B":{"Type":"Succeed"}`, input: `{}`, f: large, output: `1`,
+		},
+		"a Parallel's outputs in order": {
+			states: `"A":{"Type":"Parallel","End":true,"Arguments":{"n":"{% $states.input.n %}"},"Branches":[{"StartAt":"B","States":{"B":{"Type":"Wait","Seconds":5,"End":true}}},{"StartAt":"C","States":{"C":{"Type":"Pass","End":true,"Output":"{% $states.input.n + 1 %}"}}}]}`, input: `{"n":1,"m":2}`, output: `[{"n":1},2]`,
+		},
+		"a failed branch ends the others": {
+			states: `"A":{"Type":"Parallel","End":true,"Branches":[{"StartAt":"B","States":{"B":{"Type":"Wait","Seconds":99999999,"End":true}}},{"StartAt":"C","States":{"C":{"Type":"Fail","Error":"X"}}}]}`, input: `{}`, fault: "X",
+		},
+		"a Map over its input": {
+			states: `"A":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Output":"{% $states.input * 2 %}"}}}}`, input: `[1,2,3]`, output: `[2,4,6]`,
+		},
+		"a Map over nothing": {
+			states: `"A":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Fail","Error":"X"}}}}`, input: `[]`,
+			output: `[]`,
+		},
+		"a Map with selector and context": {
+			states: `"A":{"Type":"Map","End":true,"Items":"{% $states.input.list %}","ItemSelector":{"i":"{% $states.context.Map.Item.Index %}","v":"{% $states.context.Map.Item.Value %}","n":"{% $states.input.n %}"},"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Output":["{% $states.input.i %}","{% $states.input.v %}","{% $states.input.n %}","{% $states.context.Map.Item.Value %}"]}}}}`, input: `{"list":["a","b"],"n":1}`, output: `[[0,"a",1,"a"],[1,"b",1,"b"]]`,
+		},
+		"a Map over a literal": {
+			states: `"A":{"Type":"Map","End":true,"Items":[1,"{% 1+1 %}"],"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`,
+			input:  `{}`, output: `[1,2]`,
+		},
+		"a Map over what is no array": {
+			states: `"A":{"Type":"Map","End":true,"Items":"{% $states.input %}","ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}}`, input: `{"a":1}`, fault: "States.QueryEvaluationError",
+		},
+		"variables inside are read and not written": {
+			states: `"A":{"Type":"Pass","Next":"B","Assign":{"x":1}},"B":{"Type":"Map","Items":[1,2],"Next":"D","ItemProcessor":{"StartAt":"C","States":{"C":{"Type":"Pass","Next":"C2","Assign":{"y":"{% $x + $states.input %}"}},"C2":{"Type":"Pass","End":true,"Output":"{% $y %}"}}}},"D":{"Type":"Pass","End":true,"Output":["{% $states.input %}","{% $x %}","{% $exists($y) %}"]}`, input: `{}`, output: `[[2,3],1,false]`,
+		},
+		"the context": {
+			states: `"A":{"Type":"Pass","End":true,"Output":["{% $states.context.Execution.Name %}","{% $states.context.Execution.Input.a %}","{% $states.context.State.Name %}","{% $states.context.State.RetryCount %}","{% $states.context.StateMachine.Name %}","{% $states.context.Execution.StartTime %}","{% $states.context.Execution.RoleArn %}"]}`, input: `{"a":1}`, output: `["x",1,"A",0,"m","2000-01-01T00:00:00.000Z","arn:aws:iam::111122223333:role/r"]`,
+		},
+		"a token is there only for those who wait": {
+			states: `"A":` + strings.Replace(invoke(`,"End":true`), "$states.input", "$states.context.Task.Token", 1), input: `{}`, f: echo,
+			fault: "States.QueryEvaluationError",
+		},
+		"no result outside of tasks": {
+			states: `"A":{"Type":"Pass","End":true,"Output":"{% $states.result %}"}`, input: `{}`, fault: "States.QueryEvaluationError",
+		},
+		"a wait until a time": {
+			states: `"A":{"Type":"Wait","Timestamp":"2000-01-01T00:10:00Z","End":true,"Output":"{% $now() %}"}`, input: `{}`,
+			output: `"2000-01-01T00:10:00.000Z"`,
+		},
+		"a wait until a computed time": {
+			states: `"A":{"Type":"Wait","Timestamp":"{% $fromMillis($toMillis($states.context.Execution.StartTime) + 1000) %}","End":true,"Output":"{% $now() %}"}`, input: `{}`, output: `"2000-01-01T00:00:01.000Z"`,
+		},
+		"a wait of computed seconds": {
+			states: `"A":{"Type":"Wait","Seconds":"{% $states.input.n * 2 %}","End":true,"Output":"{% $now() %}"}`, input: `{"n":30}`,
+			output: `"2000-01-01T00:01:00.000Z"`,
+		},
+		"a wait of half a second": {
+			states: `"A":{"Type":"Wait","Seconds":"{% 0.5 %}","End":true}`, input: `{}`, fault: "States.QueryEvaluationError",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,7 +264,8 @@ func echo(_ context.Context, payload map[string]any) (any, error) { return paylo
 func large(context.Context, map[string]any) (any, error) { return strings.Repeat("x", maxPayload), nil }
 
 func TestRetries(t *testing.T) {
-	const definition = `{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{` + lambdaTask + `,"Arguments":{"FunctionName":"f","Payload":{"n":"{% $states.context.State.RetryCount %}"}},
+	const definition = `{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{` + lambdaTask +
+		`,"Arguments":{"FunctionName":"f","Payload":{"n":"{% $states.context.State.RetryCount %}"}},
 		"Retry":[{"ErrorEquals":["Throttled"],"IntervalSeconds":2,"MaxAttempts":4,"BackoffRate":3,"MaxDelaySeconds":10},{"ErrorEquals":["Jitter"],"IntervalSeconds":8,"MaxAttempts":1,"JitterStrategy":"FULL"},{"ErrorEquals":["Never"],"MaxAttempts":0}],
 		"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}],"End":true},"B":{"Type":"Succeed"}}}`
 	for name, test := range map[string]struct {
@@ -171,19 +275,26 @@ func TestRetries(t *testing.T) {
 		transitions int
 		output      string
 	}{
-		"none needed":                           {nil, 1, 0, 1, `{"Payload":{"n":0}}`},
-		"one is enough":                         {[]string{"Throttled"}, 2, 2 * time.Second, 2, `{"Payload":{"n":1}}`},
-		"delays grow up to the longest":         {[]string{"Throttled", "Throttled", "Throttled", "Throttled"}, 5, (2 + 6 + 10 + 10) * time.Second, 5, `{"Payload":{"n":4}}`},
-		"when they are used up the error stays": {[]string{"Throttled", "Throttled", "Throttled", "Throttled", "Throttled"}, 5, 28 * time.Second, 6, `{"Error":"Throttled"}`},
-		"jitter takes a part of the delay":      {[]string{"Jitter"}, 2, 4 * time.Second, 2, `{"Payload":{"n":1}}`},
-		"each retrier counts for itself":        {[]string{"Throttled", "Jitter", "Throttled"}, 4, (2 + 4 + 6) * time.Second, 4, `{"Payload":{"n":3}}`},
-		"none at all":                           {[]string{"Never"}, 1, 0, 2, `{"Error":"Never"}`},
-		"an error that no retrier names":        {[]string{"Other"}, 1, 0, 2, `{"Error":"Other"}`},
+		"none needed":   {nil, 1, 0, 1, `{"Payload":{"n":0}}`},
+		"one is enough": {[]string{"Throttled"}, 2, 2 * time.Second, 2, `{"Payload":{"n":1}}`},
+		"delays grow up to the longest": {
+			[]string{"Throttled", "Throttled", "Throttled", "Throttled"}, 5, (2 + 6 + 10 + 10) * time.Second, 5, `{"Payload":{"n":4}}`,
+		},
+		"when they are used up the error stays": {
+			[]string{"Throttled", "Throttled", "Throttled", "Throttled", "Throttled"}, 5, 28 * time.Second, 6, `{"Error":"Throttled"}`,
+		},
+		"jitter takes a part of the delay": {[]string{"Jitter"}, 2, 4 * time.Second, 2, `{"Payload":{"n":1}}`},
+		"each retrier counts for itself": {
+			[]string{"Throttled", "Jitter", "Throttled"}, 4, (2 + 4 + 6) * time.Second, 4, `{"Payload":{"n":3}}`,
+		},
+		"none at all":                    {[]string{"Never"}, 1, 0, 2, `{"Error":"Never"}`},
+		"an error that no retrier names": {[]string{"Other"}, 1, 0, 2, `{"Error":"Other"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts := 0
-				w := &world{tasks: map[string]func(context.Context, map[string]any) (any, error){"f": func(_ context.Context, payload map[string]any) (any, error) {
+				w := &world{tasks: map[string]func(context.Context, map[string]any) (any,
+					error){"f": func(_ context.Context, payload map[string]any) (any, error) {
 					attempts++
 					if attempts <= len(test.errors) {
 						return nil, &Failure{Name: test.errors[attempts-1]}
@@ -216,17 +327,27 @@ func TestTaskTokens(t *testing.T) {
 		// answers that count as not acted on until their task has told how it ended
 		answers int
 	}{
-		"the answer is the result":   {func(w *world, token string) { must(w.tokens.Succeed(token, json.RawMessage(`{"ok": true}`))) }, Succeeded, `{"ok":true}`, "", 0, 1},
-		"a failure is the failure":   {func(w *world, token string) { must(w.tokens.Fail(token, "StackFailed", "no")) }, Failed, "", "StackFailed", 0, 1},
-		"silence is a timeout":       {func(*world, string) {}, Succeeded, `[{"Error":"States.HeartbeatTimeout"}]`, "", time.Minute, 0},
-		"heartbeats put it off":      {func(w *world, token string) { beat(w, token, 3); must(w.tokens.Succeed(token, json.RawMessage(`1`))) }, Succeeded, `1`, "", 150 * time.Second, 1},
-		"but not beyond the timeout": {func(w *world, token string) { beat(w, token, 12) }, Succeeded, `[{"Error":"States.Timeout"}]`, "", 600 * time.Second, 0},
+		"the answer is the result": {func(w *world, token string) {
+			must(w.tokens.Succeed(token, json.RawMessage(`{"ok": true}`)))
+		}, Succeeded, `{"ok":true}`, "", 0, 1},
+		"a failure is the failure": {func(w *world, token string) {
+			must(w.tokens.Fail(token, "StackFailed", "no"))
+		}, Failed, "", "StackFailed", 0, 1},
+		"silence is a timeout": {func(*world, string) {}, Succeeded, `[{"Error":"States.HeartbeatTimeout"}]`, "", time.Minute, 0},
+		"heartbeats put it off": {func(w *world, token string) {
+			beat(w, token, 3)
+			must(w.tokens.Succeed(token, json.RawMessage(`1`)))
+		}, Succeeded, `1`, "", 150 * time.Second, 1},
+		"but not beyond the timeout": {func(w *world, token string) {
+			beat(w, token, 12)
+		}, Succeeded, `[{"Error":"States.Timeout"}]`, "", 600 * time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var token string
 				w := &world{}
-				w.tasks = map[string]func(context.Context, map[string]any) (any, error){"f": func(_ context.Context, payload map[string]any) (any, error) {
+				w.tasks = map[string]func(context.Context, map[string]any) (any,
+					error){"f": func(_ context.Context, payload map[string]any) (any, error) {
 					token = payload["token"].(string)
 					go test.answer(w, token)
 					return nil, nil
@@ -306,7 +427,8 @@ func TestEndsFromOutside(t *testing.T) {
 	t.Run("by a task's timeout although the task never returns", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
-			w := &world{tasks: map[string]func(context.Context, map[string]any) (any, error){"f": func(context.Context, map[string]any) (any, error) {
+			w := &world{tasks: map[string]func(context.Context, map[string]any) (any,
+				error){"f": func(context.Context, map[string]any) (any, error) {
 				<-release
 				return nil, nil
 			}}}
@@ -322,7 +444,8 @@ func TestMaxConcurrency(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			now, most := 0, 0
-			w := &world{tasks: map[string]func(context.Context, map[string]any) (any, error){"f": func(context.Context, map[string]any) (any, error) {
+			w := &world{tasks: map[string]func(context.Context, map[string]any) (any,
+				error){"f": func(context.Context, map[string]any) (any, error) {
 				mu.Lock()
 				now++
 				most = max(most, now)
@@ -333,7 +456,8 @@ func TestMaxConcurrency(t *testing.T) {
 				mu.Unlock()
 				return nil, nil
 			}}}
-			o := w.run(t, machineOf(`"A":{"Type":"Map","Items":"{% [1..100] %}","MaxConcurrency":`+limit+`,"End":true,"Output":"{% $count($states.result) %}",
+			o := w.run(t, machineOf(`"A":{"Type":"Map","Items":"{% [1..100] %}","MaxConcurrency":`+limit+
+				`,"End":true,"Output":"{% $count($states.result) %}",
 				"ItemProcessor":{"StartAt":"B","States":{"B":{`+lambdaTask+`,"Arguments":{"FunctionName":"f"},"End":true}}}}`), `{}`)
 			require.Equal(t, "100", string(o.Output), o.Cause)
 			require.Equal(t, want, most, "limit %s", limit)
@@ -343,13 +467,15 @@ func TestMaxConcurrency(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{tasks: map[string]func(context.Context, map[string]any) (any, error){"f": func(_ context.Context, p map[string]any) (any, error) {
+		w := &world{tasks: map[string]func(context.Context, map[string]any) (any,
+			error){"f": func(_ context.Context, p map[string]any) (any, error) {
 			if p["n"] == 0.0 {
 				return nil, &Failure{Name: "Throttled", Cause: "slow"}
 			}
 			return 1, nil
 		}}}
-		w.run(t, machineOf(`"A":{`+lambdaTask+`,"Arguments":{"FunctionName":"f","Payload":{"n":"{% $states.context.State.RetryCount %}"}},"TimeoutSeconds":30,
+		w.run(t, machineOf(`"A":{`+lambdaTask+
+			`,"Arguments":{"FunctionName":"f","Payload":{"n":"{% $states.context.State.RetryCount %}"}},"TimeoutSeconds":30,
 			"Retry":[{"ErrorEquals":["Throttled"]}],"Assign":{"x":1},"Next":"B"},"B":{"Type":"Succeed"}`), `{"a":1}`)
 		require.Equal(t, []string{
 			"ExecutionStarted", "TaskStateEntered", "TaskScheduled", "TaskStarted", "TaskFailed", "TaskScheduled", "TaskStarted", "TaskSucceeded",
@@ -364,7 +490,9 @@ func TestHistory(t *testing.T) {
 		require.Equal(t, map[string]any{
 			"resourceType": "lambda", "resource": "invoke", "parameters": `{"FunctionName":"f","Payload":{"n":0}}`, "timeoutInSeconds": int64(30),
 		}, w.events[2].Details)
-		require.Equal(t, map[string]any{"resourceType": "lambda", "resource": "invoke", "error": "Throttled", "cause": "slow"}, w.events[4].Details)
+		require.Equal(t, map[string]any{
+			"resourceType": "lambda", "resource": "invoke", "error": "Throttled", "cause": "slow",
+		}, w.events[4].Details)
 		require.Equal(t, map[string]string{"x": "1"}, w.events[8].Details["assignedVariables"])
 		require.Equal(t, "executionSucceededEventDetails", w.events[11].DetailsName())
 	})
@@ -383,10 +511,12 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestAFailedExpressionIsInTheHistoryOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
-		w.run(t, machineOf(`"A":{"Type":"Map","Items":[1],"End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Output":"{% $nope %}"}}}}`), `{}`)
+		w.run(t, machineOf(
+			`"A":{"Type":"Map","Items":[1],"End":true,"ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","End":true,"Output":"{% $nope %}"}}}}`), `{}`)
 		require.Equal(t, 1, strings.Count(strings.Join(w.types(), " "), "EvaluationFailed"))
 		require.Equal(t, []string{
-			"ExecutionStarted", "MapStateEntered", "MapStateStarted", "MapIterationStarted", "PassStateEntered", "EvaluationFailed", "MapIterationFailed",
+			"ExecutionStarted", "MapStateEntered", "MapStateStarted", "MapIterationStarted", "PassStateEntered", "EvaluationFailed",
+			"MapIterationFailed",
 			"MapStateFailed", "ExecutionFailed",
 		}, w.types())
 	})

@@ -210,7 +210,8 @@ func (p *parser) catchers(o object, at string) []catcher {
 var knownErrors = map[string]bool{
 	errAll: true, errBranchFailed: true, errDataLimit: true, errHeartbeat: true, errNoChoice: true, errPermissions: true, errQuery: true,
 	errRuntime: true, errTaskFailed: true, errTimeout: true, "States.ExceedToleratedFailureThreshold": true, "States.IntrinsicFailure": true,
-	"States.ItemReaderFailed": true, "States.ParameterPathFailure": true, "States.ResultPathMatchFailure": true, "States.ResultWriterFailed": true,
+	"States.ItemReaderFailed": true, "States.ParameterPathFailure": true, "States.ResultPathMatchFailure": true,
+	"States.ResultWriterFailed": true,
 }
 
 func (p *parser) errorEquals(e object, at string, last bool) []string {

@@ -57,7 +57,9 @@ func (v *visit) task(ctx context.Context) (json.RawMessage, error) {
 	}
 	working, cancel := context.WithTimeoutCause(ctx, time.Duration(timeout)*time.Second, errTaskTimeout)
 	defer cancel()
-	result, err := v.work(working, Task{Resource: v.resource, Arguments: arguments, Token: token}, w, time.Duration(heartbeat)*time.Second, kind)
+	result, err := v.work(working, Task{
+		Resource: v.resource, Arguments: arguments, Token: token,
+	}, w, time.Duration(heartbeat)*time.Second, kind)
 	if err == nil {
 		err = v.limit("result", result)
 	}

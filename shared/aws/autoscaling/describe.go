@@ -49,7 +49,9 @@ const mostNames = 50
 // LaunchFailure is why and when the newest of a group's tries to launch instances failed; "" when it did not, or there was none.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html (sorted by start, newest first)
 func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at time.Time, err error) {
-	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: aws.Int32(20)})
+	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
+		AutoScalingGroupName: &name, MaxRecords: aws.Int32(20),
+	})
 	if err != nil {
 		return "", at, fmt.Errorf("describing the activities of group %s: %w", name, err)
 	}
@@ -110,7 +112,9 @@ func (g *Groups) Refused(ctx context.Context, name string, since, until time.Tim
 // none of the newest hundred activities names are left out; those in progress come first.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
 func (g *Groups) Began(ctx context.Context, name string, instances []string) (map[string]time.Time, error) {
-	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: aws.Int32(100)})
+	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
+		AutoScalingGroupName: &name, MaxRecords: aws.Int32(100),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("describing the activities of group %s: %w", name, err)
 	}
@@ -134,7 +138,9 @@ const launching = "Launching "
 // All lists the groups of drover's pools, a hundred a call.
 func (g *Groups) All(ctx context.Context) ([]pool.Group, error) {
 	var all []pool.Group
-	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.Described, &autoscaling.DescribeAutoScalingGroupsInput{MaxRecords: aws.Int32(100)})
+	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.Described, &autoscaling.DescribeAutoScalingGroupsInput{
+		MaxRecords: aws.Int32(100),
+	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -152,7 +158,9 @@ func (g *Groups) All(ctx context.Context) ([]pool.Group, error) {
 // Unhealthy has Auto Scaling replace an instance, by way of its terminate hook. One that is gone, or going, is no error.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetInstanceHealth.html
 func (g *Groups) Unhealthy(ctx context.Context, instance string) error {
-	_, err := g.client.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{InstanceId: &instance, HealthStatus: aws.String("Unhealthy")})
+	_, err := g.client.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{
+		InstanceId: &instance, HealthStatus: aws.String("Unhealthy"),
+	})
 	if err != nil && fault.Code(err) != "ValidationError" {
 		return fmt.Errorf("marking instance %s as unhealthy: %w", instance, err)
 	}
@@ -176,7 +184,8 @@ func read(in types.AutoScalingGroup) pool.Group {
 	}
 	for _, i := range in.Instances {
 		instance := pool.Instance{
-			ID: aws.ToString(i.InstanceId), State: string(i.LifecycleState), Zone: aws.ToString(i.AvailabilityZone), Type: aws.ToString(i.InstanceType),
+			ID: aws.ToString(i.InstanceId), State: string(i.LifecycleState), Zone: aws.ToString(i.AvailabilityZone),
+			Type: aws.ToString(i.InstanceType),
 		}
 		if i.LaunchTemplate != nil {
 			instance.TemplateVersion = aws.ToString(i.LaunchTemplate.Version)
@@ -201,7 +210,7 @@ func read(in types.AutoScalingGroup) pool.Group {
 	return group
 }
 
-// suspendedAt begins the reason of every suspension, whoever's, and is all that Auto Scaling says of it. Its form is not documented, but others
-// go by it, too.
+// suspendedAt begins the reason of every suspension, whoever's, and is all that Auto Scaling says of it. Its form is
+// not documented, but others go by it, too.
 // https://github.com/Netflix/eureka/blob/master/eureka-core/src/main/java/com/netflix/eureka/aws/AwsAsgUtil.java
 const suspendedAt = "User suspended at "

@@ -45,7 +45,8 @@ func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Res
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("completing hook %s of %s for %s: %w", hook.LifecycleHookName, hook.AutoScalingGroupName, hook.EC2InstanceID, err)
+		return false, fmt.Errorf("completing hook %s of %s for %s: %w", hook.LifecycleHookName, hook.AutoScalingGroupName,
+			hook.EC2InstanceID, err)
 	}
 	return true, nil
 }
@@ -80,7 +81,8 @@ func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, er
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("heartbeat of hook %s of %s for %s: %w", hook.LifecycleHookName, hook.AutoScalingGroupName, hook.EC2InstanceID, err)
+		return false, fmt.Errorf("heartbeat of hook %s of %s for %s: %w", hook.LifecycleHookName, hook.AutoScalingGroupName,
+			hook.EC2InstanceID, err)
 	}
 	return true, nil
 }
@@ -126,7 +128,8 @@ func (g *Groups) Pool(ctx context.Context, group string) (events.Pool, error) {
 	}
 	for _, hook := range out.LifecycleHooks {
 		if err := json.Unmarshal([]byte(aws.ToString(hook.NotificationMetadata)), &pool); err != nil {
-			return events.Pool{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", TerminateHook, group, aws.ToString(hook.NotificationMetadata))
+			return events.Pool{}, fmt.Errorf("hook %s of %s does not say which pool it is of: %q", TerminateHook, group,
+				aws.ToString(hook.NotificationMetadata))
 		}
 	}
 	return pool, nil

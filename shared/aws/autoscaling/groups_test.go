@@ -73,7 +73,9 @@ func TestHooks(t *testing.T) {
 		Instances:       []pool.Instance{{ID: hook.EC2InstanceID, State: pool.PendingWait, TemplateVersion: "1"}},
 		TemplateVersion: "1",
 	}, described)
-	_, err = client.SuspendProcesses(ctx, &autoscalingapi.SuspendProcessesInput{AutoScalingGroupName: &hook.AutoScalingGroupName, ScalingProcesses: []string{"AZRebalance"}})
+	_, err = client.SuspendProcesses(ctx, &autoscalingapi.SuspendProcessesInput{
+		AutoScalingGroupName: &hook.AutoScalingGroupName, ScalingProcesses: []string{"AZRebalance"},
+	})
 	require.NoError(t, err)
 	described, _, err = g.Describe(ctx, hook.AutoScalingGroupName)
 	require.NoError(t, err)
@@ -94,7 +96,9 @@ func TestHooks(t *testing.T) {
 	a.Until("it waits no more", func() bool { return state(hook.EC2InstanceID) != pool.PendingWait })
 	require.Empty(t, described.Leaving())
 	several := pool.Group{Instances: []pool.Instance{
-		{ID: "i-1", State: pool.InService}, {ID: "i-2", State: pool.Terminating}, {ID: "i-3", State: pool.TerminatingWait}, {ID: "i-4", State: pool.PendingWait},
+		{ID: "i-1", State: pool.InService}, {
+			ID: "i-2", State: pool.Terminating,
+		}, {ID: "i-3", State: pool.TerminatingWait}, {ID: "i-4", State: pool.PendingWait},
 		{ID: "i-5", State: pool.TerminatingProceed},
 	}}
 	require.Equal(t, []string{"i-2", "i-3"}, several.Leaving())

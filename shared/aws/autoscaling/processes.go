@@ -15,7 +15,9 @@ import (
 // Hook reads a hook of a group as its event would have it, for every instance; false when there is none.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeLifecycleHooks.html
 func (g *Groups) Hook(ctx context.Context, group, hook string) (events.Lifecycle, bool, error) {
-	out, err := g.client.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &group, LifecycleHookNames: []string{hook}})
+	out, err := g.client.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{
+		AutoScalingGroupName: &group, LifecycleHookNames: []string{hook},
+	})
 	if err != nil {
 		return events.Lifecycle{}, false, fmt.Errorf("describing hook %s of %s: %w", hook, group, err)
 	}

@@ -24,8 +24,9 @@ func (s says) Do(*http.Request) (*http.Response, error) {
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_StackDriftInformation.html
 func TestWhatDriftDetectionFound(t *testing.T) {
 	for found, drifted := range map[string]bool{"DRIFTED": true, "IN_SYNC": false, "NOT_CHECKED": false, "UNKNOWN": false} {
-		client := awscloudformation.New(awscloudformation.Options{Region: "eu-central-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: says(fmt.Sprintf(
-			`<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>drover-demo-network</StackName><StackStatus>UPDATE_COMPLETE</StackStatus>
+		client := awscloudformation.New(awscloudformation.Options{Region: "eu-central-1", Credentials: aws.AnonymousCredentials{},
+			HTTPClient: says(fmt.Sprintf(
+				`<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>drover-demo-network</StackName><StackStatus>UPDATE_COMPLETE</StackStatus>
 			<DriftInformation><StackDriftStatus>%s</StackDriftStatus></DriftInformation></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, found))})
 		stack, err := cloudformation.New(client, nil, "").Describe(t.Context(), "drover-demo-network")
 		require.NoError(t, err)

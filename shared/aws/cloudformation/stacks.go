@@ -153,7 +153,8 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure
 					first.Reason = reason
 				}
 				turned = turned || event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress
-				if event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress || event.ResourceStatus == types.ResourceStatusRollbackInProgress {
+				if event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress ||
+					event.ResourceStatus == types.ResourceStatusRollbackInProgress {
 					first.Turned = aws.ToTime(event.Timestamp)
 				}
 			case strings.HasSuffix(string(event.ResourceStatus), "_FAILED") && !strings.HasPrefix(reason, "Resource creation cancelled") &&
@@ -246,7 +247,8 @@ type ChangeSet struct {
 
 // Prepare makes the change set of a change, instead of any that an earlier try left, and waits until it can be read.
 // templateURL is where CloudFormation finds the template, parameters are resolved, token is the operation's.
-func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string, token string) (ChangeSet, error) {
+func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
+	token string) (ChangeSet, error) {
 	name := changeSetName(token)
 	kind := types.ChangeSetTypeUpdate
 	if create {
@@ -272,7 +274,8 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 // PrepareParameters makes the change set of a change of nothing but parameters: the other parameters and the tags stay as they are
 // deployed, but for names.TagPace, which becomes note: one that differs each time. templateURL is where the deployed template is
 // found: drover may change stacks from none but its own, and so not from what CloudFormation has.
-func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string, parameters map[string]string, note, token string) (ChangeSet, error) {
+func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string,
+	parameters map[string]string, note, token string) (ChangeSet, error) {
 	in := &cloudformation.CreateChangeSetInput{
 		StackName: &change.StackName, ChangeSetName: aws.String(changeSetName(token)), ChangeSetType: types.ChangeSetTypeUpdate,
 		TemplateURL: &templateURL, RoleARN: &s.roleARN, ClientToken: &token,
@@ -339,7 +342,9 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, e
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():
-				return set, &fault.Transient{Cause: fmt.Errorf("change set %s of stack %s is still %s after %s", name, stackName, status, ChangeSetPatience)}
+				return set, &fault.Transient{
+					Cause: fmt.Errorf("change set %s of stack %s is still %s after %s", name, stackName, status, ChangeSetPatience),
+				}
 			}
 			pause = min(2*pause, 4*time.Second)
 		}
@@ -371,7 +376,9 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, e
 				}
 				return set, &fault.Transient{Cause: fmt.Errorf("CloudFormation could not make change set %s of stack %s: %s", name, stackName, reason)}
 			}
-			return set, &fault.ChangeRefused{Cause: fmt.Errorf("CloudFormation refused the change of stack %s: %s", stackName, aws.ToString(out.StatusReason))}
+			return set, &fault.ChangeRefused{
+				Cause: fmt.Errorf("CloudFormation refused the change of stack %s: %s", stackName, aws.ToString(out.StatusReason)),
+			}
 		}
 	}
 }

@@ -33,7 +33,8 @@ func newWorld(t *testing.T) world {
 	a := harness.Start(t)
 	cfg := a.Config()
 	s := cloudformation.New(
-		cloudformationapi.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), names.RoleARN("aws", harness.ID, harness.Region, "cloudformation"),
+		cloudformationapi.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), names.RoleARN("aws", harness.ID, harness.Region,
+			"cloudformation"),
 	)
 	s.Pause = time.Millisecond
 	return world{a, s, t}
@@ -43,7 +44,8 @@ func newWorld(t *testing.T) world {
 func groups(prefix string, count, days int) string {
 	body := "Parameters:\n  P: {Type: String, Default: p}\nResources:\n"
 	for i := range count {
-		body += fmt.Sprintf("  %s%d:\n    Type: AWS::Logs::LogGroup\n    Properties: {LogGroupName: {'Fn::Sub': '/aws/eks/${AWS::StackName}/%[1]s%[2]d'}, RetentionInDays: %[3]d}\n", prefix, i, days)
+		body += fmt.Sprintf("  %s%d:\n    Type: AWS::Logs::LogGroup\n    Properties: {LogGroupName: {'Fn::Sub': "+
+			"'/aws/eks/${AWS::StackName}/%[1]s%[2]d'}, RetentionInDays: %[3]d}\n", prefix, i, days)
 	}
 	return body + "Outputs:\n  O: {Value: o}\n"
 }
@@ -90,7 +92,8 @@ func TestAStackFromItsCreationToItsEnd(t *testing.T) {
 	made := w.apply(name, groups("A", 2, 7), "create-1", tags)
 	require.Contains(t, made.ID, ":stack/"+name+"/")
 	require.Equal(t, stack.Deployed{
-		Name: "pool-a", ID: made.ID, Status: "CREATE_COMPLETE", Tags: tags, Outputs: map[string]string{"O": "o"}, Parameters: map[string]string{"P": "v"},
+		Name: "pool-a", ID: made.ID, Status: "CREATE_COMPLETE", Tags: tags, Outputs: map[string]string{"O": "o"},
+		Parameters: map[string]string{"P": "v"},
 	}, made)
 
 	require.NoError(t, w.Protect(ctx, name, true))
@@ -174,7 +177,9 @@ func TestChangeSets(t *testing.T) {
 		require.NoError(t, err)
 		w.OnCall(func(call endpoint.Call) error {
 			if call.Action == "DeleteChangeSet" {
-				return &wire.Error{Code: "InvalidChangeSetStatus", Message: "cannot be deleted in its current status of [CREATE_IN_PROGRESS]", Status: 400}
+				return &wire.Error{
+					Code: "InvalidChangeSetStatus", Message: "cannot be deleted in its current status of [CREATE_IN_PROGRESS]", Status: 400,
+				}
 			}
 			return nil
 		})

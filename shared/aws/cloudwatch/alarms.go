@@ -30,7 +30,8 @@ func (a *Alarms) Describe(ctx context.Context, named []string) ([]preflight.Alar
 	var found []preflight.Alarm
 	for some := range slices.Chunk(named, namesAtMost) {
 		out, err := a.client.DescribeAlarms(ctx, &cloudwatch.DescribeAlarmsInput{
-			AlarmNames: some, AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm, types.AlarmTypeCompositeAlarm}, MaxRecords: aws.Int32(namesAtMost),
+			AlarmNames: some, AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm, types.AlarmTypeCompositeAlarm},
+			MaxRecords: aws.Int32(namesAtMost),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("describing alarms: %w", err)
@@ -71,8 +72,8 @@ func (a *Alarms) silence(ctx context.Context, arn string) (bool, error) {
 	}), nil
 }
 
-// Silence switches the actions of alarms off: they change their state, and wake nobody. It does so for all or, with an error, perhaps for some; again is
-// no error.
+// Silence switches the actions of alarms off: they change their state, and wake nobody. It does so for all or, with
+// an error, perhaps for some; again is no error.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DisableAlarmActions.html
 func (a *Alarms) Silence(ctx context.Context, named []string) error {
 	for some := range slices.Chunk(named, namesAtMost) {

@@ -1,4 +1,5 @@
-// Package ec2 is what EC2 has room for: free addresses, images, instance types, the instances that run and the volumes that there are. It only asks.
+// Package ec2 is what EC2 has room for: free addresses, images, instance types, the instances that run and the
+// volumes that there are. It only asks.
 package ec2
 
 import (
@@ -147,8 +148,8 @@ type kind struct {
 	spot bool
 }
 
-// Running counts the vCPUs of the account's instances in the region, by the code of the quota that they count to: those that run or are about to. What
-// CloudWatch knows of quotas (AWS/Usage) is five minutes old.
+// Running counts the vCPUs of the account's instances in the region, by the code of the quota that they count to:
+// those that run or are about to. What CloudWatch knows of quotas (AWS/Usage) is five minutes old.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 func (c *Capacity) Running(ctx context.Context) (map[string]int, error) {
 	instances, err := c.instances(ctx)
@@ -173,7 +174,8 @@ func (c *Capacity) Running(ctx context.Context) (map[string]int, error) {
 	return running, nil
 }
 
-// Volumes counts the GiB of the account's volumes of some types in the region, by the code of the quota that they count to. CloudWatch has no usage of these.
+// Volumes counts the GiB of the account's volumes of some types in the region, by the code of the quota that they
+// count to. CloudWatch has no usage of these.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVolumes.html
 func (c *Capacity) Volumes(ctx context.Context, types []string) (map[string]int, error) {
 	used := map[string]int{}
@@ -247,8 +249,9 @@ func (c *Capacity) Alive(ctx context.Context, ids []string) ([]string, error) {
 	return alive, nil
 }
 
-// Named are the names of the nodes that a name may mean, by instance: one cluster's nodes may be called like another's. The name may be an instance's id.
-// What has ended is left out. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+// Named are the names of the nodes that a name may mean, by instance: one cluster's nodes may be called like
+// another's. The name may be an instance's id. What has ended is left out.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 func (c *Capacity) Named(ctx context.Context, name string) (map[string]string, error) {
 	by := "private-dns-name"
 	if names.IsInstance(name) {

@@ -40,7 +40,9 @@ func TestCapacity(t *testing.T) {
 	known := localec2.EKSImages()[0]
 	images, err := c.Images(ctx, []string{known.ID, "ami-00000000000000000"})
 	require.NoError(t, err)
-	require.Equal(t, map[string]preflight.Image{known.ID: {ID: known.ID, Name: known.Name, Architecture: known.Architecture, State: "available"}}, images)
+	require.Equal(t, map[string]preflight.Image{
+		known.ID: {ID: known.ID, Name: known.Name, Architecture: known.Architecture, State: "available"},
+	}, images)
 
 	types, err := c.InstanceTypes(ctx, []string{"m7i.large", "no.such"})
 	require.NoError(t, err)

@@ -66,7 +66,8 @@ func (v *Versions) Addons(ctx context.Context, eksCluster string) ([]preflight.A
 // Insights are what EKS found in a cluster for an upgrade to versions, or for a rollback: those that are not PASSING. looked is when it
 // made the oldest, PASSING or not; zero when it has made none.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListInsights.html, API_DescribeInsight.html
-func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, looked time.Time, err error) {
+func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight,
+	looked time.Time, err error) {
 	filter := &types.InsightsFilter{Categories: []types.Category{types.CategoryUpgradeReadiness}, KubernetesVersions: versions}
 	if rollback {
 		filter.Categories = []types.Category{types.CategoryRollbackReadiness}
@@ -136,7 +137,9 @@ func insight(in *types.Insight) preflight.Insight {
 		return out
 	}
 	for _, d := range in.CategorySpecificSummary.DeprecationDetails {
-		deprecation := preflight.Deprecation{API: aws.ToString(d.Usage), ReplacedWith: aws.ToString(d.ReplacedWith), Gone: aws.ToString(d.StopServingVersion)}
+		deprecation := preflight.Deprecation{
+			API: aws.ToString(d.Usage), ReplacedWith: aws.ToString(d.ReplacedWith), Gone: aws.ToString(d.StopServingVersion),
+		}
 		for _, client := range d.ClientStats {
 			deprecation.Clients = append(deprecation.Clients, aws.ToString(client.UserAgent))
 		}

@@ -38,8 +38,8 @@ func (v *Versions) Offered(ctx context.Context) ([]string, error) {
 	return offered, nil
 }
 
-// Clusters counts the account's EKS clusters in the region, whoever made them, a hundred a call. Those that are only registered with EKS are not
-// among them, and have a quota of their own.
+// Clusters counts the account's EKS clusters in the region, whoever made them, a hundred a call. Those that are only
+// registered with EKS are not among them, and have a quota of their own.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListClusters.html
 func (v *Versions) Clusters(ctx context.Context) (int, error) {
 	sum := 0

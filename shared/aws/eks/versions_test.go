@@ -23,7 +23,9 @@ type answers struct {
 func (a *answers) Do(r *http.Request) (*http.Response, error) {
 	a.asked = append(a.asked, r.Method+" "+r.URL.RequestURI())
 	body := a.bodies[len(a.asked)-1]
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
 }
 
 // An account may have more clusters than EKS tells in one answer.

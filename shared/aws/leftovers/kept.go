@@ -1,7 +1,8 @@
 package leftovers
 
-// What the stacks of a cluster kept: a stack that was deleted by hand while deletion protection was on leaves behind what holds the cluster. It is
-// named, and people remove it: nothing of drover's may touch what stacks made but CloudFormation, which knows it no more.
+// What the stacks of a cluster kept: a stack that was deleted by hand while deletion protection was on leaves behind
+// what holds the cluster. It is named, and people remove it: nothing of drover's may touch what stacks made but
+// CloudFormation, which knows it no more.
 
 import (
 	"context"
@@ -21,12 +22,12 @@ import (
 	"github.com/drover-run/drover/shared/query"
 )
 
-// retained are the types of what the templates keep and that has a tag, less the EKS cluster, which is asked for by name, and roles, which are not
-// in the index of tags.
+// retained are the types of what the templates keep and that has a tag, less the EKS cluster, which is asked for by
+// name, and roles, which are not in the index of tags.
 var retained = []string{"ec2:vpc", "kms:key", "logs:log-group"}
 
-// Kept lists what is left of a cluster's stacks when all of them are gone, in words. The index of tags lags, and has keys that wait for their
-// deletion: each is asked for.
+// Kept lists what is left of a cluster's stacks when all of them are gone, in words. The index of tags lags, and has
+// keys that wait for their deletion: each is asked for.
 func (l *Leftovers) Kept(ctx context.Context, cluster string) ([]string, error) {
 	var kept []string
 	pages := resourcegroupstaggingapi.NewGetResourcesPaginator(l.tags, &resourcegroupstaggingapi.GetResourcesInput{
@@ -53,7 +54,8 @@ func (l *Leftovers) Kept(ctx context.Context, cluster string) ([]string, error) 
 	return kept, err
 }
 
-// nameKept is how much of a stack's name is in those that CloudFormation gives to its roles, at least: it cuts what is longer than IAM allows.
+// nameKept is how much of a stack's name is in those that CloudFormation gives to its roles, at least: it cuts what
+// is longer than IAM allows.
 const nameKept = 24
 
 // roles lists a cluster's. Each has its tag, which listings leave out. IAM has those of all regions, where other clusters may have the same
@@ -168,7 +170,8 @@ func (l *Leftovers) vpc(ctx context.Context, id string) (bool, error) {
 			ID string `xml:"vpcId"`
 		} `xml:"vpcSet>item"`
 	}
-	if err := query.EC2.Call(ctx, l.config, session, "DescribeVpcs", map[string]string{"Filter.1.Name": "vpc-id", "Filter.1.Value.1": id}, &out); err != nil {
+	if err := query.EC2.Call(ctx, l.config, session, "DescribeVpcs", map[string]string{"Filter.1.Name": "vpc-id", "Filter.1.Value.1": id},
+		&out); err != nil {
 		return false, fmt.Errorf("describing VPC %s: %w", id, err)
 	}
 	return len(out.Items) > 0, nil

@@ -67,9 +67,9 @@ var types = []string{
 	"elasticloadbalancing:loadbalancer", "elasticloadbalancing:targetgroup", "ec2:network-interface", "ec2:security-group", "ec2:volume",
 }
 
-// owned are the tags by which integrations of Kubernetes mark what they make for a cluster:
-// the cloud controller and the EBS driver, https://kubernetes-sigs.github.io/aws-load-balancer-controller (deploy/configurations, "cluster-name"),
-// and the CNI, https://github.com/aws/amazon-vpc-cni-k8s#cluster_name.
+// owned are the tags by which integrations of Kubernetes mark what they make for a cluster: the cloud controller and
+// the EBS driver, https://kubernetes-sigs.github.io/aws-load-balancer-controller (deploy/configurations,
+// "cluster-name"), and the CNI, https://github.com/aws/amazon-vpc-cni-k8s#cluster_name.
 func owned(cluster string) [][2]string {
 	return [][2]string{
 		{names.OwnershipTag(cluster), "owned"},

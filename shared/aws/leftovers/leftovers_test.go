@@ -57,7 +57,9 @@ func TestWhatKubernetesMadeIsFoundByTagInTheOrderInWhichItCanGo(t *testing.T) {
 	controller := map[string]string{"elbv2.k8s.aws/cluster": "drover-shop"}
 	volume := p.must(p.EC2.CreateVolume(harness.Region+"a", 1, owned))
 	group := p.must(p.EC2.CreateSecurityGroup(network["VpcId"], "k8s", "of Kubernetes", false, controller))
-	card := p.must(p.EC2.CreateNetworkInterface(subnet, nil, "of the CNI", "", map[string]string{"cluster.k8s.amazonaws.com/name": "drover-shop"}))
+	card := p.must(p.EC2.CreateNetworkInterface(subnet, nil, "of the CNI", "", map[string]string{
+		"cluster.k8s.amazonaws.com/name": "drover-shop",
+	}))
 	application := p.must(p.ELB.Create("alb", "application", subnet, nil, false, controller))
 	target := p.ELB.CreateTargetGroup("targets", application, controller)
 	p.must(p.ELB.Create("classic", "classic", subnet, nil, false, owned))

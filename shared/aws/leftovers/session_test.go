@@ -41,7 +41,9 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		key, _, _ = strings.Cut(key, "/")
 		r.with = append(r.with, key)
 	}
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/xml"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: request}, nil
+	return &http.Response{
+		StatusCode: 200, Header: http.Header{"Content-Type": {"text/xml"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: request,
+	}, nil
 }
 
 func newRecorder(expires time.Time) (*recorder, *Leftovers) {

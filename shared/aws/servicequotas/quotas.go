@@ -18,7 +18,8 @@ type Quotas struct{ client *servicequotas.Client }
 // New returns the quotas of an account.
 func New(client *servicequotas.Client) *Quotas { return &Quotas{client} }
 
-// Limit is the quota of EC2 with a code, as it is applied to the account; false when Service Quotas knows none. What is used of it is not said here.
+// Limit is the quota of EC2 with a code, as it is applied to the account; false when Service Quotas knows none. What
+// is used of it is not said here.
 func (q *Quotas) Limit(ctx context.Context, code string) (preflight.Quota, bool, error) {
 	return q.get(ctx, "ec2", code, 1)
 }

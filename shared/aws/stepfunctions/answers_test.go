@@ -43,7 +43,9 @@ func (s *stepFunctions) Do(r *http.Request) (*http.Response, error) {
 	if !strings.HasPrefix(answer, "{") {
 		code, answer = http.StatusBadRequest, fmt.Sprintf(`{"__type": %q, "message": "no"}`, answer)
 	}
-	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(strings.NewReader(answer))}, nil
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(strings.NewReader(answer)),
+	}, nil
 }
 
 func (s *stepFunctions) client() *sfn.Client {
@@ -72,7 +74,10 @@ func TestErrorsOfExecutions(t *testing.T) {
 			[]string{"ExecutionDoesNotExist"},
 		},
 		"asking whether one runs": {
-			func(c *sfn.Client) error { _, err := stepfunctions.New(c, "m").Running(ctx, "x"); return err }, described, []string{"ExecutionDoesNotExist"},
+			func(c *sfn.Client) error {
+				_, err := stepfunctions.New(c, "m").Running(ctx, "x")
+				return err
+			}, described, []string{"ExecutionDoesNotExist"},
 		},
 		"asking how one ended": {
 			func(c *sfn.Client) error { _, err := stepfunctions.New(c, "m").Ended(ctx, "x"); return err }, described,
@@ -86,7 +91,10 @@ func TestErrorsOfExecutions(t *testing.T) {
 			func(c *sfn.Client) error { return stepfunctions.New(c, "m").Fail(ctx, "t", "f", events.ChangeResult{}) }, `{}`,
 			[]string{"TaskDoesNotExist", "TaskTimedOut", "InvalidToken"},
 		},
-		"listing":          {func(c *sfn.Client) error { _, err := stepfunctions.NewMachine(c, "m").Running(ctx); return err }, `{"executions": []}`, nil},
+		"listing": {func(c *sfn.Client) error {
+			_, err := stepfunctions.NewMachine(c, "m").Running(ctx)
+			return err
+		}, `{"executions": []}`, nil},
 		"reading an input": {func(c *sfn.Client) error { return stepfunctions.NewMachine(c, "m").Input(ctx, "x", &struct{}{}) }, described, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +130,8 @@ func TestStopNamesTheExecutionAndTheCause(t *testing.T) {
 func TestMachine(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	execution := func(arn, state string, started, stopped time.Duration) string {
-		return fmt.Sprintf(`{"executionArn": %q, "status": %q, "startDate": %d, "stopDate": %d}`, arn, state, now.Add(-started).Unix(), now.Add(-stopped).Unix())
+		return fmt.Sprintf(`{"executionArn": %q, "status": %q, "startDate": %d, "stopDate": %d}`, arn, state, now.Add(-started).Unix(),
+			now.Add(-stopped).Unix())
 	}
 	page := func(next string, all ...string) string {
 		body := `{"executions": [` + strings.Join(all, ",") + `]`
@@ -134,7 +143,8 @@ func TestMachine(t *testing.T) {
 	t.Run("starts under a name", func(t *testing.T) {
 		s := &stepFunctions{answers: []string{`{"executionArn": "x", "startDate": 1}`}}
 		require.NoError(t, stepfunctions.NewMachine(s.client(), "m").Start(t.Context(), "once", map[string]string{"cluster": "demo"}))
-		require.Equal(t, map[string]any{"operation": "StartExecution", "stateMachineArn": "m", "name": "once", "input": `{"cluster":"demo"}`}, s.asked[0])
+		require.Equal(t, map[string]any{"operation": "StartExecution", "stateMachineArn": "m", "name": "once", "input": `{"cluster":"demo"}`},
+			s.asked[0])
 	})
 	t.Run("starts under a name of Step Functions when it is given none", func(t *testing.T) {
 		s := &stepFunctions{answers: []string{`{"executionArn": "x", "startDate": 1}`}}
@@ -142,7 +152,9 @@ func TestMachine(t *testing.T) {
 		require.NotContains(t, s.asked[0], "name")
 	})
 	t.Run("lists what runs on every page", func(t *testing.T) {
-		s := &stepFunctions{answers: []string{page("n", execution("a", "RUNNING", 1000*time.Hour, 0)), page("", execution("b", "RUNNING", 2000*time.Hour, 0))}}
+		s := &stepFunctions{
+			answers: []string{page("n", execution("a", "RUNNING", 1000*time.Hour, 0)), page("", execution("b", "RUNNING", 2000*time.Hour, 0))},
+		}
 		running, err := stepfunctions.NewMachine(s.client(), "m").Running(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b"}, running)
@@ -157,7 +169,8 @@ func TestMachine(t *testing.T) {
 	t.Run("lists what ended badly since a time", func(t *testing.T) {
 		s := &stepFunctions{answers: []string{
 			page("n", execution("aborted", "ABORTED", 2*time.Hour, time.Minute), execution("late", "TIMED_OUT", 49*time.Hour, time.Minute),
-				execution("failed", "FAILED", 2*time.Hour, time.Hour), execution("runs", "RUNNING", 2*time.Hour, 0), execution("done", "SUCCEEDED", 2*time.Hour, time.Minute),
+				execution("failed", "FAILED", 2*time.Hour, time.Hour), execution("runs", "RUNNING", 2*time.Hour, 0), execution("done", "SUCCEEDED",
+					2*time.Hour, time.Minute),
 				execution("earlier", "FAILED", 3*time.Hour, time.Hour+time.Second)),
 			page("never asked for", execution("ancient", "FAILED", 51*time.Hour, time.Minute)),
 		}}

@@ -53,8 +53,9 @@ const longest = 49 * time.Hour
 // aPage is how many executions one answer has: as many as Step Functions gives.
 const aPage = 1000
 
-// Broken lists the executions that ended since then other than they should: stopped by somebody, out of time, failed. A call for each of these
-// would be three; all executions that may have ended since then are one, for each thousand of them.
+// Broken lists the executions that ended since then other than they should: stopped by somebody, out of time, failed.
+// A call for each of these would be three; all executions that may have ended since then are one, for each thousand
+// of them.
 func (m *Machine) Broken(ctx context.Context, since time.Time) ([]string, error) {
 	bad := []types.ExecutionStatus{types.ExecutionStatusAborted, types.ExecutionStatusTimedOut, types.ExecutionStatusFailed}
 	return m.list(ctx, "", aPage, func(x types.ExecutionListItem) bool {
@@ -65,9 +66,12 @@ func (m *Machine) Broken(ctx context.Context, since time.Time) ([]string, error)
 // list the executions of a status, or of any, that match, the last started first, until they started before some time. page is how many are
 // asked for at once; 0 leaves it to Step Functions.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_ListExecutions.html
-func (m *Machine) list(ctx context.Context, status types.ExecutionStatus, page int32, match func(types.ExecutionListItem) bool, started time.Time) ([]string, error) {
+func (m *Machine) list(ctx context.Context, status types.ExecutionStatus, page int32, match func(types.ExecutionListItem) bool,
+	started time.Time) ([]string, error) {
 	var found []string
-	pages := sfn.NewListExecutionsPaginator(m.client, &sfn.ListExecutionsInput{StateMachineArn: &m.arn, StatusFilter: status, MaxResults: page})
+	pages := sfn.NewListExecutionsPaginator(m.client, &sfn.ListExecutionsInput{
+		StateMachineArn: &m.arn, StatusFilter: status, MaxResults: page,
+	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -96,7 +96,8 @@ func TestSomebodyElsesHoldOnTheAutoscalerStays(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	node := w.node("a")
-	require.NoError(t, w.patch(nodes, "", node, `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`))
+	require.NoError(t,
+		w.patch(nodes, "", node, `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`))
 	require.Equal(t, drain.Done, w.drain(node, policy(), patience).Outcome)
 	require.NoError(t, w.cluster.Release(context.Background(), node, true))
 	require.Contains(t, w.readNode(node).Annotations, "cluster-autoscaler.kubernetes.io/scale-down-disabled")
@@ -111,13 +112,17 @@ func TestWhatStaysAndWhatGoes(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	from := w.node("a")
-	w.create(daemonSets, w.name, fmt.Sprintf(`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent}, spec: {selector: {matchLabels: {app: agent}},
+	w.create(daemonSets, w.name,
+		fmt.Sprintf(`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent}, spec: {selector: {matchLabels: {app: agent}},
 		template: {metadata: {labels: {app: agent}}, spec: {nodeSelector: {world: %s}, containers: [{name: c, image: c}]}}}}`, w.name))
 	w.bare("static", from, "")
 	require.NoError(t, w.patch(pods, w.name, "static", `{"metadata":{"annotations":{"local":"x"}}}`))
-	w.create(pods, w.name, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: mirror, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: %s, containers: [{name: c, image: c}]}}`, from))
+	w.create(pods, w.name,
+		fmt.Sprintf(
+			`{apiVersion: v1, kind: Pod, metadata: {name: mirror, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: %s, containers: [{name: c, image: c}]}}`, from))
 	w.bare("finished", from, "")
-	_, err := w.api.Resource(pods).Namespace(w.name).Patch(context.Background(), "finished", "application/merge-patch+json", []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
+	_, err := w.api.Resource(pods).Namespace(w.name).Patch(context.Background(), "finished", "application/merge-patch+json",
+		[]byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 	w.bare("scratch", from, ", volumes: [{name: v, emptyDir: {}}]")
 	w.bare("alone", from, "")
@@ -168,7 +173,9 @@ func TestBlockedPodsAndTheirBudgetsAreNamed(t *testing.T) {
 		defer cancel()
 		ended := make(chan drain.Report, 1)
 		go func() {
-			ended <- w.cluster.Drain(ctx, from, task(policy()), func(string) {}, func(_ context.Context, report drain.Report) { told = append(told, report) })
+			ended <- w.cluster.Drain(ctx, from, task(policy()), func(string) {}, func(_ context.Context, report drain.Report) {
+				told = append(told, report)
+			})
 		}()
 		w.eventually(func() bool {
 			return strings.Contains(w.readNode(from).Annotations["drover.run/drain-waits-for"], w.name+"/none")
@@ -214,7 +221,8 @@ func TestTwoBudgetsBlockAndAreNamed(t *testing.T) {
 func TestABudgetOfAnotherNamespaceDoesNotMatter(t *testing.T) {
 	t.Parallel() // it mostly waits
 	other := newWorld(t)
-	other.create(budgets, other.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: all}, spec: {minAvailable: 99, selector: {}}}")
+	other.create(budgets, other.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: all}, spec: {minAvailable: "+
+		"99, selector: {}}}")
 	w, from := web(t, 3)
 	require.Equal(t, drain.Done, w.drain(from, policy(), patience).Outcome)
 }
@@ -258,8 +266,10 @@ func TestTheTimeOfADrainCountsFromItsBegin(t *testing.T) {
 	w.eventually(func() bool { return w.readNode(from).Spec.Unschedulable }, "the drain does not begin")
 	cancel()
 	require.Equal(t, drain.Remaining, (<-ended).Outcome)
-	require.NoError(t, w.patch(nodes, "", from, fmt.Sprintf(`{"spec":{"unschedulable":null},"metadata":{"annotations":{"drover.run/drain-began":%q,"drover.run/drain-contact":%q}}}`,
-		began.UTC().Format(time.RFC3339Nano), time.Now().UTC().Format(time.RFC3339Nano))))
+	require.NoError(t,
+		w.patch(nodes, "", from,
+			fmt.Sprintf(`{"spec":{"unschedulable":null},"metadata":{"annotations":{"drover.run/drain-began":%q,"drover.run/drain-contact":%q}}}`,
+				began.UTC().Format(time.RFC3339Nano), time.Now().UTC().Format(time.RFC3339Nano))))
 	p := policy()
 	p.Timeout, p.OnTimeout = 3600, drain.Continue
 	report := w.drain(from, p, patience)
@@ -298,7 +308,9 @@ func TestAPodThatIsReplacedUnderTheSameNameIsAnother(t *testing.T) {
 	w := newWorld(t)
 	from := w.node("a")
 	w.node("b")
-	w.create(statefuls, w.name, fmt.Sprintf(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {serviceName: db, replicas: 3, podManagementPolicy: Parallel,
+	w.create(statefuls, w.name,
+		fmt.Sprintf(
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {serviceName: db, replicas: 3, podManagementPolicy: Parallel,
 		selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, spec: {terminationGracePeriodSeconds: 1, nodeSelector: {world: %s}, containers: [{name: c, image: c}]}}}}`, w.name))
 	w.eventually(func() bool { return len(w.podsOn(from))+len(w.podsOn(w.name+"-b")) == 3 }, "the pods do not run")
 	report := w.drain(from, policy(), patience)
@@ -319,8 +331,10 @@ func TestVolumesAreWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	from := w.node("a")
 	name := w.name + "-volume"
-	w.create(attachments, "", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s}, spec: {attacher: example.com, nodeName: %s, source: {persistentVolumeName: pv}}}", name, from))
-	w.create(attachments, "", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s-other}, spec: {attacher: example.com, nodeName: other, source: {persistentVolumeName: pv}}}", name))
+	w.create(attachments, "", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s}, spec: {attacher: "+
+		"example.com, nodeName: %s, source: {persistentVolumeName: pv}}}", name, from))
+	w.create(attachments, "", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s-other}, spec: "+
+		"{attacher: example.com, nodeName: other, source: {persistentVolumeName: pv}}}", name))
 	t.Cleanup(func() {
 		_ = w.api.Resource(attachments).Delete(context.Background(), name+"-other", metav1.DeleteOptions{})
 	})
@@ -338,9 +352,11 @@ func TestVolumesAreWaitedFor(t *testing.T) {
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 
 	t.Run("but not for ever", func(t *testing.T) {
-		w.create(attachments, "", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s}, spec: {attacher: example.com, nodeName: %s, source: {persistentVolumeName: pv}}}", name, from))
+		w.create(attachments, "", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s}, spec: {attacher: "+
+			"example.com, nodeName: %s, source: {persistentVolumeName: pv}}}", name, from))
 		t.Cleanup(func() { _ = w.api.Resource(attachments).Delete(context.Background(), name, metav1.DeleteOptions{}) })
-		require.NoError(t, w.patch(nodes, "", from, `{"metadata":{"annotations":{"drover.run/pods-gone-since":"`+time.Now().Add(-11*time.Minute).UTC().Format(time.RFC3339)+`"}}}`))
+		require.NoError(t, w.patch(nodes, "", from, `{"metadata":{"annotations":{"drover.run/pods-gone-since":"`+time.Now().
+			Add(-11*time.Minute).UTC().Format(time.RFC3339)+`"}}}`))
 		report := w.drain(from, policy(), patience)
 		require.Equal(t, drain.Done, report.Outcome)
 		require.Contains(t, report.Message, "1 volume is still attached")

@@ -28,11 +28,13 @@ import (
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// kubeletDies takes a node's lease away from KWOK, which does nothing for the node any more. It goes on with the node's pods in some runs: it starts
-// its controllers in the order of a Go map, and where that of pods is the first it never asks for leases
-// (https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/controller.go#L561). So pods that are to stay need something else
-// that holds them. The node lifecycle controller finds a dead kubelet out within a minute, and writes that neither the node nor its pods are Ready;
-// here that is done for it, so that it sees to the taints at once.
+// kubeletDies takes a node's lease away from KWOK, which does nothing for the node any more. It goes on with the
+// node's pods in some runs: it starts its controllers in the order of a Go map, and where that of pods is the first
+// it never asks for leases
+// (https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/controller.go#L561). So pods that are to
+// stay need something else that holds them. The node lifecycle controller finds a dead kubelet out within a minute,
+// and writes that neither the node nor its pods are Ready; here that is done for it, so that it sees to the taints at
+// once.
 func (w *world) kubeletDies(node string) {
 	w.t.Helper()
 	w.lease(node, 3600)
@@ -59,7 +61,8 @@ func (w *world) kubeletDies(node string) {
 func (w *world) lease(node string, seconds int) {
 	w.t.Helper()
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-	require.NoError(w.t, w.patch(leases, "kube-node-lease", node, fmt.Sprintf(`{"spec":{"holderIdentity":"nobody","leaseDurationSeconds":%d,"renewTime":%q}}`, seconds, now)))
+	require.NoError(w.t, w.patch(leases, "kube-node-lease", node,
+		fmt.Sprintf(`{"spec":{"holderIdentity":"nobody","leaseDurationSeconds":%d,"renewTime":%q}}`, seconds, now)))
 }
 
 // kwokSawLeases waits until KWOK knows of all leases what was written before: its watch, which may lag, has them in the order in which they
@@ -126,7 +129,8 @@ func TestANodeThatIsOutOfService(t *testing.T) {
 	w := newWorld(t)
 	node := w.dead(600)
 	_, err := w.api.Resource(nodes).Patch(context.Background(), node, types.StrategicMergePatchType,
-		[]byte(`{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]}}`), metav1.PatchOptions{})
+		[]byte(`{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]}}`),
+		metav1.PatchOptions{})
 	require.NoError(t, err)
 	report := w.drain(node, policy(), patience) // Kubernetes looks every 20 seconds; without it the drain would wait for eleven minutes
 	require.Equal(t, drain.Done, report.Outcome, "%+v", report)
@@ -175,7 +179,11 @@ func (i *instance) UpdateStatus(context.Context, string, func(*status.Status)) e
 func (i *instance) end(t *testing.T, late time.Duration) events.DrainResult {
 	t.Helper()
 	h := &handler.Handler{Clusters: i, Groups: i, State: i, Slice: 10 * time.Second, Late: late, Now: time.Now, Metrics: io.Discard}
-	in := events.DrainRequest{Started: time.Now(), Lifecycle: &events.Lifecycle{AutoScalingGroupName: "drover-demo-pool-a", LifecycleHookName: "terminate", EC2InstanceID: "i-" + i.name + "-a"}}
+	in := events.DrainRequest{
+		Started: time.Now(), Lifecycle: &events.Lifecycle{
+			AutoScalingGroupName: "drover-demo-pool-a", LifecycleHookName: "terminate", EC2InstanceID: "i-" + i.name + "-a",
+		},
+	}
 	for calls := 0; ; calls++ {
 		require.Less(t, calls, 18)
 		result, err := h.Handle(context.Background(), in)
@@ -199,7 +207,8 @@ func TestAnInstanceThatNeverJoinedGoes(t *testing.T) {
 func TestANodeThatJoinsWhileItsDrainIsUnderWay(t *testing.T) {
 	t.Parallel() // it mostly waits
 	i := &instance{world: newWorld(t)}
-	i.create(deployments, i.name, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 5, selector: {matchLabels: {app: web}},
+	i.create(deployments, i.name,
+		fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 5, selector: {matchLabels: {app: web}},
 		template: {metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 1, nodeSelector: {world: %s}, containers: [{name: c, image: c}]}}}}`, i.name))
 	ended := make(chan events.DrainResult, 1)
 	go func() { ended <- i.end(t, 30*time.Second) }()

@@ -58,7 +58,9 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "%s not built in %s: run `make kubernetes` first\n", strings.Join(missing, ", "), bin)
 			return 1
 		}
-		plane, err = kubernetes.Start(context.Background(), kubernetes.Options{Name: "drain", Dir: filepath.Join(dir, "plane"), BinDir: bin, ServiceCIDR: "172.20.0.0/16"})
+		plane, err = kubernetes.Start(context.Background(), kubernetes.Options{
+			Name: "drain", Dir: filepath.Join(dir, "plane"), BinDir: bin, ServiceCIDR: "172.20.0.0/16",
+		})
 		if err != nil {
 			panic(err)
 		}
@@ -111,7 +113,8 @@ func (w *world) create(resource schema.GroupVersionResource, namespace, text str
 	if namespace == "" {
 		out, err = w.api.Resource(resource).Create(context.Background(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
 	} else {
-		out, err = w.api.Resource(resource).Namespace(namespace).Create(context.Background(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+		out, err = w.api.Resource(resource).Namespace(namespace).Create(context.Background(), &unstructured.Unstructured{Object: object},
+			metav1.CreateOptions{})
 	}
 	require.NoError(w.t, err)
 	return out
@@ -234,7 +237,8 @@ func (w *world) eventually(is func() bool, message string) {
 }
 
 func (w *world) patch(resource schema.GroupVersionResource, namespace, name, body string) error {
-	_, err := w.api.Resource(resource).Namespace(namespace).Patch(context.Background(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	_, err := w.api.Resource(resource).Namespace(namespace).Patch(context.Background(), name, types.MergePatchType, []byte(body),
+		metav1.PatchOptions{})
 	return err
 }
 

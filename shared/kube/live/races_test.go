@@ -41,7 +41,9 @@ func TestAnotherPodOfTheNameIsNotEvicted(t *testing.T) {
 	p := w.through(t)
 	p.behave(before(1, eviction, func() {
 		grace := int64(0)
-		require.NoError(t, w.api.Resource(pods).Namespace(w.name).Delete(context.Background(), "db-0", metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+		require.NoError(t, w.api.Resource(pods).Namespace(w.name).Delete(context.Background(), "db-0", metav1.DeleteOptions{
+			GracePeriodSeconds: &grace,
+		}))
 		w.bare("db-0", to, "")
 	}))
 	report := w.drain(from, policy(), patience)
@@ -60,7 +62,8 @@ func TestASecondBudgetThatComesMeanwhile(t *testing.T) {
 	w.node("b")
 	p := w.through(t)
 	p.behave(before(1, eviction, func() {
-		w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: two}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
+		w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: two}, spec: {maxUnavailable: 1, "+
+			"selector: {matchLabels: {app: web}}}}")
 	}))
 	report := w.slices(from, policy(), func(report drain.Report) bool {
 		require.Zero(t, report.Evicted)
@@ -99,7 +102,8 @@ func TestPodsThatAreNotReadyLeave(t *testing.T) {
 		w.bare(name, node, "")
 		require.NoError(t, w.patch(pods, w.name, name, `{"metadata":{"labels":{"app":"web"}}}`))
 	}
-	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}}")
+	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 2, selector: "+
+		"{matchLabels: {app: web}}}}")
 	_, err := w.api.Resource(pods).Namespace(w.name).Patch(context.Background(), "a", "application/strategic-merge-patch+json",
 		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)

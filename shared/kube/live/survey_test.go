@@ -111,20 +111,24 @@ func TestASurveyOfNodesAndPods(t *testing.T) {
 	w := newWorld(t)
 	grant(t, w)
 	a, b, other := w.pooled("a", "workers"), w.pooled("b", "workers"), w.node("c")
-	_, err := w.api.Resource(nodes).Patch(context.Background(), a, types.MergePatchType, []byte(`{"status":{"nodeInfo":{"kubeletVersion":"v1.36.3-eks-1"}}}`), metav1.PatchOptions{}, "status")
+	_, err := w.api.Resource(nodes).Patch(context.Background(), a, types.MergePatchType,
+		[]byte(`{"status":{"nodeInfo":{"kubeletVersion":"v1.36.3-eks-1"}}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	w.create(deployments, w.name, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2, selector: {matchLabels: {app: web}},
+	w.create(deployments, w.name,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2, selector: {matchLabels: {app: web}},
 		template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {nowhere: "true"}, containers: [{name: c, image: c}]}}}}`)
 	w.create(pods, w.name, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: sized}, spec: {nodeName: %s,
 		initContainers: [{name: big, image: i, resources: {requests: {cpu: "3", memory: 1Gi}}},
 			{name: side, image: i, restartPolicy: Always, resources: {requests: {cpu: 250m, memory: 128Mi}}}],
 		containers: [{name: c, image: c, resources: {requests: {cpu: 500m, memory: 512Mi}}}, {name: d, image: c, resources: {requests: {cpu: "1", memory: 1Gi}}}]}}`, a))
 	w.bare("crashing", b, "")
-	w.status(pods, "crashing", `{"status":{"containerStatuses":[{"name":"c","image":"c","imageID":"","ready":false,"restartCount":9,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`)
+	w.status(pods, "crashing",
+		`{"status":{"containerStatuses":[{"name":"c","image":"c","imageID":"","ready":false,"restartCount":9,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`)
 	w.bare("finished", b, "")
 	w.status(pods, "finished", `{"status":{"phase":"Succeeded"}}`)
 	require.NoError(t, w.patch(nodes, "", other, `{"spec":{"unschedulable":true}}`))
-	require.NoError(t, w.patch(nodes, "", b, `{"spec":{"unschedulable":true},"metadata":{"annotations":{"drover.run/draining-since":"2026-11-22T00:00:00Z"}}}`))
+	require.NoError(t,
+		w.patch(nodes, "", b, `{"spec":{"unschedulable":true},"metadata":{"annotations":{"drover.run/draining-since":"2026-11-22T00:00:00Z"}}}`))
 
 	var s preflight.Survey
 	w.eventually(func() bool { s = w.survey(); return len(w.workloads(s)) == 1 && len(w.podsFound(s)) == 3 }, "the survey does not have all")
@@ -134,7 +138,9 @@ func TestASurveyOfNodesAndPods(t *testing.T) {
 	require.True(t, n.Ready)
 	require.NotZero(t, n.Created)
 	require.Equal(t, "v1.36.3-eks-1", n.Kubelet)
-	require.Equal(t, preflight.Resources{MilliCPU: 3000, Memory: 1664 << 20, Pods: 1}, n.Requested, "the larger of those before, and of those together")
+	require.Equal(t, preflight.Resources{
+		MilliCPU: 3000, Memory: 1664 << 20, Pods: 1,
+	}, n.Requested, "the larger of those before, and of those together")
 	require.Equal(t, preflight.Resources{MilliCPU: 64000, Memory: 256 << 30, Pods: 500}, n.Allocatable)
 	require.True(t, nodeOf(t, s, b).Leaving && nodeOf(t, s, b).Cordoned, "drover drains it")
 	require.EqualValues(t, 1, nodeOf(t, s, b).Requested.Pods, "what has finished takes nothing")
@@ -158,7 +164,8 @@ func TestASurveyOfNodesAndPods(t *testing.T) {
 
 func (w *world) status(resource schema.GroupVersionResource, name, patch string) {
 	w.t.Helper()
-	_, err := w.api.Resource(resource).Namespace(w.name).Patch(context.Background(), name, "application/strategic-merge-patch+json", []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := w.api.Resource(resource).Namespace(w.name).Patch(context.Background(), name, "application/strategic-merge-patch+json",
+		[]byte(patch), metav1.PatchOptions{}, "status")
 	require.NoError(w.t, err)
 }
 
@@ -190,20 +197,27 @@ func TestASurveyOfBudgets(t *testing.T) {
 	// All select by app: web, in this namespace and in another.
 	const web = "selector: {matchLabels: {app: web}}"
 	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: all}, spec: {minAvailable: 3, "+web+"}}")
-	elsewhere.create(budgets, elsewhere.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: theirs}, spec: {maxUnavailable: 0, "+web+"}}")
-	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: typo}, spec: {minAvailable: 1, selector: {matchLabels: {app: wbe}}}}")
-	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: unmanaged}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: lonely}}}}")
+	elsewhere.create(budgets, elsewhere.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: theirs}, spec: "+
+		"{maxUnavailable: 0, "+web+"}}")
+	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: typo}, spec: {minAvailable: 1, selector: "+
+		"{matchLabels: {app: wbe}}}}")
+	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: unmanaged}, spec: {maxUnavailable: 1, "+
+		"selector: {matchLabels: {app: lonely}}}}")
 	// The pods of what cannot be scaled, nobody can count.
 	owner := w.create(configMaps, w.name, "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}")
 	w.bare("odd", a, "")
-	require.NoError(t, w.patch(pods, w.name, "odd", fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q,"controller":true}]}}`, owner.GetUID())))
-	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: odd}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: odd}}}}")
+	require.NoError(t, w.patch(pods, w.name, "odd",
+		fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q,"controller":true}]}}`,
+			owner.GetUID())))
+	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: odd}, spec: {maxUnavailable: 1, selector: "+
+		"{matchLabels: {app: odd}}}}")
 
 	var s preflight.Survey
 	w.eventually(func() bool {
 		s = w.survey()
 		found := w.budgetsOf(s)
-		return found["all"].Expected == 3 && found["odd"].Failed != "" && !found["unmanaged"].Stale && !found["typo"].Stale && !elsewhere.budgetsOf(s)["theirs"].Stale
+		return found["all"].Expected == 3 && found["odd"].Failed != "" && !found["unmanaged"].Stale && !found["typo"].Stale &&
+			!elsewhere.budgetsOf(s)["theirs"].Stale
 	}, "the controller does not count")
 	found := w.budgetsOf(s)
 	require.Equal(t, preflight.Budget{
@@ -225,7 +239,8 @@ func TestASurveyOfBudgets(t *testing.T) {
 	require.Contains(t, all, w.name+"/typo")
 	require.NotContains(t, all, elsewhere.name+"/theirs (")
 
-	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: second}, spec: {maxUnavailable: 1, "+web+"}}")
+	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: second}, spec: {maxUnavailable: 1, "+
+		web+"}}")
 	w.eventually(func() bool { s = w.survey(); return len(s.Overlaps) == 3 }, "overlaps are not seen")
 	require.Equal(t, w.name, s.Overlaps[0].Namespace)
 	require.Equal(t, "workers", s.Overlaps[0].Pool)
@@ -239,10 +254,12 @@ func TestASurveyOfPodsThatAreNotReady(t *testing.T) {
 	grant(t, w)
 	a := w.pooled("a", "workers")
 	w.deploy("web", 2, "a", "")
-	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
+	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1, selector: "+
+		"{matchLabels: {app: web}}}}")
 	since := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	sick := w.podsOn(a)[0].Name
-	w.status(pods, sick, fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":%q}]}}`, since.Format(time.RFC3339)))
+	w.status(pods, sick, fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":%q}]}}`,
+		since.Format(time.RFC3339)))
 	var found preflight.Budget
 	w.eventually(func() bool {
 		found = w.budgetsOf(w.survey())["web"]
@@ -261,13 +278,15 @@ func TestASurveyOfWebhooks(t *testing.T) {
 	w.create(services, w.name, "{apiVersion: v1, kind: Service, metadata: {name: policy}, spec: {ports: [{port: 443}]}}")
 	hooks := func(resource schema.GroupVersionResource, kind, name, body string) {
 		t.Helper()
-		w.create(resource, "", fmt.Sprintf("{apiVersion: admissionregistration.k8s.io/v1, kind: %s, metadata: {name: %s-%s}, webhooks: [%s]}", kind, w.name, name, body))
+		w.create(resource, "", fmt.Sprintf("{apiVersion: admissionregistration.k8s.io/v1, kind: %s, metadata: {name: %s-%s}, webhooks: [%s]}",
+			kind, w.name, name, body))
 		t.Cleanup(func() {
 			require.NoError(t, w.api.Resource(resource).Delete(context.Background(), w.name+"-"+name, metav1.DeleteOptions{}))
 		})
 	}
 	hook := func(name, policy, rules, extra string) string {
-		return fmt.Sprintf("{name: %s.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: %s, clientConfig: {service: {namespace: %s, name: policy}}, rules: [%s]%s}",
+		return fmt.Sprintf("{name: %s.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: %s, clientConfig: {service: "+
+			"{namespace: %s, name: policy}}, rules: [%s]%s}",
 			name, policy, w.name, rules, extra)
 	}
 	const (
@@ -285,15 +304,20 @@ func TestASurveyOfWebhooks(t *testing.T) {
 		hook("others", "Fail", evictions, mine+", objectSelector: {matchLabels: {app: others}}"),
 		hook("secrets", "Fail", secrets, mine),
 		hook("leases", "Fail", leases, mine),
-		"{name: outside.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Fail, clientConfig: {url: 'https://example.com/x'}, rules: [" + evictions + "]" + mine + "}",
-		"{name: own.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Fail, clientConfig: {url: 'https://127.0.0.1:21362/x'}, rules: [" + evictions + "]" + mine + "}",
+		"{name: outside.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Fail, clientConfig: {url: " +
+			"'https://example.com/x'}, rules: [" + evictions + "]" + mine + "}",
+		"{name: own.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Fail, clientConfig: {url: " +
+			"'https://127.0.0.1:21362/x'}, rules: [" + evictions + "]" + mine + "}",
 	}, ", "))
-	hooks(mutating, "MutatingWebhookConfiguration", "status", hook("status", "Fail", status, fmt.Sprintf(", objectSelector: {matchLabels: {world: %s, sick: 'yes'}}", w.name)))
+	hooks(mutating, "MutatingWebhookConfiguration", "status", hook("status", "Fail", status,
+		fmt.Sprintf(", objectSelector: {matchLabels: {world: %s, sick: 'yes'}}", w.name)))
 
 	require.Equal(t, []preflight.Webhook{{
-		Configuration: "ValidatingWebhookConfiguration " + w.name + "-policy", Name: "evictions.example.com", Service: w.name + "/policy", Matches: []string{"evictions"},
+		Configuration: "ValidatingWebhookConfiguration " + w.name + "-policy", Name: "evictions.example.com", Service: w.name + "/policy",
+		Matches: []string{"evictions"},
 	}, {
-		Configuration: "ValidatingWebhookConfiguration " + w.name + "-policy", Name: "outside.example.com", Host: "example.com", Matches: []string{"evictions"},
+		Configuration: "ValidatingWebhookConfiguration " + w.name + "-policy", Name: "outside.example.com", Host: "example.com",
+		Matches: []string{"evictions"},
 	}}, w.survey().Webhooks)
 	w.slices(a, policy(), func(report drain.Report) bool { return len(report.Blocked) > 0 }) // it stands in the way indeed
 
@@ -313,7 +337,8 @@ func TestASurveyOfWebhooks(t *testing.T) {
 
 func (w *world) endpoints(name, address, ready string) {
 	w.t.Helper()
-	w.create(slicesOf, w.name, fmt.Sprintf(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: %s, labels: {kubernetes.io/service-name: policy}},
+	w.create(slicesOf, w.name,
+		fmt.Sprintf(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: %s, labels: {kubernetes.io/service-name: policy}},
 		addressType: IPv4, endpoints: [{addresses: [%s], conditions: {ready: %s}}], ports: [{port: 443}]}`, name, address, ready))
 }
 
@@ -327,7 +352,8 @@ func upgradeOfNodes() *preflight.Plan {
 func TestASurveyIsOfPages(t *testing.T) {
 	w := newWorld(t)
 	const n = 1100
-	w.create(deployments, w.name, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d, selector: {matchLabels: {app: web}},
+	w.create(deployments, w.name,
+		fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d, selector: {matchLabels: {app: web}},
 		template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {nowhere: "true"}, containers: [{name: c, image: c}]}}}}`, n))
 	requests := &recorder{seen: map[string]int{}}
 	config := config()

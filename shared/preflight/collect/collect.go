@@ -27,7 +27,8 @@ type Kubernetes interface {
 type EKS interface {
 	ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error)
 	Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error)
-	Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, looked time.Time, err error)
+	Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight, looked time.Time,
+		err error)
 	Catalogue(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
 	// Clusters counts the account's in the region, whoever made them.
@@ -180,7 +181,9 @@ func (g *Gatherer) groups(ctx context.Context, plan *preflight.Plan) (map[string
 		if err != nil {
 			return nil, err
 		}
-		out := preflight.Group{Name: name, Desired: group.Desired, Suspended: group.Suspended, Subnets: group.Subnets, Failure: failure, FailedAt: at}
+		out := preflight.Group{
+			Name: name, Desired: group.Desired, Suspended: group.Suspended, Subnets: group.Subnets, Failure: failure, FailedAt: at,
+		}
 		for _, instance := range group.Instances {
 			if !instance.IsInService() {
 				continue
@@ -254,7 +257,8 @@ func (g *Gatherer) quotas(ctx context.Context, plan *preflight.Plan, f *prefligh
 }
 
 // limits asks for the quotas that are needed, with what is used of them.
-func limits(ctx context.Context, f *preflight.Facts, needed, used map[string]int, limit func(context.Context, string) (preflight.Quota, bool, error)) error {
+func limits(ctx context.Context, f *preflight.Facts, needed, used map[string]int,
+	limit func(context.Context, string) (preflight.Quota, bool, error)) error {
 	for code := range needed {
 		quota, known, err := limit(ctx, code)
 		if err != nil {

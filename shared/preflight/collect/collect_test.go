@@ -69,7 +69,8 @@ func start(t *testing.T, account *harness.Account) *world {
 	clusters.Reach = func(string) http.RoundTripper { return w }
 	w.gatherer = &collect.Gatherer{
 		Kubernetes: clusters, EKS: eks.New(awseks.NewFromConfig(config)), Groups: autoscaling.New(awsautoscaling.NewFromConfig(config)),
-		Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(config)), Capacity: ec2.New(config), Quotas: servicequotas.New(awsservicequotas.NewFromConfig(config)), Now: time.Now,
+		Alarms: cloudwatch.New(awscloudwatch.NewFromConfig(config)), Capacity: ec2.New(config),
+		Quotas: servicequotas.New(awsservicequotas.NewFromConfig(config)), Now: time.Now,
 	}
 	w.plan = plan(t)
 	w.OnAnswer(func(call endpoint.Call) {
@@ -112,7 +113,9 @@ func plan(t *testing.T) *preflight.Plan {
 	}
 	old, next := release(harness.Release()), release(harness.ReleaseOf(target, "r2"))
 	steps := []upgrade.Step{
-		{Kind: upgrade.StepControlPlane, KubernetesVersion: target}, {Kind: upgrade.StepAddons, KubernetesVersion: target}, {Kind: upgrade.StepNodes, KubernetesVersion: target},
+		{Kind: upgrade.StepControlPlane, KubernetesVersion: target}, {
+			Kind: upgrade.StepAddons, KubernetesVersion: target,
+		}, {Kind: upgrade.StepNodes, KubernetesVersion: target},
 	}
 	resolve := func(release *api.Release, step upgrade.Step) *api.Cluster {
 		c, errs := upgrade.Effective(spec, old, release, step)
@@ -120,7 +123,9 @@ func plan(t *testing.T) *preflight.Plan {
 		return c
 	}
 	return &preflight.Plan{
-		Cluster: "demo", From: upgrade.Target{Release: "r1", KubernetesVersion: "1.36"}, To: upgrade.Target{Release: "r2", KubernetesVersion: target},
+		Cluster: "demo", From: upgrade.Target{
+			Release: "r1", KubernetesVersion: "1.36",
+		}, To: upgrade.Target{Release: "r2", KubernetesVersion: target},
 		Steps: steps, Before: resolve(nil, upgrade.Step{KubernetesVersion: "1.36"}), After: resolve(next, steps[2]),
 	}
 }
@@ -218,7 +223,8 @@ func TestGatheringChangesNothing(t *testing.T) {
 		require.Equal(t, []string{
 			"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities",
 			"ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeSubnets", "ec2:DescribeVolumes",
-			"eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:DescribeCluster", "eks:DescribeClusterVersions", "eks:DescribeInsight", "eks:ListAddons", "eks:ListClusters", "eks:ListInsights",
+			"eks:DescribeAddon", "eks:DescribeAddonVersions", "eks:DescribeCluster", "eks:DescribeClusterVersions", "eks:DescribeInsight",
+			"eks:ListAddons", "eks:ListClusters", "eks:ListInsights",
 			"monitoring:DescribeAlarms", "monitoring:ListTagsForResource", "servicequotas:GetServiceQuota",
 		}, slices.Compact(w.asked), "what the role of the upgrade function must allow")
 		require.NotEmpty(t, w.methods)
@@ -266,7 +272,8 @@ func TestWhatDoesNotAnswer(t *testing.T) {
 		}
 
 		for _, action := range []string{
-			"DescribeCluster", "ListAddons", "DescribeAddon", "ListInsights", "DescribeClusterVersions", "DescribeAddonVersions", "DescribeAutoScalingGroups", "DescribeScalingActivities",
+			"DescribeCluster", "ListAddons", "DescribeAddon", "ListInsights", "DescribeClusterVersions", "DescribeAddonVersions",
+			"DescribeAutoScalingGroups", "DescribeScalingActivities",
 			"DescribeSubnets", "DescribeImages", "DescribeInstanceTypes", "DescribeInstances", "ListClusters", "GetServiceQuota",
 		} {
 			w.OnCall(func(call endpoint.Call) error {
@@ -284,7 +291,8 @@ func TestWhatDoesNotAnswer(t *testing.T) {
 // alarm makes one, called errors.
 func (w *world) alarm(t *testing.T) {
 	_, err := awscloudwatch.NewFromConfig(w.Config()).PutMetricAlarm(context.Background(), &awscloudwatch.PutMetricAlarmInput{
-		AlarmName: aws.String("errors"), Namespace: aws.String("shop"), MetricName: aws.String("Errors"), Statistic: cloudwatchtypes.StatisticSum, Period: aws.Int32(60),
+		AlarmName: aws.String("errors"), Namespace: aws.String("shop"), MetricName: aws.String("Errors"),
+		Statistic: cloudwatchtypes.StatisticSum, Period: aws.Int32(60),
 		EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(1), ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
 	})
 	require.NoError(t, err)
@@ -296,7 +304,9 @@ func TestAlarms(t *testing.T) {
 		client, ctx := awscloudwatch.NewFromConfig(w.Config()), context.Background()
 		w.alarm(t)
 		set := func(state cloudwatchtypes.StateValue) {
-			_, err := client.SetAlarmState(ctx, &awscloudwatch.SetAlarmStateInput{AlarmName: aws.String("errors"), StateValue: state, StateReason: aws.String("said so")})
+			_, err := client.SetAlarmState(ctx, &awscloudwatch.SetAlarmStateInput{
+				AlarmName: aws.String("errors"), StateValue: state, StateReason: aws.String("said so"),
+			})
 			require.NoError(t, err)
 		}
 		w.plan.Alarms = []string{"errors", "nothing"}
@@ -374,7 +384,8 @@ func TestDeprecatedAPIsInUse(t *testing.T) {
 		require.Equal(t, target, insight.KubernetesVersion)
 		require.NotEmpty(t, insight.Recommendation)
 		require.Less(t, f.Taken.Sub(f.Looked), 10*time.Minute)
-		require.Equal(t, []preflight.Deprecation{{API: "/apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas", Gone: target}}, insight.Deprecations)
+		require.Equal(t, []preflight.Deprecation{{API: "/apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas", Gone: target}},
+			insight.Deprecations)
 		found := preflight.Before(f, w.plan)
 		i = slices.IndexFunc(found, func(c status.Check) bool { return c.Name == preflight.DeprecatedAPIs })
 		require.GreaterOrEqual(t, i, 0, "%+v", found)
