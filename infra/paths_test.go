@@ -101,7 +101,9 @@ func execute(t *testing.T, machine, input string, script answers) play {
 					return nil, answer.Failure
 				case silence:
 				case *asl.Failure:
-					return nil, tokens.Fail(payload["taskToken"].(string), answer.Name, answer.Cause)
+					if err := tokens.Fail(payload["taskToken"].(string), answer.Name, answer.Cause); err != nil {
+						return nil, err
+					}
 				default:
 					body, err := json.Marshal(answer)
 					if err != nil {
