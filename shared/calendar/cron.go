@@ -1,6 +1,6 @@
 package calendar
 
-// The six fields of AWS's cron: checked and put into the words of cronexpr, which numbers the days of the week from 0.
+// The six fields of an AWS cron expression. They are checked and translated to cronexpr, which numbers the days of the week from 0.
 // https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#cron-based
 
 import (
@@ -14,10 +14,11 @@ import (
 	"github.com/hashicorp/cronexpr"
 )
 
+// Cron is an AWS cron expression, in wall clock time.
 // Cron is a cron expression of AWS's: of times that clocks on the wall show.
 type Cron struct{ parsed cronexpr.Expression }
 
-// ParseCron reads the six fields: minutes, hours, day of month, month, day of week (1 is Sunday) and year. Errors say what AWS would
+// ParseCron reads the six fields: minutes, hours, day of month, month, day of week (1 is Sunday) and year. It rejects what AWS rejects.
 // not take.
 func ParseCron(text string) (Cron, error) {
 	fields := strings.Fields(strings.ToUpper(text))
@@ -51,12 +52,11 @@ func ParseCron(text string) (Cron, error) {
 	return Cron{*parsed}, nil
 }
 
-// Next is the first time after a given one that the clocks of a zone show a time of the expression; the zero time if there is none.
-// A time that is skipped when clocks are put forward does not come, one that comes twice when they are put back counts the first time.
+// Next returns the first time after a given one at which the clocks of a zone show a time of the expression. It returns the zero time
+// if there is none. A wall clock time that is skipped never matches. One that occurs twice matches the first time.
 // https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html#daylist-savings-time
 func (c Cron) Next(after time.Time, zone *time.Location) time.Time {
-	// The walls' times are counted through as if there were no zone, then looked up in it. The expression is copied: it changes as
-	// it is asked.
+	// Count in wall clock time first, and then find each in the zone. Next changes the expression, so it gets a copy.
 	expression, wall := c.parsed, wallOf(after.In(zone))
 	for {
 		wall = expression.Next(wall)

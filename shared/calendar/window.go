@@ -1,32 +1,32 @@
 package calendar
 
-// Windows: stretches of time that come again and again.
+// Windows: recurring periods.
 
 import (
 	"slices"
 	"time"
 )
 
-// Window opens at its starts, and is open for a duration from each: hours that pass, whatever clocks are put to meanwhile. The zero
-// Window is always open.
+// Window opens at recurring starts. It stays open for a duration of elapsed time, even if clocks change. The zero Window
+// is always open.
 type Window struct {
-	// start is the first start after a time, or the zero time.
+	// start returns the first start after a time, or the zero time.
 	start    func(after time.Time) time.Time
 	duration time.Duration
 }
 
-// OfCron is the window that opens at the times of a cron expression.
+// OfCron returns the window that opens at the times of a cron expression.
 func OfCron(cron Cron, zone *time.Location, duration time.Duration) Window {
 	return Window{func(after time.Time) time.Time { return cron.Next(after, zone) }, duration}
 }
 
-// Weekly is the window that opens on days of the week, at so much after midnight as clocks show it; every day if none is given. When
-// clocks are put forward over it, it opens as that is done.
+// Weekly returns the window that opens at a wall clock time on days of the week, or every day if days is empty. If clocks are put
+// forward over that time, the window opens at that moment.
 func Weekly(days []time.Weekday, sinceMidnight time.Duration, zone *time.Location, duration time.Duration) Window {
 	return Window{func(after time.Time) time.Time {
 		wall := after.In(zone)
-		for ahead := -1; ; ahead++ { // within nine days there is one
-			day := time.Date(wall.Year(), wall.Month(), wall.Day()+ahead, 0, 0, 0, 0, time.UTC)
+		for offset := -1; ; offset++ { // a start lies within nine days
+			day := time.Date(wall.Year(), wall.Month(), wall.Day()+offset, 0, 0, 0, 0, time.UTC)
 			if len(days) > 0 && !slices.Contains(days, day.Weekday()) {
 				continue
 			}
@@ -41,10 +41,10 @@ func Weekly(days []time.Weekday, sinceMidnight time.Duration, zone *time.Locatio
 	}, duration}
 }
 
-// Span is from one time until another, without the latter.
+// Span is a period from From until, and without, Until.
 type Span struct{ From, Until time.Time }
 
-func (s Span) holds(t time.Time) bool { return !t.Before(s.From) && t.Before(s.Until) }
+func (s Span) contains(t time.Time) bool { return !t.Before(s.From) && t.Before(s.Until) }
 
 // Limits keep a window shut: before a time, and within spans.
 type Limits struct {
@@ -54,18 +54,18 @@ type Limits struct {
 }
 
 func (l Limits) allow(t time.Time) bool {
-	return !t.Before(l.NotBefore) && !slices.ContainsFunc(l.Excluded, func(s Span) bool { return s.holds(t) })
+	return !t.Before(l.NotBefore) && !slices.ContainsFunc(l.Excluded, func(s Span) bool { return s.contains(t) })
 }
 
-// Open says whether a window is open, and when it opens next: for one that is open, when it does so after now, by a new start or as an
-// exclusion ends. next is the zero time if it never does.
+// Open reports whether a window is open at now, and when it opens next. For an open window, next is its next opening
+// after now: a new start, or the end of an exclusion. next is the zero time if there is none.
 func (w Window) Open(l Limits, now time.Time) (open bool, next time.Time) {
 	earliest := func(t time.Time) {
 		if t.After(now) && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
 	}
-	// It opens at a start, or within what a start opened, as a limit ends.
+	// A window opens at a start. It also opens when a limit ends after a start and before that start's duration has passed.
 	earliest(w.allowedStart(l, now))
 	ends := []time.Time{l.NotBefore}
 	for _, s := range l.Excluded {
@@ -79,20 +79,20 @@ func (w Window) Open(l Limits, now time.Time) (open bool, next time.Time) {
 	return w.covers(now) && l.allow(now), next
 }
 
-// Shut says which limits shut out all that is left of a window from now on, for one that does not open any more: whether NotBefore does,
-// and the indices of the spans. Without limits in its way, a window has come to its end by itself.
+// Shut returns which limits cover all that is left of a window that never opens again: whether NotBefore does, and the indices of the
+// exclusions. If no limit does, the window itself has no further start.
 func (w Window) Shut(l Limits, now time.Time) (notBefore bool, spans []int) {
 	if w.start == nil {
 		return false, nil
 	}
-	start := w.start(now.Add(-w.duration)) // one that is open by its start counts
+	start := w.start(now.Add(-w.duration)) // the start of a window that is open now counts
 	for !start.IsZero() && !l.allow(start) {
 		past := start
 		if start.Before(l.NotBefore) {
 			notBefore, past = true, l.NotBefore
 		}
 		for i, s := range l.Excluded {
-			if s.holds(start) {
+			if s.contains(start) {
 				spans = append(spans, i)
 				if s.Until.After(past) {
 					past = s.Until
@@ -105,7 +105,7 @@ func (w Window) Shut(l Limits, now time.Time) (notBefore bool, spans []int) {
 	return notBefore, slices.Compact(spans)
 }
 
-// covers says whether a time is within the duration of a start.
+// covers reports whether a time is within the duration of a start.
 func (w Window) covers(t time.Time) bool {
 	if w.start == nil {
 		return true
@@ -114,7 +114,7 @@ func (w Window) covers(t time.Time) bool {
 	return !start.IsZero() && !start.After(t)
 }
 
-// allowedStart is the first start after a time that the limits allow, or the zero time. Each round leaves a limit behind.
+// allowedStart returns the first start after a time that the limits allow, or the zero time. Each round skips past one limit.
 func (w Window) allowedStart(l Limits, after time.Time) time.Time {
 	if w.start == nil {
 		return time.Time{}
@@ -123,7 +123,7 @@ func (w Window) allowedStart(l Limits, after time.Time) time.Time {
 	for !start.IsZero() && !l.allow(start) {
 		past := l.NotBefore
 		for _, s := range l.Excluded {
-			if s.holds(start) && s.Until.After(past) {
+			if s.contains(start) && s.Until.After(past) {
 				past = s.Until
 			}
 		}

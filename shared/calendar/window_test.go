@@ -11,27 +11,27 @@ import (
 	"github.com/drover-run/drover/shared/calendar"
 )
 
-// plainly is a window said another way than by the code: which minutes of a clock on the wall begin it.
-type plainly struct {
+// reference is a second definition of a window, independent of the code: the wall clock minutes at which it starts.
+type reference struct {
 	starts   func(wall time.Time) bool
 	duration time.Duration
-	// late opens a start that clocks are put forward over as that is done.
-	late bool
+	// opensLate opens the window at the moment when clocks are put forward over a start.
+	opensLate bool
 }
 
-// minutes of a stretch of time, each with whether the window begins at it and whether it is open: what Open is held against.
+// minutes holds, for each minute of a period, whether the window starts and whether it is open. The test compares Open with it.
 type minutes struct {
 	from         time.Time
 	begins, open []bool
 }
 
-// look at every minute of a zone's clocks, in the order in which they come. A minute that the clocks show twice counts the first time.
-func (p plainly) look(zone *time.Location, l calendar.Limits, from, until time.Time) minutes {
+// minutes walks through each minute of a zone's clocks in order. A minute that the clocks show twice counts the first time.
+func (r reference) minutes(zone *time.Location, l calendar.Limits, from, until time.Time) minutes {
 	n := int(until.Sub(from) / time.Minute)
 	m := minutes{from, make([]bool, n), make([]bool, n)}
-	shown, left := int64(0), 0 // the latest minute that a clock showed
-	// It may have begun before.
-	before := int(p.duration/time.Minute) + 2*24*60
+	shown, left := int64(0), 0 // the latest minute shown, and for how many minutes the window stays open
+	// The window may have started before the period.
+	before := int(r.duration/time.Minute) + 2*24*60
 	wasOpen, earlier := false, 0
 	for i := -before; i < n; i++ {
 		t := from.Add(time.Duration(i) * time.Minute)
@@ -39,14 +39,14 @@ func (p plainly) look(zone *time.Location, l calendar.Limits, from, until time.T
 		_, offset := wall.Zone()
 		begins := false
 		if shows := t.Unix() + int64(offset); shows > shown {
-			shown, begins = shows, p.starts(wall)
+			shown, begins = shows, r.starts(wall)
 		}
-		for skipped := earlier; p.late && i > -before && skipped < offset; skipped += 60 {
-			begins = begins || p.starts(t.UTC().Add(time.Duration(skipped)*time.Second))
+		for skipped := earlier; r.opensLate && i > -before && skipped < offset; skipped += 60 {
+			begins = begins || r.starts(t.UTC().Add(time.Duration(skipped)*time.Second))
 		}
 		earlier = offset
 		if begins {
-			left = int(p.duration / time.Minute)
+			left = int(r.duration / time.Minute)
 		}
 		allowed := !t.Before(l.NotBefore) && !slices.ContainsFunc(l.Excluded, func(s calendar.Span) bool {
 			return !t.Before(s.From) && t.Before(s.Until)
@@ -62,8 +62,8 @@ func (p plainly) look(zone *time.Location, l calendar.Limits, from, until time.T
 	return m
 }
 
-// TestOpenMinuteByMinute holds Open against two years of minutes, with the days in them on which clocks change: it is open when the
-// minutes say so, and the next opening is the earliest that they have.
+// TestOpenMinuteByMinute compares Open with two years of minutes, which include days with clock changes. Open must report the same
+// minutes as open, and the earliest later start as the next opening.
 func TestOpenMinuteByMinute(t *testing.T) {
 	cron := func(text string) func(*time.Location, time.Duration) calendar.Window {
 		parsed, err := calendar.ParseCron(text)
@@ -88,10 +88,10 @@ func TestOpenMinuteByMinute(t *testing.T) {
 		},
 	}
 	windows := map[string]struct {
-		window   func(*time.Location, time.Duration) calendar.Window
-		plainly  func(time.Time) bool
-		duration time.Duration
-		late     bool
+		window    func(*time.Location, time.Duration) calendar.Window
+		starts    func(time.Time) bool
+		duration  time.Duration
+		opensLate bool
 	}{
 		"every night, in the hour that clocks change": {weekly(2*time.Hour + 30*time.Minute), clock(2, 30), 4 * time.Hour, true},
 		"weekends, across midnight": {
@@ -115,16 +115,17 @@ func TestOpenMinuteByMinute(t *testing.T) {
 				t.Parallel()
 				for _, l := range []calendar.Limits{{}, limits} {
 					window := w.window(zone, w.duration)
-					m := plainly{w.plainly, w.duration, w.late}.look(zone, l, from, until)
-					require.Empty(t, m.disagree(window, l))
+					m := reference{w.starts, w.duration, w.opensLate}.minutes(zone, l, from, until)
+					require.Empty(t, m.firstDifference(window, l))
 				}
 			})
 		}
 	}
 }
 
-// disagree says where a window is not as the minutes are. The next opening is asked for as things change, and now and then between.
-func (m minutes) disagree(w calendar.Window, l calendar.Limits) string {
+// firstDifference describes the first minute at which a window differs from m. It checks the minutes around each change, and a sample
+// of the others.
+func (m minutes) firstDifference(w calendar.Window, l calendar.Limits) string {
 	// next[i] is the first minute after i at which the window begins.
 	next, last := make([]int, len(m.open)), -1
 	for i := len(m.open) - 1; i >= 0; i-- {
@@ -140,16 +141,16 @@ func (m minutes) disagree(w calendar.Window, l calendar.Limits) string {
 			continue
 		}
 		if next[i] < 0 {
-			break // beyond the end of these minutes
+			break // no later start within m
 		}
 		now := m.from.Add(time.Duration(i) * time.Minute)
 		open, opens := w.Open(l, now)
 		if want := m.from.Add(time.Duration(next[i]) * time.Minute); open != m.open[i] || !opens.Equal(want) {
 			return fmt.Sprintf("%s: open is %v and should be %v; next is %s and should be %s", now, open, m.open[i], opens, want)
 		}
-		// Within a minute nothing changes.
+		// Nothing changes within a minute.
 		if open, opens := w.Open(l, now.Add(59*time.Second)); open != m.open[i] || !opens.Equal(m.from.Add(time.Duration(next[i])*time.Minute)) {
-			return fmt.Sprintf("%s: it is otherwise a second before the next minute", now)
+			return fmt.Sprintf("%s: open differs one second before the next minute", now)
 		}
 	}
 	return ""
@@ -162,8 +163,8 @@ func at(t *testing.T, text string) time.Time {
 	return parsed
 }
 
-// The days on which clocks change, by name: what the minutes above hold is easier to see here.
-func TestWindowsOnTheDaysThatClocksChange(t *testing.T) {
+// The days on which clocks change, by name. They are also part of TestOpenMinuteByMinute, but easier to read here.
+func TestOpenOnClockChanges(t *testing.T) {
 	berlin, err := calendar.Zone("Europe/Berlin")
 	require.NoError(t, err)
 	cron, err := calendar.ParseCron("30 2 * * ? *")
@@ -174,12 +175,12 @@ func TestWindowsOnTheDaysThatClocksChange(t *testing.T) {
 		now    string
 		next   string
 	}{
-		"put forward over the start: as that is done":      {nightly, "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z"},
-		"put forward over a cron: not on that day, as AWS": {scheduled, "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
-		"put back: the first time":                         {nightly, "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
-		"put back with a cron: the first time":             {scheduled, "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
-		"put back: not the second time":                    {nightly, "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
-		"put back with a cron: not the second time":        {scheduled, "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
+		"weekly, skipped: opens when clocks change":    {nightly, "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z"},
+		"cron, skipped: opens the next day, as in AWS": {scheduled, "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
+		"weekly, shown twice: opens the first time":    {nightly, "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
+		"cron, shown twice: opens the first time":      {scheduled, "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
+		"weekly, shown twice: not the second time":     {nightly, "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
+		"cron, shown twice: not the second time":       {scheduled, "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, next := c.window.Open(calendar.Limits{}, at(t, c.now))
@@ -187,14 +188,14 @@ func TestWindowsOnTheDaysThatClocksChange(t *testing.T) {
 			open, _ := c.window.Open(calendar.Limits{}, next)
 			require.True(t, open)
 			open, _ = c.window.Open(calendar.Limits{}, next.Add(4*time.Hour-time.Second))
-			require.True(t, open, "four hours pass, whatever clocks show")
+			require.True(t, open, "the duration is elapsed time")
 			open, _ = c.window.Open(calendar.Limits{}, next.Add(4*time.Hour))
 			require.False(t, open)
 		})
 	}
 }
 
-func TestWindowsThatDoNotOpen(t *testing.T) {
+func TestOpenOfPastAndImpossibleDates(t *testing.T) {
 	now := at(t, "2026-11-20T12:00:00Z")
 	for _, text := range []string{"0 0 30 2 ? *", "0 0 1 1 ? 2020"} {
 		cron, err := calendar.ParseCron(text)
@@ -205,7 +206,7 @@ func TestWindowsThatDoNotOpen(t *testing.T) {
 	}
 }
 
-func TestNoWindowIsAlwaysOpen(t *testing.T) {
+func TestZeroWindowIsOpen(t *testing.T) {
 	now := at(t, "2026-11-20T12:00:00Z")
 	open, next := calendar.Window{}.Open(calendar.Limits{}, now)
 	require.True(t, open)

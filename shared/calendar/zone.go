@@ -1,15 +1,15 @@
-// Package calendar knows when times come that people write as clocks on the wall show them: cron expressions and windows, in time
-// zones, on the days that clocks change, too. It is pure: it takes what time it is.
+// Package calendar computes when cron expressions and windows open, in IANA time zones. It handles days on which clocks change.
+// It is pure: callers pass the current time.
 package calendar
 
 import (
 	"fmt"
 	"time"
-	_ "time/tzdata" // Lambda's machines have no time zones, and whoever reads a window needs them
+	_ "time/tzdata" // the Lambda runtime has no time zone database
 )
 
-// Zone returns a time zone of the IANA database, such as Europe/Berlin; "" is UTC. The machine's own zone is none: what a spec means
-// must not depend on where it is read.
+// Zone returns a time zone of the IANA database, such as Europe/Berlin. "" is UTC. The machine's own zone, "Local", is rejected: a
+// spec must mean the same wherever it is read.
 func Zone(name string) (*time.Location, error) {
 	if name == "Local" {
 		return nil, fmt.Errorf("unknown time zone %s", name)
@@ -21,13 +21,13 @@ func Zone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// wallOf gives what a clock on the wall shows, as a time in UTC.
+// wallOf returns the wall clock time of t as a time in UTC.
 func wallOf(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// Instant is when the clocks of a zone first show a time, given as if it were UTC, if they do. The zone's offset a day before or a
-// day after is in force then: there is one change at most between.
+// Instant returns the first time at which the clocks of a zone show a wall clock time, given as if it were UTC. exists is false if
+// the clocks skip it. The offset in force is that of a day before or of a day after: at most one change lies between.
 func Instant(wall time.Time, zone *time.Location) (first time.Time, exists bool) {
 	for _, around := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := wall.Add(around).In(zone).Zone()
@@ -39,7 +39,7 @@ func Instant(wall time.Time, zone *time.Location) (first time.Time, exists bool)
 	return first, exists
 }
 
-// putForward is when the clocks of a zone are put forward over a time that they never show, given as if it were UTC.
+// putForward returns when the clocks of a zone skip a wall clock time, given as if it were UTC.
 func putForward(wall time.Time, zone *time.Location) time.Time {
 	_, offset := wall.Add(-24 * time.Hour).In(zone).Zone()
 	after, _ := wall.Add(-time.Duration(offset) * time.Second).In(zone).ZoneBounds()

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// throttles are the error codes by which AWS services ask for less.
+// throttles are the error codes with which AWS services throttle.
 // https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html, and the services' own pages.
 var throttles = []string{
 	"Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
@@ -16,14 +16,14 @@ var throttles = []string{
 	"EC2ThrottledException", "Throttled", // the last is SNS's
 }
 
-// passing are the codes of failures that a later try may not meet.
+// passing are the error codes of failures that a retry may not meet.
 var passing = []string{
 	"InternalError", "InternalFailure", "InternalServerError", "InternalServerException", "ServerException",
 	"ServiceUnavailable", "ServiceUnavailableException", "RequestTimeout", "RequestTimeoutException",
 	"ConditionalRequestConflict", "OperationAborted",
 }
 
-// Code is the AWS error code in err, or "". It is how the whole of drover reads AWS errors: never by their text.
+// Code returns the AWS error code in err, or "". All of drover reads AWS errors by code, never by text.
 func Code(err error) string {
 	var coded interface{ ErrorCode() string }
 	if errors.As(err, &coded) {
@@ -32,8 +32,8 @@ func Code(err error) string {
 	return ""
 }
 
-// Classify names an error that has no name yet: throttling, a passing failure, or a defect. Errors that are faults
-// already, anywhere in their chain, stay what they are. A nil error stays nil.
+// Classify wraps an error that is not a fault in Throttled, Transient or Internal. It returns an error unchanged if
+// the chain contains a fault. It returns nil for nil.
 func Classify(err error) error {
 	if err == nil {
 		return nil
@@ -66,7 +66,7 @@ func Classify(err error) error {
 	return &Internal{err}
 }
 
-// NameOf is the error name that state machines see for err.
+// NameOf returns the error name of err that state machines match.
 func NameOf(err error) string {
 	var named Named
 	errors.As(Classify(err), &named)

@@ -1,41 +1,42 @@
-// Package fault holds the errors that state machines act on. The name of each Go type is the error name that a
-// Retry or Catch in infra/ matches: a test in infra/ holds both lists equal. It is pure.
+// Package fault defines the errors that state machines act on. The name of each Go type is the error name that a Retry or Catch in
+// infra/ matches. A test in infra/ compares both lists. The package is pure.
 package fault
 
-// Named is an error that a state machine can tell by name: the name of its Go type.
+// Named is an error that a state machine recognizes by the name of its Go type.
 type Named interface {
 	error
 	fault() string
 }
 
-// Throttled says that AWS or Kubernetes asked drover to slow down. Machines retry it.
+// Throttled reports that AWS or Kubernetes throttled a call. Machines retry it.
 type Throttled struct{ Cause error }
 
-// Transient says that a call failed in a way that a later try may not: 5xx, network, a conflicting write. Machines retry it.
+// Transient reports a failure that a retry may not meet: 5xx, network, a conflicting write. Machines retry it.
 type Transient struct{ Cause error }
 
-// LeaseLost says that another execution took the cluster over: whatever this one still does must change nothing.
+// LeaseLost reports that another execution holds the cluster's lease. This execution must change nothing.
 type LeaseLost struct{ Cause error }
 
-// Superseded says that a plan is out of date, because of a newer spec or a stack that was in motion: plan again.
+// Superseded reports that a plan is stale: a newer spec arrived, or an operation in flight during planning finished.
+// The caller plans again.
 type Superseded struct{ Cause error }
 
-// ChangeRefused says that a change set would replace or delete something stateful, or cannot be made at all.
+// ChangeRefused reports a change set that would replace or delete a stateful resource, or that cannot be created.
 type ChangeRefused struct{ Cause error }
 
-// StackFailed says that CloudFormation could not bring a stack where the plan wanted it.
+// StackFailed reports that CloudFormation could not create, update or delete a stack as planned.
 type StackFailed struct{ Cause error }
 
-// NodeFailed says that an instance did not become a node in time, or became a wrong one.
+// NodeFailed reports that an instance did not become a node in time, or that its node does not match the pool.
 type NodeFailed struct{ Cause error }
 
-// ClusterUnreachable says that a cluster's API server could not be reached or refused drover.
+// ClusterUnreachable reports that a cluster's API server did not answer, or denied access.
 type ClusterUnreachable struct{ Cause error }
 
-// LeftoversRemain says that what Kubernetes made in the account could not be removed with its cluster.
+// LeftoversRemain reports that resources which Kubernetes created in the account could not be removed with its cluster.
 type LeftoversRemain struct{ Cause error }
 
-// Internal is every other error: a defect of drover or a permission that is missing.
+// Internal is every other error: a defect of drover or a missing permission.
 type Internal struct{ Cause error }
 
 func (e *Throttled) Error() string          { return e.Cause.Error() }
@@ -71,7 +72,7 @@ func (*ClusterUnreachable) fault() string { return "ClusterUnreachable" }
 func (*LeftoversRemain) fault() string    { return "LeftoversRemain" }
 func (*Internal) fault() string           { return "Internal" }
 
-// All lists one of each fault, for tests that compare them with the state machines.
+// All returns one of each fault, for tests that compare them with the state machines.
 func All() []Named {
 	return []Named{
 		&Throttled{}, &Transient{}, &LeaseLost{}, &Superseded{}, &ChangeRefused{},
@@ -79,8 +80,8 @@ func All() []Named {
 	}
 }
 
-// Name of a fault: the error name that state machines match.
+// Name returns the error name of a fault that state machines match.
 func Name(f Named) string { return f.fault() }
 
-// Retryable lists the names of the faults that state machines retry.
+// Retryable returns the names of the faults that state machines retry.
 func Retryable() []string { return []string{Name(&Throttled{}), Name(&Transient{})} }

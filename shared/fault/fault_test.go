@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// awsError looks like the SDK's.
+// awsError implements the interfaces of the SDK's errors.
 type awsError struct {
 	code   string
 	status int
@@ -20,7 +20,7 @@ func (e *awsError) Error() string       { return e.code }
 func (e *awsError) ErrorCode() string   { return e.code }
 func (e *awsError) HTTPStatusCode() int { return e.status }
 
-func TestNamesAreThoseOfTheTypes(t *testing.T) {
+func TestNameIsTheTypesName(t *testing.T) {
 	for _, f := range All() {
 		require.Equal(t, reflect.TypeOf(f).Elem().Name(), Name(f))
 	}
@@ -31,19 +31,19 @@ func TestClassify(t *testing.T) {
 		err  error
 		want string
 	}{
-		"a throttled call":                      {&awsError{"ThrottlingException", 400}, "Throttled"},
-		"CloudFormation's own word for it":      {&awsError{"Throttling", 400}, "Throttled"},
-		"S3's own word for it":                  {&awsError{"SlowDown", 503}, "Throttled"},
-		"429 whatever it says":                  {&awsError{"X", 429}, "Throttled"},
-		"a server's failure":                    {&awsError{"InternalFailure", 500}, "Transient"},
-		"503 whatever it says":                  {&awsError{"X", 503}, "Transient"},
-		"a conflict of conditional writes":      {&awsError{"ConditionalRequestConflict", 409}, "Transient"},
-		"a permission that is missing":          {&awsError{"AccessDenied", 403}, "Internal"},
+		"throttled":                             {&awsError{"ThrottlingException", 400}, "Throttled"},
+		"throttled by CloudFormation":           {&awsError{"Throttling", 400}, "Throttled"},
+		"throttled by S3":                       {&awsError{"SlowDown", 503}, "Throttled"},
+		"429 with any code":                     {&awsError{"X", 429}, "Throttled"},
+		"a server error":                        {&awsError{"InternalFailure", 500}, "Transient"},
+		"503 with any code":                     {&awsError{"X", 503}, "Transient"},
+		"a conflicting write":                   {&awsError{"ConditionalRequestConflict", 409}, "Transient"},
+		"a missing permission":                  {&awsError{"AccessDenied", 403}, "Internal"},
 		"a deadline":                            {context.DeadlineExceeded, "Transient"},
 		"anything else":                         {errors.New("x"), "Internal"},
 		"a fault keeps its name when wrapped":   {fmt.Errorf("w: %w", &StackFailed{errors.New("x")}), "StackFailed"},
 		"an AWS error is found when wrapped":    {fmt.Errorf("w: %w", &awsError{"Throttling", 400}), "Throttled"},
-		"a fault wins over what it was made of": {&LeaseLost{&awsError{"Throttling", 400}}, "LeaseLost"},
+		"a fault keeps its name over its cause": {&LeaseLost{&awsError{"Throttling", 400}}, "LeaseLost"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, NameOf(test.err)) })

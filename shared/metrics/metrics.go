@@ -1,4 +1,5 @@
-// Package metrics prints CloudWatch metrics as log lines in the Embedded Metric Format: no call, no permission.
+// Package metrics writes CloudWatch metrics as log lines in the Embedded Metric Format. That needs no API call and no permission.
+// Functions use it.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 package metrics
 
@@ -12,12 +13,12 @@ import (
 // Namespace of drover's metrics.
 const Namespace = "drover"
 
-// Count prints a metric that counts one, by one dimension.
+// Count writes a metric with the value one and one dimension.
 func Count(w io.Writer, now time.Time, metric, dimension, value string) error {
 	return put(w, now, metric, "Count", 1, dimension, value)
 }
 
-// Took prints how long something took, in seconds, by one dimension.
+// Took writes a duration in seconds with one dimension.
 func Took(w io.Writer, now time.Time, metric string, took time.Duration, dimension, value string) error {
 	return put(w, now, metric, "Seconds", took.Seconds(), dimension, value)
 }

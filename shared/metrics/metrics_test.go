@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAMetricIsOneLine(t *testing.T) {
+func TestCountWritesOneLine(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, Count(&out, time.UnixMilli(1_700_000_000_123), "ClusterPhase", "phase", "a \"b\"\nc"))
 	require.Equal(t, 1, strings.Count(out.String(), "\n"))
@@ -17,7 +17,7 @@ func TestAMetricIsOneLine(t *testing.T) {
 		{"Namespace": "drover", "Dimensions": [["phase"]], "Metrics": [{"Name": "ClusterPhase", "Unit": "Count"}]}]}}`, out.String())
 }
 
-func TestWhatTookHowLong(t *testing.T) {
+func TestTookWritesSeconds(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, Took(&out, time.UnixMilli(1_700_000_000_123), "UpgradeDuration", 90*time.Second, "phase", "Done"))
 	require.JSONEq(t, `{"UpgradeDuration": 90, "phase": "Done", "_aws": {"Timestamp": 1700000000123, "CloudWatchMetrics": [
@@ -28,6 +28,6 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-func TestAMetricThatCannotBeWritten(t *testing.T) {
+func TestCountReturnsWriteErrors(t *testing.T) {
 	require.EqualError(t, Count(full{}, time.Now(), "m", "d", "v"), "full")
 }

@@ -1,5 +1,5 @@
-// Package pool describes the Auto Scaling group and the nodes of a pool as data. It is pure: shared/aws/autoscaling
-// and shared/kube read them.
+// Package pool describes the Auto Scaling group and the nodes of a pool as data. shared/aws/autoscaling and shared/kube read them. The
+// package is pure.
 package pool
 
 import (
@@ -23,7 +23,7 @@ const (
 // Group is an Auto Scaling group.
 type Group struct {
 	Name string
-	// Min and Max bound Desired, which an autoscaler may have changed since the stack was.
+	// Min and Max bound Desired. An autoscaler may have changed Desired since the last stack update.
 	Min, Max, Desired int
 	Instances         []Instance
 	// TemplateVersion is the version of the launch template that the group launches now.
@@ -31,11 +31,11 @@ type Group struct {
 	// Suspended names the processes that are suspended, such as AZRebalance.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
 	Suspended []string
-	// SuspendedAt says when each was, to the second.
+	// SuspendedAt holds the time at which each was suspended, to the second.
 	SuspendedAt map[string]time.Time
-	// Subnets by id, in which it launches, and their availability zones.
+	// Subnets are the ids of the subnets in which the group launches. Zones are their availability zones.
 	Subnets, Zones []string
-	// Types of instances that it launches. Empty if the launch template alone says so.
+	// Types are the instance types that the group launches. It is empty if only the launch template names one.
 	Types []string
 }
 
@@ -44,7 +44,7 @@ type Instance struct {
 	ID string
 	// State is the lifecycle state, such as InService.
 	State string
-	// TemplateVersion is the number of the launch template's version that it was launched with; "" when that is gone.
+	// TemplateVersion is the launch template version that it was launched with. It is "" if that version no longer exists.
 	TemplateVersion string
 	// Zone is the availability zone.
 	Zone string
@@ -52,11 +52,11 @@ type Instance struct {
 	Type string
 }
 
-// IsInService reports whether the instance serves: it is neither launching nor terminating.
+// IsInService reports whether the instance is neither launching nor terminating.
 func (i Instance) IsInService() bool { return i.State == InService }
 
-// Outdated lists the instances that a refresh of the group would still replace: they are not on their way out, and differ in launch
-// template version, instance type or zone from what the group launches now.
+// Outdated returns the instances that an instance refresh would still replace. They are not terminating, and differ from what the group
+// launches now in launch template version, instance type or zone.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-instance-refresh-skip-matching.html
 func (g Group) Outdated() []string {
 	var ids []string
@@ -70,7 +70,7 @@ func (g Group) Outdated() []string {
 	return ids
 }
 
-// Leaving lists the instances that wait at the terminate hook, or are about to: they are being drained.
+// Leaving returns the instances that wait at the terminate hook, or are about to. drover drains them.
 func (g Group) Leaving() []string {
 	var ids []string
 	for _, i := range g.Instances {
@@ -81,7 +81,7 @@ func (g Group) Leaving() []string {
 	return ids
 }
 
-// Going lists those of Leaving, and the instances whose drain is over and that are not gone yet.
+// Going returns the instances of Leaving, and those that are drained and not terminated yet.
 func (g Group) Going() []string {
 	ids := g.Leaving()
 	for _, i := range g.Instances {
@@ -92,7 +92,7 @@ func (g Group) Going() []string {
 	return ids
 }
 
-// Coming lists the instances that are on their way into service.
+// Coming returns the instances that are launching.
 func (g Group) Coming() []string {
 	var ids []string
 	for _, i := range g.Instances {
@@ -103,7 +103,7 @@ func (g Group) Coming() []string {
 	return ids
 }
 
-// Serving counts the instances in service.
+// Serving returns the number of instances in service.
 func (g Group) Serving() (n int) {
 	for _, i := range g.Instances {
 		if i.State == InService {
@@ -113,7 +113,7 @@ func (g Group) Serving() (n int) {
 	return n
 }
 
-// Serves says whether an instance of the group is in service.
+// Serves reports whether an instance of the group is in service.
 func (g Group) Serves(instance string) bool {
 	return slices.ContainsFunc(g.Instances, func(i Instance) bool { return i.ID == instance && i.State == InService })
 }

@@ -13,19 +13,19 @@ func TestOutdated(t *testing.T) {
 		instance Instance
 		outdated bool
 	}{
-		"current":                         {current, false},
-		"of another template version":     {with(func(i *Instance) { i.TemplateVersion = "1" }), true},
-		"of a template that is gone":      {with(func(i *Instance) { i.TemplateVersion = "" }), true},
-		"of another type":                 {with(func(i *Instance) { i.Type = "m6i.large" }), true},
-		"in another zone":                 {with(func(i *Instance) { i.Zone = "c" }), true},
-		"of another version, and pending": {with(func(i *Instance) { i.State, i.TemplateVersion = PendingWait, "1" }), true},
-		"of another version, and leaving": {with(func(i *Instance) { i.State, i.TemplateVersion = TerminatingWait, "1" }), false},
+		"current":                      {current, false},
+		"another template version":     {with(func(i *Instance) { i.TemplateVersion = "1" }), true},
+		"a deleted template version":   {with(func(i *Instance) { i.TemplateVersion = "" }), true},
+		"another type":                 {with(func(i *Instance) { i.Type = "m6i.large" }), true},
+		"another zone":                 {with(func(i *Instance) { i.Zone = "c" }), true},
+		"another version, launching":   {with(func(i *Instance) { i.State, i.TemplateVersion = PendingWait, "1" }), true},
+		"another version, terminating": {with(func(i *Instance) { i.State, i.TemplateVersion = TerminatingWait, "1" }), false},
 	} {
 		g := Group{TemplateVersion: "2", Types: []string{"m7i.large"}, Zones: []string{"a", "b"}, Instances: []Instance{c.instance}}
 		require.Equal(t, c.outdated, len(g.Outdated()) == 1, name)
 	}
 	require.Empty(t, Group{
 		TemplateVersion: "2", Instances: []Instance{current},
-	}.Outdated(), "the template says which types, and no zone is known")
-	require.Len(t, Group{Instances: []Instance{current}}.Outdated(), 1, "nobody knows what the group launches")
+	}.Outdated(), "the template says which types, and no zones are known")
+	require.Len(t, Group{Instances: []Instance{current}}.Outdated(), 1, "the group's template version is unknown")
 }

@@ -1,5 +1,5 @@
-// Package stack describes a CloudFormation stack as data: what is deployed, its status, and why an operation failed. It is pure;
-// shared/aws/cloudformation reads it.
+// Package stack describes a CloudFormation stack as data: what is deployed, its status, and why an operation failed.
+// shared/aws/cloudformation reads stacks. The package is pure.
 package stack
 
 import "time"
@@ -8,29 +8,29 @@ import "time"
 type Deployed struct {
 	// Name without the cluster's prefix.
 	Name string
-	// ID is the stack's ARN: one that was deleted and made anew has another.
+	// ID is the stack's ARN. A recreated stack has another one.
 	ID           string
 	Status       string
 	StatusReason string
 	Tags         map[string]string
 	Outputs      map[string]string
 	Parameters   map[string]string
-	// TerminationProtection as it is now.
+	// TerminationProtection as CloudFormation reports it now.
 	TerminationProtection bool
-	// Drifted says that CloudFormation's drift detection found differences, when somebody last asked for it.
+	// Drifted reports that the last drift detection found differences. CloudFormation runs it only on request.
 	Drifted bool
 }
 
-// Failure of a stack: the resource that failed first and AWS's reason.
+// Failure is why an operation on a stack failed: the resource that failed first, and the reason that AWS gave.
 type Failure struct {
 	Resource, Reason string
-	// Stuck are the resources that a rollback or a deletion could not get past, the last time it was tried, each with AWS's reason.
+	// Stuck are the resources at which the last attempt of a rollback or a deletion stopped.
 	Stuck []Stuck
-	// Began is when the operation did, Turned when the stack was turned back; zero when it was not.
+	// Began is when the operation began. Turned is when its rollback began, or zero.
 	Began, Turned time.Time
 }
 
-// Stuck is a resource that is in the way, by its logical id, its type and its own id.
+// Stuck is a resource that a rollback or a deletion could not change. Resource is its logical id, ID its physical id.
 type Stuck struct{ Resource, Reason, Type, ID string }
 
 func (f Failure) String() string {

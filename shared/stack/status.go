@@ -2,10 +2,10 @@ package stack
 
 import "strings"
 
-// Stack statuses, as drover reads them. Never by a part of the word: "COMPLETE" is in UPDATE_ROLLBACK_COMPLETE too.
+// drover compares whole statuses. A part of one would mislead: UPDATE_ROLLBACK_COMPLETE ends in "COMPLETE" too.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 
-// Absent says that there is no stack: it must be created.
+// Absent reports whether the stack does not exist and must be created.
 func Absent(status string) bool {
 	switch status {
 	case "", "DELETE_COMPLETE", InReview:
@@ -14,10 +14,10 @@ func Absent(status string) bool {
 	return false
 }
 
-// InReview is a stack of which there is nothing but a change set: it was to be created, and was not.
+// InReview is the status of a stack that has only a change set. Its creation never started.
 const InReview = "REVIEW_IN_PROGRESS"
 
-// MustRecreate says that a stack never came to be and must be deleted and created again.
+// MustRecreate reports whether the creation or deletion of a stack failed, so that it must be deleted and created again.
 func MustRecreate(status string) bool {
 	switch status {
 	case "CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED":
@@ -26,7 +26,7 @@ func MustRecreate(status string) bool {
 	return false
 }
 
-// Settled says that a stack is at rest and is what was last asked of it.
+// Settled reports whether the last operation on a stack ended and succeeded.
 func Settled(status string) bool {
 	switch status {
 	case "CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE":
@@ -35,11 +35,11 @@ func Settled(status string) bool {
 	return false
 }
 
-// WasCreated says that a stack was made once, whatever became of what was asked of it since.
+// WasCreated reports whether a stack was created successfully, even if later updates failed.
 func WasCreated(status string) bool { return Settled(status) || strings.HasPrefix(status, "UPDATE_") }
 
-// InProgress says that an operation is under way. Cleaning up after an update or a rollback is part of it, as CloudFormation
-// refuses other operations until it is over. A stack in review is not: nothing is under way there.
+// InProgress reports whether an operation is in flight. The cleanup after an update or a rollback counts: CloudFormation rejects other
+// operations until it ends. A stack in review has no operation in flight.
 func InProgress(status string) bool {
 	return strings.HasSuffix(status, "_IN_PROGRESS") && status != InReview
 }

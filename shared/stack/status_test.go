@@ -7,16 +7,16 @@ import (
 )
 
 func TestStatuses(t *testing.T) {
-	tests := map[string]struct{ absent, broken, settled, inProgress bool }{
+	tests := map[string]struct{ absent, mustRecreate, settled, inProgress bool }{
 		"":                                    {absent: true},
 		"DELETE_COMPLETE":                     {absent: true},
 		"REVIEW_IN_PROGRESS":                  {absent: true},
 		"CREATE_IN_PROGRESS":                  {inProgress: true},
 		"CREATE_COMPLETE":                     {settled: true},
-		"CREATE_FAILED":                       {broken: true},
+		"CREATE_FAILED":                       {mustRecreate: true},
 		"ROLLBACK_IN_PROGRESS":                {inProgress: true},
-		"ROLLBACK_COMPLETE":                   {broken: true},
-		"ROLLBACK_FAILED":                     {broken: true},
+		"ROLLBACK_COMPLETE":                   {mustRecreate: true},
+		"ROLLBACK_FAILED":                     {mustRecreate: true},
 		"UPDATE_IN_PROGRESS":                  {inProgress: true},
 		"UPDATE_COMPLETE":                     {settled: true},
 		"UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": {inProgress: true},
@@ -25,12 +25,12 @@ func TestStatuses(t *testing.T) {
 		"UPDATE_ROLLBACK_FAILED":                       {},
 		"UPDATE_ROLLBACK_IN_PROGRESS":                  {inProgress: true},
 		"DELETE_IN_PROGRESS":                           {inProgress: true},
-		"DELETE_FAILED":                                {broken: true},
+		"DELETE_FAILED":                                {mustRecreate: true},
 	}
 	for name, want := range tests {
 		t.Run(name, func(t *testing.T) {
-			is := struct{ absent, broken, settled, inProgress bool }{Absent(name), MustRecreate(name), Settled(name), InProgress(name)}
-			require.Equal(t, want, is)
+			got := struct{ absent, mustRecreate, settled, inProgress bool }{Absent(name), MustRecreate(name), Settled(name), InProgress(name)}
+			require.Equal(t, want, got)
 		})
 	}
 }
