@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// The variables, set by infra/.
+// Environment variables of the functions. infra/ sets them.
 const (
 	SpecsBucket        = "DROVER_SPECS_BUCKET"
 	StateBucket        = "DROVER_STATE_BUCKET"
@@ -27,7 +27,7 @@ const (
 	LeftoversRole      = "DROVER_LEFTOVERS_ROLE_ARN"
 )
 
-// Must returns a variable's value. A function without it cannot work: it ends before it takes its first event.
+// Must returns the value of a variable. If it is not set, the process exits before it receives an event.
 func Must(name string) string {
 	value := os.Getenv(name)
 	if value == "" {
@@ -37,7 +37,7 @@ func Must(name string) string {
 	return value
 }
 
-// AWS is the SDK's configuration, from the environment that Lambda gives.
+// AWS returns the SDK's configuration from the environment that Lambda sets.
 func AWS() aws.Config {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
@@ -48,7 +48,7 @@ func AWS() aws.Config {
 	return cfg
 }
 
-// S3 is a client that also works where buckets are no host names, such as an endpoint on this machine.
+// S3 returns a client that also works with a custom endpoint, where buckets are paths and not host names.
 func S3(cfg aws.Config) *s3.Client {
 	return s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = cfg.BaseEndpoint != nil })
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A function that was deployed by something else ends before its first event, and says what is missing.
-func TestAVariableThatIsMissing(t *testing.T) {
+// A function that was not deployed by drover exits before its first event and names the missing variable.
+func TestMustExitsWithoutItsVariable(t *testing.T) {
 	if os.Getenv("CHILD") == "yes" {
 		Must(SpecsBucket)
 		return
 	}
-	child := exec.Command(os.Args[0], "-test.run", "^TestAVariableThatIsMissing$")
+	child := exec.Command(os.Args[0], "-test.run", "^TestMustExitsWithoutItsVariable$")
 	child.Env = []string{"CHILD=yes"}
 	output, err := child.CombinedOutput()
 	var exit *exec.ExitError
@@ -24,12 +24,12 @@ func TestAVariableThatIsMissing(t *testing.T) {
 	require.Equal(t, "DROVER_SPECS_BUCKET is not set: the function was not deployed by drover's CDK app\n", string(output))
 }
 
-func TestAVariableThatIsThere(t *testing.T) {
+func TestMustReturnsTheValue(t *testing.T) {
 	t.Setenv(StateBucket, "b")
 	require.Equal(t, "b", Must(StateBucket))
 }
 
-func TestBucketsAreHostNamesOnAWSOnly(t *testing.T) {
+func TestS3UsesPathsAtCustomEndpoints(t *testing.T) {
 	require.False(t, S3(aws.Config{Region: "eu-central-1"}).Options().UsePathStyle)
 	require.True(t, S3(aws.Config{Region: "eu-central-1", BaseEndpoint: aws.String("http://127.0.0.1:1")}).Options().UsePathStyle)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 )
 
-// A log line is found by the step and by the request: CloudWatch has the logs of many invocations in one stream.
+// Each line has the step and the request id: a log stream in CloudWatch has the lines of many invocations.
 func TestLogs(t *testing.T) {
 	invoke := func(t *testing.T, handle Handler[string, int]) (lines []map[string]any, err error) {
 		t.Helper()

@@ -9,14 +9,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// KeepConnections has the clients of a configuration read each response to its end.
+// KeepConnections makes the clients of a configuration read each response to its end.
 //
-// The SDK closes a request's body as soon as the response's headers are there. net/http may not have asked the body
-// for its end by then, and does so next. The SDK's closed body answers io.EOF from WriteTo, where a nil error is
-// the end of an io.WriterTo. net/http takes that for a failed write and closes the connection, while the client
-// reads the response: "use of closed network connection". Large responses on busy machines fail so. A body without
-// WriteTo is read to its end by Read, whose io.EOF is right.
-// https://github.com/aws/smithy-go/blob/main/transport/http/internal/io/safe.go
+// The SDK closes a request's body as soon as the response's headers have arrived. net/http may then still read the end of the body. The
+// SDK's closed body returns io.EOF from WriteTo, where an io.WriterTo ends with a nil error. net/http takes io.EOF for a failed write and
+// closes the connection while the client reads the response: "use of closed network connection". This happens to large responses on busy
+// machines. A body without WriteTo is read to its end by Read, whose io.EOF is correct.
 func KeepConnections(cfg *aws.Config) {
 	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
 		plain := middleware.DeserializeMiddlewareFunc("PlainRequestBody", sendPlainBody)
@@ -24,8 +22,7 @@ func KeepConnections(cfg *aws.Config) {
 	})
 }
 
-// sendPlainBody hides WriteTo of a request's body from net/http. It runs last, on the copy of the request for one
-// attempt.
+// sendPlainBody hides WriteTo of a request's body from net/http. It runs last, on the copy of the request for one attempt.
 func sendPlainBody(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
@@ -43,7 +40,7 @@ func sendPlainBody(ctx context.Context, in middleware.DeserializeInput, next mid
 	return next.HandleDeserialize(ctx, in)
 }
 
-// plainBody keeps Seek, by which the SDK knows a body's length.
+// plainBody keeps Seek, with which the SDK finds a body's length.
 func plainBody(body io.Reader) io.Reader {
 	if seeker, ok := body.(io.ReadSeeker); ok {
 		return struct{ io.ReadSeeker }{seeker}

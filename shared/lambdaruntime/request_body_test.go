@@ -28,9 +28,9 @@ func (c lateConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// largeAnswers is an endpoint that answers each request with more than the client's buffers hold, and slowly enough
-// that the client is still reading when its write returns.
-func largeAnswers(t *testing.T, received *atomic.Int64) aws.Config {
+// largeResponses is an endpoint that responds with more than the client's buffers hold. It responds slowly, so that the client is still
+// reading when its write returns.
+func largeResponses(t *testing.T, received *atomic.Int64) aws.Config {
 	part := strings.Repeat("<member><StackName>"+strings.Repeat("x", 1000)+"</StackName></member>", 300)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
@@ -58,9 +58,9 @@ func largeAnswers(t *testing.T, received *atomic.Int64) aws.Config {
 
 func TestKeepConnections(t *testing.T) {
 	var received atomic.Int64
-	cfg := largeAnswers(t, &received)
+	cfg := largeResponses(t, &received)
 	KeepConnections(&cfg)
-	t.Run("reads a large answer that begins before the write of the request returns", func(t *testing.T) {
+	t.Run("reads a large response that begins before the write returns", func(t *testing.T) {
 		client, in := cloudformation.NewFromConfig(cfg), &cloudformation.DescribeStackEventsInput{StackName: aws.String("s")}
 		read, err := client.DescribeStackEvents(t.Context(), in)
 		require.NoError(t, err)

@@ -20,7 +20,8 @@ import (
 type Handler[I, O any] func(context.Context, I) (O, error)
 
 // Wrap gives a handler a logger on standard output, and names its errors for state machines. The runtime reports the name of the
-// outermost Go type as errorType. A wrapped fault would become *wrapError, and no Catch of a state machine would match.
+// outermost Go type as errorType. Without Wrap, a wrapped fault would be reported as *wrapError, which no Catch of a state machine
+// matches.
 func Wrap[I, O any](step string, handle Handler[I, O]) Handler[I, O] {
 	return WrapTo(os.Stdout, step, handle)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 )
 
-// A wrapped fault's Go type is *fmt.wrapError: reported as it is, no Catch of a state machine would match it.
-func TestStateMachinesSeeTheFaultsName(t *testing.T) {
+// Without Wrap, the runtime would report a wrapped fault as *fmt.wrapError. No Catch of a state machine matches that.
+func TestWrapReportsTheFaultsName(t *testing.T) {
 	handlers := map[string]struct {
 		handle Handler[int, int]
 		want   string

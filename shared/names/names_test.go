@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestKeysOfSpecs(t *testing.T) {
+func TestClusterOfKey(t *testing.T) {
 	tests := map[string]struct {
 		cluster string
 		ok      bool
@@ -23,7 +23,7 @@ func TestKeysOfSpecs(t *testing.T) {
 		"x/clusters/demo.yaml":            {},
 		"clusters/demo.yaml/clusters/":    {},
 		"status/clusters/demo.json":       {},
-		"clusters/weird näme?.yaml":       {"weird näme?", true}, // validation tells its uploader what a name is
+		"clusters/weird näme?.yaml":       {"weird näme?", true}, // validation rejects it with a message
 		"clusters/\x1b[31mdemo.yaml":      {},
 		"clusters/demo\u2028demo.yaml":    {},
 		"clusters/demo\nNAME  Ready.yaml": {},
@@ -40,7 +40,7 @@ func TestKeysOfSpecs(t *testing.T) {
 	}
 }
 
-func TestKeysOfReleases(t *testing.T) {
+func TestReleaseOfKey(t *testing.T) {
 	for key, want := range map[string]string{"releases/1.36-1.yaml": "1.36-1", "releases/channels.yaml": "channels"} {
 		release, ok := ReleaseOfKey(key)
 		require.True(t, ok)
@@ -61,9 +61,9 @@ func TestStackOfARN(t *testing.T) {
 	require.Empty(t, StackOfARN("arn:aws:s3:::stack"))
 }
 
-// Two clusters must never ask for the same stack, or one would change what the other made. Cluster names that end in -pool or
-// hold -pool- are refused by validation; with those gone, no two pairs of cluster and stack are called alike.
-func TestStacksOfTwoClustersAreNeverCalledAlike(t *testing.T) {
+// Two clusters must never share a stack name, or one would change the other's stack. Validation rejects cluster names that end in -pool
+// or contain -pool-. All other pairs of cluster and stack have different names.
+func TestStackNamesAreUnique(t *testing.T) {
 	clusters := []string{
 		"a", "a-addons", "a-control", "a-control-plane", "a-network", "a-on-nodes", "a-addons-on", "b", "a-plane", "pool", "pool-b",
 	}
@@ -82,10 +82,10 @@ func TestStacksOfTwoClustersAreNeverCalledAlike(t *testing.T) {
 	}
 }
 
-func TestExecutionsAreNamedByWhatTheyConverge(t *testing.T) {
+func TestExecutionNames(t *testing.T) {
 	require.Equal(t, ConvergeExecution("demo", "v2", "v1"), ConvergeExecution("demo", "v2", "v1"))
 	require.NotEqual(t, ConvergeExecution("demo", "v1", ""), ConvergeExecution("demo", "v2", ""))
-	require.NotEqual(t, ConvergeExecution("demo", "v1", ""), ConvergeExecution("demo", "v1", "v2"), "the way back is another way")
+	require.NotEqual(t, ConvergeExecution("demo", "v1", ""), ConvergeExecution("demo", "v1", "v2"), "a return is another execution")
 	require.NotEqual(t, ConvergeExecution("demo1", "v", ""), ConvergeExecution("demo2", "v", ""))
 	require.LessOrEqual(t, len(ConvergeExecution(strings.Repeat("x", 100), strings.Repeat("v", 1024), "")), 80)
 

@@ -1,0 +1,48 @@
+package names
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ConvergeExecution names the execution that converges a version of a spec, after another version. The same step twice is one execution.
+// A return to an earlier version is another. Step Functions allows 80 characters.
+func ConvergeExecution(cluster, specVersion, after string) string {
+	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion + "\x00" + after))[:16])
+}
+
+// again ends the names of executions that drover starts on its own. Names of other executions end in a digest, in a number, or as an
+// operator chose.
+const again = "-again"
+
+// AgainExecution names the execution with which drover retries a version of a spec on its own. The same reason twice is one execution.
+func AgainExecution(cluster, specVersion, why string) string {
+	return fmt.Sprintf("%.50s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion + "\x00" + why))[:16]) + again
+}
+
+// IsAgain reports whether an execution, by name or ARN, is one that AgainExecution named.
+func IsAgain(execution string) bool { return strings.HasSuffix(execution, again) }
+
+// DueExecution names the execution that does a cluster's scheduled work of a time. The same work twice is one execution.
+func DueExecution(cluster string, at time.Time) string {
+	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(Due(at, cluster)))[:16])
+}
+
+// UpgradeStart names the execution that makes a cluster's upgrade. key identifies what requested the upgrade, after is the number of the
+// upgrade before. Until that upgrade begins, two starts within an hour are one execution.
+func UpgradeStart(cluster, key string, after int64, now time.Time) string {
+	hour := now.UTC().Truncate(time.Hour).Format(time.RFC3339)
+	return fmt.Sprintf("%.60s-%s", cluster, SHA256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s", cluster, key, after, hour))[:16])
+}
+
+// UpgradeExecution names the execution of the converge machine that makes a step of an upgrade. leader is the execution of the upgrade
+// machine. The same try twice is one execution.
+func UpgradeExecution(cluster, leader string, step, try int) string {
+	return fmt.Sprintf("%s-upgrade-%s-%d-%d", cluster, SHA256([]byte(leader))[:16], step, try)
+}
+
+// MakesUpgrade reports whether an execution of the converge machine, by its ARN, makes a step of an upgrade.
+func MakesUpgrade(cluster, execution string) bool {
+	return strings.HasPrefix(execution[strings.LastIndex(execution, ":")+1:], cluster+"-upgrade-")
+}
