@@ -43,7 +43,7 @@ destroy: functions-arm64 node_modules ## Remove drover from the account; buckets
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Packages whose tests start processes, build CDK or need what `make local` builds.
-HEAVY := /infra$$|/local/kubernetes$$|/local/workload$$|/local/eks/live$$|/shared/kube/live$$|/local/account$$|/cmd/drover$$
+HEAVY := /infra$$|/local/kubernetes$$|/local/kubernetes/workload$$|/local/testkit/live/eks$$|/shared/kube/live$$|/local/account$$|/cmd/drover$$
 
 # Vetted by lint already, and with more checks than those of go test. Of the heavy ones several at once, because they mostly wait.
 .PHONY: test
@@ -67,12 +67,12 @@ SEED := 0
 .PHONY: traces
 traces: ## Compare what drover does in 200 random worlds with the recording (RECORD=1 records it again)
 	@mkdir -p build
-	@go test -c -o build/storm.test ./local/storm
-	@cd local/storm && ../../build/storm.test -test.run '^TestTraces$$' -test.timeout 0 -seeds 200 -traces testdata/traces.txt $(if $(RECORD),-record)
+	@go test -c -o build/storm.test ./local/testkit/storm
+	@cd local/testkit/storm && ../../../build/storm.test -test.run '^TestTraces$$' -test.timeout 0 -seeds 200 -traces testdata/traces.txt $(if $(RECORD),-record)
 
 .PHONY: storm
 storm: ## Live random lives of clusters under random faults for ten minutes (STORM=1m), in virtual time
-	@go test -c -o build/storm.test ./local/storm
+	@go test -c -o build/storm.test ./local/testkit/storm
 	@build/storm.test -test.run '^TestStorm$$' -test.timeout 0 -storm $(STORM) -from $(SEED)
 
 # Compiling the functions for arm64 takes two minutes of CPU, and make deploy does it. What could differ there is which files they are of: no package

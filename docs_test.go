@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/engine/faults"
 )
 
 var (

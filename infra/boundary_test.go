@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/shared/names"
 )
 

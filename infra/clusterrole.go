@@ -5,7 +5,7 @@ package main
 // names are AWS's, a path for roles that drover's own have not, and the permissions boundary that each role must carry.
 //
 // The actions are those that the handlers of the resource types call, as the types' schemas say, less those of properties that no template
-// has; and what update policies do by themselves. local/harness shows of each that it is used, or which type's handlers call it.
+// has; and what update policies do by themselves. local/testkit/harness shows of each that it is used, or which type's handlers call it.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html#schema-properties-handlers
 // https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 

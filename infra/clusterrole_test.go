@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/aws/iam"
 )
 
 // decision is one check that AWS makes for a call: an action on a resource with its condition keys.

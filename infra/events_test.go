@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/eventbridge/pattern"
-	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/aws/eventbridge/pattern"
+	"github.com/drover-run/drover/local/aws/iam"
 )
 
 // AWS's own samples, from the pages that describe the events, with this account's names where rules look at them.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/local/aws/states/asl"
 )
 
 // Answers of the functions, in turn; the last one stays. Keys are a function's name without the prefix, "change <stack>" for

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/clock"
-	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -353,7 +353,7 @@ func account(t *testing.T) *iam.Service {
 	return s
 }
 
-// The golden is what accounts inside test processes give drover's functions: see local/harness.
+// The golden is what accounts inside test processes give drover's functions: see local/testkit/harness.
 func TestIdentitiesMatchGolden(t *testing.T) {
 	path := filepath.Join("testdata", "identities.json")
 	got, err := json.MarshalIndent(identities(t), "", " ")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/aws/iam"
 )
 
 // resourcePolicies are those that say who else than the account's own identities may use something, by logical id.

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/iam"
+	"github.com/drover-run/drover/local/aws/iam"
 )
 
 // The resource types that the local account provides for drover's own stack. No custom resource is among them.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/endpoint"
+	"github.com/drover-run/drover/local/aws/lambda"
+	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/kubernetes"
-	"github.com/drover-run/drover/local/lambda"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"

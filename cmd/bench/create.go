@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 
-	"github.com/drover-run/drover/local/lambda"
+	"github.com/drover-run/drover/local/aws/lambda"
 )
 
 // maxTransitions of creating the demo cluster.

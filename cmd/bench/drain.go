@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/local/kubernetes/workload"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 	clientmetrics "k8s.io/client-go/tools/metrics"
 
 	"github.com/drover-run/drover/local/kubernetes"
-	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/local/kubernetes/workload"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/drover-run/drover/local/autoscaling"
-	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/local/aws/autoscaling"
+	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/names"
 )
 

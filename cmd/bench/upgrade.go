@@ -28,7 +28,7 @@ const (
 // long as in life. It knows what physics asks for.
 func measureUpgrade(ctx context.Context, s *settings, r *report) error {
 	run := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^"+upgradeTest+"$", ".")
-	run.Dir = filepath.Join(s.root, "local", "harness")
+	run.Dir = filepath.Join(s.root, "local", "testkit", "harness")
 	out, err := run.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("running %s: %w\n%s", upgradeTest, err, out)

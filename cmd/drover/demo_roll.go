@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/ec2"
-	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"

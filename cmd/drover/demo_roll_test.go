@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/ec2"
+	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/shared/api"
 )
 

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/ec2"
-	"github.com/drover-run/drover/local/states"
-	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/faults"
+	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/names"
 )

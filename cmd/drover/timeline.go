@@ -9,10 +9,10 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/cloudformation"
-	"github.com/drover-run/drover/local/lambda"
-	"github.com/drover-run/drover/local/states"
-	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/aws/lambda"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/states/asl"
 	"github.com/drover-run/drover/shared/names"
 )
 

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/cloudformation"
-	"github.com/drover-run/drover/local/lambda"
-	"github.com/drover-run/drover/local/states"
-	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/aws/lambda"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/states/asl"
 )
 
 func TestClusterOf(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/servicequotas"
+	"github.com/drover-run/drover/local/aws/servicequotas"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )

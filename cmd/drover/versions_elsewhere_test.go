@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/eks"
-	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/testkit/harness"
 )
 
 // The table says what EKS runs, and what the stack was made with where that is another.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/drover-run/drover/local/iam/iamapi"
-	"github.com/drover-run/drover/local/tagging"
+	"github.com/drover-run/drover/local/aws/iam/iamapi"
+	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )

@@ -35,7 +35,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/drover-run/drover/local/eventbridge"
+	"github.com/drover-run/drover/local/aws/eventbridge"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"

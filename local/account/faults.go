@@ -1,6 +1,6 @@
 package account
 
-// Faults on demand: the engine of local/faults is told of every moment of the account at which something may go wrong, and what it
+// Faults on demand: the engine of local/engine/faults is told of every moment of the account at which something may go wrong, and what it
 // decides is done, to real processes where there are some.
 
 import (
@@ -11,14 +11,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-run/drover/local/clock"
-	"github.com/drover-run/drover/local/ec2"
-	"github.com/drover-run/drover/local/endpoint"
-	"github.com/drover-run/drover/local/eventbridge"
-	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/local/iam"
-	"github.com/drover-run/drover/local/states"
-	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/eventbridge"
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )

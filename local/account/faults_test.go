@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/endpoint"
-	"github.com/drover-run/drover/local/eventbridge"
-	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/local/aws/eventbridge"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/wire"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -198,7 +198,7 @@ func TestDeadLettersRaiseTheirAlarm(t *testing.T) {
 var killed = &wire.Error{Code: "ServiceUnavailable", Message: "killed", Status: 503}
 
 // Every function is killed in the middle of its first call and of its third, one round after the other, while a cluster changes. The change
-// arrives all the same, and nobody has to do anything about it. (local/harness has them killed at every single call.)
+// arrives all the same, and nobody has to do anything about it. (local/testkit/harness has them killed at every single call.)
 func TestAFunctionThatDiesIsMadeUpFor(t *testing.T) {
 	const name = "mortal"
 	cloud.retire(t, name)

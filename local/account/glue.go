@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/drover-run/drover/local/clock"
-	"github.com/drover-run/drover/local/cloudwatch"
-	"github.com/drover-run/drover/local/eventbridge"
-	"github.com/drover-run/drover/local/iam"
-	"github.com/drover-run/drover/local/s3"
-	"github.com/drover-run/drover/local/servicequotas"
-	"github.com/drover-run/drover/local/sqs"
+	"github.com/drover-run/drover/local/aws/cloudwatch"
+	"github.com/drover-run/drover/local/aws/eventbridge"
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/s3"
+	"github.com/drover-run/drover/local/aws/servicequotas"
+	"github.com/drover-run/drover/local/aws/sqs"
+	"github.com/drover-run/drover/local/engine/clock"
 )
 
 // emitter puts events on the default bus. Services that send events are made before EventBridge, which needs others of them

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/drover-run/drover/local/autoscaling"
-	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/local/aws/autoscaling"
+	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )

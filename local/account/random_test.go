@@ -23,9 +23,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/drover-run/drover/local/ec2"
-	"github.com/drover-run/drover/local/eventbridge"
-	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/eventbridge"
+	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )

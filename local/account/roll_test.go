@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/ec2"
-	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -132,7 +132,7 @@ func TestPoolsRoll(t *testing.T) {
 	}
 
 	// Both strategies with a CloudFormation that goes on while nodes drain, and with one that waits for drains.
-	// TestRandomRolls mixes all of it, and local/autoscaling has each with each.
+	// TestRandomRolls mixes all of it, and local/aws/autoscaling has each with each.
 	rolls("surge 2", false, object{"maxSurge": 2}, 0, 2)
 	rolls("a quarter out, and CloudFormation waits for drains", true, object{"maxUnavailable": "25%", "maxSurge": 0}, 1, 1)
 	fails("a rolling update", size, "first", "second")

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/local/states"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )

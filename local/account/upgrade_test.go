@@ -1,7 +1,7 @@
 package account
 
-// Upgrades of real control planes with workloads on them: one that the schedule starts, and one that EKS fails. local/harness has those
-// on all kinds of bad days.
+// Upgrades of real control planes with workloads: one that the schedule starts, and one that EKS fails.
+// local/testkit/harness tests upgrades under many more faults.
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/drover-run/drover/local/states"
-	"github.com/drover-run/drover/local/workload"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/apiserver"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
 )
 
 // A drain reports the pods that its budgets wait for and that no node can run, with the scheduler's message.

@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/apiserver"
-	"github.com/drover-run/drover/local/clock"
-	"github.com/drover-run/drover/local/inprocess"
+	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/inprocess"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/shared/drain"
 )
 

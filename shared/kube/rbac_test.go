@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"github.com/drover-run/drover/local/inprocess"
+	"github.com/drover-run/drover/local/engine/inprocess"
 )
 
 // These are all the rights of drover's functions inside a cluster, one line per API group, resource and verbs. A right that is added here

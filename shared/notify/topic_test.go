@@ -8,7 +8,7 @@ import (
 	snsapi "github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/notify"
 )
 

@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/cloudformation"
-	"github.com/drover-run/drover/local/endpoint"
-	"github.com/drover-run/drover/local/harness"
-	"github.com/drover-run/drover/local/resource"
-	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/cloudformation"
-	"github.com/drover-run/drover/local/harness"
-	"github.com/drover-run/drover/local/resource"
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/pool"
 
 	"github.com/drover-run/drover/shared/names"

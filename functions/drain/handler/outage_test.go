@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/states/asl"
+	"github.com/drover-run/drover/local/aws/states/asl"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/inprocess"
+	"github.com/drover-run/drover/local/engine/inprocess"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"

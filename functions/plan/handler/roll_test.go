@@ -13,7 +13,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	planHandler "github.com/drover-run/drover/functions/plan/handler"
-	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"

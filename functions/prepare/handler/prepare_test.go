@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/inprocess"
+	"github.com/drover-run/drover/local/engine/inprocess"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/status"

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/ec2"
-	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/status"
 )
 

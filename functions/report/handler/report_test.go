@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/endpoint"
-	"github.com/drover-run/drover/local/eventbridge"
-	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/local/harness"
-	"github.com/drover-run/drover/local/states"
-	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/local/aws/eventbridge"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/status"
 )
 

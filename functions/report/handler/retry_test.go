@@ -10,9 +10,9 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/report/handler"
-	"github.com/drover-run/drover/local/endpoint"
-	"github.com/drover-run/drover/local/faults"
-	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/status"
 )
 

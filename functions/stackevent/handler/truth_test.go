@@ -11,8 +11,8 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/stackevent/handler"
-	"github.com/drover-run/drover/local/cloudformation"
-	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/cloudformation"
-	"github.com/drover-run/drover/local/endpoint"
-	"github.com/drover-run/drover/local/harness"
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )

@@ -9,9 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/endpoint"
-	"github.com/drover-run/drover/local/harness"
-	"github.com/drover-run/drover/local/wire"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/aws/cloudwatch"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"

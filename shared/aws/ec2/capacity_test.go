@@ -5,8 +5,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	localec2 "github.com/drover-run/drover/local/ec2"
-	"github.com/drover-run/drover/local/harness"
+	localec2 "github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/fault"

@@ -1,0 +1,157 @@
+package autoscaling
+
+// The life of an instance in its group: launched, in service, ended, with its hooks.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-lifecycle.html
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+const (
+	healthy   = "Healthy"
+	unhealthy = "Unhealthy"
+)
+
+// live takes an instance from its launch into service and watches it there, until end cancels ctx.
+func (s *Service) live(ctx context.Context, g *group, m *member) {
+	i, err := s.config.Instances.AwaitInstance(ctx, m.id, ec2.Running, ec2.ShuttingDown, ec2.Terminated)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil || i.State != ec2.Running {
+		s.failed(g, m, "Failed", "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: "+i.Reason)
+		return
+	}
+	s.mu.Lock()
+	if ctx.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
+	actions := s.startActions(g, m, launching)
+	if len(actions) > 0 {
+		m.state = pendingWait
+		s.changedLocked()
+	}
+	s.mu.Unlock()
+	if len(actions) > 0 {
+		abandoned, err := s.awaitActions(ctx, actions)
+		if err != nil || ctx.Err() != nil {
+			return
+		}
+		if abandoned != nil {
+			s.failed(g, m, "Cancelled", "Instance failed to complete user's Lifecycle Action: Lifecycle Action with token "+abandoned.token+
+				" was abandoned: "+abandoned.why)
+			return
+		}
+	}
+	s.mu.Lock()
+	if ctx.Err() != nil || m.leaving() {
+		s.mu.Unlock()
+		return
+	}
+	m.state = inService // Pending:Proceed does not last
+	g.failures, g.failing = 0, time.Time{}
+	s.endActivity(g, m.activity, m, "Successful", "")
+	s.changedLocked()
+	s.mu.Unlock()
+	s.watch(ctx, g, m)
+}
+
+// failed ends an instance that did not make it into service. The group waits a little before it tries again.
+func (s *Service) failed(g *group, m *member, status, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.leaving() {
+		return
+	}
+	s.endActivity(g, m.activity, m, status, reason)
+	s.countFailure(g)
+	s.end(g, m, "At "+stamp(s.now())+" an instance was taken out of service in response to a launch failure.")
+	s.reconcile(g, "")
+}
+
+// watch is the EC2 health check: an instance that somebody else ended is unhealthy.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/health-checks-overview.html
+func (s *Service) watch(ctx context.Context, g *group, m *member) {
+	// Any error but the end of ctx means that EC2 has forgotten the instance.
+	if _, err := s.config.Instances.AwaitInstance(ctx, m.id, ec2.ShuttingDown, ec2.Terminated); err != nil && ctx.Err() != nil {
+		return
+	}
+	if s.config.Clock.Work(ctx, healthWork) != nil {
+		return
+	}
+	// A suspended health check looks again once it is resumed.
+	if s.await(ctx, func() (bool, error) { return !g.suspended["HealthCheck"], nil }) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.health = unhealthy
+	s.changedLocked()
+	s.reconcile(g, "")
+}
+
+// end starts the termination of an instance. The lock is held.
+func (s *Service) end(g *group, m *member, cause string) {
+	if m.leaving() {
+		return
+	}
+	m.cancel()
+	if m.activity != nil && m.activity.EndTime == nil {
+		s.endActivity(g, m.activity, m, "Cancelled", "The instance was ended before it was in service.")
+	}
+	m.state = terminating
+	m.activity = s.newActivity(g, "Terminating EC2 instance: "+m.id, cause)
+	m.activity.instance, m.activity.zone, m.activity.subnet = m.id, m.zone, m.subnet
+	s.changedLocked()
+	s.background(func(ctx context.Context) { s.die(ctx, g, m) })
+}
+
+// die runs the termination hooks and ends the instance, whatever they say.
+func (s *Service) die(ctx context.Context, g *group, m *member) {
+	s.mu.Lock()
+	actions := s.startActions(g, m, ending)
+	if len(actions) > 0 {
+		m.state = terminatingWait
+		s.changedLocked()
+	}
+	s.mu.Unlock()
+	if len(actions) > 0 {
+		if _, err := s.awaitActions(ctx, actions); err != nil {
+			return
+		}
+	}
+	s.mu.Lock()
+	m.state = terminatingProceed
+	s.changedLocked()
+	s.mu.Unlock()
+	// An instance that EC2 has forgotten is gone.
+	if err := s.config.Instances.Terminate(m.id, "Client.UserInitiatedShutdown"); err == nil {
+		if _, err := s.config.Instances.AwaitInstance(ctx, m.id, ec2.Terminated); err != nil && ctx.Err() != nil {
+			return
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.members = slices.DeleteFunc(g.members, func(x *member) bool { return x == m })
+	s.endActivity(g, m.activity, m, "Successful", "")
+	s.changedLocked()
+	s.reconcile(g, "")
+}
+
+func asError(err error, target **wire.Error) bool { return errors.As(err, target) }
+
+// message of an AWS error without its code.
+func message(err error) string {
+	var known *wire.Error
+	if errors.As(err, &known) {
+		return known.Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,298 @@
+package autoscaling
+
+// Instance refresh: replacing the instances of a group batch by batch.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/instance-refresh-overview.html
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+// Preferences of an instance refresh, those that are supported.
+type Preferences struct {
+	// MinHealthyPercentage (default 90) and MaxHealthyPercentage (100 to 200) of the desired capacity.
+	MinHealthyPercentage, MaxHealthyPercentage *int
+	// InstanceWarmup in seconds after an instance is in service; default the group's DefaultInstanceWarmup.
+	InstanceWarmup *int
+	// SkipMatching leaves instances that have the launch template already.
+	SkipMatching *bool
+}
+
+type refresh struct {
+	id, status, reason string
+	preferences        Preferences
+	start              time.Time
+	end                *time.Time
+	total, left        int
+	cancel             context.CancelFunc
+	// transits says that its cancellation waits for launches and terminations that are in flight.
+	transits bool
+}
+
+// startRefresh starts to replace the instances of a group.
+func (s *Service) startRefresh(caller iam.Caller, name string, p Preferences) (*refresh, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, err := s.group(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.allow(caller, "StartInstanceRefresh", g, nil); err != nil {
+		return nil, err
+	}
+	if r := g.activeRefresh(); r != nil {
+		return nil, wire.Errorf("InstanceRefreshInProgress", "An Instance Refresh is already in progress and blocks the execution of "+
+			"this Instance Refresh.")
+	}
+	low, high := 90, 100
+	if p.MinHealthyPercentage != nil {
+		low = *p.MinHealthyPercentage
+	}
+	if p.MaxHealthyPercentage != nil {
+		high = *p.MaxHealthyPercentage
+	}
+	if low < 0 || low > 100 || high < 100 || high > 200 || high-low > 100 {
+		return nil, invalid("MinHealthyPercentage must be between 0 and 100, MaxHealthyPercentage between 100 and 200, and their difference at "+
+			"most 100: %d, %d", low, high)
+	}
+	obsolete, err := s.obsolete(g, p.SkipMatching == nil || !*p.SkipMatching)
+	if err != nil {
+		return nil, err
+	}
+	r := &refresh{id: newID(), status: "Pending", preferences: p, start: s.now(), total: len(obsolete), left: len(obsolete)}
+	g.refreshes = append(g.refreshes, r)
+	var ctx context.Context
+	ctx, r.cancel = context.WithCancel(s.ctx)
+	s.background(func(context.Context) { s.refresh(ctx, g, r, obsolete, low, high) })
+	s.changedLocked()
+	return r, nil
+}
+
+func (g *group) activeRefresh() *refresh {
+	if len(g.refreshes) > 0 && g.refreshes[len(g.refreshes)-1].end == nil {
+		return g.refreshes[len(g.refreshes)-1]
+	}
+	return nil
+}
+
+// obsolete are the instances that are not what the group would launch now; with all, every one. The lock is held.
+func (s *Service) obsolete(g *group, all bool) ([]*member, error) {
+	specification, overrides := g.template()
+	template, err := s.config.Instances.LaunchTemplate(specification.LaunchTemplateId, specification.LaunchTemplateName, specification.Version)
+	if err != nil {
+		return nil, invalid("%s", message(err))
+	}
+	var old []*member
+	for _, m := range g.members {
+		typ := slices.ContainsFunc(overrides, func(o Override) bool { return o.InstanceType == "" || o.InstanceType == m.typ })
+		subnet := slices.Contains(g.settings.Subnets, m.subnet)
+		if !m.leaving() && (all || m.template.ID != template.ID || m.template.Version != template.Version || !typ || !subnet) {
+			old = append(old, m)
+		}
+	}
+	return old, nil
+}
+
+// refreshPatience is how long a refresh goes on while the new instances do not get into service: the page's "One-hour timeout".
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/instance-refresh-overview.html#instance-refresh-limitations
+const refreshPatience = time.Hour
+
+// refreshing is an instance refresh under way.
+type refreshing struct {
+	*Service
+	run       *refresh
+	group     *group
+	obsolete  []*member
+	low, high int // percentages
+	warmup    time.Duration
+	known     map[string]bool // instances from before
+}
+
+// refresh replaces instances until none is obsolete.
+func (s *Service) refresh(ctx context.Context, g *group, r *refresh, obsolete []*member, low, high int) {
+	f := &refreshing{Service: s, run: r, group: g, obsolete: obsolete, low: low, high: high, known: map[string]bool{}}
+	s.mu.Lock()
+	r.status = "InProgress"
+	f.warmup = g.warmup(r.preferences)
+	for _, m := range g.members {
+		f.known[m.id] = true
+	}
+	g.failures, g.failing = 0, time.Time{}
+	s.emit("EC2 Auto Scaling Instance Refresh Started", []string{g.arn}, map[string]any{
+		"InstanceRefreshId": r.id, "AutoScalingGroupName": g.name,
+	})
+	s.mu.Unlock()
+	var err error
+	for more := len(obsolete) > 0; more && err == nil; {
+		more, err = f.batch(ctx)
+	}
+	f.finish(ctx, err)
+}
+
+// batch replaces some instances, so that never fewer than the minimum are in service and never more than the maximum are
+// there. When these leave no room, it is one, which ends before its replacement starts.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/understand-instance-refresh-default-values.html
+func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
+	f.mu.Lock()
+	g := f.group
+	f.obsolete = slices.DeleteFunc(f.obsolete, func(m *member) bool { return m.leaving() })
+	room := g.desired - (g.desired*f.low+99)/100
+	surge := g.desired*f.high/100 - g.desired
+	if f.high > 100 {
+		surge = max(1, surge)
+	}
+	n := min(len(f.obsolete), max(1, room+surge))
+	g.surge = min(surge, n)
+	f.reconcile(g, "")
+	surges := g.surge > 0
+	f.mu.Unlock()
+	if surges {
+		if err := f.ready(ctx); err != nil {
+			return false, err
+		}
+	}
+	if err := f.spares(ctx, n, max(1, room)); err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	batch := slices.Clone(f.obsolete[:min(n, len(f.obsolete))])
+	g.surge = 0
+	for _, m := range batch {
+		f.end(g, m, "At "+stamp(f.now())+" an instance was taken out of service in response to an instance refresh.")
+	}
+	f.reconcile(g, "")
+	f.mu.Unlock()
+	if err := f.gone(ctx, batch); err != nil {
+		return false, err
+	}
+	if err := f.ready(ctx); err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.obsolete = slices.DeleteFunc(f.obsolete, func(m *member) bool { return m.leaving() })
+	f.run.left = len(f.obsolete)
+	return f.run.left > 0, nil
+}
+
+// gone waits for a batch, unless the new instances take too long meanwhile: a drain may wait for them, and would never end then.
+func (f *refreshing) gone(ctx context.Context, batch []*member) error {
+	return f.await(ctx, func() (bool, error) { return f.areGone(f.group, batch), f.impatient() })
+}
+
+// spares waits until the next few obsolete instances can go with no more than out of the desired capacity not in
+// service: fewer may be when a refresh begins, because those of the one before it never got there. Whoever serves
+// nobody goes first. https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
+func (f *refreshing) spares(ctx context.Context, n, out int) error {
+	g := f.group
+	return f.await(ctx, func() (bool, error) {
+		f.obsolete = slices.DeleteFunc(f.obsolete, func(m *member) bool { return m.leaving() })
+		slices.SortStableFunc(f.obsolete, func(a, b *member) int { return a.serves() - b.serves() })
+		serving := 0
+		for _, m := range f.obsolete[:min(n, len(f.obsolete))] {
+			serving += m.serves()
+		}
+		return serving == 0 || g.inService()-serving >= g.desired-out, f.impatient()
+	})
+}
+
+// serves is 1 of an instance that is in service.
+func (m *member) serves() int {
+	if m.state == inService {
+		return 1
+	}
+	return 0
+}
+
+// impatient says that the new instances took too long.
+func (f *refreshing) impatient() error {
+	if g := f.group; !g.failing.IsZero() && f.config.Clock.Worked(f.now().Sub(g.failing)) >= refreshPatience {
+		return errors.New("The new instances did not get into service within an hour: " + g.lastFailure())
+	}
+	return nil
+}
+
+// ready waits until as many are in service as there should be, which their launch hooks decide, and then for the warm-up.
+func (f *refreshing) ready(ctx context.Context) error {
+	g := f.group
+	err := f.await(ctx, func() (bool, error) {
+		return g.inService() >= g.desired+g.surge, f.impatient()
+	})
+	if err != nil {
+		return err
+	}
+	return f.config.Clock.Timer(ctx, f.warmup)
+}
+
+// finish ends the refresh. What it launched and is not in service goes first: the group is back at its desired capacity.
+func (f *refreshing) finish(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		_ = f.await(f.ctx, func() (bool, error) { return !f.run.transits || !f.group.transits(), nil })
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g, now := f.group, f.now()
+	event := "Succeeded"
+	f.run.end, f.run.status = &now, "Successful"
+	switch {
+	case ctx.Err() != nil:
+		f.run.status, event = "Cancelled", "Cancelled"
+	case err != nil:
+		f.run.status, f.run.reason, event = "Failed", err.Error(), "Failed"
+	}
+	g.surge = 0
+	for _, m := range slices.Clone(g.members) {
+		if g.counted() > g.desired && !f.known[m.id] && !m.leaving() && m.state != inService {
+			f.end(g, m, "At "+stamp(now)+" an instance was taken out of service because its instance refresh ended.")
+		}
+	}
+	f.emit("EC2 Auto Scaling Instance Refresh "+event, []string{g.arn}, map[string]any{
+		"InstanceRefreshId": f.run.id, "AutoScalingGroupName": g.name,
+	})
+	f.changedLocked()
+	f.reconcile(g, "")
+}
+
+func (g *group) warmup(p Preferences) time.Duration {
+	seconds := p.InstanceWarmup
+	if seconds == nil {
+		seconds = g.settings.DefaultInstanceWarmup
+	}
+	if seconds == nil {
+		return 0
+	}
+	return time.Duration(*seconds) * time.Second
+}
+
+// transits reports whether an instance is on its way in or out, also at a lifecycle hook.
+func (g *group) transits() bool {
+	return slices.ContainsFunc(g.members, func(m *member) bool { return m.state != inService })
+}
+
+// cancelRefresh stops a refresh; what was replaced stays so. With transits, it waits for launches and terminations that are in flight.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CancelInstanceRefresh.html
+func (s *Service) cancelRefresh(caller iam.Caller, name string, transits bool) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, err := s.group(name)
+	if err != nil {
+		return "", err
+	}
+	if err := s.allow(caller, "CancelInstanceRefresh", g, nil); err != nil {
+		return "", err
+	}
+	r := g.activeRefresh()
+	if r == nil {
+		return "", wire.Errorf("ActiveInstanceRefreshNotFound",
+			"No in progress or pending Instance Refresh found for Auto Scaling group %s", name)
+	}
+	r.status, r.reason, r.transits = "Cancelling", "Cancelled by user.", transits
+	r.cancel()
+	s.changedLocked()
+	return r.id, nil
+}

@@ -1,0 +1,346 @@
+package autoscaling
+
+// The service itself: what it is given, its groups, ids, and waiting for changes.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+// Simulated work, which --speed shortens.
+const (
+	// retryWork is how long a group waits after a failed launch; it doubles up to retryLimit.
+	retryWork, retryLimit = 30 * time.Second, 8 * time.Minute
+	// healthWork is how late Auto Scaling notices that an instance is gone.
+	healthWork = 30 * time.Second
+)
+
+// Instances is what Auto Scaling needs of EC2: *ec2.Service.
+type Instances interface {
+	LaunchTemplate(id, name, version string) (ec2.Template, error)
+	CheckLaunch(caller iam.Caller, r ec2.LaunchRequest) error
+	Launch(r ec2.LaunchRequest) (ec2.Instance, error)
+	AwaitInstance(ctx context.Context, id string, states ...string) (ec2.Instance, error)
+	Terminate(id, reason string) error
+	Subnets(ids ...string) ([]ec2.Subnet, error)
+}
+
+// Roles is what Auto Scaling needs of IAM: *iam.Service. It makes its service-linked role with the first group.
+type Roles interface {
+	Role(name string) (iam.Role, error)
+	CreateRole(r iam.Role) (iam.Role, error)
+}
+
+// Emitter puts events on the account's default bus: EventBridge.
+type Emitter interface {
+	Emit(ctx context.Context, source, detailType string, resources []string, detail any)
+}
+
+// Config of the service. Region, Account, Clock and Instances are required.
+type Config struct {
+	Region, Account string
+	// Partition is aws unless set.
+	Partition string
+	Clock     *clock.Clock
+	Instances Instances
+	// Roles and Events may be nil: then no service-linked role is made, and events go nowhere.
+	Roles  Roles
+	Events Emitter
+	// WaitForTerminateHooks says whether rolling updates and instance refreshes wait until the instances of a batch are gone,
+	// termination hooks included. Users report that they do not, the documentation is silent.
+	WaitForTerminateHooks bool
+}
+
+// Service is Auto Scaling in one region of one account.
+type Service struct {
+	config Config
+	ctx    context.Context // groups live longer than the requests that make them
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	outbox outbox
+
+	mu      sync.Mutex
+	closed  bool
+	changed chan struct{} // closed and replaced at every change of state
+	groups  []*group      // in the order of their creation
+	deleted []*group      // for their activities
+	watched map[*func(View)]string
+	// waits is what Config.WaitForTerminateHooks was changed to for single groups.
+	waits map[string]bool
+}
+
+// New starts a service; Close ends it.
+func New(config Config) *Service {
+	if config.Partition == "" {
+		config.Partition = "aws"
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Service{
+		config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), watched: map[*func(View)]string{}, waits: map[string]bool{},
+	}
+}
+
+// WaitForTerminateHooks changes what Config says of it, for batches that begin from now on: of some groups, or of all others when none is
+// named.
+func (s *Service) WaitForTerminateHooks(wait bool, groups ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(groups) == 0 {
+		s.config.WaitForTerminateHooks = wait
+	}
+	for _, name := range groups {
+		s.waits[name] = wait
+	}
+}
+
+// waitsForHooks says whether updates of a group wait until instances are gone. The lock is held.
+func (s *Service) waitsForHooks(g *group) bool {
+	if wait, changed := s.waits[g.name]; changed {
+		return wait
+	}
+	return s.config.WaitForTerminateHooks
+}
+
+// Close ends all work that is under way and waits for it.
+func (s *Service) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	s.work.Wait()
+}
+
+// background runs f until it ends or the service is closed. The lock is held.
+func (s *Service) background(f func(ctx context.Context)) {
+	if !s.closed {
+		turn := s.config.Clock.Ticket("autoscaling: in the background")
+		s.work.Go(func() {
+			turn()
+			f(s.ctx)
+		})
+	}
+}
+
+// changedLocked wakes everyone in await, and shows watchers what changed.
+func (s *Service) changedLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+	for see, name := range s.watched {
+		for _, g := range s.groups {
+			if g.name == name {
+				(*see)(g.view())
+			}
+		}
+	}
+}
+
+// View is a group at one moment.
+type View struct {
+	Min, Max, Desired int
+	Instances         []InstanceView
+	Suspended         []string // processes, sorted
+}
+
+// InstanceView is an instance of a group at one moment.
+type InstanceView struct {
+	ID, State       string
+	TemplateVersion int
+}
+
+func (g *group) view() View {
+	v := View{Min: g.min, Max: g.max, Desired: g.desired, Suspended: slices.Sorted(maps.Keys(g.suspended))}
+	for _, m := range g.members {
+		v.Instances = append(v.Instances, InstanceView{m.id, m.lifecycle(), m.template.Version})
+	}
+	return v
+}
+
+// View is a group as it is now; false when there is none of that name.
+func (s *Service) View(group string) (View, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, err := s.group(group)
+	if err != nil {
+		return View{}, false
+	}
+	return g.view(), true
+}
+
+// Going says whether an instance is being ended that nothing holds any more.
+func (s *Service) Going() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		if slices.ContainsFunc(g.members, func(m *member) bool { return m.state == terminatingProceed }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Watch shows every state that a group is in from now on, none left out, until stop is called. see runs while the service
+// is locked: it must not call it.
+func (s *Service) Watch(group string, see func(View)) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched[&see] = group
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watched, &see)
+	}
+}
+
+// await waits until done says so. It asks, with the lock held, now and after every change of state.
+func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
+	for {
+		s.mu.Lock()
+		ok, err := done()
+		changed := s.changed
+		s.mu.Unlock()
+		if ok || err != nil {
+			return err
+		}
+		turn := s.config.Clock.Ticket("autoscaling: a change")
+		select {
+		case <-changed:
+			turn()
+		case <-ctx.Done():
+			turn()
+			return ctx.Err()
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
+	}
+}
+
+func (s *Service) now() time.Time { return s.config.Clock.Now() }
+
+func newID() string { return uuid.NewString() }
+
+// invalid is the error that Auto Scaling has for nearly everything.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/CommonErrors.html
+func invalid(format string, args ...any) error {
+	return wire.Errorf("ValidationError", format, args...)
+}
+
+// group by name. The lock is held.
+func (s *Service) group(name string) (*group, error) {
+	for _, g := range s.groups {
+		if g.name == name {
+			return g, nil
+		}
+	}
+	return nil, invalid("AutoScalingGroup name not found - AutoScalingGroup %s not found", name)
+}
+
+// member finds an instance and its group. The lock is held.
+func (s *Service) member(instanceID string) (*group, *member, error) {
+	for _, g := range s.groups {
+		for _, m := range g.members {
+			if m.id == instanceID {
+				return g, m, nil
+			}
+		}
+	}
+	return nil, nil, invalid("Instance Id not found - No managed instance found for instance ID %s", instanceID)
+}
+
+func (s *Service) arn(id, name string) string {
+	return fmt.Sprintf("arn:%s:autoscaling:%s:%s:autoScalingGroup:%s:autoScalingGroupName/%s", s.config.Partition, s.config.Region,
+		s.config.Account, id, name)
+}
+
+// allow checks an action (without "autoscaling:") on a group, with its tags and further condition keys.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2autoscaling.html
+func (s *Service) allow(caller iam.Caller, action string, g *group, context map[string]string) error {
+	keys := map[string]string{}
+	for _, t := range g.tags {
+		keys["aws:ResourceTag/"+t.Key] = t.Value
+		keys["autoscaling:ResourceTag/"+t.Key] = t.Value
+	}
+	for k, v := range context {
+		keys[k] = v
+	}
+	return caller.Authorize("autoscaling:"+action, g.arn, keys)
+}
+
+// serviceLinkedRole is made when it is not there, if the caller may do that.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/autoscaling-service-linked-role.html
+func (s *Service) serviceLinkedRole(caller iam.Caller) error {
+	const name, path, principal = "AWSServiceRoleForAutoScaling", "/aws-service-role/autoscaling.amazonaws.com/", "autoscaling.amazonaws.com"
+	if s.config.Roles == nil {
+		return nil
+	}
+	_, err := s.config.Roles.Role(name)
+	if err == nil {
+		return nil
+	}
+	arn := fmt.Sprintf("arn:%s:iam::%s:role%s%s", s.config.Partition, s.config.Account, path, name)
+	if err := caller.Authorize("iam:CreateServiceLinkedRole", arn, map[string]string{"iam:AWSServiceName": principal}); err != nil {
+		return err
+	}
+	_, err = s.config.Roles.CreateRole(iam.Role{
+		Name: name, Path: path, ServiceLinked: true,
+		Description: "Default Service-Linked Role enables access to AWS Services and Resources used or managed by Auto Scaling",
+		TrustDocument: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + principal +
+			`"},"Action":"sts:AssumeRole"}]}`,
+	})
+	var known *wire.Error
+	if errors.As(err, &known) && known.Code == "EntityAlreadyExists" {
+		return nil // another group was made at the same time
+	}
+	return err
+}
+
+// outbox emits events outside of the lock, in the order in which they happened.
+type outbox struct {
+	mu      sync.Mutex
+	queue   []func()
+	running bool
+}
+
+// emit sends an event soon. The lock of the service is held.
+func (s *Service) emit(detailType string, resources []string, detail any) {
+	if s.config.Events == nil || s.closed {
+		return
+	}
+	s.outbox.mu.Lock()
+	defer s.outbox.mu.Unlock()
+	s.outbox.queue = append(s.outbox.queue, func() {
+		s.config.Events.Emit(s.ctx, "aws.autoscaling", detailType, resources, detail)
+	})
+	if s.outbox.running {
+		return
+	}
+	s.outbox.running = true
+	turn := s.config.Clock.Ticket("autoscaling: events")
+	s.work.Go(func() {
+		for {
+			turn()
+			s.outbox.mu.Lock()
+			if len(s.outbox.queue) == 0 {
+				s.outbox.running = false
+				s.outbox.mu.Unlock()
+				return
+			}
+			send := s.outbox.queue[0]
+			s.outbox.queue = slices.Delete(s.outbox.queue, 0, 1)
+			s.outbox.mu.Unlock()
+			send()
+			turn = s.config.Clock.Ticket("autoscaling: events")
+		}
+	})
+}

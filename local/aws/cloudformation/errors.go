@@ -1,0 +1,42 @@
+package cloudformation
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/drover-run/drover/local/aws/cloudformation/template"
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+// This file has the errors of the API, in CloudFormation's wording.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/CommonErrors.html
+
+func invalid(format string, args ...any) error {
+	return wire.Errorf("ValidationError", format, args...)
+}
+
+func insufficientCapabilities(needed string) error {
+	return wire.Errorf("InsufficientCapabilitiesException", "Requires capabilities : [%s]", needed)
+}
+
+func alreadyExists(format string, args ...any) error {
+	return wire.Errorf("AlreadyExistsException", format, args...)
+}
+
+func unsupported(what string) error { return wire.Unsupported("cloudformation", what) }
+
+// templateError makes an error of the API from one of the template package; others pass.
+func templateError(err error) error {
+	var refused *template.Error
+	if errors.As(err, &refused) {
+		if strings.HasPrefix(refused.Message, "Template ") || strings.HasPrefix(refused.Message, "Parameter") {
+			return invalid("%s", refused.Message)
+		}
+		return invalid("Template validation error: %s", refused.Message)
+	}
+	var lacking *template.UnsupportedError
+	if errors.As(err, &lacking) {
+		return unsupported(lacking.What)
+	}
+	return err
+}

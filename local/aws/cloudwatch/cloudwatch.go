@@ -1,0 +1,245 @@
+// Package cloudwatch is the account's metrics, alarms, dashboards and logs.
+//
+// Metrics come from log lines in the Embedded Metric Format and from services in this process; they are kept as
+// statistics of minutes. CloudWatch API: GetMetricStatistics, GetMetricData (of metrics, without expressions),
+// ListMetrics, DescribeAlarms, PutMetricAlarm, SetAlarmState, EnableAlarmActions, DisableAlarmActions, DeleteAlarms,
+// ListTagsForResource, TagResource and UntagResource (of alarms, which have aws:ResourceTag), ListDashboards,
+// GetDashboard. Alarms on one metric are evaluated as data comes and by Run; their actions are SNS topics. There is
+// no PutMetricData, no percentiles, metric math, anomaly detection, composite alarms or widgets drawn.
+//
+// Logs API: DescribeLogGroups, DeleteLogGroup, DescribeLogStreams, GetLogEvents, FilterLogEvents (terms, not JSON patterns),
+// ListTagsForResource. Lines are written in this process only. Retention is kept without effect; there are no
+// subscriptions, metric filters or Insights.
+//
+// Resources: AWS::CloudWatch::Alarm, AWS::CloudWatch::Dashboard, AWS::Logs::LogGroup.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/Welcome.html
+package cloudwatch
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/tagging"
+	"github.com/drover-run/drover/local/engine/clock"
+)
+
+// Topics is where alarms notify: sns.Service.
+type Topics interface {
+	Publish(ctx context.Context, caller iam.Caller, topicARN, subject, message string) (messageID string, err error)
+}
+
+// Service holds the account's metrics, alarms, dashboards and logs.
+type Service struct {
+	identities *iam.Service
+	clock      *clock.Clock
+	topics     Topics
+
+	mu         sync.Mutex
+	metrics    map[string]*metric
+	alarms     map[string]*alarm
+	dashboards map[string]dashboard
+	groups     map[string]*group
+}
+
+type dashboard struct {
+	body    string
+	changed time.Time
+}
+
+// New makes an empty service.
+func New(identities *iam.Service, c *clock.Clock, topics Topics) *Service {
+	return &Service{
+		identities: identities, clock: c, topics: topics,
+		metrics: map[string]*metric{}, alarms: map[string]*alarm{}, dashboards: map[string]dashboard{}, groups: map[string]*group{},
+	}
+}
+
+// Run evaluates alarms every ten seconds, so that missing data counts too, until the context ends.
+func (s *Service) Run(ctx context.Context) {
+	for s.clock.Timer(ctx, 10*time.Second) == nil {
+		s.evaluate(ctx)
+	}
+}
+
+// metric is one series: a namespace, a name and dimensions.
+type metric struct {
+	namespace, name string
+	dimensions      map[string]string
+	unit            string
+	minutes         map[int64]*statistics // by Unix minute
+}
+
+// statistics of a minute or a period.
+type statistics struct {
+	sum, least, greatest, count float64
+}
+
+func (st *statistics) add(other statistics) {
+	if st.count == 0 {
+		*st = other
+		return
+	}
+	st.sum, st.count = st.sum+other.sum, st.count+other.count
+	st.least, st.greatest = math.Min(st.least, other.least), math.Max(st.greatest, other.greatest)
+}
+
+// value of a statistic by AWS's name; false for those that are not kept.
+func (st statistics) value(name string) (float64, bool) {
+	switch name {
+	case "Sum":
+		return st.sum, true
+	case "Average":
+		return st.sum / st.count, true
+	case "Minimum":
+		return st.least, true
+	case "Maximum":
+		return st.greatest, true
+	case "SampleCount":
+		return st.count, true
+	}
+	return 0, false
+}
+
+func seriesKey(namespace, name string, dimensions map[string]string) string {
+	parts := []string{namespace, name}
+	for _, k := range slices.Sorted(maps.Keys(dimensions)) {
+		parts = append(parts, k, dimensions[k])
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// Put adds a value to a metric, at present.
+func (s *Service) Put(ctx context.Context, namespace, name string, dimensions map[string]string, unit string, value float64) {
+	s.put(namespace, name, dimensions, unit, s.clock.Now(), value)
+	s.evaluate(ctx)
+}
+
+func (s *Service) put(namespace, name string, dimensions map[string]string, unit string, at time.Time, values ...float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := seriesKey(namespace, name, dimensions)
+	m, ok := s.metrics[key]
+	if !ok {
+		m = &metric{namespace: namespace, name: name, dimensions: maps.Clone(dimensions), unit: unit, minutes: map[int64]*statistics{}}
+		s.metrics[key] = m
+	}
+	minute := at.Unix() / 60
+	if m.minutes[minute] == nil {
+		m.minutes[minute] = &statistics{}
+	}
+	for _, v := range values {
+		m.minutes[minute].add(statistics{v, v, v, 1})
+	}
+}
+
+// between merges the minutes of [start, end).
+func (m *metric) between(start, end time.Time) (st statistics) {
+	for minute := start.Unix() / 60; minute < (end.Unix()+59)/60; minute++ {
+		if have, ok := m.minutes[minute]; ok {
+			st.add(*have)
+		}
+	}
+	return st
+}
+
+// embedded is the Embedded Metric Format.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+type embedded struct {
+	AWS *struct {
+		Timestamp         int64
+		CloudWatchMetrics []struct {
+			Namespace  string
+			Dimensions [][]string
+			Metrics    []struct {
+				Name, Unit string
+			}
+		}
+	} `json:"_aws"`
+}
+
+// ingest takes the metrics out of a log line, if it holds any. A line that does not follow the format is only a log line,
+// as on AWS.
+func (s *Service) ingest(line string) bool {
+	if !strings.Contains(line, `"_aws"`) {
+		return false
+	}
+	var format embedded
+	var members map[string]any
+	if json.Unmarshal([]byte(line), &format) != nil || format.AWS == nil || json.Unmarshal([]byte(line), &members) != nil {
+		return false
+	}
+	at := time.UnixMilli(format.AWS.Timestamp)
+	found := false
+	for _, directive := range format.AWS.CloudWatchMetrics {
+		sets := directive.Dimensions
+		if len(sets) == 0 {
+			sets = [][]string{nil}
+		}
+		for _, m := range directive.Metrics {
+			values, ok := numbers(members[m.Name])
+			if !ok || directive.Namespace == "" {
+				continue
+			}
+			for _, set := range sets {
+				dimensions := map[string]string{}
+				for _, name := range set {
+					if text, ok := members[name].(string); ok {
+						dimensions[name] = text
+					}
+				}
+				if len(dimensions) < len(set) {
+					continue // a dimension without its member makes the set invalid
+				}
+				unit := m.Unit
+				if unit == "" {
+					unit = "None"
+				}
+				s.put(directive.Namespace, m.Name, dimensions, unit, at, values...)
+				found = true
+			}
+		}
+	}
+	return found
+}
+
+func numbers(v any) ([]float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return []float64{v}, true
+	case []any:
+		var list []float64
+		for _, x := range v {
+			f, ok := x.(float64)
+			if !ok {
+				return nil, false
+			}
+			list = append(list, f)
+		}
+		return list, len(list) > 0
+	}
+	return nil, false
+}
+
+func (s *Service) arn(service, rest string) string {
+	return "arn:" + s.identities.Partition + ":" + service + ":" + s.identities.Region + ":" + s.identities.Account + ":" + rest
+}
+
+// Tagged are the alarms and log groups with their tags.
+func (s *Service) Tagged(context.Context) (list []tagging.Tagged) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, a := range s.alarms {
+		list = append(list, tagging.Tagged{ARN: s.arn("cloudwatch", "alarm:"+name), Tags: maps.Clone(a.tags)})
+	}
+	for name, g := range s.groups {
+		list = append(list, tagging.Tagged{ARN: s.arn("logs", "log-group:"+name), Tags: maps.Clone(g.tags)})
+	}
+	return list
+}

@@ -1,0 +1,196 @@
+package ec2
+
+// The API of what exists without anyone making it: images, instance types, zones.
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+func (s *Service) describeImages(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ImageId, Owner, ExecutableBy []string
+		IncludeDeprecated            bool
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	type item struct {
+		ImageId, Name, Architecture, ImageState, ImageType, ImageOwnerId, RootDeviceName, RootDeviceType, VirtualizationType string
+		IsPublic                                                                                                             bool
+	}
+	var found []item
+	for _, id := range in.ImageId {
+		if _, err := s.image(id); err != nil {
+			return nil, err
+		}
+	}
+	const amazon = "602401143452" // the account of the EKS images
+	for _, i := range s.images() {
+		if len(in.ImageId) > 0 && !slices.Contains(in.ImageId, i.ID) || len(in.Owner) > 0 && !slices.Contains(in.Owner, amazon) &&
+			!slices.Contains(in.Owner, "amazon") {
+			continue
+		}
+		ok, err := passes(in.Filter, fixed(map[string][]string{
+			"image-id": {i.ID}, "name": {i.Name}, "architecture": {i.Architecture}, "state": {"available"}, "owner-id": {amazon},
+		}))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, item{i.ID, i.Name, i.Architecture, "available", "machine", amazon, "/dev/xvda", "ebs", "hvm", true})
+		}
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ImagesSet []item
+		NextToken string `xml:",omitempty"`
+	}{list, next}, nil
+}
+
+func (s *Service) describeInstanceTypes(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		InstanceType []string
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	for _, name := range in.InstanceType {
+		if _, err := instanceType(name); err != nil {
+			return nil, err
+		}
+	}
+	type item struct {
+		InstanceType                                     string
+		CurrentGeneration, BurstablePerformanceSupported bool
+		ProcessorInfo                                    struct{ SupportedArchitectures []string }
+		VCpuInfo                                         struct{ DefaultVCpus int }
+		MemoryInfo                                       struct{ SizeInMiB int }
+		NetworkInfo                                      struct{ MaximumNetworkInterfaces, Ipv4AddressesPerInterface int }
+		SupportedUsageClasses                            []string
+	}
+	var found []item
+	for _, t := range InstanceTypes() {
+		if len(in.InstanceType) > 0 && !slices.Contains(in.InstanceType, t.Name) {
+			continue
+		}
+		ok, err := passes(in.Filter, fixed(map[string][]string{
+			"instance-type": {t.Name}, "processor-info.supported-architecture": {t.Architecture}, "vcpu-info.default-vcpus": {strconv.Itoa(t.VCPUs)},
+			"memory-info.size-in-mib": {strconv.Itoa(t.MemoryMiB)}, "current-generation": {"true"},
+			"burstable-performance-supported": {strconv.FormatBool(t.Burstable)},
+		}))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			x := item{InstanceType: t.Name, CurrentGeneration: true, BurstablePerformanceSupported: t.Burstable, SupportedUsageClasses: []string{
+				"on-demand", "spot",
+			}}
+			x.ProcessorInfo.SupportedArchitectures = []string{t.Architecture}
+			x.VCpuInfo.DefaultVCpus, x.MemoryInfo.SizeInMiB = t.VCPUs, t.MemoryMiB
+			x.NetworkInfo.MaximumNetworkInterfaces, x.NetworkInfo.Ipv4AddressesPerInterface = t.Interfaces, t.AddressesPerInterface
+			found = append(found, x)
+		}
+	}
+	if in.MaxResults == nil && len(in.InstanceType) == 0 {
+		hundred := 100
+		in.MaxResults = &hundred
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		InstanceTypeSet []item
+		NextToken       string `xml:",omitempty"`
+	}{list, next}, nil
+}
+
+// describeInstanceTypeOfferings: every type is offered in every zone.
+func (s *Service) describeInstanceTypeOfferings(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		LocationType string
+		paged
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	var locations []string
+	switch in.LocationType {
+	case "", "region":
+		in.LocationType, locations = "region", []string{s.config.Region}
+	case "availability-zone":
+		locations = s.config.Zones
+	case "availability-zone-id":
+		for _, z := range s.config.Zones {
+			locations = append(locations, s.zoneID(z))
+		}
+	default:
+		return nil, fail("InvalidParameterValue", "The location type '%s' is invalid", in.LocationType)
+	}
+	type item struct{ InstanceType, LocationType, Location string }
+	var found []item
+	for _, t := range InstanceTypes() {
+		for _, l := range locations {
+			ok, err := passes(in.Filter, fixed(map[string][]string{"instance-type": {t.Name}, "location": {l}}))
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				found = append(found, item{t.Name, in.LocationType, l})
+			}
+		}
+	}
+	list, next, err := page(found, in.paged)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		InstanceTypeOfferingSet []item
+		NextToken               string `xml:",omitempty"`
+	}{list, next}, nil
+}
+
+func (s *Service) describeAvailabilityZones(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ZoneName, ZoneId     []string
+		Filter               []filter
+		AllAvailabilityZones bool
+	}
+	if err := s.begin(c, &in); err != nil {
+		return nil, err
+	}
+	type item struct{ ZoneName, ZoneId, ZoneState, ZoneType, RegionName, GroupName, OptInStatus, NetworkBorderGroup string }
+	var out struct{ AvailabilityZoneInfo []item }
+	for _, name := range in.ZoneName {
+		if !slices.Contains(s.config.Zones, name) {
+			return nil, fail("InvalidParameterValue", "Invalid availability zone: [%s]", name)
+		}
+	}
+	for _, z := range s.config.Zones {
+		if len(in.ZoneName) > 0 && !slices.Contains(in.ZoneName, z) || len(in.ZoneId) > 0 && !slices.Contains(in.ZoneId, s.zoneID(z)) {
+			continue
+		}
+		ok, err := passes(in.Filter, fixed(map[string][]string{
+			"zone-name": {z}, "zone-id": {s.zoneID(z)}, "state": {"available"}, "region-name": {s.config.Region},
+			"zone-type": {"availability-zone"}, "opt-in-status": {"opt-in-not-required"},
+		}))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out.AvailabilityZoneInfo = append(out.AvailabilityZoneInfo, item{
+				z, s.zoneID(z), "available", "availability-zone", s.config.Region, s.config.Region + "-zg-1", "opt-in-not-required", s.config.Region,
+			})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,126 @@
+package ec2
+
+// Who may do what: each action is checked on the resources and with the condition keys of the service authorization
+// reference. https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+// target is one resource that an action is checked on.
+type target struct {
+	kind, id string
+	// tags the resource has, or gets by the request.
+	tags, requestTags map[string]string
+	context           map[string]string
+}
+
+// on is an action on a resource that exists.
+func on(o object) target { return target{kind: o.kind, id: o.id, tags: o.tags} }
+
+// making is an action that makes a resource with these tags.
+func making(kind string, tags map[string]string) target {
+	return target{kind: kind, id: "*", requestTags: tags}
+}
+
+// allow checks an action (without "ec2:") on each of its targets; without targets on *.
+func (s *Service) allow(caller iam.Caller, action string, targets ...target) error {
+	if len(targets) == 0 {
+		return s.check(caller, action, "*", nil)
+	}
+	for _, t := range targets {
+		context := map[string]string{}
+		for k, v := range t.tags {
+			context["aws:ResourceTag/"+k] = v
+			context["ec2:ResourceTag/"+k] = v
+		}
+		requestTags(context, t.requestTags)
+		maps.Copy(context, t.context)
+		if err := s.check(caller, action, s.arn(t.kind, t.id), context); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allowMaking checks an action that makes a resource of a kind, and CreateTags if it makes it with tags.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/supported-iam-actions-tagging.html
+func (s *Service) allowMaking(caller iam.Caller, action, kind string, tags map[string]string, also ...target) error {
+	if err := s.allow(caller, action, append([]target{making(kind, tags)}, also...)...); err != nil {
+		return err
+	}
+	return s.allowTagging(caller, action, kind, tags)
+}
+
+func (s *Service) allowTagging(caller iam.Caller, action, kind string, tags map[string]string) error {
+	if len(tags) == 0 {
+		return nil
+	}
+	t := making(kind, tags)
+	t.context = map[string]string{"ec2:CreateAction": action}
+	return s.allow(caller, "CreateTags", t)
+}
+
+// requestTags are the condition keys of tags in a request. Those that AWS itself sets are not the caller's.
+func requestTags(context map[string]string, tags map[string]string) {
+	var keys []string
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		if !strings.HasPrefix(k, "aws:") {
+			context["aws:RequestTag/"+k] = tags[k]
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) > 0 {
+		context["aws:TagKeys"] = iam.Values(keys...)
+	}
+}
+
+func (s *Service) check(caller iam.Caller, action, arn string, context map[string]string) error {
+	if context == nil {
+		context = map[string]string{}
+	}
+	context["ec2:Region"] = s.config.Region
+	return unauthorized(caller.Authorize("ec2:"+action, arn, context))
+}
+
+// unauthorized gives a denial EC2's own code.
+func unauthorized(err error) error {
+	if err == nil {
+		return nil
+	}
+	var denied *iam.Error
+	if errors.As(err, &denied) {
+		return &wire.Error{
+			Code: "UnauthorizedOperation", Message: "You are not authorized to perform this operation. " + denied.Message, Status: 403,
+		}
+	}
+	return err
+}
+
+// checkTags refuses what no caller may set.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
+func checkTags(tags map[string]string) error {
+	users := 0
+	for k, v := range tags {
+		if strings.HasPrefix(k, "aws:") {
+			continue
+		}
+		users++
+		if k == "" || len(k) > 128 {
+			return fail("InvalidParameterValue", "Tag key exceeds the maximum length of 128 characters or is empty: '%s'", k)
+		}
+		if len(v) > 256 {
+			return fail("InvalidParameterValue", "Tag value exceeds the maximum length of 256 characters")
+		}
+	}
+	if users > 50 {
+		return fail("TagLimitExceeded", "You've reached the limit on the number of tags that you can assign to the specified resource.")
+	}
+	return nil
+}

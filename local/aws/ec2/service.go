@@ -1,0 +1,277 @@
+package ec2
+
+// The service itself: what it is given, its state, ids, and waiting for changes.
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+// How long things take in a data centre, as people report it; all of it is simulated work that --speed shortens.
+const (
+	natGatewayWork = 90 * time.Second
+	endpointWork   = 60 * time.Second
+	pendingWork    = 10 * time.Second
+	bootWork       = 45 * time.Second
+	shutdownWork   = 30 * time.Second
+	// A terminated instance stays visible for about an hour.
+	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html
+	graveWork = time.Hour
+	// registerRetry is how often kubelet tries to register. What it waits for is real, so it is real time.
+	registerRetry = 5 * time.Second
+	// Spot instances are terminated two minutes after the warning. drover drains within them, so they are real time.
+	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+	spotNotice = 2 * time.Minute
+)
+
+// BootTakes is how long an instance needs until its kubelet registers.
+const BootTakes = pendingWork + bootWork
+
+// Roles is what instances need of IAM: *iam.Service.
+type Roles interface {
+	// AssumeRoleAs gives credentials of a role to a service, if its trust policy lets it.
+	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
+	InstanceProfile(nameOrARN string) (iam.InstanceProfile, error)
+	ProfileARN(iam.InstanceProfile) string
+	Role(name string) (iam.Role, error)
+	RoleARN(iam.Role) string
+}
+
+// Nodes is where booted instances become Kubernetes nodes.
+type Nodes interface {
+	// RegisterNode makes the node; an error is what kubelet would log, and the node never joins.
+	RegisterNode(ctx context.Context, node Node) error
+	// DeregisterNode removes the node of an instance that is gone.
+	DeregisterNode(ctx context.Context, cluster, name string) error
+}
+
+// Objects is where instances read node configuration from: the S3 of the account.
+type Objects interface {
+	// ReadObject returns an object, or a version of it, if the caller may read it.
+	ReadObject(ctx context.Context, caller iam.Caller, bucket, key, version string) ([]byte, error)
+}
+
+// Emitter puts events on the account's default bus: EventBridge.
+type Emitter interface {
+	Emit(ctx context.Context, source, detailType string, resources []string, detail any)
+}
+
+// Config of the service.
+type Config struct {
+	// Account is the twelve-digit id; Region such as us-east-1; Partition defaults to aws.
+	Account, Region, Partition string
+	// Zones defaults to the region's a, b and c.
+	Zones []string
+	Clock *clock.Clock
+	// Images are in the catalogue besides the EKS ones.
+	Images []Image
+	// Roles, Objects and Events may be nil: then there are no instance roles, objects or events.
+	Roles   Roles
+	Objects Objects
+	Events  Emitter
+	// Addresses is the quota of Elastic IP addresses; 0 is AWS's default of 5.
+	// https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
+	Addresses int
+	// VCPUs is the quota of vCPUs of running instances, spot or on-demand; nil means no limit. All of the catalogue's types are of
+	// the standard families, which share one. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
+	VCPUs func(spot bool) int
+	// LaunchFails says by which error code a launch of an instance with certain tags is refused; empty is not. nil refuses none.
+	LaunchFails func(tags map[string]string) (code string)
+	// InstanceLimit is the greatest number of instances that are not terminated; 0 means no limit.
+	InstanceLimit int
+}
+
+// Service is EC2 in one region of one account.
+type Service struct {
+	config Config
+	ctx    context.Context
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	nodes   Nodes
+	changed chan struct{} // closed and replaced at every change of state
+	counter int
+
+	vpcs       table[*vpc]
+	subnets    table[*subnet]
+	gateways   table[*internetGateway]
+	addresses  table[*address]
+	nats       table[*natGateway]
+	routes     table[*routeTable]
+	endpoints  table[*endpoint]
+	groups     table[*securityGroup]
+	interfaces table[*networkInterface]
+	templates  table[*launchTemplate]
+	instances  table[*instance]
+	volumes    table[*volume]
+	// tokens are what calls with a client token made, by action and token.
+	tokens map[string]string
+}
+
+// New makes an empty EC2: no default VPC, as in accounts that deleted it. Close ends its work.
+func New(config Config) *Service {
+	if config.Partition == "" {
+		config.Partition = "aws"
+	}
+	if config.Zones == nil {
+		config.Zones = []string{config.Region + "a", config.Region + "b", config.Region + "c"}
+	}
+	if config.Clock == nil {
+		config.Clock = &clock.Clock{}
+	}
+	if config.Addresses == 0 {
+		config.Addresses = 5
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Service{config: config, ctx: ctx, stop: stop, changed: make(chan struct{}), tokens: map[string]string{}}
+}
+
+// SetNodes says where instances register; EKS needs EC2 to be there before it, so it comes later.
+func (s *Service) SetNodes(nodes Nodes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes = nodes
+}
+
+// Close ends all work that is under way and waits for it.
+func (s *Service) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	s.work.Wait()
+}
+
+// background runs f until it ends or the service is closed. The lock is held.
+func (s *Service) background(f func(ctx context.Context)) {
+	if s.closed {
+		return
+	}
+	turn := s.config.Clock.Ticket("ec2: in the background")
+	s.work.Go(func() {
+		turn()
+		f(s.ctx)
+	})
+}
+
+// changedLocked wakes everyone in await.
+func (s *Service) changedLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// await waits until done says so. It asks, with the lock held, now and after every change of state.
+func (s *Service) await(ctx context.Context, done func() (bool, error)) error {
+	for {
+		s.mu.Lock()
+		ok, err := done()
+		changed := s.changed
+		s.mu.Unlock()
+		if ok || err != nil {
+			return err
+		}
+		turn := s.config.Clock.Ticket("ec2: a change")
+		select {
+		case <-changed:
+			turn()
+		case <-ctx.Done():
+			turn()
+			return ctx.Err()
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
+	}
+}
+
+func (s *Service) emit(ctx context.Context, detailType string, resources []string, detail any) {
+	if s.config.Events != nil {
+		s.config.Events.Emit(ctx, "aws.ec2", detailType, resources, detail)
+	}
+}
+
+// object is what all resources have in common.
+type object struct {
+	id string
+	// kind as in ARNs and tag specifications, such as route-table.
+	kind string
+	tags map[string]string
+	// stackTags are those that CloudFormation set.
+	stackTags map[string]string
+}
+
+func (o *object) base() *object { return o }
+
+// newObject gives a resource its id: seventeen hex digits, the same for the same sequence of calls, so that runs can
+// be compared. prefix defaults to kind.
+func (s *Service) newObject(kind, prefix string, tags map[string]string) object {
+	return object{id: s.newID(prefix), kind: kind, tags: tags}
+}
+
+func (s *Service) newID(prefix string) string {
+	s.counter++
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%d", s.config.Account, s.config.Region, prefix, s.counter))
+	return prefix + "-" + hex.EncodeToString(sum[:])[:17]
+}
+
+func (s *Service) arn(kind, id string) string {
+	account := s.config.Account
+	if kind == "image" {
+		account = "" // the AMIs of the catalogue are Amazon's
+	}
+	return "arn:" + s.config.Partition + ":ec2:" + s.config.Region + ":" + account + ":" + kind + "/" + id
+}
+
+// table keeps resources in the order of their creation.
+type table[T any] struct {
+	byID  map[string]T
+	order []string
+}
+
+func (t *table[T]) put(id string, v T) {
+	if t.byID == nil {
+		t.byID = map[string]T{}
+	}
+	t.byID[id] = v
+	t.order = append(t.order, id)
+}
+
+func (t *table[T]) get(id string) (T, bool) {
+	v, ok := t.byID[id]
+	return v, ok
+}
+
+func (t *table[T]) delete(id string) {
+	if _, ok := t.byID[id]; ok {
+		delete(t.byID, id)
+		t.order = slices.DeleteFunc(t.order, func(x string) bool { return x == id })
+	}
+}
+
+func (t *table[T]) all() []T {
+	all := make([]T, 0, len(t.order))
+	for _, id := range t.order {
+		all = append(all, t.byID[id])
+	}
+	return all
+}
+
+// fail is an error of the API.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+func fail(code, format string, args ...any) error {
+	return &wire.Error{Code: code, Message: fmt.Sprintf(format, args...), Status: 400}
+}
+
+func dependency(kind, id string) error {
+	return fail("DependencyViolation", "The %s '%s' has dependencies and cannot be deleted.", kind, id)
+}

@@ -1,0 +1,450 @@
+package eks
+
+// Add-ons of clusters: they are ACTIVE when what they run is available.
+// https://docs.aws.amazon.com/eks/latest/userguide/eks-add-ons.html
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drover-run/drover/local/aws/iam"
+)
+
+// Statuses that only add-ons have.
+const (
+	createFailed       = "CREATE_FAILED"
+	updateFailedStatus = "UPDATE_FAILED"
+	degraded           = "DEGRADED"
+)
+
+// Bounds of watching an add-on's pods, in real time: the cluster's programs are real, and need processor time however fast simulated time
+// runs. EKS itself waits a quarter of an hour, in which a slow machine does not matter. Each new pod that is available starts both anew.
+const (
+	addonPoll = 200 * time.Millisecond
+	// addonGrace is for pods of which the scheduler said that no node takes them.
+	addonGrace = 10 * time.Second
+	// resyncAfter is how long no pod became available until KWOK is shown those that it should have started.
+	resyncAfter = 5 * time.Second
+	// addonPatience is for pods that are late for no reason that the cluster reports: a control plane that waits for a processor.
+	addonPatience = 2 * time.Minute
+)
+
+// Addon as the API describes it.
+type Addon struct {
+	AddonName               string            `json:"addonName"`
+	ClusterName             string            `json:"clusterName"`
+	Status                  string            `json:"status"`
+	AddonVersion            string            `json:"addonVersion"`
+	Health                  Health            `json:"health"`
+	AddonARN                string            `json:"addonArn"`
+	CreatedAt               time.Time         `json:"createdAt"`
+	ModifiedAt              time.Time         `json:"modifiedAt"`
+	ServiceAccountRoleArn   string            `json:"serviceAccountRoleArn,omitempty"`
+	Tags                    map[string]string `json:"tags"`
+	Publisher               string            `json:"publisher"`
+	Owner                   string            `json:"owner"`
+	ConfigurationValues     string            `json:"configurationValues,omitempty"`
+	PodIdentityAssociations []string          `json:"podIdentityAssociations,omitempty"`
+}
+
+type addon struct {
+	Addon
+	entry catalogued
+	// run changes when what the add-on should be does, and ends the watch over what it was.
+	run int
+}
+
+// AddonOutput of the operations that return an add-on.
+type AddonOutput struct {
+	Addon *Addon `json:"addon"`
+}
+
+func (a *addon) output() *AddonOutput {
+	d := a.Addon
+	d.Tags, d.Health.Issues = cloneTags(a.Tags), append([]Issue{}, a.Health.Issues...)
+	d.PodIdentityAssociations = slices.Clone(a.PodIdentityAssociations)
+	return &AddonOutput{&d}
+}
+
+// AddonPodIdentity is a pod identity association that an add-on owns.
+type AddonPodIdentity struct{ ServiceAccount, RoleArn string }
+
+// CreateAddonInput of the API.
+type CreateAddonInput struct {
+	ClusterName, AddonName, AddonVersion, ServiceAccountRoleArn, ResolveConflicts, ClientRequestToken, ConfigurationValues string
+	Tags                                                                                                                   map[string]string
+	PodIdentityAssociations                                                                                                []AddonPodIdentity
+}
+
+var conflictModes = []string{"", "NONE", "OVERWRITE", "PRESERVE"}
+
+// checkAddon holds what both creating and updating take.
+func checkAddon(resolve, configuration string) error {
+	if !slices.Contains(conflictModes, resolve) {
+		return invalid("Invalid resolveConflicts %q: must be NONE, OVERWRITE or PRESERVE", resolve)
+	}
+	if configuration != "" {
+		var values map[string]any
+		if err := json.Unmarshal([]byte(configuration), &values); err != nil {
+			return invalid("ConfigurationValue is not in valid JSON or YAML format: %v (the local account takes JSON)", err)
+		}
+	}
+	return nil
+}
+
+// authorizeAddon asks for the permissions that an add-on's roles need.
+func (s *Service) authorizeAddon(caller iam.Caller, cluster, serviceAccountRole string, identities []AddonPodIdentity) error {
+	if serviceAccountRole != "" {
+		if err := caller.PassRole(serviceAccountRole, "eks.amazonaws.com"); err != nil {
+			return err
+		}
+	}
+	for _, p := range identities {
+		if err := s.authorizePodIdentity(caller, CreatePodIdentityAssociationInput{ClusterName: cluster, RoleArn: p.RoleArn}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CreateAddon begins to install an add-on. https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateAddon.html
+func (s *Service) CreateAddon(_ context.Context, caller iam.Caller, in CreateAddonInput) (*AddonOutput, error) {
+	if err := caller.Authorize("eks:CreateAddon", s.clusterARN(in.ClusterName), nil); err != nil {
+		return nil, err
+	}
+	arn := s.arn(fmt.Sprintf("addon/%s/%s/%s", in.ClusterName, in.AddonName, uuid()))
+	if len(in.Tags) > 0 {
+		if err := caller.Authorize("eks:TagResource", arn, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.authorizeAddon(caller, in.ClusterName, in.ServiceAccountRoleArn, in.PodIdentityAssociations); err != nil {
+		return nil, err
+	}
+	entry, err := findCatalogued(in.AddonName)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkAddon(in.ResolveConflicts, in.ConfigurationValues); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.findActive(in.ClusterName)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := c.addons[in.AddonName]; ok {
+		return nil, inUse("Addon already exists.")
+	}
+	if in.AddonVersion == "" {
+		in.AddonVersion = entry.newestFor(c.Version)
+	}
+	if err := entry.check(in.AddonVersion, c.Version); err != nil {
+		return nil, err
+	}
+	now := s.config.Clock.Now()
+	a := &addon{Addon: Addon{
+		AddonName: in.AddonName, ClusterName: c.Name, Status: creating, AddonVersion: in.AddonVersion, Health: Health{Issues: []Issue{}},
+		AddonARN:  arn,
+		CreatedAt: now, ModifiedAt: now, ServiceAccountRoleArn: in.ServiceAccountRoleArn, Tags: cloneTags(in.Tags), Publisher: "eks",
+		Owner:               "aws",
+		ConfigurationValues: in.ConfigurationValues,
+	}, entry: entry}
+	if err := s.setIdentities(c, a, in.PodIdentityAssociations); err != nil {
+		return nil, err
+	}
+	c.addons[a.AddonName] = a
+	s.rollOut(c, a, createFailed, nil)
+	return a.output(), nil
+}
+
+// setIdentities makes the pod identity associations of an add-on those that are wanted.
+func (s *Service) setIdentities(c *cluster, a *addon, wanted []AddonPodIdentity) error {
+	for _, arn := range a.PodIdentityAssociations {
+		for id, p := range c.identities {
+			if p.AssociationARN == arn {
+				delete(c.identities, id)
+			}
+		}
+	}
+	a.PodIdentityAssociations = nil
+	for _, w := range wanted {
+		p, err := s.newPodIdentity(c, CreatePodIdentityAssociationInput{
+			Namespace: a.entry.namespace, ServiceAccount: w.ServiceAccount, RoleArn: w.RoleArn,
+		}, a.AddonARN)
+		if err != nil {
+			return err
+		}
+		a.PodIdentityAssociations = append(a.PodIdentityAssociations, p.AssociationARN)
+	}
+	return nil
+}
+
+// rollOut brings an add-on to its version in the background and watches until it is available. failure is the status when
+// that cannot be begun; u is told how it ended. The caller holds s.mu.
+func (s *Service) rollOut(c *cluster, a *addon, failure string, u *Update) {
+	a.run++
+	run, version, client, cidr := a.run, a.AddonVersion, c.admin, c.KubernetesNetworkConfig.ServiceIpv4Cidr
+	s.changedLocked()
+	s.background(func(ctx context.Context) {
+		err := s.install(ctx, client, a.entry, version, cidr)
+		if s.config.Clock.Work(ctx, addonWork) != nil {
+			return
+		}
+		if err != nil {
+			s.settle(c, a, run, failure, &Issue{Code: "InternalFailure", Message: err.Error(), ResourceIDs: []string{}}, u)
+			return
+		}
+		if a.entry.providesNetwork {
+			s.provideNetwork(ctx, c)
+		}
+		s.watch(ctx, c, a, run, u)
+	})
+}
+
+// watch waits until the add-on's pods are available. The add-on is DEGRADED when degradedWork has passed and no pod became available
+// within addonGrace, if the scheduler rejected one, or else within addonPatience. It is still ACTIVE when the pods come later.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_AddonIssue.html
+func (s *Service) watch(ctx context.Context, c *cluster, a *addon, run int, u *Update) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	late := make(chan struct{})
+	s.work.Go(func() {
+		if s.config.Clock.Work(ctx, degradedWork) == nil && s.config.Clock.Timer(ctx, addonGrace) == nil {
+			close(late)
+		}
+	})
+	counted, moved := int64(0), s.config.Clock.Now()
+	resynced := moved
+	for {
+		ok, lacking, up, err := available(ctx, c.admin, a.entry)
+		if up != counted {
+			counted, moved = up, s.config.Clock.Now()
+		}
+		if ok {
+			s.settle(c, a, run, active, nil, u)
+			return
+		}
+		if now := s.config.Clock.Now(); now.Sub(moved) >= resyncAfter && now.Sub(resynced) >= resyncAfter {
+			resynced = now
+			s.resync(ctx, c, a.entry)
+		}
+		select {
+		case <-late:
+			idle := s.config.Clock.Now().Sub(moved)
+			if idle < addonGrace || idle < addonPatience && !unschedulable(ctx, c.admin, a.entry) {
+				break
+			}
+			message := "The add-on is unhealthy because it doesn't have the desired number of replicas."
+			if err != nil {
+				message += " " + err.Error()
+			}
+			s.settle(c, a, run, degraded, &Issue{Code: "InsufficientNumberOfReplicas", Message: message, ResourceIDs: []string{lacking}}, u)
+			late, u = nil, nil
+		default:
+		}
+		if s.config.Clock.Timer(ctx, addonPoll) != nil || !s.current(c, a, run) {
+			return
+		}
+	}
+}
+
+// current says whether a run of an add-on is still what it should be.
+func (s *Service) current(c *cluster, a *addon, run int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.addons[a.AddonName] == a && a.run == run && c.Status != deleting
+}
+
+func (s *Service) settle(c *cluster, a *addon, run int, status string, issue *Issue, u *Update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.addons[a.AddonName] != a || a.run != run {
+		return
+	}
+	a.Status, a.ModifiedAt, a.Health.Issues = status, s.config.Clock.Now(), []Issue{}
+	if issue != nil {
+		a.Health.Issues = append(a.Health.Issues, *issue)
+	}
+	if u != nil {
+		if u.Status = updateSuccessful; issue != nil {
+			u.Status = updateFailed
+			u.Errors = append(u.Errors, UpdateError{issue.Code, issue.Message, issue.ResourceIDs})
+		}
+	}
+	s.changedLocked()
+}
+
+// AddonInput names an add-on.
+type AddonInput struct {
+	ClusterName, AddonName string
+}
+
+// findAddon authorizes an action on an add-on and finds it; the caller holds s.mu.
+func (s *Service) findAddon(caller iam.Caller, action string, in AddonInput) (*cluster, *addon, error) {
+	resource := s.arn(fmt.Sprintf("addon/%s/%s/", in.ClusterName, in.AddonName))
+	c, err := s.find(in.ClusterName)
+	var a *addon
+	if err == nil {
+		if a = c.addons[in.AddonName]; a != nil {
+			resource = a.AddonARN
+		}
+	}
+	if err := caller.Authorize("eks:"+action, resource, nil); err != nil {
+		return nil, nil, err
+	}
+	if err == nil && a == nil {
+		err = notFound("No addon: %s found in cluster: %s", in.AddonName, in.ClusterName)
+	}
+	return c, a, err
+}
+
+// DescribeAddon of the API.
+func (s *Service) DescribeAddon(_ context.Context, caller iam.Caller, in AddonInput) (*AddonOutput, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, a, err := s.findAddon(caller, "DescribeAddon", in)
+	if err != nil {
+		return nil, err
+	}
+	return a.output(), nil
+}
+
+// ListAddonsInput of the API.
+type ListAddonsInput struct {
+	ClusterName string
+	Page
+}
+
+// ListAddonsOutput of the API.
+type ListAddonsOutput struct {
+	Addons    []string `json:"addons"`
+	NextToken *string  `json:"nextToken"`
+}
+
+// ListAddons of the API.
+func (s *Service) ListAddons(_ context.Context, caller iam.Caller, in ListAddonsInput) (*ListAddonsOutput, error) {
+	if err := caller.Authorize("eks:ListAddons", s.clusterARN(in.ClusterName), nil); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.find(in.ClusterName)
+	if err != nil {
+		return nil, err
+	}
+	names, next := in.paginate(keys(c.addons))
+	return &ListAddonsOutput{names, next}, nil
+}
+
+// UpdateAddonInput of the API.
+type UpdateAddonInput struct {
+	AddonInput
+	AddonVersion, ServiceAccountRoleArn, ResolveConflicts, ClientRequestToken string
+	ConfigurationValues                                                       *string
+	PodIdentityAssociations                                                   *[]AddonPodIdentity
+}
+
+// UpdateAddon of the API.
+func (s *Service) UpdateAddon(_ context.Context, caller iam.Caller, in UpdateAddonInput) (*UpdateOutput, error) {
+	var identities []AddonPodIdentity
+	if in.PodIdentityAssociations != nil {
+		identities = *in.PodIdentityAssociations
+	}
+	if err := s.authorizeAddon(caller, in.ClusterName, in.ServiceAccountRoleArn, identities); err != nil {
+		return nil, err
+	}
+	configuration := ""
+	if in.ConfigurationValues != nil {
+		configuration = *in.ConfigurationValues
+	}
+	if err := checkAddon(in.ResolveConflicts, configuration); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, a, err := s.findAddon(caller, "UpdateAddon", in.AddonInput)
+	if err != nil {
+		return nil, err
+	}
+	if a.Status == creating || a.Status == updating || a.Status == deleting {
+		return nil, inUse("Addon %s is %s and cannot be updated", a.AddonName, a.Status)
+	}
+	u := &Update{
+		ID: uuid(), Status: updateInProgress, Type: "AddonUpdate", Params: []UpdateParam{}, CreatedAt: s.config.Clock.Now(),
+		Errors: []UpdateError{}, addon: a.AddonName,
+	}
+	if in.AddonVersion != "" {
+		if err := a.entry.check(in.AddonVersion, c.Version); err != nil {
+			return nil, err
+		}
+		a.AddonVersion = in.AddonVersion
+		u.Params = append(u.Params, UpdateParam{"AddonVersion", in.AddonVersion})
+	}
+	if in.ServiceAccountRoleArn != "" {
+		a.ServiceAccountRoleArn = in.ServiceAccountRoleArn
+		u.Params = append(u.Params, UpdateParam{"ServiceAccountRoleArn", in.ServiceAccountRoleArn})
+	}
+	if in.ConfigurationValues != nil {
+		a.ConfigurationValues = configuration
+		u.Params = append(u.Params, UpdateParam{"ConfigurationValues", configuration})
+	}
+	if in.PodIdentityAssociations != nil {
+		if err := s.setIdentities(c, a, identities); err != nil {
+			return nil, err
+		}
+		u.Params = append(u.Params, UpdateParam{"PodIdentityAssociations", join(identities)})
+	}
+	c.updates = append(c.updates, u)
+	a.Status = updating
+	s.rollOut(c, a, updateFailedStatus, u)
+	return &UpdateOutput{u.copy()}, nil
+}
+
+// DeleteAddonInput of the API.
+type DeleteAddonInput struct {
+	AddonInput
+	Preserve bool
+}
+
+// DeleteAddon removes an add-on, and unless Preserve what it runs.
+func (s *Service) DeleteAddon(_ context.Context, caller iam.Caller, in DeleteAddonInput) (*AddonOutput, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, a, err := s.findAddon(caller, "DeleteAddon", in.AddonInput)
+	if err != nil {
+		return nil, err
+	}
+	if a.Status == deleting {
+		return a.output(), nil
+	}
+	a.Status = deleting
+	a.run++
+	if err := s.setIdentities(c, a, nil); err != nil {
+		return nil, err
+	}
+	client := c.admin
+	s.changedLocked()
+	s.background(func(ctx context.Context) {
+		if !in.Preserve {
+			if err := uninstall(ctx, client, a.entry); err != nil {
+				s.config.Log.Warn("an add-on's objects stay", "cluster", c.Name, "addon", a.AddonName, "error", err)
+			}
+		}
+		if s.config.Clock.Work(ctx, addonWork) != nil {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(c.addons, a.AddonName)
+		if a.entry.providesNetwork && !in.Preserve {
+			c.networkReady = false
+		}
+		s.changedLocked()
+	})
+	return a.output(), nil
+}

@@ -1,0 +1,411 @@
+package eks
+
+// The CloudFormation resource types, each a sequence of the API's own operations in the name of whoever CloudFormation
+// acts for.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_EKS.html
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/tagging"
+	"github.com/drover-run/drover/local/engine/resource"
+)
+
+// Resources are the providers by type.
+func (s *Service) Resources() map[string]resource.Provider {
+	return map[string]resource.Provider{
+		"AWS::EKS::Cluster":                clusterProvider{s},
+		"AWS::EKS::AccessEntry":            entryProvider{s},
+		"AWS::EKS::Addon":                  addonProvider{s},
+		"AWS::EKS::PodIdentityAssociation": podIdentityProvider{s},
+	}
+}
+
+// changeTags makes a resource's tags those of the template.
+func (s *Service) changeTags(ctx context.Context, caller iam.Caller, arn string, want map[string]string) error {
+	s.mu.Lock()
+	tags, err := s.tagsOf(arn)
+	is := maps.Clone(tags)
+	s.mu.Unlock()
+	if err != nil || maps.Equal(is, want) {
+		return err
+	}
+	var gone []string
+	for k := range is {
+		if _, ok := want[k]; !ok {
+			gone = append(gone, k)
+		}
+	}
+	slices.Sort(gone)
+	if len(gone) > 0 {
+		if _, err := s.UntagResource(ctx, caller, TagsInput{ResourceARN: arn, TagKeys: gone}); err != nil {
+			return err
+		}
+	}
+	return s.withTags(caller, "TagResource", arn, func(tags map[string]string) error {
+		maps.Copy(tags, want)
+		return nil
+	})
+}
+
+// gone makes an error about something that is not there none.
+func gone(err error) error {
+	if isNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+type clusterProvider struct{ s *Service }
+
+func (p clusterProvider) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{
+			"Name": resource.Replaces, "RoleArn": resource.Replaces, "EncryptionConfig": resource.Replaces,
+			"BootstrapSelfManagedAddons": resource.Replaces,
+			"KubernetesNetworkConfig":    resource.Replaces,
+			"Version":                    resource.InPlace, "AccessConfig": resource.InPlace, "UpgradePolicy": resource.InPlace,
+			"Logging":            resource.InPlace,
+			"ResourcesVpcConfig": resource.InPlace, "DeletionProtection": resource.InPlace, "ZonalShiftConfig": resource.InPlace,
+			"Tags": resource.InPlace,
+		},
+		Required: []string{"RoleArn", "ResourcesVpcConfig"},
+		Attributes: []string{
+			"Arn", "Id", "Endpoint", "CertificateAuthorityData", "ClusterSecurityGroupId", "EncryptionConfigKeyArn", "OpenIdConnectIssuerUrl",
+		},
+	}
+}
+
+// clusterProperties of AWS::EKS::Cluster; logging and tags are written otherwise than in the API.
+type clusterProperties struct {
+	Name, Version, RoleArn     string
+	ResourcesVpcConfig         VPCRequest
+	KubernetesNetworkConfig    NetworkConfig
+	EncryptionConfig           []EncryptionConfig
+	AccessConfig               AccessConfig
+	UpgradePolicy              UpgradePolicy
+	ZonalShiftConfig           *ZonalShiftConfig
+	BootstrapSelfManagedAddons *bool
+	DeletionProtection         bool
+	Logging                    struct {
+		ClusterLogging struct{ EnabledTypes []struct{ Type string } }
+	}
+	Tags []resource.Tag
+}
+
+func (c clusterProperties) logging() Logging {
+	var types []string
+	for _, t := range c.Logging.ClusterLogging.EnabledTypes {
+		types = append(types, t.Type)
+	}
+	return allLogs(Logging{ClusterLogging: []LogSetup{{Types: types, Enabled: true}}})
+}
+
+func (p clusterProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
+	var in clusterProperties
+	if err := resource.Decode(r.Properties, &in); err != nil {
+		return resource.Result{}, err
+	}
+	if in.Name == "" {
+		in.Name = r.GeneratedName(100)
+	}
+	for _, t := range in.Logging.ClusterLogging.EnabledTypes {
+		if err := checkSettings(CreateClusterInput{Logging: Logging{[]LogSetup{{Types: []string{t.Type}}}}}); err != nil {
+			return resource.Result{}, err
+		}
+	}
+	_, err := p.s.CreateCluster(ctx, r.Caller, CreateClusterInput{
+		Name: in.Name, Version: in.Version, RoleArn: in.RoleArn, ResourcesVpcConfig: in.ResourcesVpcConfig,
+		KubernetesNetworkConfig: in.KubernetesNetworkConfig,
+		Logging:                 in.logging(), EncryptionConfig: in.EncryptionConfig, AccessConfig: in.AccessConfig,
+		UpgradePolicy:    in.UpgradePolicy,
+		ZonalShiftConfig: in.ZonalShiftConfig, BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons,
+		DeletionProtection: in.DeletionProtection, Tags: tagging.Merge(r.Tags, in.Tags),
+	})
+	if err != nil {
+		return resource.Result{}, err
+	}
+	// From here on the cluster is there: also an error tells its name, so that a rollback deletes it.
+	there := resource.Result{PhysicalID: in.Name}
+	if _, err := p.s.DescribeCluster(ctx, r.Caller, NamedInput{in.Name}); err != nil {
+		return there, err
+	}
+	return p.stable(ctx, in.Name)
+}
+
+// stable waits until nothing changes a cluster any more.
+func (p clusterProvider) stable(ctx context.Context, name string) (resource.Result, error) {
+	result := resource.Result{PhysicalID: name}
+	err := p.s.wait(ctx, func() (bool, error) {
+		c, err := p.s.find(name)
+		if err != nil {
+			return false, err
+		}
+		switch c.Status {
+		case active:
+			result.Attributes = map[string]any{
+				"Arn": c.ARN, "Id": c.Name, "Endpoint": c.Endpoint, "CertificateAuthorityData": c.CertificateAuthority.Data,
+				"ClusterSecurityGroupId": c.ResourcesVpcConfig.ClusterSecurityGroupID, "OpenIdConnectIssuerUrl": c.Identity.OIDC.Issuer,
+			}
+			for _, e := range c.EncryptionConfig {
+				result.Attributes["EncryptionConfigKeyArn"] = e.Provider.KeyArn
+			}
+			return true, nil
+		case failed, deleting:
+			return false, fmt.Errorf("Resource handler returned message: cluster %s is %s: %v", name, c.Status, c.Health.Issues)
+		}
+		return false, nil
+	})
+	return result, err
+}
+
+// Update does one thing after another, since EKS takes one kind of change at a time.
+func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
+	var in, was clusterProperties
+	if err := resource.Decode(r.Properties, &in); err != nil {
+		return resource.Result{}, err
+	}
+	if err := resource.Decode(r.Old, &was); err != nil {
+		return resource.Result{}, err
+	}
+	name := r.PhysicalID
+	if in.Version != was.Version && in.Version != "" {
+		if err := p.move(ctx, r, in.Version); err != nil {
+			return resource.Result{}, err
+		}
+	}
+	changes, err := configChanges(name, was, in)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	for _, change := range changes {
+		out, err := p.s.UpdateClusterConfig(ctx, r.Caller, change)
+		if err := p.finish(ctx, name, out, err); err != nil {
+			return resource.Result{}, err
+		}
+	}
+	if err := p.s.changeTags(ctx, r.Caller, p.s.clusterARN(name), tagging.Merge(r.Tags, in.Tags)); err != nil {
+		return resource.Result{}, err
+	}
+	return p.stable(ctx, name)
+}
+
+// move brings a cluster to the version of its template. One that is there already is left alone: whoever updates the cluster by
+// hand may then write it into the template. A stack that is rolled back leaves the version as it is, too: a rollback of the version
+// must be asked for. https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+func (p clusterProvider) move(ctx context.Context, r resource.Request, version string) error {
+	name := r.PhysicalID
+	out, err := p.s.DescribeCluster(ctx, r.Caller, NamedInput{name})
+	if err != nil {
+		return err
+	}
+	ahead := minorNumber(version) - minorNumber(out.Cluster.Version)
+	if ahead == 0 || ahead < 0 && r.Rollback {
+		return nil
+	}
+	update, err := p.s.UpdateClusterVersion(ctx, r.Caller, UpdateClusterVersionInput{Name: name, Version: version})
+	return p.finish(ctx, name, update, err)
+}
+
+// configChanges are the calls that turn one configuration into another.
+func configChanges(name string, was, in clusterProperties) ([]UpdateClusterConfigInput, error) {
+	var changes []UpdateClusterConfigInput
+	from, to := was.ResourcesVpcConfig, in.ResourcesVpcConfig
+	if !slices.Equal(from.SubnetIds, to.SubnetIds) || !slices.Equal(from.SecurityGroupIds, to.SecurityGroupIds) {
+		changes = append(changes, UpdateClusterConfigInput{
+			ResourcesVpcConfig: &VPCRequest{SubnetIds: to.SubnetIds, SecurityGroupIds: append([]string{}, to.SecurityGroupIds...)},
+		})
+	}
+	from.SubnetIds, from.SecurityGroupIds, to.SubnetIds, to.SecurityGroupIds = nil, nil, nil, nil
+	if !reflect.DeepEqual(from, to) {
+		changes = append(changes, UpdateClusterConfigInput{ResourcesVpcConfig: &to})
+	}
+	if logging := in.logging(); !reflect.DeepEqual(was.logging(), logging) {
+		changes = append(changes, UpdateClusterConfigInput{Logging: &logging})
+	}
+	if was.AccessConfig.AuthenticationMode != in.AccessConfig.AuthenticationMode {
+		changes = append(changes, UpdateClusterConfigInput{AccessConfig: &AccessConfig{AuthenticationMode: in.AccessConfig.AuthenticationMode}})
+	}
+	if !reflect.DeepEqual(was.AccessConfig.BootstrapClusterCreatorAdminPermissions, in.AccessConfig.BootstrapClusterCreatorAdminPermissions) {
+		return nil, unsupported("changing AccessConfig.BootstrapClusterCreatorAdminPermissions, which replaces a cluster")
+	}
+	if was.UpgradePolicy != in.UpgradePolicy {
+		policy := in.UpgradePolicy
+		if policy.SupportType == "" {
+			policy.SupportType = "EXTENDED"
+		}
+		changes = append(changes, UpdateClusterConfigInput{UpgradePolicy: &policy})
+	}
+	if !reflect.DeepEqual(was.ZonalShiftConfig, in.ZonalShiftConfig) {
+		shift := in.ZonalShiftConfig
+		if shift == nil {
+			shift = &ZonalShiftConfig{}
+		}
+		changes = append(changes, UpdateClusterConfigInput{ZonalShiftConfig: shift})
+	}
+	if was.DeletionProtection != in.DeletionProtection {
+		changes = append(changes, UpdateClusterConfigInput{DeletionProtection: &in.DeletionProtection})
+	}
+	for i := range changes {
+		changes[i].Name = name
+	}
+	return changes, nil
+}
+
+// finish waits for an update of a cluster and says how it ended. What is as it should be already, as when a failed update is
+// rolled back that came to nothing, is no error.
+func (p clusterProvider) finish(ctx context.Context, name string, out *UpdateOutput, err error) error {
+	if errors.As(err, &unchangedError{}) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return p.s.wait(ctx, func() (bool, error) {
+		c, err := p.s.find(name)
+		if err != nil {
+			return false, err
+		}
+		for _, u := range c.updates {
+			if u.ID == out.Update.ID && u.Status == updateFailed {
+				return false, fmt.Errorf("%s: %s", u.Type, u.Errors[0].Message)
+			}
+		}
+		return c.Status != updating, nil
+	})
+}
+
+func (p clusterProvider) Delete(ctx context.Context, r resource.Request) error {
+	// A creation or an update that is under way ends first: EKS deletes nothing that changes.
+	err := p.s.wait(ctx, func() (bool, error) {
+		c, err := p.s.find(r.PhysicalID)
+		return err == nil && c.Status != creating && c.Status != updating, err
+	})
+	if err != nil {
+		return gone(err)
+	}
+	if _, err := p.s.DeleteCluster(ctx, r.Caller, NamedInput{r.PhysicalID}); err != nil {
+		return gone(err)
+	}
+	return gone(p.s.wait(ctx, func() (bool, error) {
+		_, err := p.s.find(r.PhysicalID)
+		return false, err
+	}))
+}
+
+type entryProvider struct{ s *Service }
+
+func (p entryProvider) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{
+			"ClusterName": resource.Replaces, "PrincipalArn": resource.Replaces, "Type": resource.Replaces,
+			"Username": resource.InPlace, "KubernetesGroups": resource.InPlace, "AccessPolicies": resource.InPlace, "Tags": resource.InPlace,
+		},
+		Required:   []string{"ClusterName", "PrincipalArn"},
+		Attributes: []string{"AccessEntryArn"},
+	}
+}
+
+type entryProperties struct {
+	ClusterName, PrincipalArn, Type, Username string
+	KubernetesGroups                          []string
+	AccessPolicies                            []struct {
+		PolicyArn   string
+		AccessScope AccessScope
+	}
+	Tags []resource.Tag
+}
+
+// entryID is the identifier of an access entry; principals hold no "|".
+func entryID(cluster, principal string) string { return principal + "|" + cluster }
+
+func splitEntryID(id string) EntryInput {
+	principal, cluster, _ := strings.Cut(id, "|")
+	return EntryInput{ClusterName: cluster, PrincipalArn: principal}
+}
+
+func (p entryProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
+	var in entryProperties
+	if err := resource.Decode(r.Properties, &in); err != nil {
+		return resource.Result{}, err
+	}
+	out, err := p.s.CreateAccessEntry(ctx, r.Caller, CreateAccessEntryInput{
+		ClusterName: in.ClusterName, PrincipalArn: in.PrincipalArn, Type: in.Type, Username: in.Username, KubernetesGroups: in.KubernetesGroups,
+		Tags: tagging.Merge(r.Tags, in.Tags),
+	})
+	if err != nil {
+		return resource.Result{}, err
+	}
+	result := resource.Result{
+		PhysicalID: entryID(in.ClusterName, in.PrincipalArn), Attributes: map[string]any{"AccessEntryArn": out.AccessEntry.AccessEntryARN},
+	}
+	return result, p.associate(ctx, r.Caller, in)
+}
+
+// associate makes the policies of an entry those of the template.
+func (p entryProvider) associate(ctx context.Context, caller iam.Caller, in entryProperties) error {
+	id := EntryInput{ClusterName: in.ClusterName, PrincipalArn: in.PrincipalArn}
+	want := map[string]bool{}
+	for _, a := range in.AccessPolicies {
+		want[a.PolicyArn] = true
+		if _, err := p.s.AssociateAccessPolicy(ctx, caller, AssociateAccessPolicyInput{
+			in.ClusterName, in.PrincipalArn, a.PolicyArn, a.AccessScope,
+		}); err != nil {
+			return err
+		}
+	}
+	list, err := p.s.ListAssociatedAccessPolicies(ctx, caller, ListAssociatedAccessPoliciesInput{EntryInput: id})
+	if err != nil {
+		return err
+	}
+	for _, a := range list.AssociatedAccessPolicies {
+		if !want[a.PolicyArn] {
+			if _, err := p.s.DisassociateAccessPolicy(ctx, caller, DisassociateAccessPolicyInput{
+				in.ClusterName, in.PrincipalArn, a.PolicyArn,
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p entryProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
+	var in, was entryProperties
+	if err := errors.Join(resource.Decode(r.Properties, &in), resource.Decode(r.Old, &was)); err != nil {
+		return resource.Result{}, err
+	}
+	id := splitEntryID(r.PhysicalID)
+	if in.Username != was.Username || !slices.Equal(in.KubernetesGroups, was.KubernetesGroups) {
+		change := UpdateAccessEntryInput{ClusterName: id.ClusterName, PrincipalArn: id.PrincipalArn, KubernetesGroups: &in.KubernetesGroups}
+		if in.Username != was.Username {
+			change.Username = &in.Username
+		}
+		if _, err := p.s.UpdateAccessEntry(ctx, r.Caller, change); err != nil {
+			return resource.Result{}, err
+		}
+	}
+	if err := p.associate(ctx, r.Caller, in); err != nil {
+		return resource.Result{}, err
+	}
+	out, err := p.s.DescribeAccessEntry(ctx, r.Caller, id)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	arn := out.AccessEntry.AccessEntryARN
+	return resource.Result{
+		PhysicalID: r.PhysicalID, Attributes: map[string]any{"AccessEntryArn": arn},
+	}, p.s.changeTags(ctx, r.Caller, arn, tagging.Merge(r.Tags, in.Tags))
+}
+
+func (p entryProvider) Delete(ctx context.Context, r resource.Request) error {
+	_, err := p.s.DeleteAccessEntry(ctx, r.Caller, splitEntryID(r.PhysicalID))
+	return gone(err)
+}

@@ -1,0 +1,318 @@
+// Package elb is Elastic Load Balancing, both of its APIs, as far as something that deletes load balancers needs it: what exists is
+// made by Go code that plays Kubernetes, or by people who do, but for classic ones. There are no listeners, rules, targets or attributes.
+// https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/Welcome.html
+package elb
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/tagging"
+	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+// lets is how long a load balancer's network interfaces outlive it. AWS documents no figure.
+const lets = time.Minute
+
+// Network is where load balancers have their addresses: ec2.Service.
+type Network interface {
+	CreateNetworkInterface(subnetID string, groups []string, description, requester string, tags map[string]string) (string, error)
+	DeleteNetworkInterface(id string)
+}
+
+// Config of the service.
+type Config struct {
+	Identities *iam.Service
+	Clock      *clock.Clock
+	Network    Network
+}
+
+// Service is Elastic Load Balancing in one region of one account.
+type Service struct {
+	config Config
+	ctx    context.Context
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+
+	mu        sync.Mutex
+	balancers map[string]*balancer // by ARN
+	groups    map[string]*group    // by ARN
+}
+
+type balancer struct {
+	name, kind string // classic, application or network
+	interfaces []string
+	tags       map[string]string
+	protected  bool
+}
+
+type group struct {
+	name, balancer string
+	tags           map[string]string
+}
+
+// New makes a service without load balancers. Close ends its work.
+func New(config Config) *Service {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Service{config: config, ctx: ctx, stop: stop, balancers: map[string]*balancer{}, groups: map[string]*group{}}
+}
+
+// Close ends what is under way and waits for it.
+func (s *Service) Close() {
+	s.stop()
+	s.work.Wait()
+}
+
+func (s *Service) arn(rest string) string {
+	i := s.config.Identities
+	return fmt.Sprintf("arn:%s:elasticloadbalancing:%s:%s:%s", i.Partition, i.Region, i.Account, rest)
+}
+
+func id(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:8])
+}
+
+// path of a load balancer in its ARN, "" for a kind that there is not.
+func path(name, kind string) string {
+	return map[string]string{"classic": name, "application": "app/" + name + "/" + id(name), "network": "net/" + name + "/" + id(name)}[kind]
+}
+
+// Create makes a load balancer of a kind (classic, application or network) in a subnet, as Kubernetes would, and returns its ARN.
+// protected is deletion protection, which classic ones do not have.
+func (s *Service) Create(name, kind, subnet string, groups []string, protected bool, tags map[string]string) (string, error) {
+	path := path(name, kind)
+	if path == "" {
+		return "", wire.Unsupported("elasticloadbalancing", "load balancers of the kind "+kind)
+	}
+	arn := s.arn("loadbalancer/" + path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.balancers[arn] != nil {
+		return "", wire.Errorf("DuplicateLoadBalancerName", "A load balancer with the same name '%s' exists", name)
+	}
+	nic, err := s.config.Network.CreateNetworkInterface(subnet, groups, "ELB "+path, "amazon-elb", nil)
+	if err != nil {
+		return "", err
+	}
+	s.balancers[arn] = &balancer{name: name, kind: kind, interfaces: []string{nic}, tags: tags, protected: protected}
+	return arn, nil
+}
+
+// CreateTargetGroup makes a target group that a load balancer forwards to (or none), and returns its ARN.
+func (s *Service) CreateTargetGroup(name, balancerARN string, tags map[string]string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	arn := s.arn("targetgroup/" + name + "/" + id(name))
+	s.groups[arn] = &group{name: name, balancer: balancerARN, tags: tags}
+	return arn
+}
+
+// Unprotect turns a load balancer's deletion protection off.
+func (s *Service) Unprotect(arn string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.balancers[arn]; b != nil {
+		b.protected = false
+	}
+}
+
+// Tagged are all resources, for the tagging API.
+func (s *Service) Tagged(context.Context) []tagging.Tagged {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []tagging.Tagged
+	for arn, b := range s.balancers {
+		all = append(all, tagging.Tagged{ARN: arn, Tags: b.tags})
+	}
+	for arn, g := range s.groups {
+		all = append(all, tagging.Tagged{ARN: arn, Tags: g.tags})
+	}
+	slices.SortFunc(all, func(a, b tagging.Tagged) int { return strings.Compare(a.ARN, b.ARN) })
+	return all
+}
+
+// Wire is both APIs.
+func (s *Service) Wire() *wire.Service {
+	return &wire.Service{
+		Name: "elasticloadbalancing", Protocol: wire.Query, Version: "2015-12-01",
+		Operations: map[string]wire.Operation{
+			"DescribeLoadBalancers": s.describe, "DescribeTargetGroups": s.describeGroups,
+			"CreateLoadBalancer": s.create, "CreateTargetGroup": s.createGroup,
+			"DeleteLoadBalancer": s.delete, "DeleteTargetGroup": s.deleteGroup,
+		},
+		Other: &wire.Service{
+			Name: "elasticloadbalancing", Protocol: wire.Query, Version: "2012-06-01",
+			Operations: map[string]wire.Operation{"DescribeLoadBalancers": s.describeClassic, "DeleteLoadBalancer": s.deleteClassic},
+		},
+	}
+}
+
+// may asks for the permission to change what has tags.
+func may(c *wire.Call, arn string, tags map[string]string) error {
+	context := map[string]string{}
+	for key, value := range tags {
+		context["aws:ResourceTag/"+key], context["elasticloadbalancing:ResourceTag/"+key] = value, value
+	}
+	return c.AuthorizeContext(arn, context)
+}
+
+// https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_DeleteLoadBalancer.html
+func (s *Service) delete(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ LoadBalancerArn string }
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.balancers[in.LoadBalancerArn]
+	if b == nil || b.kind == "classic" { // "If the load balancer does not exist or has already been deleted, the call succeeds."
+		return nil, may(c, in.LoadBalancerArn, nil)
+	}
+	if err := may(c, in.LoadBalancerArn, b.tags); err != nil {
+		return nil, err
+	}
+	if b.protected {
+		return nil, wire.Errorf("OperationNotPermitted", "Load balancer '%s' cannot be deleted because deletion protection is enabled",
+			in.LoadBalancerArn)
+	}
+	s.drop(in.LoadBalancerArn, b)
+	return nil, nil
+}
+
+// https://docs.aws.amazon.com/elasticloadbalancing/2012-06-01/APIReference/API_DeleteLoadBalancer.html
+func (s *Service) deleteClassic(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ LoadBalancerName string }
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	arn := s.arn("loadbalancer/" + in.LoadBalancerName)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.balancers[arn]
+	if b == nil { // "If the load balancer does not exist or has already been deleted, the call to DeleteLoadBalancer still succeeds."
+		return nil, may(c, arn, nil)
+	}
+	if err := may(c, arn, b.tags); err != nil {
+		return nil, err
+	}
+	s.drop(arn, b)
+	return nil, nil
+}
+
+// drop deletes a load balancer. Its network interfaces go a while later. The lock is held.
+func (s *Service) drop(arn string, b *balancer) {
+	delete(s.balancers, arn)
+	for _, g := range s.groups {
+		if g.balancer == arn {
+			g.balancer = ""
+		}
+	}
+	turn := s.config.Clock.Ticket("elb: network interfaces")
+	s.work.Go(func() {
+		turn()
+		if s.config.Clock.Work(s.ctx, lets) == nil {
+			for _, nic := range b.interfaces {
+				s.config.Network.DeleteNetworkInterface(nic)
+			}
+		}
+	})
+}
+
+// https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_DeleteTargetGroup.html
+func (s *Service) deleteGroup(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ TargetGroupArn string }
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.groups[in.TargetGroupArn]
+	if g == nil {
+		return nil, may(c, in.TargetGroupArn, nil)
+	}
+	if err := may(c, in.TargetGroupArn, g.tags); err != nil {
+		return nil, err
+	}
+	if g.balancer != "" {
+		return nil, wire.Errorf("ResourceInUse", "Target group '%s' is currently in use by a listener or a rule", in.TargetGroupArn)
+	}
+	delete(s.groups, in.TargetGroupArn)
+	return nil, nil
+}
+
+func (s *Service) describe(_ context.Context, c *wire.Call) (any, error) {
+	type item struct{ LoadBalancerArn, LoadBalancerName, Type string }
+	var out struct{ LoadBalancers []item }
+	err := s.list(c, func(arn string, b *balancer) {
+		if b.kind != "classic" {
+			out.LoadBalancers = append(out.LoadBalancers, item{arn, b.name, b.kind})
+		}
+	})
+	return out, err
+}
+
+func (s *Service) describeClassic(_ context.Context, c *wire.Call) (any, error) {
+	type item struct{ LoadBalancerName string }
+	var out struct{ LoadBalancerDescriptions []item }
+	err := s.list(c, func(_ string, b *balancer) {
+		if b.kind == "classic" {
+			out.LoadBalancerDescriptions = append(out.LoadBalancerDescriptions, item{b.name})
+		}
+	})
+	return out, err
+}
+
+// list shows all load balancers by ARN.
+func (s *Service) list(c *wire.Call, show func(arn string, b *balancer)) error {
+	if err := c.Decode(&struct{}{}); err != nil {
+		return err
+	}
+	if err := c.Authorize("*"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var arns []string
+	for arn := range s.balancers {
+		arns = append(arns, arn)
+	}
+	slices.Sort(arns)
+	for _, arn := range arns {
+		show(arn, s.balancers[arn])
+	}
+	return nil
+}
+
+func (s *Service) describeGroups(_ context.Context, c *wire.Call) (any, error) {
+	if err := c.Decode(&struct{}{}); err != nil {
+		return nil, err
+	}
+	if err := c.Authorize("*"); err != nil {
+		return nil, err
+	}
+	type item struct {
+		TargetGroupArn, TargetGroupName string
+		LoadBalancerArns                []string
+	}
+	var out struct{ TargetGroups []item }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for arn, g := range s.groups {
+		x := item{TargetGroupArn: arn, TargetGroupName: g.name}
+		if g.balancer != "" {
+			x.LoadBalancerArns = []string{g.balancer}
+		}
+		out.TargetGroups = append(out.TargetGroups, x)
+	}
+	slices.SortFunc(out.TargetGroups, func(a, b item) int { return strings.Compare(a.TargetGroupArn, b.TargetGroupArn) })
+	return out, nil
+}

@@ -1,0 +1,187 @@
+package elb_test
+
+import (
+	"errors"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/elb"
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/shared/query"
+)
+
+// cards are the network interfaces that there are.
+type cards struct {
+	mu  sync.Mutex
+	ids []string
+	err error
+}
+
+func (c *cards) CreateNetworkInterface(subnet string, _ []string, description, requester string, _ map[string]string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return "", c.err
+	}
+	c.ids = append(c.ids, subnet+" "+requester+" "+description)
+	return c.ids[len(c.ids)-1], nil
+}
+
+func (c *cards) DeleteNetworkInterface(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids = slices.DeleteFunc(c.ids, func(other string) bool { return other == id })
+}
+
+func (c *cards) there() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.ids)
+}
+
+type world struct {
+	*elb.Service
+	t       *testing.T
+	cards   *cards
+	config  aws.Config
+	session aws.Credentials
+}
+
+// start a service whose minute takes a tenth of a second.
+func start(t *testing.T) world {
+	time := &clock.Clock{Speed: 600}
+	identities := iam.New("111122223333", "eu-west-1", time)
+	c := &cards{}
+	s := elb.New(elb.Config{Identities: identities, Clock: time, Network: c})
+	t.Cleanup(s.Close)
+	front := endpoint.New(identities, nil)
+	front.Handle(s.Wire())
+	server := httptest.NewServer(front)
+	t.Cleanup(server.Close)
+	_, admin := identities.Admin()
+	return world{
+		s, t, c, aws.Config{
+			Region: "eu-west-1", BaseEndpoint: &server.URL,
+		}, aws.Credentials{AccessKeyID: admin.AccessKeyID, SecretAccessKey: admin.SecretAccessKey},
+	}
+}
+
+func (w world) call(api *query.API, action, argument, value string, out any) error {
+	arguments := map[string]string{}
+	if argument != "" {
+		arguments[argument] = value
+	}
+	return api.Call(w.t.Context(), w.config, w.session, action, arguments, out)
+}
+
+// balancers of both kinds, by name.
+func (w world) balancers() (names []string) {
+	w.t.Helper()
+	var modern struct {
+		Names []string `xml:"DescribeLoadBalancersResult>LoadBalancers>member>LoadBalancerName"`
+	}
+	require.NoError(w.t, w.call(query.ELBv2, "DescribeLoadBalancers", "", "", &modern))
+	var classic struct {
+		Names []string `xml:"DescribeLoadBalancersResult>LoadBalancerDescriptions>member>LoadBalancerName"`
+	}
+	require.NoError(w.t, w.call(query.ELB, "DescribeLoadBalancers", "", "", &classic))
+	return append(modern.Names, classic.Names...)
+}
+
+func code(err error) string {
+	var e smithy.APIError
+	if errors.As(err, &e) {
+		return e.ErrorCode()
+	}
+	return ""
+}
+
+func (w world) create(name, kind string, protected bool) string {
+	w.t.Helper()
+	arn, err := w.Create(name, kind, "subnet-1", nil, protected, map[string]string{"of": "demo"})
+	require.NoError(w.t, err)
+	return arn
+}
+
+func TestALoadBalancerOutlivesItsDeletionInItsInterfaces(t *testing.T) {
+	w := start(t)
+	arn := w.create("web", "application", false)
+	require.Equal(t, []string{"web"}, w.balancers())
+	require.Len(t, w.cards.there(), 1)
+	require.Contains(t, w.cards.there()[0], "subnet-1 amazon-elb ELB app/web/")
+	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
+	require.Empty(t, w.balancers())
+	require.Len(t, w.cards.there(), 1, "for a while it holds the subnet")
+	require.Eventually(t, func() bool { return len(w.cards.there()) == 0 }, time.Minute, time.Millisecond)
+	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil), "one that is gone is no error")
+}
+
+func TestProtectionHoldsALoadBalancer(t *testing.T) {
+	w := start(t)
+	arn := w.create("web", "network", true)
+	require.Equal(t, "OperationNotPermitted", code(w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil)))
+	require.Equal(t, []string{"web"}, w.balancers())
+	w.Unprotect(arn)
+	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
+	require.Empty(t, w.balancers())
+}
+
+func TestATargetGroupIsHeldByItsLoadBalancer(t *testing.T) {
+	w := start(t)
+	arn := w.create("web", "application", false)
+	group := w.CreateTargetGroup("targets", arn, nil)
+	require.Equal(t, "ResourceInUse", code(w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil)))
+	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
+	require.NoError(t, w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil))
+	require.NoError(t, w.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil), "one that is gone is no error")
+	require.Empty(t, w.Tagged(t.Context()))
+}
+
+func TestClassicLoadBalancersAreOfTheOtherAPI(t *testing.T) {
+	w := start(t)
+	arn := w.create("old", "classic", false)
+	require.NoError(t, w.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
+	require.Equal(t, []string{"old"}, w.balancers(), "which does not know it")
+	require.NoError(t, w.call(query.ELB, "DeleteLoadBalancer", "LoadBalancerName", "old", nil))
+	require.Empty(t, w.balancers())
+}
+
+func TestWhatCannotBeMade(t *testing.T) {
+	w := start(t)
+	w.create("web", "application", false)
+	_, err := w.Create("web", "application", "subnet-1", nil, false, nil)
+	require.ErrorContains(t, err, "DuplicateLoadBalancerName")
+	_, err = w.Create("web", "gateway", "subnet-1", nil, false, nil)
+	require.ErrorContains(t, err, "load balancers of the kind gateway")
+	w.cards.err = errors.New("the subnet is full")
+	_, err = w.Create("api", "network", "subnet-1", nil, false, nil)
+	require.ErrorIs(t, err, w.cards.err)
+	require.Equal(t, []string{"web"}, w.balancers())
+}
+
+func TestDeletingAsksForThePermissionOnWhatHasTags(t *testing.T) {
+	w := start(t)
+	arn := w.create("web", "application", false)
+	classic := w.create("old", "classic", false)
+	group := w.CreateTargetGroup("targets", "", map[string]string{"of": "demo"})
+	nobody := w
+	nobody.session = aws.Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "x"}
+	require.Error(t, nobody.call(query.ELBv2, "DeleteLoadBalancer", "LoadBalancerArn", arn, nil))
+	require.Error(t, nobody.call(query.ELB, "DeleteLoadBalancer", "LoadBalancerName", "old", nil))
+	require.Error(t, nobody.call(query.ELBv2, "DeleteTargetGroup", "TargetGroupArn", group, nil))
+	var arns []string
+	for _, tagged := range w.Tagged(t.Context()) {
+		require.Equal(t, "demo", tagged.Tags["of"])
+		arns = append(arns, tagged.ARN)
+	}
+	require.ElementsMatch(t, []string{arn, classic, group}, arns)
+}

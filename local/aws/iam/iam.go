@@ -1,0 +1,378 @@
+package iam
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-run/drover/local/engine/clock"
+)
+
+// Service holds the identities of one account.
+type Service struct {
+	Account, Region, Partition string
+	// OnAllow, when set before the first call, hears of each statement that allows a role something, by its Sid. Something that
+	// several statements allow is told of as often.
+	OnAllow func(role, sid string)
+	// OnDeny, when set before the first call, hears of each request that is refused to a role; would says whether a
+	// policy, were it the role's, allowed it.
+	OnDeny func(role string, would func(*Policy) bool)
+
+	clock *clock.Clock
+	admin Credentials
+
+	mu        sync.Mutex
+	roles     map[string]*Role
+	policies  map[string]*ManagedPolicy // by ARN
+	profiles  map[string]*InstanceProfile
+	providers map[string]*OIDCProvider // by ARN
+	sessions  map[string]session       // by access key id
+
+	signingKeys map[signingScope][]byte
+}
+
+// New makes the identities of an account, at first only the person at its console.
+func New(account, region string, c *clock.Clock) *Service {
+	s := &Service{
+		Account: account, Region: region, Partition: partition(region), clock: c,
+		roles: map[string]*Role{}, policies: map[string]*ManagedPolicy{}, profiles: map[string]*InstanceProfile{},
+		providers: map[string]*OIDCProvider{}, sessions: map[string]session{},
+	}
+	s.admin = Credentials{AccessKeyID: "AKIA" + randomText(upper, 16), SecretAccessKey: randomText(alnum, 40)}
+	return s
+}
+
+func partition(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
+
+// Role of the account.
+type Role struct {
+	Name, Path, ID, Description string
+	TrustDocument               string
+	Created                     time.Time
+	MaxSession                  time.Duration
+	Tags                        map[string]string
+	// Inline policy documents by name, and ARNs of the attached managed ones in the order of attachment.
+	Inline   map[string]string
+	Attached []string
+	// Boundary is the ARN of the managed policy that is the role's permissions boundary: what its policies cannot exceed.
+	Boundary string
+	// ServiceLinked roles may be deleted only by their service.
+	ServiceLinked bool
+
+	trust  *Policy
+	inline map[string]*Policy
+}
+
+// ManagedPolicy of the account or of AWS.
+type ManagedPolicy struct {
+	ARN, Name, Path, ID, Description, Document string
+	Created                                    time.Time
+	Tags                                       map[string]string
+
+	parsed *Policy
+}
+
+// InstanceProfile hands a role to instances.
+type InstanceProfile struct {
+	Name, Path, ID, Role string
+	Created              time.Time
+	Tags                 map[string]string
+}
+
+// OIDCProvider is an OpenID Connect provider.
+type OIDCProvider struct {
+	ARN, URL               string
+	ClientIDs, Thumbprints []string
+	Created                time.Time
+	Tags                   map[string]string
+}
+
+func (s *Service) arn(kind, path, name string) string {
+	return fmt.Sprintf("arn:%s:iam::%s:%s%s%s", s.Partition, s.Account, kind, path, name)
+}
+
+// RoleARN is the ARN of a role with its Path and Name.
+func (s *Service) RoleARN(r Role) string { return s.arn("role", r.Path, r.Name) }
+
+// ProfileARN is the ARN of an instance profile.
+func (s *Service) ProfileARN(p InstanceProfile) string {
+	return s.arn("instance-profile", p.Path, p.Name)
+}
+
+// PolicyARN is the ARN of a managed policy of the account with its Path and Name.
+func (s *Service) PolicyARN(p ManagedPolicy) string {
+	if p.Path == "" {
+		p.Path = "/"
+	}
+	return s.arn("policy", p.Path, p.Name)
+}
+
+// OIDCProviderARN is the ARN of the provider with an https URL.
+func (s *Service) OIDCProviderARN(url string) string {
+	return s.arn("oidc-provider", "/", strings.TrimPrefix(url, "https://"))
+}
+
+// CreateRole makes a role. Name and TrustDocument are required; errors are those of the API operation of the name.
+func (s *Service) CreateRole(r Role) (Role, error) {
+	trust, err := ParsePolicy(r.TrustDocument, true)
+	if err != nil {
+		return Role{}, err
+	}
+	if err := checkName("roleName", r.Name, 64); err != nil {
+		return Role{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.roles[r.Name]; ok {
+		return Role{}, errorf(409, "EntityAlreadyExists", "Role with name %s already exists.", r.Name)
+	}
+	if r.Boundary != "" {
+		if _, err := s.policy(r.Boundary); err != nil {
+			return Role{}, err
+		}
+	}
+	if r.Path == "" {
+		r.Path = "/"
+	}
+	if r.MaxSession == 0 {
+		r.MaxSession = time.Hour
+	}
+	r.ID, r.Created, r.trust = "AROA"+randomText(upper, 17), s.clock.Now(), trust
+	r.Tags, r.Inline, r.Attached, r.inline = maps.Clone(r.Tags), map[string]string{}, nil, map[string]*Policy{}
+	s.roles[r.Name] = &r
+	return r.clone(), nil
+}
+
+func (r *Role) clone() Role {
+	c := *r
+	c.Tags, c.Inline, c.Attached = maps.Clone(r.Tags), maps.Clone(r.Inline), slices.Clone(r.Attached)
+	return c
+}
+
+// Role by name; NoSuchEntity when there is none.
+func (s *Service) Role(name string) (Role, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.role(name)
+	if err != nil {
+		return Role{}, err
+	}
+	return r.clone(), nil
+}
+
+// RoleByARN finds a role by its ARN.
+func (s *Service) RoleByARN(arn string) (Role, error) {
+	r, err := s.Role(arn[strings.LastIndex(arn, "/")+1:])
+	if err != nil || s.RoleARN(r) != arn {
+		return Role{}, errorf(404, "NoSuchEntity", "The role with ARN %s cannot be found.", arn)
+	}
+	return r, nil
+}
+
+func (s *Service) role(name string) (*Role, error) {
+	r, ok := s.roles[name]
+	if !ok {
+		return nil, errorf(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
+	}
+	return r, nil
+}
+
+// Roles of the account by name.
+func (s *Service) Roles() []Role {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []Role
+	for _, name := range slices.Sorted(maps.Keys(s.roles)) {
+		list = append(list, s.roles[name].clone())
+	}
+	return list
+}
+
+// ChangeRole runs change on a role's description, MaxSession, tags or trust document.
+func (s *Service) ChangeRole(name string, change func(*Role)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.role(name)
+	if err != nil {
+		return err
+	}
+	c := r.clone()
+	change(&c)
+	trust, err := ParsePolicy(c.TrustDocument, true)
+	if err != nil {
+		return err
+	}
+	r.Description, r.MaxSession, r.Tags, r.TrustDocument, r.trust = c.Description, c.MaxSession, c.Tags, c.TrustDocument, trust
+	return nil
+}
+
+// SetBoundary sets a role's permissions boundary; an empty one removes it.
+func (s *Service) SetBoundary(role, policyARN string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.role(role)
+	if err != nil {
+		return err
+	}
+	if policyARN != "" {
+		if _, err := s.policy(policyARN); err != nil {
+			return err
+		}
+	}
+	r.Boundary = policyARN
+	return nil
+}
+
+// DeleteRole removes a role, which must have no policies and be in no instance profile (DeleteConflict).
+func (s *Service) DeleteRole(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.role(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.ServiceLinked:
+		return errorf(400, "UnmodifiableEntity", "Cannot perform the operation on the protected role %s.", name)
+	case len(r.Inline) > 0:
+		return errorf(409, "DeleteConflict", "Cannot delete entity, must delete policies first.")
+	case len(r.Attached) > 0:
+		return errorf(409, "DeleteConflict", "Cannot delete entity, must detach all policies first.")
+	}
+	for _, p := range s.profiles {
+		if p.Role == name {
+			return errorf(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
+		}
+	}
+	delete(s.roles, name)
+	return nil
+}
+
+// PutRolePolicy sets an inline policy.
+func (s *Service) PutRolePolicy(role, name, document string) error {
+	p, err := ParsePolicy(document, false)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.role(role)
+	if err != nil {
+		return err
+	}
+	r.Inline[name], r.inline[name] = document, p
+	return nil
+}
+
+// DeleteRolePolicy removes an inline policy.
+func (s *Service) DeleteRolePolicy(role, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.role(role)
+	if err != nil {
+		return err
+	}
+	if _, ok := r.Inline[name]; !ok {
+		return errorf(404, "NoSuchEntity", "The role policy with name %s cannot be found.", name)
+	}
+	delete(r.Inline, name)
+	delete(r.inline, name)
+	return nil
+}
+
+// AttachRolePolicy attaches a managed policy; attaching it twice is no error.
+func (s *Service) AttachRolePolicy(role, policyARN string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.role(role)
+	if err != nil {
+		return err
+	}
+	if _, err := s.policy(policyARN); err != nil {
+		return err
+	}
+	if !slices.Contains(r.Attached, policyARN) {
+		r.Attached = append(r.Attached, policyARN)
+	}
+	return nil
+}
+
+// DetachRolePolicy detaches a managed policy.
+func (s *Service) DetachRolePolicy(role, policyARN string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.role(role)
+	if err != nil {
+		return err
+	}
+	i := slices.Index(r.Attached, policyARN)
+	if i < 0 {
+		return errorf(404, "NoSuchEntity", "Policy %s was not found.", policyARN)
+	}
+	r.Attached = slices.Delete(r.Attached, i, i+1)
+	return nil
+}
+
+func (s *Service) policiesOf(role, id string) []*Policy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.roles[role]
+	if !ok || r.ID != id {
+		return nil
+	}
+	list := slices.Collect(maps.Values(r.inline))
+	for _, arn := range r.Attached {
+		if p, err := s.policy(arn); err == nil {
+			list = append(list, p.parsed)
+		}
+	}
+	return list
+}
+
+// boundaryOf is the permissions boundary of a role; nil when it has none. One whose policy is gone allows nothing.
+func (s *Service) boundaryOf(role string) *Policy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.roles[role]
+	if !ok || r.Boundary == "" {
+		return nil
+	}
+	p, err := s.policy(r.Boundary)
+	if err != nil {
+		return &Policy{}
+	}
+	return p.parsed
+}
+
+func (s *Service) roleTags(role string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r, ok := s.roles[role]; ok {
+		return maps.Clone(r.Tags)
+	}
+	return nil
+}
+
+// checkName holds names to [\w+=,.@-]+ of at most limit characters.
+func checkName(member, name string, limit int) error {
+	ok := name != "" && len(name) <= limit
+	for _, r := range name {
+		ok = ok && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("_+=,.@-", r))
+	}
+	if !ok {
+		return errorf(400, "ValidationError", "1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: "+
+			"Member must have length between 1 and %d and match [\\w+=,.@-]+", name, member, limit)
+	}
+	return nil
+}

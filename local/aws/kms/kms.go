@@ -1,0 +1,470 @@
+// Package kms keeps the account's keys, their policies and aliases. It has no cryptography: nothing in the local account
+// encrypts with them.
+//
+// API: DescribeKey, ListKeys, ListAliases, GetKeyPolicy, GetKeyRotationStatus, ListResourceTags, ScheduleKeyDeletion.
+// Resources: AWS::KMS::Key (symmetric encryption keys), AWS::KMS::Alias. A deleted key is gone at once, without its
+// waiting period in PendingDeletion. Every use of a key must be allowed by its policy, which may delegate to IAM by
+// naming the account. https://docs.aws.amazon.com/kms/latest/APIReference/Welcome.html
+package kms
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/tagging"
+	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+// Service holds the account's keys.
+type Service struct {
+	identities *iam.Service
+	clock      *clock.Clock
+
+	mu      sync.Mutex
+	keys    map[string]*key   // by id
+	aliases map[string]string // alias/… -> key id
+}
+
+type key struct {
+	id, description string
+	enabled, rotate bool
+	created         time.Time
+	tags            map[string]string
+	policy          *iam.Policy
+	policyText      string
+}
+
+// New makes a service without keys.
+func New(identities *iam.Service, c *clock.Clock) *Service {
+	return &Service{identities: identities, clock: c, keys: map[string]*key{}, aliases: map[string]string{}}
+}
+
+func (s *Service) arn(rest string) string {
+	return "arn:" + s.identities.Partition + ":kms:" + s.identities.Region + ":" + s.identities.Account + ":" + rest
+}
+
+// find takes a key's id or ARN, or an alias' name or ARN. The lock is held.
+func (s *Service) find(id string) (*key, error) {
+	name := strings.TrimPrefix(id, s.arn(""))
+	if target, ok := s.aliases[name]; ok {
+		name = target
+	}
+	k, ok := s.keys[strings.TrimPrefix(name, "key/")]
+	if !ok {
+		return nil, wire.Errorf("NotFoundException", "Key '%s' does not exist", id)
+	}
+	return k, nil
+}
+
+// permitted finds a key if its policy lets the caller perform the action: itself, or by trusting the account, which
+// makes the caller's own policies count.
+// https://docs.aws.amazon.com/kms/latest/developerguide/key-policies.html
+func (s *Service) permitted(caller iam.Caller, action, id string) (*key, error) {
+	return s.permittedFor(caller, action, id, nil)
+}
+
+// permittedFor is permitted with an encryption context, whose pairs are condition keys.
+// https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-encryption-context
+func (s *Service) permittedFor(caller iam.Caller, action, id string, encryption map[string]string) (*key, error) {
+	k, err := s.find(id)
+	if err != nil {
+		if denied := caller.Authorize("kms:"+action, s.arn("key/"+id), nil); denied != nil {
+			return nil, denied
+		}
+		return nil, err
+	}
+	arn, context := s.arn("key/"+k.id), tagContext("aws:ResourceTag/", k.tags)
+	for name, value := range encryption {
+		context["kms:EncryptionContext:"+name] = value
+	}
+	switch caller.Evaluate(k.policy, "kms:"+action, arn, context) {
+	case iam.Delegated:
+		return k, caller.Authorize("kms:"+action, arn, context)
+	case iam.Allowed:
+		return k, caller.AuthorizeWith("kms:"+action, arn, context, k.policy)
+	}
+	return nil, &wire.Error{
+		Code: "AccessDenied", Status: 403,
+		Message: "User: " + caller.ARN() + " is not authorized to perform: kms:" + action + " on resource: " + arn +
+			" because no resource-based policy allows the kms:" + action + " action",
+	}
+}
+
+// tagContext are the condition keys of tags: of the request (aws:RequestTag/) or of the key (aws:ResourceTag/).
+// https://docs.aws.amazon.com/kms/latest/developerguide/tag-authorization.html
+func tagContext(prefix string, tags map[string]string) map[string]string {
+	context := map[string]string{}
+	for name, value := range tags {
+		if !strings.HasPrefix(name, "aws:") {
+			context[prefix+name] = value
+		}
+	}
+	return context
+}
+
+// Authorize asks whether the caller may perform an action such as Decrypt on a key, given by id, ARN or alias.
+func (s *Service) Authorize(caller iam.Caller, action, id string) error {
+	return s.AuthorizeFor(caller, action, id, nil)
+}
+
+// AuthorizeFor is Authorize with an encryption context.
+func (s *Service) AuthorizeFor(caller iam.Caller, action, id string, encryption map[string]string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.permittedFor(caller, action, id, encryption)
+	return err
+}
+
+// KeyARN finds a key by id, ARN or alias; NotFoundException when there is none.
+func (s *Service) KeyARN(id string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.find(id)
+	if err != nil {
+		return "", err
+	}
+	return s.arn("key/" + k.id), nil
+}
+
+// Tagged are the keys with their tags.
+func (s *Service) Tagged(context.Context) (list []tagging.Tagged) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, k := range s.keys {
+		list = append(list, tagging.Tagged{ARN: s.arn("key/" + id), Tags: maps.Clone(k.tags)})
+	}
+	return list
+}
+
+// Wire is the API.
+func (s *Service) Wire() *wire.Service {
+	return &wire.Service{
+		Name: "kms", Protocol: wire.JSON11, TargetPrefix: "TrentService",
+		Operations: map[string]wire.Operation{
+			"DescribeKey":          s.describeKey,
+			"ListKeys":             s.listKeys,
+			"ListAliases":          s.listAliases,
+			"GetKeyPolicy":         s.getKeyPolicy,
+			"GetKeyRotationStatus": s.getKeyRotationStatus,
+			"ListResourceTags":     s.listResourceTags,
+			"ScheduleKeyDeletion":  s.scheduleKeyDeletion,
+		},
+	}
+}
+
+// onKey decodes the parameters and runs do on the permitted key, under the lock.
+func (s *Service) onKey(c *wire.Call, in any, id *string, do func(*key) any) (any, error) {
+	if err := c.Decode(in); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.Resource = *id
+	k, err := s.permitted(c.Caller, c.Action, *id)
+	if err != nil {
+		return nil, err
+	}
+	return do(k), nil
+}
+
+func (s *Service) describeKey(_ context.Context, c *wire.Call) (any, error) {
+	type metadata struct {
+		AWSAccountID                                                      string `json:"AWSAccountId"`
+		KeyID                                                             string `json:"KeyId"`
+		Arn, Description, KeyManager, KeySpec, KeyState, KeyUsage, Origin string
+		CustomerMasterKeySpec                                             string
+		EncryptionAlgorithms                                              []string
+		Enabled, MultiRegion                                              bool
+		CreationDate                                                      time.Time
+	}
+	var in struct{ KeyID string }
+	return s.onKey(c, &in, &in.KeyID, func(k *key) any {
+		state := "Disabled"
+		if k.enabled {
+			state = "Enabled"
+		}
+		return struct{ KeyMetadata metadata }{metadata{
+			AWSAccountID: s.identities.Account, KeyID: k.id, Arn: s.arn("key/" + k.id), Description: k.description, KeyManager: "CUSTOMER",
+			KeySpec:               "SYMMETRIC_DEFAULT",
+			CustomerMasterKeySpec: "SYMMETRIC_DEFAULT", KeyState: state, KeyUsage: "ENCRYPT_DECRYPT", Origin: "AWS_KMS",
+			EncryptionAlgorithms: []string{"SYMMETRIC_DEFAULT"},
+			Enabled:              k.enabled, CreationDate: k.created,
+		}}
+	})
+}
+
+// scheduleKeyDeletion removes a key at once: see the package.
+func (s *Service) scheduleKeyDeletion(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		KeyID               string
+		PendingWindowInDays *int
+	}
+	type scheduled struct {
+		KeyID           string `json:"KeyId"`
+		KeyState        string
+		DeletionDate    time.Time
+		PendingWindowIn int `json:"PendingWindowInDays"`
+	}
+	return s.onKey(c, &in, &in.KeyID, func(k *key) any {
+		days := 30
+		if in.PendingWindowInDays != nil {
+			days = *in.PendingWindowInDays
+		}
+		s.remove(k.id)
+		return scheduled{s.arn("key/" + k.id), "PendingDeletion", s.clock.Now().AddDate(0, 0, days), days}
+	})
+}
+
+// remove a key and its aliases. The lock is held.
+func (s *Service) remove(id string) {
+	delete(s.keys, id)
+	maps.DeleteFunc(s.aliases, func(_, target string) bool { return target == id })
+}
+
+func (s *Service) listKeys(_ context.Context, c *wire.Call) (any, error) {
+	if err := c.Decode(&struct{ Limit *int }{}); err != nil {
+		return nil, err
+	}
+	if err := c.Authorize("*"); err != nil {
+		return nil, err
+	}
+	type entry struct {
+		KeyID  string `json:"KeyId"`
+		KeyArn string
+	}
+	out := struct {
+		Keys      []entry
+		Truncated bool
+	}{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.keys)) {
+		out.Keys = append(out.Keys, entry{id, s.arn("key/" + id)})
+	}
+	return out, nil
+}
+
+func (s *Service) listAliases(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		KeyID string
+		Limit *int
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	if err := c.Authorize("*"); err != nil {
+		return nil, err
+	}
+	type entry struct {
+		AliasName, AliasArn string
+		TargetKeyID         string `json:"TargetKeyId"`
+	}
+	out := struct {
+		Aliases   []entry
+		Truncated bool
+	}{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.aliases)) {
+		if in.KeyID == "" || in.KeyID == s.aliases[name] || in.KeyID == s.arn("key/"+s.aliases[name]) {
+			out.Aliases = append(out.Aliases, entry{name, s.arn(name), s.aliases[name]})
+		}
+	}
+	return out, nil
+}
+
+func (s *Service) getKeyPolicy(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ KeyID, PolicyName string }
+	return s.onKey(c, &in, &in.KeyID, func(k *key) any { return struct{ Policy, PolicyName string }{k.policyText, "default"} })
+}
+
+func (s *Service) getKeyRotationStatus(_ context.Context, c *wire.Call) (any, error) {
+	var in struct{ KeyID string }
+	return s.onKey(c, &in, &in.KeyID, func(k *key) any { return struct{ KeyRotationEnabled bool }{k.rotate} })
+}
+
+func (s *Service) listResourceTags(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		KeyID string
+		Limit *int
+	}
+	type tag struct{ TagKey, TagValue string }
+	return s.onKey(c, &in, &in.KeyID, func(k *key) any {
+		out := struct {
+			Tags      []tag
+			Truncated bool
+		}{}
+		for _, t := range tagging.List(k.tags) {
+			out.Tags = append(out.Tags, tag{t.Key, t.Value})
+		}
+		return out
+	})
+}
+
+// Resources are the providers of this package's types.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_KMS.html
+func (s *Service) Resources() map[string]resource.Provider {
+	return map[string]resource.Provider{"AWS::KMS::Key": keyProvider{s}, "AWS::KMS::Alias": aliasProvider{s}}
+}
+
+type keyProvider struct{ s *Service }
+
+func (keyProvider) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{
+			"Description": resource.InPlace, "EnableKeyRotation": resource.InPlace, "Enabled": resource.InPlace, "KeyPolicy": resource.InPlace,
+			"KeySpec":  resource.InPlace,
+			"KeyUsage": resource.InPlace, "PendingWindowInDays": resource.InPlace, "RotationPeriodInDays": resource.InPlace,
+			"Tags": resource.InPlace,
+		},
+		Attributes: []string{"Arn", "KeyId"},
+	}
+}
+
+// wanted reads the properties into a key without an id.
+func (p keyProvider) wanted(r resource.Request) (*key, error) {
+	var in struct {
+		Description, KeySpec, KeyUsage            string
+		EnableKeyRotation                         bool
+		Enabled                                   *bool
+		KeyPolicy                                 any
+		PendingWindowInDays, RotationPeriodInDays int
+		Tags                                      []resource.Tag
+	}
+	if err := resource.Decode(r.Properties, &in); err != nil {
+		return nil, err
+	}
+	if in.KeySpec != "" && in.KeySpec != "SYMMETRIC_DEFAULT" || in.KeyUsage != "" && in.KeyUsage != "ENCRYPT_DECRYPT" {
+		return nil, wire.Unsupported("kms", "keys other than symmetric encryption keys")
+	}
+	if in.KeyPolicy == nil { // the default: the account, and so IAM, decides
+		in.KeyPolicy = map[string]any{"Version": "2012-10-17", "Id": "key-default-1", "Statement": []any{map[string]any{
+			"Sid": "Enable IAM User Permissions", "Effect": "Allow", "Action": "kms:*", "Resource": "*",
+			"Principal": map[string]any{"AWS": "arn:" + p.s.identities.Partition + ":iam::" + p.s.identities.Account + ":root"},
+		}}}
+	}
+	policy, text, err := iam.ParsePolicyValue(in.KeyPolicy, true)
+	if err != nil {
+		return nil, wire.Errorf("MalformedPolicyDocumentException", "%v", err)
+	}
+	return &key{
+		description: in.Description, enabled: in.Enabled == nil || *in.Enabled, rotate: in.EnableKeyRotation,
+		tags:   tagging.Merge(r.Tags, in.Tags),
+		policy: policy, policyText: text,
+	}, nil
+}
+
+func (p keyProvider) result(id string) resource.Result {
+	return resource.Result{PhysicalID: id, Attributes: map[string]any{"Arn": p.s.arn("key/" + id), "KeyId": id}}
+}
+
+func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Result, error) {
+	made, err := p.wanted(r)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	if err := r.Caller.Authorize("kms:CreateKey", "*", tagContext("aws:RequestTag/", made.tags)); err != nil {
+		return resource.Result{}, err
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	made.id, made.created = uuid.NewString(), p.s.clock.Now()
+	p.s.keys[made.id] = made
+	// A policy that locks its maker out is refused, unless told otherwise, which CloudFormation is not.
+	if _, err := p.s.permitted(r.Caller, "PutKeyPolicy", made.id); err != nil {
+		delete(p.s.keys, made.id)
+		return resource.Result{}, wire.Errorf("MalformedPolicyDocumentException",
+			"The new key policy will not allow you to update the key policy in the future.")
+	}
+	return p.result(made.id), nil
+}
+
+func (p keyProvider) Update(_ context.Context, r resource.Request) (resource.Result, error) {
+	want, err := p.wanted(r)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	have, err := p.s.permitted(r.Caller, "PutKeyPolicy", r.PhysicalID)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	want.id, want.created = have.id, have.created
+	*have = *want
+	return p.result(have.id), nil
+}
+
+func (p keyProvider) Delete(_ context.Context, r resource.Request) error {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if _, ok := p.s.keys[r.PhysicalID]; !ok {
+		return nil
+	}
+	if _, err := p.s.permitted(r.Caller, "ScheduleKeyDeletion", r.PhysicalID); err != nil {
+		return err
+	}
+	p.s.remove(r.PhysicalID)
+	return nil
+}
+
+type aliasProvider struct{ s *Service }
+
+func (aliasProvider) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{"AliasName": resource.Replaces, "TargetKeyId": resource.InPlace},
+		Required:   []string{"AliasName", "TargetKeyId"},
+	}
+}
+
+func (p aliasProvider) set(r resource.Request, action string) (resource.Result, error) {
+	var in struct{ AliasName, TargetKeyId string } // the properties' names
+	if err := resource.Decode(r.Properties, &in); err != nil {
+		return resource.Result{}, err
+	}
+	if !strings.HasPrefix(in.AliasName, "alias/") || strings.HasPrefix(in.AliasName, "alias/aws/") {
+		return resource.Result{}, wire.Errorf("ValidationException",
+			"Alias must start with the prefix \"alias/\" and not with \"alias/aws/\". %s", in.AliasName)
+	}
+	if err := r.Caller.Authorize("kms:"+action, p.s.arn(in.AliasName), nil); err != nil {
+		return resource.Result{}, err
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if _, ok := p.s.aliases[in.AliasName]; ok && action == "CreateAlias" {
+		return resource.Result{}, wire.Errorf("AlreadyExistsException", "An alias with the name %s already exists", p.s.arn(in.AliasName))
+	}
+	k, err := p.s.permitted(r.Caller, action, in.TargetKeyId)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	p.s.aliases[in.AliasName] = k.id
+	return resource.Result{PhysicalID: in.AliasName}, nil
+}
+
+func (p aliasProvider) Create(_ context.Context, r resource.Request) (resource.Result, error) {
+	return p.set(r, "CreateAlias")
+}
+
+func (p aliasProvider) Update(_ context.Context, r resource.Request) (resource.Result, error) {
+	return p.set(r, "UpdateAlias")
+}
+
+func (p aliasProvider) Delete(_ context.Context, r resource.Request) error {
+	if err := r.Caller.Authorize("kms:DeleteAlias", p.s.arn(r.PhysicalID), nil); err != nil {
+		return err
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	delete(p.s.aliases, r.PhysicalID)
+	return nil
+}

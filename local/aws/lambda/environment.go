@@ -1,0 +1,374 @@
+package lambda
+
+// Execution environments: one process of the bootstrap each, and the runtime API it talks to.
+// https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/drover-run/drover/local/aws/iam"
+)
+
+// initTimeout bounds a cold start. https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html#runtimes-lifecycle-ib
+const initTimeout = 10 * time.Second
+
+// environment runs one invocation at a time.
+type environment struct {
+	function *function
+	settings settings
+	born     time.Time
+	caller   iam.Caller
+	key      string // access key id of its credentials
+	logs     *logger
+
+	process *exec.Cmd
+	server  *http.Server
+	exited  chan struct{} // closed when the process is gone and its output read
+	status  error         // of the process, once exited is closed
+
+	asked   chan struct{} // one, when the runtime asks for an invocation: the last one is over
+	initErr chan []byte   // what the runtime posted instead
+	next    chan *invocation
+
+	mu      sync.Mutex
+	current *invocation
+	lastUse time.Time // guarded by the function's mu
+}
+
+// invocation is one event on its way through an environment.
+type invocation struct {
+	id       string
+	payload  []byte
+	deadline time.Time
+	answers  chan response // one at most
+}
+
+// response of a function.
+type response struct {
+	payload []byte
+	failed  bool
+}
+
+// failure is the payload of an error that Lambda itself reports.
+func failure(kind, message string) response {
+	raw, _ := json.Marshal(struct {
+		ErrorType    string `json:"errorType"`
+		ErrorMessage string `json:"errorMessage"`
+	}{kind, message}) // strings
+	return response{raw, true}
+}
+
+// start makes an environment: its credentials, its runtime API, its process. It does not wait for the init phase.
+func (f *function) start(c settings, dir string) (*environment, error) {
+	s := f.service
+	caller, credentials, err := s.config.Roles.AssumeRoleAs(c.Role, session(c.FunctionName), "lambda.amazonaws.com")
+	if err != nil {
+		return nil, &iam.Error{
+			Code: "AccessDeniedException", Message: "The role defined for the function cannot be assumed by Lambda.", Status: http.StatusForbidden,
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("opening a runtime API: %w", err)
+	}
+	e := &environment{
+		function: f, settings: c, born: s.config.Clock.Now(), caller: caller, key: credentials.AccessKeyID, logs: newLogger(s, c, caller),
+		exited: make(chan struct{}), asked: make(chan struct{}, 1), initErr: make(chan []byte, 1), next: make(chan *invocation),
+	}
+	e.server = &http.Server{Handler: e.api(), ReadHeaderTimeout: time.Minute}
+	go func() { _ = e.server.Serve(listener) }()
+
+	e.process = exec.Command(filepath.Join(dir, "bootstrap")) // #nosec G204 -- the function's own program
+	e.process.Dir = dir
+	e.process.Env = s.environ(c, dir, listener.Addr().String(), credentials, e.logs.stream)
+	e.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening a pipe: %w", err), e.server.Close())
+	}
+	e.process.Stdout, e.process.Stderr = in, in
+	err = e.process.Start()
+	_ = in.Close()
+	if err != nil {
+		_ = out.Close()
+		_ = e.server.Close()
+		e.status = err
+		close(e.exited)
+		e.initErr <- failure("Runtime.InvalidEntrypoint", "RequestId: "+e.logs.stream+" Error: "+err.Error()).payload
+		return e, nil
+	}
+	go func() {
+		read(out, e.logs.line)
+		e.status = e.process.Wait()
+		_ = out.Close()
+		_ = e.server.Close()
+		close(e.exited)
+	}()
+	return e, nil
+}
+
+// read hands on lines, of whatever length.
+func read(r io.Reader, line func(string)) {
+	b := bufio.NewReaderSize(r, 64<<10)
+	for {
+		text, err := b.ReadString('\n')
+		if text = strings.TrimSuffix(text, "\n"); text != "" {
+			line(text)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// environ are the variables of a process.
+// https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
+func (s *Service) environ(c settings, dir, api string, credentials iam.Credentials, stream string) []string {
+	env := []string{
+		"LANG=en_US.UTF-8", "TZ=:UTC", "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + os.TempDir(),
+		"_HANDLER=" + c.Handler, "LAMBDA_TASK_ROOT=" + dir, "LAMBDA_RUNTIME_DIR=" + dir, "AWS_LAMBDA_RUNTIME_API=" + api,
+		"AWS_REGION=" + s.config.Region, "AWS_DEFAULT_REGION=" + s.config.Region, "AWS_EXECUTION_ENV=AWS_Lambda_" + c.Runtime,
+		"AWS_LAMBDA_FUNCTION_NAME=" + c.FunctionName, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(c.MemorySize), "AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
+		"AWS_LAMBDA_LOG_GROUP_NAME=" + c.LoggingConfig.LogGroup, "AWS_LAMBDA_LOG_STREAM_NAME=" + stream,
+		"AWS_ACCESS_KEY_ID=" + credentials.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + credentials.SecretAccessKey,
+		"AWS_SESSION_TOKEN=" + credentials.SessionToken,
+	}
+	if c.LoggingConfig.LogFormat == "JSON" {
+		env = append(env, "AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_LAMBDA_LOG_LEVEL="+or(c.LoggingConfig.ApplicationLogLevel, "INFO"))
+	}
+	if s.config.Endpoint != nil {
+		env = append(env, "AWS_ENDPOINT_URL="+s.config.Endpoint())
+	}
+	env = append(env, s.config.Environ...)
+	for name, value := range c.variables() {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// api is the runtime API. https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+func (e *environment) api() http.Handler {
+	const root = "/2018-06-01/runtime/"
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+root+"invocation/next", e.serveNext)
+	mux.HandleFunc("POST "+root+"invocation/{id}/response", func(w http.ResponseWriter, r *http.Request) { e.serveAnswer(w, r, false) })
+	mux.HandleFunc("POST "+root+"invocation/{id}/error", func(w http.ResponseWriter, r *http.Request) { e.serveAnswer(w, r, true) })
+	mux.HandleFunc("POST "+root+"init/error", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(io.LimitReader(r.Body, maxPayload))
+		select {
+		case e.initErr <- body:
+		default:
+		}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	return mux
+}
+
+func (e *environment) serveNext(w http.ResponseWriter, r *http.Request) {
+	select {
+	case e.asked <- struct{}{}:
+	default:
+	}
+	select {
+	case i := <-e.next:
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Lambda-Runtime-Aws-Request-Id", i.id)
+		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(i.deadline.UnixMilli(), 10))
+		h.Set("Lambda-Runtime-Invoked-Function-Arn", e.function.arn)
+		h.Set("Lambda-Runtime-Trace-Id", traceID(e.settings))
+		_, _ = w.Write(i.payload) // a runtime that is gone is noticed by its process's end
+	case <-r.Context().Done():
+	}
+}
+
+func (e *environment) serveAnswer(w http.ResponseWriter, r *http.Request, failed bool) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
+	if err != nil {
+		runtimeError(w, http.StatusBadRequest, "InvalidRequest", err.Error())
+		return
+	}
+	e.mu.Lock()
+	i := e.current
+	if i != nil && i.id == r.PathValue("id") {
+		e.current = nil
+	} else {
+		i = nil
+	}
+	e.mu.Unlock()
+	if i == nil {
+		runtimeError(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+		return
+	}
+	a := response{body, failed}
+	if len(body) > maxResponse {
+		a = failure("Function.ResponseSizeTooLarge", fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).",
+			maxResponse))
+		runtimeError(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "Response payload size exceeded")
+	} else {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, `{"status":"OK"}`)
+	}
+	i.answers <- a
+}
+
+func runtimeError(w http.ResponseWriter, status int, kind, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"errorType": kind, "errorMessage": message})
+}
+
+// run takes one invocation through the environment: a cold one starts first. usable says whether the environment may
+// serve again.
+func (e *environment) run(i *invocation, cold bool) (a response, r Report, usable bool) {
+	clock := e.function.service.config.Clock
+	begin := clock.Now()
+	timeout := time.Duration(e.settings.Timeout) * time.Second
+	e.logs.begin()
+	e.logs.start(i.id)
+	r = Report{Function: e.settings.FunctionName, RequestID: i.id, Cold: cold}
+	end := func(a response, usable bool, status string) (response, Report, bool) {
+		r.Duration, r.Memory, r.Failed = clock.Now().Sub(begin), e.memory(), a.failed
+		e.logs.end(i.id, r, e.settings.MemorySize, status)
+		r.Log = e.logs.tail()
+		return a, r, usable
+	}
+	exit := func() (response, Report, bool) {
+		<-e.exited
+		a := failure("Runtime.ExitError", "RequestId: "+i.id+" Error: Runtime exited "+exitReason(e.status))
+		e.logs.line(string(a.payload))
+		return end(a, false, "error")
+	}
+	if cold {
+		timer := time.NewTimer(initTimeout)
+		defer timer.Stop()
+		select {
+		case <-e.asked:
+		case payload := <-e.initErr:
+			e.kill()
+			return end(response{payload, true}, false, "error")
+		case <-e.exited:
+			select {
+			case payload := <-e.initErr: // posted just before the exit
+				return end(response{payload, true}, false, "error")
+			default:
+				return exit()
+			}
+		case <-timer.C:
+			e.kill()
+			return end(timedOut(i.id, initTimeout), false, "timeout")
+		}
+		r.Init = clock.Now().Sub(e.born)
+		begin = clock.Now()
+	}
+	i.deadline = begin.Add(timeout)
+	e.mu.Lock()
+	e.current = i
+	e.mu.Unlock()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	next := e.next
+	for {
+		select {
+		case next <- i:
+			next = nil
+		case a := <-i.answers:
+			status := "success"
+			if a.failed {
+				status = "error"
+			}
+			return end(a, e.again(timer.C), status)
+		case <-e.exited:
+			select {
+			case a := <-i.answers: // answered just before the exit
+				return end(a, false, "success")
+			default:
+				return exit()
+			}
+		case <-timer.C:
+			e.kill()
+			a := timedOut(i.id, timeout)
+			e.logs.line(fmt.Sprintf("%s %s Task timed out after %.2f seconds", clock.Now().Format(time.RFC3339), i.id, timeout.Seconds()))
+			return end(a, false, "timeout")
+		}
+	}
+}
+
+// again waits until the runtime asks for another invocation, which ends this one; false if it exits or is out of time.
+func (e *environment) again(timeout <-chan time.Time) bool {
+	select {
+	case <-e.asked:
+		return true
+	case <-e.exited:
+	case <-timeout:
+	}
+	return false
+}
+
+func timedOut(id string, after time.Duration) response {
+	return failure("Sandbox.Timedout", fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", id, after.Seconds()))
+}
+
+func exitReason(err error) string {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return "without providing a reason"
+	case errors.As(err, &exit) && exit.ExitCode() < 0:
+		return "with error: " + exit.Error() // signal: killed
+	}
+	return "with error: " + err.Error()
+}
+
+// kill ends the process and what it started; it may be called at any time.
+func (e *environment) kill() {
+	select {
+	case <-e.exited:
+	default:
+		_ = syscall.Kill(-e.process.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// memory is the greatest resident size of the process, in MB; 0 where the system does not tell.
+func (e *environment) memory() int {
+	if e.process.Process == nil {
+		return 0
+	}
+	select {
+	case <-e.exited:
+		u, _ := e.process.ProcessState.SysUsage().(*syscall.Rusage)
+		return int(u.Maxrss) / rssPerMB
+	default:
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.process.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	var kb int
+	_, _ = fmt.Sscan(after, &kb)
+	return kb / 1024
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

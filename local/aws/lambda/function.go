@@ -1,0 +1,163 @@
+package lambda
+
+// A function and its environments.
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/drover-run/drover/local/aws/iam"
+)
+
+const (
+	// idleTimeout is how long a warm environment waits for work; AWS tells no number.
+	idleTimeout = 5 * time.Minute
+	// maxAge of an environment: well before its credentials end.
+	maxAge = 6 * time.Hour
+	// maxPayload of a synchronous invocation and maxResponse of its result, maxEvent of an asynchronous one, in bytes.
+	// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+	maxPayload  = 6 << 20
+	maxResponse = 6<<20 + 100
+	maxEvent    = 1 << 20
+)
+
+// function is one function.
+type function struct {
+	service *Service
+	arn     string
+
+	mu         sync.Mutex
+	settings   settings
+	code       unpacked
+	modified   time.Time
+	revision   string
+	policy     []statement
+	retries    *eventConfig
+	idle, busy []*environment
+	generation int // environments of older ones are not used again
+}
+
+// changed marks new settings or code: environments of before serve no further invocation.
+func (f *function) changed() {
+	f.generation++
+	f.modified = f.service.config.Clock.Now()
+	f.revision = uuid.NewString()
+	for _, e := range f.idle {
+		e.kill()
+	}
+	f.idle = nil
+}
+
+// retire kills all environments.
+func (f *function) retire() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range append(f.idle, f.busy...) {
+		e.kill()
+	}
+	f.idle = nil
+	f.generation++
+}
+
+func (f *function) holder(accessKeyID string) *environment {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range append(slices.Clone(f.busy), f.idle...) {
+		if e.key == accessKeyID {
+			return e
+		}
+	}
+	return nil
+}
+
+// acquire takes a warm environment or starts one.
+func (f *function) acquire() (e *environment, cold bool, generation int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.service.ctx.Err(); err != nil {
+		return nil, false, 0, err
+	}
+	if r := f.settings.ReservedInstances; r != nil && len(f.busy) >= *r {
+		return nil, false, 0, &iam.Error{Code: "TooManyRequestsException", Message: "Rate Exceeded.", Status: http.StatusTooManyRequests}
+	}
+	for len(f.idle) > 0 && e == nil {
+		e = f.idle[len(f.idle)-1]
+		f.idle = f.idle[:len(f.idle)-1]
+		select {
+		case <-e.exited:
+			e = nil // it died while it waited
+		default:
+			if f.service.config.Clock.Now().Sub(e.born) > maxAge {
+				e.kill()
+				e = nil
+			}
+		}
+	}
+	if e == nil {
+		cold = true
+		if e, err = f.start(f.settings, f.code.dir); err != nil {
+			return nil, false, 0, err
+		}
+	}
+	f.busy = append(f.busy, e)
+	return e, cold, f.generation, nil
+}
+
+// release gives an environment back.
+func (f *function) release(e *environment, generation int, usable bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.busy = slices.DeleteFunc(f.busy, func(b *environment) bool { return b == e })
+	if !usable || generation != f.generation {
+		e.kill()
+		return
+	}
+	f.idle = append(f.idle, e)
+	used := f.service.config.Clock.Now()
+	time.AfterFunc(idleTimeout, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if i := slices.Index(f.idle, e); i >= 0 && !used.Before(e.lastUse) {
+			f.idle = slices.Delete(f.idle, i, i+1)
+			e.kill()
+		}
+	})
+	e.lastUse = used
+}
+
+// run invokes the function once and waits for it.
+func (f *function) run(payload []byte, requestID string) (response, Report, error) {
+	e, cold, generation, err := f.acquire()
+	name := f.arn[strings.LastIndex(f.arn, ":")+1:]
+	if err != nil {
+		f.service.metric(name, "Throttles", 1, "Count")
+		return response{}, Report{}, err
+	}
+	a, report, usable := e.run(&invocation{id: requestID, payload: payload, answers: make(chan response, 1)}, cold)
+	f.release(e, generation, usable)
+	failed := 0.0
+	if a.failed {
+		failed = 1
+	}
+	f.service.metric(name, "Invocations", 1, "Count")
+	f.service.metric(name, "Errors", failed, "Count")
+	f.service.metric(name, "Duration", float64(report.Duration)/float64(time.Millisecond), "Milliseconds")
+	if f.service.Observe != nil {
+		report.Payload, report.Answer = payload, a.payload
+		f.service.Observe(report)
+	}
+	return a, report, nil
+}
+
+func tooLarge(size, limit int) error {
+	return &iam.Error{
+		Code: "RequestTooLargeException", Message: fmt.Sprintf("%d byte payload is too large for the limit of %d bytes", size, limit),
+		Status: http.StatusRequestEntityTooLarge,
+	}
+}

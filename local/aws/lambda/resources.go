@@ -1,0 +1,261 @@
+package lambda
+
+// The resource types that CloudFormation makes here.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/AWS_Lambda.html
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/tagging"
+	"github.com/drover-run/drover/local/engine/resource"
+)
+
+// Resources are the providers by resource type.
+func (s *Service) Resources() map[string]resource.Provider {
+	return map[string]resource.Provider{
+		"AWS::Lambda::Function":          functionResource{s},
+		"AWS::Lambda::Permission":        permissionResource{s},
+		"AWS::Lambda::EventInvokeConfig": eventConfigResource{s},
+	}
+}
+
+// Tagged lists the functions and their tags.
+func (s *Service) Tagged(context.Context) []tagging.Tagged {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []tagging.Tagged
+	for _, f := range s.functions {
+		f.mu.Lock()
+		all = append(all, tagging.Tagged{ARN: f.arn, Tags: f.settings.Tags})
+		f.mu.Unlock()
+	}
+	return all
+}
+
+type functionResource struct{ s *Service }
+
+func (functionResource) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{
+			"Architectures": resource.InPlace, "Code": resource.InPlace, "DeadLetterConfig": resource.InPlace, "Description": resource.InPlace,
+			"Environment": resource.InPlace, "EphemeralStorage": resource.InPlace, "FunctionName": resource.Replaces, "Handler": resource.InPlace,
+			"KmsKeyArn": resource.InPlace, "LoggingConfig": resource.InPlace, "MemorySize": resource.InPlace, "PackageType": resource.Replaces,
+			"ReservedConcurrentExecutions": resource.InPlace, "Role": resource.InPlace, "Runtime": resource.InPlace, "Tags": resource.InPlace,
+			"Timeout": resource.InPlace, "TracingConfig": resource.InPlace,
+		},
+		Required:   []string{"Code", "Role"},
+		Attributes: []string{"Arn"},
+	}
+}
+
+// functionProperties are settings as templates spell them.
+type functionProperties struct {
+	FunctionName, Description, Role, Runtime, Handler, PackageType, KmsKeyArn string
+	Architectures                                                             []string
+	MemorySize, Timeout                                                       int
+	Environment                                                               *struct{ Variables map[string]any }
+	DeadLetterConfig                                                          *deadLetter
+	TracingConfig                                                             *tracing
+	LoggingConfig                                                             *logging
+	EphemeralStorage                                                          *storage
+	ReservedConcurrentExecutions                                              *int
+	Tags                                                                      []resource.Tag
+	// AWS's spelling
+	Code struct{ S3Bucket, S3Key, S3ObjectVersion, ImageUri string }
+}
+
+func decodeFunction(r resource.Request) (settings, code, error) {
+	var p functionProperties
+	if err := resource.Decode(r.Properties, &p); err != nil {
+		return settings{}, code{}, err
+	}
+	c := settings{
+		FunctionName: p.FunctionName, Description: p.Description, Role: p.Role, Runtime: p.Runtime, Handler: p.Handler,
+		Architectures: p.Architectures,
+		PackageType:   p.PackageType, MemorySize: p.MemorySize, Timeout: p.Timeout, DeadLetterConfig: p.DeadLetterConfig,
+		TracingConfig: p.TracingConfig,
+		LoggingConfig: p.LoggingConfig, EphemeralStorage: p.EphemeralStorage, KMSKeyArn: p.KmsKeyArn, Tags: tagging.Merge(r.Tags, p.Tags),
+		ReservedInstances: p.ReservedConcurrentExecutions,
+	}
+	if p.Environment != nil {
+		c.Environment = &variables{map[string]string{}}
+		for name, value := range p.Environment.Variables {
+			text, ok := value.(string)
+			if !ok {
+				return c, code{}, invalid("#/Environment/Variables/%s: expected type: String", name)
+			}
+			c.Environment.Variables[name] = text
+		}
+	}
+	if c.FunctionName == "" {
+		c.FunctionName = or(r.PhysicalID, generated(r))
+	}
+	return c, code{S3Bucket: p.Code.S3Bucket, S3Key: p.Code.S3Key, S3ObjectVersion: p.Code.S3ObjectVersion, ImageUri: p.Code.ImageUri}, nil
+}
+
+// generated names a resource after its stack and logical id, within 64 characters.
+func generated(r resource.Request) string {
+	cut := func(s string, n int) string { return s[:min(len(s), n)] }
+	return cut(r.StackName, 24) + "-" + cut(r.LogicalID, 24) + "-" + uuid.NewString()[:12]
+}
+
+func (p functionResource) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
+	c, from, err := decodeFunction(r)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	reserved := c.ReservedInstances
+	c.ReservedInstances = nil
+	f, err := p.s.create(ctx, r.Caller, c, from)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	if reserved != nil {
+		err = p.s.setConcurrency(r.Caller, c.FunctionName, reserved)
+	}
+	return functionResult(f), err
+}
+
+func functionResult(f *function) resource.Result {
+	return resource.Result{PhysicalID: f.configuration().FunctionName, Attributes: map[string]any{"Arn": f.arn}}
+}
+
+func (p functionResource) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
+	c, from, err := decodeFunction(r)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	if _, err = p.s.updateCode(ctx, r.Caller, r.PhysicalID, from); err != nil {
+		return resource.Result{}, err
+	}
+	reserved := c.ReservedInstances
+	f, err := p.s.updateSettings(r.Caller, r.PhysicalID, func(to *settings) error {
+		c.ReservedInstances = to.ReservedInstances
+		*to = c
+		return nil
+	})
+	if err != nil {
+		return resource.Result{}, err
+	}
+	if (reserved == nil) != (f.configuration().ReservedInstances == nil) || reserved != nil {
+		err = p.s.setConcurrency(r.Caller, r.PhysicalID, reserved)
+	}
+	return functionResult(f), err
+}
+
+func (p functionResource) Delete(_ context.Context, r resource.Request) error {
+	return gone(p.s.remove(r.Caller, r.PhysicalID))
+}
+
+// gone forgives that what is to be removed is not there.
+func gone(err error) error {
+	var e *iam.Error
+	if errors.As(err, &e) && e.HTTPStatus() == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+type permissionResource struct{ s *Service }
+
+func (permissionResource) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{
+			"Action": resource.Replaces, "FunctionName": resource.Replaces, "Principal": resource.Replaces,
+			"SourceAccount": resource.Replaces, "SourceArn": resource.Replaces,
+		},
+		Required:   []string{"Action", "FunctionName", "Principal"},
+		Attributes: []string{"Id"},
+	}
+}
+
+func (p permissionResource) Create(_ context.Context, r resource.Request) (resource.Result, error) {
+	var in permission
+	var properties struct{ Action, FunctionName, Principal, SourceAccount, SourceArn string }
+	if err := resource.Decode(r.Properties, &properties); err != nil {
+		return resource.Result{}, err
+	}
+	in = permission{
+		FunctionName: properties.FunctionName, StatementID: generated(r), Action: properties.Action, Principal: properties.Principal,
+		SourceArn: properties.SourceArn, SourceAccount: properties.SourceAccount,
+	}
+	f, err := p.s.find(in.FunctionName)
+	if err != nil {
+		return resource.Result{}, err
+	}
+	if err := r.Caller.Authorize("lambda:AddPermission", f.arn, nil); err != nil {
+		return resource.Result{}, err
+	}
+	if _, err := f.addPermission(in); err != nil {
+		return resource.Result{}, err
+	}
+	return resource.Result{PhysicalID: in.StatementID, Attributes: map[string]any{"Id": in.StatementID}}, nil
+}
+
+func (permissionResource) Update(context.Context, resource.Request) (resource.Result, error) {
+	return resource.Result{}, errors.New("every property of a permission replaces it")
+}
+
+func (p permissionResource) Delete(_ context.Context, r resource.Request) error {
+	name, _ := r.Properties["FunctionName"].(string)
+	f, err := p.s.find(name)
+	if err != nil {
+		return gone(err)
+	}
+	if err := r.Caller.Authorize("lambda:RemovePermission", f.arn, nil); err != nil {
+		return err
+	}
+	f.removePermission(r.PhysicalID)
+	return nil
+}
+
+type eventConfigResource struct{ s *Service }
+
+func (eventConfigResource) Schema() resource.Schema {
+	return resource.Schema{
+		Properties: map[string]resource.UpdateBehaviour{
+			"DestinationConfig": resource.InPlace, "FunctionName": resource.Replaces, "MaximumEventAgeInSeconds": resource.InPlace,
+			"MaximumRetryAttempts": resource.InPlace, "Qualifier": resource.Replaces,
+		},
+		Required: []string{"FunctionName", "Qualifier"},
+	}
+}
+
+func (p eventConfigResource) Create(_ context.Context, r resource.Request) (resource.Result, error) {
+	var in struct {
+		FunctionName, Qualifier  string
+		MaximumEventAgeInSeconds *int
+		MaximumRetryAttempts     *int
+		DestinationConfig        *destinationConfig
+	}
+	if err := resource.Decode(r.Properties, &in); err != nil {
+		return resource.Result{}, err
+	}
+	name, err := p.s.name(qualified(in.FunctionName, in.Qualifier))
+	if err != nil {
+		return resource.Result{}, err
+	}
+	err = p.s.setEventConfig(r.Caller, name, &eventConfig{
+		MaximumRetryAttempts: in.MaximumRetryAttempts, MaximumEventAgeInSeconds: in.MaximumEventAgeInSeconds,
+		DestinationConfig: in.DestinationConfig,
+	})
+	return resource.Result{PhysicalID: name + "|" + in.Qualifier}, err
+}
+
+func (p eventConfigResource) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
+	return p.Create(ctx, r)
+}
+
+func (p eventConfigResource) Delete(_ context.Context, r resource.Request) error {
+	function, _ := r.Properties["FunctionName"].(string)
+	name, err := p.s.name(function)
+	if err != nil {
+		return err
+	}
+	return gone(p.s.setEventConfig(r.Caller, name, nil))
+}

@@ -1,0 +1,213 @@
+package lambda
+
+// The service: its functions and what it is given.
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/clock"
+)
+
+// Roles gives functions their credentials; a subset of *iam.Service.
+type Roles interface {
+	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
+}
+
+// Objects is where packages come from: the S3 of the account.
+type Objects interface {
+	// ReadObject returns an object if the caller may read it.
+	ReadObject(ctx context.Context, caller iam.Caller, bucket, key string) ([]byte, error)
+}
+
+// Logs is CloudWatch Logs.
+type Logs interface {
+	// WriteLog appends one line, making group and stream if need be.
+	WriteLog(group, stream, line string)
+}
+
+// Queues is SQS.
+type Queues interface {
+	// Send puts a message on a queue if the caller may. Attributes are strings.
+	Send(ctx context.Context, caller iam.Caller, queueARN, body string, attributes map[string]string) (messageID string, err error)
+}
+
+// Metric records a value, such as 1 of AWS/Lambda Errors.
+type Metric func(namespace, name string, dimensions map[string]string, value float64, unit string)
+
+// Config of the service.
+type Config struct {
+	// Account is the twelve-digit id; Region such as us-east-1; Partition defaults to aws.
+	Account, Region, Partition string
+	Clock                      *clock.Clock
+	Roles                      Roles
+	Objects                    Objects
+	// Logs, Queues and Metric may be nil: then there are none.
+	Logs   Logs
+	Queues Queues
+	Metric Metric
+	// Endpoint is the account's URL, which functions find as AWS_ENDPOINT_URL. It is asked at every cold start.
+	Endpoint func() string
+	// Dir keeps unpacked packages.
+	Dir string
+	// Environ are variables that every function gets besides its own, such as SSL_CERT_FILE.
+	Environ []string
+}
+
+// Service is Lambda in one region of one account.
+type Service struct {
+	config Config
+	ctx    context.Context
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	// Observe, when set before the first call, is told every invocation that ended.
+	Observe func(Report)
+
+	mu        sync.Mutex
+	closed    bool
+	functions map[string]*function
+}
+
+// New makes a Lambda without functions. Close ends all of it.
+func New(config Config) *Service {
+	if config.Partition == "" {
+		config.Partition = "aws"
+	}
+	if config.Clock == nil {
+		config.Clock = &clock.Clock{}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Service{config: config, ctx: ctx, stop: stop, functions: map[string]*function{}}
+}
+
+// Close kills all environments and drops the asynchronous events that wait.
+func (s *Service) Close() {
+	s.mu.Lock()
+	s.closed = true
+	functions := s.functions
+	s.functions = map[string]*function{}
+	s.mu.Unlock()
+	s.stop()
+	for _, f := range functions {
+		f.retire()
+	}
+	s.work.Wait()
+}
+
+// background runs work that Close waits for; false when the service is closed.
+func (s *Service) background(work func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Go(work)
+	return true
+}
+
+// Kill kills the environment that holds an access key, as a crash in the middle of its work. It reports whether there was
+// one: with the key of a signed request, a function can be made to die at its n-th call.
+func (s *Service) Kill(accessKeyID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.functions {
+		if e := f.holder(accessKeyID); e != nil {
+			e.kill()
+			return true
+		}
+	}
+	return false
+}
+
+// Running is the function whose environment holds an access key, and the id of the invocation that it works on: empty when
+// there is none.
+func (s *Service) Running(accessKeyID string) (function, requestID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, f := range s.functions {
+		if e := f.holder(accessKeyID); e != nil {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if e.current != nil {
+				requestID = e.current.id
+			}
+			return name, requestID
+		}
+	}
+	return "", ""
+}
+
+// metric: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+func (s *Service) metric(function, name string, value float64, unit string) {
+	if s.config.Metric != nil {
+		s.config.Metric("AWS/Lambda", name, map[string]string{"FunctionName": function}, value, unit)
+	}
+}
+
+func (s *Service) arn(name string) string {
+	return fmt.Sprintf("arn:%s:lambda:%s:%s:function:%s", s.config.Partition, s.config.Region, s.config.Account, name)
+}
+
+var nameForm = regexp.MustCompile(`^[a-zA-Z0-9-_]{1,64}$`)
+
+// name takes a function's name, ARN or partial ARN apart. Only the unqualified function and $LATEST exist.
+func (s *Service) name(reference string) (string, error) {
+	name, qualifier := reference, ""
+	parts := strings.Split(reference, ":")
+	if len(parts) >= 7 && parts[0] == "arn" {
+		if parts[2] != "lambda" || parts[3] != s.config.Region || parts[4] != s.config.Account || parts[5] != "function" {
+			return "", notFound(reference)
+		}
+		parts = parts[6:]
+	} else if len(parts) >= 3 && parts[1] == "function" {
+		parts = parts[2:]
+	}
+	name = parts[0]
+	if len(parts) > 1 {
+		qualifier = parts[1]
+	}
+	if !nameForm.MatchString(name) || len(parts) > 2 {
+		return "", invalid("%s is no function name", reference)
+	}
+	if qualifier != "" && qualifier != "$LATEST" {
+		return "", notFound(s.arn(name) + ":" + qualifier)
+	}
+	return name, nil
+}
+
+// find a function by name or ARN.
+func (s *Service) find(reference string) (*function, error) {
+	name, err := s.name(reference)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.functions[name]
+	if f == nil {
+		return nil, notFound(s.arn(name))
+	}
+	return f, nil
+}
+
+func notFound(arn string) error {
+	return &iam.Error{Code: "ResourceNotFoundException", Message: "Function not found: " + arn, Status: http.StatusNotFound}
+}
+
+func invalid(format string, args ...any) error {
+	return &iam.Error{Code: "InvalidParameterValueException", Message: fmt.Sprintf(format, args...), Status: http.StatusBadRequest}
+}
+
+func conflict(format string, args ...any) error {
+	return &iam.Error{Code: "ResourceConflictException", Message: fmt.Sprintf(format, args...), Status: http.StatusConflict}
+}
+
+func warn(function, what string, err error) {
+	slog.Warn("lambda: "+what, "function", function, "error", err)
+}

@@ -1,0 +1,187 @@
+// Package servicequotas is Service Quotas: how much of something the account may have. It has the quotas that the
+// local account's services keep: vCPUs of running instances of the standard families (EC2), and clusters (EKS); and
+// one that nothing here keeps to, the storage of gp3 volumes (EBS). Values are those of a grown account, and change
+// by Set; nothing can be requested. There are no usage metrics, templates, tags or quotas of single resources.
+//
+// API: GetServiceQuota, ListServiceQuotas, GetAWSDefaultServiceQuota.
+// https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/Welcome.html
+package servicequotas
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/wire"
+)
+
+// The quotas, by their codes.
+const (
+	// StandardVCPUs and StandardSpotVCPUs are of instances of the families A, C, D, H, I, M, R, T and Z.
+	// https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
+	StandardVCPUs     = "L-1216C47A"
+	StandardSpotVCPUs = "L-34B43A08"
+	// GP3Storage of volumes, in TiB. https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
+	GP3Storage = "L-7A658B76"
+	// Clusters of EKS. https://docs.aws.amazon.com/eks/latest/userguide/service-quotas.html
+	Clusters = "L-1194D53C"
+)
+
+// Quota as the API tells it.
+type Quota struct {
+	ServiceCode         string
+	ServiceName         string
+	QuotaArn            string
+	QuotaCode           string
+	QuotaName           string
+	Value               float64
+	Unit                string
+	Adjustable          bool
+	GlobalQuota         bool
+	QuotaAppliedAtLevel string
+}
+
+// kept is a quota with the value that AWS gives a new account.
+type kept struct {
+	Quota
+	byDefault float64
+}
+
+// Service is Service Quotas in one region of one account.
+type Service struct {
+	mu     sync.Mutex
+	quotas []kept
+}
+
+// New has the quotas of an account in a region.
+func New(identities *iam.Service) *Service {
+	s := &Service{}
+	for _, q := range []struct {
+		service, name, code, quota string
+		value, byDefault           float64
+	}{
+		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardVCPUs, "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+			4096, 5},
+		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardSpotVCPUs,
+			"All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 4096, 5},
+		{"ebs", "Amazon Elastic Block Store (Amazon EBS)", GP3Storage, "Storage for General Purpose SSD (gp3) volumes, in TiB", 300, 50},
+		{"eks", "Amazon Elastic Kubernetes Service (Amazon EKS)", Clusters, "Clusters", 1000, 100},
+	} {
+		s.quotas = append(s.quotas, kept{Quota{
+			ServiceCode: q.service, ServiceName: q.name, QuotaCode: q.code, QuotaName: q.quota, Value: q.value, Unit: "None", Adjustable: true,
+			QuotaAppliedAtLevel: "ACCOUNT",
+			QuotaArn: fmt.Sprintf("arn:%s:servicequotas:%s:%s:%s/%s", identities.Partition, identities.Region, identities.Account,
+				q.service, q.code),
+		}, q.byDefault})
+	}
+	return s
+}
+
+// Set gives a quota a value, as when AWS has granted an increase. False: there is no such quota.
+func (s *Service) Set(code string, value float64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.quotas, func(q kept) bool { return q.QuotaCode == code })
+	if i >= 0 {
+		s.quotas[i].Value = value
+	}
+	return i >= 0
+}
+
+// Limit is a quota's value, for the services that keep to it.
+func (s *Service) Limit(code string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.quotas, func(q kept) bool { return q.QuotaCode == code })
+	return int(s.quotas[i].Value)
+}
+
+// Wire is the API.
+func (s *Service) Wire() *wire.Service {
+	return &wire.Service{
+		Name: "servicequotas", Protocol: wire.JSON11, Version: "2019-06-24", TargetPrefix: "ServiceQuotasV20190624",
+		Operations: map[string]wire.Operation{
+			"GetServiceQuota":           s.get(func(q kept) float64 { return q.Value }),
+			"GetAWSDefaultServiceQuota": s.get(func(q kept) float64 { return q.byDefault }),
+			"ListServiceQuotas":         s.list,
+		},
+	}
+}
+
+func noSuch(format string, args ...any) error {
+	return wire.Errorf("NoSuchResourceException", format, args...)
+}
+
+func (s *Service) get(value func(kept) float64) wire.Operation {
+	return func(_ context.Context, c *wire.Call) (any, error) {
+		var in struct{ ServiceCode, QuotaCode string }
+		if err := c.Decode(&in); err != nil {
+			return nil, err
+		}
+		if err := c.Authorize("*"); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.IndexFunc(s.quotas, func(q kept) bool { return q.ServiceCode == in.ServiceCode && q.QuotaCode == in.QuotaCode })
+		if i < 0 {
+			return nil, noSuch("The request failed because the specified service quota does not exist: %s of %s is not in the local account.",
+				in.QuotaCode, in.ServiceCode)
+		}
+		out := struct{ Quota Quota }{s.quotas[i].Quota}
+		out.Quota.Value = value(s.quotas[i])
+		return out, nil
+	}
+}
+
+func (s *Service) list(_ context.Context, c *wire.Call) (any, error) {
+	var in struct {
+		ServiceCode, QuotaCode, NextToken string
+		MaxResults                        int
+	}
+	if err := c.Decode(&in); err != nil {
+		return nil, err
+	}
+	if err := c.Authorize("*"); err != nil {
+		return nil, err
+	}
+	from := 0
+	if in.NextToken != "" {
+		var err error
+		if from, err = strconv.Atoi(in.NextToken); err != nil || from < 0 {
+			return nil, wire.Errorf("InvalidPaginationTokenException", "Invalid NextToken.")
+		}
+	}
+	if in.MaxResults == 0 {
+		in.MaxResults = 100
+	}
+	out := struct {
+		Quotas    []Quota
+		NextToken string `json:",omitempty"`
+	}{Quotas: []Quota{}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, known := 0, false
+	for _, q := range s.quotas {
+		known = known || q.ServiceCode == in.ServiceCode
+		if q.ServiceCode != in.ServiceCode || in.QuotaCode != "" && in.QuotaCode != q.QuotaCode {
+			continue
+		}
+		if at++; at <= from {
+			continue
+		}
+		if len(out.Quotas) == in.MaxResults {
+			out.NextToken = strconv.Itoa(at - 1)
+			break
+		}
+		out.Quotas = append(out.Quotas, q.Quota)
+	}
+	if !known {
+		return nil, noSuch("The request failed because the specified service does not exist: %s has no quotas in the local account.",
+			in.ServiceCode)
+	}
+	return out, nil
+}

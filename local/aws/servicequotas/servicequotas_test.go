@@ -1,0 +1,62 @@
+package servicequotas
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	sdk "github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/endpoint"
+)
+
+func TestQuotasByTheSDK(t *testing.T) {
+	identities := iam.New("111122223333", "eu-central-1", nil)
+	s := New(identities)
+	ep := endpoint.New(identities, nil)
+	ep.Handle(s.Wire())
+	server := httptest.NewServer(ep)
+	t.Cleanup(server.Close)
+	_, c := identities.Admin()
+	client := sdk.New(sdk.Options{
+		Region: "eu-central-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken),
+	})
+	ctx := t.Context()
+	get := func() *types.ServiceQuota {
+		out, err := client.GetServiceQuota(ctx, &sdk.GetServiceQuotaInput{ServiceCode: aws.String("ec2"), QuotaCode: aws.String(StandardVCPUs)})
+		require.NoError(t, err)
+		return out.Quota
+	}
+	require.Equal(t, 4096.0, *get().Value)
+	require.Equal(t, "arn:aws:servicequotas:eu-central-1:111122223333:ec2/L-1216C47A", *get().QuotaArn)
+	require.True(t, s.Set(StandardVCPUs, 32))
+	require.False(t, s.Set("L-0", 1))
+	require.Equal(t, 32.0, *get().Value)
+	require.Equal(t, 32, s.Limit(StandardVCPUs))
+	byDefault, err := client.GetAWSDefaultServiceQuota(ctx, &sdk.GetAWSDefaultServiceQuotaInput{
+		ServiceCode: aws.String("eks"), QuotaCode: aws.String(Clusters),
+	})
+	require.NoError(t, err)
+	require.Equal(t, 100.0, *byDefault.Quota.Value)
+
+	var codes []string
+	pages := sdk.NewListServiceQuotasPaginator(client, &sdk.ListServiceQuotasInput{ServiceCode: aws.String("ec2"), MaxResults: aws.Int32(1)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		require.NoError(t, err)
+		require.Len(t, page.Quotas, 1)
+		codes = append(codes, *page.Quotas[0].QuotaCode)
+	}
+	require.Equal(t, []string{StandardVCPUs, StandardSpotVCPUs}, codes)
+
+	var none *types.NoSuchResourceException
+	_, err = client.GetServiceQuota(ctx, &sdk.GetServiceQuotaInput{ServiceCode: aws.String("ec2"), QuotaCode: aws.String("L-417A185B")})
+	require.ErrorAs(t, err, &none)
+	_, err = client.ListServiceQuotas(ctx, &sdk.ListServiceQuotasInput{ServiceCode: aws.String("s3")})
+	require.ErrorAs(t, err, &none)
+}

@@ -1,0 +1,146 @@
+package states
+
+// Executions that a task starts, and those that it waits for.
+// https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/states/asl"
+)
+
+// startAndWait is the task that waits for the execution it starts.
+const startAndWait = "arn:aws:states:::states:startExecution.sync:2"
+
+// managedRule is the rule of EventBridge by which Step Functions hears that such an execution is over.
+const managedRule = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
+
+// checkManagedRule refuses a machine that waits for executions whose role may not make the rule for it: what AWS says
+// when the machine is made or changed.
+// https://docs.aws.amazon.com/step-functions/latest/dg/service-integration-iam-templates.html#connect-iam-sync-async
+func (s *Service) checkManagedRule(m *asl.Machine, role string) error {
+	if !slices.ContainsFunc(m.Resources(), func(r asl.Resource) bool { return r.Job }) {
+		return nil
+	}
+	caller, _, err := s.config.Roles.AssumeRoleAs(role, "validation", "states.amazonaws.com")
+	if err != nil {
+		return err
+	}
+	rule := fmt.Sprintf("arn:%s:events:%s:%s:rule/%s", s.config.Partition, s.config.Region, s.config.Account, managedRule)
+	for _, action := range []string{"events:PutRule", "events:PutTargets", "events:DescribeRule"} {
+		if caller.Authorize(action, rule, map[string]string{"events:ManagedBy": "states.amazonaws.com"}) != nil {
+			return &iam.Error{
+				Code: "AccessDeniedException", Status: 400, Message: fmt.Sprintf("'%s' is not authorized to create managed-rule.", role),
+			}
+		}
+	}
+	return nil
+}
+
+// startExecution is arn:aws:states:::states:startExecution, which does not wait.
+func (s *Service) startExecution(caller iam.Caller, raw json.RawMessage) (arn string, answer json.RawMessage, err error) {
+	var in struct {
+		StateMachineArn, Name string
+		Input                 json.RawMessage
+	}
+	if err := arguments(raw, &in); err != nil {
+		return "", nil, err
+	}
+	input := string(in.Input)
+	_ = json.Unmarshal(in.Input, &input) // a string is JSON text, anything else is the input itself
+	if err := caller.Authorize("states:StartExecution", in.StateMachineArn, nil); err != nil {
+		return "", nil, startFailure(err)
+	}
+	x, err := s.start(in.StateMachineArn, in.Name, input)
+	if err != nil {
+		return "", nil, startFailure(err)
+	}
+	return x.ARN, metadata(uuid.NewString(), map[string]any{"ExecutionArn": x.ARN, "StartDate": x.Started.UnixMilli()}), nil
+}
+
+// startFailure names what StartExecution refuses: the exceptions that its API models, whose codes lack the word, have names of
+// their own. https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html#API_StartExecution_Errors
+func startFailure(err error) error {
+	modelled := []string{
+		"ExecutionAlreadyExists", "ExecutionLimitExceeded", "InvalidArn", "InvalidExecutionInput", "InvalidName", "StateMachineDoesNotExist",
+	}
+	var e *iam.Error
+	if errors.As(err, &e) && slices.Contains(modelled, e.Code) {
+		return &asl.Failure{
+			Name:  "StepFunctions." + e.Code + "Exception",
+			Cause: fmt.Sprintf("%s (Service: StepFunctions, Status Code: %d, Error Code: %s)", e.Message, e.HTTPStatus(), e.Code),
+		}
+	}
+	return serviceFailure("StepFunctions", "AWSStepFunctions", err)
+}
+
+// runExecution is arn:aws:states:::states:startExecution.sync:2: it waits until the execution is over, and stops it when nobody
+// waits any more, because the parent was stopped, timed out, or failed elsewhere.
+// https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html#connect-sync
+func (s *Service) runExecution(ctx context.Context, parent *execution, caller iam.Caller, t asl.Task) (json.RawMessage, error) {
+	arn, answer, err := s.startExecution(caller, t.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	t.Submitted(answer)
+	s.mu.Lock()
+	child := s.executions[arn]
+	s.mu.Unlock()
+	turn := s.config.Clock.Ticket("states: waiting for " + arn)
+	select {
+	case <-child.over:
+		turn()
+		return s.jobResult(caller, child)
+	case <-ctx.Done():
+		turn()
+		s.abandon(parent, child)
+		return nil, ctx.Err()
+	}
+}
+
+// jobResult is the description of an execution that is over, as the task's result or, unless it succeeded, its cause. Without
+// states:DescribeExecution nobody can tell how it ended.
+func (s *Service) jobResult(caller iam.Caller, child *execution) (json.RawMessage, error) {
+	if err := caller.Authorize("states:DescribeExecution", child.ARN, nil); err != nil {
+		return nil, serviceFailure("StepFunctions", "AWSStepFunctions", err)
+	}
+	s.mu.Lock()
+	x := child.Execution
+	s.mu.Unlock()
+	d := map[string]any{
+		"ExecutionArn": x.ARN, "Input": json.RawMessage(x.Input), "InputDetails": map[string]bool{"Included": true}, "Name": x.Name,
+		"RedriveCount": 0, "RedriveStatus": "NOT_REDRIVABLE", "RedriveStatusReason": notRedriven,
+		"StartDate": x.Started.UnixMilli(), "StateMachineArn": x.MachineARN, "Status": x.Status, "StopDate": x.Stopped.UnixMilli(),
+	}
+	if x.Status == string(asl.Succeeded) {
+		d["Output"], d["OutputDetails"] = json.RawMessage(x.Output), map[string]bool{"Included": true}
+		return encode(d), nil
+	}
+	// In an error's cause input is text, as DescribeExecution has it.
+	d["Input"] = x.Input
+	if x.Error != "" {
+		d["Error"] = x.Error
+	}
+	if x.Cause != "" {
+		d["Cause"] = x.Cause
+	}
+	return nil, &asl.Failure{Name: "States.TaskFailed", Cause: string(encode(d))}
+}
+
+// abandon stops an execution that its parent waited for, if the parent's role may; else it goes on.
+func (s *Service) abandon(parent, child *execution) {
+	caller, err := s.as(parent)
+	if err != nil || caller.Authorize("states:StopExecution", child.ARN, nil) != nil {
+		return
+	}
+	child.cancel(&asl.Failure{
+		Cause: fmt.Sprintf("The Task state in AWS Step Functions execution [%s] which was managing this resource was aborted", parent.ARN),
+	})
+}

@@ -1,0 +1,311 @@
+package apiserver
+
+// Objects, their versions and who watches them.
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/drover-run/drover/local/engine/clock"
+)
+
+// object as it is kept. Whoever changes one keeps a copy: what was handed out stays as it was.
+type object = map[string]any
+
+// kind of objects.
+type kind struct {
+	group, version, resource, kind string
+	namespaced                     bool
+}
+
+func (k kind) apiVersion() string {
+	if k.group == "" {
+		return k.version
+	}
+	return k.group + "/" + k.version
+}
+
+func (k kind) qualified() schema.GroupResource {
+	return schema.GroupResource{Group: k.group, Resource: k.resource}
+}
+
+// kinds that there are.
+var kinds = []kind{
+	{"", "v1", "nodes", "Node", false},
+	{"", "v1", "pods", "Pod", true},
+	{"", "v1", "namespaces", "Namespace", false},
+	{"", "v1", "services", "Service", true},
+	{"", "v1", "serviceaccounts", "ServiceAccount", true},
+	{"apps", "v1", "deployments", "Deployment", true},
+	{"apps", "v1", "daemonsets", "DaemonSet", true},
+	{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true},
+	{"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", false},
+	{"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", false},
+	{"rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", false},
+	{"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", true},
+	{"", "v1", "persistentvolumes", "PersistentVolume", false},
+	{"apps", "v1", "statefulsets", "StatefulSet", true},
+	{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true},
+	{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false},
+	{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false},
+}
+
+var (
+	nodes       = kinds[0]
+	pods        = kinds[1]
+	deployments = kinds[5]
+	budgets     = kinds[7]
+)
+
+// change of an object, as watches tell it.
+type change struct {
+	version int
+	kind    kind
+	typ     string // ADDED, MODIFIED, DELETED
+	object  object
+}
+
+// Server is one cluster's API. Close ends what runs in it.
+type Server struct {
+	clock *clock.Clock
+	world *world
+
+	mu      sync.Mutex
+	closed  chan struct{}
+	version int
+	objects map[kind]map[string]object // by namespace/name
+	changes []change
+	changed chan struct{} // closed and replaced at every change
+	// downUntil is until when nothing is answered.
+	downUntil time.Time
+	// deprecated are the lines of the metrics about deprecated APIs that somebody asked for.
+	deprecated []string
+}
+
+// New makes an API without objects but the namespaces that are always there.
+func New(c *clock.Clock) *Server {
+	s := &Server{clock: c, closed: make(chan struct{}), changed: make(chan struct{}), objects: map[kind]map[string]object{}}
+	s.world = &world{server: s, apps: map[string]App{}, instances: map[string]string{}}
+	for _, k := range kinds {
+		s.objects[k] = map[string]object{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range []string{"default", "kube-system"} {
+		_, _ = s.create(kinds[2], object{"metadata": object{"name": name}}) // the first of its name
+	}
+	return s
+}
+
+// Close ends watches and what the cluster does by itself.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closed:
+	default:
+		close(s.closed)
+	}
+}
+
+// Requested has the server count that somebody asked for a deprecated API, which goes with a minor version such as 1.38.
+func (s *Server) Requested(group, version, resource, removed string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deprecated = append(s.deprecated, fmt.Sprintf(
+		"apiserver_requested_deprecated_apis{group=%q,removed_release=%q,resource=%q,subresource=\"\",version=%q} 1\n", group, removed,
+		resource, version))
+}
+
+// Metrics in Prometheus' text format: those about deprecated APIs.
+// https://kubernetes.io/docs/reference/using-api/deprecation-policy/#rest-resources-aka-api-objects
+func (s *Server) Metrics(context.Context) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down() {
+		return nil, errDown
+	}
+	return []byte(strings.Join(s.deprecated, "")), nil
+}
+
+// Down has the server answer nothing for d.
+func (s *Server) Down(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.downUntil = s.clock.Now().Add(d)
+	s.wake() // watches break
+}
+
+func (s *Server) down() bool { return s.clock.Now().Before(s.downUntil) }
+
+func (s *Server) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func key(namespace, name string) string { return namespace + "/" + name }
+
+func meta(o object) object {
+	m, _ := o["metadata"].(object)
+	return m
+}
+
+func text(o object, path ...string) string {
+	last := len(path) - 1
+	for _, name := range path[:last] {
+		o, _ = o[name].(object)
+	}
+	v, _ := o[path[last]].(string)
+	return v
+}
+
+func nameOf(o object) string { return text(o, "metadata", "name") }
+
+// put keeps an object and tells the watches.
+func (s *Server) put(k kind, typ string, o object) object {
+	s.version++
+	m := meta(o)
+	m["resourceVersion"] = strconv.Itoa(s.version)
+	id := key(text(o, "metadata", "namespace"), nameOf(o))
+	if typ == "DELETED" {
+		delete(s.objects[k], id)
+	} else {
+		s.objects[k][id] = o
+	}
+	s.changes = append(s.changes, change{s.version, k, typ, o})
+	s.wake()
+	return o
+}
+
+func (s *Server) find(k kind, namespace, name string) (object, error) {
+	if o, ok := s.objects[k][key(namespace, name)]; ok {
+		return o, nil
+	}
+	return nil, apierrors.NewNotFound(k.qualified(), name)
+}
+
+func (s *Server) create(k kind, o object) (object, error) {
+	m := meta(o)
+	if m == nil || nameOf(o) == "" {
+		return nil, apierrors.NewBadRequest("an object without a name")
+	}
+	if _, err := s.find(k, text(o, "metadata", "namespace"), nameOf(o)); err == nil {
+		return nil, apierrors.NewAlreadyExists(k.qualified(), nameOf(o))
+	}
+	o["apiVersion"], o["kind"] = k.apiVersion(), k.kind
+	m["uid"], m["creationTimestamp"] = uuid.NewString(), s.clock.Now().UTC().Format(time.RFC3339)
+	return s.settle(k, "ADDED", o), nil
+}
+
+// update replaces an object's content; of what it is, nothing.
+func (s *Server) update(k kind, old, o object) (object, error) {
+	m, was := meta(o), meta(old)
+	if m == nil {
+		return nil, apierrors.NewBadRequest("an object without metadata")
+	}
+	if uid, stated := m["uid"]; stated && uid != was["uid"] {
+		return nil, apierrors.NewConflict(k.qualified(), nameOf(old), fmt.Errorf("the object's UID is %v, not %v", was["uid"], uid))
+	}
+	if v, stated := m["resourceVersion"]; stated && v != "" && v != was["resourceVersion"] {
+		return nil, apierrors.NewConflict(k.qualified(), nameOf(old), fmt.Errorf("the object has been modified"))
+	}
+	for _, fixed := range []string{"uid", "name", "namespace", "creationTimestamp", "resourceVersion"} {
+		if v, ok := was[fixed]; ok {
+			m[fixed] = v
+		}
+	}
+	o["apiVersion"], o["kind"] = k.apiVersion(), k.kind
+	if same(old, o) {
+		return old, nil
+	}
+	return s.settle(k, "MODIFIED", o), nil
+}
+
+func same(a, b object) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// settle keeps an object and lets the cluster do what follows of it.
+func (s *Server) settle(k kind, typ string, o object) object {
+	s.world.complete(k, o)
+	o = s.put(k, typ, o)
+	s.world.follow(k, o, typ)
+	return o
+}
+
+// remove an object at once.
+func (s *Server) remove(k kind, o object) {
+	o = runtime.DeepCopyJSON(o)
+	s.settle(k, "DELETED", o)
+}
+
+// list the objects that match, by namespace and name.
+func (s *Server) list(k kind, namespace string, match matcher) []object {
+	found := []object{}
+	for _, o := range s.objects[k] {
+		if (namespace == "" || text(o, "metadata", "namespace") == namespace) && match.matches(o) {
+			found = append(found, o)
+		}
+	}
+	slices.SortFunc(found, func(a, b object) int {
+		return cmp.Or(cmp.Compare(text(a, "metadata", "namespace"), text(b, "metadata", "namespace")), cmp.Compare(nameOf(a), nameOf(b)))
+	})
+	return found
+}
+
+// matcher is what selectors ask for.
+type matcher struct {
+	labels labels.Selector
+	fields fields.Selector
+}
+
+func newMatcher(o metav1.ListOptions) (matcher, error) {
+	l, err := labels.Parse(o.LabelSelector)
+	if err != nil {
+		return matcher{}, apierrors.NewBadRequest(err.Error())
+	}
+	f, err := fields.ParseSelector(o.FieldSelector)
+	if err != nil {
+		return matcher{}, apierrors.NewBadRequest(err.Error())
+	}
+	for _, r := range f.Requirements() {
+		if !slices.Contains([]string{"metadata.name", "metadata.namespace", "spec.nodeName"}, r.Field) {
+			return matcher{}, apierrors.NewBadRequest("field label not supported: " + r.Field)
+		}
+	}
+	return matcher{l, f}, nil
+}
+
+func labelsOf(o object) labels.Set {
+	set, _, _ := unstructured.NestedStringMap(o, "metadata", "labels")
+	return set
+}
+
+func (m matcher) matches(o object) bool {
+	return (m.labels == nil || m.labels.Empty() || m.labels.Matches(labelsOf(o))) && (m.fields == nil || m.fields.Empty() ||
+		m.fields.Matches(fields.Set{
+			"metadata.name": nameOf(o), "metadata.namespace": text(o, "metadata", "namespace"), "spec.nodeName": text(o, "spec", "nodeName"),
+		}))
+}

@@ -1,0 +1,273 @@
+package harness
+
+// The account: its services, put together.
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/autoscaling"
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/aws/cloudwatch"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/aws/elb"
+	"github.com/drover-run/drover/local/aws/eventbridge"
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/iam/iamapi"
+	"github.com/drover-run/drover/local/aws/kms"
+	"github.com/drover-run/drover/local/aws/s3"
+	"github.com/drover-run/drover/local/aws/servicequotas"
+	"github.com/drover-run/drover/local/aws/sns"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/tagging"
+	"github.com/drover-run/drover/local/engine/clock"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// Region and ID of the account, as in the synthesized machines.
+const (
+	Region = "eu-central-1"
+	ID     = "111122223333"
+)
+
+// speed divides what simulated work takes when time is real: EKS makes a cluster in half a millisecond.
+const speed = 1e6
+
+// Options of an account. The zero value keeps objects with versitygw, in real time.
+type Options struct {
+	// Bubble says that the account lives under testing/synctest: nothing runs faster than life, pauses are those of drover on
+	// AWS, and nothing has a socket or a file; objects are in memory.
+	Bubble bool
+	// Turns is clock.Clock's.
+	Turns func(what string) (ticket func())
+	// OnCluster hears of every control plane of the bubble when it starts, by the name of its EKS cluster.
+	OnCluster func(name string, api *apiserver.Server)
+	// OnFunctionCall sees every call of a function before it is answered, with what the function was asked.
+	OnFunctionCall func(call endpoint.Call, asked []byte)
+	// Faults decides what goes wrong, as OnCall, Kill and Decide do; nil is nothing.
+	Faults *faults.Engine
+	// Identities changes the synthesized roles before they are made.
+	Identities func(*iam.Written)
+	// OnAllow and OnDeny are iam.Service's.
+	OnAllow func(role, sid string)
+	OnDeny  func(role string, would func(*iam.Policy) bool)
+}
+
+// Account is an account with drover in it.
+type Account struct {
+	CloudFormation *cloudformation.Service
+	AutoScaling    *autoscaling.Service
+	EKS            *eks.Service
+	CloudWatch     *cloudwatch.Service
+	Keys           *kms.Service
+	Quotas         *servicequotas.Service
+	EC2            *ec2.Service
+	ELB            *elb.Service
+	States         *states.Service
+	// Calls records every call that came to the endpoint.
+	Calls     *endpoint.Recorder
+	Events    *Bus
+	Functions *Functions
+	Nodes     *Nodes
+
+	t          testing.TB
+	options    Options
+	handler    http.Handler // the endpoint
+	http       client
+	clock      *clock.Clock
+	converge   string
+	topic      string
+	clusters   map[string]*cluster // in virtual time, by host
+	started    int
+	closing    []func()
+	ending     context.Context // what is under way ends with the account
+	end        context.CancelFunc
+	identities *iam.Service
+	resources  map[string]resource.Provider
+	answers    answers
+	rendered   rendered
+	clients    map[*aws.CredentialsCache]*clients
+	documents  map[string]known // by key
+	objects    *s3.Service
+	person     *awss3.Client // of the person at the console
+
+	mu         sync.Mutex
+	changed    chan struct{} // closed whenever anything happens; nil when nobody waits for it
+	happenings int
+	logs       bytes.Buffer
+	notices    []string
+	toldEvents []eventbridge.Event
+	last       map[string]string // type of the last event of each execution
+	onCall     func(endpoint.Call) error
+	onAnswer   func(endpoint.Call)
+	onStack    func(stackName, is string)
+	onResource func(step string, r resource.Request) error
+	onSet      func(stackName string) (reason string)
+}
+
+// Start starts an account; it ends with the test.
+func Start(t testing.TB) *Account { return StartWith(t, Options{}) }
+
+// StartWith starts an account with options; it ends with the test, or with Close.
+func StartWith(t testing.TB, o Options) (a *Account) {
+	t.Helper()
+	folder := t.TempDir() // before Close is asked for, which must come first in the end
+	t.Cleanup(func() { a.Close() })
+	ending, end := context.WithCancel(context.Background())
+	a = &Account{
+		ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, clusters: map[string]*cluster{},
+		resources: map[string]resource.Provider{}, documents: map[string]known{}, clients: map[*aws.CredentialsCache]*clients{},
+		last: map[string]string{},
+	}
+	a.Calls.Notify = func(call endpoint.Call) { a.answered(call); a.happened() }
+	time := &clock.Clock{Speed: speed, Turns: o.Turns}
+	if o.Bubble {
+		time.Speed = 1
+	}
+	a.clock = time
+	a.identities = iam.New(ID, Region, time)
+	a.identities.OnAllow, a.identities.OnDeny = o.OnAllow, o.OnDeny
+	a.Events = &Bus{account: a}
+
+	var err error
+	objects := (*s3.Service)(nil)
+	if o.Bubble {
+		objects = s3.NewInMemory(a.identities, time, a.Events.s3)
+	} else {
+		objects, err = s3.New(a.identities, time, filepath.Join(folder, "s3"), a.Events.s3)
+		require.NoError(t, err)
+	}
+	a.objects = objects
+	a.onClose(func() { _ = objects.Close() })
+	keys := kms.New(a.identities, time)
+	a.Keys = keys
+	topics := sns.New(a.identities, time, nil)
+	topics.OnPublish, topics.Keys = a.noticed, keys
+	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.identities, Observe: a.told})
+	a.onClose(buses.Close)
+	a.Quotas, a.CloudWatch = servicequotas.New(a.identities), cloudwatch.New(a.identities, time, topics)
+	network := ec2.New(ec2.Config{
+		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events, Addresses: 1000,
+		VCPUs: func(spot bool) int {
+			return a.Quotas.Limit(map[bool]string{false: servicequotas.StandardVCPUs, true: servicequotas.StandardSpotVCPUs}[spot])
+		},
+		LaunchFails: a.launchFails,
+	})
+	a.onClose(network.Close)
+	a.EC2 = network
+	a.ELB = elb.New(elb.Config{Identities: a.identities, Clock: time, Network: network})
+	a.onClose(a.ELB.Close)
+	a.AutoScaling = autoscaling.New(autoscaling.Config{
+		Account: ID, Region: Region, Clock: time, Instances: network, Roles: a.identities, Events: a.Events,
+	})
+	a.onClose(a.AutoScaling.Close)
+	start := startPlane
+	if o.Bubble {
+		start = a.startCluster
+	}
+	a.EKS, err = eks.New(eks.Config{
+		Account: ID, Region: Region, Clock: time, Identities: a.identities, Network: network, Dir: filepath.Join(folder, "eks"), Start: start,
+		UpdateFails: a.updateFails,
+	})
+	require.NoError(t, err)
+	a.onClose(a.EKS.Close)
+	network.SetNodes(boot{a.EKS, a})
+	a.CloudFormation = cloudformation.New(cloudformation.Config{
+		Account: ID, Region: Region, Clock: time, Roles: a.identities, Objects: objects, Events: a.Events,
+		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, OnTold: a.happened, ChangeSetFails: a.changeSetFails,
+	})
+	a.onClose(a.CloudFormation.Close)
+	scaling := a.AutoScaling.Wire()
+	a.Functions, a.Nodes = &Functions{account: a}, &Nodes{account: a}
+	a.States = states.New(states.Config{
+		Account: ID, Region: Region, Clock: time, Roles: a.identities, Functions: a.Functions, Emit: a.Events.Emit,
+		SDK: func(ctx context.Context, caller iam.Caller, _, action string, parameters map[string]any) (any, error) {
+			return scaling.Do(ctx, caller, Region, ID, action, parameters)
+		},
+		Observe: func(x states.Execution, e asl.Event) {
+			a.mu.Lock()
+			a.last[x.ARN] = e.Type
+			a.mu.Unlock()
+			a.step(x, e)
+			a.happened()
+		},
+		Random: func() float64 { return 0 }, // jitter takes all of a retry's delay
+	})
+	a.onClose(a.States.Close)
+	a.register(
+		iamapi.New(a.identities).Resources(), objects.Resources(), network.Resources(), a.AutoScaling.Resources(), a.EKS.Resources(),
+		a.States.Resources(), keys.Resources(), topics.Resources(), buses.Resources(), a.CloudWatch.Resources(),
+	)
+
+	front := endpoint.New(a.identities, a.Calls)
+	front.Intercept = func(r *http.Request, call endpoint.Call) error {
+		if err := a.intercept(call); err != nil {
+			return err
+		}
+		return a.strike(r, call)
+	}
+	front.HandleS3(objects)
+	front.Handle(
+		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(),
+		network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), iamapi.New(a.identities).IAM(), iamapi.New(a.identities).STS(),
+		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, keys.Tagged,
+			a.CloudWatch.Tagged).Wire(),
+	)
+	a.handler, a.http = front, client{inProcess{front}}
+	a.person = lambdaruntime.S3(a.Config())
+	a.deploy()
+	return a
+}
+
+func (a *Account) onClose(f func()) { a.closing = append(a.closing, f) }
+
+// Close ends everything that runs. The end of the test does that too.
+func (a *Account) Close() {
+	a.end()
+	a.Events.work.Wait()
+	for _, f := range slices.Backward(a.closing) {
+		f()
+	}
+	a.closing = nil
+}
+
+// happened wakes everyone in Until, and has atOnce look once more.
+func (a *Account) happened() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.happenings++
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+}
+
+func (a *Account) told(bus string, e eventbridge.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if bus == names.Bus {
+		a.toldEvents = append(a.toldEvents, e)
+	}
+}
+
+func (a *Account) noticed(_, subject, message string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.notices = append(a.notices, subject+"\n"+message)
+}

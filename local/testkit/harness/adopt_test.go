@@ -1,0 +1,66 @@
+package harness
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// A deletion that did not get through, of a cluster that is wanted after all, and protected from now on.
+func TestADeletionThatIsTakenBackWhenItStandsStill(t *testing.T) {
+	for name, c := range map[string]struct {
+		stack, kind string // whose deletion fails
+		// kept is what says why the cluster is not adopted; it is made anew when that is empty.
+		kept string
+	}{
+		"the network's, with the control plane gone":     {"network", "AWS::EC2::VPC", ""},
+		"the control plane's, with the EKS cluster gone": {"control-plane", "AWS::KMS::Key", ""},
+		"the EKS cluster's own": {
+			"control-plane", "AWS::EKS::Cluster", "the EKS cluster drover-demo is still there",
+		},
+		"the control plane's, before the EKS cluster was tried": {
+			"control-plane", "AWS::EKS::AccessEntry", "the EKS cluster drover-demo is still there",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(a *Account) {
+				a.Cluster("demo", unprotected)
+				a.OnResource(func(step string, r resource.Request) error {
+					if step == "delete" && r.Type == c.kind && r.StackName == names.Stack("demo", c.stack) {
+						return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+					}
+					return nil
+				})
+				a.Remove("clusters/demo.yaml", "")
+				a.Settle()
+				require.Equal(t, "DELETE_FAILED", a.Stacks("demo")[c.stack])
+				network := a.Stack("demo", "network").Outputs["VpcId"]
+				if c.kind == "AWS::EC2::VPC" {
+					require.Contains(t, a.Status("demo").Message, "what is in the way there: aws ec2 describe-network-interfaces --filters "+
+						"Name=vpc-id,Values="+network+" ")
+				}
+				a.OnResource(nil)
+				a.Upload("clusters/demo.yaml", Spec("demo", "  deletionProtection: true\n"))
+				a.Settle()
+				s := a.Status("demo")
+				if c.kept == "" {
+					require.Equal(t, status.Ready, s.Phase, s.Message)
+					require.True(t, a.Protected("drover-demo"))
+					require.Equal(t, c.stack == "control-plane", network == a.Stack("demo", "network").Outputs["VpcId"], "what could be kept was")
+					return
+				}
+				require.Equal(t, status.Failed, s.Phase)
+				require.Equal(t, "ChangeRefused", s.Condition(status.Converged).Reason)
+				require.Contains(t, s.Message, c.kept)
+				require.Contains(t, s.Message, "failed to delete: [", "AWS's own reason")
+				require.Equal(t, "DELETE_FAILED", a.Stacks("demo")["control-plane"])
+				require.True(t, a.Stack("demo", "network").TerminationProtection, "what can be adopted is")
+			})
+		})
+	}
+}

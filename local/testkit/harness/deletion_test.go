@@ -1,0 +1,493 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/local/aws/tagging"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/shared/aws/leftovers"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// unprotected may be deleted.
+const unprotected = "  deletionProtection: false\n"
+
+// bubble runs a test in an account in virtual time.
+func bubble(t *testing.T, test func(a *Account)) {
+	synctest.Test(t, func(t *testing.T) {
+		a := StartWith(t, Options{Bubble: true})
+		defer a.Close()
+		test(a)
+	})
+}
+
+// persist makes a PersistentVolume on a volume.
+func (a *Account) persist(cluster, volume, policy string) {
+	a.t.Helper()
+	api, err := dynamic.NewForConfig(&rest.Config{Host: "http://x", QPS: -1, Transport: inProcess{a.API(names.EKSCluster(cluster))}})
+	require.NoError(a.t, err)
+	_, err = api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}).Create(context.Background(),
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": "pv-" + volume},
+			"spec": map[string]any{
+				"persistentVolumeReclaimPolicy": policy, "csi": map[string]any{"driver": "ebs.csi.aws.com", "volumeHandle": volume},
+			},
+		}}, metav1.CreateOptions{})
+	require.NoError(a.t, err)
+}
+
+// deleted says that nothing is left of a cluster but its status.
+func (a *Account) deleted(cluster string, before map[string]tagging.Tagged) {
+	a.t.Helper()
+	s := a.Status(cluster)
+	require.Equal(a.t, status.Deleted, s.Phase, s.Message)
+	for _, stack := range s.Stacks { // a late copy of an event may have told
+		require.Equal(a.t, "DELETE_COMPLETE", stack.Status, stack.Name)
+	}
+	require.Empty(a.t, s.Plan)
+	left := a.Everything()
+	for arn := range before {
+		require.Contains(a.t, left, arn, "what is not the cluster's is still there")
+		delete(left, arn)
+	}
+	require.Empty(a.t, slices.Sorted(maps.Keys(left)), "nothing is left")
+	waiters, err := a.State().List(context.Background(), names.Waiters)
+	require.NoError(a.t, err)
+	require.Empty(a.t, waiters)
+	lease, err := a.State().Lease(context.Background(), cluster)
+	require.NoError(a.t, err)
+	require.Empty(a.t, lease.Execution)
+}
+
+// deletions are what was deleted of a cluster, in order, as the functions say in their log: stacks, and kinds of what Kubernetes made.
+func (a *Account) deletions(cluster string) (order []string) {
+	for line := range strings.Lines(a.Log()) {
+		var said struct {
+			Msg, Stack, Operation, Cluster, Resource string
+			Outcome                                  leftovers.Outcome
+		}
+		if json.Unmarshal([]byte(line), &said) != nil {
+			continue
+		}
+		name, ours := strings.CutPrefix(said.Stack, names.Stack(cluster, ""))
+		switch {
+		case said.Msg == "changing a stack" && said.Operation == string(plan.Delete) && ours:
+			order = append(order, name)
+		case said.Msg == "removing what Kubernetes made" && said.Cluster == cluster && said.Outcome == leftovers.Removed:
+			order = append(order, said.Resource[:strings.LastIndex(said.Resource, " ")])
+		}
+	}
+	return slices.Compact(order)
+}
+
+func TestAClusterIsDeletedWithAllThatKubernetesMade(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("other", unprotected)
+		a.KubernetesMakes("other")
+		before := a.Everything()
+		a.Cluster("demo", unprotected)
+		volumes := a.KubernetesMakes("demo")
+		a.persist("demo", volumes[0], "Delete")
+		a.persist("demo", volumes[1], "Retain")
+		kept := a.Everything()
+		for arn := range kept {
+			if !strings.HasSuffix(arn, volumes[1]) {
+				delete(kept, arn)
+			}
+		}
+		maps.Copy(before, kept)
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		a.deleted("demo", before)
+		require.Equal(t, []string{
+			"pool-a", "addons-on-nodes", "addons", "control-plane", "load balancer", "classic load balancer", "target group", "network interface",
+			"volume", "security group", "network",
+		}, a.deletions("demo"), "what Kubernetes made goes when nothing can make it again, and before the network")
+		s := a.Status("demo")
+		require.Equal(t, []string{"volume " + volumes[1]}, s.Deletion.Kept)
+		require.Contains(t, s.Message, "kept: volume "+volumes[1])
+		require.Len(t, s.Deletion.Removed, 8)
+		require.Contains(t, s.Message, "with the 8 things that Kubernetes made")
+		require.Equal(t, status.Ready, a.Status("other").Phase)
+		require.Len(t, a.Stacks("other"), 5)
+
+		// Again is nothing, and so is an execution by hand.
+		mark := a.Calls.Mark()
+		a.Converge("demo")
+		a.Settle()
+		for _, call := range a.Calls.Since(mark) {
+			require.False(t, call.Mutating && CalledBy(call) != "admin" && call.Service != "states", "%s %s", call.Service, call.Action)
+		}
+		a.deleted("demo", before)
+
+		// The name is free for another cluster.
+		a.Cluster("demo", unprotected)
+		require.Nil(t, a.Status("demo").Deletion)
+	})
+}
+
+// die has functions die at a call, by number, whenever they are asked for something anew.
+func die(number int, death Death, functions ...string) func(Call) Death {
+	return func(c Call) Death {
+		if c.Number != number || c.Attempt%2 == 0 || !slices.Contains(functions, c.Function) {
+			return Lives
+		}
+		return death
+	}
+}
+
+// Every function dies before, and after, each of its calls in turn while a cluster is deleted.
+func TestFunctionsThatDieWhileAClusterIsDeleted(t *testing.T) {
+	functions := []string{"admit", "plan", "change", "stackevent", "report", "prepare", "clean"}
+	for death, name := range map[Death]string{Before: "before", After: "after"} {
+		died := map[string]bool{}
+		for number := 1; number <= mostCalls; number++ {
+			deaths := 0
+			t.Run(fmt.Sprintf("%s call %d", name, number), func(t *testing.T) {
+				bubble(t, func(a *Account) {
+					before := a.Everything()
+					a.Cluster("demo", unprotected)
+					for _, volume := range a.KubernetesMakes("demo") {
+						a.persist("demo", volume, "Delete")
+					}
+					decide := die(number, death, functions...)
+					var mu sync.Mutex
+					a.Functions.Kill(func(c Call) Death {
+						dies := decide(c)
+						if dies != Lives {
+							mu.Lock()
+							defer mu.Unlock()
+							died[c.Function] = true
+							deaths++
+						}
+						return dies
+					})
+					a.Remove(names.ClusterSpec("demo"), "")
+					a.Settle()
+					a.Functions.Kill(nil)
+					a.deleted("demo", before)
+					require.Empty(t, a.Status("demo").Deletion.Kept)
+				})
+			})
+			if deaths == 0 {
+				require.Len(t, died, len(functions), "all of them died: %v", died)
+				break
+			}
+			require.Less(t, number, mostCalls)
+		}
+	}
+}
+
+// Events of a deletion are lost, or come twice: the sweep finds what was lost.
+func TestADeletionOfWhichEventsAreLostOrDoubled(t *testing.T) {
+	for name, fate := range map[string]Fate{"lost": Lost, "twice": Twice} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(a *Account) {
+				before := a.Everything()
+				a.Cluster("demo", unprotected)
+				a.Events.Decide(func(e Event) Fate {
+					if e.Source == "aws.autoscaling" && fate == Lost {
+						return Delivered // hooks have their own time, and their own tests
+					}
+					return fate
+				})
+				a.Remove(names.ClusterSpec("demo"), "")
+				for range 40 {
+					time.Sleep(5 * time.Minute)
+					require.NoError(t, a.SweepNow())
+					if a.Status("demo").Phase == status.Deleted {
+						break
+					}
+				}
+				a.Settle()
+				a.deleted("demo", before)
+			})
+		})
+	}
+}
+
+// CloudFormation cannot delete a stack at first: it is tried again by itself, and the status says why it waits.
+func TestAStackThatCannotBeDeletedAtFirst(t *testing.T) {
+	for kind, stack := range map[string]string{
+		"AWS::AutoScaling::AutoScalingGroup": "pool-a", "AWS::EKS::Addon": "addons-on-nodes", "AWS::EKS::Cluster": "control-plane",
+		"AWS::EC2::VPC": "network",
+	} {
+		t.Run(stack, func(t *testing.T) {
+			bubble(t, func(a *Account) {
+				before := a.Everything()
+				a.Cluster("demo", unprotected)
+				var mu sync.Mutex
+				refused := 0
+				var seen status.Status // when it is tried again
+				a.OnResource(func(step string, r resource.Request) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if step != "delete" || r.Type != kind || refused == 2 {
+						return nil
+					}
+					if refused++; refused == 2 {
+						seen = *a.Status("demo")
+					}
+					return &wire.Error{Code: "DependencyViolation", Message: "somebody holds it", Status: 400}
+				})
+				a.Remove(names.ClusterSpec("demo"), "")
+				a.Settle()
+				a.deleted("demo", before)
+				require.Equal(t, status.Deleting, seen.Phase)
+				i := slices.IndexFunc(seen.Stacks, func(s status.Stack) bool { return s.Name == stack })
+				require.Contains(t, seen.Stacks[i].Reason, "somebody holds it")
+			})
+		})
+	}
+}
+
+// What never goes ends the execution with a status that names it; when it is mended, going on is enough.
+func TestADeletionThatFailsGoesOnLater(t *testing.T) {
+	t.Run("a stack", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			before := a.Everything()
+			a.Cluster("demo", unprotected)
+			a.OnResource(func(step string, r resource.Request) error {
+				if step == "delete" && r.Type == "AWS::EKS::Cluster" {
+					return &wire.Error{Code: "ResourceInUseException", Message: "node groups are attached", Status: 409}
+				}
+				return nil
+			})
+			a.Remove(names.ClusterSpec("demo"), "")
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, status.Failed, s.Phase)
+			require.Contains(t, s.Message, "node groups are attached")
+			require.Equal(t, map[string]string{"control-plane": "DELETE_FAILED", "network": "CREATE_COMPLETE"}, a.Stacks("demo"))
+			a.OnResource(nil)
+			a.Converge("demo")
+			a.Settle()
+			a.deleted("demo", before)
+		})
+	})
+	t.Run("a load balancer with a protection of its own", func(t *testing.T) {
+		bubble(t, func(a *Account) {
+			before := a.Everything()
+			a.Cluster("demo", unprotected)
+			subnet, _ := a.subnetOf("demo")
+			arn, err := a.ELB.Create("mine", "network", subnet, nil, true, map[string]string{"elbv2.k8s.aws/cluster": "drover-demo"})
+			require.NoError(t, err)
+			a.Remove(names.ClusterSpec("demo"), "")
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, status.Failed, s.Phase)
+			require.Equal(t, "LeftoversRemain", s.Condition(status.Converged).Reason)
+			require.Contains(t, s.Message, "deletion protection is enabled")
+			require.Equal(t, map[string]string{"network": "CREATE_COMPLETE"}, a.Stacks("demo"), "what it stands in is left alone")
+			a.ELB.Unprotect(arn)
+			a.Converge("demo")
+			a.Settle()
+			a.deleted("demo", before)
+		})
+	})
+}
+
+// The deletion of the control plane fails, and somebody uploads what is no spec: nothing changes but what is told of that.
+func TestAnUploadThatCannotBeUsedDoesNotEndADeletionThatFailed(t *testing.T) {
+	key := names.ClusterSpec("demo")
+	holds := func(step string, r resource.Request) error {
+		if step == "delete" && r.Type == "AWS::EKS::Cluster" {
+			return &wire.Error{Code: "ResourceInUseException", Message: "node groups are attached", Status: 409}
+		}
+		return nil
+	}
+	fails := func(a *Account) status.Status {
+		a.Cluster("demo", unprotected)
+		a.OnResource(holds)
+		a.Remove(key, "")
+		a.Settle()
+		s := a.Status("demo")
+		require.Equal(a.t, status.Failed, s.Phase)
+		require.NotNil(a.t, s.RetryAt)
+		return *s
+	}
+	unusable := func(a *Account) (version string) {
+		version = a.Upload(key, "kind: Cluster")
+		a.Settle()
+		return version
+	}
+	// rejected says that a status tells of an upload, and otherwise what it told before.
+	rejected := func(a *Account, before status.Status, version string) {
+		s := a.Status("demo")
+		require.Equal(a.t, version, s.ObservedVersion)
+		require.Equal(a.t, status.ReasonSpecInvalid, s.Condition(status.SpecAccepted).Reason)
+		require.Equal(a.t, []any{before.Phase, before.Message, before.RetryAt}, []any{s.Phase, s.Message, s.RetryAt})
+		require.Equal(a.t, before.Condition(status.Converged), s.Condition(status.Converged))
+	}
+	tests := map[string]func(a *Account, before status.Status){
+		"and is taken away again, which goes on, as often as it happens": func(a *Account, before status.Status) {
+			for range 2 {
+				rejected(a, before, unusable(a))
+				executions := len(a.States.Executions())
+				a.Remove(key, "")
+				a.Settle()
+				require.Len(a.t, a.States.Executions(), executions+1)
+				before = *a.Status("demo")
+				require.Equal(a.t, status.Failed, before.Phase)
+				require.Equal(a.t, status.ReasonSpecAbsent, before.Condition(status.SpecAccepted).Reason)
+			}
+			a.OnResource(nil)
+			rejected(a, before, unusable(a))
+			a.Remove(key, "")
+			a.Settle()
+		},
+		"and is taken away again, while nothing can be started": func(a *Account, before status.Status) {
+			a.OnResource(nil)
+			rejected(a, before, unusable(a))
+			a.OnCall(func(call endpoint.Call) error {
+				if call.Action == "StartExecution" {
+					return faults.Throttled(call.Service)
+				}
+				return nil
+			})
+			a.Remove(key, "")
+			a.Settle()
+			a.OnCall(nil)
+			require.Equal(a.t, status.Failed, a.Status("demo").Phase)
+			time.Sleep(5 * time.Minute)
+			require.NoError(a.t, a.SweepNow())
+			a.Settle()
+		},
+		"and the next try finds it, and waits until it is gone": func(a *Account, before status.Status) {
+			a.OnResource(nil)
+			version := unusable(a)
+			rejected(a, before, version)
+			time.Sleep(20 * time.Minute)
+			require.NoError(a.t, a.AuditNow())
+			a.Settle()
+			require.Equal(a.t, status.Stopped, a.Status("demo").Phase)
+			require.Equal(a.t, version, a.Status("demo").SpecVersion)
+			a.Remove(key, "")
+			a.Settle()
+		},
+		"and is taken away again, of which an older drover told that there was nothing to do": func(a *Account, _ status.Status) {
+			a.OnResource(nil)
+			require.NoError(a.t, a.State().UpdateStatus(context.Background(), "demo", func(s *status.Status) {
+				s.Phase, s.Message = status.Stopped, "there is no spec that can be used yet"
+			}))
+			time.Sleep(15 * time.Minute)
+			require.NoError(a.t, a.AuditNow())
+			a.Settle()
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(a *Account) {
+				before := a.Everything()
+				test(a, fails(a))
+				a.deleted("demo", before)
+			})
+		})
+	}
+}
+
+// The spec comes back while the cluster is being deleted, at each of its steps: what is there is converged, what is gone is made anew.
+func TestASpecThatComesBackInTheMiddle(t *testing.T) {
+	for _, step := range []string{"pool-a", "addons-on-nodes", "addons", "control-plane", "clean", "network"} {
+		for _, more := range []string{unprotected, ""} {
+			t.Run(step+more, func(t *testing.T) {
+				bubble(t, func(a *Account) {
+					a.Cluster("demo", unprotected)
+					a.KubernetesMakes("demo")
+					var mu sync.Mutex
+					back := false
+					a.OnCall(func(call endpoint.Call) error {
+						cleaning := step == "clean" && call.Action == "DeleteTargetGroup"
+						deleting := call.Action == "DeleteStack" && slices.Contains(a.deletions("demo"), step)
+						mu.Lock()
+						now := !back && (cleaning || deleting)
+						back = back || now
+						mu.Unlock()
+						if now {
+							a.Upload(names.ClusterSpec("demo"), Spec("demo", more))
+						}
+						return nil
+					})
+					a.Remove(names.ClusterSpec("demo"), "")
+					a.Settle()
+					require.True(t, back)
+					a.OnCall(nil)
+					a.finished("demo")
+				})
+			})
+		}
+	}
+}
+
+// The spec turns protection off, and is deleted before that has converged: what is deployed counts.
+func TestProtectionCountsAsDeployed(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("demo", "")
+		all := a.Everything()
+		a.OnCall(func(call endpoint.Call) error {
+			if call.Action == "ExecuteChangeSet" && strings.Contains(call.Caller, "change") {
+				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+			}
+			return nil
+		})
+		a.Upload(names.ClusterSpec("demo"), Spec("demo", unprotected))
+		a.Settle()
+		a.OnCall(nil)
+		require.Equal(t, status.Failed, a.Status("demo").Phase)
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		s := a.Status("demo")
+		require.Equal(t, status.Stopped, s.Phase)
+		require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
+		require.Equal(t, slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(a.Everything())))
+
+		a.Cluster("demo", unprotected)
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		require.Equal(t, status.Deleted, a.Status("demo").Phase)
+	})
+}
+
+// The execution that is to say that protection keeps a cluster is stopped before it reports: it is told all the same, once.
+func TestAProtectedClusterWhoseDeletionIsNotReported(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.old("")
+		end := strike(t, bad, `kill machine=converge state="Report" count=1`)
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.settle()
+		end()
+		l.sweep()
+		l.audited()
+		l.phase(status.Stopped)
+		s := l.Status("demo")
+		require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
+		require.Contains(t, s.Message, "Upload the spec again to keep the cluster")
+		require.Equal(t, 1, strings.Count(strings.Join(l.Notices(), "\n"), "is Stopped"))
+		mark := l.Calls.Mark()
+		l.sweep()
+		for _, call := range l.Calls.Since(mark) {
+			require.False(t, call.Mutating, "%s %s", call.Action, call.Resource)
+		}
+	})
+}

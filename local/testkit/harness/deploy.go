@@ -1,0 +1,103 @@
+package harness
+
+// What of drover's own stack the functions need: buckets, topic, roles and state machines.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// The cell's buckets.
+var (
+	SpecsBucket = names.SpecsBucket(ID, Region)
+	StateBucket = names.StateBucket(ID, Region)
+)
+
+func (a *Account) deploy() {
+	key := a.make("AWS::KMS::Key", map[string]any{"KeyPolicy": map[string]any{"Version": "2012-10-17", "Statement": []any{
+		map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": "arn:aws:iam::" + ID + ":root"}, "Action": "kms:*", "Resource": "*"},
+	}}})
+	a.identify(key)
+	for _, bucket := range []string{SpecsBucket, StateBucket} {
+		a.make("AWS::S3::Bucket", map[string]any{
+			"BucketName": bucket, "VersioningConfiguration": map[string]any{"Status": "Enabled"},
+			"NotificationConfiguration": map[string]any{"EventBridgeConfiguration": map[string]any{"EventBridgeEnabled": true}},
+		})
+	}
+	a.topic = a.make("AWS::SNS::Topic", map[string]any{"TopicName": names.Prefix + "notices", "KmsMasterKeyId": key})
+	// As drover's stack has one: without it a topic trusts the whole account.
+	a.make("AWS::SNS::TopicPolicy", map[string]any{"Topics": []any{
+		a.topic,
+	}, "PolicyDocument": map[string]any{"Version": "2012-10-17", "Statement": []any{
+		map[string]any{
+			"Effect": "Deny", "Principal": "*", "Action": "sns:Publish", "Resource": a.topic,
+			"Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}},
+		},
+	}}})
+	a.make("AWS::Events::EventBus", map[string]any{"Name": names.Bus})
+	machines := map[string]string{}
+	for _, machine := range []string{"converge", "join-node", "drain-node", "upgrade"} {
+		definition := a.golden("machines/" + machine + ".asl.json")
+		machines[machine] = a.make("AWS::StepFunctions::StateMachine", map[string]any{
+			"StateMachineName": names.Prefix + machine, "DefinitionString": string(definition), "RoleArn": role(machineRole(machine)),
+		})
+	}
+	a.converge = machines["converge"]
+	a.Functions.deploy(cell{topic: a.topic, machines: machines, cloudformation: role("cloudformation"), leftovers: role("leftovers")})
+}
+
+// machineRole is the step of a machine's role: where a function has the machine's name, the role has another.
+func machineRole(machine string) string {
+	if machine == "upgrade" {
+		return "upgrade-machine"
+	}
+	return machine
+}
+
+// make makes a resource of drover's stack and returns what Ref returns of it.
+func (a *Account) make(kind string, properties map[string]any) string {
+	a.t.Helper()
+	result, err := a.resources[kind].Create(context.Background(), resource.Request{
+		Type: kind, LogicalID: "Made", Properties: properties, Caller: a.Admin(), Region: Region, Account: ID,
+	})
+	require.NoError(a.t, err)
+	return result.PhysicalID
+}
+
+// identify makes the roles that infra synthesizes, with exactly their permissions; key is that of the topic.
+func (a *Account) identify(key string) {
+	a.t.Helper()
+	var written iam.Written
+	require.NoError(a.t, json.Unmarshal(a.golden("identities.json"), &written))
+	if a.options.Identities != nil {
+		a.options.Identities(&written)
+	}
+	for _, r := range written.Roles {
+		for name, body := range r.Inline {
+			r.Inline[name] = bytes.ReplaceAll(body, []byte(":key/NoticesKey\""), []byte(":key/"+key+"\""))
+		}
+	}
+	require.NoError(a.t, a.identities.Load(written))
+}
+
+// golden of infra.
+func (a *Account) golden(path string) []byte {
+	a.t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	body, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../../infra/testdata", path))
+	require.NoError(a.t, err)
+	return body
+}
+
+// role is the ARN of a role of the cell.
+func role(step string) string { return names.RoleARN("aws", ID, Region, step) }

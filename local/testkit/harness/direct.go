@@ -1,0 +1,401 @@
+package harness
+
+// Direct calls: in virtual time lives make hundreds of thousands of calls, and most of what the SDK does about one is
+// the same every time and meets nothing of the account: rules of endpoints, checksums, signatures of requests that
+// never leave the process, metrics that nobody reads. Left are the request on the wire, errors, retries, and whose
+// call it is; answers are on the wire the first time, and where what they say cannot be handed over as it is (see
+// wire.Handed). Accounts in real time keep all of it.
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	smithytime "github.com/aws/smithy-go/time"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/drover-run/drover/local/aws/iam"
+)
+
+// direct configures clients to call directly, as whom the credentials are of.
+func (a *Account) direct(cfg *aws.Config) {
+	credentials, client := cfg.Credentials, cfg.HTTPClient
+	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
+		retries, calls := stack.Finalize.Get("Retry")
+		if !calls { // it presigns: the signature is what is wanted
+			return nil
+		}
+		c := &directCall{credentials: credentials}
+		keep[middleware.InitializeMiddleware](stack.Initialize, "RegisterServiceMetadata", "OperationIdempotencyTokenAutoFill",
+			"OperationInputValidation")
+		keep[middleware.SerializeMiddleware](stack.Serialize, "OperationSerializer")
+		keep[middleware.BuildMiddleware](stack.Build, "ComputeContentLength")
+		stack.Finalize.Clear()
+		deserialize, _ := stack.Deserialize.Get("OperationDeserializer")
+		answers := &remembering{DeserializeMiddleware: deserialize, operation: stack.ID(), answers: &a.answers, client: client}
+		keep[middleware.DeserializeMiddleware](stack.Deserialize, "ResponseErrorWrapper", "S3MetadataRetriever", "RequestIDRetriever")
+		for _, err := range []error{
+			stack.Initialize.Add(c, middleware.Before), stack.Build.Add(invocationID{}, middleware.Before),
+			stack.Finalize.Add(retries, middleware.After), stack.Finalize.Add(c, middleware.After),
+			stack.Deserialize.Add(answers, middleware.After),
+		} {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// step of a stack, whose middlewares are M.
+type step[M any] interface {
+	Get(id string) (M, bool)
+	Clear()
+	Add(m M, pos middleware.RelativePosition) error
+}
+
+// keep of a step only the middlewares of these names, in this order.
+func keep[M any](s step[M], names ...string) {
+	kept := make([]M, 0, len(names))
+	for _, name := range names {
+		if m, there := s.Get(name); there {
+			kept = append(kept, m)
+		}
+	}
+	s.Clear()
+	for _, m := range kept {
+		_ = s.Add(m, middleware.After) // none is there twice
+	}
+}
+
+// directCall is what calls of an operation have in common.
+type directCall struct{ credentials aws.CredentialsProvider }
+
+// bucketKey is where a call of S3 has its bucket.
+type bucketKey struct{}
+
+// ID is that of a middleware.
+func (c *directCall) ID() string { return "DirectCall" }
+
+// HandleInitialize looks which bucket it is about: the SDK puts it into the address.
+func (c *directCall) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+	middleware.InitializeOutput, middleware.Metadata, error,
+) {
+	if awsmiddleware.GetServiceID(ctx) == "S3" {
+		if bucket, ok := reflect.ValueOf(in.Parameters).Elem().FieldByName("Bucket").Interface().(*string); ok {
+			ctx = middleware.WithStackValue(ctx, bucketKey{}, "/"+aws.ToString(bucket))
+		}
+	}
+	return next.HandleInitialize(ctx, in)
+}
+
+// signingNames are those of services, by the SDK's names for them.
+var signingNames = map[string]string{
+	"S3": "s3", "Auto Scaling": "autoscaling", "CloudFormation": "cloudformation", "CloudWatch": "monitoring", "EKS": "eks", "SFN": "states",
+	"STS": "sts",
+	"SNS": "sns", "EventBridge": "events", "CloudWatch Logs": "logs", "KMS": "kms", "EC2": "ec2", "Service Quotas": "servicequotas",
+	"Resource Groups Tagging API": "tagging",
+}
+
+// HandleFinalize addresses an attempt, and says whose it is.
+func (c *directCall) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+	out middleware.FinalizeOutput, metadata middleware.Metadata, err error,
+) {
+	r, ok := in.Request.(*smithyhttp.Request)
+	service, known := signingNames[awsmiddleware.GetServiceID(ctx)]
+	if !ok || !known {
+		return out, metadata, fmt.Errorf("no direct call of %q with a %T", awsmiddleware.GetServiceID(ctx), in.Request)
+	}
+	credentials, err := c.credentials.Retrieve(ctx)
+	if err != nil {
+		return out, metadata, err
+	}
+	r.URL.Scheme, r.URL.Host = "http", addressHost
+	if bucket, ok := middleware.GetStackValue(ctx, bucketKey{}).(string); ok {
+		if r.URL.RawPath != "" {
+			r.URL.RawPath = smithyhttp.JoinPath(bucket, r.URL.RawPath)
+		}
+		r.URL.Path = smithyhttp.JoinPath(bucket, r.URL.Path)
+	}
+	return next.HandleFinalize(iam.CalledBy(ctx, credentials.AccessKeyID, Region, service), in)
+}
+
+// answers that were read: sweeps hear the same again and again, and reading it is most of what they cost.
+type answers struct {
+	mu   sync.Mutex
+	read map[string]map[string]any // by operation and body
+}
+
+// operations are what is known of them: the same in all accounts.
+type operations struct {
+	mu    sync.Mutex
+	as    map[string]reflect.Type // what their results are read into, once the SDK has read one
+	asked map[string]bool         // those on objects of which the SDK has written a call
+}
+
+var learnt = &operations{as: map[string]reflect.Type{}, asked: map[string]bool{}}
+
+// wrote says whether the SDK has written a call of an operation on objects, and that it has by now.
+func (o *operations) wrote(operation string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	wrote := o.asked[operation]
+	o.asked[operation] = true
+	return wrote
+}
+
+// result is the type that results of an operation are read into; nil when none was yet.
+func (o *operations) result(operation string) reflect.Type {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.as[operation]
+}
+
+func (o *operations) reads(operation string, into any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.as[operation] = reflect.TypeOf(into)
+}
+
+// known is a copy of what was read of an equal body, nil when none was.
+func (a *answers) known(operation string, body io.Reader) any {
+	here, ok := body.(*read)
+	if !ok {
+		return nil
+	}
+	a.mu.Lock()
+	known, there := a.read[operation][string(here.all)]
+	a.mu.Unlock()
+	if !there {
+		return nil
+	}
+	return copied(reflect.ValueOf(known)).Interface()
+}
+
+// maxAnswers of an operation are kept at a time.
+const maxAnswers = 100
+
+// bodies are the types of answers that have all they say in their body. S3's other answers say some of it in their headers.
+var bodies = map[string]bool{
+	"text/xml": true, "application/x-amz-json-1.0": true, "application/x-amz-json-1.1": true, "application/json": true,
+}
+
+// remembering is an operation's deserializer that reads the same answer once.
+type remembering struct {
+	middleware.DeserializeMiddleware
+	operation string
+	answers   *answers
+	client    aws.HTTPClient
+}
+
+// HandleDeserialize returns what was handed over, or a copy of what was read of an equal body, where the body is all there is to an answer.
+func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, _ middleware.DeserializeHandler) (
+	middleware.DeserializeOutput, middleware.Metadata, error,
+) {
+	operation, asked := awsmiddleware.GetServiceID(ctx)+" "+m.operation, ctx
+	if as := learnt.result(operation); as != nil {
+		asked = context.WithValue(ctx, asKey{}, as)
+	}
+	out, metadata, err := m.ask(asked, in)
+	decode := func() (middleware.DeserializeOutput, middleware.Metadata, error) {
+		return m.DeserializeMiddleware.HandleDeserialize(ctx, in, answered{out, metadata, err})
+	}
+	response, ok := out.RawResponse.(*smithyhttp.Response)
+	if ok && err == nil {
+		if body, here := response.Body.(*read); here && body.taken != nil {
+			out.Result = body.taken
+			return out, metadata, nil
+		}
+	}
+	if m.operation == "GetObject" && err == nil {
+		if out.Result = object(response); out.Result != (*awss3.GetObjectOutput)(nil) {
+			return out, metadata, nil
+		}
+		return decode()
+	}
+	if err != nil || !ok || response.StatusCode != http.StatusOK || m.operation != "ListObjectsV2" &&
+		!bodies[response.Header.Get("Content-Type")] {
+		return decode()
+	}
+	body, ok := response.Body.(*read)
+	if !ok {
+		return decode()
+	}
+	if id := []byte(response.Header.Get("X-Amzn-Requestid")); len(id) > 0 { // each answer has its own, which is read elsewhere
+		if i := bytes.LastIndex(body.all, id); i >= 0 {
+			copy(body.all[i:], bytes.Repeat([]byte{'0'}, len(id)))
+		}
+	}
+	if known := m.answers.known(operation, body); known != nil {
+		out.Result = known
+		return out, metadata, nil
+	}
+	if out, metadata, err = decode(); err == nil {
+		learnt.reads(operation, out.Result)
+		m.answers.mu.Lock()
+		defer m.answers.mu.Unlock()
+		if m.answers.read == nil {
+			m.answers.read = map[string]map[string]any{}
+		}
+		if of := m.answers.read[operation]; of == nil || len(of) == maxAnswers {
+			m.answers.read[operation] = map[string]any{}
+		}
+		m.answers.read[operation][string(body.all)] = copied(reflect.ValueOf(out.Result)).Interface()
+	}
+	return out, metadata, err
+}
+
+// ask makes the call as the SDK's last handler does, of a request that is this attempt's own.
+func (m *remembering) ask(ctx context.Context, in middleware.DeserializeInput) (out middleware.DeserializeOutput,
+	metadata middleware.Metadata, err error) {
+	request, ok := in.Request.(*smithyhttp.Request)
+	if !ok {
+		return out, metadata, fmt.Errorf("no direct call with a %T", in.Request)
+	}
+	r := request.Request.WithContext(ctx)
+	if body := request.GetStream(); body == nil && r.ContentLength == -1 {
+		r.ContentLength = 0
+	} else if body != nil && r.ContentLength != 0 {
+		r.Body = io.NopCloser(body)
+	}
+	response, err := (*http.Response)(nil), error(nil)
+	if made := attemptOf(ctx); made != nil && !made.told {
+		response, err, made.told = made.response, made.err, true
+	} else {
+		response, err = m.client.Do(r)
+	}
+	if response == nil {
+		response = &http.Response{Header: http.Header{}, Body: http.NoBody}
+	}
+	if err != nil {
+		err = &smithyhttp.RequestSendError{Err: err}
+		if ctx.Err() != nil {
+			err = &smithy.CanceledError{Err: ctx.Err()}
+		}
+	}
+	out.RawResponse = &smithyhttp.Response{Response: response}
+	return out, metadata, err
+}
+
+// object is the answer of an object's read, which the SDK looks for under three dozen headers; nil when it is another.
+func object(response *smithyhttp.Response) *awss3.GetObjectOutput {
+	if response.StatusCode != http.StatusOK {
+		return nil
+	}
+	out := &awss3.GetObjectOutput{Body: response.Body}
+	for name, values := range response.Header {
+		var err error
+		switch value := values[0]; name {
+		case "Content-Type":
+			out.ContentType = &value
+		case "Content-Length":
+			out.ContentLength, err = number(value)
+		case "Etag":
+			out.ETag = &value
+		case "Last-Modified":
+			out.LastModified, err = date(value)
+		case "X-Amz-Version-Id":
+			out.VersionId = &value
+		default:
+			return nil
+		}
+		if err != nil {
+			return nil
+		}
+	}
+	return out
+}
+
+func number(text string) (*int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return &n, err
+}
+
+func date(text string) (*time.Time, error) {
+	t, err := smithytime.ParseHTTPDate(text)
+	return &t, err
+}
+
+// answered is a handler that was called before.
+type answered struct {
+	out      middleware.DeserializeOutput
+	metadata middleware.Metadata
+	err      error
+}
+
+func (a answered) HandleDeserialize(context.Context, middleware.DeserializeInput) (middleware.DeserializeOutput, middleware.Metadata,
+	error) {
+	return a.out, a.metadata, a.err
+}
+
+// copied is a copy of what a deserializer makes: structs of structs, lists, maps, and pointers to values that nobody changes.
+func copied(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || v.Elem().Kind() != reflect.Struct || v.Type() == reflect.TypeFor[*time.Time]() {
+			return v
+		}
+		c := reflect.New(v.Type().Elem())
+		c.Elem().Set(v.Elem())
+		copyFields(c.Elem())
+		return c
+	case reflect.Struct:
+		c := reflect.New(v.Type()).Elem()
+		c.Set(v)
+		copyFields(c)
+		return c
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(c, v)
+		for i := range c.Len() {
+			copyInto(c.Index(i))
+		}
+		return c
+	case reflect.Map:
+		if v.IsNil() {
+			return v
+		}
+		c := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for entries := v.MapRange(); entries.Next(); {
+			c.SetMapIndex(entries.Key(), copied(entries.Value()))
+		}
+		return c
+	}
+	return v
+}
+
+func copyFields(v reflect.Value) {
+	for i := range v.NumField() {
+		if f := v.Field(i); f.CanSet() {
+			copyInto(f)
+		}
+	}
+}
+
+// copyInto replaces what a copied value still shares.
+func copyInto(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() != reflect.TypeFor[time.Time]() && v.Type() != reflect.TypeFor[middleware.Metadata]() {
+			copyFields(v)
+		}
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		if !v.IsNil() {
+			v.Set(copied(v))
+		}
+	}
+}

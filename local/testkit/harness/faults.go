@@ -1,0 +1,240 @@
+package harness
+
+// Faults of AWS itself: calls that are refused, resources that cannot be made.
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// OnCall has before see every call before it is answered; its error is answered instead. nil ends that. before may do
+// anything, calls of its own too.
+func (a *Account) OnCall(before func(endpoint.Call) error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onCall = before
+}
+
+// OnAnswer has see hear of every call when it was answered.
+func (a *Account) OnAnswer(see func(endpoint.Call)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onAnswer = see
+}
+
+// OnStack has see hear of every status that a stack comes to, in order.
+func (a *Account) OnStack(see func(stackName, is string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onStack = see
+}
+
+func (a *Account) answered(call endpoint.Call) {
+	a.mu.Lock()
+	see := a.onAnswer
+	a.mu.Unlock()
+	if see != nil {
+		see(call)
+	}
+}
+
+func (a *Account) stackCame(e cloudformation.StackEvent) {
+	a.mu.Lock()
+	see := a.onStack
+	a.mu.Unlock()
+	if see != nil && e.PhysicalResourceId == e.StackId {
+		see(e.StackName, e.ResourceStatus)
+	}
+}
+
+func (a *Account) intercept(call endpoint.Call) error {
+	a.mu.Lock()
+	before := a.onCall
+	a.mu.Unlock()
+	if before == nil {
+		return nil
+	}
+	return before(call)
+}
+
+// CalledBy is the function that made a call, or the name of who else did.
+func CalledBy(call endpoint.Call) string { return call.Caller[strings.LastIndex(call.Caller, "/")+1:] }
+
+// strike has the engine of the account's options decide what goes wrong with a call.
+func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
+	i, _ := r.Context().Value(invocationKey{}).(*invocation)
+	if i != nil && a.options.OnFunctionCall != nil {
+		defer func() {
+			if err == nil {
+				a.options.OnFunctionCall(call, i.payload)
+			}
+		}()
+	}
+	if a.options.Faults == nil || i == nil { // people are spared
+		return nil
+	}
+	m := faults.Moment{
+		What: faults.Call, Service: call.Service, Action: call.Action, Caller: CalledBy(call),
+		Conditional: call.Service == "s3" && changing(r.Method) && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != ""),
+	}
+	m.Number = i.number()
+	strike := a.options.Faults.Decide(a.clock.Now(), m)
+	_ = a.clock.Timer(context.WithoutCancel(r.Context()), strike.Delay) // ends with no error
+	switch {
+	case strike.Kind == faults.CrashBefore:
+		i.die()
+	case strike.Kind == faults.CrashAfter:
+		i.die()
+		return nil
+	case strike.Done():
+		i.loseAnswer()
+		return nil
+	}
+	return strike.Answer(call.Service)
+}
+
+func changing(method string) bool { return method != http.MethodGet && method != http.MethodHead }
+
+// step has the engine decide whether an execution is stopped at a state.
+func (a *Account) step(x states.Execution, e asl.Event) {
+	if a.options.Faults == nil || !strings.HasSuffix(e.Type, "StateEntered") {
+		return
+	}
+	strike := a.options.Faults.Decide(a.clock.Now(), faults.Moment{
+		What: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State, Cluster: clusterOf(x.Input),
+	})
+	if strike.Kind == faults.Kill {
+		a.States.Stop(x.ARN, "Killed", "by a fault rule")
+	}
+}
+
+// updateFails has the engine decide whether EKS fails an update of a cluster's version.
+func (a *Account) updateFails(cluster, kind string) string {
+	if a.options.Faults == nil {
+		return ""
+	}
+	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{
+		What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix),
+	}).Code
+}
+
+// launchFails has the engine decide whether EC2 refuses to launch an instance of a group.
+func (a *Account) launchFails(tags map[string]string) string {
+	if a.options.Faults == nil {
+		return ""
+	}
+	return a.options.Faults.Decide(a.clock.Now(), faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"])).Code
+}
+
+// boot stands between instances and the clusters that they join.
+type boot struct {
+	ec2.Nodes
+	account *Account
+}
+
+// RegisterNode has the engine decide whether a node has another kubelet than its image.
+func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
+	if engine := b.account.options.Faults; engine != nil {
+		m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[kube.PoolLabel]}
+		if strike := engine.Decide(b.account.clock.Now(), m); strike.Code != "" {
+			n.KubeletVersion = strike.Code
+		}
+	}
+	return b.Nodes.RegisterNode(ctx, n)
+}
+
+// clusterOf an execution's input, empty when it names none.
+func clusterOf(input string) string {
+	var in struct{ Cluster, NotificationMetadata string }
+	_ = json.Unmarshal([]byte(input), &in) // an input of another form names none
+	if in.Cluster == "" {
+		_ = json.Unmarshal([]byte(in.NotificationMetadata), &in)
+	}
+	return in.Cluster
+}
+
+// OnResource has before see every resource before CloudFormation makes ("create"), changes ("update") or deletes ("delete")
+// it; its error is the resource's failure. nil ends that.
+func (a *Account) OnResource(before func(step string, r resource.Request) error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onResource = before
+}
+
+// OnChangeSet has fails say why CloudFormation cannot make the change set of a stack, an empty reason that it can. nil ends that.
+func (a *Account) OnChangeSet(fails func(stackName string) (reason string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onSet = fails
+}
+
+func (a *Account) changeSetFails(stackName string) (reason string) {
+	a.mu.Lock()
+	fails := a.onSet
+	a.mu.Unlock()
+	if fails == nil {
+		return ""
+	}
+	return fails(stackName)
+}
+
+func (a *Account) fault(step string, r resource.Request) error {
+	a.mu.Lock()
+	before := a.onResource
+	a.mu.Unlock()
+	if before == nil {
+		return nil
+	}
+	return before(step, r)
+}
+
+// register tells CloudFormation of the resource types.
+func (a *Account) register(services ...map[string]resource.Provider) {
+	for _, providers := range services {
+		maps.Copy(a.resources, providers)
+	}
+	faulty := map[string]resource.Provider{}
+	for kind, provider := range a.resources {
+		faulty[kind] = faultyProvider{provider, a}
+	}
+	a.CloudFormation.Register(faulty)
+}
+
+type faultyProvider struct {
+	resource.Provider
+	account *Account
+}
+
+func (p faultyProvider) Create(ctx context.Context, r resource.Request) (resource.Result, error) {
+	if err := p.account.fault("create", r); err != nil {
+		return resource.Result{}, err
+	}
+	return p.Provider.Create(ctx, r)
+}
+
+func (p faultyProvider) Update(ctx context.Context, r resource.Request) (resource.Result, error) {
+	if err := p.account.fault("update", r); err != nil {
+		return resource.Result{}, err
+	}
+	return p.Provider.Update(ctx, r)
+}
+
+func (p faultyProvider) Delete(ctx context.Context, r resource.Request) error {
+	if err := p.account.fault("delete", r); err != nil {
+		return err
+	}
+	return p.Provider.Delete(ctx, r)
+}

@@ -1,0 +1,55 @@
+package harness
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/shared/pool"
+
+	"github.com/drover-run/drover/shared/names"
+)
+
+// The nodes of a pool at its greatest size are replaced in three updates: room for a surge, the nodes, and back. The
+// functions that do it die before, and after, each of their calls on that way; whatever was said of the pace before
+// counts for the next try, and at no time may CloudFormation take more nodes out than the pool can do without.
+func TestARollAtTheGreatestSizeOutlivesItsFunctions(t *testing.T) {
+	eachCall(t, []string{"change", "stackevent"}, func(t *testing.T, die func(Call) Death) {
+		a := Start(t)
+		a.Cluster("demo", "")
+		a.Scale("demo", "a", 3)
+		before := a.Group("demo", "a")
+		require.Equal(t, before.Max, before.Desired)
+		a.Functions.Kill(die)
+		a.Upload("clusters/demo.yaml", strings.Replace(Spec("demo", ""), "maxSize: 3", "maxSize: 3, rootVolume: {sizeGiB: 60}", 1))
+		a.Settle()
+		a.Functions.Kill(nil)
+		a.finished("demo")
+		after := a.Group("demo", "a")
+		require.Equal(t, []int{1, 3, 3}, []int{after.Min, after.Max, after.Desired})
+		require.Len(t, after.Instances, 3)
+		for _, i := range after.Instances {
+			require.Equal(t, "2", i.TemplateVersion, "replaced, and once")
+			require.False(t, slices.ContainsFunc(before.Instances, func(old pool.Instance) bool { return old.ID == i.ID }))
+		}
+		rolls := a.batches("drover-demo-pool-a")
+		require.Len(t, rolls, 1, "a try that died began no other roll")
+		require.Contains(t, rolls[0], "in batches of 1, while keeping at least 3 instance(s)")
+	})
+}
+
+// batches are CloudFormation's sentences about the rolls of a pool.
+func (a *Account) batches(stackName string) (said []string) {
+	events, err := a.CloudFormation.DescribeStackEvents(context.Background(), a.Admin(), &cloudformation.StackPageInput{StackName: stackName})
+	require.NoError(a.t, err)
+	for _, event := range events.StackEvents {
+		if event.LogicalResourceId == names.GroupResource && strings.Contains(event.ResourceStatusReason, "in batches of") {
+			said = append(said, event.ResourceStatusReason)
+		}
+	}
+	return said
+}

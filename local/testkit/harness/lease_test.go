@@ -1,0 +1,259 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+)
+
+// thief starts an execution that runs as long as the test: who takes the lease over.
+func (a *Account) thief() string {
+	machine := a.make("AWS::StepFunctions::StateMachine", map[string]any{
+		"StateMachineName": names.Prefix + "thief", "RoleArn": role("converge"),
+		"DefinitionString": `{"QueryLanguage": "JSONata", "StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 90000000, "End": true}}}`,
+	})
+	// Functions ask about executions of converge alone.
+	for _, step := range []string{"plan", "sweep"} {
+		require.NoError(a.t, a.identities.PutRolePolicy(names.Role(Region, step), "thief", `{"Version": "2012-10-17", "Statement":
+			[{"Effect": "Allow", "Action": "states:DescribeExecution", "Resource": "*"}]}`))
+	}
+	arn, err := a.States.Start(context.Background(), a.Admin(), machine, "thief", `{}`)
+	require.NoError(a.t, err)
+	a.Until("the thief waits", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.last[arn] == "WaitStateEntered" })
+	a.mu.Lock()
+	a.last[arn] = "TaskSubmitted" // for Still: nothing happens by itself
+	a.mu.Unlock()
+	return arn
+}
+
+// stolenStacks are those that a thief waits for.
+var stolenStacks = []string{"network", "control-plane", "addons", "pool-a", "addons-on-nodes"}
+
+// steal takes the lease as plan does, and tells.
+func (a *Account) steal(cluster, thief string, phase status.Phase) int64 {
+	seen, err := a.State().Lease(context.Background(), cluster)
+	require.NoError(a.t, err)
+	taken, err := a.State().Acquire(context.Background(), cluster, seen, thief)
+	require.NoError(a.t, err)
+	require.NoError(a.t, a.State().UpdateStatus(context.Background(), cluster, func(s *status.Status) {
+		s.Phase, s.Execution, s.Fence, s.Message = phase, thief, taken.Fence, "the thief's"
+		s.Deletion = &status.Deletion{Surveyed: true, Retain: []string{"vol-thiefs"}}
+	}))
+	for _, stack := range stolenStacks {
+		_, err := a.State().PutWaiter(context.Background(), store.Waiter{
+			Cluster: cluster, Stack: stack, StackName: names.Stack(cluster, stack), ClientRequestToken: "thief", TaskToken: "thief's", Execution: thief, Fence: taken.Fence,
+		})
+		require.NoError(a.t, err)
+	}
+	return taken.Fence
+}
+
+// onStacks are the calls that change a stack. Making a change set changes none, and it is its maker's own.
+var onStacks = []string{"ExecuteChangeSet", "DeleteStack", "UpdateTerminationProtection", "ContinueUpdateRollback", "UpdateStack", "CreateStack"}
+
+// The lease is taken over just before each call that each function makes, in turn, while a cluster is changed, gets its protection, or is
+// deleted. Whatever the old holder still does changes nothing: no stack, nothing that Kubernetes made, none of the new holder's waiters,
+// not its status, not its lease. One call may be on its way to AWS already: that is the one that the lease was taken over just before.
+func TestALateStepOfALostHolderChangesNothing(t *testing.T) {
+	tests := map[string]struct {
+		functions []string
+		// before is the cluster's spec, after what is uploaded; "" deletes the spec.
+		before, after string
+		// phase of the cluster when the thief has it.
+		phase status.Phase
+	}{
+		"its tags change":        {[]string{"plan", "change", "report"}, "", "  tags: {team: b}\n", status.Converging},
+		"its protection goes on": {[]string{"change"}, unprotected, "  deletionProtection: true\n", status.Converging},
+		"it is deleted":          {[]string{"plan", "change", "prepare", "clean", "report"}, unprotected, "", status.Deleting},
+	}
+	for name, test := range tests {
+		for _, function := range test.functions {
+			for number := 1; ; number++ {
+				stolen := false
+				t.Run(fmt.Sprintf("%s: %s, before call %d", name, function, number), func(t *testing.T) {
+					bubble(t, func(a *Account) {
+						stolen = a.robbed(function, number, test.before, test.after, test.phase)
+					})
+				})
+				if t.Failed() || !stolen && number > 3 {
+					require.Greater(t, number, 3)
+					break
+				}
+			}
+		}
+	}
+}
+
+// robbed lives the life of a cluster whose lease is taken just before a function's call of that number, and says whether it was.
+func (a *Account) robbed(function string, number int, before, after string, phase status.Phase) (stolen bool) {
+	t := a.t
+	a.Cluster("demo", before)
+	if after == "" {
+		volumes := a.KubernetesMakes("demo")
+		a.persist("demo", volumes[0], "Retain")
+	}
+	thief := a.thief()
+	var mu sync.Mutex
+	var fence int64
+	mark := 0
+	a.Functions.Kill(func(c Call) Death {
+		if c.Function != function || c.Number != number {
+			return Lives
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		// Before the lease is held there is none to lose.
+		if lease, err := a.State().Lease(t.Context(), "demo"); err != nil || stolen || lease.Execution == "" {
+			return Lives
+		}
+		stolen = true
+		fence = a.steal("demo", thief, phase)
+		mark = a.Calls.Mark()
+		return Lives
+	})
+	if after == "" {
+		a.Remove(names.ClusterSpec("demo"), "")
+	} else {
+		a.Upload(names.ClusterSpec("demo"), Spec("demo", after))
+	}
+	a.Until("it stands still", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return stolen && a.Still() || a.Idle() && !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool {
+			return x.Status == "RUNNING" && x.ARN != thief
+		})
+	})
+	a.Functions.Kill(nil)
+	if !stolen {
+		return false
+	}
+	var late, removed []string
+	onItsWay := true // the function's first call since
+	for _, call := range a.Calls.Since(mark) {
+		switch {
+		case slices.Contains(onStacks, call.Action) && CalledBy(call) != "admin" && !(onItsWay && CalledBy(call) == function):
+			late = append(late, CalledBy(call)+" "+call.Action)
+		case strings.Contains(call.Caller, "leftovers") && mutates(call):
+			removed = append(removed, call.Action)
+		}
+		onItsWay = onItsWay && CalledBy(call) != function
+	}
+	require.Empty(t, late)
+	require.LessOrEqual(t, len(removed), 1, "what was on its way, and no other: %v", removed)
+	lease, err := a.State().Lease(t.Context(), "demo")
+	require.NoError(t, err)
+	require.Equal(t, fence, lease.Fence)
+	require.Equal(t, thief, lease.Execution)
+	s := a.Status("demo")
+	require.Equal(t, "the thief's", s.Message)
+	require.Equal(t, phase, s.Phase)
+	require.Equal(t, &status.Deletion{Surveyed: true, Retain: []string{"vol-thiefs"}}, s.Deletion)
+	for stack := range a.Stacks("demo") {
+		w, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
+		require.NoError(t, err, stack)
+		require.Equal(t, thief, w.Execution, stack)
+	}
+
+	// When that one is over, too, the next finds things in order and finishes.
+	a.States.StopAll("Aborted", "the thief")
+	a.Settle()
+	for _, stack := range stolenStacks {
+		w, err := a.State().Waiter(t.Context(), names.Stack("demo", stack))
+		require.NoError(t, err)
+		require.NoError(t, a.State().DeleteWaiter(t.Context(), w))
+	}
+	a.Converge("demo")
+	a.Settle()
+	require.NoError(t, a.SweepNow()) // an unchanged cluster takes no lease, so the thief's may be there still
+	if after == "" {
+		require.Equal(t, status.Deleted, a.Status("demo").Phase, a.Status("demo").Message)
+	} else {
+		a.finished("demo")
+	}
+	return true
+}
+
+func TestTwoExecutionsAtTheSameMoment(t *testing.T) {
+	a := Start(t)
+	a.Cluster("demo", "")
+	// Both have read the lease before either takes it.
+	var both sync.WaitGroup
+	both.Add(2)
+	var mu sync.Mutex
+	read := 0
+	a.OnCall(func(call endpoint.Call) error {
+		if CalledBy(call) != "plan" || call.Action != "PutObject" || !strings.HasSuffix(call.Resource, names.Lease("demo")) {
+			return nil
+		}
+		mu.Lock()
+		read++
+		first := read <= 2
+		mu.Unlock()
+		if first {
+			both.Done()
+			both.Wait()
+		}
+		return nil
+	})
+	a.Events.Decide(func(e Event) Fate {
+		if e.Source == "aws.s3" {
+			return Lost
+		}
+		return Delivered
+	})
+	a.Upload("clusters/demo.yaml", Spec("demo", "  tags: {team: b}\n"))
+	mark := a.Calls.Mark()
+	one, other := a.Converge("demo"), a.Converge("demo")
+	a.Settle()
+	a.finished("demo")
+	require.Equal(t, 2, min(read, 2), "both went for it")
+	for _, x := range []string{one, other} {
+		require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
+	}
+	changed := map[string]int{}
+	for _, call := range a.Calls.Since(mark) {
+		if call.Action == "ExecuteChangeSet" {
+			changed[call.Resource]++
+		}
+	}
+	for stack, n := range changed {
+		require.Equal(t, 1, n, stack)
+	}
+	require.NotEmpty(t, changed)
+}
+
+// The event of a spec is lost while work on the one before it is still told of: the audit finds it by what the spec is, not by when.
+func TestASpecThatWasLostWhileItsPredecessorIsToldOf(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("demo", "")
+		a.Events.Decide(func(e Event) Fate {
+			if e.Source == "aws.s3" {
+				return Lost
+			}
+			return Delivered
+		})
+		version := a.Upload(names.ClusterSpec("demo"), Spec("demo", "  tags: {team: b}\n"))
+		time.Sleep(time.Minute)
+		require.NoError(t, a.State().UpdateStatus(context.Background(), "demo", func(s *status.Status) { s.KubernetesVersion += ".0" }))
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, a.SweepNow())
+		a.Settle()
+		require.NotEqual(t, version, a.Status("demo").SpecVersion, "the status is newer than the spec")
+		require.NoError(t, a.AuditNow())
+		a.Settle()
+		require.Equal(t, version, a.Status("demo").SpecVersion)
+		require.Equal(t, status.Ready, a.Status("demo").Phase)
+	})
+}

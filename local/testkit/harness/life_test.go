@@ -1,0 +1,236 @@
+package harness
+
+// What befalls a cluster in its life, as tests say it: what people do, what is lost, what fails.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+const (
+	secondPool = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n"
+)
+
+var errQuota = &wire.Error{Code: "AddressLimitExceeded", Message: "The maximum number of addresses has been reached.", Status: 400}
+
+// create a cluster that becomes Ready.
+func (l *life) create(more string) {
+	l.Upload(names.ReleaseSpec("r1"), Release())
+	l.Upload(names.ClusterSpec("demo"), Spec("demo", more))
+	l.settle()
+	l.phase(status.Ready)
+}
+
+func (l *life) phase(want status.Phase) {
+	s := l.Status("demo")
+	require.Equal(l.t, want, s.Phase, "%s: %+v", s.Message, s.Conditions)
+}
+
+// change the spec and wait.
+func (l *life) change(more string) {
+	l.Upload(names.ClusterSpec("demo"), Spec("demo", more))
+	l.settle()
+}
+
+// unheard uploads a spec that nobody hears of.
+func (l *life) unheard(more string) {
+	l.Events.Decide(lose("aws.s3", names.ClusterSpec("demo")))
+	l.Upload(names.ClusterSpec("demo"), Spec("demo", more))
+	l.settle()
+	l.Events.Decide(nil)
+}
+
+// again converges by hand and waits.
+func (l *life) again() {
+	l.Converge("demo")
+	l.settle()
+}
+
+// lose events of a kind.
+func lose(source, holding string) func(Event) Fate {
+	return func(e Event) Fate {
+		if e.Source == source && strings.Contains(string(e.Detail), holding) {
+			return Lost
+		}
+		return Delivered
+	}
+}
+
+// sweep until it comes to rest; executions that wait for ever would not.
+func (l *life) sweep() {
+	for range 12 {
+		time.Sleep(5 * time.Minute)
+		l.swept()
+	}
+	l.settle()
+}
+
+// swept runs the sweep once; the functions' log says why it fails.
+func (l *life) swept() { _ = l.SweepNow() }
+
+// audited runs the audit and waits for what it starts.
+func (l *life) audited() {
+	_ = l.AuditNow() // the functions' log says why it fails
+	l.settle()
+}
+
+// busy has pods run on the cluster's nodes whose budget lets none of them go.
+func (l *life) busy(pods int) {
+	l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: pods, Start: time.Second, Stop: time.Second, Grace: time.Minute})
+	time.Sleep(time.Minute)
+}
+
+// terminate a node as a person does who thinks it is ill.
+func (l *life) terminate() {
+	_, err := autoscalingapi.NewFromConfig(l.Config()).TerminateInstanceInAutoScalingGroup(l.t.Context(),
+		&autoscalingapi.TerminateInstanceInAutoScalingGroupInput{
+			InstanceId: aws.String(l.instance()), ShouldDecrementDesiredCapacity: aws.Bool(false),
+		})
+	require.NoError(l.t, err)
+}
+
+func failing(step, kind, stack string, err error) func(string, resource.Request) error {
+	return func(s string, r resource.Request) error {
+		if s == step && r.Type == kind && strings.HasSuffix(r.StackName, stack) {
+			return err
+		}
+		return nil
+	}
+}
+
+// functionFails has a function fail always.
+func (l *life) functionFails(step string) { l.functionSays(step, nil, errors.New("it broke")) }
+
+// functionSays always the same.
+func (l *life) functionSays(step string, answer any, err error) {
+	l.Functions.handlers[step] = wrap(logWriter{l.Account}, step, lambdaruntime.Handler[json.RawMessage, any](
+		func(context.Context, json.RawMessage) (any, error) { return answer, err },
+	))
+}
+
+// instance is one of the cluster's nodes.
+func (l *life) instance() string {
+	id := l.API("drover-demo").Nodes()[0].ProviderID
+	return id[strings.LastIndex(id, "/")+1:]
+}
+
+// instances are the ids of the pool's.
+func (l *life) instances() (list []string) {
+	group, _, err := l.Groups().Describe(l.t.Context(), "drover-demo-pool-a")
+	require.NoError(l.t, err)
+	for _, i := range group.Instances {
+		list = append(list, i.ID)
+	}
+	return list
+}
+
+// nodes are the names of the cluster's.
+func (l *life) nodes() (list []string) {
+	for _, n := range l.API("drover-demo").Nodes() {
+		list = append(list, n.Name)
+	}
+	return list
+}
+
+// unheardControlPlane is a cluster whose execution waits for the control plane, which is there by now.
+func (l *life) unheardControlPlane() {
+	l.Events.Decide(lose("aws.cloudformation", "control-plane"))
+	l.Upload(names.ReleaseSpec("r1"), Release())
+	l.Upload(names.ClusterSpec("demo"), Spec("demo", ""))
+	for range 24 * 60 {
+		time.Sleep(time.Minute)
+		if l.Idle() && l.Stacks("demo")["control-plane"] == "CREATE_COMPLETE" {
+			break
+		}
+	}
+}
+
+// stopped is a cluster whose execution somebody stopped while it waited for the control plane.
+func (l *life) stopped() {
+	l.unheardControlPlane()
+	l.States.StopAll("Aborted", "by a person")
+	l.Events.Decide(nil)
+	time.Sleep(time.Minute)
+}
+
+// once does something just before a function's first call of a kind.
+func (l *life) once(function, action, suffix string, do func()) {
+	var once sync.Once
+	l.OnCall(func(call endpoint.Call) error {
+		if CalledBy(call) == function && call.Action == action && strings.HasSuffix(call.Resource, suffix) {
+			once.Do(do)
+		}
+		return nil
+	})
+}
+
+// forget deletes what functions are about to read of drover's own state, each time.
+func (l *life) forget(prefix string) {
+	l.OnCall(func(call endpoint.Call) error {
+		key, ours := strings.CutPrefix(call.Resource, "arn:aws:s3:::"+StateBucket+"/"+prefix)
+		if ours && call.Action == "GetObject" && CalledBy(call) != "admin" {
+			l.drop(prefix + key)
+		}
+		return nil
+	})
+}
+
+// remember deletes nothing more: the sweep admits a spec of which no status tells, and the audit has it planned.
+func (l *life) remember() {
+	l.OnCall(nil)
+	l.sweep()
+	l.audited()
+}
+
+// drop an object of drover's own state.
+func (l *life) drop(key string) {
+	_, err := lambdaruntime.S3(l.Config()).DeleteObject(l.t.Context(), &awss3.DeleteObjectInput{Bucket: aws.String(StateBucket), Key: &key})
+	require.NoError(l.t, err)
+}
+
+// besides has a person update the network just before the change function looks at it; the update is over, and was rolled back, when
+// the function has said that it waits.
+func (l *life) besides() {
+	const stackName = "drover-demo-network"
+	var began, over sync.Once
+	l.OnCall(func(call endpoint.Call) error {
+		switch {
+		case CalledBy(call) != "change":
+		case call.Action == "GetObject" && strings.Contains(call.Resource, names.Leases):
+			began.Do(func() {
+				for _, stack := range l.CloudFormation.Stacks() {
+					if stack.StackName == stackName {
+						_, err := l.CloudFormation.UpdateStack(l.t.Context(), l.Admin(), &cloudformation.UpdateStackInput{
+							StackName: stackName, UsePreviousTemplate: true, Tags: append(stack.Tags, cloudformation.Tag{Key: "by", Value: "somebody else"}),
+						})
+						require.NoError(l.t, err)
+					}
+				}
+			})
+		case call.Action == "PutObject" && strings.Contains(call.Resource, names.Waiters):
+			over.Do(func() {
+				_, err := l.CloudFormation.Wait(l.t.Context(), stackName)
+				require.NoError(l.t, err)
+			})
+		}
+		return nil
+	})
+}

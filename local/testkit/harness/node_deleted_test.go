@@ -1,0 +1,65 @@
+package harness
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/shared/pool"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Somebody deletes a Node object, and its instance serves on without one: nothing runs there any more. The audit has
+// that instance replaced, and no other.
+func TestANodeThatSomebodyDeletesIsReplaced(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Upload(names.ReleaseSpec("r1"), Release())
+		a.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", ""), "minSize: 1", "minSize: 3", 1))
+		a.Settle()
+		serving := func() (ids []string) {
+			for _, i := range a.Group("demo", "a").Instances {
+				if i.State == pool.InService {
+					ids = append(ids, i.ID)
+				}
+			}
+			return ids
+		}
+		before := serving()
+		require.Len(t, before, 3)
+		marked := []string{}
+		a.OnCall(func(call endpoint.Call) error {
+			if call.Action == "SetInstanceHealth" {
+				marked = append(marked, call.Resource)
+			}
+			return nil
+		})
+		api := a.API(names.EKSCluster("demo"))
+		gone := api.Nodes()[1]
+		require.Equal(t, http.StatusOK, a.DeleteNode("demo", gone.Name))
+		require.Len(t, api.Nodes(), 2)
+
+		instance := gone.ProviderID[strings.LastIndex(gone.ProviderID, "/")+1:]
+		require.NoError(t, a.AuditNow())
+		require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "instance "+instance+" of pool a is in service without a node")
+		a.Settle()
+		time.Sleep(10 * time.Minute) // another boots and joins
+		a.Settle()
+		require.Len(t, marked, 1)
+		after := serving()
+		require.Len(t, after, 3)
+		require.NotContains(t, after, instance)
+		for _, id := range before {
+			require.Equal(t, id != instance, slices.Contains(after, id), id)
+		}
+		require.Len(t, api.Nodes(), 3)
+		require.NoError(t, a.AuditNow())
+		require.Equal(t, "True", a.Status("demo").Condition(status.InSync).Status)
+	})
+}

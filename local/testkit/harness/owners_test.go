@@ -1,0 +1,146 @@
+package harness
+
+// Networks and keys that are there before a cluster, and whose they are.
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// within is a spec of a cluster in a network that is there.
+func within(name, vpc string, subnets []string, more string) string {
+	return fmt.Sprintf(`apiVersion: drover.run/v1alpha1
+kind: Cluster
+metadata: {name: %s}
+spec:
+  release: {name: r1}
+  deletionProtection: false
+  network:
+    existing: {vpcID: %s, subnets: [%s]}
+  pools:
+    - {name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}
+%s`, name, vpc, strings.Join(subnets, ", "), more)
+}
+
+// networkOf a cluster: its VPC and its private subnets.
+func (a *Account) networkOf(cluster string) (vpc string, subnets []string) {
+	outputs := a.Stack(cluster, names.Network).Outputs
+	return outputs["VpcId"], strings.Split(outputs["PrivateSubnetIds"], ",")
+}
+
+// peoples is a network that people made.
+func (a *Account) peoples() (vpc string, subnets []string) {
+	const stackName = "office"
+	_, err := a.CloudFormation.CreateStack(a.t.Context(), a.Admin(), &cloudformation.CreateStackInput{StackName: stackName, TemplateBody: `
+Resources:
+  Vpc: {Type: "AWS::EC2::VPC", Properties: {CidrBlock: 10.9.0.0/16, EnableDnsSupport: true, EnableDnsHostnames: true}}
+  A: {Type: "AWS::EC2::Subnet", Properties: {VpcId: !Ref Vpc, CidrBlock: 10.9.0.0/20, AvailabilityZone: ` + Region + `a}}
+  B: {Type: "AWS::EC2::Subnet", Properties: {VpcId: !Ref Vpc, CidrBlock: 10.9.16.0/20, AvailabilityZone: ` + Region + `b}}
+Outputs: {Vpc: {Value: !Ref Vpc}, A: {Value: !Ref A}, B: {Value: !Ref B}}
+`})
+	require.NoError(a.t, err)
+	stack, err := a.CloudFormation.Wait(a.t.Context(), stackName)
+	require.NoError(a.t, err)
+	require.Equal(a.t, "CREATE_COMPLETE", stack.StackStatus)
+	outputs := map[string]string{}
+	for _, output := range stack.Outputs {
+		outputs[output.OutputKey] = output.OutputValue
+	}
+	return outputs["Vpc"], []string{outputs["A"], outputs["B"]}
+}
+
+// keyOf a cluster's secrets.
+func (a *Account) keyOf(cluster string) string {
+	out, err := a.EKS.DescribeCluster(a.t.Context(), a.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
+	require.NoError(a.t, err)
+	require.Len(a.t, out.Cluster.EncryptionConfig, 1)
+	return out.Cluster.EncryptionConfig[0].Provider.KeyArn
+}
+
+// What another cluster's stacks made would go with that cluster, or keep it from going.
+func TestNothingOfAnotherClusterIsUsed(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("shop", "")
+		vpc, subnets := a.networkOf("shop")
+		office, rooms := a.peoples()
+		for name, c := range map[string]struct{ spec, says string }{
+			"its VPC": {
+				within("demo", vpc, rooms, ""), `clusters/demo.yaml:8: spec.network.existing.vpcID: Invalid value: "` + vpc +
+					`": it is part of cluster shop`,
+			},
+			"its subnets": {
+				within("demo", office, subnets, ""), `spec.network.existing.subnets[0]: Invalid value: "` + subnets[0] +
+					`": it is part of cluster shop`,
+			},
+			"one subnet among people's": {
+				within("demo", office, []string{rooms[0], rooms[1], subnets[1]}, ""), `spec.network.existing.subnets[2]: Invalid value: "` +
+					subnets[1] + `": it is part of cluster shop`,
+			},
+			"its key": {
+				within("demo", office, rooms, "  controlPlane: {encryptionKeyARN: \""+a.keyOf("shop")+"\"}\n"),
+				`spec.controlPlane.encryptionKeyARN: Invalid value: "` + a.keyOf("shop"),
+			},
+		} {
+			a.Upload(names.ClusterSpec("demo"), c.spec)
+			a.Settle()
+			s := a.Status("demo")
+			require.Equal(t, status.Stopped, s.Phase, "%s: %s", name, s.Message)
+			require.Equal(t, "SpecInvalid", s.Condition(status.SpecAccepted).Reason, name)
+			require.Contains(t, s.Message, c.says, name)
+			require.Empty(t, a.Stacks("demo"), name)
+		}
+		require.Equal(t, status.Ready, a.Status("shop").Phase)
+	})
+}
+
+// People's own network is theirs to share: clusters in it come and go, and leave it as it was.
+func TestClustersShareANetworkOfPeoples(t *testing.T) {
+	bubble(t, func(a *Account) {
+		vpc, subnets := a.peoples()
+		a.Upload(names.ReleaseSpec("r1"), Release())
+		before := a.Everything()
+		a.Upload(names.ClusterSpec("shop"), within("shop", vpc, subnets, ""))
+		a.Settle()
+		require.Equal(t, status.Ready, a.Status("shop").Phase, a.Status("shop").Message)
+		with := a.Everything()
+		a.Upload(names.ClusterSpec("demo"), within("demo", vpc, subnets, "  controlPlane: {logs: []}\n"))
+		a.Settle()
+		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+		require.NotContains(t, a.Stacks("demo"), names.Network)
+
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		a.deleted("demo", with)
+		require.Equal(t, status.Ready, a.Status("shop").Phase)
+		a.Remove(names.ClusterSpec("shop"), "")
+		a.Settle()
+		a.deleted("shop", before)
+	})
+}
+
+// A cluster that is there moves to no subnet of another one's; the last good spec counts meanwhile.
+func TestAClusterMovesToNoSubnetOfAnother(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("shop", "")
+		_, theirs := a.networkOf("shop")
+		vpc, subnets := a.peoples()
+		a.Upload(names.ClusterSpec("demo"), within("demo", vpc, subnets, ""))
+		a.Settle()
+		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+		a.Upload(names.ClusterSpec("demo"), within("demo", vpc, append(subnets, theirs[0]), ""))
+		a.Settle()
+		s := a.Status("demo")
+		require.Equal(t, status.Ready, s.Phase, s.Message)
+		require.Equal(t, "False", s.Condition(status.SpecAccepted).Status)
+		require.Contains(t, s.Condition(status.SpecAccepted).Message, "it is part of cluster shop")
+		require.Equal(t, strings.Join(subnets, ","), a.Stack("demo", names.ControlPlane).Parameters["SubnetIds"])
+	})
+}

@@ -1,0 +1,104 @@
+package harness
+
+// The pace of a roll, where what was before it left the pool in another state than its spec has it.
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	localautoscaling "github.com/drover-run/drover/local/aws/autoscaling"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/pool"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/stretchr/testify/require"
+)
+
+// A roll that gets no instances is rolled back, and leaves the group as large as it had made it: larger than the spec
+// lets it be. The next try changes the pace by itself twice, for a group of the same size: after the rollback, and
+// when the stack is at rest again.
+func TestATryAfterARollThatLeftItsPoolLarger(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.Upload(names.ReleaseSpec("r1"), Release())
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1, maxSize: 3",
+			"minSize: 2, maxSize: 3, update: {maxSurge: 2}", 1))
+		l.settle()
+		l.phase(status.Ready)
+		end := strike(t, bad, "launch-fails")
+		l.Converge("demo", "a")
+		l.Until("it is rolled back", func() bool { return l.Stacks("demo")["pool-a"] == "UPDATE_ROLLBACK_IN_PROGRESS" })
+		end()
+		l.settle()
+		l.phase(status.Failed)
+		require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", l.Stacks("demo")["pool-a"])
+		time.Sleep(30 * time.Minute) // Auto Scaling launches what the group lacks
+		require.Equal(t, 4, l.Group("demo", "a").Desired)
+		began := time.Now()
+		l.again()
+		l.phase(status.Ready)
+		require.Less(t, time.Since(began), time.Hour, "it waited for the event of an operation that was not begun")
+		require.LessOrEqual(t, l.Group("demo", "a").Desired, 3)
+	})
+}
+
+// Two tries of a roll get instances that do not join, and are rolled back. The first left the group at the greatest
+// size of its spec: the second makes room for one more before it replaces anything, or going back would end a node
+// that serves.
+func TestATryAfterARollThatLeftItsPoolAtItsGreatestSize(t *testing.T) {
+	for name, update := range map[string]string{"a rolling update": "", "a refresh after it": ", update: {strategy: InstanceRefresh}"} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.Upload(names.ReleaseSpec("r1"), Release())
+				spec := strings.Replace(Spec("demo", unprotected), "minSize: 1, maxSize: 3", "minSize: 2, maxSize: 3", 1)
+				l.Upload(names.ClusterSpec("demo"), spec)
+				l.settle()
+				l.phase(status.Ready)
+				fails := func(try func()) {
+					end := strike(t, bad, "kubelet-version=v1.39.1-eks-1")
+					try()
+					l.Until("it is rolled back", func() bool { return l.Stacks("demo")["pool-a"] == "UPDATE_ROLLBACK_IN_PROGRESS" })
+					end()
+					l.settle()
+					l.phase(status.Failed)
+					require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", l.Stacks("demo")["pool-a"])
+				}
+				fails(func() { l.Converge("demo", "a") })
+				time.Sleep(30 * time.Minute) // Auto Scaling launches what the group lacks
+				group := l.Group("demo", "a")
+				require.Equal(t, []int{3, 3}, []int{group.Desired, group.Serving()})
+
+				least := 3
+				var mu sync.Mutex
+				l.AutoScaling.Watch(names.Group("demo", "a"), func(v localautoscaling.View) {
+					serving := 0
+					for _, i := range v.Instances {
+						if i.State == pool.InService {
+							serving++
+						}
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					least = min(least, serving)
+				})
+				fails(func() {
+					l.Upload(names.ClusterSpec("demo"), strings.Replace(spec, "maxSize: 3", "maxSize: 3"+update, 1))
+				})
+				mu.Lock()
+				served := least
+				mu.Unlock()
+				require.Equal(t, 3, served, "of the nodes that it had")
+				time.Sleep(30 * time.Minute)
+				l.again()
+				l.phase(status.Ready)
+				group = l.Group("demo", "a")
+				require.Equal(t, []int{3, 3, 3}, []int{group.Max, group.Desired, group.Serving()})
+				for _, i := range group.Instances {
+					require.NotEqual(t, "1", i.TemplateVersion)
+				}
+			})
+		})
+	}
+}

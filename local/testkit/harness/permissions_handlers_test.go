@@ -1,0 +1,117 @@
+package harness
+
+// What CloudFormation's role holds for resource handlers of AWS that the handlers here do not call.
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// handlers are the permissions of CloudFormation's role of which nothing here makes use, each with the resource type
+// whose handlers call it: AWS says so in the type's schema (aws cloudformation describe-type --type RESOURCE
+// --type-name TYPE: handlers, permissions), of a group's by ec2:Describe*, ec2:Get* and autoscaling:Describe*. Those
+// that are used on some resources only name the others' kind.
+// https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html#schema-properties-handlers
+var handlers = map[string]string{
+	"autoscaling:CancelInstanceRefresh":                    "AWS::AutoScaling::AutoScalingGroup",
+	"autoscaling:DeleteLifecycleHook":                      "AWS::AutoScaling::AutoScalingGroup",
+	"autoscaling:DescribeAutoScalingInstances":             "AWS::AutoScaling::AutoScalingGroup",
+	"autoscaling:DescribeLifecycleHooks":                   "AWS::AutoScaling::AutoScalingGroup",
+	"autoscaling:DescribeMetricCollectionTypes":            "AWS::AutoScaling::AutoScalingGroup",
+	"autoscaling:DescribeNotificationConfigurations":       "AWS::AutoScaling::AutoScalingGroup",
+	"autoscaling:DescribeTags":                             "AWS::AutoScaling::AutoScalingGroup",
+	"autoscaling:DescribeTrafficSources":                   "AWS::AutoScaling::AutoScalingGroup",
+	"autoscaling:DisableMetricsCollection":                 "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:AuthorizeSecurityGroupEgress":                     "AWS::EC2::SecurityGroup",
+	"ec2:DescribeAccountAttributes":                        "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeAddressesAttribute":                       "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeAvailabilityZones":                        "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeImages":                                   "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeInstanceTypes":                            "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeInstances":                                "AWS::EC2::SecurityGroup",
+	"ec2:DescribeKeyPairs":                                 "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeLaunchTemplateVersions":                   "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeNetworkAcls":                              "AWS::EC2::Subnet",
+	"ec2:DescribeNetworkInterfaces":                        "AWS::EC2::Route",
+	"ec2:DescribePrefixLists":                              "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeSecurityGroupRules":                       "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeTags":                                     "AWS::EC2::EIP",
+	"ec2:DescribeVolumes":                                  "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeVpcAttribute":                             "AWS::EC2::VPC",
+	"ec2:DescribeVpcEncryptionControls":                    "AWS::EC2::VPC",
+	"ec2:DescribeVpcEndpointServices":                      "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:DescribeVpnGateways":                              "AWS::EC2::VPCGatewayAttachment",
+	"ec2:DisassociateAddress":                              "AWS::EC2::EIP",
+	"ec2:DisassociateRouteTable subnet":                    "AWS::EC2::SubnetRouteTableAssociation",
+	"ec2:GetLaunchTemplateData":                            "AWS::AutoScaling::AutoScalingGroup",
+	"ec2:ModifyVpcEndpoint route-table":                    "AWS::EC2::VPCEndpoint",
+	"ec2:ModifyVpcEndpoint security-group":                 "AWS::EC2::VPCEndpoint",
+	"ec2:ModifyVpcEndpoint subnet":                         "AWS::EC2::VPCEndpoint",
+	"ec2:ReplaceRouteTableAssociation":                     "AWS::EC2::SubnetRouteTableAssociation",
+	"ec2:RevokeSecurityGroupEgress":                        "AWS::EC2::SecurityGroup",
+	"ec2:RevokeSecurityGroupIngress":                       "AWS::EC2::SecurityGroup",
+	"eks:DeletePodIdentityAssociation":                     "AWS::EKS::Addon",
+	"eks:DescribeUpdate":                                   "AWS::EKS::Addon",
+	"eks:TagResource podidentityassociation":               "AWS::EKS::Addon",
+	"eks:UntagResource podidentityassociation":             "AWS::EKS::Addon",
+	"eks:UpdatePodIdentityAssociation":                     "AWS::EKS::Addon",
+	"iam:CreateServiceLinkedRole eks.amazonaws.com":        "AWS::EKS::Cluster",
+	"iam:CreateServiceLinkedRole natgateway.amazonaws.com": "AWS::EC2::NatGateway",
+	"iam:CreateServiceLinkedRole spot.amazonaws.com":       "AWS::AutoScaling::AutoScalingGroup",
+	"iam:GetInstanceProfile":                               "AWS::IAM::InstanceProfile",
+	"iam:GetOpenIDConnectProvider":                         "AWS::IAM::OIDCProvider",
+	"iam:GetRole":                                          "AWS::IAM::Role",
+	"iam:GetRolePolicy":                                    "AWS::IAM::Role",
+	"iam:ListAttachedRolePolicies":                         "AWS::IAM::Role",
+	"iam:ListOpenIDConnectProviderTags":                    "AWS::IAM::OIDCProvider",
+	"iam:ListRolePolicies":                                 "AWS::IAM::Role",
+	"iam:ListRoleTags":                                     "AWS::IAM::Role",
+	"iam:PutRolePermissionsBoundary":                       "AWS::IAM::Role",
+	"iam:UntagOpenIDConnectProvider":                       "AWS::IAM::OIDCProvider",
+	"iam:UntagRole":                                        "AWS::IAM::Role",
+	"iam:UpdateRoleDescription":                            "AWS::IAM::Role",
+	"kms:DeleteAlias key":                                  "AWS::KMS::Alias",
+	"kms:EnableKeyRotation":                                "AWS::KMS::Key",
+	"kms:GetKeyPolicy":                                     "AWS::KMS::Key",
+	"kms:GetKeyRotationStatus":                             "AWS::KMS::Key",
+	"kms:ListAliases":                                      "AWS::KMS::Alias",
+	"kms:ListResourceTags":                                 "AWS::KMS::Key",
+	"kms:TagResource":                                      "AWS::KMS::Key",
+	"kms:UntagResource":                                    "AWS::KMS::Key",
+	"kms:UpdateAlias":                                      "AWS::KMS::Alias",
+	"kms:UpdateKeyDescription":                             "AWS::KMS::Key",
+	"logs:DeleteDataProtectionPolicy":                      "AWS::Logs::LogGroup",
+	"logs:DeleteRetentionPolicy":                           "AWS::Logs::LogGroup",
+	"logs:DescribeIndexPolicies":                           "AWS::Logs::LogGroup",
+	"logs:DescribeLogGroups":                               "AWS::Logs::LogGroup",
+	"logs:DescribeResourcePolicies":                        "AWS::Logs::LogGroup",
+	"logs:GetDataProtectionPolicy":                         "AWS::Logs::LogGroup",
+	"logs:ListTagsForResource":                             "AWS::Logs::LogGroup",
+	"logs:TagResource":                                     "AWS::Logs::LogGroup",
+	"logs:UntagResource":                                   "AWS::Logs::LogGroup",
+}
+
+// Each is of a type that templates use.
+func TestHandlersAreOfTypesThatTemplatesUse(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0)
+	goldens, err := filepath.Glob(filepath.Join(filepath.Dir(here), "../../../shared/render/testdata/golden/*/*/*.yaml"))
+	require.NoError(t, err)
+	used := map[string]bool{}
+	for _, golden := range goldens {
+		body, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(body)) {
+			if kind, is := strings.CutPrefix(line, "    Type: "); is {
+				used[strings.TrimSpace(kind)] = true
+			}
+		}
+	}
+	for action, kind := range handlers {
+		require.True(t, used[kind], "%s: no template has a %s", action, kind)
+	}
+}

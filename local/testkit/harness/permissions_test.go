@@ -1,0 +1,509 @@
+package harness
+
+// Least privilege, proved: the lives of permissions_lives_test.go run with exactly the synthesized roles and are
+// refused nothing, and whatever one permission is taken away, a life that uses it is refused just that and goes
+// wrong: people are told, or it ends otherwise. So none is missing and none is superfluous.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// beyond are permissions of which nothing in this process makes use, each with the page that says what needs it. What
+// is said to be used in local/account is: its Lambda and schedule act with these roles and are refused what they may not.
+var beyond = map[string]string{
+	// Lambda writes the logs of functions; used in local/account.
+	"logs:CreateLogStream": lambdaLogs,
+	"logs:PutLogEvents":    lambdaLogs,
+	// Lambda and Step Functions trace; nothing here knows X-Ray. The second page is the machines'.
+	"xray:PutTraceSegments":    "https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html#services-xray-permissions " + machineTraces,
+	"xray:PutTelemetryRecords": "https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html#services-xray-permissions " + machineTraces,
+	"xray:GetSamplingRules":    machineTraces,
+	"xray:GetSamplingTargets":  machineTraces,
+	// Step Functions delivers the logs of machines.
+	"logs:CreateLogDelivery":        machineLogs,
+	"logs:GetLogDelivery":           machineLogs,
+	"logs:UpdateLogDelivery":        machineLogs,
+	"logs:DeleteLogDelivery":        machineLogs,
+	"logs:ListLogDeliveries":        machineLogs,
+	"logs:PutResourcePolicy":        machineLogs,
+	"logs:DescribeResourcePolicies": machineLogs,
+	// Not clean's, which a life uses.
+	"converge logs:DescribeLogGroups":        machineLogs,
+	"join-node logs:DescribeLogGroups":       machineLogs,
+	"drain-node logs:DescribeLogGroups":      machineLogs,
+	"upgrade-machine logs:DescribeLogGroups": machineLogs,
+	// Lambda and the schedule send what could not be handled; used in local/account. The second page is the schedule's.
+	"sqs:SendMessage": "https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html " +
+		"https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html",
+	// The schedule invokes the sweep; used in local/account.
+	"scheduler lambda:InvokeFunction": "https://docs.aws.amazon.com/scheduler/latest/UserGuide/setting-up.html#setting-up-execution-role",
+}
+
+// onlyLogged are permissions without which drover gets there all the same, and that only a log tells of, each with
+// the page that says why it is held.
+var onlyLogged = map[string]string{
+	// Without it S3 says of a status that is not there that nobody may read it. Drains go on either way; it keeps their logs true.
+	"drain s3:ListBucket": "https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html",
+	// A step whose execution cannot be described is started once more, which finds that it was, and is proved by what is deployed.
+	"upgrade-machine states:DescribeExecution": "https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html",
+}
+
+// Pages that several of them are on.
+const (
+	lambdaLogs    = "https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs.html#monitoring-cloudwatchlogs-prereqs"
+	machineTraces = "https://docs.aws.amazon.com/step-functions/latest/dg/xray-iam.html"
+	machineLogs   = "https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy"
+)
+
+func TestWhatNoTestShowsHasAPage(t *testing.T) {
+	for _, list := range []map[string]string{beyond, onlyLogged} {
+		for permission, shown := range list {
+			for what := range strings.FieldsSeq(shown) {
+				page, err := url.Parse(what)
+				require.NoError(t, err, permission)
+				require.Equal(t, "https docs.aws.amazon.com", page.Scheme+" "+page.Host, permission)
+				require.NotEmpty(t, page.Path, permission)
+			}
+		}
+	}
+}
+
+// permission is one action on one resource of one role, under a condition or without.
+type permission struct{ role, action, on, when string }
+
+func (p permission) String() string {
+	if p.when == "" {
+		return p.role + " " + p.action + " on " + p.on
+	}
+	return p.role + " " + p.action + " on " + p.on + " if " + p.when
+}
+
+func (p permission) beyond() bool {
+	if p.role == cloudFormation {
+		return handlers[p.action] != "" || handlers[p.action+" "+p.kind()] != ""
+	}
+	return beyond[p.action] != "" || beyond[p.role+" "+p.action] != ""
+}
+
+// kind of resource that a permission is on, or the service whose linked role it is.
+func (p permission) kind() string {
+	parts := strings.SplitN(p.on, ":", 6)
+	kind, name, _ := strings.Cut(strings.ReplaceAll(parts[len(parts)-1], ":", "/"), "/")
+	if service, linked := strings.CutPrefix(name, "aws-service-role/"); linked {
+		kind, _, _ = strings.Cut(service, "/")
+	}
+	return kind
+}
+
+// statement that allows it.
+func (p permission) statement(sid string) map[string]any {
+	s := map[string]any{"Sid": sid, "Effect": "Allow", "Action": p.action, "Resource": p.on}
+	if p.when != "" {
+		s["Condition"] = json.RawMessage(p.when)
+	}
+	return s
+}
+
+// policy of nothing else. The key of the topic is another in each account; it is the only one that those who may use it do.
+func (p permission) policy(t testing.TB) *iam.Policy {
+	p.on = strings.ReplaceAll(p.on, ":key/NoticesKey", ":key/*")
+	policy, _, err := iam.ParsePolicyValue(map[string]any{"Version": "2012-10-17", "Statement": p.statement("P")}, false)
+	require.NoError(t, err)
+	return policy
+}
+
+// cloudFormation is the role that makes the resources of clusters. Its permissions are those of handlers on AWS,
+// which call more than those here.
+const cloudFormation = "cloudformation"
+
+// many is a JSON string or a list of them.
+type many []string
+
+func (m *many) UnmarshalJSON(body []byte) error {
+	if body[0] == '"' {
+		*m = make([]string, 1)
+		return json.Unmarshal(body, &(*m)[0])
+	}
+	return json.Unmarshal(body, (*[]string)(m))
+}
+
+// split gives each permission of drover's roles a statement of its own, less one.
+func split(t testing.TB, w *iam.Written, less permission) map[string]permission {
+	all := map[string]permission{}
+	for _, name := range slices.Sorted(maps.Keys(w.Roles)) {
+		step := strings.TrimPrefix(name, names.Role(Region, ""))
+		for _, policy := range slices.Sorted(maps.Keys(w.Roles[name].Inline)) {
+			if body := splitPolicy(t, step, w.Roles[name].Inline[policy], less, all); body != nil {
+				w.Roles[name].Inline[policy] = body
+			} else {
+				delete(w.Roles[name].Inline, policy)
+			}
+		}
+		for _, policy := range w.Roles[name].Managed {
+			body := splitPolicy(t, step, w.Policies[policy], less, all)
+			require.NotNil(t, body, "a managed policy of one permission")
+			w.Policies[policy] = body
+		}
+	}
+	return all
+}
+
+// splitPolicy splits a policy of a role, and adds its permissions to all by their statements; nil is one without any.
+func splitPolicy(t testing.TB, step string, body json.RawMessage, less permission, all map[string]permission) json.RawMessage {
+	var document struct {
+		Version   string
+		Statement []struct {
+			Effect           string
+			Action, Resource many
+			Condition        json.RawMessage `json:",omitempty"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(body, &document))
+	var statements []any
+	for _, s := range document.Statement {
+		require.Equal(t, "Allow", s.Effect)
+		for _, action := range s.Action {
+			for _, on := range s.Resource {
+				p := permission{step, action, on, string(s.Condition)}
+				if p == less {
+					continue
+				}
+				sid := fmt.Sprintf("P%d", len(all))
+				all[sid] = p
+				statements = append(statements, p.statement(sid))
+			}
+		}
+	}
+	if len(statements) == 0 {
+		return nil
+	}
+	out, err := json.Marshal(map[string]any{"Version": document.Version, "Statement": statements})
+	require.NoError(t, err)
+	return out
+}
+
+// probe is a test whose failure is an outcome.
+type probe struct {
+	testing.TB
+	mu       sync.Mutex
+	failures []string
+	cleanups []func()
+}
+
+func (p *probe) Helper()          {}
+func (p *probe) Cleanup(f func()) { p.cleanups = append(p.cleanups, f) }
+func (p *probe) Errorf(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = append(p.failures, fmt.Sprintf(format, args...))
+}
+func (p *probe) FailNow() { runtime.Goexit() }
+
+// lived is what came of a life.
+type lived struct {
+	// all permissions there were, and how often each was used.
+	all  map[string]permission
+	used map[permission]int
+	// refused calls of drover's; denied says whether the permission that was taken away would have allowed something that was refused.
+	refused []string
+	denied  bool
+	// told is what people are told of it: not what is only in a log. log is that, for whoever reads a test's failure.
+	told, log string
+	// state is how everything stands in the end, by what it is of.
+	state    map[string]string
+	failures []string
+	took     time.Duration
+}
+
+// complains says whether people are told that a permission is missing.
+func (l lived) complains() bool { return tellsOfDenial(l.told) || len(l.failures) > 0 }
+
+func tellsOfDenial(text string) bool {
+	return slices.ContainsFunc([]string{"AccessDenied", "Access Denied", "not authorized"}, func(words string) bool {
+		return strings.Contains(text, words)
+	})
+}
+
+// agreed is what of two states is the same. What happens at the same moment happens in any order, and some of how it ends with it.
+func agreed(a, b map[string]string) map[string]string {
+	same := map[string]string{}
+	for what, is := range a {
+		if other, there := b[what]; there && other == is {
+			same[what] = is
+		}
+	}
+	return same
+}
+
+// otherwise lists what stands otherwise in a life than it was agreed.
+func (l lived) otherwise(agreed map[string]string) (list []string) {
+	for what, is := range agreed {
+		if l.state[what] != is {
+			list = append(list, what)
+		}
+	}
+	return list
+}
+
+// live lives a life with all permissions less one, in virtual time.
+func live(t *testing.T, run func(*life), less permission) (out lived) {
+	out.used = map[permission]int{}
+	var taken *iam.Policy
+	if less != (permission{}) {
+		taken = less.policy(t)
+	}
+	began := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		p := &probe{TB: t}
+		var l *life
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			var mu sync.Mutex
+			l = &life{StartWith(p, Options{
+				Bubble:     true,
+				Identities: func(w *iam.Written) { out.all = split(t, w, less) },
+				OnAllow: func(_, sid string) {
+					mu.Lock()
+					defer mu.Unlock()
+					out.used[out.all[sid]]++
+				},
+				OnDeny: func(role string, would func(*iam.Policy) bool) {
+					mu.Lock()
+					defer mu.Unlock()
+					out.denied = out.denied || taken != nil && role == names.Role(Region, less.role) && would(taken)
+				},
+			})}
+			run(l)
+		}()
+		<-done
+		defer func() {
+			for _, f := range slices.Backward(p.cleanups) {
+				f()
+			}
+		}()
+		out.failures = p.failures
+		if l == nil { // drover could not even be deployed
+			return
+		}
+		for _, call := range l.Calls.Since(0) {
+			if strings.Contains(call.ErrorCode, "AccessDenied") && strings.Contains(call.Caller, "assumed-role/"+names.Role(Region, "")) {
+				out.refused = append(out.refused, fmt.Sprintf("%s: %s:%s on %s: %s", CalledBy(call), call.Service, call.Action, call.Resource,
+					call.Error))
+			}
+		}
+		out.told, out.state = l.ends()
+		out.log = l.Log() + l.histories()
+		p.mu.Lock()
+		out.failures = p.failures
+		p.mu.Unlock()
+	})
+	out.took = time.Since(began)
+	return out
+}
+
+// ends is what people were told, by notices, statuses, executions and stacks that failed, and the alarms on functions that did, and how
+// everything stands.
+func (l *life) ends() (told string, state map[string]string) {
+	var text strings.Builder
+	state = map[string]string{}
+	subjects := map[string]bool{}
+	for _, n := range l.Notices() {
+		fmt.Fprintln(&text, n)
+		subject, _, _ := strings.Cut(n, "\n")
+		subjects[subject] = true
+	}
+	state["notices"] = fmt.Sprint(slices.Sorted(maps.Keys(subjects)))
+	for _, failed := range l.Functions.Failed() {
+		fmt.Fprintln(&text, failed)
+	}
+	failures := map[string]int{}
+	for _, x := range l.States.Executions() {
+		if x.Status != "SUCCEEDED" {
+			fmt.Fprintln(&text, x.Error, x.Cause)
+			failures[x.MachineName+" "+x.Status]++
+		}
+	}
+	state["executions"] = fmt.Sprint(failures)
+	for _, stack := range l.CloudFormation.Stacks() {
+		fmt.Fprintln(&text, stack.StackStatusReason)
+		state["stack "+stack.StackName] = stack.StackStatus
+	}
+	clusters, err := l.State().List(context.Background(), names.Statuses)
+	require.NoError(l.t, err)
+	for _, object := range clusters {
+		cluster := strings.TrimSuffix(strings.TrimPrefix(object.Key, names.Statuses), ".json")
+		s := l.Status(cluster)
+		body, err := json.Marshal(s)
+		require.NoError(l.t, err)
+		text.Write(body)
+		state["phase of "+cluster] = string(s.Phase)
+		for _, c := range s.Conditions {
+			state["condition "+c.Type+" of "+cluster] = c.Status + " " + c.Reason
+		}
+		if s.Upgrade != nil {
+			state["upgrade of "+cluster] = s.Upgrade.Phase
+		}
+	}
+	return text.String(), state
+}
+
+// histories are what failed in executions, what they got over too.
+func (l *life) histories() string {
+	var text strings.Builder
+	for _, x := range l.States.Executions() {
+		history, err := sfn.NewFromConfig(l.Config()).GetExecutionHistory(context.Background(), &sfn.GetExecutionHistoryInput{
+			ExecutionArn: &x.ARN, MaxResults: 1000,
+		})
+		if err != nil {
+			fmt.Fprintln(&text, err)
+			continue
+		}
+		for _, e := range history.Events {
+			if failed := e.TaskFailedEventDetails; failed != nil {
+				fmt.Fprintln(&text, aws.ToString(failed.Error), aws.ToString(failed.Cause))
+			}
+		}
+	}
+	return text.String()
+}
+
+func TestEveryPermissionIsNeeded(t *testing.T) {
+	runs := make(map[string]lived, len(lives))
+	var mu sync.Mutex
+	t.Run("with all of them every life is refused nothing", func(t *testing.T) {
+		for name, run := range lives {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				l, once := live(t, run, permission{}), live(t, run, permission{})
+				require.Empty(t, l.failures, "%s %s", l.told, l.log)
+				require.Empty(t, l.refused)
+				require.False(t, l.complains(), "%s", l.told)
+				l.state = agreed(l.state, once.state)
+				require.NotEmpty(t, l.state)
+				mu.Lock()
+				defer mu.Unlock()
+				runs[name] = l
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	var needed []permission
+	for _, p := range permissionsOf(runs) {
+		used := slices.ContainsFunc(slices.Collect(maps.Values(runs)), func(l lived) bool { return l.used[p] > 0 })
+		switch {
+		case p.role == cloudFormation && used: // here, and maybe by other handlers or in other ways on AWS, too
+			needed = append(needed, p)
+		case p.beyond() && used:
+			t.Errorf("%s is used: take it off the list of what is beyond this test", p)
+		case !p.beyond() && !used:
+			t.Errorf("%s: no life uses it. Add one that does to permissions_lives_test.go, or do without the permission", p)
+		case used:
+			needed = append(needed, p)
+		}
+	}
+	for _, list := range []map[string]string{beyond, onlyLogged} {
+		for listed := range list {
+			held := func(p permission) bool {
+				return p.role != cloudFormation && (p.action == listed || p.role+" "+p.action == listed)
+			}
+			require.True(t, slices.ContainsFunc(permissionsOf(runs), held), "%s is on a list, and no role has it", listed)
+		}
+	}
+	for listed, kind := range handlers {
+		is := func(p permission) bool {
+			return p.role == cloudFormation && (p.action == listed || p.action+" "+p.kind() == listed)
+		}
+		require.True(t, slices.ContainsFunc(permissionsOf(runs), is),
+			"%s of %s is on the list of what handlers call on AWS, and CloudFormation's role has it not", listed, kind)
+		for _, l := range runs {
+			for p := range l.used {
+				require.False(t, is(p), "%s is used: take it off the list of what handlers call on AWS alone", p)
+			}
+		}
+	}
+	t.Run("without it something goes wrong:", func(t *testing.T) {
+		for _, p := range needed {
+			t.Run(p.String(), func(t *testing.T) {
+				t.Parallel()
+				require.True(t, missed(t, runs, p), "no life that uses it is refused it and goes wrong")
+			})
+		}
+	})
+}
+
+// permissionsOf lists all there are, in order.
+func permissionsOf(runs map[string]lived) []permission {
+	for _, l := range runs {
+		list := slices.Collect(maps.Values(l.all))
+		slices.SortFunc(list, func(a, b permission) int { return strings.Compare(a.String(), b.String()) })
+		return slices.Compact(list)
+	}
+	return nil
+}
+
+// missed says whether a life that uses a permission is refused it and goes wrong, when it is taken away, the quickest
+// one first. One that goes wrong and was refused nothing of the sort says nothing about it.
+func missed(t *testing.T, runs map[string]lived, p permission) bool {
+	var with []string
+	for name, l := range runs {
+		if l.used[p] > 0 {
+			with = append(with, name)
+		}
+	}
+	slices.SortFunc(with, func(a, b string) int { return int(runs[a].took - runs[b].took) })
+	for range 3 { // what happens at the same moment happens in any order, and may hide it
+		for _, name := range with {
+			l := live(t, lives[name], p)
+			if !l.denied {
+				continue
+			}
+			if l.complains() || onlyLogged[p.role+" "+p.action] != "" && tellsOfDenial(l.log) {
+				return true
+			}
+			// What stands otherwise is of the permission only if it never does with all of them.
+			if len(l.otherwise(runs[name].state)) > 0 && len(l.otherwise(agreed(runs[name].state, live(t, lives[name], permission{}).state))) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var errStillRunning = errors.New("it does not come to rest")
+
+// life is an account in virtual time.
+type life struct{ *Account }
+
+// settle waits until nothing happens any more: for three days at most: a hook is kept open for two.
+func (l *life) settle() {
+	for range 3 * 24 * 60 {
+		time.Sleep(time.Minute)
+		if l.Idle() && !slices.ContainsFunc(l.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" }) {
+			return
+		}
+	}
+	require.NoError(l.t, errStillRunning)
+}

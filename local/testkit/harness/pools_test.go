@@ -1,0 +1,56 @@
+package harness
+
+// Pools that go, with what runs on them.
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// The pods of a pool that is removed leave within their budget, to another pool, before an instance ends.
+func TestAPoolThatIsRemovedIsDrainedFirst(t *testing.T) {
+	bubble(t, func(a *Account) {
+		l := &life{a}
+		l.create("    - {name: b, instanceTypes: [m7i.large], minSize: 2, maxSize: 3}\n" + unprotected)
+		pools := map[string]string{}
+		for _, pool := range []string{"a", "b"} {
+			for _, i := range l.Group("demo", pool).Instances {
+				pools[i.ID] = pool
+			}
+		}
+		api := l.API("drover-demo")
+		api.Run(apiserver.App{Name: "shop", Replicas: 12, MaxUnavailable: 2, Start: time.Second, Stop: time.Second, Grace: 10 * time.Second})
+		time.Sleep(time.Minute)
+		var mu sync.Mutex
+		var left []apiserver.Removal
+		api.OnRemoval(func(r apiserver.Removal) {
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, r)
+		})
+		l.change(unprotected)
+		l.phase(status.Ready)
+		mu.Lock()
+		defer mu.Unlock()
+		require.NotEmpty(t, left)
+		for _, r := range left {
+			require.Equal(t, "evicted", r.How, "%+v", r)
+			require.GreaterOrEqual(t, r.Healthy, r.Desired, "%+v", r)
+			require.Equal(t, "b", pools[r.Instance], "nobody else goes")
+		}
+		require.NotContains(t, l.Stacks("demo"), "pool-b")
+		ready := 0
+		for _, pod := range api.Pods() {
+			if pod.App == "shop" && pod.Ready {
+				ready++
+			}
+		}
+		require.Equal(t, 12, ready)
+	})
+}

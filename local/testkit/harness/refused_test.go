@@ -1,0 +1,160 @@
+package harness
+
+// Instances that EC2 does not launch. CloudFormation says only that signals did not come; Auto Scaling knows why.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/servicequotas"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+const (
+	saidOfVCPUs = "Auto Scaling got no instance: You have requested more vCPU capacity than your current vCPU limit of 2 allows for " +
+		"the instance bucket " +
+		"that the specified instance type belongs to."
+	saidOfZones = "Auto Scaling got no instance: We currently do not have sufficient m7i.large capacity in the Availability Zone you requested"
+)
+
+// reason that the status gives for a stack.
+func (l *life) reason(stack string) string {
+	for _, s := range l.Status("demo").Stacks {
+		if s.Name == stack {
+			return s.Status + " " + s.Reason
+		}
+	}
+	return ""
+}
+
+// refusals are what EC2 may refuse instances for, each with what ends it.
+var refusals = map[string]struct {
+	begin        func(t *testing.T, l *life, bad *faults.Engine) (end func())
+	said, advice string
+}{
+	"a quota is used up": {
+		func(_ *testing.T, l *life, _ *faults.Engine) func() {
+			before := l.Quotas.Limit(servicequotas.StandardVCPUs)
+			l.Quotas.Set(servicequotas.StandardVCPUs, 2)
+			return func() { l.Quotas.Set(servicequotas.StandardVCPUs, float64(before)) }
+		},
+		saidOfVCPUs, "a quota of the account is used up: raise it in Service Quotas, or free some of it",
+	},
+	"EC2 has none left": {
+		func(t *testing.T, _ *life, bad *faults.Engine) func() {
+			return strike(t, bad, "launch-fails cluster=demo pool=a")
+		},
+		saidOfZones, "name more instance types or subnets of other zones in the pool, or wait",
+	},
+}
+
+func TestInstancesThatAreRefusedInTheMiddleOfARoll(t *testing.T) {
+	for name, c := range refusals {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.create(unprotected)
+				l.Converge("demo", "a")
+				end := c.begin(t, l, bad)
+				l.changing("pool-a")
+				time.Sleep(time.Minute)
+				l.swept()
+				require.NotContains(t, l.reason("pool-a"), "Auto Scaling", "boots take a while")
+				time.Sleep(10 * time.Minute)
+				l.swept()
+				require.True(t, strings.HasPrefix(l.reason("pool-a"), "UPDATE_IN_PROGRESS "+c.said), l.reason("pool-a"))
+				require.Contains(t, l.reason("pool-a"), c.advice)
+				l.settle()
+				s := l.Status("demo")
+				require.Equal(t, status.Failed, s.Phase)
+				require.Regexp(t, `stack drover-demo-pool-a is UPDATE_ROLLBACK_\w+: Group: .*Received 0 SUCCESS signal\(s\)`, s.Message)
+				require.Contains(t, s.Message, "\n"+c.said)
+				require.Regexp(t, c.advice+`\n(stuck at: .*\n)?next: `, s.Message)
+				require.Contains(t, l.reason("pool-a"), c.said)
+				require.Contains(t, strings.Join(l.Notices(), "\n"), c.said)
+
+				end()
+				l.again()
+				l.phase(status.Ready)
+				require.NotContains(t, l.reason("pool-a"), "Auto Scaling")
+			})
+		})
+	}
+}
+
+// While CloudFormation waits for instances there may be room again.
+func TestInstancesThatAreRefusedForAWhile(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.Upload(names.ReleaseSpec("r1"), Release())
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "maxSize: 3", "maxSize: 3, update: {pauseTime: 30m}", 1))
+		l.settle()
+		end := strike(t, bad, "launch-fails")
+		l.Converge("demo", "a")
+		l.changing("pool-a")
+		time.Sleep(10 * time.Minute)
+		l.swept()
+		require.Contains(t, l.reason("pool-a"), saidOfZones)
+		end()
+		time.Sleep(20 * time.Minute) // Auto Scaling tries less and less often, and then the pool pauses
+		l.swept()
+		require.Equal(t, "UPDATE_IN_PROGRESS ", l.reason("pool-a"), "the launch that came after that one did not fail")
+		l.settle()
+		l.phase(status.Ready)
+	})
+}
+
+// The group goes with the creation that failed; why it got nothing is known all the same.
+func TestInstancesThatAreRefusedWhileAPoolIsMade(t *testing.T) {
+	for name, c := range refusals {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				end := c.begin(t, l, bad)
+				l.Upload(names.ReleaseSpec("r1"), Release())
+				l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", unprotected), "minSize: 1", "minSize: 2", 1))
+				l.settle()
+				s := l.Status("demo")
+				require.Equal(t, status.Failed, s.Phase)
+				require.Contains(t, s.Message, "stack drover-demo-pool-a is ROLLBACK_COMPLETE")
+				require.Contains(t, s.Message, strings.TrimPrefix(c.said, "Auto Scaling got no instance: "))
+				require.Contains(t, s.Message, c.advice)
+				why, err := l.Groups().Refused(l.t.Context(), "drover-demo-pool-a", time.Time{}, time.Time{})
+				require.NoError(t, err)
+				require.Contains(t, c.said, why[:50], "the activities outlive the group")
+
+				end()
+				l.again()
+				l.phase(status.Ready)
+			})
+		})
+	}
+}
+
+// A pool that an autoscaler made larger, and that gets no more: the cluster is what its spec says, and people are told all the same.
+func TestAPoolThatGetsFewerInstancesThanItShould(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.create(unprotected)
+		end := strike(t, bad, "launch-fails=VcpuLimitExceeded")
+		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+			AutoScalingGroupName: aws.String("drover-demo-pool-a"), DesiredCapacity: aws.Int32(3),
+		})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		l.audited()
+		found := l.Status("demo").Condition(status.InSync)
+		require.NotNil(t, found)
+		require.Contains(t, found.Message, "pool a has 1 of 3 instances: Auto Scaling got no instance: You have requested more vCPU capacity")
+		require.Contains(t, found.Message, "raise it in Service Quotas")
+		l.phase(status.Ready)
+		end()
+		time.Sleep(20 * time.Minute)
+		l.audited()
+		require.Equal(t, "True", l.Status("demo").Condition(status.InSync).Status)
+		require.Len(t, l.Group("demo", "a").Instances, 3)
+	})
+}

@@ -1,0 +1,60 @@
+package harness
+
+// An autoscaler that never rests: whenever a change set was asked for, the pool is of another size by then.
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/stretchr/testify/require"
+
+	change "github.com/drover-run/drover/functions/change/handler"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// The pace changes by itself each time, for a size that is past by then. The roll begins all the same, and no call
+// makes more change sets than it has time for.
+func TestAnAutoscalerThatNeverRestsKeepsNoRollFromBeginning(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		const pool = "minSize: 1, maxSize: 4"
+		l.grown(pool)
+		l.scale(2)
+		time.Sleep(10 * time.Minute)
+		before, paces, all, one, most := l.Group("demo", "a"), map[string]bool{}, 0, 0, 0
+		l.Functions.Around("change", func(_ aws.Config, next awslambda.Handler) awslambda.Handler {
+			return handlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
+				one = 0
+				out, err := next.Invoke(ctx, payload)
+				most = max(most, one)
+				return out, err
+			})
+		})
+		l.OnCall(func(call endpoint.Call) error {
+			if CalledBy(call) != "change" || call.Action != "CreateChangeSet" {
+				return nil
+			}
+			one++
+			if note := l.Stack("demo", "pool-a").Tags[names.TagPace]; note != "" {
+				paces[note] = true
+			}
+			if all++; all < 200 && len(l.batches(rolledGroup)) == 0 {
+				l.scale(2 + all%3)
+			}
+			return nil
+		})
+		l.pool(pool + larger)
+		l.settle()
+		l.OnCall(nil)
+		require.Less(t, all, 100, "it waited until the autoscaler rested")
+		require.Len(t, paces, 10)
+		require.LessOrEqual(t, most, change.MostChangeSets)
+		time.Sleep(10 * time.Minute)
+		l.renewed(before, l.Group("demo", "a").Desired)
+		require.Equal(t, 4, l.Group("demo", "a").Max)
+	})
+}

@@ -1,0 +1,298 @@
+package harness
+
+// Ways back, and what an attempt that changed nothing must not take away.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// hold has a budget that keeps every pod of an app where it is, or takes the app away.
+func (l *life) hold(held bool) {
+	replicas := 0
+	if held {
+		replicas = 3
+	}
+	l.busy(replicas)
+}
+
+// rolledBack says that a cluster is at 1.35 again.
+func (l *life) rolledBack() {
+	l.t.Helper()
+	s := l.Status("demo")
+	require.Equal(l.t, "Done Rollback r1", strings.Join([]string{s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.To}, " "), s.Upgrade.Message)
+	stack := l.Stack("demo", names.ControlPlane)
+	require.Equal(l.t, "1.35", stack.Outputs["KubernetesVersion"])
+	require.True(l.t, strings.HasPrefix(stack.Tags[names.TagRelease], "r1@"))
+	for _, n := range l.API("drover-demo").Nodes() {
+		require.True(l.t, strings.HasPrefix(n.KubeletVersion, "v1.35."), n.KubeletVersion)
+	}
+	require.True(l.t, l.sounds())
+	l.phase(status.Ready)
+}
+
+// half has a cluster upgraded, and its rollback stop when the nodes are back: EKS does not take the control plane back. The rollback's ARN.
+func (l *life) half(bad *faults.Engine) string {
+	l.t.Helper()
+	l.old(alarmed)
+	l.upgrade(events.Upgrade{Release: "r2"})
+	l.settle()
+	l.upgraded()
+	defer strike(l.t, bad, "update-fails action=VersionRollback")()
+	arn := l.upgrade(events.Upgrade{Rollback: true})
+	l.settle()
+	return arn
+}
+
+func TestARollback(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Rollback: true})
+		l.settle()
+		require.Contains(t, l.verdict(arn), "SUCCEEDED Refused: there was no upgrade of this cluster that could be rolled back")
+		require.Equal(t, status.ReasonUpgradeRefused, l.Status("demo").Condition(status.RequestAccepted).Reason)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgraded()
+		require.Nil(t, l.Status("demo").Condition(status.RequestAccepted), "the next request was accepted")
+		arn = l.upgrade(events.Upgrade{Rollback: true})
+		l.step(upgrade.StepControlPlane)
+		for _, n := range l.API("drover-demo").Nodes() {
+			require.True(t, strings.HasPrefix(n.KubeletVersion, "v1.35."), "nodes go first")
+		}
+		l.settle()
+		require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+		stack := l.Stack("demo", names.ControlPlane)
+		require.Equal(t, "1.35", stack.Outputs["KubernetesVersion"])
+		require.True(t, strings.HasPrefix(stack.Tags[names.TagRelease], "r1@"))
+		require.True(t, l.sounds())
+		l.phase(status.Ready)
+		again := l.upgrade(events.Upgrade{Rollback: true})
+		l.settle()
+		require.Contains(t, l.verdict(again), "was rolled back already")
+	})
+	t.Run("not after a week", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old("")
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			time.Sleep(8 * 24 * time.Hour)
+			arn := l.upgrade(events.Upgrade{Rollback: true})
+			l.settle()
+			require.Contains(t, l.verdict(arn), "EKS takes a control plane back within 7 days")
+			l.upgraded()
+		})
+	})
+}
+
+func TestARollbackAfterAnAttemptThatWasBlocked(t *testing.T) {
+	t.Run("to roll back", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			l.upgraded()
+			for range 2 { // one after the other
+				l.hold(true)
+				arn := l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeBlocked: nothing was changed: BudgetsAllow")
+				l.hold(false)
+			}
+			l.upgrade(events.Upgrade{Rollback: true})
+			l.settle()
+			l.rolledBack()
+		})
+	})
+	t.Run("to go on to another release", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			l.upgraded()
+			l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
+			l.alarm(cloudwatchtypes.StateValueAlarm)
+			arn := l.upgrade(events.Upgrade{Release: "r3"})
+			l.settle()
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeBlocked: nothing was changed: AlarmsQuiet")
+			l.alarm(cloudwatchtypes.StateValueOk)
+			l.upgrade(events.Upgrade{Rollback: true})
+			l.settle()
+			l.rolledBack()
+		})
+	})
+}
+
+// What is not well after an upgrade is why people go back: it does not keep them from it.
+func TestARollbackOfAClusterThatIsNotWell(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepNodes)
+		l.alarm(cloudwatchtypes.StateValueAlarm)
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: AlarmsQuiet")
+		require.Contains(t, l.verdict(arn), "To go back: `drover upgrade demo --rollback`")
+		back := l.upgrade(events.Upgrade{Rollback: true})
+		l.step(upgrade.StepNodesBack)
+		time.Sleep(time.Minute)
+		checks := l.Status("demo").Upgrade.Checks
+		require.Equal(t, "AlarmsQuiet", checks[0].Name)
+		require.False(t, checks[0].Blocks)
+		l.alarm(cloudwatchtypes.StateValueOk) // of the old version
+		l.settle()
+		require.Equal(t, "SUCCEEDED :", l.verdict(back))
+		l.rolledBack()
+	})
+}
+
+// A rollback is stopped when the control plane is back already. A pool that is added then gets nodes which that may have.
+func TestAPoolThatIsAddedWhileARollbackStandsStill(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.old(alarmed)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgraded()
+		end := strike(t, bad, `kill machine=upgrade state="Upgrade the add-ons" count=1`)
+		l.upgrade(events.Upgrade{Rollback: true})
+		l.settle()
+		end()
+		l.swept()
+		l.settle()
+		require.Equal(t, upgrade.Stopped, l.record().State)
+		more := strings.Replace(Spec("demo", alarmed), "maxSize: 3}\n", "maxSize: 3}\n    - {name: late, instanceTypes: [m7i.large], minSize: "+
+			"1, maxSize: 1}\n", 1)
+		l.Upload(names.ClusterSpec("demo"), more)
+		l.settle()
+		require.Equal(t, []string{"1.35"}, l.kubelets("late"))
+		l.upgrade(events.Upgrade{Rollback: true})
+		l.settle()
+		l.rolledBack()
+	})
+}
+
+// A rollback that stopped is taken back: the nodes come forward again. What was before the upgrade can still be gone
+// back to, as long as EKS does that.
+func TestARollbackThatWasTakenBackCanBeMadeAfterAll(t *testing.T) {
+	for name, forward := range map[string]func(t *testing.T, l *life, bad *faults.Engine){
+		"when the nodes are forward again": func(t *testing.T, l *life, _ *faults.Engine) {
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			l.upgraded()
+		},
+		"when that stopped, too": func(t *testing.T, l *life, bad *faults.Engine) {
+			end := strike(t, bad, `kill machine=upgrade state="Replace the nodes" count=1`)
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			end()
+			l.swept()
+			l.settle()
+			require.Equal(t, upgrade.Stopped, l.record().State)
+			require.Equal(t, upgrade.OriginHand, l.record().Origin)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.half(bad)
+				require.Equal(t, []string{"1.35"}, l.kubelets("a"))
+				forward(t, l, bad)
+				arn := l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+				l.rolledBack()
+			})
+		})
+	}
+}
+
+// EKS counts its seven days from when the control plane came to its version, whatever was tried since.
+func TestARollbackThatStoodStillForTooLong(t *testing.T) {
+	for name, meanwhile := range map[string]func(l *life){
+		"it is gone on with":      func(*life) {},
+		"after it was taken back": func(l *life) { l.over(l.upgrade(events.Upgrade{Release: "r2"})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.half(bad)
+				meanwhile(l)
+				time.Sleep(8 * 24 * time.Hour)
+				before := l.kubelets("a")
+				arn := l.upgrade(events.Upgrade{Rollback: true})
+				l.settle()
+				require.Contains(t, l.verdict(arn), "EKS takes a control plane back within 7 days")
+				require.Equal(t, before, l.kubelets("a"), "no node goes for nothing")
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+			})
+		})
+	}
+}
+
+// EKS does not take the control plane back, when the nodes are back already. Whatever brings nodes forward until
+// somebody goes on with it, they go back once more before the control plane does.
+func TestARollbackThatIsGoneOnWithAfterNodesCameForwardAgain(t *testing.T) {
+	spec := func(pools ...string) string { return strings.NewReplacer(pools...).Replace(Spec("demo", alarmed)) }
+	for name, test := range map[string]struct {
+		forward func(l *life)
+		pool    string
+	}{
+		"not at all": {func(*life) {}, ""},
+		"as another spec says": {func(l *life) {
+			l.names("r2")
+			l.settle()
+		}, "a"},
+		"in a pool that was added": {func(l *life) {
+			l.Upload(names.ClusterSpec("demo"),
+				spec("maxSize: 3}\n", "maxSize: 3}\n    - {name: late, instanceTypes: [m7i.large], minSize: 1, maxSize: 1}\n"))
+			l.settle()
+		}, "late"},
+		"by an image that the spec named for a while": {func(l *life) {
+			l.Upload(names.ClusterSpec("demo"), spec("{name: a,", "{name: a, imageID: "+ec2.ImageID("1.36", "amd64")+","))
+			l.settle()
+			l.Upload(names.ClusterSpec("demo"), spec())
+			l.settle()
+		}, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				arn := l.half(bad)
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-control-plane")
+				require.Contains(t, l.verdict(arn), "Done and kept: nodes back to the images that they had")
+				require.Contains(t, l.verdict(arn), "Next: control plane to 1.35. To go on: `drover upgrade demo --rollback`, "+
+					"which starts drover-upgrade with {\"cluster\":\"demo\",\"rollback\":true}. To take the rollback back: `drover upgrade demo --to r2`")
+				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+				require.Equal(t, []string{"1.35"}, l.kubelets("a"))
+
+				test.forward(l)
+				if test.pool != "" {
+					require.Equal(t, []string{"1.36"}, l.kubelets(test.pool))
+				}
+				plan, blocks, err := l.dryRun(events.Upgrade{Rollback: true})
+				require.NoError(t, err)
+				require.Empty(t, blocks)
+				require.Equal(t, upgrade.StepNodesBack, plan.Steps[0].Kind)
+				arn = l.upgrade(events.Upgrade{Rollback: true})
+				l.step(upgrade.StepControlPlane)
+				for _, n := range l.API("drover-demo").Nodes() {
+					require.True(t, strings.HasPrefix(n.KubeletVersion, "v1.35."), "nodes go first")
+				}
+				l.settle()
+				require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+				l.rolledBack()
+			})
+		})
+	}
+}

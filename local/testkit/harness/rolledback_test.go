@@ -1,0 +1,142 @@
+package harness
+
+// A roll of which drover says that it fails: CloudFormation rolls it back at once, and that takes nodes out, too. In virtual time.
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/stretchr/testify/require"
+
+	localautoscaling "github.com/drover-run/drover/local/aws/autoscaling"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/pool"
+
+	"github.com/drover-run/drover/shared/status"
+)
+
+// outs are the nodes of a pool that served and are drained.
+type outs struct {
+	mu     sync.Mutex
+	served map[string]bool
+	now    []string
+	// most at once. back are those of the moment when a rollback began.
+	most int
+	back []string
+}
+
+func (o *outs) sees(v localautoscaling.View) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.now = nil
+	for _, i := range v.Instances {
+		switch {
+		case i.State == pool.InService:
+			o.served[i.ID] = true
+		case o.served[i.ID] && (i.State == pool.Terminating || i.State == pool.TerminatingWait):
+			o.now = append(o.now, i.ID)
+		}
+	}
+	o.most = max(o.most, len(o.now))
+}
+
+// doomed is a pool whose roll comes to a batch of which one node after the other does not join, while the old ones are drained for ten
+// minutes. It returns who is told of then as the second one, and those that are out.
+func (l *life) doomed(bad *faults.Engine) (second status.Node, out []string, seen *outs) {
+	l.grown("minSize: 4, maxSize: 8, update: {maxUnavailable: 1, maxSurge: 1}")
+	l.API("drover-demo").Run(apiserver.App{
+		Name: "shop", Replicas: 12, MaxUnavailable: 12, Start: time.Second, Stop: 10 * time.Minute, Grace: 12 * time.Minute,
+	})
+	time.Sleep(time.Minute)
+	for range 2 { // the fourth, after the one that the surge adds and the two of the first batch, and whoever takes its place
+		strike(l.t, bad, "kubelet-version=v1.37.2 nth=4")
+	}
+	seen = &outs{served: map[string]bool{}, back: []string{"it was not rolled back"}}
+	l.onClose(l.AutoScaling.Watch(rolledGroup, seen.sees))
+	l.OnResource(func(step string, r resource.Request) error {
+		if step == "update" && r.Rollback && r.StackName == rolledGroup {
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			seen.back = seen.now
+		}
+		return nil
+	})
+	l.Converge("demo", "a")
+	l.Until("two have not joined", func() bool {
+		nodes := slices.DeleteFunc(l.Status("demo").Nodes, func(n status.Node) bool { return n.State != status.NodeNotJoined })
+		if len(nodes) > 1 {
+			second = nodes[1]
+		}
+		return len(nodes) > 1
+	})
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	return second, seen.now, seen
+}
+
+// takenBack says that the pool is what it was before its roll, that the verdict names who did not join, and that nobody waits at a hook.
+func (l *life) takenBack(second status.Node) {
+	l.t.Helper()
+	l.phase(status.Failed)
+	require.Equal(l.t, "UPDATE_ROLLBACK_COMPLETE", l.Stacks("demo")["pool-a"])
+	message := l.Status("demo").Message
+	require.Contains(l.t, message, second.Instance+" did not join: the kubelet is v1.37.2, newer than the control plane")
+	require.NotContains(l.t, message, "the update is failed when", "that is over")
+	for _, x := range l.executions("join-node") {
+		require.NotEqual(l.t, "RUNNING", x.Status)
+	}
+	require.Empty(l.t, l.Group("demo", "a").Coming())
+}
+
+// The old nodes of a batch are drained when the new ones do not join. The update is failed once they are out: else the first batch of the
+// rollback would go beside them.
+func TestARollIsFailedOnceItsBatchIsDrained(t *testing.T) {
+	for name, waits := range map[string]bool{"CloudFormation waits for drains": true, "CloudFormation does not wait for drains": false} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.AutoScaling.WaitForTerminateHooks(waits)
+				second, out, seen := l.doomed(bad)
+				l.settle()
+				seen.mu.Lock()
+				require.Empty(t, seen.back, "are drained when the rollback begins")
+				require.Equal(t, 2, seen.most, "are out at once")
+				seen.mu.Unlock()
+				l.takenBack(second)
+				require.Contains(t, l.Status("demo").Message, "FAILURE signal")
+
+				require.Len(t, out, 2)
+				_, waits, _ := strings.Cut(second.Message, "; the update is failed when ")
+				for _, id := range out {
+					require.Contains(t, waits, id)
+				}
+			})
+		})
+	}
+}
+
+// A person would rather have the rollback at once: whoever waited to fail the update has nothing to wait for any more.
+func TestARollThatIsAboutToBeFailedCanBeCancelled(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		second, _, seen := l.doomed(bad)
+		_, err := cloudformationapi.NewFromConfig(l.Config()).CancelUpdateStack(l.t.Context(), &cloudformationapi.CancelUpdateStackInput{
+			StackName: aws.String(rolledGroup),
+		})
+		require.NoError(t, err)
+		time.Sleep(3 * time.Minute)
+		require.NotContains(t, l.Group("demo", "a").Coming(), second.Instance)
+		seen.mu.Lock()
+		require.NotEmpty(t, seen.back)
+		seen.mu.Unlock()
+		time.Sleep(30 * time.Minute)
+		l.swept()
+		l.settle()
+		l.takenBack(second)
+	})
+}

@@ -1,0 +1,293 @@
+package harness
+
+// Random rolls, in virtual time: pools of any size and policy under any workloads are rolled, one roll soon after the other or in
+// the middle of it, while an autoscaler changes how many nodes there are to be, nodes fail, spot instances are taken back, budgets allow
+// nothing for a while, events come twice, late or never, executions are stopped, and some of the new nodes cannot join. What must hold then
+// holds always: each pool is judged by its own update policy, by that one which is deployed at that moment.
+//
+// A failure names its seed. `go test ./local/testkit/harness -run TestRandomRolls -rolls 17` nearly repeats it;
+// -rolls 100-200 tries more seeds.
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-run/drover/local/aws/autoscaling"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// rollSeeds are chosen so that together they are quick, and meet everything that a plot may have.
+var rollSeeds = flag.String("rolls", "1,2,5,6,7,9,10,12,16,17,18,26,32,403,436,455,527", "seeds of random rolls: 3,8 or 1-50")
+
+func TestRandomRolls(t *testing.T) {
+	for _, part := range strings.Split(*rollSeeds, ",") {
+		from, to, ok := strings.Cut(part, "-")
+		if !ok {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		require.NoError(t, err)
+		last, err := strconv.Atoi(to)
+		require.NoError(t, err)
+		for seed := first; seed <= last; seed++ {
+			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { rollAtRandom(t, uint64(seed)) })
+			})
+		}
+	}
+}
+
+// rolls is a plot on its way.
+type rolls struct {
+	*life
+	plot   rollPlot
+	judges map[string]*judge // by group
+
+	mu sync.Mutex
+	// specs by their versions.
+	specs map[string][]rolledPool
+	// drains is since when instances are drained or warned, lost are those that failed, both by instance.
+	drains map[string]time.Time
+	lost   map[string]bool
+	// excused says why the roll under way may fail, blocked until when a budget allows nothing.
+	excused []string
+	blocked time.Time
+	wrong   []string
+	rolled  int
+}
+
+func rollAtRandom(t *testing.T, seed uint64) {
+	plot, started := plotRolls(seed), time.Now()
+	t.Logf("%+v", plot)
+	bad := faults.New(seed)
+	a := StartWith(t, Options{Bubble: true, Faults: bad})
+	defer a.Close()
+	l := &rolls{
+		life: &life{a}, plot: plot, judges: map[string]*judge{}, specs: map[string][]rolledPool{}, drains: map[string]time.Time{},
+		lost: map[string]bool{},
+	}
+	first := plot.uploads[0]
+	a.Upload(names.ReleaseSpec("r1"), Release())
+	begin := rollUpload{pools: slices.Clone(first.pools)}
+	for i := range begin.pools {
+		begin.pools[i].mark, begin.pools[i].tooNew = -1, false
+	}
+	a.Upload(names.ClusterSpec("demo"), begin.yaml())
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
+	for _, p := range first.pools {
+		group := names.Group("demo", p.name)
+		view, _ := a.AutoScaling.View(group)
+		j := &judge{pool: p, view: view, served: map[string]bool{}, taken: map[string]bool{}}
+		for _, i := range view.Instances {
+			j.served[i.ID] = true
+		}
+		l.judges[group] = j
+		defer a.AutoScaling.Watch(group, func(v autoscaling.View) { l.sees(group, v) })()
+	}
+	server := a.API("drover-demo")
+	for _, app := range plot.apps {
+		server.Run(app)
+	}
+	time.Sleep(5 * time.Minute)
+	server.OnRemoval(l.removed)
+	a.OnResource(l.begins)
+	a.OnStack(l.ends)
+	a.AutoScaling.WaitForTerminateHooks(plot.waits)
+	stop := l.sweeps()
+	defer stop()
+
+	for n, upload := range plot.uploads {
+		for _, rule := range plot.weather {
+			strike(t, bad, rule)
+		}
+		version := l.upload(upload)
+		began := time.Now()
+		for _, act := range upload.acts {
+			time.Sleep(max(0, act.after-time.Since(began)))
+			l.do(act, upload.pools)
+		}
+		if upload.next > 0 && n+1 < len(plot.uploads) {
+			time.Sleep(max(0, upload.next-time.Since(began)))
+			bad.Clear()
+			continue
+		}
+		l.rest(upload, version, func() { bad.Clear() })
+	}
+	// In the end people want what can be had.
+	last := plot.uploads[len(plot.uploads)-1]
+	last.acts = nil
+	last.pools = slices.Clone(last.pools)
+	for i := range last.pools {
+		last.pools[i].mark, last.pools[i].tooNew = 1000, false
+	}
+	l.rest(last, l.upload(last), func() {})
+	for _, j := range l.judges {
+		require.Positive(t, j.most, "nothing was judged")
+	}
+	t.Logf("%d updates in %s", l.rolled, time.Since(started))
+}
+
+// upload a spec, and return its version.
+func (l *rolls) upload(u rollUpload) string {
+	l.mu.Lock()
+	defer l.mu.Unlock() // whoever hears of it waits until it is known
+	version := l.Upload(names.ClusterSpec("demo"), u.yaml())
+	l.specs[version] = u.pools
+	return version
+}
+
+// sweeps as drover's schedule has it, until stop is called.
+func (l *rolls) sweeps() (stop func()) {
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 1; ; n++ {
+			select {
+			case <-time.After(5 * time.Minute):
+			case <-ended:
+				return
+			}
+			_ = l.SweepNow() // the next one comes anyway
+			if n%3 == 0 {
+				_ = l.AuditNow()
+			}
+		}
+	}()
+	return func() { close(ended); <-done }
+}
+
+// restless is how long a cluster may take to come to rest: time for a budget that allows nothing, and for three tries of an update that
+// each have the hour of CloudFormation's, or of a refresh's, patience. Whoever is not done then waits for something that does not come
+// before the 48 hours of a hook are over.
+const restless = 12 * time.Hour
+
+// rest waits until nothing is under way, and holds the cluster against what must be then.
+func (l *rolls) rest(u rollUpload, version string, calm func()) {
+	l.t.Helper()
+	began := time.Now()
+	wrong := ""
+	for nudged := 0; ; {
+		time.Sleep(30 * time.Second)
+		if time.Since(began) > 20*time.Minute {
+			calm()
+		}
+		l.mu.Lock()
+		broken := slices.Clone(l.wrong)
+		l.mu.Unlock()
+		if len(broken) > 0 {
+			said := ""
+			for group := range l.judges {
+				said += group + ":\n" + strings.Join(l.batches(group), "\n") + "\n"
+			}
+			require.Fail(l.t, "an invariant is broken", "%s\n%s", strings.Join(broken, "\n"), said)
+		}
+		if wrong = l.unrest(); wrong == "" {
+			s := l.Status("demo")
+			fine := s.SpecVersion == version && s.Phase == status.Ready
+			failed := s.SpecVersion == version && s.Phase == status.Failed
+			tooNew := slices.ContainsFunc(u.pools, func(p rolledPool) bool { return p.tooNew })
+			switch {
+			case fine:
+				l.mu.Lock()
+				l.excused = nil
+				l.mu.Unlock()
+				return
+			case failed && tooNew:
+				return
+			case failed && nudged < 2:
+				if time.Since(l.blocked) > 70*time.Minute { // the hour that CloudFormation waits
+					require.NotEmpty(l.t, l.excused, "%s", s.Message)
+				}
+				nudged++
+				time.Sleep(time.Until(l.blocked))
+				l.Converge("demo")
+				continue
+			}
+			wrong = fmt.Sprintf("%s of %s: %s", s.Phase, s.SpecVersion, s.Message)
+		}
+		if time.Since(began) > restless {
+			require.Fail(l.t, "it does not come to rest", "%s\n%s", wrong, l.story())
+		}
+	}
+}
+
+// story of what is under way: the status, the executions that run, the groups, and last of all what was logged.
+func (l *rolls) story() string {
+	s := l.Status("demo")
+	said := []string{fmt.Sprintf("%s of %s: %s", s.Phase, s.SpecVersion, s.Message)}
+	for _, n := range s.Nodes {
+		said = append(said, fmt.Sprintf("node %s of %s, since %s: %s %s", n.Instance, n.Pool, n.Since.Format("02 15:04:05"), n.State, n.Message))
+	}
+	for _, x := range l.States.Executions() {
+		if x.Status == "RUNNING" {
+			said = append(said, fmt.Sprintf("%s runs since %s: %s", x.MachineName, x.Started.Format("02 15:04:05"), x.Input))
+		}
+	}
+	for group := range l.judges {
+		v, _ := l.AutoScaling.View(group)
+		said = append(said, fmt.Sprintf("%s: %+v", group, v))
+	}
+	log := l.Log()
+	return strings.Join(said, "\n") + "\n…" + log[max(0, len(log)-20_000):]
+}
+
+// unrest says what is under way, or left over: also after a rollback nobody is cordoned, held off an autoscaler or out of load balancers,
+// nothing is suspended, nothing waits at a hook.
+func (l *rolls) unrest() string {
+	if slices.ContainsFunc(l.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" }) || !l.Idle() {
+		return "executions run"
+	}
+	size := 0
+	for group := range l.judges {
+		v, _ := l.AutoScaling.View(group)
+		size += len(v.Instances)
+		for _, i := range v.Instances {
+			if i.State != "InService" || len(v.Instances) != v.Desired || len(v.Suspended) > 0 {
+				return fmt.Sprintf("%s: %+v", group, v)
+			}
+		}
+	}
+	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://x", QPS: -1, Transport: inProcess{l.API("drover-demo")}})
+	require.NoError(l.t, err)
+	list, err := client.Resource(schema.GroupVersionResource{
+		Version: "v1", Resource: "nodes",
+	}).List(context.Background(), metav1.ListOptions{})
+	require.NoError(l.t, err)
+	if len(list.Items) != size {
+		return fmt.Sprintf("%d nodes of %d", len(list.Items), size)
+	}
+	for _, n := range list.Items {
+		cordoned, _, _ := unstructured.NestedBool(n.Object, "spec", "unschedulable")
+		_, excluded := n.GetLabels()[corev1.LabelNodeExcludeBalancers]
+		annotations := n.GetAnnotations()
+		_, held := annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"]
+		ours := slices.ContainsFunc(slices.Collect(maps.Keys(annotations)), func(key string) bool {
+			return strings.HasPrefix(key, "drover.run/")
+		})
+		if cordoned || excluded || held || ours {
+			return fmt.Sprintf("%s is left: cordoned %t, out of load balancers %t, held %t: %v", n.GetName(), cordoned, excluded, held, annotations)
+		}
+	}
+	return ""
+}

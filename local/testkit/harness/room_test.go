@@ -1,0 +1,124 @@
+package harness
+
+// Room that a roll makes for its surge before it begins, and what an autoscaler chooses meanwhile.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	localautoscaling "github.com/drover-run/drover/local/aws/autoscaling"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/shared/pool"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/stretchr/testify/require"
+)
+
+// scale the pool, as an autoscaler does.
+func (l *life) scale(desired int) {
+	_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+		AutoScalingGroupName: aws.String(rolledGroup), DesiredCapacity: aws.Int32(int32(desired)),
+	})
+	require.NoError(l.t, err)
+}
+
+// onGroup does something before the n-th time that CloudFormation updates the pool's group.
+func (l *life) onGroup(do func(n int)) {
+	updates := 0
+	l.OnResource(func(step string, r resource.Request) error {
+		if step == "update" && r.LogicalID == names.GroupResource {
+			updates++
+			do(updates)
+		}
+		return nil
+	})
+}
+
+// A change set with the room in it is made, and meanwhile a node is replaced: the roll begins by what the pool is after that.
+func TestThePoolIsLookedAtOnceItsChangeSetIsMade(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		const spec = "minSize: 3, maxSize: 4, drain: {timeout: 3h}"
+		l.grown(spec)
+		l.scale(4)
+		time.Sleep(10 * time.Minute)
+		l.hold(true)
+		before, drained, made := l.Group("demo", "a"), l.instance(), 0
+		l.OnCall(func(call endpoint.Call) error {
+			if CalledBy(call) == "change" && call.Action == "CreateChangeSet" && l.Stack("demo", "pool-a").Parameters[render.MaxSize] == "5" {
+				if made++; made == 2 { // the first has no room in it yet
+					l.terminate()
+				}
+			}
+			return nil
+		})
+		l.pool(spec + larger)
+		time.Sleep(20 * time.Minute)
+		require.Equal(t, []string{drained}, l.Group("demo", "a").Leaving())
+		require.Equal(t, "nodes are replaced when "+drained+" are drained", l.waits().Message)
+		require.Empty(t, l.batches(rolledGroup))
+		l.hold(false)
+		l.settle()
+		l.renewed(before, 4)
+	})
+}
+
+// The autoscaler changes its mind twice while room is made, so that as much is made again as once before.
+func TestRoomIsMadeAgainAsItWas(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		const spec = "minSize: 1, maxSize: 3"
+		l.grown(spec)
+		l.scale(3)
+		time.Sleep(10 * time.Minute)
+		l.onGroup(func(n int) {
+			switch n {
+			case 1:
+				l.scale(2)
+			case 2:
+				l.scale(3)
+			}
+		})
+		before, began := l.Group("demo", "a"), time.Now()
+		l.pool(spec + larger)
+		l.settle()
+		l.phase(status.Ready)
+		require.Less(t, time.Since(began), time.Hour, "it waited for the event of an operation that was not begun")
+		time.Sleep(5 * time.Minute)
+		l.renewed(before, 3)
+	})
+}
+
+// The autoscaler fills the room of a roll, and before it is taken back people want another one. It takes no further
+// room, and in the end the pool is as large as its spec lets it be: a scale-in like any.
+func TestWhoeverFillsTheRoomOfARollGetsNoMore(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		const spec = "minSize: 1, maxSize: 2, update: {maxSurge: 50%}"
+		l.grown(spec)
+		l.scale(2)
+		time.Sleep(10 * time.Minute)
+		before, most := l.Group("demo", "a"), 0
+		least := len(before.Instances)
+		l.onGroup(func(n int) {
+			if n == 2 { // there is room, and the roll begins
+				l.scale(3)
+				l.pool(spec + strings.Replace(larger, "60", "70", 1))
+			}
+		})
+		defer l.AutoScaling.Watch(rolledGroup, func(v localautoscaling.View) {
+			most, least = max(most, v.Desired), min(least, count(v, pool.InService))
+		})()
+		l.pool(spec + larger)
+		l.settle()
+		time.Sleep(5 * time.Minute)
+		l.renewed(before, 2)
+		require.Equal(t, 2, l.Group("demo", "a").Max)
+		require.Equal(t, 3, most)
+		require.Equal(t, 2, least)
+	})
+}

@@ -1,0 +1,99 @@
+package harness
+
+// Nodes that a status speaks of, and when it does no more.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Who reads of an instance that did not join a pool at rest reads of it until the pool has what it needs without it. After that converging
+// the cluster has nothing to tell.
+func TestAnInstanceThatDidNotJoinIsForgottenOnceItsPoolIsWhole(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.create(unprotected)
+		end := strike(t, bad, "kubelet-version=v1.39.1-eks-1")
+		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+			AutoScalingGroupName: aws.String("drover-demo-pool-a"), DesiredCapacity: aws.Int32(2),
+		})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		require.NotEmpty(t, l.Status("demo").Nodes)
+		require.Equal(t, status.NodeNotJoined, l.Status("demo").Nodes[0].State)
+		l.audited()
+		require.NotEmpty(t, l.Status("demo").Nodes, "its pool has one of two instances in service")
+		end()
+		time.Sleep(10 * time.Minute)
+		require.Len(t, l.Group("demo", "a").Instances, 2)
+		l.audited()
+		require.Empty(t, l.Status("demo").Nodes)
+		mark := l.Calls.Mark()
+		l.Converge("demo")
+		l.settle()
+		for _, call := range l.Calls.Since(mark) {
+			require.False(t, call.Mutating && CalledBy(call) == "report", "%s %s", call.Action, call.Resource)
+		}
+		l.phase(status.Ready)
+	})
+}
+
+// A drain goes on when the status cannot be written. What its last word was to take out is taken out once no execution drains the node.
+func TestANodeIsToldOfUntilNobodyDrainsIt(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.create(unprotected)
+		l.busy(3) // its budget allows none
+		l.terminate()
+		time.Sleep(20 * time.Minute)
+		require.Len(t, l.Status("demo").Nodes, 1)
+		require.NoError(t, l.AuditNow())
+		require.Len(t, l.Status("demo").Nodes, 1, "it is still being drained")
+
+		l.OnCall(func(call endpoint.Call) error {
+			if CalledBy(call) == "drain" && call.Action == "PutObject" {
+				return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+			}
+			return nil
+		})
+		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 0, Start: time.Second, Stop: time.Second, Grace: time.Minute})
+		time.Sleep(10 * time.Minute)
+		l.OnCall(nil)
+		for _, x := range l.executions("drain-node") {
+			require.NotEqual(t, "RUNNING", x.Status)
+		}
+		require.Len(t, l.Status("demo").Nodes, 1)
+		l.audited()
+		require.Empty(t, l.Status("demo").Nodes)
+	})
+}
+
+// A new instance whose cluster cannot be asked waits, and so do people: it is told of for as long, though nobody drains it.
+func TestAnInstanceThatWaitsForItsClusterIsToldOfMeanwhile(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.create(unprotected)
+		l.API("drover-demo").Down(2 * time.Hour)
+		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.t.Context(), &autoscalingapi.SetDesiredCapacityInput{
+			AutoScalingGroupName: aws.String("drover-demo-pool-a"), DesiredCapacity: aws.Int32(2),
+		})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		told := l.Status("demo").Nodes
+		require.Len(t, told, 1)
+		require.Equal(t, status.NodeUnreachable, told[0].State)
+		_ = l.AuditNow() // it cannot ask the cluster either
+		now := l.Status("demo").Nodes
+		require.Len(t, now, 1, "its execution goes on")
+		require.Equal(t, told[0].Since, now[0].Since)
+		time.Sleep(90 * time.Minute)
+		require.Empty(t, l.Status("demo").Nodes, "it joined")
+	})
+}

@@ -1,0 +1,69 @@
+package harness
+
+// Deletions of clusters whose stacks somebody changed outside of drover before the spec went: what protects their data has to hold.
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// A control plane that is gone cannot say which volumes its cluster wants retained.
+func TestDeletionWithoutSurvey(t *testing.T) {
+	bubble(t, func(a *Account) {
+		before := a.Everything()
+		a.Cluster("demo", unprotected)
+		volumes := a.KubernetesMakes("demo")
+		a.persist("demo", volumes[0], "Delete")
+		a.persist("demo", volumes[1], "Retain")
+		a.Unstack("demo", names.ControlPlane)
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		for arn := range a.Everything() {
+			if slices.ContainsFunc(volumes, func(id string) bool { return strings.HasSuffix(arn, "/"+id) }) {
+				before[arn] = a.Everything()[arn]
+			}
+		}
+		a.deleted("demo", before)
+		s := a.Status("demo")
+		require.False(t, s.Deletion.Surveyed)
+		for _, id := range volumes {
+			require.Contains(t, s.Deletion.Kept, "volume "+id)
+			require.Contains(t, s.Message, "volume "+id)
+			require.Len(t, slices.DeleteFunc(slices.Collect(maps.Keys(a.Everything())), func(arn string) bool {
+				return !strings.HasSuffix(arn, "/"+id)
+			}), 1)
+		}
+	})
+}
+
+// CloudFormation would delete these stacks, as termination protection is off. The control plane's parameter and the
+// accepted spec protect them.
+func TestDeletionWithoutTerminationProtection(t *testing.T) {
+	bubble(t, func(a *Account) {
+		a.Cluster("demo", "")
+		for _, stack := range []string{names.Network, names.ControlPlane} {
+			_, err := a.CloudFormation.UpdateTerminationProtection(t.Context(), a.Admin(), &cloudformation.UpdateTerminationProtectionInput{
+				StackName: names.Stack("demo", stack),
+			})
+			require.NoError(t, err)
+			require.False(t, a.Stack("demo", stack).TerminationProtection)
+		}
+		require.Equal(t, "true", a.Stack("demo", names.ControlPlane).Parameters["DeletionProtection"])
+		all := slices.Sorted(maps.Keys(a.Everything()))
+		a.Remove(names.ClusterSpec("demo"), "")
+		a.Settle()
+		s := a.Status("demo")
+		require.Equal(t, status.Stopped, s.Phase)
+		require.Equal(t, status.ReasonDeletionProtected, s.Condition(status.Converged).Reason)
+		require.Contains(t, s.Message, "(control-plane, network)", "the spec protects the network, which has no parameter")
+		require.Equal(t, all, slices.Sorted(maps.Keys(a.Everything())))
+	})
+}

@@ -1,0 +1,188 @@
+package harness
+
+// A channel's upgrade that its checks block, day after day, and what is to come after an upgrade that is over.
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// What blocked it is told with each try, and not again with what the next one waits for.
+func TestAChannelsUpgradeThatIsBlockedForDays(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
+		l.old("  upgrade: {channel: Stable, alarms: [shop-is-down, nowhere]}\n")
+		l.swept()
+		l.settle()
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("r2"))
+		l.settle() // two who plan at once may both tell that it begins: what the upload starts, and the sweep
+		l.swept()
+		l.settle()
+		for day := 1; day <= 2; day++ {
+			require.Equal(t, upgrade.Blocked, l.record().State)
+			require.EqualValues(t, day, l.record().Number)
+			blocked := l.record().Ended.UTC().Truncate(time.Second)
+			for time.Since(blocked) < 16*time.Hour {
+				pause := 15 * time.Minute
+				if time.Since(blocked) > time.Hour {
+					pause = 5 * time.Hour
+				}
+				time.Sleep(pause)
+				l.swept()
+				_ = l.AuditNow()
+				l.settle()
+				u := l.Status("demo").Upgrade
+				if u.Phase == "Blocked" {
+					continue
+				}
+				require.Equal(t, status.UpgradeScheduled, u.Phase)
+				require.Equal(t, preflight.AlarmsQuiet, u.Checks[0].Name, "it is known what blocks")
+				require.Equal(t, blocked, u.Checked.UTC())
+			}
+			require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
+			require.Len(t, l.executions("upgrade"), day, "nobody looks again before that")
+			require.Equal(t, day, l.toldOf("Blocked"))
+			require.LessOrEqual(t, l.toldOf(status.UpgradeScheduled), 2*day, "that it begins, and that it is tried again")
+			time.Sleep(time.Until(blocked.Add(24*time.Hour)) + time.Minute)
+			l.swept()
+			l.settle()
+		}
+	})
+}
+
+// What a channel asks for and what waits for its window stays told of while another upgrade is asked for by hand,
+// also when that comes to nothing, for which nobody converges the cluster.
+func TestWhatIsToComeIsToldWhenAnUpgradeIsOver(t *testing.T) {
+	opens := func() time.Time { return time.Now().UTC().Truncate(time.Minute).Add(9 * time.Hour) }
+	// scheduled has an upgrade to r2, which the channel is at, wait for its window.
+	scheduled := func(l *life) (at time.Time) {
+		at = opens()
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
+		l.old(fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], window: {start: %q, duration: 2h}}\n", at.Format("15:04")))
+		l.Upload(names.ReleaseSpec("r3"), third())
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("r2"))
+		l.sweep()
+		s := l.Status("demo")
+		require.Equal(t, "Scheduled r2", s.Upgrade.Phase+" "+s.Upgrade.To)
+		require.Equal(t, at, s.Upgrade.At.UTC())
+		return at
+	}
+	// quiet says that the status tells of it once the audit has looked, and that no converge has anything to add.
+	quiet := func(l *life, at time.Time) {
+		time.Sleep(15 * time.Minute)
+		l.audited()
+		s := l.Status("demo")
+		require.Equal(t, "Scheduled r2", s.Upgrade.Phase+" "+s.Upgrade.To)
+		require.Equal(t, at, s.Upgrade.At.UTC())
+		require.Nil(t, s.NextUpgrade)
+		require.Equal(t, status.Ready, s.Phase)
+		l.audited() // the checks in advance
+		mark := l.Calls.Mark()
+		l.Converge("demo")
+		l.audited()
+		for _, call := range l.Calls.Since(mark) {
+			require.False(t, call.Mutating && (CalledBy(call) == "plan" || CalledBy(call) == "report"), "%s %s", call.Action, call.Resource)
+		}
+		require.Zero(t, l.toldOf("Cancelled"))
+	}
+	for name, to := range map[string]string{"another": "r3", "the same": "r2"} {
+		t.Run("by hand to "+name+", which is blocked", func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				at := scheduled(l)
+				l.alarm(cloudwatchtypes.StateValueAlarm)
+				l.upgrade(events.Upgrade{Release: to})
+				l.settle()
+				s := l.Status("demo")
+				require.Equal(t, "Blocked "+to, s.Upgrade.Phase+" "+s.Upgrade.To, "what people read is what they asked for")
+				require.NotNil(t, s.NextUpgrade)
+				require.Equal(t, "Scheduled r2 Channel", s.NextUpgrade.Phase+" "+s.NextUpgrade.To+" "+s.NextUpgrade.Origin)
+				require.Equal(t, at, s.NextUpgrade.At.UTC())
+				quiet(l, at)
+			})
+		})
+	}
+	t.Run("by hand to another, which is blocked, and no execution can be started for most of an hour", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			at := scheduled(l)
+			l.alarm(cloudwatchtypes.StateValueAlarm)
+			l.upgrade(events.Upgrade{Release: "r3"})
+			l.settle()
+			require.NotNil(t, l.Status("demo").NextUpgrade)
+			l.OnCall(func(call endpoint.Call) error {
+				if call.Action == "StartExecution" && CalledBy(call) == "sweep" {
+					return &wire.Error{Code: "AccessDeniedException", Message: "not now", Status: 400}
+				}
+				return nil
+			})
+			for range 2 { // after 15 minutes and 30
+				time.Sleep(15 * time.Minute)
+				require.ErrorContains(t, l.AuditNow(), "starting to converge demo")
+			}
+			l.OnCall(nil)
+			quiet(l, at)
+		})
+	})
+	t.Run("by hand to another, while it is under way", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			at := scheduled(l)
+			l.upgrade(events.Upgrade{Release: "r3"})
+			time.Sleep(20 * time.Second)
+			s := l.Status("demo")
+			require.Equal(t, "Checking r3", s.Upgrade.Phase+" "+s.Upgrade.To)
+			require.NotNil(t, s.NextUpgrade)
+			require.Equal(t, "Scheduled r2", s.NextUpgrade.Phase+" "+s.NextUpgrade.To)
+			l.settle()
+			require.Equal(t, "Done r3", l.Status("demo").Upgrade.Phase+" "+l.Status("demo").Upgrade.To)
+			require.Equal(t, 1, l.toldOf(status.UpgradeScheduled), "once")
+			quiet(l, at)
+		})
+	})
+	t.Run("of the channel, which was blocked", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			at := scheduled(l)
+			l.alarm(cloudwatchtypes.StateValueAlarm)
+			time.Sleep(time.Until(at) + time.Minute)
+			l.swept()
+			l.settle()
+			s := l.Status("demo")
+			require.Equal(t, "Blocked r2", s.Upgrade.Phase+" "+s.Upgrade.To)
+			require.NotNil(t, s.NextUpgrade)
+			require.Equal(t, at.Add(24*time.Hour), s.NextUpgrade.At.UTC())
+			require.Equal(t, s.Upgrade.Checks, s.NextUpgrade.Checks, "it is known what blocks")
+			quiet(l, at.Add(24*time.Hour))
+		})
+	})
+}
+
+// One that cannot be made at all is remembered like any that is over, with where it was to begin.
+func TestAnUpgradeThatCannotBeMadeIsRemembered(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
+		l.old("  upgrade: {channel: Stable, alarms: [shop-is-down]}\n")
+		l.Upload(names.ReleaseSpec("far"), ReleaseOf("1.40", "far"))
+		l.swept()
+		l.settle()
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("far"))
+		l.settle()
+		l.swept()
+		l.settle()
+		l.swept() // while the cluster was still being converged, it did not begin
+		l.settle()
+		s := l.Status("demo")
+		require.Equal(t, "Blocked r1 1.35 far", s.Upgrade.Phase+" "+s.Upgrade.From+" "+s.Upgrade.FromVersion+" "+s.Upgrade.To, s.Upgrade.Message)
+		require.Equal(t, []status.Upgrade{*s.Upgrade}, s.Upgrades)
+	})
+}

@@ -1,0 +1,240 @@
+package harness
+
+// Upgrades that are asked for, or whose time comes, while another one of the same cluster is under way.
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// toldOf counts the notices of upgrades that are in a phase.
+func (l *life) toldOf(phase string) (count int) {
+	for _, n := range l.Notices() {
+		if strings.HasPrefix(n, "drover: the upgrade of demo is "+phase+"\n") {
+			count++
+		}
+	}
+	return count
+}
+
+// third is a release of the version that the second has.
+func third() string {
+	return strings.Replace(ReleaseOf("1.36", "r3"), "v1.13.2-eksbuild.1", "v1.14.0-eksbuild.1", 1)
+}
+
+// standing has the upgrade to r2 begin, and stand still at its nodes, which have days, until the function that is returned lets it go on.
+func (l *life) standing() (goOn func()) {
+	l.t.Helper()
+	l.upgrade(events.Upgrade{Release: "r2"})
+	l.changing("pool-a")
+	deliver := l.withhold()
+	l.Until("it stands still", func() bool { return len(l.Events.Held()) > 0 })
+	return func() {
+		deliver()
+		l.settle()
+	}
+}
+
+// behind lives a life in which the upgrade to r2 stands still, and somebody has asked for that to r3 by hand, by an
+// execution, a minute ago.
+func behind(t *testing.T, then func(l *life, execution string, goOn func())) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.Upload(names.ReleaseSpec("r3"), third())
+		goOn := l.standing()
+		execution := l.upgrade(events.Upgrade{Release: "r3"})
+		time.Sleep(time.Minute)
+		then(l, execution, goOn)
+	})
+}
+
+func TestAnUpgradeByHandThatWaitsForAnother(t *testing.T) {
+	behind(t, func(l *life, arn string, goOn func()) {
+		next := func() *status.Upgrade {
+			s := l.Status("demo")
+			require.Equal(t, "Running r2", s.Upgrade.Phase+" "+s.Upgrade.To, "the one that is under way is told of as ever")
+			require.NotNil(t, s.NextUpgrade)
+			require.Equal(t, arn, s.NextUpgrade.Execution)
+			return s.NextUpgrade
+		}
+		require.Equal(t, "Scheduled r3", next().Phase+" "+next().To)
+		time.Sleep(40 * time.Minute)
+		require.Equal(t, status.UpgradeDelayed, next().Phase)
+		require.Contains(t, next().Message, "the upgrade to release r2 (Kubernetes 1.36) is under way")
+		require.Equal(t, 1, l.toldOf(status.UpgradeDelayed))
+		require.Zero(t, l.toldOf(status.UpgradeMissed))
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the cluster was busy for 2h")
+		require.Equal(t, status.UpgradeMissed, next().Phase)
+		require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+
+		goOn()
+		l.upgraded()
+		s := l.Status("demo")
+		require.Nil(t, s.NextUpgrade)
+		require.Equal(t, "Missed r3", s.Upgrades[1].Phase+" "+s.Upgrades[1].To, "among those that are over")
+		require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+		require.Zero(t, l.toldOf("Cancelled"))
+	})
+	t.Run("and is not late", func(t *testing.T) {
+		behind(t, func(l *life, arn string, goOn func()) {
+			require.NotNil(t, l.Status("demo").NextUpgrade)
+			goOn()
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			require.Nil(t, l.Status("demo").NextUpgrade)
+			require.Equal(t, "Done r3", l.Status("demo").Upgrade.Phase+" "+l.Status("demo").Upgrade.To)
+			require.Zero(t, l.toldOf("Cancelled"))
+		})
+	})
+	t.Run("until its execution is stopped", func(t *testing.T) {
+		behind(t, func(l *life, arn string, goOn func()) {
+			l.States.Stop(arn, "Stopped", "by a person")
+			time.Sleep(20 * time.Minute)
+			_ = l.AuditNow()
+			goOn()
+			l.upgraded()
+			require.Nil(t, l.Status("demo").NextUpgrade)
+		})
+	})
+}
+
+// What a time, a channel and a spec ask for while another upgrade is under way.
+func TestAnUpgradeWhoseTimeComesWhileAnotherIsUnderWay(t *testing.T) {
+	for origin, ask := range map[upgrade.Origin]func(l *life, at time.Time){
+		upgrade.OriginAt: func(l *life, at time.Time) {
+			l.Upload(names.ClusterSpec("demo"),
+				Spec("demo", inTurn+fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], at: {time: %q, release: r3}}\n",
+					at.Format(time.RFC3339))))
+		},
+		upgrade.OriginChannel: func(l *life, at time.Time) {
+			time.Sleep(time.Until(at))
+			l.Upload(names.ReleaseSpec("channels"), stableAt("r3"))
+			l.swept()
+		},
+		upgrade.OriginSpec: func(l *life, at time.Time) {
+			time.Sleep(time.Until(at))
+			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", following), "name: r1", "name: r3", 1))
+		},
+	} {
+		for name, missed := range map[string]bool{"for an hour": false, "for three": true} {
+			t.Run(string(origin)+" "+name, func(t *testing.T) {
+				upgradeLife(t, func(l *life, _ *faults.Engine) {
+					l.Upload(names.ReleaseSpec("channels"), stableAt("r1"))
+					l.old(following)
+					l.Upload(names.ReleaseSpec("r3"), third())
+					l.swept()
+					l.settle()
+					goOn := l.standing()
+					at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+					ask(l, at)
+					passes := func(until time.Duration) *status.Upgrade {
+						for time.Since(at) < until {
+							time.Sleep(15 * time.Minute)
+							_ = l.AuditNow() // a sweep would find the events that are withheld
+						}
+						s := l.Status("demo")
+						require.Equal(t, "Running r2", s.Upgrade.Phase+" "+s.Upgrade.To)
+						return s.NextUpgrade
+					}
+					next := passes(15 * time.Minute)
+					require.NotNil(t, next)
+					require.Equal(t, fmt.Sprintf("Scheduled r3 %s", origin), fmt.Sprintf("%s %s %s", next.Phase, next.To, next.Origin))
+					require.WithinDuration(t, at, *next.At, 10*time.Minute)
+					require.Zero(t, l.toldOf(status.UpgradeDelayed))
+					next = passes(45 * time.Minute)
+					require.Equal(t, status.UpgradeDelayed, next.Phase)
+					require.Contains(t, next.Message, "waits for ")
+					require.Equal(t, 1, l.toldOf(status.UpgradeDelayed))
+					if missed {
+						next = passes(140 * time.Minute)
+						require.Equal(t, status.UpgradeMissed, next.Phase)
+						require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+					}
+
+					goOn()
+					l.sweep()
+					require.Nil(t, l.Status("demo").NextUpgrade)
+					require.Equal(t, 1, l.toldOf(status.UpgradeDelayed), "told once")
+					require.Zero(t, l.toldOf("Cancelled"))
+					u := l.Status("demo").Upgrade
+					if missed && origin == upgrade.OriginAt {
+						require.Equal(t, "Missed r3", u.Phase+" "+u.To, "its time is over")
+						require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+						return
+					}
+					require.Equal(t, "Done r3", u.Phase+" "+u.To, "what is late is made, and what a spec or a channel asks for stays asked for")
+				})
+			})
+		}
+	}
+}
+
+// The upgrade that is under way waits for drains: nothing converges the cluster meanwhile.
+func TestAnUpgradeWhoseTimeComesWhileAnotherWaitsForDrains(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		patient := func(more string) string {
+			return strings.Replace(Spec("demo", more), "maxSize: 3", "maxSize: 3, drain: {timeout: 6h}", 1)
+		}
+		l.old("")
+		l.Upload(names.ClusterSpec("demo"), patient(alarmed))
+		l.settle()
+		l.Upload(names.ReleaseSpec("r3"), third())
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepControlPlane)
+		l.busy(3)
+		for l.record().Step < 2 || l.record().Steps[2].Made.IsZero() {
+			time.Sleep(time.Minute)
+		}
+		l.free()
+		at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		l.Upload(names.ClusterSpec("demo"), patient(fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r3}}\n",
+			at.Format(time.RFC3339))))
+		for _, c := range []struct {
+			late  time.Duration
+			phase string
+		}{{-30 * time.Minute, status.UpgradeScheduled}, {20 * time.Minute, status.UpgradeScheduled}, {50 * time.Minute, status.UpgradeDelayed},
+			{150 * time.Minute, status.UpgradeMissed}} {
+			for time.Since(at) < c.late {
+				time.Sleep(5 * time.Minute)
+				l.swept()
+				_ = l.AuditNow()
+			}
+			s := l.Status("demo")
+			require.Equal(t, "Running r2", s.Upgrade.Phase+" "+s.Upgrade.To, "%s", c.late)
+			require.NotNil(t, s.NextUpgrade, "%s", c.late)
+			require.Equal(t, c.phase+" r3 At", s.NextUpgrade.Phase+" "+s.NextUpgrade.To+" "+s.NextUpgrade.Origin, "%s", c.late)
+		}
+		require.Equal(t, 1, l.toldOf(status.UpgradeDelayed))
+		require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 0, Start: time.Second, Stop: time.Second, Grace: time.Minute})
+		l.settle()
+		l.sweep()
+		s := l.Status("demo")
+		require.Equal(t, "Missed r3", s.Upgrade.Phase+" "+s.Upgrade.To)
+		require.Equal(t, "Done r2", s.Upgrades[0].Phase+" "+s.Upgrades[0].To)
+		require.Nil(t, s.NextUpgrade)
+		require.Equal(t, 1, l.toldOf(status.UpgradeMissed), "told once")
+	})
+}
+
+const (
+	// inTurn is a second pool, whose nodes are replaced after those of the first.
+	inTurn = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, update: {order: 1}}\n"
+	// following is the channel Stable.
+	following = inTurn + "  upgrade: {channel: Stable, alarms: [shop-is-down]}\n"
+)
+
+func stableAt(release string) string {
+	return "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {stable: " + release + "}\n"
+}

@@ -1,0 +1,118 @@
+package harness
+
+// Upgrades that the checks block: nothing is changed. And what they only tell.
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/aws/servicequotas"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func TestAnUpgradeThatIsBlocked(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.alarm(cloudwatchtypes.StateValueAlarm)
+		before := l.Stacks("demo")
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeBlocked: nothing was changed: AlarmsQuiet")
+		s := l.Status("demo")
+		require.Equal(t, status.Ready, s.Phase, "nobody's spec was left undone")
+		require.Equal(t, "Blocked", s.Upgrade.Phase)
+		require.Equal(t, status.ReasonUpgradeBlocked, s.Condition(status.Upgraded).Reason)
+		require.Equal(t, "AlarmsQuiet", s.Upgrade.Checks[0].Name)
+		require.Equal(t, before, l.Stacks("demo"))
+		require.True(t, l.sounds())
+		l.alarm(cloudwatchtypes.StateValueOk)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgraded()
+	})
+}
+
+// The account has as many clusters as it may. That is told, and keeps no upgrade back: it makes none.
+func TestAnUpgradeWhereNoOtherClusterCouldBeMade(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old("")
+		l.Quotas.Set(servicequotas.Clusters, 1)
+		_, blocks, err := l.dryRun(events.Upgrade{Release: "r2"})
+		require.NoError(t, err)
+		require.Empty(t, blocks)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepControlPlane)
+		checks := l.Status("demo").Upgrade.Checks
+		i := slices.IndexFunc(checks, func(c status.Check) bool { return c.Name == "ClusterQuota" })
+		require.GreaterOrEqual(t, i, 0, "%+v", checks)
+		require.False(t, checks[i].Blocks)
+		require.Equal(t, "Clusters (L-1194D53C): 1 of 1 are there: one that has to be made anew beside them could not be", checks[i].Message)
+		require.Contains(t, checks[i].Next, "request-service-quota-increase --service-code eks --quota-code L-1194D53C")
+		l.settle()
+		l.upgraded()
+	})
+}
+
+// EKS looked before somebody began to use what goes: its insights of then say that all is well.
+func TestEKSLooksAnewBeforeTheChecks(t *testing.T) {
+	looked := func(l *life) {
+		l.old(alarmed)
+		out, err := l.EKS.ListInsights(l.t.Context(), l.Admin(), eks.ListInsightsInput{ClusterName: "drover-demo"})
+		require.NoError(l.t, err)
+		require.NotEmpty(l.t, out.Insights)
+		l.API("drover-demo").Requested("flowcontrol.apiserver.k8s.io", "v1beta3", "flowschemas", "1.36")
+		time.Sleep(5 * time.Hour)
+	}
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		looked(l)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		time.Sleep(20 * time.Second)
+		require.Equal(t, "EKS looks at the cluster: the checks wait for its insights", l.Status("demo").Message)
+		l.settle()
+		require.Contains(t, l.verdict(arn), "UpgradeBlocked: nothing was changed: DeprecatedAPIs")
+		require.EqualValues(t, 1, l.record().Number)
+	})
+	t.Run("unless it cannot: then they are told with their age", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			looked(l)
+			l.OnCall(func(call endpoint.Call) error {
+				if call.Action == "StartInsightsRefresh" {
+					return &wire.Error{Code: "InvalidRequestException", Message: "not now", Status: 400}
+				}
+				return nil
+			})
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.step(upgrade.StepControlPlane)
+			checks := l.Status("demo").Upgrade.Checks
+			at := slices.IndexFunc(checks, func(c status.Check) bool { return c.Name == "Insights" })
+			require.GreaterOrEqual(t, at, 0, "%+v", checks)
+			require.False(t, checks[at].Blocks)
+			require.Contains(t, checks[at].Message, "5h0m0s ago")
+			l.settle()
+			l.upgraded()
+		})
+	})
+	t.Run("and not for an upgrade that is not wanted any more", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			time.Sleep(20 * time.Second)
+			l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
+			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "r1", "r3", 1))
+			l.settle()
+			require.Contains(t, l.verdict(arn), "UpgradeStopped: the spec names release r3 by now, and no longer r1. Nothing was changed")
+		})
+	})
+}

@@ -1,0 +1,396 @@
+package harness
+
+// Upgrades on bad days: schedules that fire twice, pools that fail, people who change their minds while nodes are replaced, drains that
+// take too long.
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// executions of a machine, oldest first.
+func (l *life) executions(machine string) (all []states.Execution) {
+	for _, x := range l.States.Executions() {
+		if x.MachineName == names.Prefix+machine {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// kubelets are the minor versions of a pool's nodes.
+func (l *life) kubelets(pool string) (minors []string) {
+	group := l.Group("demo", pool)
+	for _, n := range l.API("drover-demo").Nodes() {
+		for _, i := range group.Instances {
+			if strings.HasSuffix(n.ProviderID, "/"+i.ID) {
+				minors = append(minors, fmt.Sprintf("1.%d", upgrade.Minor(strings.TrimPrefix(n.KubeletVersion, "v"))))
+			}
+		}
+	}
+	slices.Sort(minors)
+	return slices.Compact(minors)
+}
+
+// changing waits until CloudFormation changes a stack.
+func (l *life) changing(stack string) {
+	l.Until(stack+" changes", func() bool { return l.Stacks("demo")[stack] == "UPDATE_IN_PROGRESS" })
+}
+
+// free says that nobody holds the cluster.
+func (l *life) free() {
+	l.t.Helper()
+	lease, err := l.State().Lease(l.t.Context(), "demo")
+	require.NoError(l.t, err)
+	require.Empty(l.t, lease.Execution)
+}
+
+// The time of an upgrade comes, and the schedule fires twice at the same moment, with an audit beside it, and once more after that.
+func TestAScheduleThatFiresTwiceUpgradesOnce(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old("")
+		at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		l.change(fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r2}}\n", at.Format(time.RFC3339)))
+		require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase)
+		l.swept()
+		l.settle()
+		require.Empty(t, l.executions("upgrade"), "it is not time")
+		time.Sleep(time.Until(at) + time.Second)
+		for range 2 {
+			var all sync.WaitGroup
+			all.Go(l.swept)
+			all.Go(l.swept)
+			all.Go(func() { _ = l.AuditNow() })
+			all.Wait()
+			time.Sleep(time.Minute)
+		}
+		l.settle()
+		l.swept()
+		l.audited()
+		require.Len(t, l.executions("upgrade"), 1)
+		require.EqualValues(t, 1, l.record().Number)
+		require.Equal(t, upgrade.OriginAt, l.record().Origin)
+		l.upgraded()
+	})
+}
+
+func TestAnUpgradeAndARoll(t *testing.T) {
+	t.Run("a roll that is under way is finished first", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			roll := l.Converge("demo", "a")
+			l.changing("pool-a")
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			time.Sleep(time.Second)
+			require.Equal(t, "RUNNING", l.Execution(roll).Status)
+			require.Zero(t, l.record().Number, "nothing is claimed before")
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			l.upgraded()
+			require.Contains(t, l.Stack("demo", "pool-a").Tags, names.TagRollAt)
+		})
+	})
+	t.Run("a roll that is asked for in the middle waits for the step, and is made", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.step(upgrade.StepControlPlane)
+			l.changing(names.ControlPlane)
+			l.Converge("demo", "a")
+			l.sweep()
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			l.sweep()
+			l.upgraded()
+			require.Contains(t, l.Stack("demo", "pool-a").Tags, names.TagRollAt)
+		})
+	})
+}
+
+// The nodes of one of two pools come up newer than their control plane, so none of them joins: CloudFormation takes
+// that pool back. The other pool is done and stays so; mended, the upgrade goes on from there.
+func TestAnUpgradeOfWhichAPoolFails(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.old(secondPool + alarmed)
+		end := strike(t, bad, "kubelet-version=v1.37.0-eks-0e3cf2b pool=b")
+		l.OnStack(func(stackName, is string) {
+			if stackName == "drover-demo-pool-b" && is == "UPDATE_ROLLBACK_IN_PROGRESS" {
+				end()
+			}
+		})
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-pool-b")
+		require.Contains(t, l.verdict(arn), "newer than the control plane")
+		require.Less(t, l.record().Ended.Sub(l.record().Steps[2].Started), 30*time.Minute, "the second instance that does not join is enough")
+		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36, add-ons to those of the release. Next: nodes to the "+
+			"images of the release")
+		require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", l.Stacks("demo")["pool-b"])
+		require.True(t, l.sounds())
+		l.settle()
+		l.free()
+		require.Equal(t, []string{"1.36"}, l.kubelets("a"))
+		require.Equal(t, []string{"1.35"}, l.kubelets("b"))
+		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)
+
+		before := l.Group("demo", "a").Instances
+		again := l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		require.Equal(t, "SUCCEEDED :", l.verdict(again))
+		l.upgraded()
+		require.Equal(t, before, l.Group("demo", "a").Instances, "what was done is not done again")
+		require.Equal(t, []string{"1.36"}, l.kubelets("b"))
+	})
+}
+
+// People change the spec while the first of two pools is replaced: that pool is finished. The second is not begun,
+// unless the cluster is only to come to another release: then the step is finished, for it is made whole of what the
+// spec says by now.
+func TestWhatPeopleDoWhileNodesAreReplaced(t *testing.T) {
+	ordered := strings.Replace(secondPool, "maxSize: 3", "maxSize: 3, update: {order: 1}", 1) + alarmed
+	for name, c := range map[string]struct {
+		do   func(l *life)
+		says string
+		// second is what the nodes of the second pool are.
+		second string
+	}{
+		"another release": {func(l *life) {
+			l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
+			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", ordered), "name: r1", "name: r3", 1))
+		}, "the spec names release r3 by now", "1.36"},
+		"paused": {func(l *life) {
+			l.Upload(names.ClusterSpec("demo"), Spec("demo", ordered+"  paused: true\n"))
+		}, "spec.paused is true", "1.35"},
+		"deleted": {func(l *life) { l.Remove(names.ClusterSpec("demo"), "") }, "the spec was deleted", "1.35"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(ordered)
+				arn := l.upgrade(events.Upgrade{Release: "r2"})
+				l.changing("pool-a")
+				c.do(l)
+				l.over(arn)
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: "+c.says)
+				require.Contains(t, l.verdict(arn), "Next: nodes to the images of the release")
+				require.True(t, l.sounds())
+				l.settle()
+				l.free()
+				require.Equal(t, []string{"1.36"}, l.kubelets("a"))
+				require.Equal(t, []string{c.second}, l.kubelets("b"))
+				if name == "another release" {
+					l.sweep()
+					require.Equal(t, "Done Spec r3", strings.Join([]string{
+						l.Status("demo").Upgrade.Phase, l.Status("demo").Upgrade.Origin, l.Status("demo").Upgrade.To,
+					}, " "))
+					return
+				}
+				l.change(ordered)
+				require.Equal(t, []string{"1.35"}, l.kubelets("b"), "nor by itself")
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+			})
+		})
+	}
+}
+
+// A budget lets no pod go. Where the pool says so, they are deleted when its time is over, not before, and named; elsewhere never.
+func TestPodsAreForcedInAnUpgradeOnlyWhereThePoolSaysSo(t *testing.T) {
+	for onTimeout, forces := range map[string]bool{"Force": true, "Wait": false} {
+		t.Run(onTimeout, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(alarmed)
+				l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "maxSize: 3",
+					"maxSize: 3, drain: {timeout: 20m, onTimeout: "+onTimeout+"}", 1))
+				l.settle()
+				l.phase(status.Ready)
+				arn := l.upgrade(events.Upgrade{Release: "r2"})
+				l.step(upgrade.StepControlPlane)
+				l.busy(3) // after the checks, or they would block
+				var mu sync.Mutex
+				var removed []apiserver.Removal
+				l.API("drover-demo").OnRemoval(func(r apiserver.Removal) {
+					mu.Lock()
+					defer mu.Unlock()
+					removed = append(removed, r)
+				})
+				l.over(arn)
+				mu.Lock()
+				deleted := slices.Clone(removed)
+				mu.Unlock()
+				if !forces {
+					require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: still being drained: i-")
+					require.Empty(t, deleted)
+					require.True(t, l.sounds())
+					return
+				}
+				require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+				require.Len(t, deleted, 3)
+				drained := l.executions("drain-node")
+				require.Len(t, drained, 1)
+				var out struct{ Forced []string }
+				require.NoError(t, json.Unmarshal([]byte(drained[0].Output), &out))
+				require.Len(t, out.Forced, 3)
+				for _, r := range deleted {
+					require.Equal(t, "deleted", r.How)
+					require.GreaterOrEqual(t, r.At.Sub(drained[0].Started), 20*time.Minute)
+					require.True(t, slices.ContainsFunc(out.Forced, func(named string) bool {
+						return strings.HasSuffix(named, "/"+r.Pod)
+					}), "%s is named: %v", r.Pod, out.Forced)
+				}
+				require.Equal(t, 3, strings.Count(l.Log(), `"PodsForced":1`), "and counted")
+				l.settle()
+				l.upgraded()
+			})
+		})
+	}
+}
+
+// While the control plane moves somebody changes a pool, and CloudFormation's word on that never comes. The step has
+// its time and no longer; what was begun goes on, and the next execution finds it done.
+func TestAPhaseOfAnUpgradeThatTakesTooLong(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.Events.Decide(lose("aws.cloudformation", "pool-a"))
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepControlPlane)
+		began := time.Now()
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "maxSize: 3", "maxSize: 4", 1))
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: a step took longer than it may")
+		require.Contains(t, l.verdict(arn), ". Next: control plane to 1.36, which is made, and still to be proved. To go on: "+
+			"`drover upgrade demo`")
+		require.InDelta(t, 4*time.Hour, time.Since(began), float64(5*time.Minute))
+		require.True(t, l.sounds())
+		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)
+		l.Events.Decide(nil)
+		l.sweep()
+		l.free()
+		require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"], "what is done stays")
+		require.Equal(t, 4, l.Group("demo", "a").Max)
+		again := l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		require.Equal(t, "SUCCEEDED :", l.verdict(again))
+		l.upgraded()
+	})
+}
+
+// Each phase and each step is told once, by a message to the topic and an event on the bus.
+func TestEachPhaseOfAnUpgradeIsTold(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old("")
+		at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		l.change(fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r2}}\n", at.Format(time.RFC3339)))
+		time.Sleep(time.Until(at) + time.Second)
+		l.sweep()
+		l.upgraded()
+		var told, mailed []string
+		for _, e := range l.Told() {
+			if e.DetailType == events.ClusterUpgradeChange {
+				var change events.UpgradeChange
+				require.NoError(t, json.Unmarshal(e.Detail, &change))
+				require.Equal(t, []string{"demo", "r1", "r2", "At"}, []string{change.Cluster, change.From, change.To, change.Origin})
+				told = append(told, strings.TrimSpace(change.Phase+" "+change.Step))
+			}
+		}
+		require.Equal(t, []string{
+			"Scheduled", "Checking", "Running control plane to 1.36", "Running add-ons to those of the release",
+			"Running nodes to the images of the release", "Running", "Done",
+		}, told)
+		for _, n := range l.Notices() {
+			if subject, _, _ := strings.Cut(n, "\n"); strings.HasPrefix(subject, "drover: the upgrade of demo is ") {
+				mailed = append(mailed, strings.TrimPrefix(subject, "drover: the upgrade of demo is "))
+			}
+		}
+		require.Len(t, mailed, len(told))
+		slices.Sort(told)
+		slices.Sort(mailed)
+		for i, phase := range mailed {
+			require.True(t, strings.HasPrefix(told[i], phase), "%s, %s", told[i], phase)
+		}
+	})
+}
+
+// The spec states the version of an add-on together with a new release. What is deployed is older, and does not run on the next Kubernetes
+// version: the one that is stated goes first.
+func TestAnAddonThatTheSpecStatesGoesFirst(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.Upload(names.ReleaseSpec("r1"), strings.Replace(ReleaseOf("1.33", "r1"), "v1.13.2-eksbuild.1", "v1.11.4-eksbuild.24", 1))
+		l.Upload(names.ReleaseSpec("r2"), ReleaseOf("1.34", "r2"))
+		l.change("")
+		l.phase(status.Ready)
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", "  addons: [{name: coredns, version: v1.12.4-eksbuild.1}]\n"),
+			"name: r1", "name: r2", 1))
+		l.settle()
+		l.phase(status.Ready)
+		var steps []string
+		for _, s := range l.record().Steps {
+			steps = append(steps, fmt.Sprintf("%s %s %v", s.Kind, s.KubernetesVersion, s.Addons))
+		}
+		forced := "map[coredns:v1.12.4-eksbuild.1]"
+		require.Equal(t, []string{"AddonsFirst 1.33 " + forced, "ControlPlane 1.34 " + forced, "Addons 1.34 map[]", "Nodes 1.34 map[]"}, steps)
+		require.Equal(t, upgrade.Done, l.record().State)
+	})
+}
+
+// What somebody asks for by hand and cannot be had: the execution says why, and the cluster stays as it is.
+func TestUpgradesByHandThatCannotBe(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.Upload(names.ReleaseSpec("older"), ReleaseOf("1.34", "older"))
+		l.Upload(names.ReleaseSpec("later"), ReleaseOf("1.37", "later"))
+		l.Upload(names.ReleaseSpec("unheard"), ReleaseOf("1.39", "unheard"))
+		before := l.Stacks("demo")
+		for name, c := range map[string]struct {
+			in   events.Upgrade
+			says string
+		}{
+			"an older release": {
+				events.Upgrade{
+					Release: "older",
+				}, "SUCCEEDED Refused: the cluster runs Kubernetes 1.35, and 1.34 is older: Kubernetes is not downgraded but by a rollback",
+			},
+			"a release that skips a minor": {
+				events.Upgrade{
+					Release: "later",
+				}, "FAILED UpgradeBlocked: nothing was changed: UpgradeFrom: release later may be reached from Kubernetes 1.36 on, and " +
+					"the cluster has 1.35",
+			},
+			"more minors than nodes can skip": {events.Upgrade{Release: "unheard"}, "EKS offers up to 1.37 here, upgrade to 1.37 first"},
+			"a release that there is not":     {events.Upgrade{Release: "lost"}, "SUCCEEDED Refused: there is no release releases/lost.yaml"},
+			"a version that is none":          {events.Upgrade{Release: "r2", KubernetesVersion: "2.0"}, "SUCCEEDED Refused: "},
+			"a rollback of nothing":           {events.Upgrade{Rollback: true}, "there was no upgrade of this cluster that could be rolled back"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				arn := l.upgrade(c.in)
+				l.settle()
+				require.Contains(t, l.verdict(arn), c.says)
+				if _, refused, ok := strings.Cut(l.verdict(arn), "SUCCEEDED Refused: "); ok {
+					answer := l.Status("demo").Condition(status.RequestAccepted)
+					require.NotNil(t, answer, "the status has the answer")
+					require.Equal(t, []string{"False", status.ReasonUpgradeRefused, refused}, []string{answer.Status, answer.Reason, answer.Message})
+				}
+				require.Equal(t, before, l.Stacks("demo"))
+				require.Equal(t, "1.35", l.Status("demo").KubernetesVersion)
+				require.True(t, l.sounds())
+				l.phase(status.Ready)
+				l.free()
+			})
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package harness
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// After an upgrade one pool is put back to the image that it had, which the status tells; everything else stays as it is.
+func TestOnePoolBack(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		const two = "    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n"
+		before, after := ec2.ImageID("1.35", "amd64"), ec2.ImageID("1.36", "amd64")
+		l.old(two)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.over(arn)
+		require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+		l.settle()
+		l.phase(status.Ready)
+		kept := l.Status("demo").Upgrade.Images
+		require.Equal(t, map[string]string{"a": before, "b": before}, kept)
+
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", two), "{name: b,", "{name: b, imageID: "+kept["b"]+",", 1))
+		l.settle()
+		l.phase(status.Ready)
+		image := func(stack string) string { return l.Stack("demo", stack).Outputs["ImageId"] }
+		require.Equal(t, after, image(names.PoolStack("a")))
+		require.Equal(t, before, image(names.PoolStack("b")))
+		require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+	})
+}
+
+// After two minor versions the control plane cannot go back. The nodes can, by the images that they had: under a control plane that is two
+// minor versions newer they join, and the next upgrade keeps them until the spec does not name the image any more.
+func TestNodesGoBackAfterTwoMinors(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.Upload(names.ReleaseSpec("r1"), strings.Replace(ReleaseOf("1.33", "r1"), "v1.13.2-eksbuild.1", "v1.12.4-eksbuild.1", 1))
+		l.Upload(names.ReleaseSpec("r2"), strings.Replace(ReleaseOf("1.35", "r2"), "spec:\n", "spec:\n  upgradeFrom: \"1.33\"\n", 1))
+		l.change("")
+		l.phase(status.Ready)
+		spec := func(release, more string) string {
+			return strings.NewReplacer("name: r1", "name: "+release, "{name: a,", "{name: a, "+more).Replace(Spec("demo", ""))
+		}
+		l.Upload(names.ClusterSpec("demo"), spec("r2", ""))
+		l.settle()
+		l.phase(status.Ready)
+		require.Equal(t, []string{"1.35"}, l.kubelets("a"))
+		arn := l.upgrade(events.Upgrade{Rollback: true})
+		l.settle()
+		require.Contains(t, l.verdict(arn), "Kubernetes 1.35 back to 1.33: EKS takes a control plane back by one minor version")
+
+		old := l.Status("demo").Upgrades[0].Images["a"]
+		require.Equal(t, ec2.ImageID("1.33", "amd64"), old)
+		l.Upload(names.ClusterSpec("demo"), spec("r2", "imageID: "+old+", "))
+		l.settle()
+		l.phase(status.Ready)
+		require.Equal(t, []string{"1.33"}, l.kubelets("a"))
+		require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion)
+
+		// The next upgrade keeps it, and warns.
+		l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
+		l.Upload(names.ClusterSpec("demo"), spec("r3", "imageID: "+old+", "))
+		l.settle()
+		require.Equal(t, "Done r3", l.Status("demo").Upgrade.Phase+" "+l.Status("demo").Upgrade.To, l.Status("demo").Upgrade.Message)
+		require.Equal(t, []string{"1.33"}, l.kubelets("a"))
+		require.True(t, slices.ContainsFunc(l.Status("demo").Upgrade.Checks, func(c status.Check) bool {
+			return c.Name == "NodesReplaced" && !c.Blocks
+		}), "%v", l.Status("demo").Upgrade.Checks)
+
+		l.Upload(names.ClusterSpec("demo"), spec("r3", ""))
+		l.settle()
+		l.phase(status.Ready)
+		require.Equal(t, []string{"1.36"}, l.kubelets("a"))
+	})
+}

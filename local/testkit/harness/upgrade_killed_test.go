@@ -1,0 +1,80 @@
+package harness
+
+// Upgrades whose execution is stopped, or whose function dies, anywhere.
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/engine/faults"
+)
+
+// The execution is stopped at each of its states in turn. The audit finds it, alarms are on again, and a retry makes what is left: nothing
+// twice, nothing lost.
+func TestAnUpgradeThatIsStoppedAnywhere(t *testing.T) {
+	for _, state := range []string{
+		"Check the cluster", "May it begin?", "Wait for the cluster", "Silence the alarms", "What is the next step?",
+		"Upgrade the control plane", "Prove the step",
+		"Upgrade the add-ons", "Replace the nodes", "Check the result", "Is all well?",
+	} {
+		t.Run(state, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.old(alarmed)
+				end := strike(t, bad, fmt.Sprintf("kill machine=upgrade state=%q count=1", state))
+				arn := l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				require.Equal(t, "ABORTED Killed: by a fault rule", l.verdict(arn))
+				end()
+				for range 3 {
+					time.Sleep(15 * time.Minute)
+					l.audited()
+				}
+				require.True(t, l.sounds())
+				require.True(t, l.record().State == "" || l.record().State.Over(), l.record().State)
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+			})
+		})
+	}
+}
+
+// The function dies before, and after, each of its calls, whenever it is asked for something anew.
+func TestAnUpgradeWhoseFunctionDies(t *testing.T) {
+	for name, death := range map[string]Death{"before": Before, "after": After} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for number := 1; number <= 60; number++ {
+				deaths := 0
+				t.Run(fmt.Sprintf("call %d", number), func(t *testing.T) {
+					upgradeLife(t, func(l *life, _ *faults.Engine) {
+						l.old(alarmed)
+						var asked []string // each death is of another asking, or nothing would ever come of it
+						l.Functions.Kill(func(c Call) Death {
+							if c.Function != "upgrade" || c.Number != number || slices.Contains(asked, string(c.Payload)) {
+								return Lives
+							}
+							asked = append(asked, string(c.Payload))
+							deaths++
+							return death
+						})
+						arn := l.upgrade(events.Upgrade{Release: "r2"})
+						l.settle()
+						require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+						l.Functions.Kill(nil)
+						l.upgraded()
+					})
+				})
+				if t.Failed() || deaths == 0 {
+					require.Greater(t, number, 20, "as many calls at least")
+					break
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package harness
+
+// What an upgrade leaves in the status of a cluster that nobody else touches, once it is over: what converging says of it.
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// says what the status says of a cluster: its phase and message, and why it is not converged.
+func (l *life) says() string {
+	l.t.Helper()
+	s := l.Status("demo")
+	c := s.Condition(status.Converged)
+	require.NotNil(l.t, c)
+	return fmt.Sprintf("%s (%s %s: %s): %s", s.Phase, c.Status, c.Reason, c.Message, s.Message)
+}
+
+// lasts says that this is what converging says of it, too.
+func (l *life) lasts() {
+	l.t.Helper()
+	said := l.says()
+	l.again()
+	require.Equal(l.t, said, l.says())
+}
+
+// halfway has the spec name r2, and stops its upgrade when the control plane goes there.
+func (l *life) halfway() {
+	l.t.Helper()
+	l.names("r2")
+	l.step(upgrade.StepControlPlane)
+	l.States.Stop(l.record().Execution, "Stopped", "by a person")
+	l.settle()
+	l.sweep()
+	require.Equal(l.t, upgrade.Stopped, l.record().State)
+	l.phase(status.Stopped)
+}
+
+func TestAnUpgradeThatIsBlockedLeavesTheClusterWhatItWas(t *testing.T) {
+	byHand := events.Upgrade{Release: "r2"}
+	for name, c := range map[string]struct {
+		was     func(l *life)
+		upgrade events.Upgrade
+		says    string
+	}{
+		"Ready": {func(*life) {}, byHand, "Ready (True UpToDate: ): the cluster is what its spec says"},
+		"Stopped, as the spec's own was blocked": {func(l *life) {
+			l.alarm(cloudwatchtypes.StateValueAlarm)
+			l.names("r2")
+			l.settle()
+		}, byHand, "Stopped (False UpgradeBlocked: nothing was changed: AlarmsQuiet"},
+		"Stopped, as the spec's own stopped on its way": {
+			(*life).halfway, events.Upgrade{Rollback: true}, "Stopped (False UpgradeStopped: execution arn:",
+		},
+		"Ready, as the spec's own waits for its time": {func(l *life) {
+			at := fmt.Sprintf("  upgrade: {alarms: [shop-is-down], at: {time: %q, release: r2}}\n", time.Now().Add(48*time.Hour).UTC().
+				Format(time.RFC3339))
+			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", at), "name: r1", "name: r2", 1))
+			l.settle()
+		}, byHand, "Ready (False UpgradeScheduled: the cluster is what its spec says, but for its release: the upgrade to release r2 "},
+		"Ready as its last good spec says": {func(l *life) {
+			l.names("lost")
+			l.settle()
+		}, byHand, "Ready (True UpToDate: ): the cluster is what its last good spec says; the newest is not used: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(alarmed)
+				c.was(l)
+				said := l.says()
+				require.Contains(t, said, c.says)
+				if l.alarm(cloudwatchtypes.StateValueAlarm); c.upgrade.Rollback {
+					l.hold(true)
+				}
+				arn := l.upgrade(c.upgrade)
+				l.over(arn)
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeBlocked: nothing was changed")
+				require.Equal(t, upgrade.Blocked, l.record().State)
+				require.Equal(t, said, l.says())
+				l.lasts()
+			})
+		})
+	}
+}
+
+// The spec's own upgrade stopped, and somebody makes it by hand, or tries to: nothing of what was said of the first is left.
+func TestAnUpgradeByHandAfterTheSpecsOwnStopped(t *testing.T) {
+	t.Run("is done", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.names("r2")
+			l.changing("pool-a")
+			l.alarm(cloudwatchtypes.StateValueAlarm) // the result is not well
+			l.settle()
+			require.Contains(t, l.says(), "Stopped (False UpgradeStopped: the result is not well: AlarmsQuiet")
+			l.alarm(cloudwatchtypes.StateValueOk)
+			before := len(l.executions("converge"))
+			l.over(l.upgrade(events.Upgrade{Release: "r2"}))
+			require.Len(t, l.executions("converge"), before, "nothing was left but the checks")
+			l.upgraded()
+			require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says", l.says())
+			l.lasts()
+		})
+	})
+	t.Run("stops on its way once more", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.halfway()
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.changing("pool-a")
+			l.States.Stop(l.record().Execution, "Stopped", "by a person")
+			l.settle()
+			l.sweep()
+			require.Equal(t, upgrade.OriginHand, l.record().Origin)
+			require.Contains(t, l.says(), "Stopped (False UpgradeStopped: execution arn:")
+			l.lasts()
+			l.over(l.upgrade(events.Upgrade{Release: "r2"}))
+			l.upgraded()
+			l.lasts()
+		})
+	})
+	t.Run("does not go on", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.halfway()
+			l.alarm(cloudwatchtypes.StateValueAlarm)
+			l.over(l.upgrade(events.Upgrade{Release: "r2"}))
+			require.Contains(t, l.says(), "Stopped (False UpgradeStopped: it does not go on: AlarmsQuiet")
+			l.lasts()
+		})
+	})
+}
+
+// A rollback to what the spec names stops when the nodes are back. The spec names where it was to lead, and the cluster is not there.
+func TestARollbackThatStopsLeavesNoClusterAsSpecified(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		arn := l.half(bad)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed")
+		l.phase(status.Failed) // the stack went back: until somebody converges it, it is as it was left
+		l.again()
+		require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says, but for its release: "+
+			"the upgrade to release r1 (Kubernetes 1.35) stopped on its way, and what it moved stays", l.says())
+		l.lasts()
+	})
+}
+
+// Its first step is planned, and whoever planned it has the cluster when it cannot tell so: the number of its lease is all that is new.
+func TestAnUpgradeThatStopsBeforeItChangesAnythingLeavesNothingToTell(t *testing.T) {
+	for name, asked := range map[string]func(l *life) string{
+		"by hand": func(l *life) string { return l.upgrade(events.Upgrade{Release: "r2"}) },
+		"by hand, back": func(l *life) string {
+			l.over(l.upgrade(events.Upgrade{Release: "r2"}))
+			l.settle()
+			l.upgraded()
+			return l.upgrade(events.Upgrade{Rollback: true})
+		},
+		"of the spec": func(l *life) string {
+			l.names("r2")
+			l.Until("it begins", func() bool { return l.record().Execution != "" })
+			return l.record().Execution
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(alarmed)
+				arn := asked(l)
+				had := false
+				l.OnCall(func(call endpoint.Call) error {
+					if CalledBy(call) != "plan" || call.Action != "PutObject" || !strings.Contains(call.Resource, "/plans/") {
+						return nil
+					}
+					had = true
+					return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403}
+				})
+				l.over(arn)
+				l.settle()
+				l.OnCall(nil)
+				require.True(t, had)
+				require.Equal(t, upgrade.Stopped, l.record().State)
+				mark := l.Calls.Mark()
+				l.lasts()
+				for _, call := range l.Calls.Since(mark) {
+					by := CalledBy(call)
+					require.False(t, mutates(call) && (by == "plan" || by == "report"), "%s called %s %s", by, call.Action, call.Resource)
+				}
+			})
+		})
+	}
+}
+
+// The spec is deleted while its upgrade replaces nodes, and is back before all is gone: the execution that made the
+// step deletes the cluster, and makes another. Nobody has asked that one for the upgrade which ends then.
+func TestAnUpgradeOfAClusterThatWasMadeAnewLeavesThatAlone(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed + unprotected)
+		spec := strings.Replace(Spec("demo", alarmed+unprotected), "name: r1", "name: r2", 1)
+		l.Upload(names.ClusterSpec("demo"), spec)
+		l.changing("pool-a")
+		arn := l.record().Execution
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.Until("the network goes", func() bool { return l.Stacks("demo")[names.Network] == "DELETE_IN_PROGRESS" })
+		l.Upload(names.ClusterSpec("demo"), spec)
+		l.settle()
+		require.Contains(t, l.verdict(arn), "the cluster was deleted, and perhaps made anew")
+		require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says", l.says())
+		l.lasts()
+	})
+}
+
+// Somebody stops an upgrade while its checks run, and uploads a spec. The sweep tells of that end in the middle of the spec's changes.
+func TestAnUpgradeThatEndsWhileTheClusterIsConverged(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		time.Sleep(20 * time.Second)
+		l.States.Stop(l.record().Execution, "Stopped", "by a person")
+		l.Upload(names.ClusterSpec("demo"), Spec("demo", secondPool+alarmed))
+		time.Sleep(10 * time.Second)
+		l.swept()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, upgrade.Blocked, l.record().State)
+		require.Regexp(t, "^Converging \\(False Converging: changing . of . stacks\\): changing", l.says())
+		l.settle()
+		require.Equal(t, "Ready (True UpToDate: ): the cluster is what its spec says", l.says())
+		l.lasts()
+	})
+}

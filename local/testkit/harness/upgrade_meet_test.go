@@ -1,0 +1,104 @@
+package harness
+
+// Upgrades that meet: each other, or a roll.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func TestUpgradesThatMeet(t *testing.T) {
+	t.Run("the same twice at once is made once", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			one, other := l.upgrade(events.Upgrade{Release: "r2"}), l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(one))
+			require.Equal(t, "SUCCEEDED :", l.verdict(other))
+			l.upgraded()
+			require.EqualValues(t, 1, l.record().Number)
+		})
+	})
+	t.Run("another waits for the first", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.Upload(names.ReleaseSpec("r3"), strings.Replace(ReleaseOf("1.36", "r3"), "v1.13.2-eksbuild.1", "v1.14.0-eksbuild.1", 1))
+			one := l.upgrade(events.Upgrade{Release: "r2"})
+			l.step(upgrade.StepControlPlane)
+			other := l.upgrade(events.Upgrade{Release: "r3"})
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(one))
+			require.Equal(t, "SUCCEEDED :", l.verdict(other))
+			require.EqualValues(t, 2, l.record().Number)
+			require.Equal(t, "r3", l.Status("demo").Upgrade.To)
+		})
+	})
+	t.Run("one waits for a roll, and is told to be late", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed + "  deletionProtection: false\n")
+			l.held(func() {
+				arn := l.upgrade(events.Upgrade{Release: "r2"})
+				time.Sleep(time.Minute)
+				require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase, "told at once")
+				require.Contains(t, l.Status("demo").Upgrade.Message, "is being converged by")
+				require.Equal(t, arn, l.Status("demo").Upgrade.Execution, "to those who watch it")
+				time.Sleep(40 * time.Minute)
+				require.Equal(t, status.UpgradeDelayed, l.Status("demo").Upgrade.Phase)
+				require.Contains(t, l.Status("demo").Upgrade.Message, "is being converged by")
+				require.Equal(t, "RUNNING", l.Execution(arn).Status)
+			})
+			l.settle()
+			l.upgraded()
+		})
+	})
+	t.Run("one that waits for two hours is missed", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.held(func() {
+				arn := l.upgrade(events.Upgrade{Release: "r2"})
+				l.over(arn)
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the cluster was busy for 2h")
+				require.Equal(t, status.UpgradeMissed, l.Status("demo").Upgrade.Phase)
+				require.Equal(t, status.ReasonUpgradeMissed, l.Status("demo").Condition(status.Upgraded).Reason)
+			})
+			l.settle()
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			l.upgraded()
+		})
+	})
+}
+
+// held has the cluster be converged while something goes on: a roll whose stack's events do not come.
+func (l *life) held(during func()) {
+	deliver := l.withhold()
+	l.Converge("demo", "a")
+	time.Sleep(time.Minute)
+	during()
+	deliver()
+}
+
+// withhold the events of CloudFormation, until the function that is returned delivers them.
+func (l *life) withhold() (deliver func()) {
+	l.Events.Decide(func(e Event) Fate {
+		if e.Source == "aws.cloudformation" {
+			return Held
+		}
+		return Delivered
+	})
+	return func() {
+		l.Events.Decide(nil)
+		for _, e := range l.Events.Held() {
+			l.Events.Deliver(e)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package harness
+
+// Upgrades that were missed because their cluster was busy for too long, and what becomes of them.
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// What a spec or a channel asks for stays asked for: it begins when the cluster is free and a window open, and the status says when.
+func TestAMissedUpgradeOfASpecOrAChannelBeginsAfterAll(t *testing.T) {
+	for _, origin := range []upgrade.Origin{upgrade.OriginSpec, upgrade.OriginChannel} {
+		for name, lasts := range map[string]time.Duration{"in the window that is open": 6 * time.Hour, "in the next window": 90 * time.Minute} {
+			t.Run(fmt.Sprintf("%s, %s", origin, name), func(t *testing.T) {
+				upgradeLife(t, func(l *life, _ *faults.Engine) {
+					opens := time.Now().UTC().Truncate(time.Minute).Add(3 * time.Hour)
+					more := fmt.Sprintf("  upgrade: {channel: Stable, alarms: [shop-is-down], window: {start: %q, duration: %s}}\n",
+						opens.Format("15:04"), lasts)
+					l.Upload(names.ReleaseSpec("channels"), stableAt("r1"))
+					l.old(more)
+					l.swept()
+					l.settle()
+					if origin == upgrade.OriginSpec {
+						l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", more), "name: r1", "name: r2", 1))
+					} else {
+						l.Upload(names.ReleaseSpec("channels"), stableAt("r2"))
+						l.sweep()
+					}
+					l.settle()
+					s := l.Status("demo")
+					require.Equal(t, "Scheduled "+string(origin), s.Upgrade.Phase+" "+s.Upgrade.Origin)
+					require.Equal(t, opens, s.Upgrade.At.UTC())
+
+					next := opens.Add(24 * time.Hour).Format(time.RFC3339)
+					l.held(func() {
+						for time.Since(opens) < 2*time.Hour+15*time.Minute {
+							time.Sleep(15 * time.Minute)
+							_ = l.AuditNow()
+						}
+						s := l.Status("demo")
+						require.Equal(t, status.UpgradeMissed, s.Upgrade.Phase, s.Upgrade.Message)
+						require.Equal(t, status.ReasonUpgradeMissed, s.Condition(status.Upgraded).Reason)
+						if lasts > 2*time.Hour {
+							require.Contains(t, s.Upgrade.Message, "It begins when the cluster is free, in the window that is open or in the next, at "+next)
+						} else {
+							require.Contains(t, s.Upgrade.Message, "It begins in the window that opens at "+next)
+						}
+						require.Equal(t, 1, l.toldOf(status.UpgradeDelayed))
+						require.Equal(t, 1, l.toldOf(status.UpgradeMissed))
+					})
+					l.settle()
+					if lasts < 2*time.Hour {
+						s := l.Status("demo")
+						require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase)
+						require.Equal(t, "the window of "+opens.Format(time.RFC3339)+" was missed; it begins within five minutes of "+next+
+							": it waits for the window of spec.upgrade", s.Upgrade.Message)
+						time.Sleep(time.Until(opens.Add(24*time.Hour)) + time.Second)
+						l.sweep()
+					}
+					l.upgraded()
+					require.Equal(t, origin, l.record().Origin)
+					require.EqualValues(t, 1, l.record().Number, "once")
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package harness
+
+// A spec that names by now what an upgrade by hand makes already.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// names uploads the spec with another release.
+func (l *life) names(release string) {
+	l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: "+release, 1))
+}
+
+func TestTheSpecNamesWhatIsUnderWay(t *testing.T) {
+	t.Run("it goes on, once", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.step(upgrade.StepControlPlane)
+			time.Sleep(time.Minute)
+			l.names("r2")
+			l.over(arn)
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			l.upgraded()
+			l.sweep()
+			l.again()
+			l.upgraded()
+			require.Len(t, l.executions("upgrade"), 1)
+			require.Equal(t, "True", l.Status("demo").Condition(status.Converged).Status)
+			require.Len(t, l.Status("demo").Upgrades, 1)
+		})
+	})
+	t.Run("a rollback, too", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.names("r2")
+			l.settle()
+			l.upgraded()
+			arn := l.upgrade(events.Upgrade{Rollback: true})
+			l.step(upgrade.StepControlPlane)
+			l.names("r1")
+			l.over(arn)
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			l.sweep()
+			s := l.Status("demo")
+			require.Equal(t, "Ready Done Rollback r1", strings.Join([]string{string(s.Phase), s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.To},
+				" "), s.Message)
+			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+			require.Len(t, l.executions("upgrade"), 2)
+		})
+	})
+	t.Run("one that stops waits for somebody, as the spec's would", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.step(upgrade.StepControlPlane)
+			l.names("r2")
+			l.States.Stop(arn, "Aborted", "by a person")
+			l.settle()
+			l.sweep()
+			l.again()
+			require.Equal(t, upgrade.Stopped, l.record().State)
+			s := l.Status("demo")
+			require.Equal(t, status.Stopped, s.Phase, s.Message)
+			require.Equal(t, status.ReasonUpgradeStopped, s.Condition(status.Converged).Reason)
+			require.Equal(t, "Stopped Hand", s.Upgrade.Phase+" "+s.Upgrade.Origin)
+			require.EqualValues(t, 1, l.record().Number, "nothing began")
+			l.names("r2")
+			l.settle()
+			l.upgraded()
+			require.Equal(t, upgrade.OriginSpec, l.record().Origin)
+		})
+	})
+}
+
+// Somebody names a release that is not there, an upgrade that was asked for otherwise begins meanwhile, and the spec is put back.
+func TestTheSpecIsPutBackOverAnUpgrade(t *testing.T) {
+	for name, when := range map[string]func(l *life, arn string){
+		"that is under way": func(l *life, _ string) { l.step(upgrade.StepControlPlane) },
+		"that is over":      func(l *life, arn string) { l.over(arn) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(alarmed)
+				l.names("lost")
+				l.settle()
+				require.Equal(t, "False", l.Status("demo").Condition(status.SpecAccepted).Status)
+				arn := l.upgrade(events.Upgrade{Release: "r2"})
+				when(l, arn)
+				l.names("r1")
+				l.over(arn)
+				l.settle()
+				require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+				l.upgraded()
+				s := l.Status("demo")
+				require.Equal(t, "True", s.Condition(status.SpecAccepted).Status, s.Message)
+				require.Contains(t, s.Message, "release r2 (Kubernetes 1.36) counts, which somebody asked for, until the spec names "+
+					"another than lost or r1")
+			})
+		})
+	}
+}
+
+// A spec that came to name what somebody asked for otherwise has the word again: when it goes back, it asks for something.
+func TestTheSpecGoesBackToWhatItNamedBefore(t *testing.T) {
+	refused := func(l *life) {
+		l.t.Helper()
+		l.settle()
+		s := l.Status("demo")
+		c := s.Condition(status.SpecAccepted)
+		require.NotNil(l.t, c)
+		require.Equal(l.t, "False", c.Status)
+		require.Contains(l.t, c.Message, "the cluster runs 1.36, and Kubernetes is not downgraded: `drover upgrade demo --rollback` "+
+			"takes an upgrade back")
+		require.Contains(l.t, s.Message, "is not downgraded")
+		require.Equal(l.t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+		require.Contains(l.t, strings.Join(l.Notices(), "\n"), "is not downgraded")
+	}
+	t.Run("after an upgrade by hand, it is refused", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.over(l.upgrade(events.Upgrade{Release: "r2"}))
+			l.settle()
+			l.upgraded()
+			said := l.Status("demo")
+			require.Equal(t, "the cluster is what its spec says, but for its release: release r2 (Kubernetes 1.36) counts, which somebody asked "+
+				"for, until the spec names another than r1", said.Message)
+			l.again()
+			require.Equal(t, "r1", l.record().Over, "what was asked for by hand counts")
+			require.Equal(t, said, l.Status("demo"), "and is told in the same words")
+			l.names("r2")
+			l.settle()
+			l.upgraded()
+			require.Empty(t, l.record().Over)
+			require.Equal(t, status.AsSpecified, l.Status("demo").Message)
+			before := l.Calls.Mark()
+			l.again()
+			for _, call := range l.Calls.Since(before) {
+				require.False(t, mutates(call) && CalledBy(call) == "report", "%s %s", call.Service, call.Action)
+			}
+			l.names("r1")
+			refused(l)
+			// And what it says to do is done.
+			arn := l.upgrade(events.Upgrade{Rollback: true})
+			l.over(arn)
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			l.again()
+			s := l.Status("demo")
+			require.Equal(t, "Ready True", string(s.Phase)+" "+s.Condition(status.SpecAccepted).Status, s.Message)
+			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+		})
+	})
+	t.Run("though it named it while that was under way", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.step(upgrade.StepControlPlane)
+			l.names("r2")
+			l.over(arn)
+			l.upgraded()
+			require.Empty(t, l.record().Over)
+			l.names("r1")
+			refused(l)
+		})
+	})
+	t.Run("after a rollback, it upgrades once more", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			l.names("r2")
+			l.settle()
+			l.upgraded()
+			l.over(l.upgrade(events.Upgrade{Rollback: true}))
+			l.settle()
+			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+			l.again()
+			require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"],
+				"the spec that was rolled back asks for nothing")
+			require.Contains(t, l.Status("demo").Message, "but for its release: release r1 (Kubernetes 1.35) counts, which a rollback asked for, "+
+				"until the spec names another than r2")
+			l.names("r1")
+			l.settle()
+			l.phase(status.Ready)
+			l.names("r2")
+			l.settle()
+			s := l.Status("demo")
+			require.Equal(t, "Ready Done Spec r2", strings.Join([]string{string(s.Phase), s.Upgrade.Phase, s.Upgrade.Origin, s.Upgrade.To}, " "),
+				s.Message)
+			require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+		})
+	})
+}

@@ -1,0 +1,77 @@
+package harness
+
+// What people do to the spec while an upgrade is under way.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func TestWhatPeopleDoDuringAnUpgrade(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(l *life)
+		says string
+	}{
+		"the spec names another release": {func(l *life) {
+			l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
+			l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: r3", 1))
+		}, "the spec names release r3 by now"},
+		"the spec is paused": {func(l *life) {
+			l.Upload(names.ClusterSpec("demo"), Spec("demo", alarmed+"  paused: true\n"))
+		}, "spec.paused is true"},
+		"the spec is deleted": {func(l *life) { l.Remove(names.ClusterSpec("demo"), "") }, "the spec was deleted"},
+		"the spec is no good": {func(l *life) { l.Upload(names.ClusterSpec("demo"), "no: spec\n") }, "the newest spec cannot be used"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.old(alarmed)
+				arn := l.upgrade(events.Upgrade{Release: "r2"})
+				l.step(upgrade.StepControlPlane)
+				time.Sleep(time.Minute)
+				c.do(l)
+				l.over(arn)
+				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: "+c.says)
+				require.True(t, l.sounds())
+				require.Equal(t, upgrade.Stopped, l.record().State)
+				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"], "what was under way was finished")
+				for _, n := range l.API("drover-demo").Nodes() {
+					require.True(t, strings.HasPrefix(n.KubeletVersion, "v1.35."), "and nothing more was begun")
+				}
+				if name == "the spec names another release" {
+					return
+				}
+				if name == "the spec is paused" { // and so nothing can be proved
+					require.Contains(t, l.verdict(arn), "spec.paused is true. Next: control plane to 1.36, which is made, and still to be proved. To go "+
+						"on: `drover upgrade demo`")
+					for _, c := range l.Status("demo").Plan {
+						require.NotEqual(t, names.ControlPlane, c.Stack, "that is made")
+					}
+				}
+				l.change(alarmed) // as it was
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+			})
+		})
+	}
+	t.Run("other changes are made meanwhile", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.step(upgrade.StepControlPlane)
+			l.Upload(names.ClusterSpec("demo"), Spec("demo", alarmed+"  tags: {team: b}\n"))
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+			l.upgraded()
+			require.Equal(t, "b", l.Stack("demo", names.Network).Tags["team"])
+		})
+	})
+}

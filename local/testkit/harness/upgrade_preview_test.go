@@ -1,0 +1,152 @@
+package harness
+
+// Dry runs of upgrades, as drover upgrade --dry-run makes them: they read, and nothing else.
+
+import (
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	awsservicequotas "github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/stretchr/testify/require"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	upgrades "github.com/drover-run/drover/functions/upgrade/handler"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/cloudwatch"
+	"github.com/drover-run/drover/shared/aws/ec2"
+	"github.com/drover-run/drover/shared/aws/eks"
+	"github.com/drover-run/drover/shared/aws/servicequotas"
+	"github.com/drover-run/drover/shared/aws/stepfunctions"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/preflight/collect"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// requests to API servers, in order.
+type requests struct {
+	next http.RoundTripper
+
+	mu   sync.Mutex
+	list []string
+}
+
+func (a *requests) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	a.list = append(a.list, r.Method+" "+r.URL.Path)
+	a.mu.Unlock()
+	return a.next.RoundTrip(r)
+}
+
+// dryRun is what the command does, with every request on record. It says that none changed anything, here or in the cluster. It returns
+// the names of the checks that block.
+func (l *life) dryRun(in events.Upgrade) (plan *preflight.Plan, blocks []string, err error) {
+	l.t.Helper()
+	in.Cluster = "demo"
+	cfg, seen := l.Config(), &requests{next: l.reach("")}
+	offered := eks.New(awseks.NewFromConfig(cfg))
+	clusters := kube.NewClusters(awseks.NewFromConfig(cfg), sts.NewFromConfig(cfg))
+	clusters.Reach = func(string) http.RoundTripper { return seen }
+	h := &upgrades.Handler{
+		Specs: store.NewBucket(lambdaruntime.S3(cfg), SpecsBucket), State: l.State(), EKS: offered, Now: time.Now,
+		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
+		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),
+	}
+	g := &collect.Gatherer{
+		Kubernetes: clusters, EKS: offered, Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)), Alarms: cloudwatch.New(l.cloudwatch()),
+		Capacity: ec2.New(cfg),
+		Quotas:   servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
+	}
+	before, mark := l.objects(), l.Calls.Mark()
+	plan, err = h.Preview(l.t.Context(), in)
+	if err == nil && len(plan.Steps) > 0 {
+		facts, err := g.Before(l.t.Context(), plan)
+		require.NoError(l.t, err)
+		for _, c := range preflight.Before(facts, plan) {
+			if c.Blocks {
+				blocks = append(blocks, c.Name)
+			}
+		}
+		require.NotEmpty(l.t, seen.list)
+	}
+	calls := l.Calls.Since(mark)
+	require.NotEmpty(l.t, calls)
+	for _, call := range calls {
+		require.False(l.t, call.Mutating, "%s %s %s", call.Service, call.Action, call.Resource)
+	}
+	for _, request := range seen.list {
+		require.True(l.t, strings.HasPrefix(request, "GET "), request)
+	}
+	require.Equal(l.t, before, l.objects())
+	return plan, blocks, err
+}
+
+// objects of drover's buckets, by their ETags.
+func (l *life) objects() map[string]string {
+	l.t.Helper()
+	all := map[string]string{}
+	for _, bucket := range []string{SpecsBucket, StateBucket} {
+		entries, err := store.NewBucket(lambdaruntime.S3(l.Config()), bucket).List(l.t.Context(), "")
+		require.NoError(l.t, err)
+		for _, e := range entries {
+			all[bucket+"/"+e.Key] = e.ETag
+		}
+	}
+	require.NotEmpty(l.t, all)
+	return all
+}
+
+func TestADryRunChangesNothing(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		plan, blocks, err := l.dryRun(events.Upgrade{Release: "r2"})
+		require.NoError(t, err)
+		require.Empty(t, blocks)
+		require.Len(t, plan.Steps, 3)
+		plan, _, err = l.dryRun(events.Upgrade{Release: "r1"})
+		require.NoError(t, err)
+		require.Empty(t, plan.Steps, "it is there")
+		_, _, err = l.dryRun(events.Upgrade{Release: "r9"})
+		require.ErrorContains(t, err, "there is no release")
+		_, _, err = l.dryRun(events.Upgrade{Rollback: true})
+		require.ErrorContains(t, err, "there was no upgrade")
+
+		l.busy(3)
+		_, blocks, err = l.dryRun(events.Upgrade{Release: "r2"})
+		require.NoError(t, err)
+		require.Equal(t, []string{"BudgetsAllow"}, blocks)
+		l.busy(0)
+
+		// In the middle, after that, and back.
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.changing("pool-a")
+		l.States.Stop(l.record().Execution, "Stopped", "by a person")
+		l.settle()
+		l.swept()
+		l.settle()
+		plan, _, err = l.dryRun(events.Upgrade{})
+		require.NoError(t, err)
+		require.Len(t, plan.Steps, 1, "what is left of it")
+		l.upgrade(events.Upgrade{})
+		l.settle()
+		l.phase(status.Ready)
+		require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+		plan, _, err = l.dryRun(events.Upgrade{Rollback: true})
+		require.NoError(t, err)
+		require.Equal(t, upgrade.StepNodesBack, plan.Steps[0].Kind)
+	})
+}

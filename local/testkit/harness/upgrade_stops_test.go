@@ -1,0 +1,204 @@
+package harness
+
+// Upgrades that stop on their way: EKS fails, nodes cannot leave, do not go or come with another version.
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func TestAnUpgradeThatEKSFails(t *testing.T) {
+	upgradeLife(t, func(l *life, bad *faults.Engine) {
+		l.old(alarmed)
+		end := strike(t, bad, "update-fails action=VersionUpdate")
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: StackFailed: stack drover-demo-control-plane")
+		require.Contains(t, l.verdict(arn), "mend the cause\nNothing is done yet. Next: control plane to 1.36. To go on: `drover upgrade demo`")
+		require.NotContains(t, l.verdict(arn), "drover-converge", "which does not bring the upgrade on")
+		require.Equal(t, "Stopped", l.Status("demo").Upgrade.Phase)
+		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion, "which it is at, and not which it was to come to")
+		require.Empty(t, l.Status("demo").Plan, "nobody brings it to 1.36 until somebody asks again")
+		require.True(t, l.sounds())
+		l.again()
+		l.phase(status.Ready) // as it was before
+		require.Equal(t, status.AsSpecified, l.Status("demo").Message, "nothing was moved that could stay")
+		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion)
+		end()
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgraded()
+		require.Len(t, l.Status("demo").Upgrades, 2)
+	})
+}
+
+func TestAnUpgradeWhoseNodesCannotLeave(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.busy(3) // its budget allows none
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		require.Contains(t, l.verdict(arn), "UpgradeBlocked: nothing was changed: BudgetsAllow")
+	})
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepControlPlane)
+		l.busy(3) // after the checks
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: still being drained: i-")
+		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36, add-ons to those of the release. Next: nodes to the "+
+			"images of the release")
+		require.True(t, l.sounds())
+		require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+		again := l.upgrade(events.Upgrade{Release: "r2"})
+		l.over(again)
+		require.Contains(t, l.verdict(again), "UpgradeBlocked: it does not go on: ", "a preflight that passed, and then fails")
+		l.API("drover-demo").Run(apiserver.App{Name: "shop", Replicas: 0, Start: time.Second, Stop: time.Second, Grace: time.Minute})
+		time.Sleep(time.Hour)
+		l.settle()
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgraded()
+	})
+}
+
+// lingering has the nodes of instances that have ended stay for a while, as EKS' controllers do.
+type lingering struct {
+	ec2.Nodes
+	account *Account
+	after   time.Duration
+}
+
+// DeregisterNode promises it.
+func (n lingering) DeregisterNode(_ context.Context, cluster, name string) error {
+	go func() {
+		if n.account.clock.Timer(n.account.ending, n.after) == nil {
+			_ = n.Nodes.DeregisterNode(n.account.ending, cluster, name)
+		}
+	}()
+	return nil
+}
+
+func TestAnUpgradeWhoseOldNodesStayListed(t *testing.T) {
+	t.Run("for minutes: it waits, and goes back as well", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.EC2.SetNodes(lingering{boot{l.EKS, l.Account}, l.Account, 4 * time.Minute})
+			l.old(alarmed)
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.over(arn)
+			l.upgraded()
+			arn = l.upgrade(events.Upgrade{Rollback: true})
+			l.over(arn)
+			require.Equal(t, "SUCCEEDED :", l.verdict(arn), "EKS takes no control plane back that has newer kubelets")
+		})
+	})
+	t.Run("for ever: it stops, and says which", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.EC2.SetNodes(lingering{boot{l.EKS, l.Account}, l.Account, 1000 * time.Hour})
+			l.old(alarmed)
+			node := l.API("drover-demo").Nodes()[0].Name
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.over(arn)
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: their instances have ended, and the cluster still lists these nodes: "+
+				node+" (i-")
+			require.True(t, l.sounds())
+			require.NoError(t, l.EKS.DeregisterNode(t.Context(), "drover-demo", node))
+			l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			l.upgraded()
+		})
+	})
+	t.Run("because somebody took them out of their group: they are judged, and not waited for", func(t *testing.T) {
+		upgradeLife(t, func(l *life, _ *faults.Engine) {
+			l.old(alarmed)
+			one, err := l.EC2.Instance(l.instance())
+			require.NoError(t, err)
+			template, err := l.EC2.LaunchTemplate(one.Tags["aws:ec2launchtemplate:id"], "", one.Tags["aws:ec2launchtemplate:version"])
+			require.NoError(t, err)
+			detached, err := l.EC2.Launch(ec2.LaunchRequest{Template: template, InstanceType: one.Type, SubnetID: one.SubnetID})
+			require.NoError(t, err)
+			time.Sleep(10 * time.Minute)
+			require.Len(t, l.API("drover-demo").Nodes(), 2)
+			arn := l.upgrade(events.Upgrade{Release: "r2"})
+			l.over(arn)
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: NodesReplaced: not what they should be for "+
+				"Kubernetes 1.36: "+detached.PrivateDNSName)
+		})
+	})
+}
+
+// The last step is made, and its result is not well, until people replace the nodes once more.
+func TestAnUpgradeWhoseNodesHaveAnotherVersion(t *testing.T) {
+	for name, meanwhile := range map[string]func(l *life, stops func()){
+		"": func(*life, func()) {},
+		// What was left is checked, and nothing is said to be done that is not.
+		"the way back is blocked, and that forward is tried again": func(l *life, stops func()) {
+			l.hold(true)
+			back := l.upgrade(events.Upgrade{Rollback: true})
+			l.over(back)
+			require.Contains(l.t, l.verdict(back), "FAILED UpgradeBlocked: nothing was changed: BudgetsAllow")
+			l.hold(false)
+			stops()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, bad *faults.Engine) {
+				l.old(alarmed)
+				end := strike(t, bad, "kubelet-version=v1.35.9-eks-0e3cf2b")
+				stops := func() {
+					arn := l.upgrade(events.Upgrade{Release: "r2"})
+					l.over(arn)
+					require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: NodesReplaced")
+					require.Contains(t, l.verdict(arn), "v1.35.9")
+					require.True(t, l.sounds())
+				}
+				stops()
+				meanwhile(l, stops)
+				end()
+				l.Converge("demo", "a")
+				l.settle()
+				l.upgrade(events.Upgrade{Release: "r2"})
+				l.settle()
+				l.upgraded()
+			})
+		})
+	}
+}
+
+// While the nodes are replaced somebody puts an add-on back by hand: the end is not well, and says which.
+func TestAnUpgradeOfWhichAnAddonHasAnotherVersion(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.changing("pool-a")
+		coredns := func(version string) {
+			_, err := l.EKS.UpdateAddon(t.Context(), l.Admin(), eks.UpdateAddonInput{
+				AddonInput: eks.AddonInput{ClusterName: "drover-demo", AddonName: "coredns"}, AddonVersion: version,
+			})
+			require.NoError(t, err)
+		}
+		coredns("v1.12.4-eksbuild.1")
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the result is not well: VersionsReached: add-on coredns is at "+
+			"v1.12.4-eksbuild.1, not v1.13.2-eksbuild.1")
+		require.True(t, l.sounds())
+		coredns("v1.13.2-eksbuild.1")
+		time.Sleep(10 * time.Minute)
+		l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		l.upgraded()
+	})
+}

@@ -1,0 +1,133 @@
+package harness
+
+// An upgrade on a good day, by the real machine and function, in virtual time; and what it costs.
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/ec2"
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func TestAnUpgrade(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepControlPlane)
+		time.Sleep(time.Minute)
+		require.False(t, l.sounds())
+		require.Equal(t, status.Upgrading, l.Status("demo").Phase)
+		require.Equal(t, "1.35", l.Status("demo").KubernetesVersion, "while EKS is at it")
+		l.changing("pool-a")
+		require.Equal(t, "1.36", l.Status("demo").KubernetesVersion)
+		l.settle()
+		require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+		l.upgraded()
+		s := l.Status("demo")
+		require.Len(t, s.Upgrades, 1)
+		require.Equal(t, []string{"control plane to 1.36", "add-ons to those of the release", "nodes to the images of the release"},
+			stepNames(s.Upgrade))
+		for _, step := range s.Upgrade.Steps {
+			require.NotNil(t, step.Ended, step.Name)
+		}
+		t.Run("again finds nothing to do", func(t *testing.T) {
+			before := len(l.Calls.Since(0))
+			again := l.upgrade(events.Upgrade{Release: "r2"})
+			l.settle()
+			require.Equal(t, "SUCCEEDED :", l.verdict(again))
+			for _, call := range l.Calls.Since(before) {
+				require.False(t, mutates(call) && CalledBy(call) != "admin", "%s %s", call.Service, call.Action)
+			}
+		})
+	})
+}
+
+func mutates(call endpoint.Call) bool {
+	return !slices.ContainsFunc([]string{"Get", "List", "Describe", "Head", "AssumeRole"}, func(p string) bool {
+		return strings.HasPrefix(call.Action, p)
+	})
+}
+
+func stepNames(u *status.Upgrade) (all []string) {
+	for _, s := range u.Steps {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+// transitions counts the states that the executions of each machine entered: what Step Functions charges for.
+// https://aws.amazon.com/step-functions/pricing/
+func (l *life) transitions(since int) map[string]int {
+	l.t.Helper()
+	count := map[string]int{}
+	for _, x := range l.States.Executions()[since:] {
+		pages := sfn.NewGetExecutionHistoryPaginator(sfn.NewFromConfig(l.Config()), &sfn.GetExecutionHistoryInput{
+			ExecutionArn: &x.ARN, MaxResults: 1000,
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(l.t.Context())
+			require.NoError(l.t, err)
+			for _, e := range page.Events {
+				if strings.HasSuffix(string(e.Type), "StateEntered") {
+					count[strings.TrimPrefix(x.MachineName, names.Prefix)]++
+				}
+			}
+		}
+	}
+	return count
+}
+
+// What an upgrade by one minor version costs, with 2 pools of 10 nodes. cmd/bench reads the figures, and docs/performance.md has them.
+func TestWhatAnUpgradeCosts(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		more := "    - {name: b, instanceTypes: [m7i.large], minSize: 10, maxSize: 12}\n" + alarmed
+		spec := func(more string) string {
+			return strings.Replace(Spec("demo", more), "minSize: 1, maxSize: 3", "minSize: 10, maxSize: 12", 1)
+		}
+		l.old("")
+		l.Upload(names.ClusterSpec("demo"), spec(more))
+		l.settle()
+		l.phase(status.Ready)
+		before, began, mark := len(l.States.Executions()), time.Now(), l.Calls.Mark()
+		ranBefore, spentBefore := l.Functions.Ran()
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.over(arn)
+		require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+		took := time.Since(began)
+		l.settle()
+		ran, spent := l.Functions.Ran()
+		t.Logf("figure invocations %d", ran-ranBefore)
+		t.Logf("figure waited %.0f", (spent - spentBefore).Seconds())
+		for _, call := range l.Calls.Since(mark) {
+			if CalledBy(call) != "" && (call.Service == "s3" || call.Action == "Publish" || call.Action == "PutEvents") {
+				t.Logf("called %s", call.Action)
+			}
+		}
+		l.upgraded()
+		count := l.transitions(before)
+		// Both pools are replaced side by side, a node at a time; there are no pods whose grace would be waited for.
+		physics := eks.UpdateTakes + 10*ec2.BootTakes
+		ratio := took.Seconds() / physics.Seconds()
+		for machine, n := range count {
+			t.Logf("figure transitions/%s %d", machine, n)
+		}
+		t.Logf("figure nodes %d", len(l.API("drover-demo").Nodes()))
+		t.Logf("figure seconds %.0f", took.Seconds())
+		t.Logf("figure physics %.0f", physics.Seconds())
+		require.LessOrEqual(t, count["upgrade"], 25)
+		require.GreaterOrEqual(t, ratio, 1.0)
+		require.LessOrEqual(t, ratio, 1.4)
+	})
+}

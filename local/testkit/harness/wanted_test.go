@@ -1,0 +1,240 @@
+package harness
+
+// Upgrades that were asked for, and are not any more when their cluster is free; and what others do meanwhile.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+func channelsOf(stable string) string {
+	return "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {stable: " + stable + "}\n"
+}
+
+// What begins by itself waits for its cluster, and asks again before it begins.
+func TestAnUpgradeThatIsTakenBackWhileItWaits(t *testing.T) {
+	at := func(hours time.Duration) string { return time.Now().Add(hours * time.Hour).UTC().Format(time.RFC3339) }
+	window := func(opens time.Time) string {
+		return "  upgrade: {channel: Stable, window: {start: \"" + opens.UTC().Format("15:04") + "\", duration: 1h}}\n"
+	}
+	for name, c := range map[string]struct {
+		spec func() string
+		in   func(l *life) events.Upgrade
+		// takes it back.
+		takes func(l *life)
+		says  string
+	}{
+		"the spec names the old release again": {
+			spec: func() string { return "" },
+			in: func(l *life) events.Upgrade {
+				l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", ""), "name: r1", "name: r2", 1))
+				time.Sleep(time.Minute)
+				return events.Upgrade{Release: "r2", Origin: "Spec", Key: "spec " + l.version()}
+			},
+			takes: func(l *life) { l.Upload(names.ClusterSpec("demo"), Spec("demo", "")) },
+		},
+		"its time is taken out": {
+			spec: func() string { return "" },
+			in: func(l *life) events.Upgrade {
+				now := at(0)
+				l.Upload(names.ClusterSpec("demo"), Spec("demo", "  upgrade: {at: {time: "+now+", release: r2}}\n"))
+				time.Sleep(time.Minute)
+				return events.Upgrade{Release: "r2", Origin: "At", Key: "at " + now + " r2"}
+			},
+			takes: func(l *life) { l.Upload(names.ClusterSpec("demo"), Spec("demo", "")) },
+		},
+		"its window shuts": {
+			spec: func() string {
+				return window(time.Now().Add(30 * time.Minute))
+			},
+			in: func(l *life) events.Upgrade {
+				l.Upload(names.ReleaseSpec("channels"), channelsOf("r2"))
+				time.Sleep(45 * time.Minute)
+				return events.Upgrade{Release: "r2", Origin: "Channel", Key: "channel Stable r2"}
+			},
+			takes: func(l *life) { time.Sleep(time.Hour) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upgradeLife(t, func(l *life, _ *faults.Engine) {
+				l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
+				l.old(c.spec())
+				arn := ""
+				l.held(func() {
+					arn = l.upgrade(c.in(l))
+					time.Sleep(10 * time.Minute)
+					require.Equal(t, "RUNNING", l.Execution(arn).Status, l.verdict(arn))
+					c.takes(l)
+					time.Sleep(10 * time.Minute)
+				})
+				l.settle()
+				require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+				require.Equal(t, "1.35", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
+				require.Zero(t, l.updates())
+				require.Empty(t, l.record().State, "nothing was begun")
+			})
+		})
+	}
+}
+
+// How late an upgrade of a time is counts from its time, however late its execution began.
+func TestAnUpgradeIsMissedTwoHoursAfterItsTime(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		time.Sleep(24 * time.Hour) // a spec's times are after the year 2000
+		l.old("")
+		l.held(func() {
+			due := time.Now().Add(-90 * time.Minute).UTC().Truncate(time.Second)
+			at := due.Format(time.RFC3339)
+			l.Upload(names.ClusterSpec("demo"), Spec("demo", "  upgrade: {at: {time: "+at+", release: r2}}\n"))
+			arn := l.upgrade(events.Upgrade{Release: "r2", Origin: "At", Key: "at " + at + " r2", Due: due})
+			time.Sleep(time.Minute)
+			require.Equal(t, status.UpgradeDelayed, l.Status("demo").Upgrade.Phase, l.Status("demo").Upgrade.Message)
+			l.over(arn)
+			require.Less(t, time.Since(due), 2*time.Hour+10*time.Minute)
+			require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: it did not begin within 2h0m0s of its time: set another in spec.upgrade.at")
+			require.Equal(t, status.UpgradeMissed, l.Status("demo").Upgrade.Phase)
+			require.True(t, l.Status("demo").Upgrade.At.Equal(due))
+		})
+	})
+}
+
+// One waits for another that takes too long: the status is the other's, and says that this one was missed.
+func TestAnUpgradeThatMissesItsTimeBehindAnother(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
+		l.Events.Decide(func(e Event) Fate {
+			if e.Source == "aws.cloudformation" {
+				return Held
+			}
+			return Delivered
+		})
+		first := l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepControlPlane)
+		second := l.upgrade(events.Upgrade{Release: "r3", Due: time.Now().Add(-100 * time.Minute)})
+		l.over(second)
+		require.Contains(t, l.verdict(second), "FAILED UpgradeStopped: the cluster was busy for 2h0m0s")
+		s := l.Status("demo")
+		require.Equal(t, first, s.Upgrade.Execution)
+		require.Len(t, s.Upgrades, 1)
+		require.Equal(t, "Missed r3", s.Upgrades[0].Phase+" "+s.Upgrades[0].To)
+		require.Contains(t, s.Upgrades[0].Message, "the upgrade to release r2 (Kubernetes 1.36) is under way")
+	})
+}
+
+// version of the cluster's spec.
+func (l *life) version() string {
+	l.t.Helper()
+	object, err := store.NewBucket(lambdaruntime.S3(l.Config()), SpecsBucket).Get(l.t.Context(), names.ClusterSpec("demo"), 1<<20)
+	require.NoError(l.t, err)
+	return object.Version
+}
+
+// A step that was made counts, also for those who want something else by then.
+func TestWhatAnUpgradeLeavesThatIsNotWantedAnyMore(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepControlPlane)
+		time.Sleep(time.Minute)
+		l.Upload(names.ReleaseSpec("r3"), ReleaseOf("1.36", "r3"))
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(Spec("demo", alarmed), "name: r1", "name: r3", 1))
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the spec names release r3 by now")
+		require.Contains(t, l.verdict(arn), "Done and kept: control plane to 1.36. Next: add-ons to those of the release")
+	})
+}
+
+// Somebody changes the EKS cluster again and again while nodes are replaced, and after.
+func TestAnUpgradeWhileEKSIsAtSomethingElse(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepNodes)
+		told := false
+		for end := time.Now().Add(2 * time.Hour); !told && time.Now().Before(end); time.Sleep(5 * time.Second) {
+			_, _ = l.EKS.UpdateClusterConfig(l.t.Context(), l.Admin(), eks.UpdateClusterConfigInput{ // refused while it is at one
+				Name: "drover-demo", Logging: &eks.Logging{ClusterLogging: []eks.LogSetup{{Types: []string{"audit"}, Enabled: true}}},
+			})
+			told = told || strings.Contains(l.Status("demo").Upgrade.Message, "it is UPDATING")
+		}
+		require.True(t, told, l.verdict(arn))
+		l.settle()
+		require.Equal(t, "SUCCEEDED :", l.verdict(arn))
+		require.Equal(t, status.Ready, l.Status("demo").Phase)
+	})
+}
+
+// A step has its time, also when its stacks are made and EKS is never done.
+func TestAStepThatWaitsForEver(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.old(alarmed)
+		arn := l.upgrade(events.Upgrade{Release: "r2"})
+		l.step(upgrade.StepControlPlane)
+		began := time.Now()
+		audit := false
+		l.OnCall(func(call endpoint.Call) error {
+			if call.Action == "DescribeCluster" && CalledBy(call) == "upgrade" && time.Since(began) < 5*time.Hour {
+				audit = !audit
+				_, _ = l.EKS.UpdateClusterConfig(l.t.Context(), l.Admin(), eks.UpdateClusterConfigInput{ // refused while it is at one
+					Name: "drover-demo", Logging: &eks.Logging{ClusterLogging: []eks.LogSetup{{Types: []string{"audit"}, Enabled: audit}}},
+				})
+			}
+			return nil
+		})
+		l.over(arn)
+		require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: control plane to 1.36 takes longer than the 4h0m0s that it may: EKS is not "+
+			"done with the control plane")
+		require.True(t, l.sounds())
+		require.InDelta(t, 4*time.Hour, l.record().Ended.Sub(began), float64(15*time.Minute))
+		time.Sleep(time.Hour)
+		again := l.upgrade(events.Upgrade{Release: "r2"})
+		l.settle()
+		require.Equal(t, "SUCCEEDED :", l.verdict(again))
+		require.Equal(t, upgrade.Done, l.record().State)
+	})
+}
+
+// What a channel asks for and the checks block is told to be tried again, and is.
+func TestAnUpgradeByAChannelThatWasBlockedIsTriedAgain(t *testing.T) {
+	upgradeLife(t, func(l *life, _ *faults.Engine) {
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("r1"))
+		l.old("  upgrade: {channel: Stable, alarms: [shop-is-down]}\n")
+		l.hold(true)
+		l.Upload(names.ReleaseSpec("channels"), channelsOf("r2"))
+		l.sweep()
+		require.Equal(t, upgrade.Blocked, l.record().State)
+		blocked := l.record().Ended
+		l.hold(false)
+		l.audited()
+		u := l.Status("demo").Upgrade
+		require.Equal(t, status.UpgradeScheduled, u.Phase, u.Message)
+		require.Equal(t, blocked.Add(24*time.Hour).Truncate(time.Second), u.At.Truncate(time.Second))
+		mark := l.Calls.Mark()
+		l.audited()
+		for _, call := range l.Calls.Since(mark) {
+			require.False(t, call.Mutating && CalledBy(call) == "plan", "nothing is planned anew: %s %s", call.Action, call.Resource)
+		}
+		time.Sleep(time.Until(*u.At) - time.Minute)
+		l.swept()
+		l.settle()
+		require.EqualValues(t, 1, l.record().Number, "not before")
+		time.Sleep(2 * time.Minute)
+		l.swept()
+		l.settle()
+		l.upgraded()
+	})
+}

@@ -1,0 +1,102 @@
+package storm
+
+// Accidents: what befalls resources, instances and API servers, beside the calls.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// failure of a resource: the n-th time that CloudFormation does something with one of a type, while the weather holds.
+type failure struct {
+	step, kind string
+	nth        int
+}
+
+func (f failure) String() string {
+	return fmt.Sprintf("%s of %s fails the %d. time", f.step, f.kind, f.nth)
+}
+
+func failures(r *rand.Rand) (all []failure) {
+	if r.IntN(4) > 0 {
+		return nil
+	}
+	for range 1 + r.IntN(2) {
+		all = append(all, failure{pick(r, "create", "create", "update", "delete"), pick(r, failing...), 1 + r.IntN(3)})
+	}
+	return all
+}
+
+// failing are types of the clusters' templates.
+var failing = []string{
+	"AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::NatGateway", "AWS::IAM::Role", "AWS::EKS::Cluster", "AWS::EKS::Addon",
+	"AWS::EKS::AccessEntry",
+	"AWS::EC2::LaunchTemplate", "AWS::AutoScaling::AutoScalingGroup",
+}
+
+// failResource fails what the plot says.
+func (w *world) failResource(step string, r resource.Request) error {
+	if w.fine || w.over() {
+		return nil
+	}
+	w.resources[step+r.Type]++
+	for _, f := range w.plot.failures {
+		if f.step == step && f.kind == r.Type && f.nth == w.resources[step+r.Type] {
+			w.tell("%s in %s: %v", r.LogicalID, r.StackName, f)
+			w.out.Failures++
+			return &wire.Error{Code: "ServiceInternalError", Message: "struck by the storm", Status: 500}
+		}
+	}
+	return nil
+}
+
+// beat is how often instances and API servers may be struck.
+const beat = time.Minute
+
+// beats strikes instances and API servers, until stop is closed.
+func (w *world) beats(stop, done chan struct{}) {
+	defer close(done)
+	for {
+		select {
+		case <-time.After(beat):
+		case <-stop:
+			return
+		}
+		w.turns.take("beat")
+		if !w.over() {
+			w.tellsStacks()
+		}
+		if w.fine || w.over() {
+			continue
+		}
+		now := w.now()
+		for _, i := range w.EC2.Living() {
+			cluster, stack := clusterOf(i.Tags["aws:autoscaling:groupName"])
+			m := faults.Moment{What: faults.Instances, Cluster: cluster, Pool: strings.TrimPrefix(stack, names.PoolPrefix)}
+			if cluster != "" && w.engine.Decide(now, m).Kind == faults.InstanceLost {
+				w.tell("instance %s of %s is lost", i.ID, i.Tags["aws:autoscaling:groupName"])
+				w.known.Lock()
+				w.known.lost[i.ID], w.known.struck = true, now
+				w.known.Unlock()
+				_ = w.EC2.Terminate(i.ID, "Server.InternalError") // it lives
+			}
+		}
+		for _, cluster := range w.clusters() {
+			api := w.API(names.EKSCluster(cluster))
+			if api == nil {
+				continue
+			}
+			if strike := w.engine.Decide(now, faults.Moment{What: faults.Cluster, Cluster: cluster}); strike.Kind == faults.APIServerDown {
+				w.tell("the API server of %s is down for %s", cluster, strike.Delay)
+				api.Down(strike.Delay)
+			}
+		}
+	}
+}

@@ -1,0 +1,763 @@
+package storm
+
+// A storm that cannot fail is worth nothing: each check sees what it is there for, when somebody does it.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/drover-run/drover/events"
+	planhandler "github.com/drover-run/drover/functions/plan/handler"
+	scaling "github.com/drover-run/drover/local/aws/autoscaling"
+	stacks "github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/local/engine/wire"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/shared/aws/autoscaling"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// quiet is a cluster of three nodes that is created and whose nodes are replaced once; nothing goes wrong.
+func quiet() plot {
+	first := wish{
+		name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 3, max: 4, timeout: time.Hour, onTimeout: "Wait", surge: 1}},
+	}
+	second := first
+	second.pools = []wishedPool{first.pools[0]}
+	second.pools[0].motd = 1
+	return plot{
+		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: 30 * time.Minute, cluster: "c0", what: "replace", spec: &second}},
+		last: map[string]*wish{"c0": &second},
+		apps: map[string][]apiserver.App{
+			"c0": {{Name: "web", Replicas: 6, MaxUnavailable: 1, Start: time.Minute, Stop: 10 * time.Second, Grace: 30 * time.Second}},
+		},
+	}
+}
+
+// terminations is weather in which nobody hears of instances that are to be drained.
+const terminations = `drop event="EC2 Instance-terminate Lifecycle Action"`
+
+// instead of a function, or before it.
+func instead(w *world, step string, do func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error)) {
+	w.Functions.Around(step, func(cfg aws.Config, next awslambda.Handler) awslambda.Handler {
+		return handler(func(ctx context.Context, payload []byte) ([]byte, error) { return do(ctx, cfg, payload, next) })
+	})
+}
+
+type handler func(context.Context, []byte) ([]byte, error)
+
+func (h handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return h(ctx, payload) }
+
+func TestEveryCheckCanFail(t *testing.T) {
+	tests := map[string]struct {
+		invariant int
+		change    func(*plot)
+		says      string
+	}{
+		"nobody hears of a spec": {0, func(p *plot) {
+			p.twist = func(w *world) {
+				for _, step := range []string{"admit", "sweep"} {
+					instead(w, step, func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+				}
+			}
+		}, "not converged"},
+		"a template is written twice": {1, func(p *plot) {
+			p.ending = func(w *world) {
+				list, err := w.State().List(context.Background(), "templates/")
+				require.NoError(w.t, err)
+				_, err = w.State().Put(context.Background(), list[0].Key, []byte("other"))
+				require.NoError(w.t, err)
+			}
+		}, "is not what its address says"},
+		"a plan that writes though nothing changes": {2, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "plan", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					_, err := lambdaruntime.S3(cfg).PutObject(ctx, putObject("status/clusters/other.json"))
+					require.NoError(w.t, err)
+					return next.Invoke(ctx, payload)
+				})
+			}
+		}, "nothing has changed, and plan called PutObject"},
+		"a cluster that says Ready before it is": {2, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					said, err := next.Invoke(ctx, payload)
+					return bytes.Replace(said, []byte(`"outcome":"Changes"`), []byte(`"outcome":"Unchanged"`), 1), err
+				})
+			}
+		}, "became Ready and would be changed"},
+		"an upgrade that begins while its window is shut": {2, func(p *plot) {
+			for _, a := range p.acts {
+				a.spec.gate = gate{notBefore: 100 * day}
+			}
+			p.ending = func(w *world) {
+				w.Upgrade(events.Upgrade{Cluster: "c0", Release: release(firstMinor, 1), Origin: string(upgrade.OriginSpec), Key: "spec early"})
+				w.wait(time.Since(w.began) + time.Hour)
+			}
+		}, "no spec let it"},
+		"an upgrade that is said to begin later than its window opens": {2, func(p *plot) {
+			p.acts[1].spec.gate = gate{opens: 3 * time.Hour, lasts: time.Hour}
+			p.ending = func(w *world) {
+				at := w.began.Add((time.Since(w.began) + 2*day).Truncate(day) + 3*time.Hour)
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) {
+					s.Upgrade = &status.Upgrade{
+						Phase: status.UpgradeScheduled, To: release(firstMinor+1, 0), At: &at, Message: "it waits for the window of spec.upgrade",
+					}
+				}))
+			}
+		}, "and the window opens at 3h0m0s"},
+		"a preview that has no upgrade": {3, func(p *plot) {
+			p.acts[1].spec.minor++
+			p.last["c0"] = p.acts[1].spec
+			p.foretold = func(f *planhandler.Forecast) { f.Upgrade = nil }
+		}, "before the upload no upgrade begins, and then an upgrade to "},
+		"a preview that forgets a stack": {3, func(p *plot) {
+			p.foretold = func(f *planhandler.Forecast) { f.Plan.Changes = nil }
+		}, "before the upload these stacks would change: []"},
+		"a control plane is deleted": {3, func(p *plot) {
+			p.ending = func(w *world) { w.deleteStack("drover-c0-control-plane") }
+		}, "is deleted, and nobody asked for it"},
+		"a control plane is deleted though its spec is back": {3, func(p *plot) {
+			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+			p.last["c0"] = p.acts[0].spec
+			p.twist = func(w *world) {
+				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					var in events.ChangeRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					if in.Stack != names.ControlPlane || w.wishes["c0"] != nil {
+						return next.Invoke(ctx, payload)
+					}
+					w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+					name := names.Stack("c0", names.ControlPlane) // without another look at the spec
+					_, err := w.CloudFormation.DeleteStack(ctx, w.Admin(), &stacks.DeleteStackInput{StackName: name})
+					return []byte("{}"), err
+				})
+			}
+		}, "is deleted, and nobody asked for it"},
+		"a control plane is deleted though its spec is back since change looked in a call before": {3, func(p *plot) {
+			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+			p.last["c0"] = p.acts[0].spec
+			p.twist = func(w *world) {
+				tried := false
+				instead(w, "change", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					var in events.ChangeRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					switch {
+					case in.Stack != names.ControlPlane || !tried && w.wishes["c0"] != nil:
+						return next.Invoke(ctx, payload)
+					case !tried:
+						tried = true
+						w.OnCall(func(call endpoint.Call) error {
+							if call.Action == "DeleteStack" {
+								return &wire.Error{Code: "InternalFailure", Message: "not now", Status: 500}
+							}
+							return w.seeCall(call)
+						})
+						said, err := next.Invoke(ctx, payload)
+						w.OnCall(w.seeCall)
+						w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+						return said, err
+					}
+					return []byte("{}"), deleteControlPlane(ctx, cfg)
+				})
+			}
+		}, "is deleted, and nobody asked for it"},
+		"what is left of a control plane is deleted though its spec is back, protected": {3, func(p *plot) {
+			comesBack(p, true)
+			p.twist = func(w *world) {
+				sticks(w)
+				instead(w, "change", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					var in events.ChangeRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					if in.Stack != names.ControlPlane || w.Stacks("c0")[names.ControlPlane] != "DELETE_FAILED" || w.wishes["c0"] == nil {
+						return next.Invoke(ctx, payload)
+					}
+					return []byte("{}"), deleteControlPlane(ctx, cfg)
+				})
+			}
+		}, "is deleted, and nobody asked for it"},
+		"a network is made beside a cluster that lost its own": {3, func(p *plot) {
+			p.acts[1].spec.protected = true
+			p.ending = func(w *world) {
+				w.lose("c0", names.Network)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+				_, err := w.CloudFormation.CreateStack(context.Background(), w.Admin(), &stacks.CreateStackInput{
+					StackName:    "drover-c0-network",
+					TemplateBody: `{"Resources": {"VPC": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}}}`,
+				})
+				require.NoError(w.t, err)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+			}
+		}, "is made beside the EKS cluster"},
+		"a status does not follow a stack": {9, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "forge a stack's status", do: func(w *world) {
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) {
+					s.Stacks[0].Status = "UPDATE_IN_PROGRESS"
+				}))
+			}})
+		}, "and an event told CREATE_COMPLETE"},
+		"an execution leaves a status of a name without a spec": {9, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "forge a status", do: func(w *world) {
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), stranger, func(s *status.Status) { s.Phase = status.Stopped }))
+			}})
+		}, "has neither a spec nor stacks, and a status"},
+		"nobody is told of a network that is gone": {0, func(p *plot) {
+			p.acts[1].spec.protected = true
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "lose the network", do: func(w *world) {
+				silent := func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil }
+				instead(w, "stackevent", silent)
+				instead(w, "sweep", silent)
+				w.lose("c0", names.Network)
+			}})
+		}, "it lost its network"},
+		"nobody is told of a control plane that was moved": {0, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "move", do: func(w *world) {
+				w.move("c0", firstMinor+1)
+				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+			}})
+		}, "its control plane was moved"},
+		"a protected cluster is deleted with its spec": {11, func(p *plot) {
+			p.acts[1].spec.protected = true
+			p.ending = func(w *world) {
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+				w.deleteStack("drover-c0-control-plane")
+			}
+		}, "and it is protected"},
+		"a protected cluster is deleted because termination protection is off": {11, func(p *plot) {
+			p.acts[1].spec.protected = true
+			p.ending = func(w *world) {
+				w.unguard("c0")
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+				w.deleteStack("drover-c0-control-plane")
+			}
+		}, "and it is protected"},
+		"a protected network without a control plane is deleted": {11, func(p *plot) {
+			networkAlone(p)
+			p.ending = func(w *world) {
+				w.deleteStack("drover-c0-network")
+			}
+		}, "and it is protected"},
+		"a volume is deleted, and the control plane that knew it was gone": {11, func(p *plot) {
+			p.ending = func(w *world) {
+				w.kubernetesMakes("c0")
+				nothing := func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil }
+				instead(w, "sweep", nothing) // an audit would create the control plane again
+				w.lose("c0", names.ControlPlane)
+				w.wait(time.Since(w.began) + time.Hour)
+				instead(w, "clean", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					err := w.State().UpdateStatus(ctx, "c0", func(s *status.Status) { s.Deletion = &status.Deletion{Surveyed: true} })
+					require.NoError(w.t, err)
+					return next.Invoke(ctx, payload)
+				})
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+				w.wait(time.Since(w.began) + 2*time.Hour)
+			}
+		}, "its API was never asked which to retain"},
+		"a lease that nobody gives up": {4, func(p *plot) {
+			p.ending = func(w *world) {
+				_, err := w.State().Put(context.Background(), names.Lease("c0"), []byte(`{"execution": "arn:gone", "fence": 9}`))
+				require.NoError(w.t, err)
+			}
+		}, "the lease is still held"},
+		"a change by an execution that lost the lease": {4, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "change", func(ctx context.Context, cfg aws.Config, _ []byte, _ awslambda.Handler) ([]byte, error) {
+					_, err := w.State().Put(ctx, names.Lease("c0"), []byte(`{"execution": "arn:another", "fence": 9}`))
+					require.NoError(w.t, err)
+					_, err = cloudformation.NewFromConfig(cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{
+						StackName: aws.String("drover-c0-network"),
+					})
+					return []byte("{}"), err
+				})
+			}
+		}, "and the lease is of arn:another"},
+		"something is left of a cluster that is deleted": {11, func(p *plot) {
+			p.ending = func(w *world) {
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+				w.wait(time.Since(w.began) + 2*time.Hour)
+				_, err := w.EC2.CreateVolume(harness.Region+"a", 10, map[string]string{names.OwnershipTag("c0"): "owned"})
+				require.NoError(w.t, err)
+			}
+		}, "is left of c0"},
+		"a pool changes that nobody changed": {5, func(p *plot) {
+			p.ending = func(w *world) {
+				other := *w.wishes["c0"]
+				other.pools = []wishedPool{{name: "a", min: 2, max: 3, motd: 7, timeout: time.Hour, onTimeout: "Wait", surge: 1}}
+				w.touch("c0", w.wishes["c0"], w.wishes["c0"])
+				w.versions["c0"] = w.Upload(names.ClusterSpec("c0"), other.yaml(w.began))
+				w.wait(time.Since(w.began) + time.Hour)
+			}
+		}, "no change was about it"},
+		"a node that is newer than its control plane": {6, func(p *plot) {
+			p.ending = func(w *world) {
+				client, _, err := w.EKS.Administrator(names.EKSCluster("c0"))
+				require.NoError(w.t, err)
+				addNode(w.t, client, "v1.99.0")
+			}
+		}, "newer than its control plane"},
+		"a control plane that goes back": {6, func(p *plot) {
+			p.ending = func(w *world) {
+				name := names.Stack("c0", names.ControlPlane)
+				was, err := w.CloudFormation.GetTemplate(context.Background(), w.Admin(), &stacks.GetTemplateInput{StackName: name})
+				require.NoError(w.t, err)
+				older := strings.Replace(was.TemplateBody, fmt.Sprintf("1.%d", firstMinor), fmt.Sprintf("1.%d", firstMinor-1), 1)
+				require.NotEqual(w.t, was.TemplateBody, older)
+				in := &stacks.UpdateStackInput{StackName: name, TemplateBody: older, Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"}}
+				for parameter := range w.Stack("c0", names.ControlPlane).Parameters {
+					in.Parameters = append(in.Parameters, stacks.Parameter{ParameterKey: parameter, UsePreviousValue: true})
+				}
+				_, err = w.CloudFormation.UpdateStack(context.Background(), w.Admin(), in)
+				require.NoError(w.t, err)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+			}
+		}, "goes back from 1.34 to 1.33, and nobody asked for that"},
+		"pods are deleted instead of evicted": {7, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "drain", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					client, _, err := w.EKS.Administrator(names.EKSCluster("c0"))
+					require.NoError(w.t, err)
+					deletePods(w.t, client, w.API(names.EKSCluster("c0")))
+					return next.Invoke(ctx, payload)
+				})
+			}
+		}, "before its drain's time was over"},
+		"nodes go with their pods": {7, func(p *plot) {
+			p.twist = func(w *world) {
+				instead(w, "drain", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
+					var in events.DrainRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					_, err := autoscaling.New(awsautoscaling.NewFromConfig(cfg)).Complete(ctx, *in.Lifecycle, autoscaling.Continue)
+					return []byte(`{"outcome": "Done"}`), err
+				})
+			}
+		}, "went with"},
+		"nobody drains a node though the sweep comes": {7, func(p *plot) {
+			p.weather, p.calm = []string{terminations + " after=30m"}, time.Hour
+			p.acts = append(p.acts, act{at: 30 * time.Minute, cluster: "c0", what: "stop looking", do: func(w *world) {
+				instead(w, "sweep", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+			}})
+		}, "went with"},
+		"nodes are signalled before others have gone": {8, func(p *plot) {
+			p.apps["c0"][0].Start = 20 * time.Minute // drains are slow
+			p.twist = func(w *world) {
+				instead(w, "join", func(ctx context.Context, cfg aws.Config, payload []byte, _ awslambda.Handler) ([]byte, error) {
+					var in events.JoinRequest
+					require.NoError(w.t, json.Unmarshal(payload, &in))
+					_, err := cloudformation.NewFromConfig(cfg).SignalResource(ctx, &cloudformation.SignalResourceInput{
+						StackName: &in.AutoScalingGroupName, LogicalResourceId: aws.String(names.GroupResource), UniqueId: &in.EC2InstanceID,
+						Status: "SUCCESS",
+					})
+					if err == nil {
+						_, err = autoscaling.New(awsautoscaling.NewFromConfig(cfg)).Complete(ctx, in.Lifecycle, autoscaling.Continue)
+					}
+					return []byte(`{"outcome": "Ready"}`), err
+				})
+			}
+		}, "in service during its update"},
+		"an autoscaler's nodes are taken away": {5, func(p *plot) {
+			p.ending = func(w *world) {
+				w.autoscale("c0", "a", 1)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+				_, err := awsautoscaling.NewFromConfig(w.Config()).SetDesiredCapacity(context.Background(), &awsautoscaling.SetDesiredCapacityInput{
+					AutoScalingGroupName: aws.String("drover-c0-pool-a"), DesiredCapacity: aws.Int32(3),
+				})
+				require.NoError(w.t, err)
+				w.wait(time.Since(w.began) + 10*time.Minute)
+			}
+		}, "an autoscaler chose 4 for drover-c0-pool-a, and it has 3"},
+		"the audit has all nodes replaced at once": {8, func(p *plot) {
+			p.ending = func(w *world) {
+				for _, i := range w.known.views["drover-c0-pool-a"].Instances {
+					require.NoError(w.t, w.Functions.Sweep.Groups.Unhealthy(context.Background(), i.ID))
+				}
+				w.wait(time.Since(w.began) + time.Minute)
+			}
+		}, "the audit has 2 instances of drover-c0-pool-a replaced at once"},
+		"nobody looks at a release": {0, func(p *plot) {
+			p.twist = func(w *world) {
+				for _, step := range []string{"publish", "sweep"} {
+					instead(w, step, func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })
+				}
+				w.uploadRelease(firstMinor, 1)
+			}
+		}, "is not about what is there"},
+		"a roll is lost": {9, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "roll a by hand", roll: "a"})
+			p.twist = func(w *world) {
+				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					return next.Invoke(ctx, bytes.ReplaceAll(payload, []byte(`"roll":["a"]`), []byte(`"roll":[]`)))
+				})
+			}
+		}, "of pool a is lost"},
+		"a paused cluster accepts a roll": {9, func(p *plot) {
+			paused := *p.acts[1].spec
+			paused.paused = true
+			again := paused
+			again.paused = false
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "pause", spec: &paused},
+				act{at: 2*time.Hour + time.Minute, cluster: "c0", what: "roll a by hand", roll: "a"},
+				act{at: 3 * time.Hour, cluster: "c0", what: "go on", spec: &again})
+			p.last["c0"] = &again
+			p.twist = func(w *world) {
+				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					return next.Invoke(ctx, bytes.ReplaceAll(payload, []byte(`"roll":["a"]`), []byte(`"roll":[]`)))
+				})
+			}
+		}, "is paused, and the roll"},
+		"an upgrade with nothing to do is recorded": {2, func(p *plot) {
+			p.acts = append(p.acts, act{at: 2 * time.Hour, cluster: "c0", what: "upgrade by hand to what it is",
+				do: func(w *world) { w.upgrade(events.Upgrade{Cluster: "c0", Release: release(firstMinor, 0)}) }})
+			p.twist = func(w *world) {
+				instead(w, "upgrade", func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					var in events.UpgradeRequest
+					if err := json.Unmarshal(payload, &in); err != nil {
+						return nil, err
+					}
+					body, err := json.Marshal(upgrade.Record{Number: 1, Execution: in.Execution, State: upgrade.Done})
+					if err != nil {
+						return nil, err
+					}
+					if _, err := store.NewBucket(lambdaruntime.S3(cfg), harness.StateBucket).Put(ctx, names.Upgrade("c0"), body); err != nil {
+						return nil, err
+					}
+					return []byte(`{"outcome":"Nothing","message":"done"}`), nil
+				})
+			}
+		}, "is answered with Nothing, and recorded"},
+		"a waiter is left behind": {9, func(p *plot) {
+			p.ending = func(w *world) {
+				_, err := w.State().Put(context.Background(), names.Waiter("drover-c0-network"), []byte("{}"))
+				require.NoError(w.t, err)
+			}
+		}, "waiters are left"},
+		"an alarm stays silent": {9, func(p *plot) {
+			p.acts[0].spec.alarm = true
+			p.ending = func(w *world) {
+				_, err := w.cloudwatch().DisableAlarmActions(context.Background(), &cloudwatch.DisableAlarmActionsInput{
+					AlarmNames: []string{alarmOf("c0")},
+				})
+				require.NoError(w.t, err)
+			}
+		}, "the actions of alarm c0-is-down are off"},
+		"something is left of a stack that is deleted": {11, func(p *plot) {
+			p.ending = func(w *world) {
+				of := map[string]string{"aws:cloudformation:stack-id": "arn:gone"}
+				_, err := w.EC2.CreateVolume(harness.Region+"a", 10, of)
+				require.NoError(w.t, err)
+			}
+		}, "is left of arn:gone"},
+		"an upload extends the wait for a drain": {9, func(p *plot) {
+			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
+			p.twist = func(w *world) {
+				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					said, err := next.Invoke(ctx, payload)
+					require.NoError(w.t, w.State().UpdateStatus(ctx, "c0", func(s *status.Status) {
+						for i, stack := range s.Stacks {
+							if stack.Waits != nil && !stack.Waits.Until.IsZero() { // as if the drain had begun with this execution
+								s.Stacks[i].Waits = &status.Waits{Message: stack.Waits.Message, Until: time.Now().Add(time.Hour + waitGrace)}
+							}
+						}
+					}))
+					return said, err
+				})
+			}
+		}, "and the drains have had their time at"},
+		"a cluster becomes Ready and keeps a blocked drain to itself": {9, func(p *plot) {
+			locked(p)
+			p.twist = func(w *world) {
+				instead(w, "report", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					require.NoError(w.t, w.State().UpdateStatus(ctx, "c0", func(s *status.Status) { s.Nodes = nil }))
+					return next.Invoke(ctx, payload)
+				})
+			}
+		}, "is still drained"},
+		"a Ready message forgets a drain that its status lists": {9, func(p *plot) {
+			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "forget", do: func(w *world) {
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) { s.Message = status.AsSpecified }))
+			}})
+		}, "its message does not agree with its nodes"},
+		"a function may not do what it does": {12, func(p *plot) {
+			p.identities = func(written *iam.Written) { forbid(written, "eks:DescribeClusterVersions") }
+		}, "may not eks DescribeClusterVersions"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var o *Outcome
+			for seed := range uint64(20) { // where pods are, and who comes first, is chance
+				p := quiet()
+				test.change(&p)
+				o = run(t, 1+seed, p, false)
+				if len(o.Violations) > 0 && strings.Contains(o.Violations[0].What, test.says) {
+					require.Equal(t, test.invariant, o.Violations[0].Invariant, o.Violations)
+					return
+				}
+			}
+			require.Fail(t, "nobody says: "+test.says, "%v\n%s", o.Violations, strings.Join(o.Story, "\n"))
+		})
+	}
+	t.Run("and a quiet world breaks none", func(t *testing.T) {
+		o := run(t, 1, quiet(), false)
+		require.Empty(t, o.Violations, strings.Join(o.Story, "\n"))
+		for _, invariant := range []int{1, 2, 4, 5, 6, 7, 8, 9, 12} {
+			require.NotZero(t, o.Checks[invariant], invariant)
+		}
+	})
+}
+
+// A node takes pods as soon as its launch hook is continued. One that was abandoned there never did.
+func TestWhatIsAbandonedWasNotInService(t *testing.T) {
+	const group = "drover-c0-pool-a"
+	for state, wrong := range map[string]int{pool.PendingWait: 0, pool.PendingProceed: 1} {
+		w := &world{turns: newTurns(nil), known: newKnown(), out: &Outcome{Checks: map[int]int{}}}
+		sees := func(second string) {
+			w.seeView(group, scaling.View{
+				Desired: 2, Instances: []scaling.InstanceView{{ID: "i-1", State: pool.InService}, {ID: "i-2", State: second}},
+			})
+		}
+		sees(state)
+		w.known.rolls[group] = 2
+		w.seeFunctionCall(endpoint.Call{
+			Caller: "arn:aws:sts::1:assumed-role/r/join", Action: "CompleteLifecycleAction",
+		}, []byte(`{"EC2InstanceId": "i-2"}`))
+		sees(pool.Terminating)
+		require.Len(t, w.known.said, wrong, state)
+	}
+}
+
+// What keeps to the invariants breaks none, however it looks at some moment.
+func TestWhatKeepsToAnInvariantBreaksNone(t *testing.T) {
+	for name, change := range map[string]func(*plot){
+		// A roll goes by what the pool was to have when change looked at it.
+		"an autoscaler wants a node more when a roll was begun": func(p *plot) {
+			for _, a := range p.acts {
+				pool := &a.spec.pools[0]
+				pool.max, pool.unavailable = 6, 1
+			}
+			p.twist = func(w *world) {
+				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					said, err := next.Invoke(ctx, payload)
+					if v, there := w.AutoScaling.View(names.Group("c0", "a")); there && v.Desired == 3 && w.Stacks("c0")[names.PoolStack("a")] ==
+						"UPDATE_IN_PROGRESS" {
+						w.autoscale("c0", "a", 0.34)
+					}
+					return said, err
+				})
+			}
+			p.ending = func(w *world) {
+				require.Contains(w.t, strings.Join(w.out.Story, "\n"), "drover-c0-pool-a is scaled from 3 to 4")
+			}
+		},
+		// Auto Scaling ends an instance that nobody knows of.
+		"the event of a node that goes is lost, and no sweep comes before its hook ends": func(p *plot) {
+			p.weather, p.calm = []string{terminations + " after=30m for=40m", `drop event="Scheduled Event" after=30m for=40m`}, time.Hour
+			p.ending = func(w *world) {
+				require.Len(w.t, w.known.drains, len(w.known.attended)+1)
+			}
+		},
+		"a control plane that could not be deleted is made anew, as its spec is back": func(p *plot) {
+			comesBack(p, false)
+			p.twist = sticks
+		},
+		"a pool is locked by a taint, and unlocked": func(p *plot) {
+			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
+			p.ending = func(w *world) {
+				require.NotZero(w.t, w.out.Acts["last-drain"])
+				require.NotZero(w.t, w.out.Acts["wait"])
+			}
+		},
+		"a protected spec is deleted when there is a network alone, without termination protection": func(p *plot) {
+			networkAlone(p)
+			p.ending = func(w *world) {
+				require.Equal(w.t, map[string]string{names.Network: "CREATE_COMPLETE"}, w.Stacks("c0"))
+				require.Equal(w.t, status.ReasonDeletionProtected, reasonOf(w.Status("c0")))
+			}
+		},
+		"an instance refresh that waits for drains is locked by a taint, and an operator cancels it": func(p *plot) {
+			lockedRefresh(p)
+			p.hooks = true
+			p.acts = append(p.acts,
+				act{at: 95 * time.Minute, cluster: "c0", what: "cancel the instance refresh by hand", do: func(w *world) {
+					require.Equal(w.t, "UPDATE_IN_PROGRESS", w.Stacks("c0")[names.PoolStack("a")])
+					w.touched("c0")[names.PoolStack("a")] = true
+					_, err := awsautoscaling.NewFromConfig(w.Config()).CancelInstanceRefresh(w.t.Context(), &awsautoscaling.CancelInstanceRefreshInput{
+						AutoScalingGroupName: aws.String(names.Group("c0", "a")), WaitForTransitioningInstances: aws.Bool(false),
+					})
+					require.NoError(w.t, err)
+				}},
+				act{at: 150 * time.Minute, cluster: "c0", what: "look", do: func(w *world) {
+					require.Empty(w.t, w.unsettled("c0"), "the rollback brought nodes without the taint")
+				}})
+		},
+		"an instance refresh is locked by a taint, and unlocked": func(p *plot) {
+			lockedRefresh(p)
+			p.acts = append(p.acts, act{at: 150 * time.Minute, cluster: "c0", what: "look", do: func(w *world) {
+				require.Empty(w.t, w.unsettled("c0"), "the drain had its hour and a quarter, and each of the nodes ten minutes")
+			}})
+		},
+		// A deletion goes by the spec as it was when change looked at it.
+		"a spec comes back when a control plane's deletion was begun": func(p *plot) {
+			p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+			p.last["c0"] = p.acts[0].spec
+			p.twist = func(w *world) {
+				back := false
+				w.OnCall(func(call endpoint.Call) error {
+					if !back && call.Action == "DeleteStack" && strings.Contains(call.Resource, names.Stack("c0", names.ControlPlane)) {
+						back = true
+						w.do(act{cluster: "c0", what: "create anew", spec: w.plot.last["c0"]})
+					}
+					return w.seeCall(call)
+				})
+			}
+			p.ending = func(w *world) {
+				require.Equal(w.t, 2, w.out.Acts["create"])
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := quiet()
+			change(&p)
+			o := run(t, 1, p, false)
+			require.Empty(t, o.Violations, strings.Join(o.Story, "\n"))
+		})
+	}
+}
+
+// networkAlone has the spec of a protected cluster be deleted just before its control plane is created. Termination
+// protection of the network is turned off before.
+func networkAlone(p *plot) {
+	p.acts = p.acts[:1]
+	p.acts[0].spec.protected = true
+	p.last["c0"] = nil
+	p.twist = func(w *world) {
+		instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+			if strings.Contains(string(payload), `"stack":"control-plane"`) && w.wishes["c0"] != nil {
+				w.unguard("c0")
+				w.do(act{cluster: "c0", what: "delete", remove: true})
+			}
+			return next.Invoke(ctx, payload)
+		})
+	}
+}
+
+// locked has the only node of a cluster be replaced by one with a taint. The spec without the taint comes an hour later.
+func locked(p *plot, meanwhile ...act) {
+	first, last := *p.acts[0].spec, *p.acts[1].spec
+	first.pools, last.pools = slices.Clone(first.pools), slices.Clone(last.pools)
+	first.pools[0].min, first.pools[0].motd, last.pools[0].min = 1, 1, 1
+	locked := last
+	locked.pools = slices.Clone(last.pools)
+	locked.lock(true)
+	p.acts = []act{
+		{cluster: "c0", what: "create", spec: &first},
+		{at: 30 * time.Minute, cluster: "c0", what: "lock all pools by a taint", spec: &locked},
+	}
+	p.acts = append(append(p.acts, meanwhile...), act{at: 90 * time.Minute, cluster: "c0", what: "unlock all pools", spec: &last})
+	p.last["c0"] = &last
+	p.apps["c0"] = systemApps()
+}
+
+// lockedRefresh is locked with two nodes that an instance refresh replaces one at a time, each ended before its replacement starts.
+func lockedRefresh(p *plot) {
+	locked(p)
+	for _, a := range p.acts {
+		a.spec.pools[0].min, a.spec.pools[0].unavailable, a.spec.pools[0].surge, a.spec.pools[0].refresh = 2, 1, 0, true
+	}
+}
+
+// comesBack has a spec be deleted and come back later.
+func comesBack(p *plot, protected bool) {
+	back := *p.acts[0].spec
+	back.protected = protected
+	p.acts[1] = act{at: 30 * time.Minute, cluster: "c0", what: "delete", remove: true}
+	p.acts = append(p.acts, act{at: 3 * time.Hour, cluster: "c0", what: "create anew", spec: &back})
+	p.last["c0"] = &back
+}
+
+// sticks has the EKS cluster not be deleted in the first three hours.
+func sticks(w *world) {
+	w.OnResource(func(step string, r resource.Request) error {
+		err := w.seeResource(step, r)
+		if step == "delete" && r.Type == "AWS::EKS::Cluster" && time.Since(w.began) < 3*time.Hour {
+			err = &wire.Error{Code: "ResourceInUseException", Message: "somebody holds it", Status: 409}
+		}
+		return err
+	})
+}
+
+// deleteControlPlane as change does.
+func deleteControlPlane(ctx context.Context, cfg aws.Config) error {
+	_, err := cloudformation.NewFromConfig(cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{
+		StackName: aws.String(names.Stack("c0", names.ControlPlane)),
+		RoleARN:   aws.String(names.RoleARN("aws", harness.ID, harness.Region, "cloudformation")),
+	})
+	return err
+}
+
+func (w *world) deleteStack(name string) {
+	_, err := w.CloudFormation.UpdateTerminationProtection(context.Background(), w.Admin(), &stacks.UpdateTerminationProtectionInput{
+		StackName: name,
+	})
+	require.NoError(w.t, err)
+	_, err = w.CloudFormation.DeleteStack(context.Background(), w.Admin(), &stacks.DeleteStackInput{StackName: name})
+	require.NoError(w.t, err)
+	w.wait(time.Since(w.began) + 30*time.Minute)
+}
+
+func putObject(key string) *s3.PutObjectInput {
+	return &s3.PutObjectInput{Bucket: aws.String(harness.StateBucket), Key: &key, Body: strings.NewReader("x")}
+}
+
+func addNode(t *testing.T, client dynamic.Interface, kubelet string) {
+	_, err := client.Resource(schema.GroupVersionResource{
+		Version: "v1", Resource: "nodes",
+	}).Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "newer"}, "status": map[string]any{"nodeInfo": map[string]any{"kubeletVersion": kubelet}},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func deletePods(t *testing.T, client dynamic.Interface, api *apiserver.Server) {
+	for _, pod := range api.Pods() {
+		err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("default").Delete(context.Background(),
+			pod.Name, metav1.DeleteOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// forbid an action to all.
+func forbid(written *iam.Written, action string) {
+	for name, document := range written.Policies {
+		written.Policies[name] = json.RawMessage(strings.ReplaceAll(string(document), action, "eks:Nothing"))
+	}
+	for _, role := range written.Roles {
+		for name, document := range role.Inline {
+			role.Inline[name] = json.RawMessage(strings.ReplaceAll(string(document), action, "eks:Nothing"))
+		}
+	}
+}

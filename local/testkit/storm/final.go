@@ -1,0 +1,125 @@
+package storm
+
+// What holds in a world that has settled.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/shared/lambdaruntime"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+func (w *world) final(clusters []string) {
+	ctx := context.Background()
+	waiters, err := w.State().List(ctx, names.Waiters)
+	w.check(9, err == nil && len(waiters) == 0, "waiters are left: %v %v", waiters, err)
+	w.nodesNow()
+	w.addresses(ctx)
+	for _, cluster := range clusters {
+		lease, err := w.State().Lease(ctx, cluster)
+		w.check(4, err == nil && lease.Execution == "", "%s: the lease is still held: %+v %v", cluster, lease, err)
+		s := w.Status(cluster)
+		w.check(9, readable(s) || s.UpdatedAt.IsZero(), "the status of %s tells nobody anything: %s %q", cluster, s.Phase, s.Message)
+		if w.wishes[cluster] != nil {
+			accepted := s.Condition(status.SpecAccepted)
+			w.check(9, accepted != nil && accepted.Status == "True", "%s is what its spec says, and that counts as refused: %+v", cluster, accepted)
+			w.opensNext(cluster)
+			w.unchanged(ctx, cluster)
+		}
+	}
+	for group, v := range w.known.views {
+		for _, i := range v.Instances {
+			w.check(9, !strings.HasSuffix(i.State, ":Wait"), "instance %s of %s is still %s", i.ID, group, i.State)
+		}
+	}
+	for group, n := range w.known.chosen {
+		v, there := w.AutoScaling.View(group)
+		w.check(5, !there || v.Desired >= n, "an autoscaler chose %d for %s, and it has %d", n, group, v.Desired)
+	}
+	w.answers()
+	w.left()
+	w.sound()
+	if !w.converge(stranger) {
+		return
+	}
+	w.unknownStays()
+	unjudged := w.unjudged()
+	w.check(9, unjudged == "", "%s", unjudged)
+	w.after("final")
+}
+
+// unjudged says which release has no verdict on what is there, empty when none.
+func (w *world) unjudged() string {
+	for _, name := range slices.Sorted(maps.Keys(w.released)) {
+		verdict, err := w.State().Verdict(context.Background(), name)
+		if err != nil || !verdict.Status.Usable || verdict.Status.Version != w.released[name] {
+			return fmt.Sprintf("the verdict on release %s is not about what is there: %+v %v", name, verdict.Status, err)
+		}
+	}
+	return ""
+}
+
+// unchanged says that a cluster that is what it should be costs nothing, and is planned the same every time.
+func (w *world) unchanged(ctx context.Context, cluster string) {
+	p, reason, message, err := w.Functions.Plan.Preview(ctx, cluster)
+	w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s is Ready and would be changed: %+v %s %s %v", cluster, p.Changes,
+		reason, message, err)
+	// What keeps an upgrade back was told as of then: an exclusion may have begun, or ended. What is told of an instance
+	// that did not join is forgotten.
+	told := w.toCome(cluster) || slices.ContainsFunc(w.Status(cluster).Nodes, func(n status.Node) bool {
+		return n.State == status.NodeNotJoined
+	})
+	if told && !w.converge(cluster) {
+		return
+	}
+	mark := w.Calls.Mark()
+	if !w.converge(cluster) {
+		return
+	}
+	for _, call := range w.Calls.Since(mark) {
+		if by := harness.CalledBy(call); by == "plan" || by == "report" || by == "change" || by == "prepare" {
+			w.check(2, !call.Mutating, "%s: nothing has changed, and %s called %s %s", cluster, by, call.Action, call.Resource)
+		}
+	}
+}
+
+// converge a cluster by hand, until nothing runs any more; false when the world is over before that.
+func (w *world) converge(cluster string) bool {
+	w.Converge(cluster)
+	for w.running() {
+		if w.wait(time.Since(w.began) + time.Second); w.over() {
+			return false
+		}
+	}
+	return true
+}
+
+// addresses of content are true, and nothing at them was ever written twice.
+func (w *world) addresses(ctx context.Context) {
+	client := lambdaruntime.S3(w.Config())
+	bucket := harness.StateBucket
+	for _, prefix := range []string{"templates/", "userdata/", "releases/", "plans/"} {
+		out, err := client.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &bucket, Prefix: &prefix})
+		if err != nil {
+			w.violate(1, "listing %s: %v", prefix, err)
+			return
+		}
+		w.check(1, len(out.DeleteMarkers) == 0, "something of %s was deleted", prefix)
+		seen := map[string]bool{}
+		for _, v := range out.Versions {
+			w.check(1, !seen[*v.Key], "%s was written twice", *v.Key)
+			seen[*v.Key] = true
+			object, err := w.State().Get(ctx, *v.Key, 4<<20)
+			w.check(1, err == nil && strings.Contains(*v.Key, names.SHA256(object.Body)), "%s is not what its address says: %v", *v.Key, err)
+		}
+	}
+}

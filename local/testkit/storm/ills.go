@@ -1,0 +1,268 @@
+package storm
+
+// What ails a cluster until people mend it: a budget that allows no disruption, an alarm that rings, a kubelet that
+// is silent, a quota that is used up, a release that is gone, an add-on of another version.
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/aws/servicequotas"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// borne is how long people bear what ails their clusters once nothing else goes wrong: longer than any pool's drain timeout, and than
+// CloudFormation waits for nodes.
+const borne = 2 * time.Hour
+
+// rock is an app that people give a budget which allows nothing, and another one later.
+func (w *world) rock(cluster string) apiserver.App {
+	a := apiserver.App{Name: "rock", Replicas: 2, MaxUnavailable: 1, Start: 20 * time.Second, Stop: 5 * time.Second, Grace: 30 * time.Second}
+	if w.blocked[cluster] {
+		a.MaxUnavailable = 0
+	}
+	return a
+}
+
+// block has a cluster's rock allow no disruption, or one again.
+func (w *world) block(cluster string, on bool) {
+	w.blocked[cluster] = on
+	if api := w.API(names.EKSCluster(cluster)); api != nil {
+		api.Run(w.rock(cluster))
+	}
+}
+
+func alarmOf(cluster string) string { return cluster + "-is-down" }
+
+func (w *world) cloudwatch() *cloudwatch.Client { return cloudwatch.NewFromConfig(w.Config()) }
+
+// alarms makes those that specs name.
+func (w *world) alarms() {
+	for _, a := range w.plot.acts {
+		if _, made := w.rings[a.cluster]; made || a.spec == nil || !a.spec.alarm {
+			continue
+		}
+		_, err := w.cloudwatch().PutMetricAlarm(w.t.Context(), &cloudwatch.PutMetricAlarmInput{
+			AlarmName: aws.String(alarmOf(a.cluster)), Namespace: aws.String("shop"), MetricName: aws.String("errors"),
+			Statistic: types.StatisticSum,
+			Period:    aws.Int32(300), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0),
+			ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+			TreatMissingData:   aws.String("notBreaching"), ActionsEnabled: aws.Bool(true),
+		})
+		require.NoError(w.t, err)
+		w.ring(a.cluster, false)
+	}
+}
+
+// ring a cluster's alarm, or have it be quiet.
+func (w *world) ring(cluster string, on bool) {
+	state := types.StateValueOk
+	if on {
+		state = types.StateValueAlarm
+	}
+	_, err := w.cloudwatch().SetAlarmState(w.t.Context(), &cloudwatch.SetAlarmStateInput{
+		AlarmName: aws.String(alarmOf(cluster)), StateValue: state, StateReason: aws.String("the storm says so"),
+	})
+	require.NoError(w.t, err)
+	w.rings[cluster] = on
+}
+
+// ails says what ails a cluster, nothing when it is well.
+func (w *world) ails(cluster string) string {
+	switch {
+	case w.blocked[cluster]:
+		return "a budget allows no disruption"
+	case w.rings[cluster]:
+		return "an alarm rings"
+	case w.silent[cluster] != "" && w.isSilent(cluster):
+		return "the kubelet of " + w.silent[cluster] + " is silent"
+	case w.usedUp[cluster]:
+		return "a quota is used up"
+	case len(w.withdrawn[cluster]) > 0:
+		return "a release is gone"
+	case len(w.changed[cluster]) > 0 && w.isAltered(cluster):
+		return "an add-on is of another version"
+	}
+	return ""
+}
+
+// mend what ails a cluster.
+func (w *world) mend(cluster string) {
+	w.tell("%s: mended: %s", cluster, w.ails(cluster))
+	w.out.Acts["mend"]++
+	if w.blocked[cluster] {
+		w.block(cluster, false)
+	}
+	if w.rings[cluster] {
+		w.ring(cluster, false)
+	}
+	if w.silent[cluster] != "" {
+		w.silence(cluster, "", 0, false)
+	}
+	if w.usedUp[cluster] {
+		w.useUp(cluster, false)
+	}
+	if len(w.withdrawn[cluster]) > 0 {
+		w.withdraw(cluster, [2]int{}, false)
+	}
+	for _, addon := range slices.Sorted(maps.Keys(w.changed[cluster])) {
+		w.alter(cluster, addon, false)
+	}
+}
+
+// silence the kubelet of one of a pool's nodes, if it has that many, or have the one that is silent speak.
+func (w *world) silence(cluster, pool string, which int, on bool) {
+	api := w.API(names.EKSCluster(cluster))
+	if !on {
+		if api != nil {
+			api.Silence(w.silent[cluster], false) // it may be gone
+		}
+		delete(w.silent, cluster)
+		return
+	}
+	if api == nil || w.silent[cluster] != "" {
+		return
+	}
+	w.known.Lock()
+	serves := map[string]bool{}
+	for _, i := range w.known.views[names.Group(cluster, pool)].Instances {
+		serves[i.ID] = i.State == "InService"
+	}
+	w.known.Unlock()
+	for _, n := range api.Nodes() {
+		if !serves[instanceOf(n)] || !n.Ready {
+			continue
+		}
+		if which--; which < 0 {
+			w.tell("%s falls silent", n.Name)
+			w.silent[cluster] = n.Name
+			api.Silence(n.Name, true)
+			return
+		}
+	}
+}
+
+// isSilent says whether the node of a cluster that fell silent is there and still so. What the audit replaces, or a roll, is over.
+func (w *world) isSilent(cluster string) bool {
+	api := w.API(names.EKSCluster(cluster))
+	if api != nil {
+		for _, n := range api.Nodes() {
+			if n.Name == w.silent[cluster] {
+				return !n.Ready
+			}
+		}
+	}
+	delete(w.silent, cluster)
+	return false
+}
+
+func instanceOf(n apiserver.Node) string {
+	return n.ProviderID[strings.LastIndex(n.ProviderID, "/")+1:]
+}
+
+// plenty of vCPUs is what a grown account may have.
+const plenty = 4096
+
+// useUp the account's quota of vCPUs, or have it raised.
+func (w *world) useUp(cluster string, on bool) {
+	w.usedUp[cluster] = on
+	limit := float64(plenty)
+	for _, up := range w.usedUp {
+		if up {
+			limit = float64(2 * len(w.EC2.Living())) // all are m7i.large
+		}
+	}
+	w.Quotas.Set(servicequotas.StandardVCPUs, limit)
+}
+
+// withdraw a release, by its minor version and revision, or have those that were withdrawn be there again. Clusters
+// keep what they are pinned to.
+func (w *world) withdraw(cluster string, gone [2]int, on bool) {
+	if on {
+		w.withdrawn[cluster] = append(w.withdrawn[cluster], gone)
+		w.Remove(names.ReleaseSpec(release(gone[0], gone[1])), "")
+		return
+	}
+	for _, gone := range w.withdrawn[cluster] {
+		w.uploadRelease(gone[0], gone[1])
+	}
+	delete(w.withdrawn, cluster)
+}
+
+// withheld says that the release a spec names is gone: whatever the spec asks for happens once it is there again.
+func (w *world) withheld(spec *wish) bool {
+	for _, all := range w.withdrawn {
+		if slices.ContainsFunc(all, func(gone [2]int) bool { return release(gone[0], gone[1]) == spec.release() }) {
+			return true
+		}
+	}
+	return false
+}
+
+// altered are versions of add-ons which fit the world's Kubernetes versions, too, and that no release names.
+var altered = map[string]string{"coredns": "v1.12.4-eksbuild.1", "vpc-cni": "v1.20.4-eksbuild.2"}
+
+// alter an add-on to another version by hand, or to the one again that it had. Who restores it looks whether it came
+// to that, and tries again.
+func (w *world) alter(cluster, addon string, on bool) {
+	now, to := w.addon(cluster, addon), altered[addon]
+	if !on {
+		to = w.changed[cluster][addon]
+	}
+	if now.AddonVersion == "" || to == "" || now.AddonVersion == to && now.Status != "UPDATE_FAILED" {
+		return
+	}
+	in := eks.UpdateAddonInput{AddonInput: eks.AddonInput{ClusterName: names.EKSCluster(cluster), AddonName: addon}, AddonVersion: to}
+	if _, err := w.EKS.UpdateAddon(w.t.Context(), w.Admin(), in); err != nil {
+		w.tell("%s: %s stays at %s: %v", cluster, addon, now.AddonVersion, err) // it is being changed
+		return
+	}
+	w.tell("%s: %s goes from %s to %s", cluster, addon, now.AddonVersion, to)
+	if !on {
+		return
+	}
+	if w.changed[cluster] == nil {
+		w.changed[cluster] = map[string]string{}
+	}
+	w.changed[cluster][addon] = now.AddonVersion
+}
+
+// addon of a cluster, empty when it is not there.
+func (w *world) addon(cluster, addon string) eks.Addon {
+	out, err := w.EKS.DescribeAddon(w.t.Context(), w.Admin(), eks.AddonInput{ClusterName: names.EKSCluster(cluster), AddonName: addon})
+	if err != nil {
+		return eks.Addon{}
+	}
+	return *out.Addon
+}
+
+// isAltered says whether an add-on is of the version that people gave it, or could not be restored. One that was made
+// anew, or upgraded, is not.
+func (w *world) isAltered(cluster string) bool {
+	maps.DeleteFunc(w.changed[cluster], func(addon, _ string) bool {
+		now := w.addon(cluster, addon)
+		return now.AddonVersion != altered[addon] && now.Status != "UPDATING" && now.Status != "UPDATE_FAILED"
+	})
+	return len(w.changed[cluster]) > 0
+}
+
+// sound says that the actions of every alarm are on, as people had them: upgrades switch them off, and on again on every path.
+func (w *world) sound() {
+	if len(w.rings) == 0 {
+		return
+	}
+	out, err := w.cloudwatch().DescribeAlarms(w.t.Context(), &cloudwatch.DescribeAlarmsInput{})
+	require.NoError(w.t, err)
+	for _, a := range out.MetricAlarms {
+		w.check(9, aws.ToBool(a.ActionsEnabled), "the actions of alarm %s are off", aws.ToString(a.AlarmName))
+	}
+}

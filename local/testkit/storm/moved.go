@@ -1,0 +1,54 @@
+package storm
+
+// Control planes that somebody moves by one minor version outside of drover. The status says so, and an upgrade to a
+// release of that version brings the stack there.
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// move a control plane on, as somebody at the console does. EKS may refuse.
+func (w *world) move(cluster string, minor int) {
+	_, err := w.EKS.UpdateClusterVersion(w.t.Context(), w.Admin(), eks.UpdateClusterVersionInput{
+		Name: names.EKSCluster(cluster), Version: fmt.Sprintf("1.%d", minor),
+	})
+	if err != nil {
+		w.tell("the control plane of %s is not moved: %v", cluster, err)
+		return
+	}
+	w.touched(cluster)[all] = true
+	w.moved[cluster] = minor
+}
+
+// astray is the minor that a control plane was moved to, or is on its way to, as long as its stack says another; 0 is none.
+func (w *world) astray(cluster string) int {
+	out, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
+	if err != nil || w.moved[cluster] == 0 || minorOf(out.Cluster.Version) != w.moved[cluster] && out.Cluster.Status != "UPDATING" {
+		return 0
+	}
+	for _, stack := range w.CloudFormation.Stacks() {
+		for _, o := range stack.Outputs {
+			if stack.StackName == names.Stack(cluster, names.ControlPlane) && o.OutputKey == "KubernetesVersion" &&
+				minorOf(o.OutputValue) < w.moved[cluster] {
+				return w.moved[cluster]
+			}
+		}
+	}
+	return 0
+}
+
+// follow a control plane that was moved, once the status says so: people have the spec name a release of its version.
+func (w *world) follow(cluster string) {
+	want, minor := w.wishes[cluster], w.astray(cluster)
+	if want == nil || minor == 0 || want.minor >= minor || !strings.Contains(told(w.Status(cluster)),
+		fmt.Sprintf("EKS runs Kubernetes 1.%d", minor)) {
+		return
+	}
+	spec := *want
+	spec.minor, spec.rev = minor, 0
+	w.do(act{cluster: cluster, what: "follow the control plane", spec: &spec})
+}

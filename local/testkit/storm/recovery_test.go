@@ -1,0 +1,282 @@
+package storm
+
+// How long each kind of fault holds a change up: a pool's only node is replaced, half an hour into a cluster's life, while that
+// goes wrong and nothing else. docs/reliability.md has the table.
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/aws/eks"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+const changed = 30 * time.Minute
+
+// replaced is a cluster of one pool whose node is replaced at changed.
+func replaced(weather ...string) plot {
+	first := wish{
+		name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 1, max: 3, timeout: time.Hour, onTimeout: "Wait", surge: 1}},
+	}
+	second := first
+	second.pools = []wishedPool{first.pools[0]}
+	second.pools[0].motd = 1
+	return plot{
+		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: changed, cluster: "c0", what: "replace", spec: &second}},
+		last: map[string]*wish{"c0": &second}, weather: weather, calm: time.Hour,
+		apps: map[string][]apiserver.App{
+			"c0": {{Name: "web", Replicas: 3, MaxUnavailable: 1, Start: 20 * time.Second, Stop: 5 * time.Second, Grace: 30 * time.Second}},
+		},
+	}
+}
+
+// unstacked is the stack that somebody deletes.
+const unstacked = "drover-c0-addons"
+
+func TestRecovery(t *testing.T) {
+	tests := []struct {
+		fault   string
+		weather string // begins half a minute before the change
+		failure *failure
+		// byHand says that drover leaves it to people, as the runbook says; lost that an instance is lost a quarter of an hour later, and
+		// befalls is something else that happens then.
+		byHand, lost bool
+		befalls      func(*world)
+		within       time.Duration
+	}{
+		{fault: "none", within: 10 * time.Minute},
+		{fault: "every event is lost for 10 minutes, those of the schedule, too", weather: "drop for=10m", within: 40 * time.Minute},
+		{fault: "every event comes twice for 10 minutes", weather: "duplicate for=10m", within: 10 * time.Minute},
+		{fault: "every event is 5 minutes late for 10 minutes", weather: "reorder=5m for=10m", within: 30 * time.Minute},
+		{fault: "every call is throttled for 5 minutes", weather: "throttle for=5m", within: 40 * time.Minute},
+		{fault: "every call fails with 500 for 5 minutes", weather: "error for=5m", within: 40 * time.Minute},
+		{fault: "every call takes 3 seconds longer for 10 minutes", weather: "latency=3s for=10m", within: 20 * time.Minute},
+		{fault: "every conditional write meets a race (409) for 2 minutes", weather: "conflict=409 for=2m", within: 20 * time.Minute},
+		{fault: "the answers to all conditional writes are lost for 2 minutes", weather: "conflict=412 for=2m", within: 40 * time.Minute},
+		{fault: "plan dies before its third call", weather: "crash-before=3 caller=plan count=1", within: 15 * time.Minute},
+		{fault: "change dies after its third call", weather: "crash-after=3 caller=change count=1", within: 15 * time.Minute},
+		{fault: "every function dies at any call, one time in ten, for 10 minutes", weather: "crash-after p=0.1 for=10m", within: time.Hour},
+		{fault: "converge is stopped", weather: "kill machine=converge count=1", within: 40 * time.Minute},
+		{fault: "converge is stopped while the nodes are replaced", weather: `kill machine=converge state="Change pool stack" count=1`, byHand: true},
+		{fault: "join-node is stopped", weather: "kill machine=join-node count=1", within: 40 * time.Minute},
+		{fault: "drain-node is stopped", weather: "kill machine=drain-node count=1", within: 40 * time.Minute},
+		{fault: "the API server is down for 10 minutes", weather: "api-server-down=10m count=1", within: 40 * time.Minute},
+		{fault: "the new launch template fails", failure: &failure{"update", "AWS::EC2::LaunchTemplate", 1}, byHand: true},
+		{fault: "the group's update fails", failure: &failure{"update", "AWS::AutoScaling::AutoScalingGroup", 1}, byHand: true},
+		{fault: "EC2 launches no instances for 20 minutes", weather: "launch-fails for=20m", within: 40 * time.Minute},
+		{fault: "the new node's kubelet is newer than the control plane", weather: "kubelet-version=v1.39.1-eks-1 count=1", within: 40 * time.Minute},
+		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: 15 * time.Minute},
+		{fault: "the add-ons' stack is deleted by hand, until it is there again", befalls: func(w *world) { w.unstack(unstacked) }, within: 30 * time.Minute},
+		{fault: "a Node is deleted by hand, until another instance is in service", befalls: func(w *world) { w.unnode("c0", "a", 0) }, within: 30 * time.Minute},
+		{fault: "a node is not Ready any more, until another is in service", befalls: func(w *world) { w.silence("c0", "a", 0, true) }, within: 45 * time.Minute},
+	}
+	shown := map[faults.Kind]bool{faults.UpdateFails: true} // of upgrades, below
+	for _, test := range tests {
+		kind, _, _ := strings.Cut(strings.ReplaceAll(test.weather, "=", " "), " ")
+		shown[faults.Kind(kind)] = true
+	}
+	for _, kind := range faults.Kinds() {
+		require.True(t, shown[kind], "how long does %s hold a change up?", kind)
+	}
+	var table strings.Builder
+	for _, test := range tests {
+		t.Run(test.fault, func(t *testing.T) {
+			var p plot
+			if p = replaced(); test.weather != "" {
+				after := changed - 30*time.Second
+				if test.lost {
+					after = changed + 15*time.Minute
+				}
+				p = replaced(test.weather + " after=" + after.String())
+			}
+			if test.failure != nil {
+				p.failures = []failure{*test.failure}
+			}
+			struck := 0
+			if test.befalls != nil {
+				p.acts = append(p.acts, act{at: changed + 15*time.Minute, cluster: "c0", what: "something happens", do: func(w *world) {
+					w.known.struck = w.now()
+					test.befalls(w)
+					struck++
+				}})
+			}
+			var took time.Duration
+			p.ending = func(w *world) {
+				c := w.Status("c0").Condition(status.Converged)
+				require.NotNil(t, c)
+				if took = c.LastTransitionTime.Sub(w.began) - changed; test.lost || test.befalls != nil {
+					took = w.known.full.Sub(w.known.struck)
+				}
+				if back, is := w.known.unstacked[unstacked]; is {
+					took = back.Sub(w.known.struck)
+				}
+				for _, n := range w.engine.Struck() {
+					struck += n
+				}
+				struck += w.out.Failures
+			}
+			o := run(t, 1, p, false)
+			require.Empty(t, o.Violations, story(o))
+			require.Equal(t, test.fault == "none", struck == 0, "it struck")
+			if test.byHand {
+				require.Equal(t, 1, o.Acts["nudge"])
+				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
+				return
+			}
+			require.Zero(t, o.Acts["nudge"], "nobody had to do anything:\n%s", strings.Join(o.Story, "\n"))
+			require.LessOrEqual(t, took, test.within)
+			fmt.Fprintf(&table, "| %s | %s |\n", test.fault, took.Round(time.Second))
+		})
+	}
+	t.Log("\n" + table.String())
+	documented(t, "Ready", len(tests), table.String())
+}
+
+// documented says that docs/reliability.md has as many rows as there are tests, and those that are here: whether a
+// person is needed, and how long it takes, less what the random pauses of retries make of it.
+func documented(t *testing.T, what string, tests int, table string) {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/reliability.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(page), "\n| fault | "+what+" after |\n|---|---|\n")
+	require.True(t, found)
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	told := map[string]string{}
+	for row := range strings.Lines(rest + "\n") {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		told[cells[0]] = cells[1]
+	}
+	require.Len(t, told, tests)
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		is, byItself := time.ParseDuration(cells[1])
+		was, told := time.ParseDuration(told[cells[0]])
+		require.Equal(t, byItself == nil, told == nil, "docs/reliability.md: %s", row)
+		require.InDelta(t, is.Seconds(), was.Seconds(), max(10, is.Seconds()/10), "docs/reliability.md: %s", row)
+	}
+}
+
+// How long faults hold an upgrade by one minor version up. The pool has one node, whose drain may take half an hour.
+func TestRecoveryOfUpgrades(t *testing.T) {
+	tests := []struct {
+		fault   string
+		weather string // begins half a minute before the upgrade
+		// at says that the upgrade is asked for at a time; blocked that the checks pass, and then a budget allows nothing for hours.
+		at, blocked bool
+		onTimeout   string
+		// byHand says that drover leaves it to people, as the runbook says.
+		byHand bool
+		within time.Duration
+	}{
+		{fault: "none", within: 30 * time.Minute},
+		{fault: "EKS fails the control plane's update", weather: "update-fails count=1", byHand: true},
+		{fault: "the upgrade machine is stopped in the middle", weather: `kill machine=upgrade state="Prove the step" count=1`, byHand: true},
+		{fault: "none, at a time", at: true, within: 30 * time.Minute},
+		{fault: "the event of the schedule that would start it at its time is lost", at: true, weather: `drop event="Scheduled Event" count=1`, within: 35 * time.Minute},
+		{fault: "a budget allows nothing, and the pool says Force", blocked: true, onTimeout: "Force", within: 80 * time.Minute},
+		{fault: "a budget allows nothing, and the pool says Continue", blocked: true, onTimeout: "Continue", within: 80 * time.Minute},
+		{fault: "a budget allows nothing, and the pool says Wait", blocked: true, byHand: true},
+	}
+	var table strings.Builder
+	for _, test := range tests {
+		t.Run(test.fault, func(t *testing.T) {
+			p := replaced()
+			if test.weather != "" {
+				p.weather = []string{fmt.Sprintf("%s after=%s", test.weather, changed-30*time.Second)}
+			}
+			first := p.acts[0].spec
+			if first.pools[0].timeout = 30 * time.Minute; test.onTimeout != "" {
+				first.pools[0].onTimeout = test.onTimeout
+			}
+			second := *first
+			if test.at {
+				first.atRelease, first.at = release(firstMinor+1, 0), changed
+				p.acts, p.last["c0"] = p.acts[:1], first
+				p.calm += changed
+			} else {
+				second.minor = firstMinor + 1
+				p.acts[1].spec, p.last["c0"] = &second, &second
+			}
+			if test.blocked {
+				p.acts = append(p.acts, act{cluster: "c0", at: changed + 2*time.Minute, what: "block by a budget", do: func(w *world) { w.block("c0", true) }})
+			}
+			var took time.Duration
+			struck := 0
+			p.ending = func(w *world) {
+				s := w.Status("c0")
+				require.Equal(t, "Done", s.Upgrade.Phase, s.Upgrade.Message)
+				require.Equal(t, release(firstMinor+1, 0), s.Upgrade.To)
+				took = s.Upgrade.Ended.Sub(w.began) - changed
+				for _, n := range w.engine.Struck() {
+					struck += n
+				}
+			}
+			o := run(t, 1, p, false)
+			require.Empty(t, o.Violations, story(o))
+			require.Equal(t, test.weather == "", struck == 0, "it struck")
+			if test.byHand {
+				require.Equal(t, 1, o.Acts["nudge"], strings.Join(o.Story, "\n"))
+				fmt.Fprintf(&table, "| %s | when a person starts it again |\n", test.fault)
+				return
+			}
+			require.Zero(t, o.Acts["nudge"], "nobody had to do anything:\n%s", strings.Join(o.Story, "\n"))
+			require.LessOrEqual(t, took, test.within)
+			fmt.Fprintf(&table, "| %s | %s |\n", test.fault, took.Round(time.Second))
+		})
+	}
+	t.Log("\n" + table.String())
+	documented(t, "upgraded", len(tests), table.String())
+}
+
+// Neither the creation of a protected control plane gets through nor taking it back: what is left is deleted, although the finished
+// stack would retain it, and the next creation finds its names free.
+func TestACreationThatCannotBeTakenBack(t *testing.T) {
+	p := quiet()
+	for _, a := range p.acts {
+		a.spec.protected = true
+	}
+	p.failures = []failure{{"create", "AWS::EKS::AccessEntry", 1}, {"delete", "AWS::EKS::Cluster", 1}}
+	p.ending = func(w *world) {
+		require.Equal(t, 2, w.out.Failures)
+		require.Zero(t, w.out.Acts["nudge"], "nobody had to do anything")
+	}
+	o := run(t, 1, p, false)
+	require.Empty(t, o.Violations, story(o))
+}
+
+// An upgrade of a control plane fails when EKS has made it already: taking the stack back takes the version back too, and the next try
+// gets through.
+func TestAnUpgradeOfAControlPlaneThatFails(t *testing.T) {
+	p := quiet()
+	second := *p.acts[0].spec
+	second.minor, second.team = firstMinor+1, 1
+	p.acts[1] = act{cluster: "c0", at: 30 * time.Minute, what: "upgrade", spec: &second}
+	p.last["c0"], p.calm = &second, time.Hour
+	p.failures = []failure{{"update", "AWS::EKS::AccessEntry", 1}}
+	p.ending = func(w *world) {
+		require.Equal(t, 1, w.out.Failures)
+		require.Equal(t, 1, w.out.Acts["nudge"], "a failed update waits for a person")
+		require.Equal(t, map[string]string{"1.35": "ACTIVE"}, w.controlPlanes())
+	}
+	o := run(t, 1, p, false)
+	require.Empty(t, o.Violations, story(o))
+}
+
+// controlPlanes are the states of EKS clusters by their versions.
+func (w *world) controlPlanes() map[string]string {
+	found := map[string]string{}
+	for _, cluster := range w.clusters() {
+		out, err := w.EKS.DescribeCluster(w.t.Context(), w.Admin(), eks.NamedInput{Name: names.EKSCluster(cluster)})
+		require.NoError(w.t, err)
+		found[out.Cluster.Version] = out.Cluster.Status
+	}
+	return found
+}

@@ -1,0 +1,102 @@
+package storm
+
+// Requests of operators: rolls and upgrades that are started by hand. Each is made, recorded or refused, and the execution says which.
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// request is an execution that was started by hand.
+type request struct {
+	execution, cluster string
+	// pools to roll; without any it is an upgrade.
+	pools []string
+	// paused is true if the newest spec was paused when the execution started, the uploads-th of the cluster.
+	paused  bool
+	uploads int
+}
+
+// roll starts an execution that rolls pools.
+func (w *world) roll(cluster string, pools ...string) {
+	want := w.wishes[cluster]
+	w.requests = append(w.requests, request{
+		execution: w.Converge(cluster, pools...), cluster: cluster, pools: pools,
+		paused: want != nil && want.paused && !want.broken(), uploads: len(w.uploads[cluster]),
+	})
+}
+
+// upgrade starts an execution that upgrades.
+func (w *world) upgrade(in events.Upgrade) {
+	w.requests = append(w.requests, request{execution: w.Upgrade(in), cluster: in.Cluster})
+}
+
+// answers checks what the requests came to, once every execution is over.
+func (w *world) answers() {
+	for _, r := range w.requests {
+		x := w.Execution(r.execution)
+		if x.Status == "SUCCEEDED" { // faults, and people, end others
+			if len(r.pools) > 0 {
+				w.rollAnswer(r, x)
+			} else {
+				w.upgradeAnswer(r, x)
+			}
+		}
+	}
+}
+
+// rollAnswer checks that a roll is recorded, or refused with a reason, and never both or neither.
+func (w *world) rollAnswer(r request, x states.Execution) {
+	var answer events.PlanResult
+	_ = json.Unmarshal([]byte(x.Output), &answer) // an execution that starts an upgrade in the end has that one as its output
+	refused := answer.Outcome == events.OutcomeRefused
+	w.check(9, !refused || answer.Reason != "" && answer.Message != "", "%s: the roll %s is refused without a reason: %q", r.cluster,
+		x.Name, x.Output)
+	if r.paused && !w.uploadedBy(r, x.Stopped) {
+		w.check(9, refused, "%s is paused, and the roll %s is not refused: %q", r.cluster, x.Name, x.Output)
+	}
+	rolls, err := w.State().Rolls(context.Background(), r.cluster)
+	if err != nil || w.deleted[r.cluster] { // whose rolls are forgotten with it
+		return
+	}
+	for _, pool := range r.pools {
+		if refused {
+			w.check(9, !rolls[pool].Truncate(time.Millisecond).Equal(x.Started.Truncate(time.Millisecond)),
+				"%s: the roll %s of pool %s is refused, and recorded", r.cluster, x.Name, pool)
+		} else {
+			w.check(9, !rolls[pool].Truncate(time.Millisecond).Before(x.Started.Truncate(time.Millisecond)),
+				"%s: the roll %s of pool %s is lost: %v", r.cluster, x.Name, pool, rolls)
+		}
+	}
+}
+
+// uploadedBy reports whether another spec of a request's cluster came before a time.
+func (w *world) uploadedBy(r request, at time.Time) bool {
+	all := w.uploads[r.cluster]
+	return len(all) > r.uploads && !w.began.Add(all[r.uploads].at).After(at)
+}
+
+// upgradeAnswer checks that an upgrade that was refused, or had nothing to do, says why and began nothing.
+func (w *world) upgradeAnswer(r request, x states.Execution) {
+	var answer events.UpgradeResult
+	err := json.Unmarshal([]byte(x.Output), &answer)
+	w.check(9, err == nil && answer.Message != "", "%s: the upgrade %s has no answer: %q", r.cluster, x.Name, x.Output)
+	if answer.Outcome != events.UpgradeNothing && answer.Outcome != events.UpgradeRefused {
+		return
+	}
+	record, _, err := w.State().Upgrade(context.Background(), r.cluster)
+	w.check(2, err != nil || record == nil || record.Execution != r.execution, "%s: the upgrade %s is answered with %s, and recorded",
+		r.cluster, x.Name, answer.Outcome)
+	step := names.UpgradeExecution(r.cluster, r.execution, 0, 0)
+	step = strings.TrimSuffix(step, "-0-0")
+	for _, other := range w.States.Executions() {
+		w.check(2, !strings.HasPrefix(other.Name, step), "%s: the upgrade %s is answered with %s, and began step %s", r.cluster, x.Name,
+			answer.Outcome, other.Name)
+	}
+}

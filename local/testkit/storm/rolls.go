@@ -1,0 +1,156 @@
+package storm
+
+// Pools while their nodes are replaced: how many are out, and whether a batch began before the last one was over.
+
+import (
+	"fmt"
+	localautoscaling "github.com/drover-run/drover/local/aws/autoscaling"
+	"github.com/drover-run/drover/local/engine/resource"
+	"github.com/drover-run/drover/shared/pool"
+
+	"github.com/drover-run/drover/shared/names"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// seeGroup follows a pool's group.
+func (w *world) seeGroup(step, cluster, stack string, r resource.Request) {
+	group := names.Stack(cluster, stack)
+	w.known.Lock()
+	known := w.known.watched[group]
+	w.known.watched[group] = true
+	if most, err := strconv.Atoi(fmt.Sprint(r.Properties["MaxSize"])); step == "update" && err == nil {
+		v := w.known.views[group]
+		out, _ := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
+		desired := v.Desired
+		if n, is := w.known.looked[group]; is {
+			desired = min(desired, n)
+		}
+		// A rollback leaves the group as large as the roll had raised it, which nobody asked for either.
+		least := max(0, min(inService(v), min(desired, most, w.mostOf(cluster, strings.TrimPrefix(stack, names.PoolPrefix)))-out))
+		for _, rolls := range []map[string]int{w.known.rolls, w.known.scaled} {
+			if was, rolling := rolls[group]; rolling { // back: the group is larger by a batch, which nobody asked for
+				least = min(least, was)
+			}
+		}
+		if !w.known.byHand[group] {
+			w.known.rolls[group] = least
+		}
+	}
+	w.known.Unlock()
+	if !known {
+		w.AutoScaling.Watch(group, func(v localautoscaling.View) { w.seeView(group, v) })
+	}
+}
+
+// mayBeOut is how many nodes of a pool its specs let be out during an update, and how many leave at once at most.
+func (w *world) mayBeOut(cluster, pool string) (out, batch int) {
+	for _, p := range w.policies[cluster] {
+		if p.name == pool {
+			out, batch = max(out, p.unavailable), max(batch, p.unavailable+p.surge)
+		}
+	}
+	return out, batch
+}
+
+// mostOf a pool's nodes is the greatest maxSize that its specs ever had.
+func (w *world) mostOf(cluster, pool string) (most int) {
+	for _, p := range w.policies[cluster] {
+		if p.name == pool {
+			most = max(most, p.max)
+		}
+	}
+	return most
+}
+
+// inService are the instances whose nodes take pods: they are in service, or on their way there from their launch hook. One that was
+// abandoned at the hook never was.
+func inService(v localautoscaling.View) (n int) {
+	for _, i := range v.Instances {
+		if i.State == pool.InService || i.State == pool.PendingProceed {
+			n++
+		}
+	}
+	return n
+}
+
+// seeView sees every state of a group.
+func (w *world) seeView(group string, v localautoscaling.View) {
+	if !w.judges() {
+		return
+	}
+	w.known.Lock()
+	was := w.known.views[group]
+	w.known.views[group] = v
+	least, rolling := w.known.rolls[group]
+	lost := 0
+	for id := range w.known.lost {
+		for _, i := range was.Instances {
+			if i.ID == id {
+				lost++
+			}
+		}
+	}
+	going := 0
+	cluster, stack := clusterOf(group)
+	hadTime := w.drainTime(cluster, stack)
+	for _, i := range v.Instances {
+		if _, ok := w.known.drains[i.ID]; !ok && i.State == "Terminating:Wait" {
+			w.known.drains[i.ID], w.known.drainTurns[i.ID] = time.Now(), w.turns.count
+		}
+		if _, ok := w.known.ending[i.ID]; !ok && strings.HasPrefix(i.State, "Terminating") {
+			w.known.ending[i.ID] = time.Now()
+		}
+		if i.State == "InService" {
+			w.known.used[i.ID] = true
+		}
+		// Others never joined. A drain that has had its time holds no batch back: see docs/adr/0020.
+		late := time.Since(w.known.ending[i.ID]) >= hadTime-waitSlack
+		if w.known.used[i.ID] && !w.known.outlasting[i.ID] && !late && (i.State == "Terminating" || i.State == "Terminating:Wait") {
+			going++
+		}
+	}
+	if !slices.ContainsFunc(v.Instances, func(i localautoscaling.InstanceView) bool { return i.State != "InService" }) {
+		delete(w.known.unhealthy, group)
+	}
+	grown := w.known.grown[group]
+	serving, served := inService(v), inService(was)
+	if is := v.Desired > 0 && serving >= v.Desired; is != w.known.whole[group] {
+		if w.known.whole[group] = is; is {
+			w.known.full = time.Now()
+		}
+	}
+	w.known.Unlock()
+	if !rolling || serving == served {
+		return
+	}
+	w.check(8, serving+lost >= min(least, v.Desired), "%s has %d of %d instances in service during its update: %+v, before %+v", group,
+		serving, least, v, was)
+	_, batch := w.mayBeOut(cluster, strings.TrimPrefix(stack, names.PoolPrefix))
+	if refreshed := func(p wishedPool) bool {
+		return names.PoolStack(p.name) == stack && p.refresh
+	}; time.Since(grown.at) < paced && slices.ContainsFunc(w.policies[cluster], refreshed) {
+		batch += grown.by
+	}
+	w.check(8, going <= batch+lost || serving >= served, "%d instances of %s are going at once", going, group)
+}
+
+// growth of a group. A refresh has percentages of the size that the group had just before: of a larger one more go at once.
+type growth struct {
+	at time.Time
+	by int
+}
+
+// paced is for how long that counts: a batch of a refresh comes to its end within it.
+const paced = 10 * time.Minute
+
+// seeReplacement sees the audit have an instance replaced whose node is not well: one at a time.
+func (w *world) seeReplacement(group string) {
+	w.known.Lock()
+	w.known.unhealthy[group]++
+	n := w.known.unhealthy[group]
+	w.known.Unlock()
+	w.check(8, n == 1, "the audit has %d instances of %s replaced at once", n, group)
+}

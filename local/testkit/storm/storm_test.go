@@ -1,0 +1,203 @@
+package storm
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	seedFlag = flag.Uint64("seed", 0, "live the world of this seed alone, and tell its story")
+	tracing  = flag.Bool("trace", false, "print every turn")
+	fixed    = flag.Int("seeds", 20, "how many worlds TestLives lives")
+	traces   = flag.String("traces", "", "the file with the recorded traces that TestTraces compares the worlds of -seeds with")
+	record   = flag.Bool("record", false, "TestTraces records the traces")
+	replays  = flag.Int("replays", 3, "how many worlds TestASeedReplays lives twice")
+	stormFor = flag.Duration("storm", 0, "how long TestStorm lives worlds; 0 skips it")
+	from     = flag.Uint64("from", 0, "the seed that TestStorm begins with; 0 is any")
+	worker   = flag.Int("worker", 0, "TestStorm lives every n-th world from -from on, and prints their outcomes (how it calls itself)")
+	limit    = flag.Duration("limit", 10*time.Minute, "the wall-clock time after which a world of TestStorm counts as hung")
+)
+
+// story of a world that went wrong.
+func story(o *Outcome) string {
+	log, last := strings.Split(strings.TrimSpace(o.Log), "\n"), 25
+	if *seedFlag != 0 {
+		last = len(log)
+	}
+	return fmt.Sprintf("seed %d: %v\n%s\nthe last of the log:\n%s\nreplay: go test ./local/testkit/storm -run TestLives -seed %d",
+		o.Seed, o.Violations,
+		strings.Join(o.Story, "\n"), strings.Join(log[max(0, len(log)-last):], "\n"), o.Seed)
+}
+
+// A fixed set of worlds.
+func TestLives(t *testing.T) {
+	first, last := uint64(1), uint64(*fixed)
+	if *seedFlag != 0 {
+		first, last = *seedFlag, *seedFlag
+	}
+	for seed := first; seed <= last; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			o := Run(t, seed, *tracing)
+			for _, line := range o.Trace {
+				fmt.Println(line)
+			}
+			switch {
+			case len(o.Violations) > 0:
+				t.Error(story(o))
+			case *seedFlag != 0:
+				fmt.Println(strings.Join(o.Story, "\n"))
+			}
+		})
+	}
+}
+
+// TestTraces compares what drover did in the worlds of the first seeds with a recording. A trace covers the body of
+// every call to AWS and to Kubernetes, so an equal sum means that a change of the code changed no behavior and no
+// recorded text.
+func TestTraces(t *testing.T) {
+	if *traces == "" {
+		t.Skip("see make traces")
+	}
+	var now strings.Builder
+	for seed := uint64(1); seed <= uint64(*fixed); seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			o := Run(t, seed, false)
+			if len(o.Violations) > 0 {
+				t.Error(story(o))
+			}
+			fmt.Fprintf(&now, "%d %d %x\n", seed, o.Turns, o.Sum)
+		})
+	}
+	if *record {
+		require.NoError(t, os.WriteFile(*traces, []byte(now.String()), 0o644))
+		return
+	}
+	recorded, err := os.ReadFile(*traces)
+	require.NoError(t, err)
+	was := strings.Split(string(recorded), "\n")
+	for i, line := range strings.Split(now.String(), "\n") {
+		if i >= len(was) || line != was[i] {
+			t.Errorf("seed %d behaves differently: it was %q (seed, turns, sum), and is %q; see both with -run TestLives -seed %d -trace", i+1,
+				was[min(i, len(was)-1)], line, i+1)
+		}
+	}
+}
+
+// The same seed is the same world, turn by turn.
+func TestASeedReplays(t *testing.T) {
+	for seed := uint64(1); seed <= uint64(*replays); seed++ {
+		var first *Outcome
+		for range 2 {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				o := Run(t, seed, true)
+				if first == nil {
+					first = o
+					return
+				}
+				for i, line := range first.Trace {
+					if i >= len(o.Trace) || o.Trace[i] != line {
+						t.Fatalf("turn %d differs:\n%s\n\n%s", i, strings.Join(first.Trace[max(0, i-10):min(i+5, len(first.Trace))], "\n"),
+							strings.Join(o.Trace[min(len(o.Trace), max(0, i-1)):min(i+5, len(o.Trace))], "\n"))
+					}
+				}
+				require.Equal(t, first.Sum, o.Sum)
+				require.Equal(t, first.Story, o.Story)
+			})
+		}
+	}
+}
+
+// TestStorm lives worlds for a given time, in one process per core: what is drawn at random belongs to one world at a time.
+func TestStorm(t *testing.T) {
+	if *stormFor == 0 {
+		t.Skip("see make storm")
+	}
+	if *worker > 0 {
+		work(t)
+		return
+	}
+	first := *from
+	if first == 0 {
+		first = uint64(time.Now().UnixNano()) % 1e12
+	}
+	workers := runtime.NumCPU()
+	outcomes := make(chan *Outcome)
+	for i := range workers {
+		go func() {
+			defer func() { outcomes <- nil }()
+			err := employ(func(o *Outcome) {
+				outcomes <- o
+			}, "-storm", stormFor.String(), "-limit", limit.String(), "-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	total := Total{}
+	for began := time.Now(); workers > 0; {
+		o := <-outcomes
+		if o == nil {
+			workers--
+			continue
+		}
+		total.add(o)
+		if len(o.Violations) > 0 {
+			t.Error(story(o))
+		}
+		total.Took = time.Since(began)
+	}
+	fmt.Println(total)
+}
+
+// Total of many worlds.
+type Total struct {
+	Worlds, Lives, Turns, Violations int
+	Faults, Checks, Acts             map[string]int
+	Took, Virtual                    time.Duration
+}
+
+func (t *Total) add(o *Outcome) {
+	t.Worlds++
+	t.Lives += o.Lives
+	t.Turns += o.Turns
+	t.Violations += len(o.Violations)
+	t.Virtual += o.Virtual
+	if t.Faults == nil {
+		t.Faults, t.Checks, t.Acts = map[string]int{}, map[string]int{}, map[string]int{}
+	}
+	for k, n := range o.Faults {
+		t.Faults[string(k)] += n
+	}
+	for k, n := range o.Checks {
+		t.Checks[fmt.Sprint(k)] += n
+	}
+	for k, n := range o.Acts {
+		t.Acts[k] += n
+	}
+}
+
+func (t Total) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d lives in %d worlds in %s (%.0f lives a minute), %s of their time, %d turns; violations: %d\n", t.Lives, t.Worlds,
+		t.Took.Round(time.Second), float64(t.Lives)/t.Took.Minutes(), t.Virtual.Round(time.Minute), t.Turns, t.Violations)
+	for _, part := range []struct {
+		what string
+		of   map[string]int
+	}{{"acts of people", t.Acts}, {"faults", t.Faults}, {"checks by invariant", t.Checks}} {
+		fmt.Fprintf(&b, "%s:", part.what)
+		for _, k := range slices.Sorted(maps.Keys(part.of)) {
+			fmt.Fprintf(&b, " %s %d,", k, part.of[k])
+		}
+		b.WriteString("\n")
+	}
+	return strings.ReplaceAll(b.String(), ",\n", "\n")
+}

@@ -1,0 +1,102 @@
+package storm
+
+// The status is true within a minute: what an event told of a stack is in it, and a name that only an execution named has none.
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// stranger is a name that has neither a spec nor stacks.
+const stranger = "stranger"
+
+// handledEvent is the last event of a stack that was handled.
+type handledEvent struct {
+	status string
+	// at is the event's time, handled when the function ended well.
+	at, handled time.Time
+}
+
+// lambdaFunc is a function as a handler.
+type lambdaFunc func(ctx context.Context, payload []byte) ([]byte, error)
+
+func (f lambdaFunc) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	return f(ctx, payload)
+}
+
+// followStackEvents notes which stack events were handled.
+func (w *world) followStackEvents() {
+	w.Functions.Around("stackevent", func(_ aws.Config, next lambda.Handler) lambda.Handler {
+		return lambdaFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
+			answer, err := next.Invoke(ctx, payload)
+			var e harness.Event
+			var detail events.StackStatus
+			if err != nil || json.Unmarshal(payload, &e) != nil || json.Unmarshal(e.Detail, &detail) != nil {
+				return answer, err
+			}
+			name := names.StackOfARN(detail.StackID)
+			w.known.Lock()
+			defer w.known.Unlock()
+			if was := w.known.handled[name]; !e.Time.Before(was.at) {
+				w.known.handled[name] = handledEvent{detail.StatusDetails.Status, e.Time, time.Now()}
+			}
+			return answer, err
+		})
+	})
+}
+
+// trueWithin is how long after an event was handled the status must tell it.
+const trueWithin = time.Minute
+
+// tellsStacks checks that statuses tell what the last event of each stack told, if nothing has happened to the stack since.
+func (w *world) tellsStacks() {
+	w.known.Lock()
+	handled := map[string]handledEvent{}
+	for name, e := range w.known.handled {
+		if time.Since(e.handled) >= trueWithin {
+			handled[name] = e
+		}
+	}
+	w.known.Unlock()
+	is := map[string]string{}
+	for _, s := range w.CloudFormation.Stacks() {
+		is[s.StackName] = s.StackStatus
+	}
+	for name, e := range handled {
+		now, there := is[name]
+		if there && now != e.status || !there && e.status != "DELETE_COMPLETE" {
+			continue // something happened since, of which an event is on its way, or was lost
+		}
+		cluster, stack := clusterOf(name)
+		s := w.Status(cluster)
+		i := slices.IndexFunc(s.Stacks, func(o status.Stack) bool { return o.Name == stack })
+		if i < 0 {
+			continue
+		}
+		row := s.Stacks[i]
+		// Events have no fractions of a second: within one, the end of an operation counts.
+		if strings.HasSuffix(e.status, "_IN_PROGRESS") && row.ReportedAt.Sub(e.at) < time.Second && row.ReportedAt.Sub(e.at) > -time.Second {
+			continue
+		}
+		absent := row.Status == "" && e.status == "DELETE_COMPLETE" // the next round plans it anew
+		w.check(9, absent || row.Status == e.status, "the status of %s says that stack %s is %s since %s, and an event told %s of %s", cluster,
+			stack, row.Status, row.ReportedAt, e.status, e.at)
+	}
+}
+
+// unknownStays checks that a name that only executions named has left nothing.
+func (w *world) unknownStays() {
+	_, err := w.State().Status(context.Background(), stranger)
+	w.check(9, err != nil, "%s has neither a spec nor stacks, and a status", stranger)
+}

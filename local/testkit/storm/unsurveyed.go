@@ -1,0 +1,50 @@
+package storm
+
+// Deletions of clusters whose protection, or whose control plane, was removed outside of drover: neither their data
+// nor a protected cluster may go.
+
+import (
+	"strings"
+
+	"github.com/drover-run/drover/local/aws/cloudformation"
+	"github.com/drover-run/drover/local/engine/endpoint"
+	"github.com/drover-run/drover/shared/names"
+)
+
+// unguard turns the termination protection of a cluster's stacks off, with or without a control plane. The accepted
+// specs still protect them.
+func (w *world) unguard(cluster string) {
+	for _, stack := range []string{names.Network, names.ControlPlane} {
+		if _, found := w.Stacks(cluster)[stack]; !found {
+			continue
+		}
+		in := &cloudformation.UpdateTerminationProtectionInput{StackName: names.Stack(cluster, stack)}
+		if _, err := w.CloudFormation.UpdateTerminationProtection(w.t.Context(), w.Admin(), in); err != nil {
+			w.tell("termination protection of %s stays: %v", in.StackName, err)
+			continue
+		}
+		w.unguarded[cluster] = true
+		w.touched(cluster)[stack] = true
+	}
+}
+
+// loseUnprotected loses the control plane of a cluster that may be deleted: of a protected one the EKS cluster would
+// stay, and so would its network.
+func (w *world) loseUnprotected(cluster string) {
+	if w.known.standing[cluster] && !w.Protected(names.EKSCluster(cluster)) && !w.guarded(cluster) {
+		w.lose(cluster, names.ControlPlane)
+	}
+}
+
+// seeVolumeDeletion checks that the cluster's API was asked first which volumes to retain. The session that deletes
+// is named after the cluster.
+func (w *world) seeVolumeDeletion(call endpoint.Call) {
+	cluster, ours := strings.CutPrefix(call.Caller[strings.LastIndex(call.Caller, "/")+1:], names.EKSCluster(""))
+	if !ours {
+		return
+	}
+	w.known.Lock()
+	surveyed := w.known.surveyed[cluster]
+	w.known.Unlock()
+	w.check(11, surveyed, "a volume of %s is deleted, and its API was never asked which to retain", cluster)
+}

@@ -1,0 +1,148 @@
+package storm
+
+// The processes of a storm: each lives one world after the other and prints what came of them. When one dies, its seed is told.
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/shared/names"
+)
+
+// What the tests below do to a worker.
+var (
+	dies   = flag.Uint64("dies", 0, "a worker panics in the world of this seed")
+	hangs  = flag.Uint64("hangs", 0, "a worker hangs in the world of this seed")
+	spoilt = flag.Bool("spoilt", false, "a worker leaves something behind in every world, which breaks an invariant")
+)
+
+// What a worker prints: the seed of each world before it is lived, and what came of it.
+const (
+	seedPrefix    = "seed: "
+	outcomePrefix = "outcome: "
+)
+
+// work lives worlds until the time is over, one at least.
+func work(t *testing.T) {
+	runtime.MemProfileRate = 0 // nobody asks for one, and it costs
+	debug.SetTraceback("all")
+	for seed, began := *from, time.Now(); ; seed += uint64(*worker) {
+		well := t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			fmt.Println(seedPrefix + fmt.Sprint(seed))
+			defer time.AfterFunc(*limit, func() { panic("the world takes longer than " + limit.String()) }).Stop()
+			body, err := json.Marshal(run(t, seed, spoil(seed, plotOf(seed)), false))
+			require.NoError(t, err)
+			fmt.Println(outcomePrefix + string(body))
+		})
+		if !well || time.Since(began) >= *stormFor {
+			return
+		}
+	}
+}
+
+func spoil(seed uint64, p plot) plot {
+	switch {
+	case seed == *dies:
+		p.twist = func(*world) { go func() { panic("as a test wants it") }() }
+	case seed == *hangs:
+		p.twist = func(*world) {
+			for {
+				runtime.Gosched()
+			}
+		}
+	case *spoilt:
+		p.ending = func(w *world) {
+			_, err := w.State().Put(context.Background(), names.Waiter("drover-c0-network"), []byte("{}"))
+			require.NoError(w.t, err)
+		}
+	}
+	return p
+}
+
+// employ a worker, and do something with each outcome. The error names the seed that was under way when it died.
+func employ(do func(*Outcome), arguments ...string) error {
+	c := exec.Command(os.Args[0], append([]string{"-test.run=^TestStorm$", "-test.timeout=0"}, arguments...)...) // #nosec G204 -- itself
+	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=800", "GOMEMLIMIT=2GiB")
+	var said bytes.Buffer
+	c.Stderr = &said
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return err
+	}
+	seed, others := "", ""
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), seedPrefix); ok {
+			seed = text
+		} else if text, ok := strings.CutPrefix(lines.Text(), outcomePrefix); ok {
+			o := &Outcome{}
+			if err := json.Unmarshal([]byte(text), o); err != nil {
+				return err
+			}
+			do(o)
+		} else {
+			others += lines.Text() + "\n"
+		}
+	}
+	if err := c.Wait(); err != nil {
+		const most = 64 << 10 // what died comes first, and then every goroutine
+		return fmt.Errorf("a worker died in the world of seed %s: %w\n%s%s\nreplay: go test ./local/testkit/storm -run TestLives -seed %s",
+			seed, err, others,
+			said.Bytes()[:min(most, said.Len())], seed)
+	}
+	return nil
+}
+
+// A seed is the same world in every process, also one that goes wrong.
+func TestAFailingSeedReplaysInAnotherProcess(t *testing.T) {
+	var first *Outcome
+	for range 2 {
+		require.NoError(t, employ(func(o *Outcome) {
+			require.Len(t, o.Violations, 1)
+			require.Contains(t, o.Violations[0].String(), "invariant 9: waiters are left")
+			if first == nil {
+				first = o
+			}
+			require.Equal(t, first, o)
+		}, "-storm", "1ns", "-worker", "1", "-from", "1", "-spoilt"))
+	}
+	require.NotNil(t, first)
+	require.NotZero(t, first.Sum)
+}
+
+func TestAWorkerThatDiesNamesItsSeed(t *testing.T) {
+	for name, c := range map[string]struct {
+		arguments []string
+		lived     int
+		says      string
+	}{
+		"one that panics": {[]string{"-from", "1", "-dies", "2"}, 1, "as a test wants it"},
+		"one that hangs":  {[]string{"-from", "2", "-hangs", "2", "-limit", "2s"}, 0, "the world takes longer than 2s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lived := 0
+			err := employ(func(*Outcome) { lived++ }, append([]string{"-storm", "1h", "-worker", "1"}, c.arguments...)...)
+			require.ErrorContains(t, err, "a worker died in the world of seed 2: ")
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, "-run TestLives -seed 2")
+			require.Equal(t, c.lived, lived)
+		})
+	}
+}

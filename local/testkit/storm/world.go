@@ -1,0 +1,534 @@
+package storm
+
+// A world: an account, the lives in it, what goes wrong, and whether it all ends well.
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	planhandler "github.com/drover-run/drover/functions/plan/handler"
+	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/kubernetes/apiserver"
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Violation of an invariant.
+type Violation struct {
+	// Invariant of DESIGN.md §4 by its number; 0 is that all converges once nothing goes wrong any more.
+	Invariant int
+	What      string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("invariant %d: %s", v.Invariant, v.What) }
+
+// Outcome of a world.
+type Outcome struct {
+	Seed  uint64
+	Lives int
+	// Turns and Sum say what happened: equal seeds have equal ones.
+	Turns int
+	Sum   uint64
+	// Faults that struck, by kind; Checks of invariants, by number; Acts of people, by what.
+	Faults map[faults.Kind]int
+	Checks map[int]int
+	Acts   map[string]int
+	// Failures of resources.
+	Failures int
+	// Virtual is how long the world lasted for those in it.
+	Virtual time.Duration
+	// Settled is when all was as wished.
+	Settled    time.Duration
+	Violations []Violation
+	// Story is what people did and what went wrong, for whoever reads about a violation; Trace all turns.
+	Story []string
+	Trace []string
+	Log   string
+}
+
+// world is one on its way.
+type world struct {
+	*harness.Account
+	t      *testing.T
+	turns  *turns
+	engine *faults.Engine
+	out    *Outcome
+	began  time.Time
+	// wishes are what people want now, by cluster; nil for clusters without spec.
+	wishes   map[string]*wish
+	versions map[string]string
+	// released are the versions of releases, by name.
+	released map[string]string
+	// protected are the clusters whose newest spec is, or was when it was deleted, under deletion protection.
+	protected map[string]bool
+	// turning are those whose spec was deleted before what it said of protection was deployed: either counts.
+	turning map[string]bool
+	// deleted are the clusters whose spec was deleted, at some time.
+	deleted map[string]bool
+	// uploads are the specs of each cluster, oldest first.
+	uploads map[string][]upload
+	// blocked are the clusters in which a budget allows nothing, rings those whose alarm does; false where it did.
+	// silent are nodes, usedUp the clusters whose people let a quota be used up, and withdrawn are releases.
+	blocked, rings map[string]bool
+	silent         map[string]string
+	usedUp         map[string]bool
+	withdrawn      map[string][][2]int
+	// changed are the versions that add-ons of clusters have which people changed by hand.
+	changed map[string]map[string]string
+	// lost is the stack of each cluster, network or control plane, that somebody deleted, and moved the minor that
+	// somebody moved its control plane to.
+	lost  map[string]string
+	moved map[string]int
+	// unguarded are the clusters whose stacks have no termination protection because an operator turned it off.
+	unguarded map[string]bool
+	// policies are every pool that the specs of a cluster ever had.
+	policies map[string][]wishedPool
+	// requests are the executions of rolls and upgrades that were started by hand.
+	requests []request
+	// known is what checks remember.
+	known *known
+	plot  plot
+	// fine says that nothing goes wrong any more, since calmed; resources counts what CloudFormation did, by step and type.
+	fine      bool
+	calmed    time.Time
+	resources map[string]int
+	// channels is how often they moved, and channelsAt when they did last.
+	channels   int
+	channelsAt time.Time
+	// sweeps are those under way that nobody waits for.
+	sweeps sync.WaitGroup
+}
+
+func (w *world) now() time.Time { return time.Now().UTC() }
+
+// clusters that there are, or were.
+func (w *world) clusters() []string { return slices.Sorted(maps.Keys(w.plot.last)) }
+
+// plot of a world.
+type plot struct {
+	// acts in the order of time, and what each cluster is to be in the end.
+	acts []act
+	last map[string]*wish
+	// weather are rules for local/engine/faults; calm is how long it holds on after the last act.
+	weather []string
+	calm    time.Duration
+	// clocks that people go by, and when the world begins.
+	clocks clocks
+	// apps of each cluster.
+	apps     map[string][]apiserver.App
+	failures []failure
+	// hooks is whether updates wait for terminate hooks.
+	hooks bool
+	// twist is done at the beginning, ending when all has settled: what nobody should do.
+	twist, ending func(*world)
+	identities    func(*iam.Written)
+	// foretold changes what previews say.
+	foretold func(*planhandler.Forecast)
+}
+
+// plotOf a seed.
+func plotOf(seed uint64) plot {
+	r := rand.New(rand.NewPCG(seed, 2)) // #nosec G404 -- a world, no secret
+	p := plot{apps: map[string][]apiserver.App{}}
+	if r.IntN(3) == 0 {
+		p.clocks = someClocks(r)
+	}
+	p.acts, p.last = lives(r, 1+r.IntN(3), p.clocks)
+	p.weather = weather(r)
+	for _, cluster := range slices.Sorted(maps.Keys(p.last)) {
+		p.apps[cluster] = apps(r)
+		if locks(p.acts, cluster) {
+			p.apps[cluster] = append(p.apps[cluster], systemApps()...)
+		}
+	}
+	p.failures = failures(r)
+	p.hooks = r.IntN(2) == 0
+	p.calm = time.Duration(r.IntN(30)) * time.Minute
+	return p
+}
+
+const (
+	// sweepEvery is the schedule of drover's stack.
+	sweepEvery = 5 * time.Minute
+	// auditEvery is how many sweeps pass from one audit to the next.
+	auditEvery = 3
+	// calm is how long everything may take to converge once nothing goes wrong any more: longer than Auto Scaling lets a drain
+	// take that waits for ever.
+	calm = 60 * time.Hour
+	// afterwards is how long a settled world is watched on.
+	afterwards = 7 * time.Minute
+	// maxTurns is more than any world takes that comes to rest.
+	maxTurns = 400_000
+)
+
+// Run lives the world of a seed.
+func Run(t *testing.T, seed uint64, trace bool) *Outcome { return run(t, seed, plotOf(seed), trace) }
+
+func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
+	out := &Outcome{Seed: seed, Checks: map[int]int{}, Acts: map[string]int{}}
+	cryptotest.SetGlobalRandom(t, seed)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(p.clocks.begin))
+		w := &world{t: t, out: out, began: time.Now(), engine: faults.New(seed), wishes: map[string]*wish{}, versions: map[string]string{},
+			known:     newKnown(),
+			protected: map[string]bool{}, plot: p, resources: map[string]int{}, deleted: map[string]bool{}, policies: map[string][]wishedPool{},
+			uploads: map[string][]upload{}, blocked: map[string]bool{}, rings: map[string]bool{}, turning: map[string]bool{},
+			released: map[string]string{}, silent: map[string]string{}, usedUp: map[string]bool{}, withdrawn: map[string][][2]int{},
+			changed: map[string]map[string]string{},
+			lost:    map[string]string{}, moved: map[string]int{}, unguarded: map[string]bool{}}
+		w.turns = newTurns(rand.New(rand.NewPCG(seed, 1)))
+		w.turns.tracing = trace
+		w.turns.after = w.after
+		w.Account = harness.StartWith(t, harness.Options{
+			Bubble: true, Turns: w.turns.ticket, Faults: w.engine, OnCluster: w.seeCluster, OnFunctionCall: w.seeFunctionCall,
+			Identities: p.identities,
+		})
+		defer w.Close()
+		w.followStackEvents()
+		w.OnCall(w.seeCall)
+		w.OnResource(w.seeResource)
+		w.OnAnswer(w.seeAnswer)
+		w.OnStack(w.seeStack)
+		stop, done := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		end := func() { once.Do(func() { close(stop) }) }
+		defer end() // also when people fail
+		go func() {
+			defer close(done)
+			w.turns.run(stop)
+		}()
+		sweeping := make(chan struct{})
+		go w.sweep(stop, sweeping)
+		beating := make(chan struct{})
+		go w.beats(stop, beating)
+		w.live()
+		out.Virtual = time.Since(w.began)
+		end()
+		<-done
+		<-sweeping
+		w.sweeps.Wait()
+		<-beating
+		out.Turns, out.Sum, out.Trace = w.turns.lived()
+		out.Faults = w.engine.Struck()
+		if len(out.Violations) > 0 {
+			out.Log = w.Log()
+		}
+	})
+	return out
+}
+
+// violate notes a violation. The world ends after this turn.
+func (w *world) violate(invariant int, format string, arguments ...any) {
+	v := Violation{invariant, fmt.Sprintf(format, arguments...)}
+	w.known.Lock()
+	w.out.Violations = append(w.out.Violations, v)
+	w.known.Unlock()
+	w.tell("VIOLATION %v", v)
+}
+
+// tell the story.
+func (w *world) tell(format string, arguments ...any) {
+	text := fmt.Sprintf(format, arguments...)
+	w.out.Story = append(w.out.Story, time.Since(w.began).String()+" "+text)
+	w.turns.note(text)
+}
+
+func (w *world) over() bool {
+	w.known.Lock()
+	defer w.known.Unlock()
+	return len(w.out.Violations) > 0
+}
+
+// wait until a time since the beginning.
+func (w *world) wait(until time.Duration) {
+	time.Sleep(until - time.Since(w.began))
+	w.turns.take("people")
+}
+
+func (w *world) sweep(stop, done chan struct{}) {
+	defer close(done)
+	sweeps := 0
+	for {
+		select {
+		case <-time.After(sweepEvery):
+			if w.turns.take("sweep"); w.over() {
+				return
+			}
+			w.nodesNow()
+			switch w.engine.Decide(w.now(), faults.Moment{What: faults.Delivery, Event: "Scheduled Event", Target: "sweep"}).Kind {
+			case faults.Drop:
+				continue
+			case faults.Duplicate:
+				w.tell("the schedule fires twice")
+				w.out.Acts["fire"]++
+				w.sweepBeside()
+			}
+			w.sweepNow()
+			if sweeps++; sweeps%auditEvery == 0 {
+				_ = w.AuditNow()
+			}
+		case <-stop:
+			return
+		}
+	}
+}
+
+// sweepBeside has the sweep run once more, while everything else goes on.
+func (w *world) sweepBeside() {
+	turn := w.turns.ticket("another sweep")
+	w.sweeps.Go(func() {
+		turn()
+		w.sweepNow()
+	})
+}
+
+// sweepNow runs the sweep. The next one comes anyway.
+func (w *world) sweepNow() {
+	w.known.Lock()
+	w.known.swept = time.Now()
+	w.known.Unlock()
+	_ = w.SweepNow()
+}
+
+// fireTwice is the schedule at a moment of people's choice.
+func (w *world) fireTwice() {
+	w.sweepBeside()
+	w.sweepBeside()
+}
+
+// live through all acts, then wait until all is well.
+func (w *world) live() {
+	w.releases()
+	w.alarms()
+	w.out.Lives = len(w.plot.last)
+	w.AutoScaling.WaitForTerminateHooks(w.plot.hooks)
+	if w.plot.twist != nil {
+		w.plot.twist(w)
+	}
+	for _, rule := range w.plot.weather {
+		parsed, err := faults.Parse(rule)
+		if err == nil {
+			_, err = w.engine.Add(time.Now(), parsed)
+		}
+		if err != nil {
+			w.t.Fatalf("%s: %v", rule, err)
+		}
+		w.tell("weather: %s", rule)
+	}
+	w.Converge(stranger)
+	for _, a := range w.plot.acts {
+		if w.wait(a.at); w.over() {
+			return
+		}
+		w.do(a)
+	}
+	if w.wait(time.Since(w.began) + w.plot.calm); w.over() {
+		return
+	}
+	w.tell("the weather is fine")
+	w.engine.Clear()
+	w.fine, w.calmed = true, time.Now()
+	w.settle(w.clusters())
+}
+
+func (w *world) do(a act) {
+	if a.spec != nil && a.spec.flaw.release != "" && (!w.known.standing[a.cluster] || w.deleted[a.cluster]) {
+		w.tell("%s: not: %s: there is no cluster yet, which would come to be so", a.cluster, a.what)
+		return
+	}
+	w.out.Acts[strings.SplitN(a.what, " ", 2)[0]]++
+	asks := ""
+	if a.spec != nil && a.spec.upgrade(w.began) != "{}" {
+		asks = ", with upgrade: " + a.spec.upgrade(w.began)
+	}
+	w.tell("%s: %s%s", a.cluster, a.what, asks)
+	w.disturb(a.cluster)
+	switch {
+	case a.remove:
+		w.touch(a.cluster, w.wishes[a.cluster], nil)
+		w.turning[a.cluster] = w.turnsProtection(a.cluster)
+		w.Remove(names.ClusterSpec(a.cluster), "")
+		w.wishes[a.cluster] = nil
+		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{at: time.Since(w.began)})
+		w.deleted[a.cluster] = true
+	case a.roll != "":
+		w.touchPool(a.cluster, a.roll)
+		w.roll(a.cluster, a.roll)
+	case a.converge:
+		w.Converge(a.cluster)
+	case a.upgrade != nil:
+		w.touched(a.cluster)[all] = true
+		w.mayGoBack(a)
+		for range a.times {
+			w.upgrade(*a.upgrade)
+		}
+	case a.cancel:
+		w.cancel(a.cluster)
+	case a.channels:
+		w.moveChannels()
+	case a.unstack != "":
+		w.touched(a.cluster)[a.unstack] = true
+		w.unstack(names.Stack(a.cluster, a.unstack))
+	case a.kubernetes:
+		w.kubernetesMakes(a.cluster)
+	case a.do != nil:
+		a.do(w)
+	default:
+		foretold := w.forecast(a.cluster, a.spec)
+		w.touch(a.cluster, w.wishes[a.cluster], a.spec)
+		w.wishes[a.cluster], w.protected[a.cluster], w.turning[a.cluster] = a.spec, a.spec.protected, false
+		w.known.bound(a.spec)
+		w.policies[a.cluster] = append(w.policies[a.cluster], a.spec.pools...)
+		w.uploads[a.cluster] = append(w.uploads[a.cluster], upload{time.Since(w.began), a.spec})
+		w.versions[a.cluster] = w.Upload(names.ClusterSpec(a.cluster), a.spec.yaml(w.began))
+		w.expect(a.cluster, w.versions[a.cluster], foretold)
+	}
+}
+
+// settle waits until all clusters are what is wished, as people see it in the status. Those that failed because an execution
+// was stopped are started once more, as the runbook says.
+func (w *world) settle(clusters []string) {
+	began := time.Since(w.began)
+	nudged, rolled := map[string]int{}, map[string]bool{}
+	// early are those that people started again last while somebody's deletion of a stack went on, which a drain may hold up for two days:
+	// what stopped them then may be over with it.
+	early := map[string]bool{}
+	for {
+		waits := ""
+		for _, cluster := range clusters { // what ails one may hold up another
+			if w.ails(cluster) != "" && time.Since(w.began) > began+borne {
+				w.mend(cluster)
+			}
+			w.giveUp(cluster)
+			w.follow(cluster)
+		}
+		for _, cluster := range clusters {
+			if text := w.unsettled(cluster); text != "" {
+				waits = cluster + ": " + text
+				s := w.Status(cluster)
+				due := nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience || early[cluster] &&
+					!w.unfound(cluster)
+				if (s.Phase == status.Failed || w.stuck(s)) && !w.converging(cluster) && due {
+					nudged[cluster]++
+					early[cluster] = w.unfound(cluster)
+					w.tell("%s: by hand: %s", cluster, s.Message)
+					w.out.Acts["nudge"]++
+					// the weather had an older kubelet join; the message says to roll
+					if !rolled[cluster] && strings.Contains(told(s), preflight.KubeletSkew) {
+						rolled[cluster] = true
+						var pools []string
+						for _, p := range w.wishes[cluster].pools {
+							w.touchPool(cluster, p.name)
+							pools = append(pools, p.name)
+						}
+						w.roll(cluster, pools...)
+					} else if w.stuck(s) && !strings.Contains(told(s), "is missing: run drover converge") {
+						w.Upgrade(events.Upgrade{Cluster: cluster, Release: release(w.wishes[cluster].minor, w.wishes[cluster].rev)})
+					} else {
+						w.Converge(cluster)
+					}
+				}
+				break
+			}
+		}
+		if waits == "" {
+			waits = w.unjudged()
+		}
+		if waits == "" && !w.running() && w.Idle() {
+			break
+		}
+		if time.Since(w.began) > began+calm {
+			w.violate(0, "not converged %s after the last fault: %s", calm, waits)
+			return
+		}
+		pace := time.Minute
+		if time.Since(w.began) > began+2*time.Hour {
+			pace = 10 * time.Minute
+		}
+		if w.wait(time.Since(w.began) + pace); w.over() {
+			return
+		}
+	}
+	w.tell("settled")
+	w.out.Settled = time.Since(w.began)
+	if w.wait(time.Since(w.began) + afterwards); w.over() { // instances end, events come late
+		return
+	}
+	if w.plot.ending != nil {
+		w.plot.ending(w)
+	}
+	w.final(clusters)
+}
+
+// rolled is how long after its time a roll has begun, at the latest, when nothing goes wrong.
+const rolled = 11 * time.Minute
+
+// patience of people with a cluster that failed, before they do what the runbook says.
+const patience = 3 * time.Hour
+
+// converging says whether an execution works on a cluster, or waits for something of it.
+func (w *world) converging(cluster string) bool {
+	lease := w.Lease(cluster)
+	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool {
+		return x.ARN == lease.Execution && x.Status == "RUNNING"
+	})
+}
+
+func (w *world) running() bool {
+	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+}
+
+// unsettled says what of a cluster is not as wished; empty when all is.
+func (w *world) unsettled(cluster string) string {
+	s, want := w.Status(cluster), w.wishes[cluster]
+	switch {
+	case w.ails(cluster) != "":
+		return w.ails(cluster)
+	case want != nil && w.bereft(cluster) != "":
+		return "it lost its " + w.bereft(cluster)
+	case want != nil && want.minor < w.astray(cluster):
+		return "its control plane was moved"
+	case want == nil && len(w.Stacks(cluster)) == 0 && (s.UpdatedAt.IsZero() || s.Phase == status.Deleted || s.Phase == status.Stopped):
+		return ""
+	case want == nil && (w.protected[cluster] || w.turning[cluster]) && s.Phase == status.Stopped:
+		return ""
+	case want == nil:
+		return fmt.Sprintf("deleted, and it is %s: %s %v", s.Phase, s.Message, w.Stacks(cluster))
+	case s.Phase == status.Ready && s.SpecVersion == w.versions[cluster]:
+		if text := w.upgrading(s); text != "" {
+			return text
+		}
+		if w.unfound(cluster) {
+			return "a stack was deleted by hand"
+		}
+		if want.channel != "" && time.Since(w.channelsAt) < found { // the next sweeps look, and begin what it asks for
+			return "its channel has just moved"
+		}
+		if len(s.Nodes) > 0 {
+			return fmt.Sprintf("node %s of %s is %s: %s", s.Nodes[0].Instance, s.Nodes[0].Pool, s.Nodes[0].State, s.Nodes[0].Message)
+		}
+		if instance := w.nodeless(cluster); instance != "" {
+			return "instance " + instance + " has no node"
+		}
+		for _, p := range want.pools {
+			if time.Since(w.began) < p.rollAt+rolled {
+				return fmt.Sprintf("the nodes of %s are replaced at %s", p.name, p.rollAt)
+			}
+		}
+		return ""
+	}
+	return fmt.Sprintf("%s: %s (of %s, newest is %s)", s.Phase, s.Message, s.SpecVersion, w.versions[cluster])
+}
