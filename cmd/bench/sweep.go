@@ -21,7 +21,6 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
 
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -222,11 +221,11 @@ func (m fleetMachine) Broken(context.Context, time.Time) ([]string, error) {
 
 type fleetNodes struct{ *fleet }
 
-func (n fleetNodes) Health(_ context.Context, cluster, _, _ string) ([]kube.Health, error) {
+func (n fleetNodes) Health(_ context.Context, cluster, _, _ string) ([]pool.NodeHealth, error) {
 	n.nodeLists.Add(1)
-	var all []kube.Health
+	var all []pool.NodeHealth
 	for _, instance := range n.groups[0].Instances {
-		all = append(all, kube.Health{Name: instance.ID, Instance: instance.ID, Ready: true})
+		all = append(all, pool.NodeHealth{Name: instance.ID, Instance: instance.ID, Ready: true})
 	}
 	return all, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/aws/cloudformation"
-	"github.com/drover-run/drover/shared/kube"
 )
 
 // poolProgress counts the nodes of a pool.
@@ -25,7 +24,7 @@ type poolProgress struct {
 }
 
 // progressOf a pool. rollsBack says that its stack is returning to the template before, so that the newest is not the one to come.
-func progressOf(g pool.Group, nodes []kube.Health, nodesRead, rollsBack bool) poolProgress {
+func progressOf(g pool.Group, nodes []pool.NodeHealth, nodesRead, rollsBack bool) poolProgress {
 	p := poolProgress{
 		desired: g.Desired, inService: g.Serving(), joining: len(g.Coming()), draining: len(g.Going()), ready: -1,
 	}

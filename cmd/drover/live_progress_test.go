@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/aws/cloudformation"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/pool"
 )
 
@@ -51,7 +50,7 @@ func TestPoolProgress(t *testing.T) {
 	}
 	t.Run("counts nodes that are not Ready in Kubernetes", func(t *testing.T) {
 		g := group(2, "1", in("InService", "1"), pool.Instance{ID: "i-2", State: "InService", TemplateVersion: "1"})
-		p := progressOf(g, []kube.Health{{Instance: "i-InService1", Ready: true}, {Instance: "i-2"}}, true, false)
+		p := progressOf(g, []pool.NodeHealth{{Instance: "i-InService1", Ready: true}, {Instance: "i-2"}}, true, false)
 		require.Equal(t, 1, p.ready)
 		require.Equal(t, "1 not Ready", p.words(false))
 	})

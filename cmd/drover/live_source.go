@@ -6,13 +6,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
+	"time"
+
 	awsautoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	awscloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
@@ -49,7 +50,7 @@ type liveCluster struct {
 	// groups by pool.
 	groups    map[string]pool.Group
 	groupsErr error
-	nodes     []kube.Health
+	nodes     []pool.NodeHealth
 	nodesErr  error
 }
 
@@ -183,7 +184,7 @@ func (l *liveSource) readStacks(ctx context.Context, c *status.Cluster, expected
 }
 
 // readNodes lists the nodes of a cluster, through its own API.
-func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames []string) ([]kube.Health, error) {
+func (l *liveSource) readNodes(ctx context.Context, cluster string, stackNames []string) ([]pool.NodeHealth, error) {
 	if l.opened == nil || time.Since(l.since) > tokenAge {
 		opened, err := kube.NewClusters(eks.NewFromConfig(l.c.cfg), sts.NewFromConfig(l.c.cfg)).Open(ctx, cluster)
 		if err != nil {

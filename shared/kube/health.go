@@ -6,29 +6,18 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 )
-
-// Health of a node.
-type Health struct {
-	Name, Instance, Pool string
-	Ready                bool
-	// Since is when Ready last changed, Message the condition's.
-	Since   time.Time
-	Message string
-	// Cordoned says that no pod is to be started on it.
-	Cordoned bool
-}
 
 // Health lists the nodes of drover's pools in a cluster, over the endpoint and authority (base64) that its stack tells: one call, to
 // its own API. One that does not answer is *fault.ClusterUnreachable.
-func (c *Clusters) Health(ctx context.Context, cluster, endpoint, authority string) ([]Health, error) {
+func (c *Clusters) Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error) {
 	opened, err := c.connect(ctx, names.EKSCluster(cluster), endpoint, authority)
 	if err != nil {
 		return nil, err
@@ -39,17 +28,17 @@ func (c *Clusters) Health(ctx context.Context, cluster, endpoint, authority stri
 }
 
 // Health lists the nodes of drover's pools.
-func (c *Cluster) Health(ctx context.Context) ([]Health, error) {
+func (c *Cluster) Health(ctx context.Context) ([]pool.NodeHealth, error) {
 	// Version 0 is answered from the API server's memory.
 	options := metav1.ListOptions{LabelSelector: PoolLabel, ResourceVersion: "0"}
 	var list corev1.NodeList
 	if err := c.typed.core.Get().Resource("nodes").VersionedParams(&options, parameters).Do(ctx).Into(&list); err != nil {
 		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing nodes: %w", err)}
 	}
-	var all []Health
+	var all []pool.NodeHealth
 	for i := range list.Items {
 		node := &list.Items[i]
-		h := Health{
+		h := pool.NodeHealth{
 			Name: node.Name, Instance: node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], // aws:///<zone>/<instance id>
 			Pool: node.Labels[PoolLabel], Cordoned: node.Spec.Unschedulable,
 			Since: node.CreationTimestamp.Time, Message: "it has no Ready condition",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 var nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
@@ -20,33 +20,15 @@ var nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 // PoolLabel is the label by which nodes tell their pool.
 const PoolLabel = "drover.run/pool"
 
-// Node is what drover needs to know of a node.
-type Node struct {
-	// Name, and the EC2 instance that it is on.
-	Name, Instance string
-	// Ready is the Ready condition, ReadySince when it last became what it is.
-	Ready      bool
-	ReadySince time.Time
-	// Message is the Ready condition's, for people.
-	Message string
-	// KubeletVersion such as v1.36.3-eks-abc.
-	KubeletVersion string
-	Labels         map[string]string
-	// True are the types of the conditions that are.
-	True []string
-	// Draining says that drover takes its pods off it.
-	Draining bool
-}
-
 // PoolNodes lists the nodes of a pool. An API that does not answer, or refuses, is *fault.ClusterUnreachable.
-func (c *Cluster) PoolNodes(ctx context.Context, pool string) ([]Node, error) {
+func (c *Cluster) PoolNodes(ctx context.Context, poolName string) ([]pool.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + pool})
+	list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName})
 	if err != nil {
-		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing the nodes of pool %s: %w", pool, err)}
+		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing the nodes of pool %s: %w", poolName, err)}
 	}
-	var all []Node
+	var all []pool.Node
 	for i := range list.Items {
 		if n := read(&list.Items[i]); n != nil {
 			all = append(all, *n)
@@ -58,12 +40,12 @@ func (c *Cluster) PoolNodes(ctx context.Context, pool string) ([]Node, error) {
 // WaitNode watches until the node of an instance is what is waited for or ctx ends, and returns what it saw last; nil when no
 // such node has registered. It lists again when the server closes the watch. An API that does not answer, or refuses, is
 // *fault.ClusterUnreachable.
-func (c *Cluster) WaitNode(ctx context.Context, pool, instance string, done func(*Node) bool) (*Node, error) {
-	var last *Node
+func (c *Cluster) WaitNode(ctx context.Context, poolName, instance string, done func(*pool.Node) bool) (*pool.Node, error) {
+	var last *pool.Node
 	for ctx.Err() == nil {
-		list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + pool})
+		list, err := c.api.Resource(nodes).List(ctx, metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName})
 		if err != nil {
-			return last, c.unless(ctx, fmt.Errorf("listing the nodes of pool %s: %w", pool, err))
+			return last, c.unless(ctx, fmt.Errorf("listing the nodes of pool %s: %w", poolName, err))
 		}
 		for i := range list.Items {
 			if last = found(last, &list.Items[i], instance); last != nil && done(last) {
@@ -71,10 +53,10 @@ func (c *Cluster) WaitNode(ctx context.Context, pool, instance string, done func
 			}
 		}
 		watch, err := c.api.Resource(nodes).Watch(ctx, metav1.ListOptions{
-			LabelSelector: PoolLabel + "=" + pool, ResourceVersion: list.GetResourceVersion(),
+			LabelSelector: PoolLabel + "=" + poolName, ResourceVersion: list.GetResourceVersion(),
 		})
 		if err != nil {
-			return last, c.unless(ctx, fmt.Errorf("watching the nodes of pool %s: %w", pool, err))
+			return last, c.unless(ctx, fmt.Errorf("watching the nodes of pool %s: %w", poolName, err))
 		}
 		for event := range watch.ResultChan() {
 			object, ok := event.Object.(*unstructured.Unstructured)
@@ -99,7 +81,7 @@ func (c *Cluster) unless(ctx context.Context, err error) error {
 }
 
 // found reads a node if it is the instance's, else returns what was known.
-func found(last *Node, object *unstructured.Unstructured, instance string) *Node {
+func found(last *pool.Node, object *unstructured.Unstructured, instance string) *pool.Node {
 	if n := read(object); n != nil && n.Instance == instance {
 		return n
 	}
@@ -107,12 +89,12 @@ func found(last *Node, object *unstructured.Unstructured, instance string) *Node
 }
 
 // read a node; nil when it is none.
-func read(object *unstructured.Unstructured) *Node {
+func read(object *unstructured.Unstructured) *pool.Node {
 	var node corev1.Node
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &node); err != nil {
 		return nil
 	}
-	n := &Node{
+	n := &pool.Node{
 		Name: node.Name, Instance: node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], // aws:///<zone>/<instance id>
 		KubeletVersion: node.Status.NodeInfo.KubeletVersion, Labels: node.Labels, Draining: node.Annotations[annotationSince] != "",
 	}

@@ -3,92 +3,87 @@ package handler
 import (
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/stack"
 )
 
-func change(action types.ChangeAction, resource, id string, replacement types.Replacement, because ...string) types.ResourceChange {
-	c := types.ResourceChange{Action: action, ResourceType: &resource, LogicalResourceId: &id, Replacement: replacement}
+func change(action stack.Action, resource, id string, replacement stack.Replacement, because ...string) stack.ResourceChange {
+	c := stack.ResourceChange{Action: action, Type: resource, LogicalID: id, Replacement: replacement}
 	for _, name := range because {
-		c.Details = append(c.Details, types.ResourceChangeDetail{Target: &types.ResourceTargetDefinition{
-			Name: aws.String(name), RequiresRecreation: types.RequiresRecreationAlways,
-		}})
+		c.Details = append(c.Details, stack.ChangeDetail{Property: name, Recreation: stack.RecreationAlways})
 	}
 	return c
 }
 
 // attribute says that the change comes from an attribute of another resource.
-func attribute(c types.ResourceChange, cause string) types.ResourceChange {
+func attribute(c stack.ResourceChange, cause string) stack.ResourceChange {
 	for i := range c.Details {
-		c.Details[i].Evaluation, c.Details[i].ChangeSource = types.EvaluationTypeDynamic, types.ChangeSourceResourceAttribute
-		c.Details[i].CausingEntity = &cause
-		c.Details[i].Target.RequiresRecreation = types.RequiresRecreationConditionally
+		c.Details[i].FromAttribute, c.Details[i].Cause, c.Details[i].Recreation = true, cause, stack.RecreationConditionally
 	}
 	return c
 }
 
 func TestGuard(t *testing.T) {
 	tests := map[string]struct {
-		changes []types.ResourceChange
+		changes []stack.ResourceChange
 		refused string
 	}{
-		"a new VPC may be added": {changes: []types.ResourceChange{change(types.ChangeActionAdd, "AWS::EC2::VPC", "Vpc", "")}},
+		"a new VPC may be added": {changes: []stack.ResourceChange{change(stack.ActionAdd, "AWS::EC2::VPC", "Vpc", "")}},
 		"a launch template may be replaced": {
-			changes: []types.ResourceChange{
-				change(types.ChangeActionModify, "AWS::EC2::LaunchTemplate", "LaunchTemplate", types.ReplacementTrue, "LaunchTemplateName"),
+			changes: []stack.ResourceChange{
+				change(stack.ActionModify, "AWS::EC2::LaunchTemplate", "LaunchTemplate", stack.ReplacementTrue, "LaunchTemplateName"),
 			},
 		},
 		"a cluster may change in place": {
-			changes: []types.ResourceChange{change(types.ChangeActionModify, "AWS::EKS::Cluster", "Cluster", types.ReplacementFalse)},
+			changes: []stack.ResourceChange{change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementFalse)},
 		},
 		"a cluster is not replaced": {
-			changes: []types.ResourceChange{
-				change(types.ChangeActionModify, "AWS::EKS::Cluster", "Cluster", types.ReplacementTrue, "RoleArn", "Name"),
+			changes: []stack.ResourceChange{
+				change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementTrue, "RoleArn", "Name"),
 			},
 			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of Name, RoleArn",
 		},
 		"what may or may not be a replacement counts as one": {
-			changes: []types.ResourceChange{
-				change(types.ChangeActionModify, "AWS::EC2::Subnet", "Private0", types.ReplacementConditional, "CidrBlock"),
+			changes: []stack.ResourceChange{
+				change(stack.ActionModify, "AWS::EC2::Subnet", "Private0", stack.ReplacementConditional, "CidrBlock"),
 			},
 			refused: "the change of stack s was not made: Private0 (AWS::EC2::Subnet) would be replaced because of CidrBlock",
 		},
 		"a replacement that CloudFormation does not speak of counts as one": {
-			changes: []types.ResourceChange{change(types.ChangeActionModify, "AWS::KMS::Key", "Key", "")},
+			changes: []stack.ResourceChange{change(stack.ActionModify, "AWS::KMS::Key", "Key", "")},
 			refused: "the change of stack s was not made: Key (AWS::KMS::Key) would be replaced because of ",
 		},
 		"an attribute of a resource that only changes its tags stays": {
-			changes: []types.ResourceChange{
-				change(types.ChangeActionModify, "AWS::IAM::Role", "ClusterRole", types.ReplacementFalse),
-				attribute(change(types.ChangeActionModify, "AWS::EKS::Cluster", "Cluster", types.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
+			changes: []stack.ResourceChange{
+				change(stack.ActionModify, "AWS::IAM::Role", "ClusterRole", stack.ReplacementFalse),
+				attribute(change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
 			},
 		},
 		"an attribute of a resource that is replaced does not": {
-			changes: []types.ResourceChange{
-				change(types.ChangeActionModify, "AWS::IAM::Role", "ClusterRole", types.ReplacementTrue, "Path"),
-				attribute(change(types.ChangeActionModify, "AWS::EKS::Cluster", "Cluster", types.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
+			changes: []stack.ResourceChange{
+				change(stack.ActionModify, "AWS::IAM::Role", "ClusterRole", stack.ReplacementTrue, "Path"),
+				attribute(change(stack.ActionModify, "AWS::EKS::Cluster", "Cluster", stack.ReplacementConditional, "RoleArn"), "ClusterRole.Arn"),
 			},
 			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
 		},
-		"a VPC that is there may be imported": {changes: []types.ResourceChange{change(types.ChangeActionImport, "AWS::EC2::VPC", "Vpc", "")}},
+		"a VPC that is there may be imported": {changes: []stack.ResourceChange{change(stack.ActionImport, "AWS::EC2::VPC", "Vpc", "")}},
 		"what CloudFormation knows only while it changes a cluster is refused": {
-			changes: []types.ResourceChange{change(types.ChangeActionDynamic, "AWS::EKS::Cluster", "Cluster", "")},
+			changes: []stack.ResourceChange{change(stack.ActionDynamic, "AWS::EKS::Cluster", "Cluster", "")},
 			refused: "the change of stack s was not made: Cluster (AWS::EKS::Cluster) would be changed in a way that is not known before (Dynamic)",
 		},
 		"so is what nobody has heard of yet": {
-			changes: []types.ResourceChange{change("Evaporate", "AWS::KMS::Key", "Key", types.ReplacementFalse)},
+			changes: []stack.ResourceChange{change("Evaporate", "AWS::KMS::Key", "Key", stack.ReplacementFalse)},
 			refused: "the change of stack s was not made: Key (AWS::KMS::Key) would be changed in a way that is not known before (Evaporate)",
 		},
 		"what is known only while a launch template is changed may be": {
-			changes: []types.ResourceChange{change(types.ChangeActionDynamic, "AWS::EC2::LaunchTemplate", "LaunchTemplate", "")},
+			changes: []stack.ResourceChange{change(stack.ActionDynamic, "AWS::EC2::LaunchTemplate", "LaunchTemplate", "")},
 		},
 		"a subnet is not removed, and every refusal is named": {
-			changes: []types.ResourceChange{
-				change(types.ChangeActionRemove, "AWS::EC2::Subnet", "Private0", ""),
-				change(types.ChangeActionRemove, "AWS::EC2::VPC", "Vpc", ""),
+			changes: []stack.ResourceChange{
+				change(stack.ActionRemove, "AWS::EC2::Subnet", "Private0", ""),
+				change(stack.ActionRemove, "AWS::EC2::VPC", "Vpc", ""),
 			},
 			refused: "the change of stack s was not made: Private0 (AWS::EC2::Subnet) would be removed; Vpc (AWS::EC2::VPC) would be removed",
 		},

@@ -16,7 +16,6 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
 
-	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -46,10 +45,10 @@ type State interface {
 type Stacks interface {
 	Describe(ctx context.Context, stackName string) (stack.Deployed, error)
 	Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
-		token string) (cloudformation.ChangeSet, error)
+		token string) (stack.ChangeSet, error)
 	PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string, parameters map[string]string,
-		note, token string) (cloudformation.ChangeSet, error)
-	Execute(ctx context.Context, change plan.Change, set cloudformation.ChangeSet, token string) error
+		note, token string) (stack.ChangeSet, error)
+	Execute(ctx context.Context, change plan.Change, set stack.ChangeSet, token string) error
 	ContinueRollback(ctx context.Context, stackName, token string) error
 	Delete(ctx context.Context, stackName, token string) error
 	Protect(ctx context.Context, stackName string, on bool) error
@@ -309,14 +308,14 @@ func (s *step) tokenOf(parameters map[string]string) string {
 // prepare makes a change set of the change.
 func (s *step) prepare(
 	ctx context.Context, now stack.Deployed, parameters map[string]string, token string,
-) (cloudformation.ChangeSet, error) {
+) (stack.ChangeSet, error) {
 	creating, key := stack.Absent(now.Status), s.change.TemplateKey
 	if creating && s.change.FirstKey != "" {
 		key = s.change.FirstKey
 	}
 	address, err := url.JoinPath(s.TemplateBase, key)
 	if err != nil {
-		return cloudformation.ChangeSet{}, err
+		return stack.ChangeSet{}, err
 	}
 	return s.Stacks.Prepare(ctx, s.change, creating, address, parameters, token)
 }

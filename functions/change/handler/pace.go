@@ -12,10 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
-
-	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
@@ -24,16 +20,16 @@ import (
 	"github.com/drover-run/drover/shared/render"
 )
 
-// replaces says whether a change set may replace a pool's nodes: it changes what they are made of, or where they are.
+// replaces reports whether a change set may replace a pool's nodes: it changes what they are launched from, or where.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
-func replaces(changes []types.ResourceChange) bool {
-	return slices.ContainsFunc(changes, func(change types.ResourceChange) bool {
-		switch aws.ToString(change.ResourceType) {
+func replaces(changes []stack.ResourceChange) bool {
+	return slices.ContainsFunc(changes, func(change stack.ResourceChange) bool {
+		switch change.Type {
 		case "AWS::EC2::LaunchTemplate":
 			return true
 		case "AWS::AutoScaling::AutoScalingGroup":
-			return slices.ContainsFunc(change.Details, func(detail types.ResourceChangeDetail) bool {
-				return detail.Target != nil && slices.Contains([]string{"MixedInstancesPolicy", "VPCZoneIdentifier"}, aws.ToString(detail.Target.Name))
+			return slices.ContainsFunc(change.Details, func(detail stack.ChangeDetail) bool {
+				return slices.Contains([]string{"MixedInstancesPolicy", "VPCZoneIdentifier"}, detail.Property)
 			})
 		}
 		return false
@@ -55,7 +51,7 @@ const MostChangeSets = 1 + mostLooks + 1
 // those; later is true then: the step looks again after that. Otherwise it returns the change set to execute. Making
 // one takes up to a minute, so the group is looked at again after that, too.
 func (s *step) pace(ctx context.Context, now stack.Deployed, parameters map[string]string,
-	set cloudformation.ChangeSet) (_ cloudformation.ChangeSet, later bool, err error) {
+	set stack.ChangeSet) (_ stack.ChangeSet, later bool, err error) {
 	pace := s.change.Pace
 	for looks := 0; ; looks++ {
 		group, _, err := s.Groups.Describe(ctx, pace.Group)

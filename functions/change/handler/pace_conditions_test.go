@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
@@ -19,7 +17,6 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
 
-	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -61,16 +58,16 @@ func (p *pooled) PutWaiter(_ context.Context, w store.Waiter) (store.Waiter, err
 
 func (p *pooled) PrepareParameters(
 	_ context.Context, _ plan.Change, _ stack.Deployed, _ string, parameters map[string]string, _, _ string,
-) (cloudformation.ChangeSet, error) {
+) (stack.ChangeSet, error) {
 	p.pace = parameters
-	return cloudformation.ChangeSet{Empty: p.empty}, p.did("pace")
+	return stack.ChangeSet{Empty: p.empty}, p.did("pace")
 }
 
-func (p *pooled) Prepare(context.Context, plan.Change, bool, string, map[string]string, string) (cloudformation.ChangeSet, error) {
-	return cloudformation.ChangeSet{Name: "made anew"}, p.did("prepare")
+func (p *pooled) Prepare(context.Context, plan.Change, bool, string, map[string]string, string) (stack.ChangeSet, error) {
+	return stack.ChangeSet{Name: "made anew"}, p.did("prepare")
 }
 
-func (p *pooled) Execute(context.Context, plan.Change, cloudformation.ChangeSet, string) error {
+func (p *pooled) Execute(context.Context, plan.Change, stack.ChangeSet, string) error {
 	return p.did("execute")
 }
 
@@ -174,7 +171,7 @@ func TestPaceBeforeARoll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
 			test.given(p, &now)
-			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), cloudformation.ChangeSet{})
+			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{})
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.want, p.calls)
 			if err == nil {
@@ -182,10 +179,10 @@ func TestPaceBeforeARoll(t *testing.T) {
 			}
 		})
 	}
-	replacing := []types.ResourceChange{{ResourceType: aws.String("AWS::EC2::LaunchTemplate")}}
+	replacing := []stack.ResourceChange{{Type: "AWS::EC2::LaunchTemplate"}}
 	for name, test := range map[string]struct {
 		status, deployed string
-		changes          []types.ResourceChange
+		changes          []stack.ResourceChange
 		want             string
 	}{
 		"replaces no nodes after a rollback that left another template":  {"UPDATE_ROLLBACK_COMPLETE", "true", replacing, "false"},
@@ -196,7 +193,7 @@ func TestPaceBeforeARoll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, now := &pooled{desired: []int{3}, failing: map[string]error{}}, deployedFor(2)
 			now.Status, now.Parameters[render.ReplaceNodes] = test.status, test.deployed
-			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), cloudformation.ChangeSet{Changes: test.changes})
+			_, later, err := p.step().pace(t.Context(), now, rolling().Replacing(2), stack.ChangeSet{Changes: test.changes})
 			require.NoError(t, err)
 			require.True(t, later)
 			require.Equal(t, test.want, p.pace[render.ReplaceNodes])
@@ -238,23 +235,23 @@ func TestPoolThatIsMadeSmaller(t *testing.T) {
 }
 
 func TestChangesThatReplaceNodes(t *testing.T) {
-	change := func(kind string, properties ...string) types.ResourceChange {
-		c := types.ResourceChange{ResourceType: &kind, Details: []types.ResourceChangeDetail{{}}}
+	change := func(kind string, properties ...string) stack.ResourceChange {
+		c := stack.ResourceChange{Type: kind, Details: []stack.ChangeDetail{{}}}
 		for _, property := range properties {
-			c.Details = append(c.Details, types.ResourceChangeDetail{Target: &types.ResourceTargetDefinition{Name: aws.String(property)}})
+			c.Details = append(c.Details, stack.ChangeDetail{Property: property})
 		}
 		return c
 	}
 	for name, test := range map[string]struct {
-		changes []types.ResourceChange
+		changes []stack.ResourceChange
 		want    bool
 	}{
 		"none":              {nil, false},
-		"a launch template": {[]types.ResourceChange{change("AWS::IAM::Role"), change("AWS::EC2::LaunchTemplate")}, true},
-		"instance types":    {[]types.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "MaxSize", "MixedInstancesPolicy")}, true},
-		"subnets":           {[]types.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "VPCZoneIdentifier")}, true},
-		"sizes":             {[]types.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "MaxSize", "MinSize")}, false},
-		"another resource":  {[]types.ResourceChange{change("AWS::IAM::Role", "VPCZoneIdentifier")}, false},
+		"a launch template": {[]stack.ResourceChange{change("AWS::IAM::Role"), change("AWS::EC2::LaunchTemplate")}, true},
+		"instance types":    {[]stack.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "MaxSize", "MixedInstancesPolicy")}, true},
+		"subnets":           {[]stack.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "VPCZoneIdentifier")}, true},
+		"sizes":             {[]stack.ResourceChange{change("AWS::AutoScaling::AutoScalingGroup", "MaxSize", "MinSize")}, false},
+		"another resource":  {[]stack.ResourceChange{change("AWS::IAM::Role", "VPCZoneIdentifier")}, false},
 	} {
 		require.Equal(t, test.want, replaces(test.changes), name)
 	}

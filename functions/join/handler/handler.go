@@ -70,7 +70,7 @@ type work struct {
 	// cluster once it was opened.
 	cluster *kube.Cluster
 	// nodes of the pool, as they were seen last.
-	nodes []kube.Node
+	nodes []pool.Node
 	// described says that the pool's stack was; during is how many instances a rolling update that goes on wants its group to have
 	// meanwhile, 0 when there is none. spare says that it waits for fewer nodes than there are, replaced that it replaces this one, too.
 	described, spare, replaced bool
@@ -152,8 +152,8 @@ func (w *work) join(ctx, watching context.Context) error {
 	}
 	// The last look is a whole one however little is left: the cluster may not have been there to be asked until now.
 	left := w.Limit - w.elapsed
-	node, err := cluster.WaitNode(watching, w.pool.Pool, w.in.EC2InstanceID, func(n *kube.Node) bool {
-		return missing(n, w.pool.Readiness) == ""
+	node, err := cluster.WaitNode(watching, w.pool.Pool, w.in.EC2InstanceID, func(n *pool.Node) bool {
+		return n.Missing(w.pool.Readiness) == ""
 	})
 	if node != nil {
 		w.result.Node = node.Name
@@ -161,7 +161,7 @@ func (w *work) join(ctx, watching context.Context) error {
 	if err != nil {
 		return w.blind(ctx, err)
 	}
-	switch lacks := missing(node, w.pool.Readiness); {
+	switch lacks := node.Missing(w.pool.Readiness); {
 	case lacks != "" && left <= w.Watch:
 		w.result.Message = lacks
 		return w.giveUp(ctx)
@@ -169,7 +169,7 @@ func (w *work) join(ctx, watching context.Context) error {
 		w.result.Outcome, w.result.Message = events.JoinWaiting, lacks
 		return nil
 	}
-	if wrong := skew(node.KubeletVersion, cluster.Version); wrong != "" {
+	if wrong := pool.KubeletSkew(node.KubeletVersion, cluster.Version); wrong != "" {
 		w.result.Message = wrong
 		return w.giveUp(ctx)
 	}

@@ -5,7 +5,6 @@ package handler
 // node that is still what the pool waits for.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +183,7 @@ func (w *work) awaits(ctx context.Context, group pool.Group) (string, error) {
 	if w.during == 0 || group.Desired <= during {
 		return "", nil
 	}
-	own := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == w.in.EC2InstanceID })
+	own := slices.IndexFunc(w.nodes, func(n pool.Node) bool { return n.Instance == w.in.EC2InstanceID })
 	if own < 0 {
 		return "", nil
 	}
@@ -198,11 +197,11 @@ func (w *work) awaits(ctx context.Context, group pool.Group) (string, error) {
 			awaited--
 			continue
 		}
-		node := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == i.ID })
+		node := slices.IndexFunc(w.nodes, func(n pool.Node) bool { return n.Instance == i.ID })
 		switch {
 		case strings.HasPrefix(i.State, pool.Pending):
 			coming = append(coming, i.ID)
-		case i.State == pool.InService && node >= 0 && w.nodes[node].Ready && earlier(w.nodes[node], w.nodes[own]):
+		case i.State == pool.InService && node >= 0 && w.nodes[node].Ready && w.nodes[node].ReadyBefore(w.nodes[own]):
 			before++
 		}
 	}
@@ -219,11 +218,6 @@ func (w *work) awaits(ctx context.Context, group pool.Group) (string, error) {
 	return strings.Join(coming, ", ") + " have joined", nil
 }
 
-// earlier says whether a node was Ready before another; of those in the same second, the one whose name comes first.
-func earlier(a, b kube.Node) bool {
-	return cmp.Or(a.ReadySince.Compare(b.ReadySince), cmp.Compare(a.Name, b.Name)) < 0
-}
-
 // others says that other instances of the group are on their way out, or nothing.
 func (w *work) others(group pool.Group) string {
 	leaving := slices.DeleteFunc(group.Leaving(), func(id string) bool { return id == w.in.EC2InstanceID })
@@ -238,11 +232,11 @@ func (w *work) nodesHold(ctx context.Context, group pool.Group) string {
 	if seen, unseen := w.see(ctx); !seen {
 		return unseen
 	}
-	var own *kube.Node
-	if i := slices.IndexFunc(w.nodes, func(n kube.Node) bool { return n.Instance == w.in.EC2InstanceID }); i >= 0 {
+	var own *pool.Node
+	if i := slices.IndexFunc(w.nodes, func(n pool.Node) bool { return n.Instance == w.in.EC2InstanceID }); i >= 0 {
 		own = &w.nodes[i]
 	}
-	if lacks := missing(own, w.pool.Readiness); lacks != "" {
+	if lacks := own.Missing(w.pool.Readiness); lacks != "" {
 		return "it is what it was: " + lacks
 	}
 	if what := w.drained(group); what != "" {
@@ -262,7 +256,7 @@ func (w *work) unready(group pool.Group) string {
 	var lacking []string
 	for _, node := range w.nodes {
 		if node.Instance != w.in.EC2InstanceID && group.Serves(node.Instance) && version(group, node.Instance) == own &&
-			missing(&node, w.pool.Readiness) != "" {
+			node.Missing(w.pool.Readiness) != "" {
 			lacking = append(lacking, node.Name)
 		}
 	}
@@ -278,7 +272,7 @@ func (w *work) see(ctx context.Context) (seen bool, unseen string) {
 	if errors.Is(err, kube.ErrNoCluster) {
 		return false, ""
 	}
-	var nodes []kube.Node
+	var nodes []pool.Node
 	if err == nil {
 		nodes, err = cluster.PoolNodes(ctx, w.pool.Pool)
 	}

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -33,7 +32,7 @@ type Planner interface {
 
 // Nodes tells how a cluster's nodes are: a subset of kube.Clusters.
 type Nodes interface {
-	Health(ctx context.Context, cluster, endpoint, authority string) ([]kube.Health, error)
+	Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error)
 }
 
 // Overview lists what planning reads of few clusters: store.Overview, which Planner reads.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
@@ -40,7 +39,7 @@ type audited struct {
 	// begun says that an execution of the same name runs, or is over.
 	begun   bool
 	preview plan.Preview
-	nodes   []kube.Health
+	nodes   []pool.NodeHealth
 	// failing are the errors of calls, by name.
 	failing map[string]error
 	calls   []string
@@ -130,7 +129,7 @@ func (a *audited) PreviewOver(context.Context, string, map[string]stack.Deployed
 	return a.preview, a.did("compare")
 }
 
-func (a *audited) Health(context.Context, string, string, string) ([]kube.Health, error) {
+func (a *audited) Health(context.Context, string, string, string) ([]pool.NodeHealth, error) {
 	return a.nodes, a.did("nodes")
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -26,28 +26,28 @@ func TestNodesThatDoNotComeBackAreReplaced(t *testing.T) {
 		return ids
 	}
 	tests := map[string]struct {
-		harm     func(n []kube.Health) []kube.Health
+		harm     func(n []pool.NodeHealth) []pool.NodeHealth
 		replaced int
 		finding  string
 	}{
-		"one that is not Ready for long": {func(n []kube.Health) []kube.Health {
+		"one that is not Ready for long": {func(n []pool.NodeHealth) []pool.NodeHealth {
 			n[1].Ready, n[1].Since = false, time.Now().Add(-21*time.Minute)
 			return n
 		}, 1, "is not Ready since"},
-		"one that is not Ready for a moment": {func(n []kube.Health) []kube.Health {
+		"one that is not Ready for a moment": {func(n []pool.NodeHealth) []pool.NodeHealth {
 			n[1].Ready, n[1].Since = false, time.Now().Add(-19*time.Minute)
 			return n
 		}, 0, ""},
-		"one that somebody cordoned": {func(n []kube.Health) []kube.Health {
+		"one that somebody cordoned": {func(n []pool.NodeHealth) []pool.NodeHealth {
 			n[1].Ready, n[1].Cordoned, n[1].Since = false, true, time.Now().Add(-time.Hour)
 			return n
 		}, 0, ""},
-		"one whose node was deleted": {func(n []kube.Health) []kube.Health { return n[1:] }, 1, "is in service without a node"},
-		"two of three: the cluster is unwell": {func(n []kube.Health) []kube.Health {
+		"one whose node was deleted": {func(n []pool.NodeHealth) []pool.NodeHealth { return n[1:] }, 1, "is in service without a node"},
+		"two of three: the cluster is unwell": {func(n []pool.NodeHealth) []pool.NodeHealth {
 			n[1].Ready, n[2].Ready = false, false
 			return n
 		}, 0, "2 of 3 nodes are not Ready: none is replaced"},
-		"all of them are gone": {func([]kube.Health) []kube.Health { return nil }, 0, "3 of 3 nodes are not Ready"},
+		"all of them are gone": {func([]pool.NodeHealth) []pool.NodeHealth { return nil }, 0, "3 of 3 nodes are not Ready"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestNodesThatDoNotComeBackAreReplaced(t *testing.T) {
 			a.Settle()
 			before := instances(a)
 			require.Len(t, before, 3)
-			a.Nodes.Decide(func(_ string, n []kube.Health) ([]kube.Health, error) { return test.harm(n), nil })
+			a.Nodes.Decide(func(_ string, n []pool.NodeHealth) ([]pool.NodeHealth, error) { return test.harm(n), nil })
 			mark := a.Calls.Mark()
 			require.NoError(t, a.AuditNow())
 			marked := 0
@@ -91,7 +91,9 @@ func TestNodesThatDoNotComeBackAreReplaced(t *testing.T) {
 func TestNodesThatCannotBeLookedAtAreTold(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	a.Nodes.Decide(func(string, []kube.Health) ([]kube.Health, error) { return nil, errors.New("connection refused") })
+	a.Nodes.Decide(func(string, []pool.NodeHealth) ([]pool.NodeHealth, error) {
+		return nil, errors.New("connection refused")
+	})
 	audit(t, a)
 	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "the nodes could not be looked at: connection refused")
 }

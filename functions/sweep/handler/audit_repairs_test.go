@@ -14,8 +14,8 @@ import (
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/wire"
 	"github.com/drover-run/drover/local/testkit/harness"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/status"
@@ -226,7 +226,9 @@ func TestWhatIsToldForLongPutsOffNoRepair(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
 	before := converges(a)
-	a.Nodes.Decide(func(string, []kube.Health) ([]kube.Health, error) { return nil, errors.New("connection refused") })
+	a.Nodes.Decide(func(string, []pool.NodeHealth) ([]pool.NodeHealth, error) {
+		return nil, errors.New("connection refused")
+	})
 	for n := range 4 {
 		later(a, time.Duration(n)*15*time.Minute)
 		audit(t, a)
@@ -362,7 +364,9 @@ func TestAStackThatIsHeldByItsNameIsRepairedWithoutTheClustersTag(t *testing.T) 
 func TestWhatConvergingDoesNotLookAtStaysToldUntilTheNextAudit(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	a.Nodes.Decide(func(string, []kube.Health) ([]kube.Health, error) { return nil, errors.New("connection refused") })
+	a.Nodes.Decide(func(string, []pool.NodeHealth) ([]pool.NodeHealth, error) {
+		return nil, errors.New("connection refused")
+	})
 	deleted(t, a, "pool-a")
 	require.NoError(t, a.AuditNow())
 	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack pool-a is missing")

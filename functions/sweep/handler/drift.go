@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -424,7 +423,7 @@ func (r *round) again(ctx context.Context, cluster string, s *status.Status) (ne
 	return time.Time{}, r.State.UpdateStatus(ctx, cluster, func(s *status.Status) { s.Replaced = &now })
 }
 
-func describe(n kube.Health) string {
+func describe(n pool.NodeHealth) string {
 	if n.Name == "" {
 		return fmt.Sprintf("instance %s of pool %s is in service without a node", n.Instance, n.Pool)
 	}
@@ -438,16 +437,16 @@ const patience = 20 * time.Minute
 // unwell chooses the instances to replace: of each pool that is at rest the one whose node is not Ready for the longest time, or is not
 // there at all. None where more than one and more than a third of the cluster's nodes are not Ready: then something else is wrong, and
 // new nodes would fare no better. None that a person cordoned: somebody is at it. alone says that the cluster has no other node.
-func unwell(nodes []kube.Health, pools map[string]pool.Group, now time.Time) (instances, findings []string, alone bool) {
-	known := map[string]kube.Health{}
+func unwell(nodes []pool.NodeHealth, pools map[string]pool.Group, now time.Time) (instances, findings []string, alone bool) {
+	known := map[string]pool.NodeHealth{}
 	for _, n := range nodes {
 		known[n.Instance] = n
 	}
 	total, sick := 0, 0
-	chosen := map[string]kube.Health{}
-	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+	chosen := map[string]pool.NodeHealth{}
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		moving := false
-		for _, i := range pools[pool].Instances {
+		for _, i := range pools[name].Instances {
 			if !i.IsInService() {
 				moving = true // one at a time
 				continue
@@ -455,7 +454,7 @@ func unwell(nodes []kube.Health, pools map[string]pool.Group, now time.Time) (in
 			total++
 			n, there := known[i.ID]
 			if !there {
-				n = kube.Health{Instance: i.ID, Pool: pool}
+				n = pool.NodeHealth{Instance: i.ID, Pool: name}
 			}
 			if n.Ready {
 				continue
@@ -465,19 +464,19 @@ func unwell(nodes []kube.Health, pools map[string]pool.Group, now time.Time) (in
 				continue
 			}
 			findings = append(findings, describe(n))
-			if first, ok := chosen[pool]; !ok || n.Since.Before(first.Since) {
-				chosen[pool] = n
+			if first, ok := chosen[name]; !ok || n.Since.Before(first.Since) {
+				chosen[name] = n
 			}
 		}
 		if moving {
-			delete(chosen, pool)
+			delete(chosen, name)
 		}
 	}
 	if sick > 1 && sick*3 > total {
 		return nil, append(findings, fmt.Sprintf("%d of %d nodes are not Ready: none is replaced while that many are", sick, total)), false
 	}
-	for _, pool := range slices.Sorted(maps.Keys(chosen)) {
-		instances = append(instances, chosen[pool].Instance)
+	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+		instances = append(instances, chosen[name].Instance)
 	}
 	return instances, findings, total == 1
 }

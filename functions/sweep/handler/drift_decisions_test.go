@@ -14,7 +14,6 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
 
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/status"
@@ -440,10 +439,10 @@ func TestFindingsBesideThePlan(t *testing.T) {
 }
 
 func TestUnhealthyNodesAreReplaced(t *testing.T) {
-	ill := func(i int, since time.Duration) kube.Health {
-		return kube.Health{Name: fmt.Sprint("node-", i), Instance: fmt.Sprint("i-", i), Pool: "a", Since: noon.Add(-since)}
+	ill := func(i int, since time.Duration) pool.NodeHealth {
+		return pool.NodeHealth{Name: fmt.Sprint("node-", i), Instance: fmt.Sprint("i-", i), Pool: "a", Since: noon.Add(-since)}
 	}
-	well := func(i int) kube.Health {
+	well := func(i int) pool.NodeHealth {
 		h := ill(i, time.Hour)
 		h.Ready = true
 		return h
@@ -452,85 +451,87 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 	cordoned.Cordoned = true
 	for name, test := range map[string]struct {
 		// nodes of as many instances, less missing ones.
-		nodes   []kube.Health
+		nodes   []pool.NodeHealth
 		missing int
 		given   func(*audited, *round)
 		want    []string
 		err     error
 	}{
 		"one at a time, the longest first": {
-			[]kube.Health{
+			[]pool.NodeHealth{
 				ill(1, time.Hour), ill(2, 2*time.Hour), well(3), well(4), well(5), well(6), well(7),
 			}, 0, nil, []string{"nodes", "replace i-2"}, nil,
 		},
 		"also when it is listed last": {
-			[]kube.Health{
+			[]pool.NodeHealth{
 				ill(1, 2*time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6), well(7),
 			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
 		},
-		"not before patience is over": {[]kube.Health{ill(1, patience-1), well(2)}, 0, nil, []string{"nodes"}, nil},
-		"once patience is over":       {[]kube.Health{ill(1, patience), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
-		"not while they are cordoned": {[]kube.Health{cordoned, well(2)}, 0, nil, []string{"nodes"}, nil},
-		"when they never came":        {[]kube.Health{well(1)}, 1, nil, []string{"nodes", "replace i-2"}, nil},
+		"not before patience is over": {[]pool.NodeHealth{ill(1, patience-1), well(2)}, 0, nil, []string{"nodes"}, nil},
+		"once patience is over":       {[]pool.NodeHealth{ill(1, patience), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
+		"not while they are cordoned": {[]pool.NodeHealth{cordoned, well(2)}, 0, nil, []string{"nodes"}, nil},
+		"when they never came":        {[]pool.NodeHealth{well(1)}, 1, nil, []string{"nodes", "replace i-2"}, nil},
 		"not when many are ill": {
-			[]kube.Health{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5)}, 0, nil, []string{"nodes"}, nil,
+			[]pool.NodeHealth{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5)}, 0, nil, []string{"nodes"}, nil,
 		},
 		"up to a third": {
-			[]kube.Health{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6)}, 0, nil, []string{"nodes", "replace i-1"}, nil,
+			[]pool.NodeHealth{
+				ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6),
+			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
 		},
-		"also the one of two":     {[]kube.Health{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
-		"also the only one, once": {[]kube.Health{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
+		"also the one of two":     {[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
+		"also the only one, once": {[]pool.NodeHealth{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
 		"not the only one again": {
-			[]kube.Health{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)}
 			}, []string{"nodes"}, nil,
 		},
 		"but again after a longer pause": {
-			[]kube.Health{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)}
 			},
 			[]string{"nodes", "write", "replace i-1"}, nil,
 		},
 		"not while one joins or leaves": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
 				group := r.groups[names.Group(demo, "a")]
 				group.Instances = append(group.Instances, pool.Instance{ID: "i-9", State: pool.PendingWait})
 				r.groups[group.Name] = group
 			}, []string{"nodes"}, nil,
 		},
 		"also while a node joins another pool": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
 				r.stacks[demo]["pool-b"] = stack.Deployed{Status: "CREATE_COMPLETE"}
 				name := names.Group(demo, "b")
 				r.groups[name] = pool.Group{Name: name, Instances: []pool.Instance{{ID: "i-9", State: pool.PendingWait}}}
 			}, []string{"nodes", "replace i-1"}, nil,
 		},
 		"not while the cluster is paused": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
 			}, []string{"nodes"}, nil,
 		},
 		"not while their pool's stack is broken": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) {
 				r.stacks[demo]["pool-a"] = stack.Deployed{Status: "UPDATE_ROLLBACK_FAILED"}
 			},
 			[]string{"nodes"}, nil,
 		},
 		"not without a control plane": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) { delete(r.stacks[demo], names.ControlPlane) }, nil, nil,
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *round) { delete(r.stacks[demo], names.ControlPlane) }, nil, nil,
 		},
 		"not when they cannot be seen": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
 				a.failing["nodes"] = errors.New("no route")
 			}, []string{"nodes"}, nil,
 		},
 		"or the error is returned": {
-			[]kube.Health{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *round) {
 				a.failing["replace"] = errThrottled
 			}, []string{"nodes", "replace i-1"}, errThrottled,
 		},
 		"or not, when it cannot be written that it was the only one": {
-			[]kube.Health{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
+			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *round) {
 				a.failing["write"] = errThrottled
 			}, []string{"nodes", "write"}, errThrottled,
 		},
@@ -556,13 +557,13 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		})
 	}
 	t.Run("of each pool one", func(t *testing.T) {
-		var nodes []kube.Health
+		var nodes []pool.NodeHealth
 		pools := map[string]pool.Group{}
 		for p := range 2 {
 			name := fmt.Sprint("p", p)
 			group := pool.Group{}
 			for i := range 4 {
-				n := kube.Health{Name: "n", Instance: fmt.Sprint(name, i), Pool: name, Ready: i > 0, Since: noon.Add(-time.Hour)}
+				n := pool.NodeHealth{Name: "n", Instance: fmt.Sprint(name, i), Pool: name, Ready: i > 0, Since: noon.Add(-time.Hour)}
 				nodes, group.Instances = append(nodes, n), append(group.Instances, pool.Instance{ID: n.Instance, State: pool.InService})
 			}
 			pools[name] = group

@@ -14,7 +14,6 @@ import (
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/pool"
 
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -70,7 +69,7 @@ func TestAClusterIsLookedAfterInEveryPhase(t *testing.T) {
 			a.Settle()
 			require.Equal(t, test.phase, a.Status("demo").Phase, a.Status("demo").Message)
 			deleted(t, a, names.NodeAddons)
-			a.Nodes.Decide(func(_ string, n []kube.Health) ([]kube.Health, error) {
+			a.Nodes.Decide(func(_ string, n []pool.NodeHealth) ([]pool.NodeHealth, error) {
 				n[0].Ready, n[0].Since = false, time.Now().Add(-21*time.Minute)
 				return n, nil
 			})
@@ -97,7 +96,7 @@ func TestAClusterIsLookedAfterInEveryPhase(t *testing.T) {
 func TestTheOnlyNodeIsReplacedLessAndLessOften(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	a.Nodes.Decide(func(_ string, n []kube.Health) ([]kube.Health, error) {
+	a.Nodes.Decide(func(_ string, n []pool.NodeHealth) ([]pool.NodeHealth, error) {
 		for i := range n {
 			n[i].Ready, n[i].Since = false, time.Now().Add(-21*time.Minute)
 		}
@@ -137,7 +136,7 @@ func TestWhatTheAuditFindsIsTold(t *testing.T) {
 	}
 	audit(t, a)
 	require.Empty(t, notice())
-	a.Nodes.Decide(func(string, []kube.Health) ([]kube.Health, error) {
+	a.Nodes.Decide(func(string, []pool.NodeHealth) ([]pool.NodeHealth, error) {
 		from := &net.TCPAddr{Port: int(time.Now().UnixNano() % 60000)}
 		return nil, &net.OpError{Op: "read", Net: "tcp", Source: from, Err: errors.New("connection refused")}
 	})

@@ -16,7 +16,6 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -109,7 +108,7 @@ func (h *Handler) endedNodes(ctx context.Context, cluster string, states map[str
 	if err != nil {
 		return nil, err
 	}
-	old := map[string]kube.Health{}
+	old := map[string]pool.NodeHealth{}
 	var strangers []string
 	for _, n := range nodes {
 		switch state, member := states[n.Instance]; {

@@ -15,7 +15,6 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
@@ -82,7 +81,7 @@ type Groups interface {
 
 // Nodes of a cluster, as its own API lists them: a subset of kube.Clusters.
 type Nodes interface {
-	Health(ctx context.Context, cluster, endpoint, authority string) ([]kube.Health, error)
+	Health(ctx context.Context, cluster, endpoint, authority string) ([]pool.NodeHealth, error)
 }
 
 // Instances of EC2: a subset of ec2.Capacity.

@@ -19,7 +19,6 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 
 	"github.com/drover-run/drover/shared/fault"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -46,7 +45,7 @@ type led struct {
 	preview plan.Plan
 	reason  string
 	group   pool.Group
-	nodes   []kube.Health
+	nodes   []pool.NodeHealth
 	alive   []string
 	failing map[string]error
 	done    []string
@@ -162,7 +161,7 @@ func (e ledEKS) ControlPlane(context.Context, string) (preflight.ControlPlane, e
 	return e.eks, e.failing["eks"]
 }
 
-func (l *led) Health(context.Context, string, string, string) ([]kube.Health, error) {
+func (l *led) Health(context.Context, string, string, string) ([]pool.NodeHealth, error) {
 	return l.nodes, l.failing["nodes"]
 }
 
@@ -272,7 +271,7 @@ func TestStepOfAnUpgrade(t *testing.T) {
 	change := plan.Plan{Changes: []plan.Change{{Stack: "pool-a", Operation: plan.Update}}}
 	other := fmt.Sprintf(ledSpec, "r9")
 	leaving := pool.Group{Instances: []pool.Instance{{ID: "i-1", State: pool.TerminatingWait}}}
-	old := []kube.Health{{Name: "node-1", Instance: "i-1", Pool: "a"}}
+	old := []pool.NodeHealth{{Name: "node-1", Instance: "i-1", Pool: "a"}}
 	for name, test := range map[string]struct {
 		given   func(*led)
 		outcome events.UpgradeOutcome

@@ -10,8 +10,8 @@ import (
 	autoscalingapi "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 
 	"github.com/drover-run/drover/shared/aws/autoscaling"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 // Nodes are the nodes of all clusters.
@@ -19,31 +19,31 @@ type Nodes struct {
 	account *Account
 
 	mu     sync.Mutex
-	decide func(cluster string, nodes []kube.Health) ([]kube.Health, error)
+	decide func(cluster string, nodes []pool.NodeHealth) ([]pool.NodeHealth, error)
 }
 
 // Decide has decide say how a cluster's nodes are; nil: all are Ready.
-func (n *Nodes) Decide(decide func(cluster string, nodes []kube.Health) ([]kube.Health, error)) {
+func (n *Nodes) Decide(decide func(cluster string, nodes []pool.NodeHealth) ([]pool.NodeHealth, error)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.decide = decide
 }
 
 // Health is kube.Clusters'.
-func (n *Nodes) Health(ctx context.Context, cluster, _, _ string) ([]kube.Health, error) {
+func (n *Nodes) Health(ctx context.Context, cluster, _, _ string) ([]pool.NodeHealth, error) {
 	all, err := n.account.Groups().All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var nodes []kube.Health
+	var nodes []pool.NodeHealth
 	for _, group := range all {
-		pool, ours := strings.CutPrefix(group.Name, names.Group(cluster, ""))
+		poolName, ours := strings.CutPrefix(group.Name, names.Group(cluster, ""))
 		if !ours {
 			continue
 		}
 		for _, i := range group.Instances {
 			if i.IsInService() {
-				nodes = append(nodes, kube.Health{Name: "node-of-" + i.ID, Instance: i.ID, Pool: pool, Ready: true})
+				nodes = append(nodes, pool.NodeHealth{Name: "node-of-" + i.ID, Instance: i.ID, Pool: poolName, Ready: true})
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func TestTraces(t *testing.T) {
 	recorded, err := os.ReadFile(*traces)
 	require.NoError(t, err)
 	was := strings.Split(string(recorded), "\n")
-	for i, line := range strings.Split(now.String(), "\n") {
+	for i, line := range strings.Split(strings.TrimSpace(now.String()), "\n") {
 		if i >= len(was) || line != was[i] {
 			t.Errorf("seed %d behaves differently: it was %q (seed, turns, sum), and is %q; see both with -run TestLives -seed %d -trace", i+1,
 				was[min(i, len(was)-1)], line, i+1)

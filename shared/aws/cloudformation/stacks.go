@@ -237,18 +237,10 @@ func (s *Stacks) events(ctx context.Context, stackName string, see func(types.St
 // ChangeSetPatience bounds the making of a change set; CloudFormation needs seconds, and sends no event about it.
 const ChangeSetPatience = 80 * time.Second
 
-// ChangeSet is a change set that is ready to be read and executed.
-type ChangeSet struct {
-	Name    string
-	Changes []types.ResourceChange
-	// Empty is true when CloudFormation found nothing to change.
-	Empty bool
-}
-
 // Prepare makes the change set of a change, instead of any that an earlier try left, and waits until it can be read.
 // templateURL is where CloudFormation finds the template, parameters are resolved, token is the operation's.
 func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
-	token string) (ChangeSet, error) {
+	token string) (stack.ChangeSet, error) {
 	name := changeSetName(token)
 	kind := types.ChangeSetTypeUpdate
 	if create {
@@ -275,7 +267,7 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 // deployed, but for names.TagPace, which becomes note: one that differs each time. templateURL is where the deployed template is
 // found: drover may change stacks from none but its own, and so not from what CloudFormation has.
 func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string,
-	parameters map[string]string, note, token string) (ChangeSet, error) {
+	parameters map[string]string, note, token string) (stack.ChangeSet, error) {
 	in := &cloudformation.CreateChangeSetInput{
 		StackName: &change.StackName, ChangeSetName: aws.String(changeSetName(token)), ChangeSetType: types.ChangeSetTypeUpdate,
 		TemplateURL: &templateURL, RoleARN: &s.roleARN, ClientToken: &token,
@@ -302,19 +294,19 @@ func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now 
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ExecuteChangeSet.html
 func changeSetName(token string) string { return names.Prefix + names.SHA256([]byte(token))[:40] }
 
-func (s *Stacks) prepare(ctx context.Context, in *cloudformation.CreateChangeSetInput) (ChangeSet, error) {
+func (s *Stacks) prepare(ctx context.Context, in *cloudformation.CreateChangeSetInput) (stack.ChangeSet, error) {
 	stackName, name := *in.StackName, *in.ChangeSetName
 	_, err := s.client.CreateChangeSet(ctx, in)
 	var exists *types.AlreadyExistsException
 	if errors.As(err, &exists) {
 		// One left by an earlier try may have been made from other outputs, and a failed one blocks its name.
 		if err := s.deleteChangeSet(ctx, stackName, name); err != nil {
-			return ChangeSet{}, err
+			return stack.ChangeSet{}, err
 		}
 		_, err = s.client.CreateChangeSet(ctx, in)
 	}
 	if err != nil {
-		return ChangeSet{}, fmt.Errorf("making a change set for stack %s: %w", stackName, err)
+		return stack.ChangeSet{}, fmt.Errorf("making a change set for stack %s: %w", stackName, err)
 	}
 	return s.read(ctx, stackName, name)
 }
@@ -331,8 +323,8 @@ func (s *Stacks) deleteChangeSet(ctx context.Context, stackName, name string) er
 }
 
 // read waits for a change set and reads all its pages.
-func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, error) {
-	set := ChangeSet{Name: name}
+func (s *Stacks) read(ctx context.Context, stackName, name string) (stack.ChangeSet, error) {
+	set := stack.ChangeSet{Name: name}
 	ctx, cancel := context.WithTimeout(ctx, ChangeSetPatience)
 	defer cancel()
 	var next *string
@@ -358,7 +350,7 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (ChangeSet, e
 		case types.ChangeSetStatusCreateComplete:
 			for _, change := range out.Changes {
 				if change.ResourceChange != nil {
-					set.Changes = append(set.Changes, *change.ResourceChange)
+					set.Changes = append(set.Changes, resourceChange(change.ResourceChange))
 				}
 			}
 			if next = out.NextToken; next == nil {
@@ -394,8 +386,27 @@ func nothingToDo(reason string) bool {
 		strings.HasPrefix(reason, "No updates are to be performed")
 }
 
+// resourceChange drops details without a target: they change no property.
+func resourceChange(in *types.ResourceChange) stack.ResourceChange {
+	change := stack.ResourceChange{
+		LogicalID: aws.ToString(in.LogicalResourceId), Type: aws.ToString(in.ResourceType),
+		Action: stack.Action(in.Action), Replacement: stack.Replacement(in.Replacement),
+	}
+	for _, detail := range in.Details {
+		if detail.Target == nil {
+			continue
+		}
+		change.Details = append(change.Details, stack.ChangeDetail{
+			Property: aws.ToString(detail.Target.Name), Recreation: stack.Recreation(detail.Target.RequiresRecreation),
+			FromAttribute: detail.Evaluation == types.EvaluationTypeDynamic && detail.ChangeSource == types.ChangeSourceResourceAttribute,
+			Cause:         aws.ToString(detail.CausingEntity),
+		})
+	}
+	return change
+}
+
 // Execute executes a change set. CloudFormation echoes the token in every event of the operation.
-func (s *Stacks) Execute(ctx context.Context, change plan.Change, set ChangeSet, token string) error {
+func (s *Stacks) Execute(ctx context.Context, change plan.Change, set stack.ChangeSet, token string) error {
 	_, err := s.client.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{
 		StackName: &change.StackName, ChangeSetName: &set.Name, ClientRequestToken: &token,
 	})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	cloudformationapi "github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	localcloudformation "github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/engine/endpoint"
@@ -192,7 +191,7 @@ func TestChangeSets(t *testing.T) {
 		set, err := w.Prepare(ctx, change, true, url, nil, "create-2")
 		require.NoError(t, err)
 		require.Len(t, set.Changes, 130)
-		require.Equal(t, types.ChangeActionAdd, set.Changes[0].Action)
+		require.Equal(t, stack.ActionAdd, set.Changes[0].Action)
 		require.NoError(t, w.Execute(ctx, change, set, "create-2"))
 		w.rest("drover-demo-large")
 		began, err := w.Began(ctx, "drover-demo-large", "create-2")

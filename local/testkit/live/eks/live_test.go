@@ -36,6 +36,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 const (
@@ -340,7 +341,7 @@ func TestAClusterAsDroverAndPeopleMeetIt(t *testing.T) {
 		require.NoError(t, err)
 		bounded, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		seen, err := join.WaitNode(bounded, "workers", node.InstanceID, func(n *kube.Node) bool { return n.Ready })
+		seen, err := join.WaitNode(bounded, "workers", node.InstanceID, func(n *pool.Node) bool { return n.Ready })
 		require.NoError(t, err)
 		require.True(t, seen != nil && seen.Ready, "%+v", seen)
 		require.Eventually(t, func() bool {

@@ -1,4 +1,4 @@
-package handler
+package pool
 
 import (
 	"testing"
@@ -21,10 +21,10 @@ func TestSkew(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if test.wrong == "" {
-				require.Empty(t, skew(test.kubelet, test.controlPlane))
+				require.Empty(t, KubeletSkew(test.kubelet, test.controlPlane))
 				return
 			}
-			require.Contains(t, skew(test.kubelet, test.controlPlane), test.wrong)
+			require.Contains(t, KubeletSkew(test.kubelet, test.controlPlane), test.wrong)
 		})
 	}
 }
