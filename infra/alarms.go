@@ -1,7 +1,6 @@
 package main
 
-// What wakes somebody up: executions that failed, events that were lost, functions that fail or are throttled. And one
-// dashboard to look at then.
+// CloudWatch alarms and the dashboard. Alarms cover failed executions, undelivered events, and functions that fail or are throttled.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -15,18 +14,18 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// period of the metrics, in minutes: what happens in one is one alarm.
+// period of the metrics, in minutes.
 const period = 5
 
-// alarm goes off when a metric is above zero within the period, and tells the topic when it does and when it is over.
+// alarm is raised when a metric is above zero within the period. The topic receives a message when it is raised and when it ends.
 type alarm struct {
 	// name without the prefix.
 	name, description string
 	metric            awscloudwatch.IMetric
 }
 
-// newAlarms makes one alarm a metric. Sums of metrics would be one alarm for all, and silent: they have no value as long as
-// one of their metrics has none, and a function that nobody calls has none.
+// newAlarms creates one alarm for each metric. An alarm on a sum would stay silent: a sum has no value while one of its metrics has
+// none, and a function that is never invoked has no metrics.
 func newAlarms(scope constructs.Construct, f functions, m machines, n notices) {
 	for _, a := range alarmTable(f, m, n) {
 		made := awscloudwatch.NewAlarm(scope, jsii.String("Alarm-"+a.name), &awscloudwatch.AlarmProps{
@@ -36,7 +35,7 @@ func newAlarms(scope constructs.Construct, f functions, m machines, n notices) {
 			Threshold:          jsii.Number(0),
 			ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD,
 			EvaluationPeriods:  jsii.Number(1),
-			// Failures have no data while nothing fails.
+			// Failure metrics have no data while nothing fails.
 			TreatMissingData: awscloudwatch.TreatMissingData_NOT_BREACHING,
 		})
 		made.AddAlarmAction(awscloudwatchactions.NewSnsAction(n.topic))
@@ -48,25 +47,25 @@ func newAlarms(scope constructs.Construct, f functions, m machines, n notices) {
 func alarmTable(f functions, m machines, n notices) []alarm {
 	const (
 		converge = "A cluster did not converge. Its status says why: drover status"
-		drain    = "A node was not drained: its pods ended with it, or it waits for them too long. The execution says why"
-		upgrade  = "An upgrade stopped, or did not begin. The cluster's status says why and what is next: drover status"
+		drain    = "A node was not drained: its pods ended with it, or its drain takes too long. The execution says why"
+		upgrade  = "An upgrade stopped or did not begin. The cluster's status says why and what to do next: drover status"
 		join     = "An instance did not become a node. Auto Scaling replaces it; the execution says why"
 	)
 	out := []alarm{
-		{"converge-failed", converge, m.converge.MetricFailed(over(period))},
-		{"converge-timed-out", converge, m.converge.MetricTimedOut(over(period))},
-		{"converge-aborted", converge, m.converge.MetricAborted(over(period))},
-		{"upgrade-failed", upgrade, m.upgrade.MetricFailed(over(period))},
-		{"upgrade-timed-out", upgrade, m.upgrade.MetricTimedOut(over(period))},
-		{"upgrade-aborted", upgrade, m.upgrade.MetricAborted(over(period))},
-		{"join-node-failed", join, m.joinNode.MetricFailed(over(period))},
-		{"join-node-timed-out", join, m.joinNode.MetricTimedOut(over(period))},
-		{"join-node-aborted", join, m.joinNode.MetricAborted(over(period))},
-		{"drain-node-failed", drain, m.drainNode.MetricFailed(over(period))},
-		{"drain-node-timed-out", drain, m.drainNode.MetricTimedOut(over(period))},
-		{"drain-node-aborted", drain, m.drainNode.MetricAborted(over(period))},
+		{"converge-failed", converge, m.converge.MetricFailed(perPeriod())},
+		{"converge-timed-out", converge, m.converge.MetricTimedOut(perPeriod())},
+		{"converge-aborted", converge, m.converge.MetricAborted(perPeriod())},
+		{"upgrade-failed", upgrade, m.upgrade.MetricFailed(perPeriod())},
+		{"upgrade-timed-out", upgrade, m.upgrade.MetricTimedOut(perPeriod())},
+		{"upgrade-aborted", upgrade, m.upgrade.MetricAborted(perPeriod())},
+		{"join-node-failed", join, m.joinNode.MetricFailed(perPeriod())},
+		{"join-node-timed-out", join, m.joinNode.MetricTimedOut(perPeriod())},
+		{"join-node-aborted", join, m.joinNode.MetricAborted(perPeriod())},
+		{"drain-node-failed", drain, m.drainNode.MetricFailed(perPeriod())},
+		{"drain-node-timed-out", drain, m.drainNode.MetricTimedOut(perPeriod())},
+		{"drain-node-aborted", drain, m.drainNode.MetricAborted(perPeriod())},
 		{
-			"dead-letters", "An event could not be delivered or handled. The sweep makes up for most; the message says which it was",
+			"dead-letters", "An event could not be delivered or handled. The sweep handles most of them later; the message names the event",
 			n.deadLetters.MetricApproximateNumberOfMessagesVisible(&awscloudwatch.MetricOptions{
 				Period: minutes(period), Statistic: jsii.String("Maximum"),
 			}),
@@ -75,8 +74,8 @@ func alarmTable(f functions, m machines, n notices) []alarm {
 	for _, each := range functionTable {
 		fn, name := f[each.step], names.Function(each.step)
 		out = append(out,
-			alarm{each.step + "-errors", "The function " + name + " failed: its log says why", fn.MetricErrors(over(period))},
-			alarm{each.step + "-throttles", "Lambda throttled " + name + ": the account's concurrency is used up", fn.MetricThrottles(over(period))},
+			alarm{each.step + "-errors", "The function " + name + " failed: its log says why", fn.MetricErrors(perPeriod())},
+			alarm{each.step + "-throttles", "Lambda throttled " + name + ": the account's concurrency is used up", fn.MetricThrottles(perPeriod())},
 		)
 	}
 	return out
@@ -99,7 +98,7 @@ func newDashboard(scope constructs.Construct, f functions, m machines, n notices
 	}
 	executions := func(m awsstepfunctions.StateMachine) []awscloudwatch.IMetric {
 		return []awscloudwatch.IMetric{
-			m.MetricStarted(over(period)), m.MetricSucceeded(over(period)), m.MetricFailed(over(period)), m.MetricTimedOut(over(period)),
+			m.MetricStarted(perPeriod()), m.MetricSucceeded(perPeriod()), m.MetricFailed(perPeriod()), m.MetricTimedOut(perPeriod()),
 		}
 	}
 	awscloudwatch.NewDashboard(scope, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
@@ -109,12 +108,12 @@ func newDashboard(scope constructs.Construct, f functions, m machines, n notices
 			{graph("Draining nodes", executions(m.drainNode)...), graph("Upgrading clusters", executions(m.upgrade)...)},
 			{graph("Errors of functions", each("Errors", "Sum")...), graph("Duration of functions (p95, ms)", each("Duration", "p95")...)},
 			{graph("Throttled functions", each("Throttles", "Sum")...), graph("Pods deleted against their budgets", podsForced())},
-			{graph("Dead letters", n.deadLetters.MetricApproximateNumberOfMessagesVisible(over(period)))},
+			{graph("Dead letters", n.deadLetters.MetricApproximateNumberOfMessagesVisible(perPeriod()))},
 		},
 	})
 }
 
-// podsForced counts what the drain function reports, over all clusters.
+// podsForced sums the metric of the drain function over all clusters.
 func podsForced() awscloudwatch.IMetric {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Expression: jsii.String("SUM(SEARCH('{" + metrics.Namespace + ",cluster} MetricName=\"PodsForced\"', 'Sum', 300))"),
@@ -122,8 +121,8 @@ func podsForced() awscloudwatch.IMetric {
 	})
 }
 
-func over(n float64) *awscloudwatch.MetricOptions {
-	return &awscloudwatch.MetricOptions{Period: minutes(n), Statistic: jsii.String("Sum")}
+func perPeriod() *awscloudwatch.MetricOptions {
+	return &awscloudwatch.MetricOptions{Period: minutes(period), Statistic: jsii.String("Sum")}
 }
 
 func minutes(n float64) awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(n)) }

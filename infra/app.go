@@ -1,7 +1,6 @@
 package main
 
-// The app and its one stack: what is made in which order, and the options that make the assembly small, reproducible and
-// free of anything that phones home.
+// The CDK app and its one stack. The options keep the assembly small and reproducible, and disable analytics.
 
 import (
 	"fmt"
@@ -24,8 +23,8 @@ type options struct {
 
 // newApp builds the construct tree without synthesizing it.
 //
-// The context key "architecture" (arm64 when absent, or x86_64) chooses what the functions run on: the local account
-// needs that of its host. Nothing else in the template depends on it.
+// The context key "architecture" (arm64 by default, or x86_64) sets the architecture of the functions. The local account sets it to its
+// host's. Nothing else in the template depends on it.
 func newApp(o options) (awscdk.App, error) {
 	context := map[string]any{
 		// Findings of the default rules are errors, not warnings.
@@ -73,7 +72,7 @@ func newApp(o options) (awscdk.App, error) {
 // x86 is the name of the architecture that is not the default.
 const x86 = "x86_64"
 
-// code is where the compiled functions are.
+// code locates the compiled functions.
 type code struct {
 	dir          string
 	architecture string

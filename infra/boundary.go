@@ -1,12 +1,11 @@
 package main
 
-// The permissions boundary of clusters' roles: what the roles that stacks of clusters make cannot exceed, whatever their policies
-// and those of AWS say. CloudFormation's role makes roles and writes policies into them, so without a boundary whoever could
-// slip it a template could do anything in the account. A boundary grants nothing.
+// The permissions boundary of the roles that clusters' stacks create. CloudFormation's role creates roles and writes their policies.
+// Without a boundary, a template could grant itself any permission in the account. A boundary grants nothing.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
 //
-// It holds what the policies that templates attach are for, and is narrower than they are where AWS's know no cluster: tags that
-// say whose a resource is, instances and routes of others, parameters of the account.
+// The boundary allows what the AWS managed policies of the templates are used for. It is narrower where those policies do not
+// distinguish clusters: ownership tags, instances and routes of other owners, and the account's parameters.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -23,14 +22,14 @@ func newBoundary(scope constructs.Construct) {
 		Description:       jsii.String("drover: what the roles of clusters cannot exceed"),
 		Document:          policy(boundaryGrants),
 	})
-	// Clusters outlive drover, and their roles need it.
+	// Clusters and their roles remain when drover's stack is deleted.
 	made.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN)
 }
 
 var boundaryGrants = []grant{
 	{
 		why: "The control plane (AmazonEKSClusterPolicy), nodes (AmazonEKSWorkerNodePolicy), the CNI (AmazonEKS_CNI_Policy) and the EBS driver " +
-			"(AmazonEBSCSIDriverPolicyV2). What Kubernetes makes is called by Kubernetes, so no name limits it.",
+			"(AmazonEBSCSIDriverPolicyV2). Kubernetes chooses the names of what it creates, so a name cannot limit the grant.",
 		actions: append(ec2(
 			"Describe*",
 			"AssignPrivateIpAddresses", "UnassignPrivateIpAddresses", "AssignIpv6Addresses", "UnassignIpv6Addresses",
@@ -43,13 +42,13 @@ var boundaryGrants = []grant{
 		on: []string{"*"},
 	},
 	{
-		why:     "They are a cluster's, or they are left alone.",
+		why:     "Only resources that belong to a cluster.",
 		actions: append(ec2("ModifyInstanceAttribute", "CreateRoute", "DeleteRoute"), "autoscaling:UpdateAutoScalingGroup"),
 		on:      []string{ec2ARN("instance"), ec2ARN("route-table"), groupsARN},
 		when:    tagged,
 	},
 	{
-		why:     "drover's tag says whose a resource is, and CloudFormation's role goes by it: no cluster gives or takes it.",
+		why:     "drover's tag marks ownership, and the role of CloudFormation depends on it: no cluster may add or remove it.",
 		actions: ec2("CreateTags", "DeleteTags"),
 		on: []string{
 			ec2ARN("network-interface"), ec2ARN("volume"), ec2ARN("security-group"), "arn:${AWS::Partition}:ec2:${AWS::Region}::snapshot/*",
@@ -62,7 +61,7 @@ var boundaryGrants = []grant{
 		on:      []string{eksClustersARN},
 	},
 	{
-		why: "Images (AmazonEC2ContainerRegistryPullOnly) come from AWS's account and from people's; sessions on nodes " +
+		why: "Images come from AWS's accounts and from users' (AmazonEC2ContainerRegistryPullOnly). Sessions on nodes " +
 			"(AmazonSSMManagedInstanceCore).",
 		actions: []string{
 			"ecr:GetAuthorizationToken", "ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage",
@@ -75,7 +74,7 @@ var boundaryGrants = []grant{
 		on: []string{"*"},
 	},
 	{
-		why:     "AWS's public parameters. AmazonSSMManagedInstanceCore allows all of the account, which may be secrets.",
+		why:     "AWS's public parameters. AmazonSSMManagedInstanceCore also allows the account's, which may be secrets.",
 		actions: []string{"ssm:GetParameter", "ssm:GetParameters"},
 		on:      []string{"arn:${AWS::Partition}:ssm:${AWS::Region}::parameter/aws/*"},
 	},

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// attached are the policies of AWS that templates attach, with what each is for: an action that the boundary must leave it.
+// attached are the AWS managed policies that templates attach, each with an action that the boundary must allow.
 // https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 var attached = map[string]string{
 	"AmazonEKSClusterPolicy":             "elasticloadbalancing:CreateLoadBalancer",
@@ -24,7 +24,7 @@ var attached = map[string]string{
 	"AmazonEBSCSIDriverPolicyV2":         "ec2:CreateVolume",
 }
 
-// Every role of every rendered template has the boundary and clusters' path: CloudFormation may make no other.
+// Every role of every rendered template has the boundary and the path of clusters' roles. CloudFormation may create no other role.
 func TestEveryRoleOfAClusterIsBounded(t *testing.T) {
 	goldens, err := filepath.Glob("../shared/render/testdata/golden/*/*/*.yaml")
 	require.NoError(t, err)
@@ -42,13 +42,13 @@ func TestEveryRoleOfAClusterIsBounded(t *testing.T) {
 			require.Regexp(t, `\n      PermissionsBoundary: "?arn:[a-z-]+:iam::[0-9]{12}:policy/drover-[a-z0-9-]+-boundary"?\n`, r, golden)
 		}
 		for _, policy := range regexp.MustCompile(`:iam::aws:policy/([\w/+=,.@-]+)`).FindAllStringSubmatch(string(body), -1) {
-			require.Contains(t, attached, policy[1], "the boundary must leave it what it is for")
+			require.Contains(t, attached, policy[1], "the boundary must allow what the policy is used for")
 		}
 	}
 	require.Positive(t, roles)
 }
 
-// A role of a cluster with every permission there is can do no more than its boundary says.
+// A cluster's role with a policy that allows everything can do no more than its boundary allows.
 func TestABoundedRole(t *testing.T) {
 	const (
 		ec2 = "arn:aws:ec2:eu-central-1:111122223333:"
@@ -82,7 +82,7 @@ func TestABoundedRole(t *testing.T) {
 		"writes no spec": {
 			"s3:PutObject", "arn:aws:s3:::drover-specs-111122223333-eu-central-1/clusters/demo.yaml", nil, false,
 		},
-		"reads nobody's bucket": {"s3:GetObject", "arn:aws:s3:::payroll/1", nil, false},
+		"reads no other bucket": {"s3:GetObject", "arn:aws:s3:::payroll/1", nil, false},
 		"makes no role": {
 			"iam:CreateRole", "arn:aws:iam::111122223333:role/drover/drover-x", map[string]string{"iam:PermissionsBoundary": boundary}, false,
 		},
@@ -116,7 +116,7 @@ func TestABoundedRole(t *testing.T) {
 		"tags no VPC":                      {"ec2:CreateTags", ec2 + "vpc/vpc-1", keys("a"), false},
 		"finds its cluster":                {"eks:DescribeCluster", eks + "drover-demo", nil, true},
 		"finds no cluster of others":       {"eks:DescribeCluster", eks + "demo", nil, false},
-		"lets nobody into a cluster":       {"eks:CreateAccessEntry", eks + "drover-demo", nil, false},
+		"grants no access to a cluster":    {"eks:CreateAccessEntry", eks + "drover-demo", nil, false},
 		"reads public parameters":          {"ssm:GetParameter", "arn:aws:ssm:eu-central-1::parameter/aws/service/eks/1", nil, true},
 		"reads no parameters of the account": {
 			"ssm:GetParameter", "arn:aws:ssm:eu-central-1:111122223333:parameter/database/password", nil, false,
@@ -134,7 +134,7 @@ func TestABoundedRole(t *testing.T) {
 	})
 }
 
-// The change function has CloudFormation act by nothing but what plan has rendered, and as nobody but CloudFormation's role.
+// The change function can make CloudFormation use only templates that plan rendered, and only with CloudFormation's role.
 func TestChangesComeFromRenderedTemplates(t *testing.T) {
 	s := account(t)
 	caller, _, err := s.AssumeRoleAs("arn:aws:iam::111122223333:role/drover-eu-central-1-change", "test", "lambda.amazonaws.com")

@@ -1,6 +1,6 @@
 package main
 
-// The two buckets: people write specs, drover writes state. Both survive the stack.
+// The two buckets: users write specs, drover writes state. Both are retained when the stack is deleted.
 
 import (
 	"slices"
@@ -16,18 +16,18 @@ import (
 func newBuckets(scope constructs.Construct) {
 	specs := newBucket(scope, "Specs", specsBucket, &awss3.LifecycleRule{
 		Id: jsii.String("old-specs"),
-		// The last good spec of a cluster may be old: the newest hundred versions stay for ever.
+		// The last good spec of a cluster may be old, so the newest hundred versions never expire.
 		NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(365)),
 		NoncurrentVersionsToRetain:  jsii.Number(100),
 	})
-	// The property itself, because the construct's own switch brings a custom resource.
+	// An override, because the construct's own option adds a custom resource.
 	specs.Node().DefaultChild().(awss3.CfnBucket).
 		AddPropertyOverride(jsii.String("NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled"), true)
 
 	state := newBucket(scope, "State", stateBucket,
 		&awss3.LifecycleRule{
-			// Templates, releases and user data are named by content and may be in use however old they are: nodes that
-			// start next year fetch the user data of today. Only what drover itself replaced or deleted expires.
+			// Templates, releases and user data are named by their content and may be in use at any age: nodes that start next year
+			// fetch today's user data. Only what drover replaced or deleted expires.
 			Id:                          jsii.String("replaced"),
 			NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(30)),
 			ExpiredObjectDeleteMarker:   jsii.Bool(true),
@@ -39,7 +39,7 @@ func newBuckets(scope constructs.Construct) {
 			Expiration: awscdk.Duration_Days(jsii.Number(90)),
 		},
 		&awss3.LifecycleRule{
-			// How workloads were before an upgrade: compared with when it is done, within weeks.
+			// The state of workloads before an upgrade. It is compared at the end of the upgrade, within weeks.
 			Id:         jsii.String("baselines"),
 			Prefix:     jsii.String("baselines/"),
 			Expiration: awscdk.Duration_Days(jsii.Number(90)),
@@ -48,7 +48,7 @@ func newBuckets(scope constructs.Construct) {
 		Sid:        jsii.String("OnlyDroverWrites"),
 		Effect:     awsiam.Effect_DENY,
 		Principals: &[]awsiam.IPrincipal{awsiam.NewAnyPrincipal()},
-		// Replication writes by actions of its own.
+		// Replication writes with separate actions.
 		Actions:    jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ReplicateObject", "s3:ReplicateDelete"),
 		Resources:  &[]*string{state.ArnForObjects(jsii.String("*"))},
 		Conditions: &map[string]any{"ArnNotEquals": map[string]any{"aws:PrincipalArn": subs(writers())}},

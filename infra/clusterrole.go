@@ -1,11 +1,14 @@
 package main
 
-// The role that CloudFormation uses on the stacks of clusters: making, changing and deleting what templates/v1 declares, and
-// nothing of anybody else's. Four things keep it to clusters: names that start with drover-, the tag drover:cluster where
-// names are AWS's, a path for roles that drover's own have not, and the permissions boundary that each role must carry.
+// The role that CloudFormation uses on the stacks of clusters. It creates, changes and deletes what templates/v1 declares, and cannot
+// touch other owners' resources. Four conditions limit it:
+//   - names start with drover-,
+//   - resources whose names AWS chooses have the tag drover:cluster,
+//   - roles have a path that drover's own roles do not have,
+//   - roles have the permissions boundary.
 //
-// The actions are those that the handlers of the resource types call, as the types' schemas say, less those of properties that no template
-// has; and what update policies do by themselves. local/testkit/harness shows of each that it is used, or which type's handlers call it.
+// The actions are those of the resource types' handlers, as the schemas list them, less those of properties that no template sets. The
+// actions of update policies are added. A test of the local account shows that each action is used, or names the handler that calls it.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html#schema-properties-handlers
 // https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 
@@ -22,7 +25,7 @@ import (
 // clusterRole ends the role's name.
 const clusterRole = "cloudformation"
 
-// clusterPolicy is a managed policy of the role: in the role itself they would be too long together.
+// clusterPolicy is a managed policy of the role. Together the policies exceed the limit of inline policies.
 type clusterPolicy struct {
 	name   string
 	grants []grant
@@ -40,8 +43,8 @@ func newClusterRole(scope constructs.Construct) {
 	newRole(scope, "ClusterRole", roleProps{
 		step:    clusterRole,
 		service: "cloudformation.amazonaws.com",
-		// CloudFormation does not document for whom it says it acts. A role cannot be passed to a service of another account,
-		// and passing this one is the change function's permission alone.
+		// CloudFormation does not document which source account it sends. A role cannot be passed to a service of another account,
+		// and only the change function may pass this one.
 		anyAccount:  true,
 		description: "drover: makes, changes and deletes the resources of clusters for CloudFormation",
 		policies:    policies,
@@ -59,11 +62,11 @@ func clusterPolicies() []clusterPolicy {
 	}
 }
 
-// Conditions by which the resources of clusters are told from others.
+// Conditions that select the resources of clusters.
 var (
-	// tagged resources belong to a cluster.
+	// tagged selects resources that belong to a cluster.
 	tagged = map[string]map[string]any{"Null": {"aws:ResourceTag/" + names.TagCluster: "false"}}
-	// tagging requests make what belongs to a cluster.
+	// tagging selects requests that create a resource with a cluster's tag.
 	tagging = map[string]map[string]any{"Null": {"aws:RequestTag/" + names.TagCluster: "false"}}
 )
 
@@ -71,9 +74,9 @@ var (
 type network struct {
 	// kind as ARNs spell it.
 	kind string
-	// made by this action, which must tag it.
+	// made is the action that creates and tags it.
 	made string
-	// changes are what may be done with one of a cluster, and what may be made within it.
+	// changes are the actions on a cluster's resource, and those that create other resources in it.
 	changes []string
 }
 
@@ -113,13 +116,13 @@ func networkGrants() []grant {
 		)
 	}
 	return append(out, grant{
-		why:     "Rules are checked as resources of their own, beside their group.",
+		why:     "IAM checks rules as separate resources, in addition to their group.",
 		actions: ec2("AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "RevokeSecurityGroupIngress", "RevokeSecurityGroupEgress"),
 		on:      []string{ec2ARN("security-group-rule")},
 	})
 }
 
-// tagGrants: what is made is tagged in the same request, and what is a cluster's may get other tags.
+// tagGrants allow tags in the request that creates a resource, and other tags on resources of a cluster.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/supported-iam-actions-tagging.html
 func tagGrants() []grant {
 	launched := []string{ec2ARN("instance"), ec2ARN("volume"), ec2ARN("network-interface")}
@@ -149,7 +152,7 @@ func ec2ARN(kind string) string {
 	return "arn:${AWS::Partition}:ec2:${AWS::Region}:${AWS::AccountId}:" + kind + "/*"
 }
 
-// poolGrants: Auto Scaling checks that whoever makes a group could launch its instances.
+// poolGrants include ec2:RunInstances: Auto Scaling checks that the caller could launch the instances of a group.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-launch-template-permissions.html
 var poolGrants = []grant{
 	{
@@ -164,7 +167,7 @@ var poolGrants = []grant{
 		on: []string{groupsARN},
 	},
 	{
-		why:     "Only from launch templates; whose must be a cluster's, see the network policy.",
+		why:     "Only from launch templates. The network policy limits those to a cluster's.",
 		actions: ec2("RunInstances"),
 		on: []string{
 			ec2ARN("instance"), ec2ARN("volume"), ec2ARN("network-interface"), "arn:${AWS::Partition}:ec2:${AWS::Region}::image/*",
@@ -172,7 +175,7 @@ var poolGrants = []grant{
 		when: map[string]map[string]any{"ArnLike": {"ec2:LaunchTemplate": ec2ARN("launch-template")}},
 	},
 	{
-		why:     "Networks may be somebody else's, and EKS makes the group of the nodes.",
+		why:     "A network may belong to another owner, and EKS creates the security group of the nodes.",
 		actions: ec2("RunInstances"),
 		on:      []string{ec2ARN("subnet"), ec2ARN("security-group")},
 	},
@@ -208,7 +211,7 @@ var eksGrants = []grant{
 		on: []string{eksARN("podidentityassociation")},
 	},
 	{
-		why: "EKS would make the group with logs kept for ever.",
+		why: "If EKS creates the log group, its logs never expire.",
 		actions: []string{
 			"logs:CreateLogGroup", "logs:PutRetentionPolicy", "logs:DeleteRetentionPolicy", "logs:DeleteLogGroup",
 			"logs:TagResource", "logs:UntagResource", "logs:ListTagsForResource", "logs:GetDataProtectionPolicy",
@@ -246,12 +249,12 @@ var keyGrants = []grant{
 	},
 	{actions: []string{"kms:CreateAlias", "kms:UpdateAlias", "kms:DeleteAlias"}, on: []string{aliasesARN}},
 	{
-		why:     "A spec may name a key of its own, of another account too; that account's key policy has the last word.",
+		why:     "A spec may name its own key, also of another account. The key policy there decides.",
 		actions: []string{"kms:DescribeKey"},
 		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
 	},
 	{
-		why:     "EKS uses the key by a grant, made with the permissions of who makes the cluster.",
+		why:     "EKS uses the key through a grant, which it creates with the permissions of the caller of CreateCluster.",
 		actions: []string{"kms:CreateGrant"},
 		on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
 		when:    map[string]map[string]any{"Bool": {"kms:GrantIsForAWSResource": "true"}},
@@ -265,11 +268,11 @@ const (
 	managedPolicyARN   = "arn:${AWS::Partition}:iam::aws:policy/"
 )
 
-// linkedServices have service-linked roles that their first use makes.
+// linkedServices have service-linked roles that are created on first use.
 var linkedServices = []string{"eks.amazonaws.com", "autoscaling.amazonaws.com", "spot.amazonaws.com", "natgateway.amazonaws.com"}
 
-// bounded roles cannot exceed the boundary, so that a template can make no role that is mightier than a cluster needs. There is no
-// permission to remove a boundary.
+// bounded requires the permissions boundary, so that a template cannot create a role with more permissions than a cluster needs. No
+// grant allows removing a boundary.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_iam-condition-keys.html#ck_PermissionsBoundary
 func bounded(when map[string]map[string]any) map[string]map[string]any {
 	out := map[string]map[string]any{"StringEquals": {
@@ -293,7 +296,7 @@ var identityGrants = []grant{
 		on: []string{clusterRolesARN},
 	},
 	{
-		why:     "What templates attach, and nothing that would make a role mightier.",
+		why:     "Only the policies that templates attach.",
 		actions: []string{"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
 		on:      []string{clusterRolesARN},
 		when: bounded(map[string]map[string]any{"ArnLike": {"iam:PolicyARN": []string{
@@ -340,7 +343,7 @@ func serviceRoles() []string {
 	return out
 }
 
-// clusterReads are what handlers look at; the actions know no resources, or none that is known beforehand.
+// clusterReads are the reads of the handlers. The actions support no resource-level permissions, or the resource is not known in advance.
 var clusterReads = []grant{{
 	actions: append(ec2(
 		"DescribeAccountAttributes", "DescribeAddresses", "DescribeAddressesAttribute", "DescribeAvailabilityZones", "DescribeImages",

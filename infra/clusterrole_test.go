@@ -18,7 +18,7 @@ type decision struct {
 	allowed    bool
 }
 
-// decides asks IAM for each request of a caller.
+// decides compares IAM's decisions on a caller's requests with the expected ones.
 func decides(t *testing.T, caller iam.Caller, requests map[string]decision) {
 	t.Helper()
 	for name, c := range requests {
@@ -33,7 +33,7 @@ func decides(t *testing.T, caller iam.Caller, requests map[string]decision) {
 	}
 }
 
-// What the role of clusters may and may not do, decided by the local account's IAM.
+// TestClusterRole evaluates the role of clusters with the local account's IAM.
 func TestClusterRole(t *testing.T) {
 	const (
 		ec2Prefix = "arn:aws:ec2:eu-central-1:111122223333:"
@@ -130,8 +130,8 @@ func TestClusterRole(t *testing.T) {
 		"removes none": {
 			"iam:DeleteRolePermissionsBoundary", clusters + "drover-demo-control-plane-NodeRole-1", bounded, false,
 		},
-		"changes not the boundary itself":    {"iam:CreatePolicyVersion", boundary, nil, false},
-		"trusts nobody with roles of others": {"iam:UpdateAssumeRolePolicy", role + "drover-deployment", nil, false},
+		"changes not the boundary itself":   {"iam:CreatePolicyVersion", boundary, nil, false},
+		"changes no trust policy of others": {"iam:UpdateAssumeRolePolicy", role + "drover-deployment", nil, false},
 		"attaches what nodes need": {
 			"iam:AttachRolePolicy", clusters + "drover-demo-control-plane-NodeRole-1", attaching("AmazonEKSWorkerNodePolicy"), true,
 		},
@@ -176,7 +176,7 @@ func TestClusterRole(t *testing.T) {
 		"schedules the deletion of a cluster's key": {"kms:ScheduleKeyDeletion", key, ofCluster, true},
 		"deletes no key of others":                  {"kms:ScheduleKeyDeletion", key, nil, false},
 		"lets EKS use any key":                      {"kms:CreateGrant", key, map[string]string{"kms:GrantIsForAWSResource": "true"}, true},
-		"lets nobody else use one":                  {"kms:CreateGrant", key, nil, false},
+		"lets no other service use one":             {"kms:CreateGrant", key, nil, false},
 		"decrypts nothing":                          {"kms:Decrypt", key, ofCluster, false},
 		"makes the log group": {
 			"logs:CreateLogGroup", "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/eks/drover-demo/cluster", nil, true,

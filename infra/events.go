@@ -1,7 +1,7 @@
 package main
 
-// What starts drover: events of S3, CloudFormation and Auto Scaling by rule, and the sweep by schedule. EventBridge delivers at
-// least once and drops what it could not deliver within the policy, so every target has the dead-letter queue.
+// The EventBridge rules that start drover on events of S3, CloudFormation and Auto Scaling, and the schedules of the sweep. EventBridge
+// delivers at least once. It drops an event that it cannot deliver within the retry policy, so every target has the dead-letter queue.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// terminal are the stack statuses at which CloudFormation stops and a waiting execution goes on.
+// terminal are the stack statuses that end an operation. A waiting execution continues.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html#cfn-console-view-stack-data-resources-status-codes
 var terminal = []any{
 	"CREATE_COMPLETE", "CREATE_FAILED",
@@ -28,7 +28,7 @@ var terminal = []any{
 	"IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_FAILED",
 }
 
-// progress are the stack statuses during an operation. REVIEW_IN_PROGRESS is none: there is only a change set.
+// progress are the stack statuses during an operation. REVIEW_IN_PROGRESS is not one of them: only a change set exists then.
 var progress = []any{
 	"CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS",
 	"UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
@@ -37,14 +37,14 @@ var progress = []any{
 	"IMPORT_IN_PROGRESS", "IMPORT_ROLLBACK_IN_PROGRESS",
 }
 
-// Delivery is tried for a day: events are what makes drover quick, and the sweep makes up for those that come too late.
+// maxEventAge of a delivery. The sweep handles what an event misses, so a late event is not needed.
 func maxEventAge() awscdk.Duration { return awscdk.Duration_Hours(jsii.Number(24)) }
 
 const deliveryAttempts = 185
 
 func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
-	// Also of keys that nothing reads: admit reports them. Those of releases are publish's.
-	newRule(scope, "SpecChanged", "A cluster's spec, or something that nothing reads, was uploaded or deleted", &awsevents.EventPattern{
+	// The pattern includes keys that drover does not read: admit reports them. publish handles the keys of releases.
+	newRule(scope, "SpecChanged", "A cluster's spec, or an object that drover does not read, was uploaded or deleted", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.s3"),
 		DetailType: jsii.Strings("Object Created", "Object Deleted"),
 		Detail: &map[string]any{
@@ -53,7 +53,7 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 		},
 	}, toFunction(f["admit"], n))
 
-	// Clusters may wait for it: the audit finds them.
+	// A cluster may wait for a release to be uploaded. The audit finds it.
 	newRule(scope, "ReleaseUploaded", "A release was uploaded", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.s3"),
 		DetailType: jsii.Strings("Object Created"),
@@ -82,7 +82,7 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 		statuses        []any
 	}{
 		{"StackDone", "An operation on a cluster's stack ended", terminal},
-		{"StackProgress", "An operation on a cluster's stack began or went on", progress},
+		{"StackProgress", "An operation on a cluster's stack began or progressed", progress},
 	} {
 		newRule(scope, rule.id, rule.description, &awsevents.EventPattern{
 			Source:     jsii.Strings("aws.cloudformation"),
@@ -99,29 +99,29 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 	starter := newRole(scope, "InstanceLaunchedRole", roleProps{
 		step:        "events",
 		service:     "events.amazonaws.com",
-		description: "drover: starts join-node and drain-node for instances that come and go",
+		description: "drover: starts join-node and drain-node for instances that launch or terminate",
 		grants:      []grant{{actions: []string{"states:StartExecution"}, on: []string{joinARN, drainARN}}},
 	})
-	newRule(scope, "InstanceLaunched", "A pool's instance waits to become a node", &awsevents.EventPattern{
+	newRule(scope, "InstanceLaunched", "A pool's instance waits at the launch hook", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.autoscaling"),
 		DetailType: jsii.Strings("EC2 Instance-launch Lifecycle Action"),
 		Detail: &map[string]any{
 			"AutoScalingGroupName": []any{map[string]any{"prefix": names.Prefix}},
-			// An instance that goes to a warm pool is no node yet.
+			// An instance that enters a warm pool does not join the cluster yet.
 			"Destination": []any{"AutoScalingGroup"},
 		},
 	}, toMachine(m.joinNode, starter, n))
-	newRule(scope, "InstanceTerminating", "A pool's instance waits to be drained", &awsevents.EventPattern{
+	newRule(scope, "InstanceTerminating", "A pool's instance waits at the terminate hook", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.autoscaling"),
 		DetailType: jsii.Strings("EC2 Instance-terminate Lifecycle Action"),
 		Detail: &map[string]any{
 			"AutoScalingGroupName": []any{map[string]any{"prefix": names.Prefix}},
-			// One that returns to a warm pool does not end.
+			// An instance that returns to a warm pool is not terminated.
 			"Destination": []any{"EC2"},
 		},
 	}, toMachine(m.drainNode, starter, n))
-	// These tell of every instance of the account; only their groups say whose they are, and that the function finds out.
-	newRule(scope, "SpotInstanceEnding", "EC2 takes a spot instance back, or is about to", &awsevents.EventPattern{
+	// These events cover every instance of the account. The drain function reads the instance's group to find the owner.
+	newRule(scope, "SpotInstanceEnding", "EC2 interrupts a spot instance, or may do so soon", &awsevents.EventPattern{
 		Source:     jsii.Strings("aws.ec2"),
 		DetailType: jsii.Strings("EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"),
 	}, toMachine(m.drainNode, starter, n))
@@ -157,7 +157,7 @@ func toFunction(fn awslambda.IFunction, n notices) awsevents.IRuleTarget {
 	})
 }
 
-// newSweep schedules the sweep: every five minutes is the longest that a lost event can hold anything up.
+// newSweep schedules the sweep. A lost event delays work by at most its period of five minutes.
 func newSweep(scope constructs.Construct, f functions, n notices) {
 	group := awsscheduler.NewCfnScheduleGroup(scope, jsii.String("Schedules"), &awsscheduler.CfnScheduleGroupProps{
 		Name: jsii.String("drover"),
@@ -168,13 +168,13 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 		description: "drover: invokes the sweep on schedule",
 		grants: []grant{
 			{actions: []string{"lambda:InvokeFunction"}, on: []string{functionARN("sweep")}},
-			{why: "What could not be delivered.", actions: []string{"sqs:SendMessage"}, on: []string{deadLettersARN}},
+			{why: "Undelivered invocations.", actions: []string{"sqs:SendMessage"}, on: []string{deadLettersARN}},
 		},
 	})
 	for _, schedule := range []struct{ id, name, description, rate, input string }{
-		{"SweepSchedule", names.Function("sweep"), "Finds what an event missed", "rate(5 minutes)",
+		{"SweepSchedule", names.Function("sweep"), "Finds work whose event was lost", "rate(5 minutes)",
 			`{"scheduledTime":"<aws.scheduler.scheduled-time>"}`},
-		// What it finds is not urgent, and it reads something of every cluster.
+		// An audit reads every cluster, and its findings are not urgent.
 		{"AuditSchedule", names.Function("audit"), "Compares every cluster with its spec", "rate(15 minutes)",
 			`{"scheduledTime":"<aws.scheduler.scheduled-time>","audit":true}`},
 	} {
@@ -187,10 +187,10 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 			Target: &awsscheduler.CfnSchedule_TargetProperty{
 				Arn:     f["sweep"].FunctionArn(),
 				RoleArn: role.RoleArn(),
-				// Without it the function would get an event whose detail is a JSON string.
+				// Without an input the function would receive an event whose detail is a JSON string.
 				Input:            jsii.String(schedule.input),
 				DeadLetterConfig: &awsscheduler.CfnSchedule_DeadLetterConfigProperty{Arn: n.deadLetters.QueueArn()},
-				// The next one comes in five minutes: an older one is of no use.
+				// The next invocation follows in five minutes and replaces an older one.
 				RetryPolicy: &awsscheduler.CfnSchedule_RetryPolicyProperty{
 					MaximumEventAgeInSeconds: jsii.Number(300),
 					MaximumRetryAttempts:     jsii.Number(3),

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// AWS's own samples, from the pages that describe the events, with this account's names where rules look at them.
+// The samples of the AWS documentation, with this account's names in the fields that rules match.
 const (
 	objectCreated = `{"version":"0","id":"17793124-05d4-b198-2fde-7ededc63b103","detail-type":"Object Created","source":"aws.s3","account":"111122223333","time":"2021-11-12T00:00:00Z","region":"eu-central-1","resources":["arn:aws:s3:::drover-specs-111122223333-eu-central-1"],"detail":{"version":"0","bucket":{"name":"drover-specs-111122223333-eu-central-1"},"object":{"key":"clusters/demo.yaml","size":5,"etag":"b1946ac92492d2347c6235b4d2611184","version-id":"IYV3p45BT0ac8hjHg1houSdS1a.Mro8e","sequencer":"617f08299329d189"},"request-id":"N4N7GDK58NMKJ12R","requester":"123456789012","source-ip-address":"1.2.3.4","reason":"PutObject"}}`
 	objectDeleted = `{"version":"0","id":"2ee9cc15-d022-99ea-1fb8-1b1bac4850f9","detail-type":"Object Deleted","source":"aws.s3","account":"111122223333","time":"2021-11-12T00:00:00Z","region":"eu-central-1","resources":["arn:aws:s3:::drover-specs-111122223333-eu-central-1"],"detail":{"version":"0","bucket":{"name":"drover-specs-111122223333-eu-central-1"},"object":{"key":"clusters/demo.yaml","etag":"d41d8cd98f00b204e9800998ecf8427e","version-id":"1QW9g1Z99LUNbvaaYVpW9xDlOLU.qxgF","sequencer":"617f0837b476e463"},"request-id":"0BH729840619AG5K","requester":"123456789012","source-ip-address":"1.2.3.4","reason":"DeleteObject","deletion-type":"Delete Marker Created"}}`
@@ -55,11 +55,11 @@ func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
 		"a key has another suffix": {
 			objectCreated, []string{"clusters/demo.yaml", "clusters/demo.yml"}, []string{"drover-spec-changed"},
 		},
-		"an object of another bucket":           {objectCreated, []string{"drover-specs-", "other-specs-"}, nil},
-		"drover writes its own state":           {objectCreated, []string{"drover-specs-", "drover-state-"}, nil},
-		"an object's tags change":               {objectCreated, []string{"Object Created", "Object Tags Added"}, nil},
-		"somebody else's event looks like S3's": {objectCreated, []string{"aws.s3", "my.s3"}, nil},
-		"a stack of a cluster is made":          {stackStatus, nil, []string{"drover-stack-done"}},
+		"an object of another bucket":            {objectCreated, []string{"drover-specs-", "other-specs-"}, nil},
+		"drover writes its own state":            {objectCreated, []string{"drover-specs-", "drover-state-"}, nil},
+		"an object's tags change":                {objectCreated, []string{"Object Created", "Object Tags Added"}, nil},
+		"another source's event looks like S3's": {objectCreated, []string{"aws.s3", "my.s3"}, nil},
+		"a stack of a cluster is made":           {stackStatus, nil, []string{"drover-stack-done"}},
 		"a stack could not be made": {
 			stackStatus, []string{"CREATE_COMPLETE", "ROLLBACK_COMPLETE"}, []string{"drover-stack-done"},
 		},
@@ -197,7 +197,7 @@ func TestNoEventIsLost(t *testing.T) {
 		queue, other))
 }
 
-// allowed says whether a service that assumes a role may do something.
+// allowed returns an error unless the service may perform the action with the role.
 func allowed(t *testing.T, role, service, action, on string) error {
 	t.Helper()
 	caller, _, err := account(t).AssumeRoleAs(role, "test", service)

@@ -1,6 +1,6 @@
 package main
 
-// The functions: one binary each, the same settings for all, and a table of what differs.
+// The Lambda functions. Each has one binary. The table lists the settings that differ.
 
 import (
 	"path/filepath"
@@ -23,42 +23,42 @@ type functions map[string]awslambda.Function
 type function struct {
 	step        string
 	description string
-	// timeout in seconds, of one invocation. Tasks of the machines allow more, so that it is Lambda that stops the function.
+	// timeout of one invocation, in seconds. Tasks of the machines allow more, so that Lambda stops the function first.
 	timeout float64
-	// memory in MB, which buys processor too: 1,769 MB is one processor.
+	// memory in MB. It also sets the share of CPU: 1,769 MB is one vCPU.
 	memory float64
-	// tells is true for functions that change what people are told of: store.State's Tell.
-	tells bool
-	// async functions are invoked by events: what they fail on goes to the dead-letter queue.
+	// notifies is true for functions that change statuses of which drover sends notifications.
+	notifies bool
+	// async functions are invoked by events. Events that they fail to handle go to the dead-letter queue.
 	async bool
 	// env lists the variables beyond those that every function has.
 	env map[string]string
 }
 
-// functionTable in the order of a spec's way.
+// functionTable in the order in which a spec passes through the functions.
 var functionTable = []function{
 	{
 		step: "admit", description: "Decodes and validates an uploaded spec and starts its convergence",
-		tells: true, timeout: 30, memory: 256, async: true,
+		notifies: true, timeout: 30, memory: 256, async: true,
 		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN},
 	},
 	{
-		step: "publish", description: "Looks at an uploaded release: whether its images, add-ons and Kubernetes version are there",
-		tells: true, timeout: 60, memory: 256, async: true,
+		step: "publish", description: "Checks an uploaded release: whether its images, add-ons and Kubernetes version exist",
+		notifies: true, timeout: 60, memory: 256, async: true,
 	},
 	{
-		step: "plan", description: "Renders a cluster and compares it with its stacks: the ordered changes, each with its reasons",
-		tells: true, timeout: 120, memory: 512,
+		step: "plan", description: "Renders a cluster, compares it with its stacks, and plans the ordered changes with their reasons",
+		notifies: true, timeout: 120, memory: 512,
 	},
 	{
-		step: "change", description: "Makes, reads and executes the change set of one stack",
-		// As many change sets as one call may make, each as slow as it may be.
+		step: "change", description: "Creates, reads and executes the change set of one stack",
+		// The greatest number of change sets that one invocation may create, each with its longest wait.
 		timeout: 480, memory: 256,
 		env: map[string]string{"DROVER_CLOUDFORMATION_ROLE_ARN": roleARN(clusterRole)},
 	},
 	{
 		step: "stackevent", description: "Records the status of a stack and resumes the execution that waits for it",
-		tells: true, timeout: 30, memory: 256, async: true,
+		notifies: true, timeout: 30, memory: 256, async: true,
 	},
 	{
 		step: "prepare", description: "Gives drover's roles their permissions inside a cluster",
@@ -66,42 +66,41 @@ var functionTable = []function{
 	},
 	{
 		step: "join", description: "Watches a new instance become a Ready node and completes its launch hook",
-		tells: true, timeout: 90, memory: 256,
+		notifies: true, timeout: 90, memory: 256,
 	},
 	{
-		step: "drain", description: "Takes the pods off a node as their disruption budgets allow and completes its terminate hook",
-		tells: true, timeout: 90, memory: 512,
+		step: "drain", description: "Evicts the pods of a node as their disruption budgets allow and completes its terminate hook",
+		notifies: true, timeout: 90, memory: 512,
 	},
 	{
-		step: "upgrade", description: "Checks a cluster before and after an upgrade, plans its steps and proves each",
+		step: "upgrade", description: "Checks a cluster before and after an upgrade, plans its steps and verifies each",
 		// The checks read the whole cluster.
-		tells: true, timeout: 120, memory: 512,
+		notifies: true, timeout: 120, memory: 512,
 	},
 	{
-		step: "clean", description: "Removes what Kubernetes made in the account for a cluster that is being deleted",
+		step: "clean", description: "Removes what Kubernetes created in the account for a cluster that is being deleted",
 		timeout: 120, memory: 256,
 		env: map[string]string{"DROVER_LEFTOVERS_ROLE_ARN": roleARN(leftoversRole)},
 	},
 	{
-		step: "report", description: "Writes a cluster's status, gives its lease back and notifies",
-		tells: true, timeout: 30, memory: 256,
+		step: "report", description: "Writes a cluster's status, releases its lease and notifies",
+		notifies: true, timeout: 30, memory: 256,
 	},
 	{
-		step: "sweep", description: "Finds what an event missed, and what is no longer as it was made: repairs it, starts " +
-			"what was left, or tells",
+		step: "sweep", description: "Finds missed events and drift, and repairs, resumes or reports them",
 		// An audit of thousands of clusters takes minutes.
-		tells: true, timeout: 600, memory: 512, async: true,
+		notifies: true, timeout: 600, memory: 512, async: true,
 		env: map[string]string{
 			"DROVER_CONVERGE_ARN": convergeARN, "DROVER_JOIN_ARN": joinARN, "DROVER_DRAIN_ARN": drainARN, "DROVER_UPGRADE_ARN": upgradeARN,
 		},
 	},
 }
 
-// grantsOf a function: its own calls, telling if it tells, and what Lambda does in its name.
+// grantsOf returns the grants of a function: its own calls, notifications if it sends any, and what Lambda does on its behalf.
 func grantsOf(f function) []grant {
 	own := slices.Clone(functionGrants[f.step])
-	if f.tells {
-		own = append(own, tellGrants...)
+	if f.notifies {
+		own = append(own, notifyGrants...)
 	}
 	return append(own, runtimeGrants(f.step, f.async)...)
 }
@@ -129,7 +128,7 @@ func newFunction(scope constructs.Construct, c code, n notices, f function) awsl
 	for key, value := range f.env {
 		env[key] = sub(value)
 	}
-	if f.tells {
+	if f.notifies {
 		env["DROVER_TOPIC_ARN"] = sub(noticesARN)
 	}
 	role := newRole(scope, id+"Role", roleProps{
@@ -155,7 +154,7 @@ func newFunction(scope constructs.Construct, c code, n notices, f function) awsl
 	})
 	if f.async {
 		fn.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{
-			// After an hour the sweep has long found what the event was about.
+			// Within an hour the sweep handles what the event was about.
 			MaxEventAge:   awscdk.Duration_Hours(jsii.Number(1)),
 			RetryAttempts: jsii.Number(2),
 			OnFailure:     awslambdadestinations.NewSqsDestination(n.deadLetters),

@@ -1,8 +1,8 @@
 package main
 
-// The role that removes what Kubernetes made in the account. A cluster is known by tags whose key or value holds its name, so no
-// policy can name them beforehand: the clean function assumes this role with a session policy for one cluster's tags, and may do nothing
-// itself. What the stacks of clusters made is out of its reach whatever the session says: CloudFormation removes that.
+// The role that removes what Kubernetes created in the account. The tags of such resources contain the cluster's name, so no static
+// policy can name them. The clean function assumes this role with a session policy for one cluster's tags; its own role may remove
+// nothing. Resources of clusters' stacks are outside this role's permissions: CloudFormation removes those.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_session
 
 import (
@@ -16,7 +16,7 @@ import (
 // leftoversRole ends the role's name.
 const leftoversRole = "leftovers"
 
-// leftoversGrants are of what has not the tag that everything in a cluster's stacks has.
+// leftoversGrants exclude resources with the tag that all resources of a cluster's stacks have.
 func leftoversGrants() []grant {
 	foreign := map[string]map[string]any{"Null": {"aws:ResourceTag/" + names.TagCluster: "true"}}
 	return []grant{
@@ -36,10 +36,10 @@ func newLeftoversRole(scope constructs.Construct, f functions) {
 	role := awsiam.NewRole(scope, jsii.String("LeftoversRole"), &awsiam.RoleProps{
 		RoleName:    sub(roleName(leftoversRole)),
 		Description: jsii.String("drover: removes what Kubernetes made for a cluster, by the tags that a session names"),
-		// Whom a role of the same account names needs no permission of its own.
+		// A principal that the trust policy of a role in the same account names needs no further permission.
 		AssumedBy:      awsiam.NewArnPrincipal(sub(roleARN("clean"))),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{"drover": policy(leftoversGrants())},
 	})
-	// IAM takes no principal that does not exist.
+	// IAM rejects a principal that does not exist.
 	role.Node().AddDependency(f["clean"])
 }

@@ -1,6 +1,6 @@
 package main
 
-// What all state machines have in common: JSONata, logging of errors, tracing, the retry policy and how a function is called.
+// What all state machines share: JSONata, error logs, tracing, the retry policy, and the task that invokes a function.
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 )
 
-// machines are the state machines of the cell.
+// machines are drover's state machines.
 type machines struct {
 	converge, joinNode, drainNode, upgrade awsstepfunctions.StateMachine
 }
@@ -34,7 +34,7 @@ func newMachines(scope constructs.Construct, f functions) machines {
 			name:    joinMachine,
 			step:    "join-node",
 			comment: "Completes the launch hook of one instance when its node is Ready. Input: the detail of the lifecycle event.",
-			// A hook ends after 48 hours whatever anybody does.
+			// Auto Scaling ends a hook after 48 hours.
 			timeout:    awscdk.Duration_Hours(jsii.Number(49)),
 			definition: joinNodeDefinition(scope, f),
 			grants:     joinNodeGrants,
@@ -44,7 +44,7 @@ func newMachines(scope constructs.Construct, f functions) machines {
 			step: "drain-node",
 			comment: "Drains one node. Input: the detail of a terminate hook's, spot or rebalance event, or {\"cluster\": \"<name>\", \"node\": " +
 				"\"<name>\"}, or with \"instance\" instead of \"node\".",
-			// A hook ends after 48 hours whatever anybody does.
+			// Auto Scaling ends a hook after 48 hours.
 			timeout:    awscdk.Duration_Hours(jsii.Number(49)),
 			definition: drainNodeDefinition(scope, f),
 			grants:     drainNodeGrants,
@@ -55,7 +55,7 @@ func newMachines(scope constructs.Construct, f functions) machines {
 		step: "upgrade-machine",
 		comment: "Upgrades one cluster, step by step. Input: {\"cluster\": \"<name>\", \"release\": \"<release>\"}, or {\"cluster\": " +
 			"\"<name>\", \"rollback\": true}.",
-		// Two hours of waiting for the cluster, and its phases one after the other.
+		// Two hours of waiting for the cluster, and then its phases in sequence.
 		timeout:    awscdk.Duration_Days(jsii.Number(14)),
 		definition: upgradeDefinition(scope, f, m.converge),
 		grants:     upgradeGrants,
@@ -93,7 +93,7 @@ func newMachine(scope constructs.Construct, id string, p machineProps) awsstepfu
 		Logs: &awsstepfunctions.LogOptions{
 			Destination: group,
 			Level:       awsstepfunctions.LogLevel_ERROR,
-			// Inputs of failed states are what an operator needs; they hold names and keys, never content of specs.
+			// An operator needs the inputs of failed states. They contain names and keys, and no content of specs.
 			IncludeExecutionData: jsii.Bool(true),
 		},
 	})
@@ -108,9 +108,9 @@ func newLogGroup(scope constructs.Construct, id, name string) awslogs.LogGroup {
 	})
 }
 
-// serviceErrors are those of the Lambda service itself, which AWS advises to retry. crashes are those of a function
-// that ended in the middle of its work: every function can be run again after that. A function's own error has its
-// own name. https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html#bp-lambda-serviceexception
+// serviceErrors are errors of the Lambda service, which AWS advises to retry. crashes are errors of a function that ended during its
+// work. Every function is idempotent and can run again. A function's own errors have other names.
+// https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html#bp-lambda-serviceexception
 // https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
 var (
 	serviceErrors = []string{
@@ -120,7 +120,7 @@ var (
 	lambdaErrors = slices.Concat(serviceErrors, crashes)
 )
 
-// retry waits 2 s, 4 s, … at most a minute, each time a random part of it so that many executions do not come back at once.
+// retry waits 2 s, 4 s, … and at most a minute. Full jitter spreads the retries of many executions.
 func retry(errors []string, attempts float64) *awsstepfunctions.RetryProps {
 	return &awsstepfunctions.RetryProps{
 		Errors:         jsii.Strings(errors...),
@@ -135,12 +135,12 @@ func retry(errors []string, attempts float64) *awsstepfunctions.RetryProps {
 // retryable are the errors after which the same call may succeed.
 func retryable() []string { return append(fault.Retryable(), lambdaErrors...) }
 
-// Attempts of a call: eight span about four minutes; reporting tries longer, for without it nobody learns what happened.
+// Attempts of a call. Eight span about four minutes. Reporting is retried longer, because the status depends on it.
 const (
 	attempts       = 8
 	reportAttempts = 14
-	// crashAttempts of the steps of converge span six seconds: a function that crashes three times is reported, and tried again after
-	// pauses that the status tells.
+	// crashAttempts of the steps of converge span six seconds. After three crashes the status reports the failure, and drover retries
+	// after longer pauses.
 	crashAttempts = 2
 )
 
@@ -149,19 +149,19 @@ type call struct {
 	name, comment string
 	function      string
 	payload       awsstepfunctions.TaskInput
-	// wait is for the task token: the function's answer is not the result, a later SendTaskSuccess is.
+	// wait for the task token: the result is that of a later SendTaskSuccess, and not the function's response.
 	wait     bool
 	timeout  awscdk.Duration
 	attempts float64
-	// crashAttempts bounds the retries after a crash; zero is attempts.
+	// crashAttempts bounds the retries after a crash. The default is attempts.
 	crashAttempts float64
-	// assign and output are what the state keeps and hands on; without output, that is the whole result.
+	// assign sets variables. output is the state's output, by default the whole result.
 	assign map[string]any
 	output string
 }
 
-// invoke is the state of a call. Everything that a function answers is in $states.result.Payload, and of a task that waits
-// in $states.result.
+// invoke returns the state of a call. A function's response is in $states.result.Payload. The result of a task that waits is in
+// $states.result.
 func invoke(scope constructs.Construct, f functions, c call) awsstepfunctionstasks.LambdaInvoke {
 	pattern := awsstepfunctions.IntegrationPattern_REQUEST_RESPONSE
 	if c.wait {
@@ -173,7 +173,7 @@ func invoke(scope constructs.Construct, f functions, c call) awsstepfunctionstas
 		Payload:            c.payload,
 		IntegrationPattern: pattern,
 		TaskTimeout:        awsstepfunctions.Timeout_Duration(c.timeout),
-		// Its own policy knows neither jitter nor a greatest delay.
+		// The construct's policy has no jitter and no maximum delay.
 		RetryOnServiceExceptions: jsii.Bool(false),
 	}
 	if c.output != "" {
@@ -192,7 +192,7 @@ func invoke(scope constructs.Construct, f functions, c call) awsstepfunctionstas
 	return task
 }
 
-// failure are the variables that a caught error goes to. A timeout has no cause.
+// failure assigns a caught error to variables. A timeout has no cause.
 func failure() map[string]any {
 	return map[string]any{
 		"fault": "{% $states.errorOutput.Error %}",
@@ -200,7 +200,7 @@ func failure() map[string]any {
 	}
 }
 
-// failureOf is failure with the step that failed, for the report.
+// failureOf is failure and the failed step, for the report.
 func failureOf(step, function, stack string) map[string]any {
 	out := failure()
 	failed := map[string]any{"step": step, "function": function}
@@ -213,12 +213,12 @@ func failureOf(step, function, stack string) map[string]any {
 
 const causeOf = "{% $exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : '' %}"
 
-// catchAll sends every error to next.
+// catchAll catches every error.
 func catchAll(assign map[string]any) *awsstepfunctions.CatchProps {
 	return &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL"), Assign: &assign}
 }
 
-// when is a condition of a Choice.
+// when returns a condition of a Choice.
 func when(expression string) awsstepfunctions.Condition {
 	return awsstepfunctions.Condition_Jsonata(jsii.String("{% " + expression + " %}"))
 }

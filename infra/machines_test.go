@@ -22,7 +22,7 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 )
 
-// machineGoldens are in testdata/machines, with the tests' ARNs: the interpreter of the local account is tested on them.
+// machineGoldens are in testdata/machines, with the tests' ARNs. Tests of the local account's interpreter use them too.
 var machineGoldens = map[string]string{
 	convergeMachine: "converge",
 	joinMachine:     "join-node",
@@ -30,7 +30,7 @@ var machineGoldens = map[string]string{
 	upgradeMachine:  "upgrade",
 }
 
-// aslState of a machine, as far as the tests look at it.
+// aslState has the fields of a state that the tests read.
 type aslState struct {
 	Type, Resource string
 	Next, Default  string
@@ -64,7 +64,7 @@ func definition(t *testing.T, machine string) []byte {
 	return out.Bytes()
 }
 
-// eachState visits the states of a machine; outer is the Map that a state is in, or nil.
+// eachState visits the states of a machine. outer is the Map that contains the state, or nil.
 func eachState(t *testing.T, machine string, visit func(name string, s aslState, outer *aslState)) {
 	t.Helper()
 	var parsed struct{ States map[string]aslState }
@@ -106,7 +106,7 @@ func TestMachinesAreValidASL(t *testing.T) {
 	}
 }
 
-func TestEveryTaskEndsAndEveryErrorGoesSomewhere(t *testing.T) {
+func TestTasksHaveTimeoutsAndCatches(t *testing.T) {
 	catches := func(s *aslState) bool {
 		return s != nil && slices.ContainsFunc(s.Catch, func(c struct {
 			ErrorEquals []string
@@ -121,9 +121,9 @@ func TestEveryTaskEndsAndEveryErrorGoesSomewhere(t *testing.T) {
 			switch s.Type {
 			case "Task":
 				require.Positive(t, s.TimeoutSeconds, "%s has no timeout", name)
-				require.True(t, catches(&s) || catches(outer), "%s: its errors go nowhere", name)
+				require.True(t, catches(&s) || catches(outer), "%s: its errors are not caught", name)
 			case "Map":
-				require.True(t, catches(&s), "%s: its errors go nowhere", name)
+				require.True(t, catches(&s), "%s: its errors are not caught", name)
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func TestTasksGiveFunctionsTheirTime(t *testing.T) {
 	}
 }
 
-// Killed on its way, change would make them all anew.
+// If Lambda stopped change early, the next attempt would create all change sets again.
 func TestLambdaGivesChangeTheTimeOfItsChangeSets(t *testing.T) {
 	for _, f := range synthesized.ofType("AWS::Lambda::Function") {
 		if f["FunctionName"] == "drover-change" {
@@ -156,7 +156,7 @@ func TestLambdaGivesChangeTheTimeOfItsChangeSets(t *testing.T) {
 	require.Fail(t, "there is no such function")
 }
 
-// Retries are for what may pass: the faults that say so, the errors of the Lambda service itself, and the death of a function.
+// The machines retry temporary faults, errors of the Lambda service, and crashes of a function.
 func TestRetries(t *testing.T) {
 	want := append(fault.Retryable(),
 		"Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
@@ -167,7 +167,7 @@ func TestRetries(t *testing.T) {
 				require.Empty(t, s.Retry, name)
 				return
 			}
-			if crashed := len(s.Retry) > 1; crashed { // the steps of converge tell of crashes soon
+			if crashed := len(s.Retry) > 1; crashed { // the steps of converge report crashes soon
 				require.Equal(t, convergeMachine, machine, name)
 				require.Len(t, s.Retry, 2, name)
 				require.Equal(t, want, slices.Concat(s.Retry[0].ErrorEquals, s.Retry[1].ErrorEquals), name)
@@ -180,7 +180,7 @@ func TestRetries(t *testing.T) {
 			require.Positive(t, r.MaxDelaySeconds, name)
 			require.Positive(t, r.MaxAttempts, name)
 			if name == "Abandon the instance" || name == "Let the instance go" || name == "Keep the hook open" {
-				// Who keeps a hook open, and the last chance to end it. The call is AWS's own, whose errors have no names of ours.
+				// These tasks call Auto Scaling, whose errors have no names of faults.
 				require.Equal(t, []string{"States.TaskFailed", "States.Timeout"}, r.ErrorEquals)
 				return
 			}
@@ -193,7 +193,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// The error names in the machines are the names of the faults: a renamed type must not leave a Retry or Fail that never matches.
+// The error names in the machines are the names of the faults. A renamed type must not leave a Retry or Fail that never matches.
 func TestErrorNamesAreFaults(t *testing.T) {
 	known := map[string]bool{notConverged: true, upgradeBlocked: true, upgradeStopped: true}
 	for _, f := range fault.All() {
@@ -223,11 +223,11 @@ func TestErrorNamesAreFaults(t *testing.T) {
 		})
 	}
 	for _, f := range fault.Retryable() {
-		require.Contains(t, used, f, "a fault says that it may be retried, and no machine does")
+		require.Contains(t, used, f, "a retryable fault that no machine retries")
 	}
 }
 
-// What the machines send is what the functions read, field by field.
+// The machines send the fields that the functions read.
 func TestPayloadsAreTheEvents(t *testing.T) {
 	fields := func(v any) []string {
 		var out []string
@@ -250,7 +250,7 @@ func TestPayloadsAreTheEvents(t *testing.T) {
 		if payload, ok := s.Arguments["Payload"].(map[string]any); ok {
 			arn := s.Arguments["FunctionName"].(string)
 			read := slices.Clone(want[arn[strings.LastIndex(arn, ":")+1:]])
-			if payload["waitedSeconds"] == nil { // of stages that wait for no drains
+			if payload["waitedSeconds"] == nil { // stages that do not wait for drains
 				read = slices.DeleteFunc(read, func(field string) bool { return field == "waitedSeconds" })
 			}
 			require.Equal(t, read, slices.Sorted(maps.Keys(payload)), name)
@@ -273,7 +273,7 @@ func TestPayloadsAreTheEvents(t *testing.T) {
 	}
 }
 
-// asl-validator does not see a variable that nothing assigns, nor an inner state that assigns an outer one's.
+// asl-validator does not find a variable that no state assigns, nor an inner state that assigns an outer variable.
 // https://docs.aws.amazon.com/step-functions/latest/dg/workflow-variables.html
 func TestVariablesAreAssigned(t *testing.T) {
 	variable := regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)(\s*\()?`)
@@ -335,8 +335,7 @@ func TestExpressionsAreJSONata(t *testing.T) {
 	`, all)
 }
 
-// JSONata unwraps lists of one and drops what is not there; the machines must not be surprised by that. The expressions are
-// those of the synthesized definitions.
+// JSONata unwraps lists of one element and drops absent values. The expressions are those of the synthesized definitions.
 func TestExpressionsOnOneAndNone(t *testing.T) {
 	one := []any{map[string]any{"stack": "network", "again": false, "status": "CREATE_COMPLETE"}}
 	failed := []any{map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "no capacity"}}
@@ -372,7 +371,7 @@ func TestExpressionsOnOneAndNone(t *testing.T) {
 		"no pools of any order":           {pools, pooled(0), []any{}},
 		"there is a second order":         {higher, pooled(1, []any{"pool-a"}, []any{"pool-b"}), true},
 		"there is no third":               {higher, pooled(2, []any{"pool-a"}, []any{"pool-b"}), false},
-		"nobody asks for a roll": {
+		"no roll is requested": {
 			"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{}}}, []any{},
 		},
 		"a roll of one pool": {
@@ -402,14 +401,14 @@ func TestExpressionsOnOneAndNone(t *testing.T) {
 			for machine := range machineGoldens {
 				found = found || bytes.Contains(definition(t, machine), []byte("{% "+c.expression+" %}"))
 			}
-			require.True(t, found, "no machine has this expression any more")
+			require.True(t, found, "no machine has this expression")
 			out := jsonata(t, `
 				const {expression, variables} = JSON.parse(require('fs').readFileSync(0))
 				require('jsonata')(expression).evaluate({}, variables ?? {}).then(v => process.stdout.write(JSON.stringify({v})))
 			`, map[string]any{"expression": c.expression, "variables": c.variables})
 			var got map[string]any
 			require.NoError(t, json.Unmarshal(out, &got))
-			require.Contains(t, got, "v", "the expression gives nothing: Step Functions fails the state")
+			require.Contains(t, got, "v", "the expression has no result: Step Functions fails the state")
 			if diff := cmp.Diff(c.want, got["v"]); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

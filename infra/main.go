@@ -1,6 +1,5 @@
-// Command infra is the CDK app: drover's own stack in one account and region. It writes the cloud assembly to cdk.out, or
-// to CDK_OUTDIR when the cdk command says so. It is environment-agnostic: account, region and partition are tokens, so one
-// assembly deploys anywhere.
+// Command infra is the CDK app of drover's own stack in one account and region. It writes the cloud assembly to CDK_OUTDIR, which the
+// cdk command sets, or to cdk.out. Account, region and partition are tokens, so one assembly deploys to any account.
 package main
 
 import (
@@ -28,7 +27,7 @@ func run() error {
 	return synth(app)
 }
 
-// synth writes the cloud assembly. What the CDK or its validation finds wrong arrives as a panic.
+// synth writes the cloud assembly. The CDK reports errors and failed validation as a panic.
 func synth(app awscdk.App) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -39,7 +38,7 @@ func synth(app awscdk.App) (err error) {
 	return nil
 }
 
-// end stops the CDK's Node process. It is waited for twice, and the one that comes late complains; nobody needs to read that.
+// end stops the CDK's Node process. The runtime waits for it twice, and the second wait prints an error, which end discards.
 func end() {
 	stderr := os.Stderr
 	defer func() { os.Stderr = stderr }()
@@ -49,7 +48,7 @@ func end() {
 	jsii.Close()
 }
 
-// outdir is where the cloud assembly goes. Left to itself, the app would write to a temporary folder.
+// outdir is the folder of the cloud assembly. The CDK's default is a temporary folder.
 func outdir() string {
 	if dir := os.Getenv("CDK_OUTDIR"); dir != "" {
 		return dir

@@ -1,7 +1,7 @@
 package main
 
-// Names and ARNs within the cell. They are spelled out rather than taken from resources: roles name machines, machines name
-// functions, functions name roles, and only names known beforehand let that circle close.
+// Names and ARNs of drover's resources. They are constants instead of references: roles name machines, machines name functions, and
+// functions name roles. References would form a cycle.
 
 import (
 	"strings"
@@ -39,16 +39,16 @@ const (
 	convergeExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + convergeMachine + ":*"
 	// upgradeExecutionsARN matches those of the upgrade machine.
 	upgradeExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + upgradeMachine + ":*"
-	// joinExecutionsARN and drainExecutionsARN match those of the machines of nodes.
+	// joinExecutionsARN and drainExecutionsARN match those of the join-node and drain-node machines.
 	joinExecutionsARN  = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + joinMachine + ":*"
 	drainExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + drainMachine + ":*"
-	// clusterStacksARN matches the stacks of clusters; drover's own, called "drover", is none.
+	// clusterStacksARN matches the stacks of clusters, and not drover's own stack "drover".
 	clusterStacksARN = "arn:${AWS::Partition}:cloudformation:${AWS::Region}:${AWS::AccountId}:stack/" + names.Prefix + "*"
 	eksClustersARN   = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:cluster/" + names.Prefix + "*"
 	groupsARN        = "arn:${AWS::Partition}:autoscaling:${AWS::Region}:${AWS::AccountId}:autoScalingGroup:*:autoScalingGroupName/" +
 		names.Prefix + "*"
 	eksAddonsARN = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:addon/" + names.Prefix + "*"
-	// alarmsARN matches every alarm of the account: which of them concern a cluster, its spec says.
+	// alarmsARN matches every alarm of the account. A spec names the alarms of its cluster.
 	alarmsARN      = "arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:*"
 	deadLettersARN = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:" + deadLettersQueue
 	busARN         = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/" + names.Bus
@@ -79,7 +79,7 @@ func sub(s string) *string {
 	return awscdk.Fn_Sub(jsii.String(s), nil)
 }
 
-// kebab turns a construct id into the name that people see: SpecChanged into spec-changed.
+// kebab turns a construct id into a resource name: SpecChanged into spec-changed.
 func kebab(id string) string {
 	var out strings.Builder
 	for i, r := range id {

@@ -1,7 +1,7 @@
 package main
 
-// Where people and their tools hear of drover: the topic of reports and alarms, the bus of the same as events, and the queue of
-// what could not be delivered or handled.
+// The SNS topic for notifications and alarms, the event bus for the same notifications, and the dead-letter queue for events that could
+// not be delivered or handled.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// noticesKey is the logical id of the topic's and the bus's key: the roles of the functions that publish name it.
+// noticesKey is the logical id of the key of the topic and the bus. The roles of the functions that publish name it.
 const noticesKey = "NoticesKey"
 
 type notices struct {
@@ -25,12 +25,12 @@ type notices struct {
 }
 
 func newNotices(scope constructs.Construct) notices {
-	// CloudWatch publishes alarms, and it may use no AWS managed key, so the topic has a key of its own.
+	// CloudWatch publishes alarms and cannot use an AWS managed key, so the topic has a customer managed key.
 	// https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
 	key := awskms.NewKey(scope, jsii.String(noticesKey), &awskms.KeyProps{
 		Description:       jsii.String("drover: encrypts notices on their way to subscribers"),
 		EnableKeyRotation: jsii.Bool(true),
-		// Nothing is stored under it for longer than a delivery takes.
+		// Messages are encrypted with the key only until they are delivered.
 		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
 	key.Node().DefaultChild().(awscdk.CfnElement).OverrideLogicalId(jsii.String(noticesKey))
@@ -50,7 +50,7 @@ func newNotices(scope constructs.Construct) notices {
 		MasterKey:   key,
 		EnforceSSL:  jsii.Bool(true),
 	})
-	// One queue for all: a message's attributes name the rule, bus, schedule or function it comes from.
+	// One queue for all sources: the attributes of a message name its rule, bus, schedule or function.
 	deadLetters := awssqs.NewQueue(scope, jsii.String("DeadLetters"), &awssqs.QueueProps{
 		QueueName:       jsii.String(deadLettersQueue),
 		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
@@ -58,9 +58,9 @@ func newNotices(scope constructs.Construct) notices {
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
 		RemovalPolicy:   awscdk.RemovalPolicy_DESTROY,
 	})
-	// Events wait on a bus until they are delivered, a day at most; the construct lets EventBridge use the key for this bus alone.
+	// The bus stores an event for at most a day until it is delivered. The construct allows EventBridge to use the key for this bus only.
 	// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-encryption-key-policy.html
-	// What it cannot encrypt or decrypt goes to its own dead-letter queue; what a rule on it cannot deliver, to that rule's.
+	// Events that cannot be encrypted or decrypted go to the bus's dead-letter queue. Events that a rule cannot deliver go to the rule's.
 	// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-encryption-event-bus-dlq.html
 	awsevents.NewEventBus(scope, jsii.String("Bus"), &awsevents.EventBusProps{
 		EventBusName:    jsii.String(names.Bus),

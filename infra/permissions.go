@@ -1,7 +1,7 @@
 package main
 
-// What each function and machine may do: exactly the calls it makes, on resources named by prefix. Reading one object that
-// may be absent needs s3:ListBucket as well, or S3 answers AccessDenied instead of NoSuchKey.
+// The permissions of each function and machine: exactly the calls it makes, on resources with drover's prefix. Reading an object that
+// may be absent also needs s3:ListBucket; without it S3 returns AccessDenied instead of NoSuchKey.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html#API_GetObject_RequestSyntax (Permissions)
 
 import "github.com/drover-run/drover/shared/names"
@@ -39,23 +39,23 @@ var (
 		on:      []string{convergeARN},
 	}
 	startConverge = grant{actions: []string{"states:StartExecution"}, on: []string{convergeARN}}
-	// asClusterRole: CloudFormation acts as its own role on stacks of clusters, never as who asks it.
+	// asClusterRole requires that CloudFormation uses its own role on stacks of clusters, and not the caller's permissions.
 	asClusterRole = map[string]map[string]any{"StringEquals": {"cloudformation:RoleArn": roleARN(clusterRole)}}
 	describeEKS   = grant{actions: []string{"eks:DescribeCluster"}, on: []string{eksClustersARN}}
 )
 
-// tellGrants are those of the functions that change a phase, reject a spec or watch a node: they tell who listens.
-var tellGrants = []grant{
+// notifyGrants are those of the functions that send notifications: they change a phase, reject a spec or watch a node.
+var notifyGrants = []grant{
 	{actions: []string{"events:PutEvents"}, on: []string{busARN}},
 	{actions: []string{"sns:Publish"}, on: []string{noticesARN}},
 	{
-		why:     "The topic is encrypted with a key of ours, so publishing needs the key too; EventBridge uses the bus's by itself.",
+		why:     "The topic is encrypted with drover's key, so publishing needs the key too. EventBridge itself uses the key of the bus.",
 		actions: []string{"kms:GenerateDataKey", "kms:Decrypt"},
 		on:      []string{"${" + noticesKey + ".Arn}"},
 	},
 }
 
-// functionGrants are what each function calls, less what every function has (see runtimeGrants) and what those that tell have.
+// functionGrants are the calls of each function. runtimeGrants and notifyGrants are added to them.
 var functionGrants = map[string][]grant{
 	"admit": {
 		specs(get, "clusters/"),
@@ -70,7 +70,7 @@ var functionGrants = map[string][]grant{
 		state(getPut, "status/"),
 		listState,
 		{
-			why:     "EKS's catalogues and images by id belong to nobody's resources.",
+			why:     "EKS's catalogs and images by id support no resource-level permissions.",
 			actions: []string{"eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "ec2:DescribeImages"},
 			on:      []string{"*"},
 		},
@@ -78,7 +78,7 @@ var functionGrants = map[string][]grant{
 	"plan": {
 		specs(get, "clusters/", "releases/"),
 		{
-			why:     "What was deployed last is read by its version, to say what differs.",
+			why:     "The deployed spec is read by its version, to report what differs.",
 			actions: []string{"s3:GetObjectVersion"},
 			on:      keys(specsARN, []string{"clusters/"}),
 		},
@@ -94,13 +94,13 @@ var functionGrants = map[string][]grant{
 		},
 		{actions: []string{"cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
 		{
-			why:     "Finding a cluster's stacks by tag, and the versions EKS offers, cannot be limited to a resource.",
+			why:     "Finding a cluster's stacks by tag and listing EKS versions support no resource-level permissions.",
 			actions: []string{"tag:GetResources", "eks:DescribeClusterVersions"},
 			on:      []string{"*"},
 		},
 		describeEKS,
 		{
-			why:     "Whether a pool has a node that add-ons can run on; describing knows no resources.",
+			why:     "Whether a pool has a node for add-ons. Describing supports no resource-level permissions.",
 			actions: []string{"autoscaling:DescribeAutoScalingGroups"},
 			on:      []string{"*"},
 		},
@@ -142,7 +142,7 @@ var functionGrants = map[string][]grant{
 			when:    asClusterRole,
 		},
 		{
-			why:     "A stack's tags are set with its change set.",
+			why:     "A change set sets the tags of its stack.",
 			actions: []string{"cloudformation:TagResource", "cloudformation:UntagResource"},
 			on:      []string{clusterStacksARN},
 		},
@@ -153,12 +153,12 @@ var functionGrants = map[string][]grant{
 		},
 		describeEKS,
 		{
-			why:     "How many nodes a pool has before they are replaced, and since when others are drained; describing knows no resources.",
+			why:     "The size of a pool before a roll, and the start of other drains. Describing supports no resource-level permissions.",
 			actions: []string{"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities"},
 			on:      []string{"*"},
 		},
 		{
-			why:     "A task token belongs to an execution, but IAM checks the machine. What went wrong is the function's own error.",
+			why:     "A task token belongs to an execution, but IAM checks the machine. Failures are the function's own errors.",
 			actions: []string{"states:SendTaskSuccess"},
 			on:      []string{convergeARN},
 		},
@@ -169,9 +169,11 @@ var functionGrants = map[string][]grant{
 		state(put, "due/inspect/"),
 		listState,
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
-		{why: "Why a pool's group got no instances; describing knows no resources.", actions: []string{
-			"autoscaling:DescribeScalingActivities",
-		}, on: []string{"*"}},
+		{
+			why:     "The reason why a group got no instances. Describing supports no resource-level permissions.",
+			actions: []string{"autoscaling:DescribeScalingActivities"},
+			on:      []string{"*"},
+		},
 		answerConverge,
 	},
 	"prepare": {
@@ -182,7 +184,7 @@ var functionGrants = map[string][]grant{
 	"upgrade": {
 		specs(get, "clusters/", "releases/"),
 		{
-			why:     "What was deployed last is read by its version, to say what differs.",
+			why:     "The deployed spec is read by its version, to report what differs.",
 			actions: []string{"s3:GetObjectVersion"},
 			on:      keys(specsARN, []string{"clusters/"}),
 		},
@@ -191,13 +193,13 @@ var functionGrants = map[string][]grant{
 		state(get, "leases/", "rolls/"),
 		listState,
 		{
-			why:     "Whether who converges the cluster, or upgraded it, still runs.",
+			why:     "Whether the execution that converges the cluster, or upgraded it, still runs.",
 			actions: []string{"states:DescribeExecution"},
 			on:      []string{convergeExecutionsARN, upgradeExecutionsARN},
 		},
 		{actions: []string{"cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
 		{
-			why: "What the checks look at belongs to nobody's resources, or cannot be limited to them; all of it is read only.",
+			why: "The reads of the checks support no resource-level permissions, or their resources are not known in advance.",
 			actions: []string{
 				"tag:GetResources", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "eks:ListClusters", "servicequotas:GetServiceQuota",
 				"cloudwatch:DescribeAlarms",
@@ -211,20 +213,20 @@ var functionGrants = map[string][]grant{
 			on:      []string{eksClustersARN},
 		},
 		{
-			why:     "EKS looks at a cluster once a day by itself; it changes nothing in it.",
+			why:     "EKS refreshes a cluster's insights once a day. A refresh changes nothing in the cluster.",
 			actions: []string{"eks:StartInsightsRefresh"},
 			on:      []string{eksClustersARN},
 		},
 		{actions: []string{"eks:DescribeAddon"}, on: []string{eksAddonsARN}},
 		{
-			why: "Which alarms there are is the spec's to say; which of them may be silenced is their owners', by a tag. It is asked for before: " +
+			why: "The spec names the alarms. Their owners allow drover to silence them with a tag: " +
 				"https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_alarms_and_tagging.html",
 			actions: []string{"cloudwatch:DisableAlarmActions"},
 			on:      []string{alarmsARN},
 			when:    map[string]map[string]any{"StringEquals": {"aws:ResourceTag/" + names.TagSilence: names.SilenceUpgrade}},
 		},
 		{
-			why:     "An alarm whose tag was taken away meanwhile must not stay silent.",
+			why:     "An alarm must not stay silent after its tag was removed.",
 			actions: []string{"cloudwatch:EnableAlarmActions", "cloudwatch:ListTagsForResource"},
 			on:      []string{alarmsARN},
 		},
@@ -237,24 +239,23 @@ var functionGrants = map[string][]grant{
 		listState,
 		describeEKS,
 		{
-			why: "Finding what has a cluster's tags cannot be limited to a resource, nor can whether such a VPC is still there, " +
-				"nor listing roles.",
+			why:     "Finding resources by tag, describing VPCs and listing roles support no resource-level permissions.",
 			actions: []string{"tag:GetResources", "ec2:DescribeVpcs", "iam:ListRoles"},
 			on:      []string{"*"},
 		},
 		{
-			why:     "Whose a role is that a control plane's stack has kept.",
+			why:     "The owner of a role that a control plane's stack retained.",
 			actions: []string{"iam:GetRole"},
 			on:      []string{clusterRolesARN},
 		},
 		{
-			why:     "Whether a key is there that a control plane's stack has kept.",
+			why:     "Whether a key exists that a control plane's stack retained.",
 			actions: []string{"kms:DescribeKey"},
 			on:      []string{"arn:${AWS::Partition}:kms:${AWS::Region}:${AWS::AccountId}:key/*"},
 			when:    map[string]map[string]any{"Null": {"aws:ResourceTag/" + names.TagCluster: "false"}},
 		},
 		{
-			why:     "Whether its log group is; IAM checks listing against all of them.",
+			why:     "Whether its log group exists. IAM checks the list call against all log groups.",
 			actions: []string{"logs:DescribeLogGroups"},
 			on:      []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:*"},
 		},
@@ -266,7 +267,7 @@ var functionGrants = map[string][]grant{
 		{actions: []string{"cloudformation:SignalResource", "cloudformation:DescribeStacks"}, on: []string{clusterStacksARN}},
 		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
 		{
-			why:     "Whether the instance still waits, and which of its group are being drained; describing knows no resources.",
+			why:     "Whether the instance waits, and which others of its group are drained. Describing supports no resource-level permissions.",
 			actions: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeAutoScalingGroups"},
 			on:      []string{"*"},
 		},
@@ -277,7 +278,7 @@ var functionGrants = map[string][]grant{
 		listState,
 		{actions: []string{"autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat"}, on: []string{groupsARN}},
 		{
-			why:     "Which pool an instance is of, and how the pool is drained; describing knows no resources.",
+			why:     "The pool of an instance and its drain policy. Describing supports no resource-level permissions.",
 			actions: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeLifecycleHooks"},
 			on:      []string{"*"},
 		},
@@ -295,17 +296,17 @@ var functionGrants = map[string][]grant{
 		state(all, "due/"),
 		state(getPut, "status/", "leases/", channelsSeen),
 		{
-			why:     "The status of a cluster that was deleted long ago.",
+			why:     "The statuses of clusters that were deleted long ago expire.",
 			actions: []string{"s3:DeleteObject"},
 			on:      keys(stateARN, []string{names.Statuses}),
 		},
 		{
-			why:     "An execution that is over and holds a lease ended without a report; one that nobody would resume is stopped.",
+			why:     "An execution that ended but holds a lease did not report. An execution without a waiter is stopped.",
 			actions: []string{"states:DescribeExecution", "states:StopExecution"},
 			on:      []string{convergeExecutionsARN},
 		},
 		{
-			why:     "An upgrade whose execution is over and did not say so is told of by another.",
+			why:     "If an execution ended without recording the end of its upgrade, another execution records it.",
 			actions: []string{"states:DescribeExecution"},
 			on:      []string{upgradeExecutionsARN},
 		},
@@ -314,7 +315,7 @@ var functionGrants = map[string][]grant{
 		specs(get, "clusters/", "releases/"),
 		state(get, "releases/", "rolls/", "upgrades/"),
 		{
-			why:     "What was deployed last is read by its version, to say what differs.",
+			why:     "The deployed spec is read by its version, to report what differs.",
 			actions: []string{"s3:GetObjectVersion"},
 			on:      keys(specsARN, []string{"clusters/"}),
 		},
@@ -322,26 +323,26 @@ var functionGrants = map[string][]grant{
 		{actions: []string{"cloudformation:DescribeStackEvents"}, on: []string{clusterStacksARN}},
 		describeEKS,
 		{
-			why:     "Listing all stacks, EKS's catalogues and images by id cannot be limited to a resource.",
+			why:     "Listing all stacks, EKS's catalogs and images by id support no resource-level permissions.",
 			actions: []string{"cloudformation:DescribeStacks", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "ec2:DescribeImages"},
 			on:      []string{"*"},
 		},
 		{
-			why:     "Auto Scaling drains and replaces an instance whose node does not come back.",
+			why:     "Auto Scaling drains and replaces an instance whose node stays NotReady.",
 			actions: []string{"autoscaling:SetInstanceHealth"},
 			on:      []string{groupsARN},
 		},
 		answerConverge,
 		startConverge,
 		{
-			why:     "Instances that wait at a hook and that nobody works on, and drains that were cut off.",
+			why:     "Instances that wait at a hook without an execution, and drains that were aborted.",
 			actions: []string{"states:ListExecutions", "states:StartExecution"},
 			on:      []string{joinARN, drainARN},
 		},
 		{actions: []string{"states:DescribeExecution"}, on: []string{joinExecutionsARN, drainExecutionsARN}},
 		{actions: []string{"autoscaling:ResumeProcesses"}, on: []string{groupsARN}},
 		{
-			why: "Describing knows no resources.",
+			why: "Describing supports no resource-level permissions.",
 			actions: []string{
 				"autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeLifecycleHooks", "autoscaling:DescribeScalingActivities",
 			},
@@ -350,7 +351,7 @@ var functionGrants = map[string][]grant{
 	},
 }
 
-// runtimeGrants are what Lambda does with a function's role on its behalf.
+// runtimeGrants are the calls that Lambda makes with a function's role.
 func runtimeGrants(step string, async bool) []grant {
 	out := []grant{
 		{
@@ -361,7 +362,7 @@ func runtimeGrants(step string, async bool) []grant {
 	}
 	if async {
 		out = append(out, grant{
-			why:     "Lambda sends what a function could not handle to the dead-letter queue.",
+			why:     "Lambda sends events that a function could not handle to the dead-letter queue.",
 			actions: []string{"sqs:SendMessage"},
 			on:      []string{deadLettersARN},
 		})
@@ -369,14 +370,14 @@ func runtimeGrants(step string, async bool) []grant {
 	return out
 }
 
-const tracingWhy = "X-Ray knows no resources for traces."
+const tracingWhy = "X-Ray supports no resource-level permissions for traces."
 
-// machineGrants are what Step Functions does with a machine's role on its behalf.
+// machineGrants are the calls that Step Functions makes with a machine's role.
 // https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy
 // https://docs.aws.amazon.com/step-functions/latest/dg/xray-iam.html
 var machineGrants = []grant{
 	{
-		why: "CloudWatch Logs knows no resources for log deliveries.",
+		why: "CloudWatch Logs supports no resource-level permissions for log deliveries.",
 		actions: []string{
 			"logs:CreateLogDelivery", "logs:GetLogDelivery", "logs:UpdateLogDelivery", "logs:DeleteLogDelivery",
 			"logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:DescribeResourcePolicies", "logs:DescribeLogGroups",
@@ -397,7 +398,7 @@ var (
 			functionARN("plan"), functionARN("change"), functionARN("prepare"), functionARN("clean"), functionARN("report"),
 		},
 	}, {
-		why:     "The upgrade that planning found to be due.",
+		why:     "Starts the upgrade that is due according to the plan.",
 		actions: []string{"states:StartExecution"},
 		on:      []string{upgradeARN},
 	}}
@@ -406,7 +407,7 @@ var (
 		{actions: []string{"states:StartExecution"}, on: []string{convergeARN}},
 		{actions: []string{"states:DescribeExecution", "states:StopExecution"}, on: []string{convergeExecutionsARN}},
 		{
-			why: "Step Functions hears by a rule of its own that the execution is over which a task waits for: " +
+			why: "Step Functions manages a rule that reports the end of the execution for which a task waits: " +
 				"https://docs.aws.amazon.com/step-functions/latest/dg/service-integration-iam-templates.html#connect-iam-sync-async",
 			actions: []string{"events:PutTargets", "events:PutRule", "events:DescribeRule"},
 			on: []string{

@@ -82,7 +82,7 @@ var short = strings.NewReplacer(
 	"arn:aws:iam::111122223333:", "",
 )
 
-// What every function's role holds besides its own calls.
+// runtime returns the permissions that every function's role has in addition to its own calls.
 func runtime(step string) []string {
 	return []string{
 		"logs:CreateLogStream on log-group:/aws/lambda/drover-" + step + ":*",
@@ -92,10 +92,9 @@ func runtime(step string) []string {
 	}
 }
 
-func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
+func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 	const failed = "sqs:SendMessage on drover-dead-letters"
-	// Who changes what people are told of tells them.
-	tells := []string{
+	notifications := []string{
 		"events:PutEvents on event-bus/drover", "sns:Publish on drover-notices", "kms:GenerateDataKey on key/NoticesKey",
 		"kms:Decrypt on key/NoticesKey",
 	}
@@ -235,7 +234,7 @@ func TestEachRoleHoldsWhatItsFunctionCallsAndNothingElse(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			want = append(want, runtime(step)...)
 			if !slices.Contains([]string{"change", "prepare", "clean"}, step) {
-				want = append(want, tells...)
+				want = append(want, notifications...)
 			}
 			slices.Sort(want)
 			role := synthesized.named(t, "AWS::IAM::Role", "RoleName", "drover-eu-central-1-"+step)
@@ -278,7 +277,7 @@ func granted(list []statement) []string {
 	return slices.Compact(out)
 }
 
-// withoutResources are mutating actions for which AWS knows no resource, with the reason why drover's roles hold them.
+// withoutResources are mutating actions without resource-level permissions, with the reason why drover's roles have them.
 var withoutResources = map[string]string{
 	"xray:PutTraceSegments":    "tracing",
 	"xray:PutTelemetryRecords": "tracing",
@@ -353,7 +352,7 @@ func account(t *testing.T) *iam.Service {
 	return s
 }
 
-// The golden is what accounts inside test processes give drover's functions: see local/testkit/harness.
+// Accounts inside test processes load drover's roles from this golden.
 func TestIdentitiesMatchGolden(t *testing.T) {
 	path := filepath.Join("testdata", "identities.json")
 	got, err := json.MarshalIndent(identities(t), "", " ")
@@ -397,11 +396,11 @@ func TestRolesAreAssumedByTheirServicesAlone(t *testing.T) {
 			}
 		}
 	}
-	// A service that acts for somebody else's account.
+	// A service that acts for another account.
 	elsewhere := iam.New("999999999999", testRegion, &clock.Clock{})
 	for _, r := range s.Roles() {
 		if strings.HasSuffix(r.Name, "-cloudformation") || strings.HasSuffix(r.Name, "-leftovers") {
-			continue // CloudFormation says no account: see the role.
+			continue // CloudFormation sends no account: see the role.
 		}
 		made, err := elsewhere.CreateRole(r)
 		require.NoError(t, err)
@@ -410,7 +409,7 @@ func TestRolesAreAssumedByTheirServicesAlone(t *testing.T) {
 	}
 }
 
-// Limits of IAM, in characters without white space, in the region and partition whose names are longest.
+// IAM limits the characters of policies without white space. The test uses the region and partition with the longest names.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html#reference_iam-quotas-entity-length
 func TestPoliciesFit(t *testing.T) {
 	length := func(document any) int {

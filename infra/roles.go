@@ -1,7 +1,7 @@
 package main
 
-// Roles: a name, who may assume it, and what it may do as a table of grants. The policy is part of the role, so that a role
-// is complete the moment it exists, and no construct adds to it behind our back.
+// IAM roles: a name, the service that assumes it, and a table of grants. The policy is part of the role, so that a role is complete when
+// it is created. No construct adds permissions to it.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -9,10 +9,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// grant allows actions on resources. Both are written out: an action has no wildcard, and a resource has one only where the
-// rest of the name is not known beforehand.
+// grant allows actions on resources. Actions have no wildcard. A resource has one only where its full name is not known in advance.
 type grant struct {
-	// why, when it is not plain from the actions.
+	// why, unless the actions make it obvious.
 	why     string
 	actions []string
 	// on are resource ARNs; ${AWS::…} stands for the pseudo parameters.
@@ -21,17 +20,17 @@ type grant struct {
 	when map[string]map[string]any
 }
 
-// roleProps of a role of the cell.
+// roleProps of a role.
 type roleProps struct {
 	// step ends the role's name.
 	step string
-	// service may assume it, on behalf of this account.
+	// service may assume it on behalf of this account.
 	service string
-	// anyAccount leaves out the condition on the account, for services that do not say for whom they act.
+	// anyAccount omits the condition on the account, for services that send no source account.
 	anyAccount  bool
 	description string
 	grants      []grant
-	// policies are managed ones, where the grants would be too long for the role itself.
+	// policies are managed policies, for grants that exceed the limit of inline policies.
 	policies []awsiam.IManagedPolicy
 }
 
@@ -57,7 +56,7 @@ func newRole(scope constructs.Construct, id string, p roleProps) awsiam.IRole {
 	return awsiam.NewRole(scope, jsii.String(id), props).WithoutPolicyUpdates(nil)
 }
 
-// policy allows the grants, in their order.
+// policy returns a document with one statement for each grant, in order.
 func policy(grants []grant) awsiam.PolicyDocument {
 	document := awsiam.NewPolicyDocument(nil)
 	for _, g := range grants {
@@ -70,7 +69,7 @@ func policy(grants []grant) awsiam.PolicyDocument {
 	return document
 }
 
-// subs leaves the pseudo parameters in each string to CloudFormation.
+// subs applies sub to each string.
 func subs(list []string) *[]*string {
 	out := make([]*string, len(list))
 	for i, s := range list {

@@ -1,7 +1,6 @@
 package main
 
-// What docs/security.md promises of the buckets, the topic, the bus, the queue, the key and the logs, held against the synthesized
-// template; and of nodes, against the rendered ones.
+// The promises of docs/security.md, checked against the synthesized template and, for nodes, against the rendered templates.
 
 import (
 	"fmt"
@@ -16,7 +15,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// resourcePolicies are those that say who else than the account's own identities may use something, by logical id.
+// resourcePolicies returns the statements of resource-based policies by logical id.
 func resourcePolicies(t *testing.T) map[string][]map[string]any {
 	t.Helper()
 	out := map[string][]map[string]any{}
@@ -35,8 +34,7 @@ func resourcePolicies(t *testing.T) map[string][]map[string]any {
 	return out
 }
 
-// Nobody beyond the account is let in: what is allowed by a resource's own policy is allowed to the account itself, or to a service of AWS
-// that acts for something of this account.
+// Resource-based policies allow access only to the account itself, and to AWS services that act for this account's resources.
 func TestNothingIsPublic(t *testing.T) {
 	account := "arn:aws:iam::" + testAccount + ":root"
 	for id, statements := range resourcePolicies(t) {
@@ -66,7 +64,7 @@ func TestNothingIsPublic(t *testing.T) {
 			require.Equal(t, true, on, "%s: %s", id, setting)
 		}
 	}
-	// The default bus is AWS's: a rule on another would hear what others put there.
+	// Rules on another bus would receive events that other callers put there.
 	for id, r := range synthesized.ofType("AWS::Events::Rule") {
 		require.NotContains(t, r, "EventBusName", id)
 	}
@@ -101,7 +99,7 @@ func TestEverythingIsEncryptedAtRest(t *testing.T) {
 	}
 }
 
-// Not even who may do everything else does it without TLS.
+// An administrator is denied without TLS.
 func TestNothingGoesInTheClear(t *testing.T) {
 	const queue, topic = "arn:aws:sqs:eu-central-1:111122223333:drover-dead-letters", "arn:aws:sns:eu-central-1:111122223333:drover-notices"
 	admin := iam.Principal{ARN: "arn:aws:iam::" + testAccount + ":user/admin", Account: testAccount}
@@ -139,7 +137,7 @@ func TestNothingGoesInTheClear(t *testing.T) {
 	}
 }
 
-// Clusters go on without drover: what they need of its stack stays when that is deleted.
+// Clusters run without drover. The resources that they need are retained when drover's stack is deleted.
 func TestWhatClustersNeedOutlivesTheStack(t *testing.T) {
 	kept := 0
 	for id, r := range synthesized.Resources {
@@ -152,8 +150,8 @@ func TestWhatClustersNeedOutlivesTheStack(t *testing.T) {
 	require.Equal(t, 3, kept)
 }
 
-// Instance metadata, and so a node's credentials, are one hop away: pods are two. Whatever a spec says, volumes are encrypted unless it is
-// just that which it says, and secrets with a key.
+// Pods are two network hops away from instance metadata, so the hop limit of one denies them the node's credentials. Secrets are encrypted
+// with a key. Volumes are encrypted unless the spec disables encryption.
 func TestWhatNodesAndClustersKeepToThemselves(t *testing.T) {
 	goldens, err := filepath.Glob("../shared/render/testdata/golden/*/*/*.yaml")
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// The resource types that the local account provides for drover's own stack. No custom resource is among them.
+// The stack contains only types that the local account provides, and no custom resource.
 func TestStackKeepsToKnownTypes(t *testing.T) {
 	known := []string{
 		"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::Events::EventBus", "AWS::Events::Rule",
@@ -29,11 +29,11 @@ func TestStackKeepsToKnownTypes(t *testing.T) {
 	for id, r := range synthesized.Resources {
 		require.Contains(t, known, r.Type, id)
 	}
-	require.Empty(t, synthesized.Parameters, "whoever deploys must not be asked for anything")
+	require.Empty(t, synthesized.Parameters, "a deployment needs no parameters")
 	require.Empty(t, synthesized.Rules)
 }
 
-// On other processors the local account runs the same stack: whatever differed would not have been tested there.
+// Both architectures must have the same stack, because the tests run only one of them.
 func TestArchitectureChangesNothingElse(t *testing.T) {
 	other, err := synthesize(t.TempDir(), map[string]any{"architecture": "x86_64"})
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestSynthesisRefuses(t *testing.T) {
 		require.ErrorContains(t, err, "function admit is not compiled")
 		require.ErrorIs(t, err, os.ErrNotExist)
 	})
-	// The validation is a plugin: it must be there, and the findings of its default rules must be errors.
+	// The validation plugin must be active, and the findings of its default rules must be errors.
 	for name, c := range map[string]struct {
 		kind       string
 		properties map[string]any
@@ -172,14 +172,14 @@ func TestBuckets(t *testing.T) {
 		bucket, tls string
 		denied      bool
 	}{
-		"a person writes a spec":          {admin, "s3:PutObject", "clusters/demo.yaml", specs, "true", false},
+		"a user writes a spec":            {admin, "s3:PutObject", "clusters/demo.yaml", specs, "true", false},
 		"but not in the clear":            {admin, "s3:PutObject", "clusters/demo.yaml", specs, "false", true},
 		"plan writes a template":          {role("plan"), "s3:PutObject", "templates/1.yaml", state, "true", false},
 		"report writes the status":        {role("report"), "s3:PutObject", "status/clusters/demo.json", state, "true", false},
-		"a person writes no status":       {admin, "s3:PutObject", "status/clusters/demo.json", state, "true", true},
-		"a person reads the status":       {admin, "s3:GetObject", "status/clusters/demo.json", state, "true", false},
-		"a person replicates nothing":     {admin, "s3:ReplicateObject", "status/clusters/demo.json", state, "true", true},
-		"a person deletes no version":     {admin, "s3:DeleteObjectVersion", "leases/demo.json", state, "true", true},
+		"a user writes no status":         {admin, "s3:PutObject", "status/clusters/demo.json", state, "true", true},
+		"a user reads the status":         {admin, "s3:GetObject", "status/clusters/demo.json", state, "true", false},
+		"a user replicates nothing":       {admin, "s3:ReplicateObject", "status/clusters/demo.json", state, "true", true},
+		"a user deletes no version":       {admin, "s3:DeleteObjectVersion", "leases/demo.json", state, "true", true},
 		"a node reads its configuration":  {node, "s3:GetObject", "userdata/1", state, "true", false},
 		"a node writes nothing":           {node, "s3:PutObject", "userdata/1", state, "true", true},
 		"a machine, which writes nothing": {role("join-node"), "s3:PutObject", "status/clusters/demo.json", state, "true", true},
@@ -197,7 +197,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// What content addresses name may be in use for years: only plans, baselines and what drover replaced itself expire.
+// Objects that are named by their content may be in use for years. Only plans, baselines and replaced objects expire.
 func TestNothingInUseExpires(t *testing.T) {
 	for _, bucket := range synthesized.ofType("AWS::S3::Bucket") {
 		for _, each := range bucket["LifecycleConfiguration"].(map[string]any)["Rules"].([]any) {

@@ -1,6 +1,6 @@
 package main
 
-// One synthesis for all tests, because it takes seconds, and the resolution of what it leaves to CloudFormation.
+// The template that all tests share, because a synthesis takes seconds, and the resolution of its intrinsic functions.
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the goldens anew")
+var update = flag.Bool("update", false, "rewrite the goldens")
 
 // The account of the tests.
 const (
@@ -46,7 +46,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// compile makes files that stand for the compiled functions; each differs.
+// compile writes a different file in place of each compiled function.
 func compile(dir string) error {
 	for _, goarch := range []string{"arm64", "amd64"} {
 		for _, f := range functionTable {
@@ -121,7 +121,7 @@ func (t template) named(tb testing.TB, kind, property, value string) map[string]
 	return nil
 }
 
-// resolve replaces intrinsic functions by what they are in the account of the tests.
+// resolve replaces intrinsic functions by their values in the account of the tests.
 func (t template) resolve(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -194,7 +194,7 @@ func (t template) ref(name string) string {
 	return t.physical(r)
 }
 
-// physical is the name that a resource was given.
+// physical is the name of a resource.
 func (t template) physical(r resource) string {
 	for _, property := range []string{
 		"BucketName", "FunctionName", "RoleName", "StateMachineName", "QueueName", "TopicName", "LogGroupName", "Name", "AlarmName",

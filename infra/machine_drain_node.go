@@ -1,7 +1,7 @@
 package main
 
-// The drain-node machine: the pods of a node leave it before it goes, a minute's work at a time, for as long as the pool's
-// policy allows. Every way ends the terminate hook, if there is one; nodes that stay are given back what a drain takes.
+// The drain-node machine. It evicts the pods of a node in slices of a minute, for at most the time of the pool's policy. Every path
+// completes the terminate hook, if there is one. A node without a hook that cannot be drained is released.
 
 import (
 	"strconv"
@@ -14,13 +14,13 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 )
 
-// How many slices in a row may fail, each with its own retries and a minute or more before the next. A node that stays is given
-// back then. An instance at a hook goes only when its hook cannot be kept open any longer: for as long as nobody can drain it, its
-// pods had better stay. So many slices take 48 hours, and less than the 25,000 events that an execution may have.
 const (
-	maxTroubles     = 10
+	// maxTroubles bounds the failed slices in a row of a node without a hook. Each has its own retries and a pause of at least a minute.
+	maxTroubles = 10
+	// maxHookTroubles bounds those of an instance at a hook. They take 48 hours, the limit of a hook: while drains fail, the pods are
+	// safer on the instance. The events stay below the execution's quota of 25,000.
 	maxHookTroubles = 860
-	// drainAttempts of a slice, of up to two minutes each: with them and the wait, heartbeats come within half of the hook's half an hour.
+	// drainAttempts of a slice take two minutes each at most. With the pause they take less than half of the hook's timeout of 30 minutes.
 	drainAttempts = 3
 )
 
@@ -59,7 +59,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		Outputs: jsii.String("{% $merge([$states.input, {'forced': $forced, 'evicted': $evicted, 'requests': $requests}]) %}"),
 	})
 	again := choice(scope, "Try again?", "")
-	trouble := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for better times"), &awsstepfunctions.WaitJsonataProps{
+	backOff := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for better times"), &awsstepfunctions.WaitJsonataProps{
 		Time: awsstepfunctions.WaitTime_Seconds(jsii.String("{% $min([200, 60 + 10 * $troubles]) %}")),
 	})
 	keep := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Keep the hook open"),
@@ -75,7 +75,7 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 			IamResources: &[]*string{sub(groupsARN)},
 			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
 		})
-	kept := choice(scope, "Does it still wait?", "")
+	open := choice(scope, "Does it still wait?", "")
 	hook := choice(scope, "Is there a hook?", "")
 	complete := awsstepfunctionstasks.CallAwsService_Jsonata(scope, jsii.String("Let the instance go"),
 		&awsstepfunctionstasks.CallAwsServiceJsonataProps{
@@ -122,14 +122,14 @@ func drainNodeDefinition(parent constructs.Construct, f functions) awsstepfuncti
 		Otherwise(hook)
 	wait.Next(drain)
 	again.When(when(hasHook+" and $troubles < "+strconv.Itoa(maxHookTroubles)), keep, nil).
-		When(when("$not("+hasHook+") and $troubles < "+strconv.Itoa(maxTroubles)), trouble, nil).
+		When(when("$not("+hasHook+") and $troubles < "+strconv.Itoa(maxTroubles)), backOff, nil).
 		Otherwise(hook)
 	keep.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 2))
-	keep.AddCatch(kept, &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")})
-	keep.Next(trouble)
-	kept.When(when("$exists($states.input.Cause) and $contains($states.input.Cause, 'No active Lifecycle Action')"), failed, nil).
-		Otherwise(trouble)
-	trouble.Next(drain)
+	keep.AddCatch(open, &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")})
+	keep.Next(backOff)
+	open.When(when("$exists($states.input.Cause) and $contains($states.input.Cause, 'No active Lifecycle Action')"), failed, nil).
+		Otherwise(backOff)
+	backOff.Next(drain)
 	hook.When(when(hasHook), complete, nil).Otherwise(release)
 	complete.Next(failed)
 	release.Next(failed)

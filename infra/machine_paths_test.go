@@ -1,6 +1,6 @@
 package main
 
-// Executions of the synthesized machines by the local account's interpreter, with scripted functions: what the tests of each machine share.
+// Executions of the synthesized machines with the local account's interpreter and scripted functions. The tests of each machine use it.
 
 import (
 	"context"
@@ -18,22 +18,25 @@ import (
 	"github.com/drover-run/drover/local/aws/states/asl"
 )
 
-// Answers of the functions, in turn; the last one stays. Keys are a function's name without the prefix, "change <stack>" for
-// what becomes of a stack, and the action of a call to AWS; or one of the machine's own states, which comes before those.
+// answers of the functions in sequence. The last one repeats. A key is one of, in order of precedence:
+//   - the name of a state,
+//   - a function's name without the prefix,
+//   - "change <stack>", for the result of a stack's operation,
+//   - the action of an AWS API call.
 type answers map[string][]any
 
-// called is an error of the function itself, not of what it was asked to wait for.
+// called is an error of the function itself, and not of the operation that it started.
 type called struct{ *asl.Failure }
 
-// silence is an event, or an answer, that never comes.
+// silence is an event or a response that never arrives.
 type silence struct{}
 
 func failedBy(name string) *asl.Failure { return &asl.Failure{Name: name, Cause: "because"} }
 
-// play is an execution of a synthesized machine by the local account's interpreter.
+// play is the result of an execution.
 type play struct {
 	asl.Outcome
-	// path of the machine's own states; those within Maps run at the same time.
+	// path of the states outside of Maps, whose states run in parallel.
 	path string
 	// sent are the payloads of each function, in order.
 	sent map[string][]map[string]any
@@ -122,7 +125,7 @@ func execute(t *testing.T, machine, input string, script answers) play {
 	return out
 }
 
-// direct is the result of a call whose answer comes at once, and of a job, when that is over: its description.
+// direct returns the result of a task without a token. The result of a job is its description.
 func direct(ctx context.Context, answer any, job bool) (json.RawMessage, error) {
 	switch answer := answer.(type) {
 	case called:
@@ -156,7 +159,7 @@ func done(stack string) events.ChangeResult {
 	return events.ChangeResult{Stack: stack, Status: "CREATE_COMPLETE"}
 }
 
-// good is an execution in which everything works.
+// good is a script in which every call succeeds.
 func good() answers {
 	script := answers{
 		"plan": {changes, unchanged}, "prepare": {map[string]any{}}, "report": {events.ReportResult{}},
@@ -167,7 +170,7 @@ func good() answers {
 	return script
 }
 
-// but changes some answers of a script.
+// but replaces the answers of a key.
 func (a answers) but(key string, turns ...any) answers {
 	a[key] = turns
 	return a

@@ -1,9 +1,8 @@
 package main
 
-// The converge machine: plan, change the stacks stage by stage, report; and round again until nothing is left to do.
+// The converge machine. It plans, changes the stacks stage by stage, and plans again until nothing differs. Then it reports.
 //
-// It is a loop on purpose: what a round of changes achieved is not believed but planned again, and the spec that was uploaded
-// meanwhile is found by the same plan.
+// The next plan verifies each round of changes, and finds a spec that was uploaded during the round.
 
 import (
 	"slices"
@@ -22,33 +21,32 @@ import (
 // notConverged is the error of a failed execution.
 const notConverged = "NotConverged"
 
-// none is the empty string, null is null: ASL's schema wants both as expressions.
+// The empty string and null, which ASL's schema requires as expressions.
 const none, null = "{% '' %}", "{% null %}"
 
-// superseded is the fault of a change that was not begun because its plan is out of date: the round stops between two stacks.
+// superseded is the error of a change that was not started because its plan is stale. The round stops between two stacks.
 var superseded = fault.Name(&fault.Superseded{})
 
-// anew forgets what an older spec came to.
-func anew() *map[string]any {
+// resetRounds resets the variables that belong to one spec.
+func resetRounds() *map[string]any {
 	return &map[string]any{"rounds": 0, "results": []any{}, "tries": 0, "looks": 0}
 }
 
-// maxRounds bounds the rounds for one spec. Two are normal; a template that never settles must not go on for five days.
+// maxRounds bounds the rounds for one spec. Two are normal. The bound ends the loop of a template that always differs.
 const maxRounds = 10
 
 // stage is a Map over the stacks that may change at the same time.
 type stage struct {
 	// list is the field of events.Stages.
 	list string
-	// only is the stack of a stage that has no other.
+	// only is the stack of a stage that has a single stack.
 	only string
-	// title is the Map's name; stack names what one iteration changes, in the names of its states.
+	// title is the name of the Map. stack names an item in the names of its states.
 	title, stack string
 	comment      string
-	// timeout of one stack, from the change to the event that it is over.
+	// timeout of one stack, from the change to the event of its end.
 	timeout awscdk.Duration
-	// groups: the list is one of lists, that are changed one after the other. A failed stack is an outcome among others, it ends neither
-	// its group nor the round.
+	// groups means that the list contains lists, which are changed in sequence. A failed stack ends neither its group nor the round.
 	groups bool
 }
 
@@ -61,7 +59,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			"cluster":   "{% $states.input.cluster %}",
 			"execution": "{% $states.context.Execution.Id %}",
 			"started":   "{% $states.context.Execution.StartTime %}",
-			"roll":      "{% [$states.input.roll] %}", // also of nothing, or of a single name
+			"roll":      "{% [$states.input.roll] %}", // a list, also if the input has none or a single name
 			"rounds":    0,
 			"results":   []any{},
 			"tries":     0,
@@ -86,7 +84,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		assign: map[string]any{
 			"plan":   "{% $states.result.Payload %}",
 			"rounds": "{% $rounds + 1 %}",
-			// Asked for once; from now on it is part of what the cluster should be.
+			// The first plan records the requested roll.
 			"roll":   []any{},
 			"group":  0,
 			"fault":  none,
@@ -95,8 +93,8 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		},
 		output: "{% $states.result.Payload %}",
 	})
-	what := choice(scope, "What is to be done?", "")
-	busy := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"),
+	planned := choice(scope, "What is to be done?", "")
+	leased := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Another execution converges this cluster"),
 		&awsstepfunctions.SucceedJsonataProps{
 			Comment: jsii.String("It holds the lease, and looks for a newer spec before it ends."),
 		})
@@ -118,9 +116,9 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		attempts:      attempts,
 		crashAttempts: crashAttempts,
 	})
-	next := choice(scope, "Pools of a higher order?", "They wait until those of a lower one are there, and stay as they are when "+
+	morePools := choice(scope, "Pools of a higher order?", "They wait until those of a lower one are there, and stay as they are when "+
 		"one of those failed.")
-	settled := choice(scope, "Did every stack succeed?", "The next plan proves it. Failed stacks wait for the next execution.")
+	changed := choice(scope, "Did every stack succeed?", "The next plan proves it. Failed stacks wait for the next execution.")
 	report := invoke(scope, f, call{
 		name:     "Report",
 		comment:  "Writes the status, gives the lease back, notifies.",
@@ -137,10 +135,10 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		}),
 		timeout:  minutes(1),
 		attempts: reportAttempts,
-		assign:   *anew(),
+		assign:   *resetRounds(),
 		output:   "{% $states.result.Payload %}",
 	})
-	newer := choice(scope, "A newer spec?", "Or a failure that may pass within minutes.")
+	again := choice(scope, "A newer spec?", "Or a failure that may pass within minutes.")
 	failed := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The cluster did not converge"), &awsstepfunctions.FailJsonataProps{
 		Comment: jsii.String("The status says the same at more length."),
 		Error:   jsii.String(notConverged),
@@ -154,10 +152,10 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	done := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Done"), &awsstepfunctions.SucceedJsonataProps{})
 	upgrade := startUpgrade(scope, done)
 
-	// A failed plan leaves nothing planned, not the plan of the round before.
-	unplanned := failureOf("Plan", "plan", "")
-	unplanned["plan"] = null
-	plan.AddCatch(report, catchAll(unplanned))
+	// After a failed plan, the report must not see the plan of the previous round.
+	planFailure := failureOf("Plan", "plan", "")
+	planFailure["plan"] = null
+	plan.AddCatch(report, catchAll(planFailure))
 	prepare.AddCatch(report, catchAll(failureOf("Prepare the cluster", "prepare", "")))
 	report.AddCatch(unreported, catchAll(failure()))
 
@@ -167,15 +165,15 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	}
 
 	read.Next(plan)
-	plan.Next(what)
+	plan.Next(planned)
 	backOff := wait(scope, "Back off", "What failed may pass within minutes. The lease is given back, and the status says when this ends.",
 		"$states.input.waitSeconds", &map[string]any{"backOffs": "{% $backOffs + 1 %}"})
 	backOff.Next(plan)
-	what.When(when("$plan.outcome = 'Busy'"), busy, nil).
+	planned.When(when("$plan.outcome = 'Busy'"), leased, nil).
 		When(when("$plan.outcome = 'Unknown'"), unknown, nil).
 		When(when("$plan.outcome = 'Changes'"), stages["network"], nil).
 		When(when("$plan.outcome = 'Refused'"), refused, nil).
-		// Rounds count what is done for a spec, and there is none.
+		// A deletion has no spec whose rounds count.
 		When(when("$plan.outcome = 'Deletes'"), newDeletion(scope, f, plan, report), &awsstepfunctions.ChoiceTransitionOptions{
 			Assign: &map[string]any{"rounds": 0},
 		}).
@@ -184,16 +182,16 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	stages["controlPlane"].Next(prepare)
 	prepare.Next(stages["addons"])
 	stages["addons"].Next(stages["pools"])
-	stages["pools"].Next(next)
-	next.When(when("$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"), stages["pools"], nil).
+	stages["pools"].Next(morePools)
+	morePools.When(when("$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"), stages["pools"], nil).
 		Otherwise(stages["nodeAddons"])
-	stages["nodeAddons"].Next(settled)
-	settled.When(when("$exists($results[error = '"+superseded+"'])"), plan, &awsstepfunctions.ChoiceTransitionOptions{Assign: anew()}).
+	stages["nodeAddons"].Next(changed)
+	changed.When(when("$exists($results[error = '"+superseded+"'])"), plan, &awsstepfunctions.ChoiceTransitionOptions{Assign: resetRounds()}).
 		When(when("$exists($results[error])"), report, nil).
 		When(when("$rounds < "+strconv.Itoa(maxRounds)), plan, nil).
 		Otherwise(unsettled(scope).Next(report))
-	report.Next(newer)
-	newer.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), backOff, nil).
+	report.Next(again)
+	again.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), backOff, nil).
 		When(when("$states.input.again = true"), plan, nil).
 		When(when("$states.input.failed = true"), failed, nil).
 		When(when("$exists($plan.upgrade.start)"), upgrade, nil).
@@ -201,11 +199,11 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	return read
 }
 
-// startUpgrade starts the upgrade machine when planning found that an upgrade is to begin: the cluster is converged, and the lease is
-// given back. The execution's name is the same as long as nothing came of it, so that twice is once. One that cannot be started is found
-// by the audit.
+// startUpgrade starts the upgrade machine if the plan contains a due upgrade. By then the cluster is converged and the lease released. The
+// execution's name stays the same until the upgrade is recorded, so a second start has no effect. The audit finds an upgrade that could
+// not be started.
 func startUpgrade(scope constructs.Construct, done awsstepfunctions.IChainable) awsstepfunctions.IChainable {
-	// By its ARN: each of the two machines starts the other, and CloudFormation must make one first.
+	// By ARN, because the two machines start each other, and CloudFormation must create one first.
 	machine := awsstepfunctions.StateMachine_FromStateMachineArn(scope, jsii.String("UpgradeMachine"), sub(upgradeARN))
 	start := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String("Start the upgrade"),
 		&awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{
@@ -227,8 +225,8 @@ func startUpgrade(scope constructs.Construct, done awsstepfunctions.IChainable) 
 	return start.Next(done)
 }
 
-// stageTable lists the stages in the order of shared/names. The times are about three times what AWS takes, but for the pools:
-// theirs is an update of every node, each drained within its budgets, and an instance refresh may take 36 hours.
+// stageTable lists the stages in the order of shared/names. The timeouts are about three times what AWS needs. The timeout of the pools
+// covers an update of every node with its drain. An instance refresh may take 36 hours.
 func stageTable() []stage {
 	return []stage{
 		{
@@ -254,20 +252,20 @@ func stageTable() []stage {
 	}
 }
 
-// stageMap is the Map of a stage. Each iteration changes one stack and waits for it; its outcome is an events.ChangeResult.
+// stageMap returns the Map of a stage. Each iteration changes one stack and waits for it. Its output is an events.ChangeResult.
 func stageMap(scope constructs.Construct, f functions, s stage, plan, report awsstepfunctions.IChainable) awsstepfunctions.Map {
 	change := changeStack(scope, f, "Change "+s.stack+" stack",
 		"Makes and executes a change set, then waits for CloudFormation's event that the stack is where it should be.", s.timeout, s.groups)
-	once := choice(scope, "Change "+s.stack+" stack once more?", "What was in the way of the change is over now: a failed creation, "+
+	again := choice(scope, "Change "+s.stack+" stack once more?", "What was in the way of the change is over now: a failed creation, "+
 		"somebody else's update.")
 	changed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Changed "+s.stack+" stack"), &awsstepfunctions.SucceedJsonataProps{})
-	change.Next(once)
+	change.Next(again)
 	if s.groups {
 		drains := wait(scope, "Wait for drains of the "+s.stack, "Nodes are replaced only when no others are still drained, or on their way. "+
 			"The pauses grow.", "$states.input.waitSeconds", nil)
-		once.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), drains.Next(change), nil)
+		again.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), drains.Next(change), nil)
 	}
-	once.When(when("$states.input.again = true"), change, nil).Otherwise(changed)
+	again.When(when("$states.input.again = true"), change, nil).Otherwise(changed)
 
 	items, assign := "{% $plan.stages."+s.list+" %}", map[string]any{"results": "{% $append($results, $states.result) %}"}
 	if s.groups {
@@ -281,7 +279,7 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 		Assign:       &assign,
 	})
 	m.ItemProcessor(change, nil)
-	m.AddCatch(plan, &awsstepfunctions.CatchProps{Errors: jsii.Strings(superseded), Assign: anew()})
+	m.AddCatch(plan, &awsstepfunctions.CatchProps{Errors: jsii.Strings(superseded), Assign: resetRounds()})
 	m.AddCatch(report, catchAll(failureOf("Change "+s.stack+" stack", "change", s.only)))
 	if s.groups {
 		failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A "+s.stack+" stack failed"), &awsstepfunctions.SucceedJsonataProps{
@@ -292,7 +290,8 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 	return m
 }
 
-// changeStack asks for the change of one stack and waits until it is over. Where it waits for drains, it is told for how long it has.
+// changeStack returns the task that changes one stack and waits for its end. If drains is true, the function receives for how long it has
+// waited for drains.
 func changeStack(scope constructs.Construct, f functions, name, comment string, timeout awscdk.Duration,
 	drains bool) awsstepfunctionstasks.LambdaInvoke {
 	payload := map[string]any{
@@ -315,12 +314,12 @@ func changeStack(scope constructs.Construct, f functions, name, comment string, 
 		timeout:       timeout,
 		attempts:      attempts,
 		crashAttempts: crashAttempts,
-		// The stack's name is kept here, so that a second change asks for the same stack whoever answered the first.
+		// The output keeps the stack's name for a second attempt.
 		output: "{% $merge([$states.result, {'stack': $states.input.stack}]) %}",
 	})
 }
 
-// outcome turns any error of a change into an outcome among others.
+// outcome turns an error of a change into a result of the Map.
 func outcome(step string) *awsstepfunctions.CatchProps {
 	return &awsstepfunctions.CatchProps{
 		Errors: jsii.Strings("States.ALL"),
@@ -334,7 +333,7 @@ func outcome(step string) *awsstepfunctions.CatchProps {
 	}
 }
 
-// unsettled gives up on a cluster whose plan wants changes after every round.
+// unsettled fails a cluster whose plan contains changes after every round.
 func unsettled(scope constructs.Construct) awsstepfunctions.Pass {
 	return awsstepfunctions.Pass_Jsonata(scope, jsii.String("The plan never settles"), &awsstepfunctions.PassJsonataProps{
 		Comment: jsii.String("After each round of changes the plan wanted more: a defect, not worth going on for days."),
@@ -345,7 +344,7 @@ func unsettled(scope constructs.Construct) awsstepfunctions.Pass {
 	})
 }
 
-// choice is a Choice with an optional comment.
+// choice returns a Choice with an optional comment.
 func choice(scope constructs.Construct, name, comment string) awsstepfunctions.Choice {
 	props := &awsstepfunctions.ChoiceJsonataProps{}
 	if comment != "" {

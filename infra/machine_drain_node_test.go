@@ -1,6 +1,6 @@
 package main
 
-// The paths of drain-node.
+// Executions of the drain-node machine.
 
 import (
 	"encoding/json"
@@ -23,8 +23,9 @@ func TestDrainNode(t *testing.T) {
 		failed = "Drain the node > Try again? > Wait for better times > "
 		kept   = "Drain the node > Try again? > Keep the hook open > Wait for better times > "
 		end    = "The node was not drained"
-		hook   = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "terminate", "EC2InstanceId": "i-1", "LifecycleActionToken": "t"}`
-		byHand = `{"cluster": "demo", "node": "n1"}`
+		hook   = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "terminate", "EC2InstanceId": "i-1",
+			"LifecycleActionToken": "t"}`
+		manual = `{"cluster": "demo", "node": "n1"}`
 		spot   = `{"instance-id": "i-1", "instance-action": "terminate"}`
 	)
 	says := func(outcome drains.Outcome, wait int64, forced ...string) any {
@@ -51,7 +52,7 @@ func TestDrainNode(t *testing.T) {
 		"nothing to drain": {
 			input: spot, script: answers{"drain": {says(drains.Gone, 0)}}, path: begin + drain + "The node is drained", status: asl.Succeeded,
 		},
-		"its time is over": {
+		"its time limit is over": {
 			input: hook, script: answers{"drain": {says(drains.TimedOut, 0)}}, path: begin + drain + "The node is drained", status: asl.Succeeded,
 		},
 		"every pod that was forced is named": {
@@ -61,7 +62,7 @@ func TestDrainNode(t *testing.T) {
 			path: begin + strings.Repeat(drain+wait, 3) + drain + "The node is drained", status: asl.Succeeded, took: 3 * time.Second,
 			forced: []any{"a/b", "c/d", "e/f"},
 		},
-		"nobody knows what is meant": {
+		"the input names no node": {
 			input: `{}`, script: answers{"drain": {says(events.DrainRefused, 0)}}, path: begin + drain + end, status: asl.Failed, cause: "as it is",
 		},
 		"the function fails for a while": {
@@ -70,7 +71,7 @@ func TestDrainNode(t *testing.T) {
 			},
 			path: begin + kept + kept + drain + "The node is drained", status: asl.Succeeded, took: 150 * time.Second,
 		},
-		"the function fails for two days: the instance goes": {
+		"the function fails for two days: the hook is completed": {
 			input: hook, script: answers{
 				"drain": {failedBy("Internal")}, "recordLifecycleActionHeartbeat": {map[string]any{}}, "completeLifecycleAction": {map[string]any{}},
 			},
@@ -78,8 +79,8 @@ func TestDrainNode(t *testing.T) {
 				"instance go > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxHookTroubles - 1), completions: 1,
 		},
-		"a success forgets the failures before": {
-			input: byHand, script: answers{
+		"a success resets the failures": {
+			input: manual, script: answers{
 				"drain": append(append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Remaining, 1)),
 					append(repeat(failedBy("Internal"), maxTroubles-1), says(drains.Done, 0))...),
 			},
@@ -94,7 +95,7 @@ func TestDrainNode(t *testing.T) {
 			path: begin + "Drain the node > Try again? > Keep the hook open > Does it still wait? > Wait for better times > " + drain +
 				"The node is drained", status: asl.Succeeded,
 		},
-		"the hook ended meanwhile": {
+		"the hook ended during a failure": {
 			input: hook, script: answers{"drain": {failedBy("Internal")}, "recordLifecycleActionHeartbeat": {map[string]any{}, &asl.Failure{
 				Name:  "AutoScaling.AutoScalingException",
 				Cause: "No active Lifecycle Action found with instance ID i-1 (Service: AutoScaling, Status Code: 400)",
@@ -102,23 +103,23 @@ func TestDrainNode(t *testing.T) {
 			path:   begin + kept + "Drain the node > Try again? > Keep the hook open > Does it still wait? > " + end,
 			status: asl.Failed, cause: "Internal: because",
 		},
-		"it ended just before it is let go": {
+		"the hook ended just before it is completed": {
 			input: hook, script: answers{
 				"drain": {says("Perhaps", 0)}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")},
 			},
 			path: begin + drain + "Is there a hook? > Let the instance go > " + end, status: asl.Failed, cause: "as it is", completions: 6,
 		},
-		"by hand, it fails for good: the node is given back": {
-			input: byHand, script: answers{"drain": append(repeat(failedBy("Internal"), maxTroubles), says(drains.Done, 0))},
+		"a manual drain fails permanently: the node is released": {
+			input: manual, script: answers{"drain": append(repeat(failedBy("Internal"), maxTroubles), says(drains.Done, 0))},
 			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Release the node > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxTroubles - 1),
 		},
-		"not even that": {
-			input: byHand, script: answers{"drain": {failedBy("Internal")}},
+		"releasing the node fails too": {
+			input: manual, script: answers{"drain": {failedBy("Internal")}},
 			path:   begin + strings.Repeat(failed, maxTroubles-1) + "Drain the node > Try again? > Is there a hook? > Release the node > " + end,
 			status: asl.Failed, cause: "Internal: because", took: troubles(maxTroubles - 1),
 		},
-		"the function answers what nobody knows": {
+		"the function returns an unknown outcome": {
 			input: hook, script: answers{"drain": {says("Perhaps", 0)}, "completeLifecycleAction": {map[string]any{}}},
 			path: begin + drain + "Is there a hook? > Let the instance go > " + end, status: asl.Failed, cause: "as it is", completions: 1,
 		},
@@ -151,7 +152,7 @@ func TestDrainNode(t *testing.T) {
 	}
 }
 
-// troubles is how long so many waits for better times take.
+// troubles is the total pause after n failed slices.
 func troubles(n int) time.Duration {
 	var sum time.Duration
 	for i := 1; i <= n; i++ {
@@ -160,9 +161,8 @@ func troubles(n int) time.Duration {
 	return sum
 }
 
-// For as long as a hook can be kept open at all, nobody's failing ends its instance; and each of so many failing slices has tries,
-// a heartbeat and a wait, with an event of each end of theirs.
-func TestAHookIsKeptOpenForAsLongAsItCanBe(t *testing.T) {
+// Failing slices end an instance only at the limit of its hook. The events of their attempts, heartbeats and pauses stay below the quota.
+func TestDrainKeepsTheHookOpen(t *testing.T) {
 	require.Greater(t, troubles(maxHookTroubles), 47*time.Hour+30*time.Minute)
 	const eventsPerRound = 3*(drainAttempts+1) + 2 + 2 + 5 + 2
 	require.Less(t, maxHookTroubles*eventsPerRound, 25000)
@@ -170,7 +170,7 @@ func TestAHookIsKeptOpenForAsLongAsItCanBe(t *testing.T) {
 	require.Less(t, (drainAttempts+1)*2*time.Minute+200*time.Second, hook/2)
 }
 
-// A drain of 48 hours must not run out of the events that an execution may have.
+// The events of a drain of 48 hours stay below the quota of an execution.
 // https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
 func TestALongDrainFitsIntoAnExecution(t *testing.T) {
 	var slices []any

@@ -1,6 +1,6 @@
 package main
 
-// The paths of converge, but for deletions.
+// Executions of the converge machine, except deletions.
 
 import (
 	"encoding/json"
@@ -29,23 +29,23 @@ func TestConverge(t *testing.T) {
 		script answers
 		path   string
 		status asl.Status
-		// transitions, when they matter: creating the cluster of the example must cost at most 60 with those of its nodes.
+		// transitions, where the test limits them: creating the example's cluster must take at most 60 with those of its nodes.
 		transitions int
 		// reported are fields of the last report.
 		reported map[string]any
 	}{
-		"a new cluster is made and planned once more": {
+		"a new cluster is created and planned again": {
 			script: good(), path: begin + round + again + report + "Done", status: asl.Succeeded, transitions: 34,
 			reported: map[string]any{"error": "", "cause": ""},
 		},
-		"nothing is to be done": {
+		"nothing differs": {
 			script: good().but("plan", unchanged), path: begin + report + "Done", status: asl.Succeeded, transitions: 6,
 		},
-		"somebody else converges it": {
+		"another execution converges it": {
 			script: answers{"plan": {events.PlanResult{Outcome: events.OutcomeBusy, Stages: noStages}}},
 			path:   begin + "Another execution converges this cluster", status: asl.Succeeded, transitions: 4,
 		},
-		"there is no such cluster": {
+		"the cluster does not exist": {
 			script: answers{"plan": {events.PlanResult{Outcome: events.OutcomeUnknown, Message: "there is no cluster", Stages: noStages}}},
 			path:   begin + "No such cluster", status: asl.Succeeded, transitions: 4,
 		},
@@ -61,11 +61,11 @@ func TestConverge(t *testing.T) {
 			path:   "Read the input > Plan > " + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "Runtime.ExitError", "failed": map[string]any{"step": "Plan", "function": "plan"}},
 		},
-		"nothing may be done": {
+		"changes are not allowed": {
 			script: good().but("plan", events.PlanResult{Outcome: events.OutcomeStopped, Reason: "Paused", Stages: noStages}),
 			path:   begin + report + "Done", status: asl.Succeeded,
 		},
-		"a newer spec came meanwhile": {
+		"a newer spec arrived": {
 			script: good().but("plan", unchanged).but("report", events.ReportResult{Again: true}, events.ReportResult{}),
 			path:   begin + report + again + report + "Done", status: asl.Succeeded,
 		},
@@ -124,7 +124,7 @@ func TestConverge(t *testing.T) {
 			path:   begin + "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " + report + failed,
 			status: asl.Failed,
 		},
-		"one pool fails and holds up nothing": {
+		"one pool fails and stops no other stack": {
 			script: good().but("change pool-a", failedBy("StackFailed")).but("report", bad),
 			path:   begin + round + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "", "results": []any{
@@ -146,14 +146,14 @@ func TestConverge(t *testing.T) {
 				result("node-addons"),
 			}},
 		},
-		"no pool is to be changed": {
+		"no pool differs": {
 			script: good().but("plan", ordered(), unchanged), path: begin + round + again + report + "Done", status: asl.Succeeded,
 		},
 		"a node add-on fails": {
 			script: good().but("change node-addons", failedBy("StackFailed")).but("report", bad),
 			path:   begin + strings.TrimSuffix(round, "Did every stack succeed? > ") + report + failed, status: asl.Failed,
 		},
-		"something was in the way of a stack": {
+		"a stack was blocked": {
 			script: good().but("change network", events.ChangeResult{Stack: "network", Again: true, Status: "DELETE_COMPLETE"}, done("network")),
 			path:   begin + round + again + report + "Done", status: asl.Succeeded,
 		},
@@ -201,12 +201,12 @@ func TestConverge(t *testing.T) {
 	}
 }
 
-// result is a good outcome as a report carries it.
+// result is a successful result in the payload of a report.
 func result(stack string) map[string]any {
 	return map[string]any{"stack": stack, "again": false, "status": "CREATE_COMPLETE"}
 }
 
-func TestConvergeAsksForEachStackOnceAndWithItsLease(t *testing.T) {
+func TestConvergeChangesEachStackOnceWithItsLease(t *testing.T) {
 	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good())
 	for _, stack := range []string{"network", "control-plane", "addons", "pool-a", "pool-b", "node-addons"} {
 		sent := got.sent["change "+stack]
@@ -224,12 +224,12 @@ func TestConvergeAsksForEachStackOnceAndWithItsLease(t *testing.T) {
 	}
 }
 
-// A pool whose nodes wait for drains is asked for again when the pause is over, and told how long it has waited in all.
+// After a wait for drains, the machine invokes change again with the total time waited.
 func TestConvergeWaitsForDrains(t *testing.T) {
 	later := func(pause, waited int64) events.ChangeResult {
 		return events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: pause, WaitedSeconds: waited}
 	}
-	others := later(0, 7210) // somebody else's update is over
+	others := later(0, 7210) // another caller's update ended
 	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", later(10, 10), later(7200, 7210),
 		others, done("pool-a")))
 	require.Equal(t, asl.Succeeded, got.Status, got.Cause)
@@ -242,7 +242,7 @@ func TestConvergeWaitsForDrains(t *testing.T) {
 	require.InDelta(t, 7210, got.took.Seconds(), 5)
 }
 
-// ordered is a plan of pools that are changed one after the other.
+// ordered is a plan of pools that are changed in sequence.
 func ordered(pools ...string) events.PlanResult {
 	plan := changes
 	plan.Stages.Pools = [][]string{}
@@ -252,7 +252,7 @@ func ordered(pools ...string) events.PlanResult {
 	return plan
 }
 
-// Pools to be rolled are asked for by the first plan only, with the time of the execution; a person may name one or several.
+// Only the first plan receives the requested roll and the start of the execution. A request may name one or several pools.
 func TestConvergeRolls(t *testing.T) {
 	for input, want := range map[string][]any{
 		`{"cluster": "demo"}`: {}, `{"cluster": "demo", "roll": []}`: {}, `{"cluster": "demo", "roll": "a"}`: {"a"},
@@ -269,7 +269,7 @@ func TestConvergeRolls(t *testing.T) {
 	}
 }
 
-// A refusal is the answer to a request. A failed execution would ring the alarm of clusters that do not converge.
+// A refused request does not fail the execution: a failed execution would raise the alarm of clusters that do not converge.
 func TestRefusedRoll(t *testing.T) {
 	refused := events.PlanResult{
 		Cluster: "demo", Outcome: events.OutcomeRefused, Reason: "RollRefused", Message: "no pool b", Stages: noStages,
@@ -288,7 +288,7 @@ func TestConvergeWithoutAClusterFails(t *testing.T) {
 	require.Empty(t, got.sent)
 }
 
-// The machine must outlive the hook, or a node that comes late is abandoned by a timeout nobody sees.
+// The timeout of the machine must be longer than those of its tasks.
 func TestMachinesOutliveWhatTheyWaitFor(t *testing.T) {
 	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", silence{}).but("report", events.ReportResult{
 		Failed: true, Reason: "late",

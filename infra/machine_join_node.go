@@ -1,7 +1,7 @@
 package main
 
-// The join-node machine: an instance that Auto Scaling launched becomes a Ready node, and its hook is completed; or it does
-// not, and the hook is abandoned so that another takes its place. Every way ends the hook, and those that end it badly are told.
+// The join-node machine. It completes the launch hook of an instance whose node becomes Ready. Otherwise it abandons the hook, and Auto
+// Scaling replaces the instance. Every path ends the hook, and the status records each failed join.
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
@@ -34,7 +34,7 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String("{% $states.input.waitSeconds %}")),
 	})
 	ready := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("The node is Ready"), nil)
-	gone := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing waits"), &awsstepfunctions.SucceedJsonataProps{
+	noHook := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing waits"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("The instance is gone or its hook was completed by somebody else."),
 	})
 	failed := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The node did not join"), &awsstepfunctions.FailJsonataProps{
@@ -56,10 +56,10 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 			IamResources: &[]*string{sub(groupsARN)},
 			TaskTimeout:  awsstepfunctions.Timeout_Duration(minutes(1)),
 		})
-	// Whatever the reason, one more try costs nothing and the hook must end. A hook that has ended is the one error that stays.
+	// The hook must end, so every error is retried. Only the error of a hook that has already ended is permanent.
 	abandon.AddRetry(retry([]string{"States.TaskFailed", "States.Timeout"}, 5))
 
-	tell := invoke(scope, f, call{
+	record := invoke(scope, f, call{
 		name:     "Tell of the instance",
 		comment:  "In the cluster's status, and to CloudFormation when it is not the first.",
 		function: "join",
@@ -71,19 +71,19 @@ func joinNodeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	wait.AddCatch(abandon, catchAll(map[string]any{
 		"message": "{% $states.errorOutput.Error & ': ' & ($exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : 'no cause given') %}",
 	}))
-	toTell := &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")}
-	abandon.AddCatch(tell, toTell)
-	tell.AddCatch(failed, toTell)
+	onError := &awsstepfunctions.CatchProps{Errors: jsii.Strings("States.ALL")}
+	abandon.AddCatch(record, onError)
+	record.AddCatch(failed, onError)
 
 	wait.Next(joined)
 	joined.When(when("$states.input.outcome = 'Waiting' and $states.input.waitSeconds = 0"), wait, nil).
 		When(when("$states.input.outcome = 'Waiting'"), pause, nil).
 		When(when("$states.input.outcome = 'Ready'"), ready, nil).
-		When(when("$states.input.outcome = 'Gone'"), gone, nil).
+		When(when("$states.input.outcome = 'Gone'"), noHook, nil).
 		When(when("$states.input.outcome = 'Abandoned'"), failed, nil).
 		Otherwise(abandon)
 	pause.Next(wait)
-	abandon.Next(tell)
-	tell.Next(failed)
+	abandon.Next(record)
+	record.Next(failed)
 	return wait
 }

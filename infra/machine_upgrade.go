@@ -1,11 +1,11 @@
 package main
 
-// The upgrade machine: check, silence alarms, then step by step what the cluster should be meanwhile, each made by an execution of
-// the converge machine and proved before the next one opens; check again, and tell. Whatever goes wrong ends in "Stop the upgrade",
-// which switches the alarms on again and says what is done and what is next.
+// The upgrade machine. It checks the cluster, silences alarms, and makes the steps in sequence. An execution of the converge machine makes
+// each step, and the upgrade function verifies it before the next one. Then the machine checks the result. Every failure ends in "Stop
+// the upgrade", which enables the alarms and records the finished steps and the next one.
 //
-// Between two states nothing is carried but what to do next: the record in the state bucket remembers, so an execution can be
-// stopped anywhere, and another goes on.
+// The states pass on only the next action. The record in the state bucket holds the rest. An execution can be stopped at any state, and
+// another one continues.
 
 import (
 	"slices"
@@ -21,22 +21,22 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Errors of failed executions. They are reasons of status conditions, too.
+// Errors of failed executions. They are also reasons of status conditions.
 const (
 	upgradeBlocked = status.ReasonUpgradeBlocked
 	upgradeStopped = status.ReasonUpgradeStopped
 )
 
-// pauseSeconds is how long the function says to wait until it looks again.
+// pauseSeconds is the pause that the function returned.
 const pauseSeconds = "{% $states.input.wait %}"
 
-// phase is one kind of step and the state that makes it, within the kind's Limit.
+// phase is a kind of step and the state that makes it. The timeout is the kind's Limit.
 type phase struct {
 	kind           upgrade.StepKind
 	title, comment string
 }
 
-// phaseTable lists them in the order in which an upgrade makes them.
+// phaseTable lists the phases in the order of an upgrade.
 func phaseTable() []phase {
 	return []phase{
 		{upgrade.StepAddonsFirst, "Upgrade add-ons first", "Those whose versions do not fit the next Kubernetes version."},
@@ -47,7 +47,7 @@ func phaseTable() []phase {
 	}
 }
 
-// request of the upgrade function. What somebody started the execution with is all that it is told, beside what is asked for.
+// request is the payload of the upgrade function: the execution's input and the action.
 func request(action events.UpgradeAction, more string) awsstepfunctions.TaskInput {
 	return awsstepfunctions.TaskInput_FromText(jsii.String("{% $merge([$states.context.Execution.Input, {'action': '" + string(action) +
 		"', 'execution': $states.context.Execution.Id, 'started': $states.context.Execution.StartTime" + more + "}]) %}"))
@@ -55,36 +55,36 @@ func request(action events.UpgradeAction, more string) awsstepfunctions.TaskInpu
 
 func upgradeDefinition(parent constructs.Construct, f functions, converge awsstepfunctions.StateMachine) awsstepfunctions.IChainable {
 	scope := constructs.NewConstruct(parent, jsii.String("UpgradeStates"))
-	ask := func(name, comment string, action events.UpgradeAction, more string) awsstepfunctionstasks.LambdaInvoke {
+	invokeAction := func(name, comment string, action events.UpgradeAction, more string) awsstepfunctionstasks.LambdaInvoke {
 		return invoke(scope, f, call{
 			name: name, comment: comment, function: "upgrade", payload: request(action, more), timeout: minutes(3), attempts: attempts,
 			output: "{% $states.result.Payload %}",
 		})
 	}
-	check := ask("Check the cluster", "Plans the steps and runs every check. Nothing is changed.", events.UpgradeCheck, "")
-	may := choice(scope, "May it begin?", "")
+	check := invokeAction("Check the cluster", "Plans the steps and runs every check. Nothing is changed.", events.UpgradeCheck, "")
+	mayBegin := choice(scope, "May it begin?", "")
 	busy := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the cluster"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Something else is under way on it: after two hours the upgrade counts as missed. Or EKS looks at it, for " +
 			"ten minutes at most."),
 		Time: awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	begin := ask("Silence the alarms", "Those that the spec names; and opens the first step.", events.UpgradeBegin, "")
-	which := choice(scope, "What is the next step?", "")
+	begin := invokeAction("Silence the alarms", "Those that the spec names; and opens the first step.", events.UpgradeBegin, "")
+	nextStep := choice(scope, "What is the next step?", "")
 	wait := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait for the step"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Somebody converges the cluster, and perhaps makes the step; EKS is not done; or old nodes are " +
 			"still being drained."),
 		Time: awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	next := ask("Prove the step", "By what is deployed and what EKS runs, and that old nodes are gone; and opens the next.",
+	next := invokeAction("Prove the step", "By what is deployed and what EKS runs, and that old nodes are gone; and opens the next.",
 		events.UpgradeNext, "")
-	finish := ask("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.",
+	finish := invokeAction("Check the result", "The checks again, and versions; nothing may be worse than before. Alarms are on again.",
 		events.UpgradeFinish, "")
 	settle := awsstepfunctions.Wait_Jsonata(scope, jsii.String("Wait until it settles"), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String("Pods start, alarms look again. After a quarter of an hour what is not well counts."),
 		Time:    awsstepfunctions.WaitTime_Seconds(jsii.String(pauseSeconds)),
 	})
-	well := choice(scope, "Is all well?", "")
-	stop := ask("Stop the upgrade", "Alarms are on again. What is done stays, and the status says what is next.", events.UpgradeStop,
+	passed := choice(scope, "Is all well?", "")
+	stop := invokeAction("Stop the upgrade", "Alarms are on again. What is done stays, and the status says what is next.", events.UpgradeStop,
 		", 'error': $fault, 'cause': $cause")
 	nothing := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Nothing to upgrade"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("The cluster is there already, or another execution does it."),
@@ -103,7 +103,7 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 		Error:   jsii.String(upgradeStopped),
 		Cause:   jsii.String("{% $states.input.message %}"),
 	})
-	untold := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The stop could not be told"), &awsstepfunctions.FailJsonataProps{
+	unrecorded := awsstepfunctions.Fail_Jsonata(scope, jsii.String("The stop could not be told"), &awsstepfunctions.FailJsonataProps{
 		Comment: jsii.String("The sweep does it."),
 		Error:   jsii.String(upgradeStopped),
 		Cause:   jsii.String("{% $fault & ': ' & $cause %}"),
@@ -112,9 +112,9 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 	for _, task := range []awsstepfunctionstasks.LambdaInvoke{check, begin, next, finish} {
 		task.AddCatch(stop, catchAll(failure()))
 	}
-	stop.AddCatch(untold, catchAll(failure()))
+	stop.AddCatch(unrecorded, catchAll(failure()))
 
-	// refuse has the function's own reason go the way of every other.
+	// refuse stops the upgrade with the message of the function.
 	refuse := &awsstepfunctions.ChoiceTransitionOptions{
 		Assign: &map[string]any{"fault": upgradeStopped, "cause": "{% $states.input.message %}"},
 	}
@@ -122,45 +122,45 @@ func upgradeDefinition(parent constructs.Construct, f functions, converge awsste
 		return when("$states.input.outcome = '" + string(o) + "'")
 	}
 
-	check.Next(may)
-	may.When(outcome(events.UpgradeGo), begin, nil).
+	check.Next(mayBegin)
+	mayBegin.When(outcome(events.UpgradeGo), begin, nil).
 		When(outcome(events.UpgradeBusy), busy, nil).
 		When(outcome(events.UpgradeNothing), nothing, nil).
 		When(outcome(events.UpgradeRefused), refused, nil).
 		When(outcome(events.UpgradeBlocked), blocked, nil).
 		When(when("true"), stop, refuse)
 	busy.Next(check)
-	begin.Next(which)
+	begin.Next(nextStep)
 	for _, p := range phaseTable() {
-		which.When(when("$states.input.outcome = '"+string(events.UpgradeGo)+"' and $states.input.kind = '"+string(p.kind)+"'"),
+		nextStep.When(when("$states.input.outcome = '"+string(events.UpgradeGo)+"' and $states.input.kind = '"+string(p.kind)+"'"),
 			step(scope, p, converge, next, stop), nil)
 	}
-	which.When(outcome(events.UpgradeBusy), wait, nil).
+	nextStep.When(outcome(events.UpgradeBusy), wait, nil).
 		When(outcome(events.UpgradeDone), finish, nil).
 		When(when("true"), stop, refuse)
 	wait.Next(next)
-	next.Next(which)
-	finish.Next(well)
+	next.Next(nextStep)
+	finish.Next(passed)
 	settle.Next(finish)
-	well.When(outcome(events.UpgradeDone), done, nil).
+	passed.When(outcome(events.UpgradeDone), done, nil).
 		When(outcome(events.UpgradeBusy), settle, nil).
 		When(when("true"), stop, refuse)
 	stop.Next(stopped)
 	return check
 }
 
-// startErrors are those of starting an execution that may pass: too many of them, or Step Functions itself.
+// startErrors are temporary errors of StartExecution: a quota, or an error of Step Functions.
 // https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html
 var startErrors = []string{
 	"StepFunctions.ExecutionLimitExceeded", "StepFunctions.ExecutionLimitExceededException", "StepFunctions.AWSStepFunctionsException",
 	"StepFunctions.SdkClientException",
 }
 
-// startedBefore is the error of a name that was used: an earlier try started it, and it is over.
+// startedBefore are the errors of a name that is used already: an earlier attempt started the execution, and it ended.
 var startedBefore = []string{"StepFunctions.ExecutionAlreadyExists", "StepFunctions.ExecutionAlreadyExistsException"}
 
-// step is an execution of the converge machine. That it succeeded proves nothing: another may hold the lease, or the spec may be
-// another by now.
+// step runs an execution of the converge machine. Its success does not verify the step: another execution may hold the lease, or the spec
+// may have changed.
 func step(scope constructs.Construct, p phase, converge awsstepfunctions.StateMachine,
 	next, stop awsstepfunctions.IChainable) awsstepfunctions.IChainable {
 	task := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String(p.title),

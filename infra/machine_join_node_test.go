@@ -1,6 +1,6 @@
 package main
 
-// The paths of join-node.
+// Executions of the join-node machine.
 
 import (
 	"testing"
@@ -12,7 +12,8 @@ import (
 	"github.com/drover-run/drover/local/aws/states/asl"
 )
 
-const lifecycle = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "launch", "EC2InstanceId": "i-1", "LifecycleActionToken": "t"}`
+const lifecycle = `{"AutoScalingGroupName": "drover-demo-pool-a", "LifecycleHookName": "launch", "EC2InstanceId": "i-1",
+	"LifecycleActionToken": "t"}`
 
 func TestJoinNode(t *testing.T) {
 	const (
@@ -31,9 +32,9 @@ func TestJoinNode(t *testing.T) {
 		transitions int
 		abandons    int
 		took        time.Duration
-		// paused is what the last call is told of the pool's pause, told what it is told of an instance that was given up.
+		// paused and reason are in the last payload: the pool's pause so far, and the reason of an abandoned instance.
 		paused float64
-		told   any
+		reason any
 	}{
 		"Ready at once": {
 			script: answers{"join": {says(events.JoinReady)}}, path: wait + "The node is Ready", status: asl.Succeeded, transitions: 3,
@@ -42,29 +43,29 @@ func TestJoinNode(t *testing.T) {
 			script: answers{"join": {says(events.JoinWaiting), says(events.JoinWaiting), says(events.JoinReady)}},
 			path:   wait + wait + wait + "The node is Ready", status: asl.Succeeded, transitions: 7,
 		},
-		"drains take long, and then comes the pool's pause": {
+		"long drains are followed by the pool's pause": {
 			script: answers{"join": {says(events.JoinWaiting), later(60, 0), later(300, 300), says(events.JoinReady)}},
 			path:   wait + wait + "Wait > " + wait + "Wait > " + wait + "The node is Ready", status: asl.Succeeded, transitions: 11,
 			took: 6 * time.Minute, paused: 300,
 		},
-		"nothing waits any more": {
+		"no hook is open": {
 			script: answers{"join": {says(events.JoinGone)}}, path: wait + "Nothing waits", status: asl.Succeeded,
 		},
-		"hopeless": {
+		"the function abandons the instance": {
 			script: answers{"join": {says(events.JoinAbandoned)}}, path: wait + "The node did not join", status: asl.Failed, cause: "as it is",
 		},
 		"the function fails": {
 			script: answers{"join": {failedBy("ClusterUnreachable"), says(events.JoinAbandoned)}, "completeLifecycleAction": {map[string]any{}}},
 			path:   "Wait for the node > " + abandon, status: asl.Failed, cause: "ClusterUnreachable: because", abandons: 1,
-			told: "ClusterUnreachable: because",
+			reason: "ClusterUnreachable: because",
 		},
-		"the function answers what nobody knows": {
+		"the function returns an unknown outcome": {
 			script: answers{"join": {says("Perhaps")}, "completeLifecycleAction": {map[string]any{}}},
-			path:   wait + abandon, status: asl.Failed, cause: "as it is", abandons: 1, told: "as it is",
+			path:   wait + abandon, status: asl.Failed, cause: "as it is", abandons: 1, reason: "as it is",
 		},
-		"not even abandoning works": {
+		"abandoning fails too": {
 			script: answers{"join": {failedBy("Internal")}, "completeLifecycleAction": {failedBy("AutoScaling.AutoScalingException")}},
-			path:   "Wait for the node > " + abandon, status: asl.Failed, cause: "Internal: because", abandons: 6, told: "Internal: because",
+			path:   "Wait for the node > " + abandon, status: asl.Failed, cause: "Internal: because", abandons: 6, reason: "Internal: because",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,13 +79,13 @@ func TestJoinNode(t *testing.T) {
 			if c.took > 0 {
 				require.Equal(t, c.took, got.took)
 			}
-			asked, last := got.sent["join"][0], got.sent["join"][len(got.sent["join"])-1]
-			require.Equal(t, "i-1", asked["EC2InstanceId"])
-			require.Equal(t, c.told, last["givenUp"])
-			if c.told == nil {
+			first, last := got.sent["join"][0], got.sent["join"][len(got.sent["join"])-1]
+			require.Equal(t, "i-1", first["EC2InstanceId"])
+			require.Equal(t, c.reason, last["givenUp"])
+			if c.reason == nil {
 				require.Equal(t, c.paused, last["pausedSeconds"])
 			}
-			require.NotEmpty(t, asked["started"])
+			require.NotEmpty(t, first["started"])
 			require.Len(t, got.sent["completeLifecycleAction"], c.abandons)
 			for _, sent := range got.sent["completeLifecycleAction"] {
 				require.Equal(t, map[string]any{

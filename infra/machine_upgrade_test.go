@@ -1,6 +1,6 @@
 package main
 
-// The paths of upgrade.
+// Executions of the upgrade machine.
 
 import (
 	"bytes"
@@ -28,25 +28,25 @@ const (
 	pathStop  = "Stop the upgrade > The upgrade stopped"
 )
 
-// opened is the answer that opens a step.
+// opened is the result that opens a step.
 func opened(kind upgrade.StepKind) events.UpgradeResult {
 	return events.UpgradeResult{Outcome: events.UpgradeGo, Message: "as it is", Kind: string(kind), Name: "demo-" + string(kind)}
 }
 
-func upgradeSays(o events.UpgradeOutcome) events.UpgradeResult {
+func upgradeResult(o events.UpgradeOutcome) events.UpgradeResult {
 	return events.UpgradeResult{Outcome: o, Message: "as it is"}
 }
 
-// upgradeWaits is an answer to ask again after so many seconds.
+// upgradeWaits is a result that requests another call after a pause.
 func upgradeWaits(seconds int) events.UpgradeResult {
 	return events.UpgradeResult{Outcome: events.UpgradeBusy, Message: "as it is", Wait: seconds}
 }
 
-// journey is an upgrade with a step of every kind, in which everything works.
-func journey() (script answers, path string) {
+// allPhases is a successful upgrade with a step of every kind.
+func allPhases() (script answers, path string) {
 	script = answers{
-		"Check the cluster": {upgradeSays(events.UpgradeGo)}, "Check the result": {upgradeSays(events.UpgradeDone)},
-		"Stop the upgrade": {upgradeSays(events.UpgradeStopped)},
+		"Check the cluster": {upgradeResult(events.UpgradeGo)}, "Check the result": {upgradeResult(events.UpgradeDone)},
+		"Stop the upgrade": {upgradeResult(events.UpgradeStopped)},
 	}
 	path = pathBegin
 	var steps []any
@@ -55,22 +55,22 @@ func journey() (script answers, path string) {
 		script[p.title] = []any{map[string]any{"Status": "SUCCEEDED"}}
 		path += p.title + " > " + pathProve
 	}
-	script["Silence the alarms"], script["Prove the step"] = steps[:1], append(steps[1:], upgradeSays(events.UpgradeDone))
+	script["Silence the alarms"], script["Prove the step"] = steps[:1], append(steps[1:], upgradeResult(events.UpgradeDone))
 	return script, path + pathEnd + "Upgraded"
 }
 
-// moving is an upgrade of the control plane alone, in which everything works.
-func moving() answers {
-	script, _ := journey()
-	return script.but("Silence the alarms", opened(upgrade.StepControlPlane)).but("Prove the step", upgradeSays(events.UpgradeDone))
+// controlPlaneOnly is a successful upgrade of the control plane alone.
+func controlPlaneOnly() answers {
+	script, _ := allPhases()
+	return script.but("Silence the alarms", opened(upgrade.StepControlPlane)).but("Prove the step", upgradeResult(events.UpgradeDone))
 }
 
-// The stories of an upgrade. Between them they take every way from each state to the next.
+// The cases together take every transition of the machine.
 func TestUpgrade(t *testing.T) {
 	const move = pathBegin + "Upgrade the control plane > "
-	every, whole := journey()
+	every, whole := allPhases()
 	taken := map[string]bool{}
-	walked := func(path string) {
+	take := func(path string) {
 		states := strings.Split(path, " > ")
 		for i, next := range states[1:] {
 			taken[states[i]+" > "+next] = true
@@ -81,90 +81,93 @@ func TestUpgrade(t *testing.T) {
 		path   string
 		// failed is the error of the execution, and cause its cause; empty when it succeeds.
 		failed, cause string
-		// told is what the function is told of what failed; nil when it is not asked to stop.
-		told []any
-		took time.Duration
+		// reported are the error and cause in the payload of the stop; nil without a stop.
+		reported []any
+		took     time.Duration
 	}{
 		"step by step": {script: every, path: whole},
-		"the cluster is there already": {
-			script: moving().but("Check the cluster", upgradeSays(events.UpgradeNothing)), path: pathCheck + "Nothing to upgrade",
+		"the cluster runs the release already": {
+			script: controlPlaneOnly().but("Check the cluster", upgradeResult(events.UpgradeNothing)), path: pathCheck + "Nothing to upgrade",
 		},
-		"a request by hand is refused": {
-			script: moving().but("Check the cluster", upgradeSays(events.UpgradeRefused)), path: pathCheck + "Request refused",
+		"a manual request is refused": {
+			script: controlPlaneOnly().but("Check the cluster", upgradeResult(events.UpgradeRefused)), path: pathCheck + "Request refused",
 		},
 		"the checks found something": {
-			script: moving().but("Check the cluster", upgradeSays(events.UpgradeBlocked)), path: pathCheck + "The checks found something",
+			script: controlPlaneOnly().but("Check the cluster", upgradeResult(events.UpgradeBlocked)),
+			path:   pathCheck + "The checks found something",
 			failed: upgradeBlocked, cause: "as it is",
 		},
-		"every step was made before": {
-			script: moving().but("Silence the alarms", upgradeSays(events.UpgradeDone)), path: pathBegin + pathEnd + "Upgraded",
+		"every step was made already": {
+			script: controlPlaneOnly().but("Silence the alarms", upgradeResult(events.UpgradeDone)), path: pathBegin + pathEnd + "Upgraded",
 		},
 		"the cluster is busy for a while": {
-			script: moving().but("Check the cluster", upgradeWaits(300), upgradeWaits(300), upgradeSays(events.UpgradeGo)),
+			script: controlPlaneOnly().but("Check the cluster", upgradeWaits(300), upgradeWaits(300), upgradeResult(events.UpgradeGo)),
 			path:   strings.Repeat(pathCheck+"Wait for the cluster > ", 2) + move + pathProve + pathEnd + "Upgraded", took: 10 * time.Minute,
 		},
 		"the cluster is busy for too long": {
-			script: moving().but("Check the cluster", upgradeWaits(300), upgradeSays(events.UpgradeStopped)),
-			path:   pathCheck + "Wait for the cluster > " + pathCheck + pathStop, told: []any{upgradeStopped, "as it is"},
+			script: controlPlaneOnly().but("Check the cluster", upgradeWaits(300), upgradeResult(events.UpgradeStopped)),
+			path:   pathCheck + "Wait for the cluster > " + pathCheck + pathStop, reported: []any{upgradeStopped, "as it is"},
 		},
 		"it cannot be checked": {
-			script: moving().but("Check the cluster", failedBy("Internal")), path: "Check the cluster > " + pathStop,
-			told: []any{"Internal", "because"},
+			script: controlPlaneOnly().but("Check the cluster", failedBy("Internal")), path: "Check the cluster > " + pathStop,
+			reported: []any{"Internal", "because"},
 		},
 		"the alarms cannot be silenced": {
-			script: moving().but("Silence the alarms", failedBy("Internal")), path: pathCheck + "Silence the alarms > " + pathStop,
-			told: []any{"Internal", "because"},
+			script: controlPlaneOnly().but("Silence the alarms", failedBy("Internal")), path: pathCheck + "Silence the alarms > " + pathStop,
+			reported: []any{"Internal", "because"},
 		},
-		"another executes the step, and that is enough": {
-			script: moving().but("Prove the step", upgradeWaits(60), upgradeSays(events.UpgradeDone)),
+		"another execution makes the step": {
+			script: controlPlaneOnly().but("Prove the step", upgradeWaits(60), upgradeResult(events.UpgradeDone)),
 			path:   move + pathProve + "Wait for the step > " + pathProve + pathEnd + "Upgraded", took: time.Minute,
 		},
-		"a step is made once more": {
-			script: moving().but("Prove the step", opened(upgrade.StepControlPlane), upgradeSays(events.UpgradeDone)),
+		"a step is made again": {
+			script: controlPlaneOnly().but("Prove the step", opened(upgrade.StepControlPlane), upgradeResult(events.UpgradeDone)),
 			path:   move + pathProve + "Upgrade the control plane > " + pathProve + pathEnd + "Upgraded",
 		},
 		"converging fails": {
-			script: moving().but("Upgrade the control plane", failedBy("States.TaskFailed")), path: move + pathStop,
-			told: []any{"States.TaskFailed", "because"},
+			script: controlPlaneOnly().but("Upgrade the control plane", failedBy("States.TaskFailed")), path: move + pathStop,
+			reported: []any{"States.TaskFailed", "because"},
 		},
-		"a step cannot be proved": {
-			script: moving().but("Prove the step", failedBy("LeaseLost")), path: move + "Prove the step > " + pathStop,
-			told: []any{"LeaseLost", "because"},
+		"a step cannot be verified": {
+			script: controlPlaneOnly().but("Prove the step", failedBy("LeaseLost")), path: move + "Prove the step > " + pathStop,
+			reported: []any{"LeaseLost", "because"},
 		},
-		"people want something else by then": {
-			script: moving().but("Prove the step", upgradeSays(events.UpgradeStopped)), path: move + pathProve + pathStop,
-			told: []any{upgradeStopped, "as it is"},
+		"the spec changed": {
+			script: controlPlaneOnly().but("Prove the step", upgradeResult(events.UpgradeStopped)), path: move + pathProve + pathStop,
+			reported: []any{upgradeStopped, "as it is"},
 		},
-		"a step of a kind that nobody knows": {
-			script: moving().but("Prove the step", opened("Perhaps")), path: move + pathProve + pathStop, told: []any{upgradeStopped, "as it is"},
+		"a step of an unknown kind": {
+			script: controlPlaneOnly().but("Prove the step", opened("Perhaps")),
+			path:   move + pathProve + pathStop, reported: []any{upgradeStopped, "as it is"},
 		},
-		"the function answers what nobody knows": {
-			script: moving().but("Check the cluster", upgradeSays("Perhaps")), path: pathCheck + pathStop, told: []any{upgradeStopped, "as it is"},
+		"the function returns an unknown outcome": {
+			script: controlPlaneOnly().but("Check the cluster", upgradeResult("Perhaps")),
+			path:   pathCheck + pathStop, reported: []any{upgradeStopped, "as it is"},
 		},
-		"the function answers without a word": {
-			script: moving().but("Prove the step", events.UpgradeResult{Outcome: "Perhaps"}), path: move + pathProve + pathStop,
-			told: []any{upgradeStopped, ""},
+		"the function returns no message": {
+			script: controlPlaneOnly().but("Prove the step", events.UpgradeResult{Outcome: "Perhaps"}), path: move + pathProve + pathStop,
+			reported: []any{upgradeStopped, ""},
 		},
-		"the result is well after a while": {
-			script: moving().but("Check the result", upgradeWaits(60), upgradeWaits(180), upgradeSays(events.UpgradeDone)),
+		"the checks pass after a while": {
+			script: controlPlaneOnly().but("Check the result", upgradeWaits(60), upgradeWaits(180), upgradeResult(events.UpgradeDone)),
 			path:   move + pathProve + strings.Repeat(pathEnd+"Wait until it settles > ", 2) + pathEnd + "Upgraded", took: 4 * time.Minute,
 		},
-		"the result is not well": {
-			script: moving().but("Check the result", upgradeSays(events.UpgradeStopped)), path: move + pathProve + pathEnd + pathStop,
-			told: []any{upgradeStopped, "as it is"},
+		"the checks fail": {
+			script: controlPlaneOnly().but("Check the result", upgradeResult(events.UpgradeStopped)), path: move + pathProve + pathEnd + pathStop,
+			reported: []any{upgradeStopped, "as it is"},
 		},
 		"the result cannot be checked": {
-			script: moving().but("Check the result", failedBy("Internal")), path: move + pathProve + "Check the result > " + pathStop,
-			told: []any{"Internal", "because"},
+			script: controlPlaneOnly().but("Check the result", failedBy("Internal")), path: move + pathProve + "Check the result > " + pathStop,
+			reported: []any{"Internal", "because"},
 		},
-		"not even stopping can be told of": {
-			script: moving().but("Prove the step", failedBy("LeaseLost")).but("Stop the upgrade", failedBy("Internal")),
+		"recording the stop fails too": {
+			script: controlPlaneOnly().but("Prove the step", failedBy("LeaseLost")).but("Stop the upgrade", failedBy("Internal")),
 			path:   move + "Prove the step > Stop the upgrade > The stop could not be told", failed: upgradeStopped, cause: "Internal: because",
-			told: []any{"LeaseLost", "because"},
+			reported: []any{"LeaseLost", "because"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.told != nil && c.failed == "" {
+			if c.reported != nil && c.failed == "" {
 				c.failed, c.cause = upgradeStopped, "as it is"
 			}
 			got := execute(t, upgradeMachine, upgradeInput, c.script)
@@ -174,19 +177,19 @@ func TestUpgrade(t *testing.T) {
 			if c.took > 0 {
 				require.Equal(t, c.took, got.took)
 			}
-			require.Equal(t, c.told == nil, len(got.sent["Stop the upgrade"]) == 0)
+			require.Equal(t, c.reported == nil, len(got.sent["Stop the upgrade"]) == 0)
 			for _, sent := range got.sent["Stop the upgrade"] {
-				require.Equal(t, c.told, []any{sent["error"], sent["cause"]})
+				require.Equal(t, c.reported, []any{sent["error"], sent["cause"]})
 			}
-			walked(got.path)
+			take(got.path)
 		})
 	}
 	for _, p := range phaseTable() {
-		script, _ := journey()
+		script, _ := allPhases()
 		got := execute(t, upgradeMachine, upgradeInput, script.but(p.title, failedBy("States.TaskFailed")))
 		before, _, _ := strings.Cut(whole, p.title)
 		require.Equal(t, before+p.title+" > "+pathStop, got.path)
-		walked(got.path)
+		take(got.path)
 	}
 	eachState(t, upgradeMachine, func(name string, s aslState, _ *aslState) {
 		var ways []string
@@ -200,17 +203,17 @@ func TestUpgrade(t *testing.T) {
 			ways = append(ways, s.Next)
 		}
 		for _, next := range ways {
-			require.Contains(t, taken, name+" > "+next, "no story takes this way")
+			require.Contains(t, taken, name+" > "+next, "no case takes this transition")
 		}
 	})
 }
 
-// Whatever fails, and wherever: what may pass is tried again, and all else ends where the alarms are switched on again.
-func TestWhereverAnUpgradeFailsItStopsAndAlarmsAreOnAgain(t *testing.T) {
-	_, whole := journey()
+// Each task retries temporary errors. Every other error stops the upgrade and enables the alarms.
+func TestFailedUpgradeStopsAndEnablesAlarms(t *testing.T) {
+	_, whole := allPhases()
 	fails := func(t *testing.T, state string, turns ...any) play {
 		t.Helper()
-		script, _ := journey()
+		script, _ := allPhases()
 		return execute(t, upgradeMachine, upgradeInput, script.but(state, turns...))
 	}
 	tried := 0
@@ -223,7 +226,7 @@ func TestWhereverAnUpgradeFailsItStopsAndAlarmsAreOnAgain(t *testing.T) {
 			before, _, reached := strings.Cut(whole, name)
 			require.True(t, reached)
 			stopped := before + name + " > " + pathStop
-			script, _ := journey()
+			script, _ := allPhases()
 			for _, passing := range s.Retry[0].ErrorEquals {
 				got := fails(t, name, append([]any{failedBy(passing)}, script[name]...)...)
 				require.Equal(t, whole, got.path, passing)
@@ -242,26 +245,25 @@ func TestWhereverAnUpgradeFailsItStopsAndAlarmsAreOnAgain(t *testing.T) {
 	})
 	require.Equal(t, 4+len(phaseTable()), tried)
 
-	// Stopping is tried for as long, and told.
-	script, _ := journey()
+	// Stopping is retried too.
+	script, _ := allPhases()
 	got := execute(t, upgradeMachine, upgradeInput, script.but("Check the result", failedBy("Internal")).but("Stop the upgrade",
-		append(repeat(failedBy("Throttled"), attempts), upgradeSays(events.UpgradeStopped))...))
+		append(repeat(failedBy("Throttled"), attempts), upgradeResult(events.UpgradeStopped))...))
 	require.True(t, strings.HasSuffix(got.path, pathStop), got.path)
 }
 
-// An execution that was started before, by a call whose answer was lost, is looked at like any.
-func TestAStepThatWasStartedBeforeIsProved(t *testing.T) {
+// A step is also verified if an earlier call, whose response was lost, started its execution.
+func TestUpgradeVerifiesStepStartedBefore(t *testing.T) {
 	for _, p := range phaseTable() {
 		for _, name := range startedBefore {
-			script, whole := journey()
+			script, whole := allPhases()
 			got := execute(t, upgradeMachine, upgradeInput, script.but(p.title, failedBy(name)))
 			require.Equal(t, whole, got.path, "%s: %s", p.title, name)
 		}
 	}
 }
 
-// Each phase has its time, and a phase that takes longer is stopped. All of them have time in one execution, for an upgrade by as many
-// minor versions as there can be, with the wait before it.
+// Each phase has a timeout. The timeout of the machine covers the initial wait and all phases of the longest upgrade.
 func TestEachPhaseOfAnUpgradeHasItsTime(t *testing.T) {
 	times := map[string]time.Duration{}
 	eachState(t, upgradeMachine, func(name string, s aslState, _ *aslState) {
@@ -274,7 +276,7 @@ func TestEachPhaseOfAnUpgradeHasItsTime(t *testing.T) {
 			many = upgrade.Skew
 		}
 		total += time.Duration(many) * times[p.title]
-		script, _ := journey()
+		script, _ := allPhases()
 		got := execute(t, upgradeMachine, upgradeInput, script.but(p.title, silence{}))
 		require.Equal(t, times[p.title], got.took, p.title)
 		require.True(t, strings.HasSuffix(got.path, p.title+" > "+pathStop), got.path)
@@ -287,9 +289,8 @@ func TestEachPhaseOfAnUpgradeHasItsTime(t *testing.T) {
 	require.Less(t, total, time.Duration(machine.TimeoutSeconds)*time.Second)
 }
 
-// The function is asked with what the execution was started with, and for one action in each state; the converge machine is told which
-// cluster, and no more.
-func TestAnUpgradeAsksForWhatItWasStartedWith(t *testing.T) {
+// The function receives the execution's input and the action of each state. The converge machine receives only the cluster.
+func TestUpgradeRequests(t *testing.T) {
 	actions := map[string]events.UpgradeAction{
 		"Check the cluster": events.UpgradeCheck, "Silence the alarms": events.UpgradeBegin, "Prove the step": events.UpgradeNext,
 		"Check the result": events.UpgradeFinish, "Stop the upgrade": events.UpgradeStop,
@@ -297,21 +298,21 @@ func TestAnUpgradeAsksForWhatItWasStartedWith(t *testing.T) {
 	in := events.Upgrade{Cluster: "demo", Release: "r2", KubernetesVersion: "1.37", Origin: "Spec", Key: "spec v1"}
 	input, err := json.Marshal(in)
 	require.NoError(t, err)
-	script, _ := journey()
+	script, _ := allPhases()
 	got := execute(t, upgradeMachine, string(input), script.but("Check the result", failedBy("Internal")))
 	for state, action := range actions {
 		require.NotEmpty(t, got.sent[state], state)
 		for _, sent := range got.sent[state] {
 			body, err := json.Marshal(sent)
 			require.NoError(t, err)
-			var asked events.UpgradeRequest
+			var request events.UpgradeRequest
 			decoder := json.NewDecoder(bytes.NewReader(body))
 			decoder.DisallowUnknownFields()
-			require.NoError(t, decoder.Decode(&asked))
-			require.Equal(t, action, asked.Action)
-			require.Equal(t, in, asked.Upgrade)
-			require.Equal(t, "arn:aws:states:eu-central-1:111122223333:execution:drover-upgrade:test", asked.Execution)
-			require.False(t, asked.Started.IsZero())
+			require.NoError(t, decoder.Decode(&request))
+			require.Equal(t, action, request.Action)
+			require.Equal(t, in, request.Upgrade)
+			require.Equal(t, "arn:aws:states:eu-central-1:111122223333:execution:drover-upgrade:test", request.Execution)
+			require.False(t, request.Started.IsZero())
 		}
 	}
 	for _, p := range phaseTable() {

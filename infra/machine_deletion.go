@@ -1,7 +1,7 @@
 package main
 
-// The part of the converge machine that deletes a cluster: one step a round, as the plan says: stacks of one kind, or what
-// Kubernetes made in the account and then the network. The plan after it says the next, and finds the spec if it came back.
+// The part of the converge machine that deletes a cluster. Each round makes one step of the plan: it deletes the stacks of one kind, or
+// removes leftovers and then deletes the network. The next plan returns the next step, and finds a spec that was restored.
 
 import (
 	"strconv"
@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// maxTries bounds the rounds in which a stack could not be deleted. The pauses between them double from a minute: an hour in all,
-	// in which most of what is in the way goes by itself.
+	// maxTries bounds the rounds in which a deletion failed. The pauses double from a minute to an hour in total. Most blockers disappear
+	// within that time.
 	maxTries = 6
-	// maxLooks bounds how often leftovers are looked at: for about half an hour. A load balancer's network interfaces go minutes after it.
+	// maxLooks bounds the checks of leftovers to about half an hour. AWS removes a load balancer's network interfaces minutes after it.
 	maxLooks, lookPause = 120, 15
 )
 
-// newDeletion returns the state that deletes what a plan says. It goes on to plan, or to report when it is over.
+// newDeletion returns the first state of a deletion step. The step continues with plan, or with report when the deletion ends.
 func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfunctions.IChainable) awsstepfunctions.IChainable {
-	what := choice(scope, "What goes first?", "")
+	first := choice(scope, "What goes first?", "")
 	survey := invoke(scope, f, call{
 		name:     "Ask which volumes are to be kept",
 		comment:  "Only the cluster's own API knows, and it is about to go. When it does not answer, all of them are kept.",
@@ -62,19 +62,19 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		},
 	})
 	stacks := deletionMap(scope, f, plan, report)
-	gone := choice(scope, "Did every stack go?", "")
+	deleted := choice(scope, "Did every stack go?", "")
 	retry := wait(scope, "Wait before the next try", "What is in the way of a stack's deletion often goes by itself.",
 		"60 * $power(2, $tries)", &map[string]any{"tries": "{% $tries + 1 %}", "results": []any{}})
 
 	survey.AddCatch(stacks, catchAll(map[string]any{}))
 	clean.AddCatch(report, catchAll(failureOf("Remove what Kubernetes made", "clean", "")))
-	what.When(when("$plan.deletion.survey"), survey, nil).
+	first.When(when("$plan.deletion.survey"), survey, nil).
 		When(when("$plan.deletion.leftovers"), clean, &awsstepfunctions.ChoiceTransitionOptions{Assign: &map[string]any{"looks": 0}}).
 		Otherwise(stacks)
 	survey.Next(stacks)
 	clean.Next(cleaned)
 	cleaned.When(when("$states.input.outcome = '"+string(events.CleanSuperseded)+"'"), plan, &awsstepfunctions.ChoiceTransitionOptions{
-		Assign: anew(),
+		Assign: resetRounds(),
 	}).
 		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"' and $looks < "+strconv.Itoa(maxLooks)), pause, nil).
 		When(when("$states.input.outcome = '"+string(events.CleanWaiting)+"'"), remain, nil).
@@ -82,27 +82,27 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 		Otherwise(stacks)
 	pause.Next(clean)
 	remain.Next(report)
-	stacks.Next(gone)
-	gone.When(when("$exists($results[error = '"+superseded+"'])"), plan, &awsstepfunctions.ChoiceTransitionOptions{Assign: anew()}).
+	stacks.Next(deleted)
+	deleted.When(when("$exists($results[error = '"+superseded+"'])"), plan, &awsstepfunctions.ChoiceTransitionOptions{Assign: resetRounds()}).
 		When(when("$exists($results[error]) and $tries < "+strconv.Itoa(maxTries)), retry, nil).
 		When(when("$exists($results[error])"), report, nil).
 		Otherwise(plan)
 	retry.Next(plan)
-	return what
+	return first
 }
 
-// deletionMap deletes the stacks of one step at the same time. One that cannot be deleted holds up no other of its kind.
+// deletionMap deletes the stacks of one step in parallel. A failed deletion does not stop the others.
 func deletionMap(scope constructs.Construct, f functions, plan, report awsstepfunctions.IChainable) awsstepfunctions.Map {
 	remove := changeStack(scope, f, "Delete the stack", "Deletes it, then waits for CloudFormation's event that it is gone.",
-		// A pool's nodes are drained, each for as long as its terminate hook can be held.
+		// The nodes of a pool are drained, each for at most the limit of its terminate hook.
 		awscdk.Duration_Hours(jsii.Number(49)), false)
-	once := choice(scope, "Delete the stack once more?", "Somebody else's operation on it is over now.")
+	again := choice(scope, "Delete the stack once more?", "Somebody else's operation on it is over now.")
 	removed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("Deleted the stack"), &awsstepfunctions.SucceedJsonataProps{})
 	failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A stack was not deleted"), &awsstepfunctions.SucceedJsonataProps{
 		Comment: jsii.String("It is tried again, and then the report names it."),
 	})
-	remove.Next(once)
-	once.When(when("$states.input.again = true"), remove, nil).Otherwise(removed)
+	remove.Next(again)
+	again.When(when("$states.input.again = true"), remove, nil).Otherwise(removed)
 	remove.AddCatch(failed, outcome("Delete the stack"))
 	m := awsstepfunctions.Map_Jsonata(scope, jsii.String("Delete the stacks"), &awsstepfunctions.MapJsonataProps{
 		Comment:      jsii.String("All that may go at the same time."),
@@ -115,7 +115,7 @@ func deletionMap(scope constructs.Construct, f functions, plan, report awsstepfu
 	return m
 }
 
-// wait is a pause of that many seconds, as an expression.
+// wait returns a Wait. seconds is an expression.
 func wait(scope constructs.Construct, name, comment, seconds string, assign *map[string]any) awsstepfunctions.Wait {
 	return awsstepfunctions.Wait_Jsonata(scope, jsii.String(name), &awsstepfunctions.WaitJsonataProps{
 		Comment: jsii.String(comment),

@@ -1,6 +1,6 @@
 package main
 
-// The paths of converge when it deletes a cluster.
+// Executions of the converge machine that delete a cluster.
 
 import (
 	"strings"
@@ -37,7 +37,7 @@ func TestConvergeDeletes(t *testing.T) {
 		whole   = begin + plan + stacks + plan + survey + stacks + plan + clean + stacks + plan + clean + report + "Done"
 		nothing = plan + clean + report + "Done"
 	)
-	gone := func(stack string) any { return events.ChangeResult{Stack: stack, Status: "DELETE_COMPLETE"} }
+	deleted := func(stack string) any { return events.ChangeResult{Stack: stack, Status: "DELETE_COMPLETE"} }
 	pools := deletes(events.Deletion{Stacks: []string{"pool-a", "pool-b"}})
 	control := deletes(events.Deletion{Survey: true, Stacks: []string{"control-plane"}})
 	network := deletes(events.Deletion{Leftovers: true, Stacks: []string{"network"}})
@@ -49,7 +49,7 @@ func TestConvergeDeletes(t *testing.T) {
 	script := func() answers {
 		a := answers{"plan": {pools, control, network, last}, "prepare": {map[string]any{}}, "clean": {done}, "report": {events.ReportResult{}}}
 		for _, stack := range []string{"pool-a", "pool-b", "control-plane", "network"} {
-			a["change "+stack] = []any{gone(stack)}
+			a["change "+stack] = []any{deleted(stack)}
 		}
 		return a
 	}
@@ -60,7 +60,7 @@ func TestConvergeDeletes(t *testing.T) {
 		took     time.Duration
 		reported map[string]any
 	}{
-		"step by step, and a last look": {script: script(), path: whole, status: asl.Succeeded},
+		"step by step, with a final check": {script: script(), path: whole, status: asl.Succeeded},
 		"its API does not answer": {
 			script: script().but("prepare", failedBy("ClusterUnreachable")), path: whole, status: asl.Succeeded,
 		},
@@ -69,7 +69,7 @@ func TestConvergeDeletes(t *testing.T) {
 			script: script().but("plan", last).but("clean", waiting, waiting, done),
 			path:   begin + plan + clean + pause + clean + pause + clean + report + "Done", status: asl.Succeeded, took: 30 * time.Second,
 		},
-		"leftovers that never go": {
+		"leftovers that remain": {
 			script: script().but("plan", network).but("clean", waiting).but("report", bad),
 			path:   begin + plan + strings.Repeat(clean+pause, maxLooks-1) + clean + "It cannot be removed > " + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "LeftoversRemain", "cause": "security group sg-1: in use"},
@@ -79,20 +79,20 @@ func TestConvergeDeletes(t *testing.T) {
 			path:   begin + plan + "Remove what Kubernetes made > " + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "LeaseLost"},
 		},
-		"the spec is back while they are removed": {
+		"the spec is restored while they are removed": {
 			script: script().but("plan", network, unchanged).but("clean", events.CleanResult{Outcome: events.CleanSuperseded}),
 			path:   begin + plan + clean + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
 		},
-		"the spec is back before a stack goes": {
+		"the spec is restored before a stack is deleted": {
 			script: script().but("plan", pools, unchanged).but("change pool-b", called{failedBy("Superseded")}),
 			path:   begin + plan + stacks + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
 		},
 		"a stack fails twice": {
 			script: script().but("plan", pools, pools, pools, last).but("change pool-a", failedBy("StackFailed"), failedBy("StackFailed"),
-				gone("pool-a")),
+				deleted("pool-a")),
 			path: begin + plan + stacks + retry + plan + stacks + retry + plan + stacks + nothing, status: asl.Succeeded, took: 3 * time.Minute,
 		},
-		"a stack that never goes": {
+		"a stack that cannot be deleted": {
 			script: script().but("plan", pools).but("change pool-a", failedBy("StackFailed")).but("report", bad),
 			path:   begin + strings.Repeat(plan+stacks+retry, maxTries) + plan + stacks + report + failed, status: asl.Failed,
 			took: 63 * time.Minute,
@@ -101,7 +101,7 @@ func TestConvergeDeletes(t *testing.T) {
 				map[string]any{"stack": "pool-b", "again": false, "status": "DELETE_COMPLETE"},
 			}},
 		},
-		"it is gone already": {
+		"it is deleted already": {
 			script: script().but("plan", events.PlanResult{Outcome: events.OutcomeGone, Stages: noStages}),
 			path:   begin + "Plan > What is to be done? > " + report + "Done", status: asl.Succeeded,
 		},
