@@ -2,19 +2,19 @@ package events
 
 import "time"
 
-// Converge is the input of the converge machine. Nothing else is needed to start it by hand.
+// Converge is the input of the converge machine. An operator can start it with a cluster's name alone.
 type Converge struct {
 	Cluster string `json:"cluster"`
-	// Roll names pools whose nodes are all to be replaced, once, though nothing else changed.
+	// Roll names pools whose nodes are all replaced once, even without another change.
 	Roll []string `json:"roll,omitempty"`
 }
 
-// PlanRequest asks the plan function for what is to do.
+// PlanRequest is the input of the plan function.
 type PlanRequest struct {
 	Cluster string `json:"cluster"`
-	// Execution is the ARN of the converge execution, which holds the lease afterwards.
+	// Execution is the ARN of the converge execution. It holds the lease if there are changes.
 	Execution string `json:"execution"`
-	// Roll names the pools to replace the nodes of, and Started is when the execution started: the time that is asked for.
+	// Roll names the pools to roll. Started is when the execution started: the requested time of the roll.
 	Roll    []string  `json:"roll,omitempty"`
 	Started time.Time `json:"started,omitzero"`
 }
@@ -24,101 +24,100 @@ type Outcome string
 
 // The outcomes of planning.
 const (
-	// OutcomeChanges: there are changes, and they may be made.
+	// OutcomeChanges: there are changes, and this execution may make them.
 	OutcomeChanges Outcome = "Changes"
-	// OutcomeUnchanged: the cluster is what its spec says.
+	// OutcomeUnchanged: the cluster matches its spec.
 	OutcomeUnchanged Outcome = "Unchanged"
-	// OutcomeBusy: another execution converges the cluster and will see this spec too. Nothing is held.
+	// OutcomeBusy: another execution converges the cluster and will see this spec. The execution does not hold the lease.
 	OutcomeBusy Outcome = "Busy"
-	// OutcomeStopped: nothing may be done: spec absent or invalid, cluster paused, a change refused, a deletion that protection
-	// forbids. The status says why.
+	// OutcomeStopped: no change is possible. The spec is absent or invalid, the cluster is paused, a change is refused, or protection
+	// forbids the deletion. Reason and Message say which.
 	OutcomeStopped Outcome = "Stopped"
-	// OutcomeDeletes: the spec is gone, and the cluster goes: Deletion says what is next.
+	// OutcomeDeletes: the spec was deleted, and the cluster follows. Deletion is the next step.
 	OutcomeDeletes Outcome = "Deletes"
-	// OutcomeGone: the spec is gone, and so is the cluster.
+	// OutcomeGone: the spec was deleted, and nothing of the cluster remains.
 	OutcomeGone Outcome = "Gone"
-	// OutcomeRefused: the cluster takes no such roll: the pool is unknown, or the cluster is paused or has no usable spec. Message says
-	// why and what to do; nothing is held.
+	// OutcomeRefused: the roll is refused. The pool does not exist, the cluster is paused, or it has no usable spec. Message is why and what
+	// to do. The execution does not hold the lease.
 	OutcomeRefused Outcome = "Refused"
-	// OutcomeUnknown: there is no cluster of this name: neither a spec, nor stacks, nor a status. Nothing is written.
+	// OutcomeUnknown: no cluster has this name. It has no spec, no stacks and no status. plan writes nothing.
 	OutcomeUnknown Outcome = "Unknown"
 )
 
-// PlanResult says what is to do. It holds no template and no tag: those are in the plan object.
+// PlanResult is the result of the plan function. Templates and tags are in the plan object, not here.
 type PlanResult struct {
 	Cluster string  `json:"cluster"`
 	Outcome Outcome `json:"outcome"`
-	// Reason and Message say why, when Outcome is Stopped or Refused. Reason is a CamelCase word.
+	// Reason and Message are set when Outcome is Stopped or Refused. Reason is a CamelCase word.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// SpecVersion is the S3 version of the newest spec.
 	SpecVersion string `json:"specVersion,omitempty"`
-	// Accepted says that the newest spec is valid, whether or not it could be planned.
+	// Accepted reports that the newest spec is valid, even if planning failed.
 	Accepted bool `json:"accepted,omitempty"`
-	// Rejected says why the newest spec is not used, and the last good one counts; nil when it does not.
+	// Rejected is why the newest spec is not used and the last good one applies. It is nil if the newest spec is used.
 	Rejected *Rejection `json:"rejected,omitempty"`
-	// Fence is the number of the lease: later holders have higher ones.
+	// Fence is the number of the lease. Later holders have higher numbers.
 	Fence int64 `json:"fence"`
-	// Seen is the number of the lease as planning saw it, held or not: a status with a higher one is a later holder's.
+	// Seen is the number of the lease during planning, whether held or not. A status with a higher number is from a later holder.
 	Seen int64 `json:"seen"`
-	// PlanKey is where the plan is in the state bucket.
+	// PlanKey is the key of the plan in the state bucket.
 	PlanKey string `json:"planKey,omitempty"`
-	// Stages are the stacks to change, in order. Always present, so that a machine may map over them.
+	// Stages are the stacks to change, in order. The field is always present, so that a machine can map over it.
 	Stages Stages `json:"stages"`
-	// Deletion is what is to be removed next, when Outcome is Deletes.
+	// Deletion is the next step of a deletion, when Outcome is Deletes.
 	Deletion *Deletion `json:"deletion,omitempty"`
-	// Upgrade is what an upgrade has to do with this plan; nil when nothing.
+	// Upgrade is how an upgrade affects this plan. It is nil without one.
 	Upgrade *PlannedUpgrade `json:"upgrade,omitempty"`
-	// Served is the number of the upgrade whose release need not count instead of the spec's any more, once the cluster is converged: the spec
-	// names it.
+	// Served is the number of the last upgrade, if the spec now names its release. Once the cluster is converged, that release no longer
+	// overrides the spec's.
 	Served int64 `json:"served,omitempty"`
 }
 
-// Rejection of a spec, by reason, a CamelCase word, and in words for people.
+// Rejection is why a spec is not used: a CamelCase word, and a message for users.
 type Rejection struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
-// PlannedUpgrade says why a cluster that was converged is not all that its spec says, or begins to be.
+// PlannedUpgrade is why a converged cluster does not match its spec yet, or which upgrade begins.
 type PlannedUpgrade struct {
-	// State is that of the upgrade: Scheduled, or one of upgrade.State.
+	// State of the upgrade: Scheduled, or one of upgrade.State.
 	State string `json:"state"`
-	// Spec says that it is the spec that asks for it: then the cluster is not Ready before it is made.
+	// Spec reports that the spec requests the upgrade. The cluster is then not Ready before the upgrade is done.
 	Spec bool `json:"spec,omitempty"`
-	// Release that the spec asks for, when that upgrade ended before it was made, and is not tried again by itself.
+	// Release that the spec requests, if its upgrade ended early and drover does not retry it.
 	Release string `json:"release,omitempty"`
-	// Message for people.
+	// Message for users.
 	Message string `json:"message"`
-	// Start is the input of the upgrade machine when the upgrade is to begin as soon as the cluster is converged, and Name that of the
-	// execution: the same as long as nothing came of it.
+	// Start is the input of the upgrade machine, if the upgrade begins as soon as the cluster is converged. Name is the name of that
+	// execution. It stays the same until the upgrade has begun.
 	Start *Upgrade `json:"start,omitempty"`
 	Name  string   `json:"name,omitempty"`
 }
 
-// Deletion is one step of removing a cluster. The plan after it says the next.
+// Deletion is one step of deleting a cluster. The next plan returns the next step.
 type Deletion struct {
-	// Survey asks first what the cluster's API knows of its volumes: it goes with the stacks of this step.
+	// Survey first asks the cluster's API for its volumes. This step deletes the control plane, and with it the API.
 	Survey bool `json:"survey"`
-	// Leftovers removes first what Kubernetes made in the account: nothing is left that could make it again.
+	// Leftovers first removes what Kubernetes created in the account. By then, no component that could create it again is left.
 	Leftovers bool `json:"leftovers"`
-	// Stacks go at the same time. There may be none, when leftovers are all that there can be.
+	// Stacks are deleted in parallel. The list is empty if only leftovers can remain.
 	Stacks []string `json:"stacks"`
 }
 
-// Stages are the stacks to change, by stage; a stage starts when the one before is over. In the first goes what
-// belonged to a control plane that is gone. Values are stack names without the cluster's prefix, such as
-// "pool-workers".
+// Stages are the stacks to change. A stage starts when the one before has finished. Stacks that belonged to a deleted control plane are
+// in the first stage. Values are stack names without the cluster's prefix, such as "pool-workers".
 type Stages struct {
 	Network      []string `json:"network"`
 	ControlPlane []string `json:"controlPlane"`
 	Addons       []string `json:"addons"`
-	// Pools are lists that are changed one after the other, the stacks of each at the same time.
+	// Pools are lists of stacks. The lists are changed one after the other, the stacks of a list in parallel.
 	Pools      [][]string `json:"pools"`
 	NodeAddons []string   `json:"nodeAddons"`
 }
 
-// ChangeRequest asks the change function to change one stack and to answer through the task token.
+// ChangeRequest asks the change function to change one stack and to answer with the task token.
 type ChangeRequest struct {
 	Cluster   string `json:"cluster"`
 	Execution string `json:"execution"`
@@ -127,75 +126,74 @@ type ChangeRequest struct {
 	// Stack without the cluster's prefix, such as "pool-workers".
 	Stack     string `json:"stack"`
 	TaskToken string `json:"taskToken"`
-	// WaitedSeconds is for how long the change has waited for drains. It is nil where nobody would wait before the next look: a stage without
-	// nodes, an execution that began when drover did not have this yet.
+	// WaitedSeconds is how long the change has waited for drains. It is nil if the step cannot wait: a stage without nodes, or an execution
+	// of an older drover.
 	WaitedSeconds *int64 `json:"waitedSeconds,omitempty"`
 }
 
-// ChangeResult is the outcome of one stack, as a waiting step receives it.
+// ChangeResult is the result of one stack's change, as the waiting step receives it.
 type ChangeResult struct {
 	Stack string `json:"stack"`
-	// Again asks for one more change of the same stack: something in its way (a failed creation, somebody else's
-	// update) is over now.
+	// Again requests another change of the same stack. What blocked it is over, such as a failed creation or an external update.
 	Again bool `json:"again"`
-	// WaitSeconds is how long to wait before that, and WaitedSeconds how long it has been waited then in all.
+	// WaitSeconds is the pause before that change. WaitedSeconds is the total wait after the pause.
 	WaitSeconds   int64 `json:"waitSeconds,omitempty"`
 	WaitedSeconds int64 `json:"waitedSeconds,omitempty"`
 	// Status is CloudFormation's, such as UPDATE_COMPLETE.
 	Status string `json:"status,omitempty"`
-	// Error is the name of the fault when the stack failed, and Cause what AWS said. Step is the state that ended so.
+	// Error is the name of the fault when the stack failed. Cause is the message from AWS. Step is the failed state.
 	Error string `json:"error,omitempty"`
 	Cause string `json:"cause,omitempty"`
 	Step  string `json:"step,omitempty"`
 }
 
-// PrepareRequest asks the prepare function to give drover its own permissions in the cluster.
+// PrepareRequest asks the prepare function to grant drover its permissions in the cluster.
 type PrepareRequest struct {
 	Cluster string `json:"cluster"`
-	// Survey asks for something else: which volumes the cluster wants kept, before its API goes.
+	// Survey instead asks which volumes the cluster retains, before its API is deleted.
 	Survey bool `json:"survey,omitempty"`
-	// Fence of the lease that the answer is for: it is worth nothing to a later holder.
+	// Fence of the lease under which the survey runs. A later holder ignores its result.
 	Fence int64 `json:"fence,omitempty"`
 }
 
-// CleanRequest asks the clean function to remove what Kubernetes made in the account.
+// CleanRequest asks the clean function to remove what Kubernetes created in the account.
 type CleanRequest struct {
 	Cluster   string `json:"cluster"`
 	Execution string `json:"execution"`
 	Fence     int64  `json:"fence"`
-	// Last says that none of the cluster's stacks is left: what has its tags still, they kept.
+	// Last reports that all stacks of the cluster are deleted. Resources that still have its tags were retained by a stack.
 	Last bool `json:"last"`
 }
 
-// CleanOutcome of one try to remove leftovers.
+// CleanOutcome is the result of one attempt to remove leftovers.
 type CleanOutcome string
 
 // The outcomes of cleaning.
 const (
-	// CleanDone: nothing is left but what is kept on purpose.
+	// CleanDone: only resources that are retained on purpose are left.
 	CleanDone CleanOutcome = "Clean"
-	// CleanWaiting: some of it is still in use, or on its way out: try again.
+	// CleanWaiting: some resources are in use or being deleted. The machine retries.
 	CleanWaiting CleanOutcome = "Waiting"
-	// CleanSuperseded: the spec is back. Nothing was removed by this try.
+	// CleanSuperseded: a spec exists again. This attempt removed nothing.
 	CleanSuperseded CleanOutcome = "Superseded"
 )
 
-// CleanResult says how far cleaning is.
+// CleanResult is the result of the clean function.
 type CleanResult struct {
 	Outcome CleanOutcome `json:"outcome"`
-	// Message names what is left, when Outcome is Waiting.
+	// Message names the leftovers, when Outcome is Waiting.
 	Message string `json:"message,omitempty"`
 }
 
-// ReportRequest ends a round of converging.
+// ReportRequest is the input of the report function, which ends a round of converging.
 type ReportRequest struct {
 	Cluster   string `json:"cluster"`
 	Execution string `json:"execution"`
 	// Plan is the last plan's result; nil when planning itself failed.
 	Plan *PlanResult `json:"plan,omitempty"`
-	// Results are the stacks' outcomes.
+	// Results of the stacks' changes.
 	Results []ChangeResult `json:"results,omitempty"`
-	// Error and Cause are set when a step failed: the error name and what it said. Failed says which step.
+	// Error and Cause are the name and message of a failed step's error. Failed is that step.
 	Error  string      `json:"error,omitempty"`
 	Cause  string      `json:"cause,omitempty"`
 	Failed *FailedStep `json:"failed,omitempty"`
@@ -203,22 +201,22 @@ type ReportRequest struct {
 	Try int `json:"try,omitempty"`
 }
 
-// FailedStep is a state of the converge machine that failed.
+// FailedStep is a failed state of the converge machine.
 type FailedStep struct {
-	// Step is the name of the state, Function what it invokes, without the prefix.
+	// Step is the name of the state. Function is the function that it invokes, without the prefix.
 	Step     string `json:"step"`
 	Function string `json:"function"`
-	// Stack without the cluster's prefix, if the step is about one.
+	// Stack without the cluster's prefix, if the step changes one.
 	Stack string `json:"stack,omitempty"`
 }
 
-// ReportResult says how the execution ends.
+// ReportResult is how the execution continues or ends.
 type ReportResult struct {
-	// Again is true when the execution must plan again: a newer spec arrived, or what failed may pass within minutes. Then WaitSeconds is
+	// Again reports that the execution must plan again, because a newer spec arrived or the failure may pass within minutes. WaitSeconds is
 	// the pause before that.
 	Again       bool  `json:"again"`
 	WaitSeconds int64 `json:"waitSeconds,omitempty"`
-	// Failed is true when the execution must end as failed; Reason says why in a sentence.
+	// Failed reports that the execution must end as failed. Reason is why, in a sentence.
 	Failed bool   `json:"failed"`
 	Reason string `json:"reason,omitempty"`
 }

@@ -2,33 +2,33 @@ package events
 
 import "time"
 
-// DrainRequest asks the drain function to work on a node for up to a minute. Which node, one of these says: a terminate hook,
-// a spot or rebalance event, or somebody by hand.
+// DrainRequest asks the drain function to work on a node for up to a minute. A terminate hook, a spot or rebalance event, or an operator
+// names the node.
 type DrainRequest struct {
 	*Lifecycle
-	// InstanceID of EC2's own events. With an InstanceAction the instance ends within two minutes, whatever anybody does.
+	// InstanceID is set by EC2's own events. With an InstanceAction, the instance ends within two minutes, whatever drover does.
 	InstanceID     string `json:"instance-id,omitempty"`
 	InstanceAction string `json:"instance-action,omitempty"`
-	// Cluster, and Node by name or Instance by id, by hand. Who says Node may mean its instance.
+	// An operator sets Cluster, and either Node by name or Instance by id. drain also accepts an instance id in Node.
 	Cluster  string `json:"cluster,omitempty"`
 	Node     string `json:"node,omitempty"`
 	Instance string `json:"instance,omitempty"`
-	// Started is when the execution started: waits between calls grow from then, and the two minutes of a spot warning are counted.
+	// Started is when the execution started. Pauses between calls grow from then, and a spot warning's two minutes begin then.
 	Started time.Time `json:"started"`
-	// Release only gives back what a node that is not drained any more should not keep.
+	// Release only removes what drover set on a node that is no longer drained, such as the cordon.
 	Release bool `json:"release,omitempty"`
 }
 
-// DrainRefused is the outcome of a request that names no node of drover's clusters, beside those of DrainOutcome.
+// DrainRefused is the outcome of a request that names no node of drover's clusters.
 const DrainRefused DrainOutcome = "Refused"
 
-// DrainResult says how far the drain is.
+// DrainResult is the progress of a drain, with the node.
 type DrainResult struct {
 	DrainReport
 	Cluster string `json:"cluster,omitempty"`
 	Pool    string `json:"pool,omitempty"`
 	Node    string `json:"node,omitempty"`
-	// WaitSeconds until it is worth going on, when something remains.
+	// WaitSeconds is the pause before the next slice, if something remains.
 	WaitSeconds int64 `json:"waitSeconds,omitempty"`
 }
 
@@ -37,6 +37,6 @@ type DrainResult struct {
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
 type SpotInstance struct {
 	InstanceID string `json:"instance-id"`
-	// InstanceAction is what comes in two minutes (terminate, stop, hibernate); "" for a recommendation.
+	// InstanceAction is what happens in two minutes: terminate, stop or hibernate. It is "" for a recommendation.
 	InstanceAction string `json:"instance-action,omitempty"`
 }

@@ -1,6 +1,6 @@
 package events
 
-// What a drain, or a part of one, has to tell.
+// Progress of a drain, and its summary for users.
 
 import (
 	"fmt"
@@ -9,75 +9,76 @@ import (
 	"time"
 )
 
-// DrainOutcome says how a drain, or a part of one, ended.
+// DrainOutcome is how a drain, or one slice of it, ended.
 type DrainOutcome string
 
-// The outcomes.
+// The outcomes of a drain.
 const (
-	// DrainDone: nothing is left that the node must wait for.
+	// DrainDone: the node waits for nothing.
 	DrainDone DrainOutcome = "Done"
-	// DrainRemaining: something is; go on.
+	// DrainRemaining: the node still waits for something. The machine continues.
 	DrainRemaining DrainOutcome = "Remaining"
-	// DrainGone: there is no such node.
+	// DrainGone: the node does not exist.
 	DrainGone DrainOutcome = "Gone"
-	// DrainTimedOut: the time is over, and the policy says that the node goes with what is left.
+	// DrainTimedOut: the timeout passed. By the pool's policy, the node is terminated with the pods that are left.
 	DrainTimedOut DrainOutcome = "TimedOut"
 )
 
-// DrainReport says how far a drain is.
+// DrainReport is the progress of a drain.
 type DrainReport struct {
 	Outcome DrainOutcome `json:"outcome"`
-	// Message for people.
+	// Message for users.
 	Message string `json:"message,omitempty"`
-	// Left is how many pods must still go; Terminating of them are on their way.
+	// Left counts the pods that must still leave. Terminating counts those of them that are terminating.
 	Left        int `json:"left"`
 	Terminating int `json:"terminating,omitempty"`
-	// Pods that are left, those of them that are Ending, Blocked ones with their reasons, Stuck ones that are waited for no more, and those
-	// that were Forced: deleted against their budgets. Returned are not left: they came when the node was cordoned, which they tolerate,
-	// and end with it as DaemonSets' pods do. At most MaxNamed of each.
+	// Lists of pods, at most MaxNamed each. Pods are left. Ending are those of Pods that are terminating. Blocked cannot leave now. Stuck
+	// did not end, and the drain waits for them no longer. Forced were deleted against their budgets. Returned are not left: they tolerate
+	// the cordon and came back, so they end with the node, as pods of DaemonSets do.
 	Pods     []string     `json:"pods,omitempty"`
 	Ending   []string     `json:"ending,omitempty"`
 	Blocked  []BlockedPod `json:"blocked,omitempty"`
 	Stuck    []string     `json:"stuck,omitempty"`
 	Forced   []string     `json:"forced,omitempty"`
 	Returned []string     `json:"returned,omitempty"`
-	// Pending are pods under the budgets of Blocked that no node can run, such as those that replace evicted ones; at most MaxPending.
+	// Pending are pods under the budgets of Blocked that no node can run, such as replacements of evicted pods; at most MaxPending.
 	Pending []PendingPod `json:"pending,omitempty"`
-	// Begins is when the first may be evicted: until then load balancers have time. Absent once it has come.
+	// Begins is the time of the first possible eviction. Load balancers stop using the node until then. It is absent after that time.
 	Begins *time.Time `json:"begins,omitempty"`
-	// Volumes that are still attached.
+	// Volumes counts the volumes that are still attached.
 	Volumes int `json:"volumes,omitempty"`
-	// EstimateSeconds of the time left; absent when something blocks for which no time is known.
+	// EstimateSeconds is the estimated time left. It is absent if something blocks the drain for an unknown time.
 	EstimateSeconds *int64 `json:"estimateSeconds,omitempty"`
-	// Stalled: a disruption budget blocks pods, and no pod under it is leaving this node. The drain goes on once another pod is Ready.
+	// Stalled reports that a disruption budget blocks pods and no pod under it is leaving this node. The drain continues when another pod is
+	// Ready.
 	Stalled bool `json:"stalled,omitempty"`
-	// Evicted is how many evictions were accepted, Requests how many requests were sent for them.
+	// Evicted counts the accepted evictions, Requests the requests sent for them.
 	Evicted  int `json:"evicted,omitempty"`
 	Requests int `json:"requests,omitempty"`
 }
 
-// MaxNamed bounds the lists of a report: payloads of state machines are limited to 256 KiB.
+// MaxNamed bounds the lists of a report, because the payload of a state machine is limited to 256 KiB.
 // https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
 const MaxNamed = 50
 
-// BlockedPod is a pod that cannot go now.
+// BlockedPod is a pod that cannot leave now.
 type BlockedPod struct {
 	Pod string `json:"pod"`
 	Why string `json:"why"`
-	// Budgets that are in the way.
+	// Budgets that block the pod.
 	Budgets []string `json:"budgets,omitempty"`
 }
 
-// PendingPod is a pod that the scheduler finds no node for, and why.
+// PendingPod is a pod for which the scheduler finds no node, with the scheduler's reason.
 type PendingPod struct {
 	Pod string `json:"pod"`
 	Why string `json:"why"`
 }
 
-// MaxPending bounds the pending pods of a report: more of them wait for the same.
+// MaxPending bounds the pending pods of a report. Further pods usually wait for the same reason.
 const MaxPending = 5
 
-// Summary is one sentence about what is left, for the node and for the status.
+// Summary describes in one sentence what is left. The node's annotation and the status show it.
 func (r *DrainReport) Summary() string {
 	text := r.left()
 	if len(r.Returned) > 0 {
@@ -127,7 +128,7 @@ func (r *DrainReport) left() string {
 	return text
 }
 
-// leftPods counts the pods that a node still has.
+// leftPods describes how many pods the node still has.
 func leftPods(left, terminating int) string {
 	switch {
 	case left > 1:
@@ -138,7 +139,7 @@ func leftPods(left, terminating int) string {
 	return "1 pod is left"
 }
 
-// AttachedVolumes counts the volumes that keep a node.
+// AttachedVolumes describes how many volumes a drain waits for.
 func AttachedVolumes(n int) string {
 	if n == 1 {
 		return "1 volume is still attached"
@@ -146,7 +147,7 @@ func AttachedVolumes(n int) string {
 	return fmt.Sprintf("%d volumes are still attached", n)
 }
 
-// some of many: the first five.
+// some returns at most the first five.
 func some(all []string) []string {
 	const most = 5
 	if len(all) > most {

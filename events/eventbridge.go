@@ -1,6 +1,6 @@
-// Package events holds the payloads that move between AWS, drover's functions and its state machines: one file an
-// event, a JSON sample of each in samples/. Unknown fields are ignored and missing optional ones tolerated, as AWS adds
-// fields without notice.
+// Package events defines the payloads that AWS, drover's functions and its state machines exchange: one file for each kind, with JSON
+// samples in samples/. Decoding ignores unknown fields and tolerates missing optional ones, because AWS adds fields without notice. The
+// package is pure.
 package events
 
 import "time"

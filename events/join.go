@@ -2,38 +2,38 @@ package events
 
 import "time"
 
-// JoinRequest asks the join function whether an instance has become a node. It returns within a minute.
+// JoinRequest asks the join function whether an instance has become a node. The function returns within a minute.
 type JoinRequest struct {
 	Lifecycle
-	// Started is when the execution started: the hook's time is counted from it.
+	// Started is when the execution started. The hook's timeout counts from then.
 	Started time.Time `json:"started"`
-	// PausedSeconds are how much of the pool's pause is over.
+	// PausedSeconds is how much of the pool's pause has passed.
 	PausedSeconds int64 `json:"pausedSeconds,omitempty"`
-	// GivenUp says why the machine itself abandoned the instance: all that is left is to tell of it.
+	// GivenUp is why the machine itself abandoned the instance. join then only records it.
 	GivenUp string `json:"givenUp,omitempty"`
 }
 
-// JoinOutcome says what became of an instance.
+// JoinOutcome is the result of one check of an instance.
 type JoinOutcome string
 
 // The outcomes of joining.
 const (
-	// JoinReady: the node is Ready and the hook completed with CONTINUE.
+	// JoinReady: the node is Ready, and the hook was completed with CONTINUE.
 	JoinReady JoinOutcome = "Ready"
-	// JoinWaiting: not yet; ask again.
+	// JoinWaiting: the node is not Ready yet. The machine checks again.
 	JoinWaiting JoinOutcome = "Waiting"
-	// JoinGone: the instance or its hook no longer waits; nothing to do.
+	// JoinGone: the instance or its hook no longer waits. There is nothing to do.
 	JoinGone JoinOutcome = "Gone"
-	// JoinAbandoned: the node will not come; the hook was completed with ABANDON and Auto Scaling replaces the instance.
+	// JoinAbandoned: the node did not become Ready in time. The hook was completed with ABANDON, and Auto Scaling replaces the instance.
 	JoinAbandoned JoinOutcome = "Abandoned"
 )
 
-// JoinResult says what became of the instance, and why.
+// JoinResult is the result of one check of an instance, with the reason.
 type JoinResult struct {
 	Outcome JoinOutcome `json:"outcome"`
 	Node    string      `json:"node,omitempty"`
 	Message string      `json:"message,omitempty"`
-	// WaitSeconds until it is worth asking again; PausedSeconds are how much of the pool's pause is over then.
+	// WaitSeconds is the pause before the next check. PausedSeconds is how much of the pool's pause has passed after it.
 	WaitSeconds   int64 `json:"waitSeconds"`
 	PausedSeconds int64 `json:"pausedSeconds,omitempty"`
 }

@@ -9,7 +9,7 @@ type Lifecycle struct {
 	LifecycleHookName    string `json:"LifecycleHookName"`
 	EC2InstanceID        string `json:"EC2InstanceId"`
 	LifecycleTransition  string `json:"LifecycleTransition,omitempty"`
-	// NotificationMetadata is what the pool's template put into the hook: a JSON object, see Pool.
+	// NotificationMetadata is a JSON object that the pool's template puts into the hook: see Pool.
 	NotificationMetadata string `json:"NotificationMetadata,omitempty"`
 	// Origin and Destination are EC2, AutoScalingGroup or WarmPool.
 	Origin      string `json:"Origin,omitempty"`
@@ -20,25 +20,25 @@ type Lifecycle struct {
 type Pool struct {
 	Cluster string `json:"cluster"`
 	Pool    string `json:"pool"`
-	// Drain is how the pool's nodes are drained, in the terminate hook.
+	// Drain is how the pool's nodes are drained. The terminate hook carries it.
 	Drain *DrainPolicy `json:"drain,omitempty"`
-	// Update is how the pool is rolled, and Readiness what its nodes must be beside Ready, both in the launch hook.
+	// Update is how the pool is rolled. Readiness is what its nodes need in addition to Ready. The launch hook carries both.
 	Update    *PoolUpdate    `json:"update,omitempty"`
 	Readiness *PoolReadiness `json:"readiness,omitempty"`
 }
 
-// PoolUpdate is how a pool is rolled, as far as new nodes have to know.
+// PoolUpdate is the part of a pool's update strategy that join needs.
 type PoolUpdate struct {
 	// Strategy is RollingUpdate or InstanceRefresh; "" is RollingUpdate.
 	Strategy string `json:"strategy,omitempty"`
-	// PauseSeconds are between a new node and the next batch; none in an instance refresh, in which Auto Scaling itself pauses.
+	// PauseSeconds is the pause between a new node and the next batch. It is 0 for an instance refresh, where Auto Scaling pauses.
 	PauseSeconds int64 `json:"pauseSeconds,omitempty"`
 }
 
-// InstanceRefresh is the update strategy that goes by launch hooks instead of signals.
+// InstanceRefresh is the update strategy that waits for launch hooks instead of signals.
 const InstanceRefresh = "InstanceRefresh"
 
-// PoolReadiness is what the nodes of a pool must be, beside Ready, before they count.
+// PoolReadiness is what the nodes of a pool need, in addition to Ready, before they are counted.
 type PoolReadiness struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Conditions are the types of conditions that must be True.

@@ -10,7 +10,7 @@ type Object struct {
 		Key string `json:"key"`
 		// VersionID is absent in unversioned buckets.
 		VersionID string `json:"version-id,omitempty"`
-		// Sequencer orders the events of one key: compared as hexadecimal numbers.
+		// Sequencer orders the events of one key. Compare sequencers as hexadecimal numbers.
 		Sequencer string `json:"sequencer,omitempty"`
 	} `json:"object"`
 	Reason string `json:"reason,omitempty"`

@@ -58,7 +58,7 @@ var samples = map[string]struct {
 	"drain-result.json":             {new(DrainResult), nil},
 }
 
-func TestPayloadsSurviveARoundTrip(t *testing.T) {
+func TestSamplesSurviveARoundTrip(t *testing.T) {
 	for file, sample := range samples {
 		t.Run(file, func(t *testing.T) {
 			body, err := os.ReadFile(filepath.Join("samples", file))
@@ -75,7 +75,7 @@ func TestPayloadsSurviveARoundTrip(t *testing.T) {
 	}
 }
 
-func TestEverySampleIsTested(t *testing.T) {
+func TestEachSampleIsTested(t *testing.T) {
 	files, err := os.ReadDir("samples")
 	require.NoError(t, err)
 	for _, file := range files {
@@ -91,7 +91,7 @@ func decoded(t *testing.T, body []byte) map[string]any {
 	return v
 }
 
-// remove a dotted path that must be there.
+// remove deletes a dotted path, which must exist.
 func remove(t *testing.T, v map[string]any, path string) {
 	for {
 		head, rest, more := strings.Cut(path, ".")

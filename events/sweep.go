@@ -1,9 +1,9 @@
 package events
 
-// Sweep is what the schedules and rules ask of the sweep function.
+// Sweep is the input of the sweep function, from schedules and rules.
 type Sweep struct {
-	// ScheduledTime is when it was to happen, RFC 3339; absent when a rule asks.
+	// ScheduledTime is the time of the schedule, in RFC 3339. It is absent in inputs from rules.
 	ScheduledTime string `json:"scheduledTime,omitempty"`
-	// Audit compares every cluster with its spec, instead of only looking for what events missed.
+	// Audit compares every cluster with its spec. Without it, sweep only handles missed events.
 	Audit bool `json:"audit,omitempty"`
 }
