@@ -87,12 +87,12 @@ func (a *alarmed) Describe(_ context.Context, named []string) ([]preflight.Alarm
 	}, a.failing["describe"]
 }
 
-func (a *alarmed) Silence(_ context.Context, named []string) error {
+func (a *alarmed) DisableActions(_ context.Context, named []string) error {
 	a.done = append(a.done, fmt.Sprintf("silence %v", named))
 	return a.failing["silence"]
 }
 
-func (a *alarmed) Sound(_ context.Context, named []string) error {
+func (a *alarmed) EnableActions(_ context.Context, named []string) error {
 	a.done = append(a.done, fmt.Sprintf("sound %v", named))
 	return a.failing["sound"]
 }

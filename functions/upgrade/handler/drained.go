@@ -119,7 +119,7 @@ func (h *Handler) endedNodes(ctx context.Context, cluster string, states map[str
 			old[n.Instance] = n
 		}
 	}
-	alive, err := h.Instances.Alive(ctx, strangers)
+	alive, err := h.Instances.RunningInstances(ctx, strangers)
 	if err != nil {
 		return nil, err
 	}

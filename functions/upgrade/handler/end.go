@@ -110,7 +110,7 @@ func (h *Handler) stop(ctx context.Context, in events.UpgradeRequest) (events.Up
 
 // ends an upgrade: alarms are on again, and its record says what became of it.
 func (h *Handler) ends(ctx context.Context, cluster string, r record, as upgrade.State) error {
-	if err := h.Alarms.Sound(ctx, r.Alarms); err != nil {
+	if err := h.Alarms.EnableActions(ctx, r.Alarms); err != nil {
 		return err
 	}
 	if r.State, r.Ended, r.Alarms = as, h.Now().UTC(), nil; as != upgrade.Blocked {

@@ -86,7 +86,7 @@ type Nodes interface {
 
 // Instances of EC2: a subset of ec2.Capacity.
 type Instances interface {
-	Alive(ctx context.Context, ids []string) ([]string, error)
+	RunningInstances(ctx context.Context, ids []string) ([]string, error)
 }
 
 // Facts are what the checks need to know: collect.Gatherer.
@@ -98,8 +98,8 @@ type Facts interface {
 // Alarms of CloudWatch: a subset of cloudwatch.Alarms.
 type Alarms interface {
 	Describe(ctx context.Context, names []string) ([]preflight.Alarm, error)
-	Silence(ctx context.Context, names []string) error
-	Sound(ctx context.Context, names []string) error
+	DisableActions(ctx context.Context, names []string) error
+	EnableActions(ctx context.Context, names []string) error
 }
 
 // Handler leads upgrades.

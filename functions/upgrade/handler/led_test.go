@@ -165,7 +165,7 @@ func (l *led) Health(context.Context, string, string, string) ([]pool.NodeHealth
 	return l.nodes, l.failing["nodes"]
 }
 
-func (l *led) Alive(context.Context, []string) ([]string, error) { return l.alive, l.failing["alive"] }
+func (l *led) RunningInstances(context.Context, []string) ([]string, error) { return l.alive, l.failing["alive"] }
 
 func (l *led) Running(context.Context, string) (bool, error) { return l.running, l.failing["running"] }
 
@@ -176,9 +176,9 @@ type ledAlarms struct {
 	*led
 }
 
-func (a ledAlarms) Sound(context.Context, []string) error { return a.did("sound") }
+func (a ledAlarms) EnableActions(context.Context, []string) error { return a.did("sound") }
 
-func (a ledAlarms) Silence(context.Context, []string) error { return a.did("silence") }
+func (a ledAlarms) DisableActions(context.Context, []string) error { return a.did("silence") }
 
 func leading() *led {
 	from := upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"}

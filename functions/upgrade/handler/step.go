@@ -37,7 +37,7 @@ func (h *Handler) begin(ctx context.Context, in events.UpgradeRequest) (events.U
 			return events.UpgradeResult{}, err
 		}
 	}
-	if err := h.Alarms.Silence(ctx, r.Alarms); err != nil {
+	if err := h.Alarms.DisableActions(ctx, r.Alarms); err != nil {
 		return events.UpgradeResult{}, err
 	}
 	return h.goOn(ctx, in.Cluster, r)

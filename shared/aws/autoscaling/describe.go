@@ -1,6 +1,6 @@
 package autoscaling
 
-// Groups as they are at this moment: their sizes, which others than the stacks change too, and their instances.
+// Current groups: their sizes, which others than the stacks also change, and their instances.
 
 import (
 	"context"
@@ -18,20 +18,20 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 )
 
-// Describe a group; false when there is none.
-func (g *Groups) Describe(ctx context.Context, name string) (pool.Group, bool, error) {
-	found, err := g.Named(ctx, name)
-	if err != nil || len(found) == 0 {
+// Describe returns a group by name.
+func (g *Groups) Describe(ctx context.Context, name string) (group pool.Group, found bool, err error) {
+	groups, err := g.Named(ctx, name)
+	if err != nil || len(groups) == 0 {
 		return pool.Group{}, false, err
 	}
-	return found[0], true, nil
+	return groups[0], true, nil
 }
 
-// Named describes groups by their names, in one call; those that do not exist are missing.
+// Named returns groups by name, in one call for each 50. Groups that do not exist are left out.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeAutoScalingGroups.html
 func (g *Groups) Named(ctx context.Context, groupNames ...string) ([]pool.Group, error) {
 	var found []pool.Group
-	for chunk := range slices.Chunk(groupNames, mostNames) {
+	for chunk := range slices.Chunk(groupNames, maxNames) {
 		out, err := g.Described.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: chunk})
 		if err != nil {
 			return nil, fmt.Errorf("describing group %s: %w", strings.Join(chunk, ", "), err)
@@ -43,10 +43,10 @@ func (g *Groups) Named(ctx context.Context, groupNames ...string) ([]pool.Group,
 	return found, nil
 }
 
-// mostNames is how many groups one call describes: its default MaxRecords.
-const mostNames = 50
+// maxNames is how many groups one call describes: the default of MaxRecords.
+const maxNames = 50
 
-// LaunchFailure is why and when the newest of a group's tries to launch instances failed; "" when it did not, or there was none.
+// LaunchFailure returns why and when the newest launch of a group failed. why is "" if the newest launch succeeded, or none has ended.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html (sorted by start, newest first)
 func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at time.Time, err error) {
 	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
@@ -56,7 +56,7 @@ func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at
 		return "", at, fmt.Errorf("describing the activities of group %s: %w", name, err)
 	}
 	for _, activity := range out.Activities {
-		if !strings.HasPrefix(aws.ToString(activity.Description), launching) {
+		if !strings.HasPrefix(aws.ToString(activity.Description), launchPrefix) {
 			continue
 		}
 		switch activity.StatusCode {
@@ -69,33 +69,33 @@ func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at
 	return "", at, nil
 }
 
-// Refused is AWS's reason why a group got no instance of the newest launch that it tried from since on, and before until if that is not
-// zero; "" when it got one, may still get it, or tried none. That an instance was sent away at its launch hook is no reason: drover did
-// that, and tells it of the instance. The group may be deleted by now.
+// Refused returns AWS's reason why the newest launch of a group in a period failed. The period is from since until, and without, until; a
+// zero until is no limit. The reason is "" if that launch succeeded or is in flight, or if there was none. An instance that was abandoned
+// at its launch hook does not count: drover did that and records it. The group may have been deleted.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
 func (g *Groups) Refused(ctx context.Context, name string, since, until time.Time) (string, error) {
 	pages := autoscaling.NewDescribeScalingActivitiesPaginator(g.client, &autoscaling.DescribeScalingActivitiesInput{
 		AutoScalingGroupName: &name, IncludeDeletedGroups: aws.Bool(true), MaxRecords: aws.Int32(100),
 	})
 	var newest types.Activity
-	for over := false; pages.HasMorePages() && !over; {
+	for done := false; pages.HasMorePages() && !done; {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return "", fmt.Errorf("describing the activities of group %s: %w", name, err)
 		}
-		for _, activity := range page.Activities { // those under way first, then newest first
+		for _, activity := range page.Activities { // those in flight first, then the newest first
 			began, ended := aws.ToTime(activity.StartTime), activity.EndTime != nil
 			within := !began.Before(since) && (until.IsZero() || began.Before(until))
-			if over = ended && began.Before(since); over {
+			if done = ended && began.Before(since); done {
 				break
 			}
-			if !within || !strings.HasPrefix(aws.ToString(activity.Description), launching) {
+			if !within || !strings.HasPrefix(aws.ToString(activity.Description), launchPrefix) {
 				continue
 			}
 			if newest.StartTime == nil || began.After(*newest.StartTime) {
 				newest = activity
 			}
-			if over = ended; over {
+			if done = ended; done {
 				break
 			}
 		}
@@ -108,8 +108,8 @@ func (g *Groups) Refused(ctx context.Context, name string, since, until time.Tim
 	return why, nil
 }
 
-// Began says when the newest activity of each of these instances of a group began: since when one is on its way out, or in. Instances that
-// none of the newest hundred activities names are left out; those in progress come first.
+// Began returns when the newest activity of each of these instances began: since when it has been launching or terminating. It leaves out
+// instances that none of the newest hundred activities names. Activities in flight come first.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
 func (g *Groups) Began(ctx context.Context, name string, instances []string) (map[string]time.Time, error) {
 	out, err := g.client.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
@@ -132,10 +132,10 @@ func (g *Groups) Began(ctx context.Context, name string, instances []string) (ma
 	return began, nil
 }
 
-// launching begins the description of an activity that launches an instance.
-const launching = "Launching "
+// launchPrefix starts the description of an activity that launches an instance.
+const launchPrefix = "Launching "
 
-// All lists the groups of drover's pools, a hundred a call.
+// All returns the groups of drover's pools. One call returns a hundred.
 func (g *Groups) All(ctx context.Context) ([]pool.Group, error) {
 	var all []pool.Group
 	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.Described, &autoscaling.DescribeAutoScalingGroupsInput{
@@ -155,7 +155,8 @@ func (g *Groups) All(ctx context.Context) ([]pool.Group, error) {
 	return all, nil
 }
 
-// Unhealthy has Auto Scaling replace an instance, by way of its terminate hook. One that is gone, or going, is no error.
+// Unhealthy makes Auto Scaling replace an instance, which passes its terminate hook. An instance that no longer exists, or is
+// terminating, is no error.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetInstanceHealth.html
 func (g *Groups) Unhealthy(ctx context.Context, instance string) error {
 	_, err := g.client.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{
@@ -198,7 +199,7 @@ func read(in types.AutoScalingGroup) pool.Group {
 	for _, p := range in.SuspendedProcesses {
 		process := aws.ToString(p.ProcessName)
 		group.Suspended = append(group.Suspended, process)
-		if at, ok := strings.CutPrefix(aws.ToString(p.SuspensionReason), suspendedAt); ok {
+		if at, ok := strings.CutPrefix(aws.ToString(p.SuspensionReason), suspendedAtPrefix); ok {
 			if at, err := time.Parse(time.RFC3339, at); err == nil {
 				if group.SuspendedAt == nil {
 					group.SuspendedAt = map[string]time.Time{}
@@ -210,7 +211,7 @@ func read(in types.AutoScalingGroup) pool.Group {
 	return group
 }
 
-// suspendedAt begins the reason of every suspension, whoever's, and is all that Auto Scaling says of it. Its form is
-// not documented, but others go by it, too.
+// suspendedAtPrefix starts the reason of every suspension. The reason contains only the time. Its form is not
+// documented, but other software reads it too.
 // https://github.com/Netflix/eureka/blob/master/eureka-core/src/main/java/com/netflix/eureka/aws/AwsAsgUtil.java
-const suspendedAt = "User suspended at "
+const suspendedAtPrefix = "User suspended at "

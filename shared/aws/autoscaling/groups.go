@@ -1,4 +1,4 @@
-// Package autoscaling is Auto Scaling: lifecycle hooks of drover's pools.
+// Package autoscaling adapts Auto Scaling. It reads the groups and hooks of drover's pools and completes lifecycle actions.
 package autoscaling
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Groups is Auto Scaling in one account and region.
+// Groups are the Auto Scaling groups of one account and region.
 type Groups struct {
 	client *autoscaling.Client
-	// Described is who describes groups, which is done most; the client of all other calls, unless somebody sets another.
+	// Described describes groups, the most frequent call. It is the client unless a test sets another.
 	Described autoscaling.DescribeAutoScalingGroupsAPIClient
 }
 
@@ -28,16 +28,16 @@ func New(client *autoscaling.Client) *Groups { return &Groups{client, client} }
 // Result that completes a lifecycle action.
 type Result string
 
-// The results. On launch, ABANDON has the instance replaced.
+// The results. After ABANDON at launch, Auto Scaling replaces the instance.
 const (
 	Continue Result = "CONTINUE"
 	Abandon  Result = "ABANDON"
 )
 
-// Complete ends an instance's wait at a hook. It returns false when nothing waits there any more: the action was
-// completed already, timed out, or the instance is gone.
-func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Result) (bool, error) {
-	_, err := g.client.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
+// Complete ends an instance's wait at a hook. waited is false if nothing waits there: the action was completed or timed out, or the
+// instance no longer exists.
+func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Result) (waited bool, err error) {
+	_, err = g.client.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
 		AutoScalingGroupName: &hook.AutoScalingGroupName, LifecycleHookName: &hook.LifecycleHookName,
 		InstanceId: &hook.EC2InstanceID, LifecycleActionResult: aws.String(string(result)),
 	})
@@ -51,7 +51,7 @@ func (g *Groups) Complete(ctx context.Context, hook events.Lifecycle, result Res
 	return true, nil
 }
 
-// State is the lifecycle state of an instance, "" when it is in no group.
+// State returns the lifecycle state of an instance. It is "" if the instance is in no group.
 func (g *Groups) State(ctx context.Context, instance string) (string, error) {
 	out, err := g.client.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
 	if err != nil {
@@ -63,18 +63,18 @@ func (g *Groups) State(ctx context.Context, instance string) (string, error) {
 	return "", nil
 }
 
-// inactive says that nothing waits at a hook, or that its group is gone. Auto Scaling has no codes of its own for either.
+// inactive reports that nothing waits at a hook, or that its group no longer exists. Auto Scaling has no error code of its own for
+// either.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CompleteLifecycleAction.html
 func inactive(err error) bool {
 	return fault.Code(err) == "ValidationError" &&
 		(strings.Contains(err.Error(), "No active Lifecycle Action") || strings.Contains(err.Error(), "AutoScalingGroup name not found"))
 }
 
-// Heartbeat lets an instance wait at a hook for another of its timeouts, up to 48 hours in all. It returns false when nothing
-// waits there any more.
+// Heartbeat restarts the timeout of an instance's wait at a hook, up to 48 hours in all. waited is false if nothing waits there.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RecordLifecycleActionHeartbeat.html
-func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error) {
-	_, err := g.client.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
+func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (waited bool, err error) {
+	_, err = g.client.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
 		AutoScalingGroupName: &hook.AutoScalingGroupName, LifecycleHookName: &hook.LifecycleHookName, InstanceId: &hook.EC2InstanceID,
 	})
 	if inactive(err) {
@@ -87,7 +87,7 @@ func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, er
 	return true, nil
 }
 
-// PoolOf is the pool of an instance, as deployed. It is empty when the instance is in none of drover's.
+// PoolOf returns the pool of an instance, as deployed. It is empty if the instance is in no pool of drover's.
 func (g *Groups) PoolOf(ctx context.Context, instance string) (events.Pool, error) {
 	group, err := g.groupOf(ctx, instance)
 	if err != nil || !strings.HasPrefix(group, names.Prefix) {
@@ -96,7 +96,7 @@ func (g *Groups) PoolOf(ctx context.Context, instance string) (events.Pool, erro
 	return g.Pool(ctx, group)
 }
 
-// groupOf is the group of an instance, "" when it is in none.
+// groupOf returns the group of an instance, or "".
 func (g *Groups) groupOf(ctx context.Context, instance string) (string, error) {
 	out, err := g.client.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
 	if err != nil {
@@ -108,13 +108,13 @@ func (g *Groups) groupOf(ctx context.Context, instance string) (string, error) {
 	return "", nil
 }
 
-// The hooks that pools' instances wait at: see the pool's template.
+// The hooks of pools' instances: see the pool's template.
 const (
 	LaunchHook    = "launch"
 	TerminateHook = "terminate"
 )
 
-// Pool reads what a group's terminate hook says of its pool, as deployed. It is empty when there is no such hook or group.
+// Pool reads a group's pool from its terminate hook, as deployed. It is empty if there is no such hook or group.
 func (g *Groups) Pool(ctx context.Context, group string) (events.Pool, error) {
 	var pool events.Pool
 	out, err := g.client.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{

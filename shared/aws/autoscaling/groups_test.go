@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/pool"
 )
 
-// An instance of a pool waits at its launch hook until somebody answers, once.
+// The instance waits at its launch hook until its lifecycle action is completed, once.
 func TestHooks(t *testing.T) {
 	a := harness.Start(t)
 	a.Events.Decide(func(e harness.Event) harness.Fate {
@@ -38,22 +38,22 @@ func TestHooks(t *testing.T) {
 
 	state := func(instance string) string {
 		t.Helper()
-		is, err := g.State(ctx, instance)
+		current, err := g.State(ctx, instance)
 		require.NoError(t, err)
-		return is
+		return current
 	}
 	require.Equal(t, pool.PendingWait, state(hook.EC2InstanceID))
-	require.Empty(t, state("i-0123456789abcdef0"), "nobody knows it")
+	require.Empty(t, state("i-0123456789abcdef0"), "no group has it")
 	tagged, err := g.Pool(ctx, hook.AutoScalingGroupName)
 	require.NoError(t, err)
 	require.Equal(t, "demo", tagged.Cluster)
 	require.Equal(t, "a", tagged.Pool)
-	of, err := g.PoolOf(ctx, hook.EC2InstanceID)
+	owner, err := g.PoolOf(ctx, hook.EC2InstanceID)
 	require.NoError(t, err)
-	require.Equal(t, tagged, of)
-	of, err = g.PoolOf(ctx, "i-0123456789abcdef0")
+	require.Equal(t, tagged, owner)
+	owner, err = g.PoolOf(ctx, "i-0123456789abcdef0")
 	require.NoError(t, err)
-	require.Zero(t, of)
+	require.Zero(t, owner)
 	tagged, err = g.Pool(ctx, "no-such-group")
 	require.NoError(t, err)
 	require.Zero(t, tagged)
@@ -93,7 +93,7 @@ func TestHooks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, waited, "attempt %d", attempt)
 	}
-	a.Until("it waits no more", func() bool { return state(hook.EC2InstanceID) != pool.PendingWait })
+	a.Until("it has left the hook", func() bool { return state(hook.EC2InstanceID) != pool.PendingWait })
 	require.Empty(t, described.Leaving())
 	several := pool.Group{Instances: []pool.Instance{
 		{ID: "i-1", State: pool.InService}, {
@@ -111,18 +111,18 @@ func TestHooks(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, waited)
 
-	gone := hook
-	gone.AutoScalingGroupName = "drover-demo-pool-gone"
-	waited, err = g.Complete(ctx, gone, autoscaling.Continue)
-	require.NoError(t, err, "nothing waits in a group that is gone")
+	deleted := hook
+	deleted.AutoScalingGroupName = "drover-demo-pool-deleted"
+	waited, err = g.Complete(ctx, deleted, autoscaling.Continue)
+	require.NoError(t, err, "nothing waits in a deleted group")
 	require.False(t, waited)
 }
 
-// Nobody asks about the hooks of a group that is not drover's.
-func TestThePoolOfAnInstanceOfOthers(t *testing.T) {
+// PoolOf does not read the hooks of a group that is not drover's: its role may not.
+func TestPoolOfForeignInstance(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if action := r.FormValue("Action"); action != "DescribeAutoScalingInstances" {
-			http.Error(w, action+" is nobody's business here", http.StatusForbidden)
+			http.Error(w, action+" is forbidden", http.StatusForbidden)
 			return
 		}
 		fmt.Fprint(w, `<DescribeAutoScalingInstancesResponse><DescribeAutoScalingInstancesResult><AutoScalingInstances><member>
@@ -138,7 +138,7 @@ func TestThePoolOfAnInstanceOfOthers(t *testing.T) {
 	require.Zero(t, pool)
 }
 
-// What a group could not start, it is told of until it starts the next.
+// A failed launch is reported until the next launch succeeds.
 func TestLaunchFailure(t *testing.T) {
 	a := harness.Start(t)
 	a.Events.Decide(func(e harness.Event) harness.Fate {
@@ -151,12 +151,12 @@ func TestLaunchFailure(t *testing.T) {
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: false\n"))
 	a.Until("an instance waits", func() bool { return len(a.Events.Held()) > 0 })
 	g, ctx := autoscaling.New(autoscalingapi.NewFromConfig(a.Config())), t.Context()
-	// The terminate hook of the first is told before the launch hook of the second, or after it.
-	launching := func(but string) (hook events.Lifecycle) {
+	// The terminate hook of the first instance may be reported before or after the launch hook of the second.
+	launching := func(except string) (hook events.Lifecycle) {
 		for _, held := range a.Events.Held() {
 			var h events.Lifecycle
 			require.NoError(t, json.Unmarshal(held.Detail, &h))
-			if h.LifecycleTransition == "autoscaling:EC2_INSTANCE_LAUNCHING" && h.EC2InstanceID != but {
+			if h.LifecycleTransition == "autoscaling:EC2_INSTANCE_LAUNCHING" && h.EC2InstanceID != except {
 				hook = h
 			}
 		}
@@ -165,11 +165,11 @@ func TestLaunchFailure(t *testing.T) {
 	first := launching("")
 	why, _, err := g.LaunchFailure(ctx, first.AutoScalingGroupName)
 	require.NoError(t, err)
-	require.Empty(t, why, "it is under way")
+	require.Empty(t, why, "it is in flight")
 
 	_, err = g.Complete(ctx, first, autoscaling.Abandon)
 	require.NoError(t, err)
-	a.Until("it is told", func() bool {
+	a.Until("the failure is reported", func() bool {
 		var at time.Time
 		why, at, err = g.LaunchFailure(ctx, first.AutoScalingGroupName)
 		require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestLaunchFailure(t *testing.T) {
 	a.Until("another waits", func() bool { return launching(first.EC2InstanceID).EC2InstanceID != "" })
 	_, err = g.Complete(ctx, launching(first.EC2InstanceID), autoscaling.Continue)
 	require.NoError(t, err)
-	a.Until("it is told no more", func() bool {
+	a.Until("the failure is no longer reported", func() bool {
 		why, _, err = g.LaunchFailure(ctx, first.AutoScalingGroupName)
 		require.NoError(t, err)
 		return why == ""

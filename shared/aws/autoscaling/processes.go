@@ -1,6 +1,6 @@
 package autoscaling
 
-// What the sweep does to groups: hooks that nobody answers, processes that nobody resumed.
+// What sweep needs for missed hooks and for processes that stayed suspended.
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/drover-run/drover/events"
 )
 
-// Hook reads a hook of a group as its event would have it, for every instance; false when there is none.
+// Hook returns a hook of a group in the form of its event, without an instance.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeLifecycleHooks.html
-func (g *Groups) Hook(ctx context.Context, group, hook string) (events.Lifecycle, bool, error) {
+func (g *Groups) Hook(ctx context.Context, group, hook string) (lifecycle events.Lifecycle, found bool, err error) {
 	out, err := g.client.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{
 		AutoScalingGroupName: &group, LifecycleHookNames: []string{hook},
 	})
@@ -30,7 +30,7 @@ func (g *Groups) Hook(ctx context.Context, group, hook string) (events.Lifecycle
 	return events.Lifecycle{}, false, nil
 }
 
-// Resume processes of a group that are suspended.
+// Resume resumes suspended processes of a group.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_ResumeProcesses.html
 func (g *Groups) Resume(ctx context.Context, group string, processes []string) error {
 	_, err := g.client.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{AutoScalingGroupName: &group, ScalingProcesses: processes})

@@ -12,11 +12,11 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// pace is between two pages of All: DescribeStacks is throttled at about five calls a second for the whole account, and others need
-// some of them.
-const pace = 400 * time.Millisecond
+// pagePause is the pause between two pages of All. CloudFormation throttles DescribeStacks at about five calls a second for the whole
+// account, and other callers need some of them.
+const pagePause = 400 * time.Millisecond
 
-// All reads the stacks of all clusters, by full name, a page at a time of every stack that the account has in the region.
+// All returns the stacks of all clusters by full name. It reads every stack that the account has in the region, page by page.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
 func (s *Stacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
 	all := map[string]stack.Deployed{}
@@ -27,7 +27,7 @@ func (s *Stacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
 			return nil, fmt.Errorf("describing all stacks: %w", err)
 		}
 		for _, stack := range page.Stacks {
-			if _, name, ours := names.SplitStack(aws.ToString(stack.StackName)); ours {
+			if _, name, ok := names.SplitStack(aws.ToString(stack.StackName)); ok {
 				d := deployed(stack)
 				d.Name = name
 				all[aws.ToString(stack.StackName)] = d
@@ -37,7 +37,7 @@ func (s *Stacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
 			return all, nil
 		}
 		select {
-		case <-time.After(pace):
+		case <-time.After(pagePause):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 )
 
-// Deleted says whether a resource of a stack that is there was deleted, by the newest event of it. Events are kept for 90 days: one
-// of which there is none was not touched since.
+// Deleted reports whether the newest event of a resource in an existing stack is its deletion. CloudFormation retains events for 90 days:
+// a resource without an event was not changed since.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
 func (s *Stacks) Deleted(ctx context.Context, stackName, resource string) (bool, error) {
 	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})

@@ -14,18 +14,18 @@ import (
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 )
 
-type says string
+type response string
 
-func (s says) Do(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(s)))}, nil
+func (r response) Do(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(r)))}, nil
 }
 
-// What somebody's drift detection found is in each description of a stack; the local account detects none.
+// Each description of a stack contains the result of the last drift detection. The local account has no drift detection.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_StackDriftInformation.html
-func TestWhatDriftDetectionFound(t *testing.T) {
+func TestDescribeReportsDrift(t *testing.T) {
 	for found, drifted := range map[string]bool{"DRIFTED": true, "IN_SYNC": false, "NOT_CHECKED": false, "UNKNOWN": false} {
 		client := awscloudformation.New(awscloudformation.Options{Region: "eu-central-1", Credentials: aws.AnonymousCredentials{},
-			HTTPClient: says(fmt.Sprintf(
+			HTTPClient: response(fmt.Sprintf(
 				`<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>drover-demo-network</StackName><StackStatus>UPDATE_COMPLETE</StackStatus>
 			<DriftInformation><StackDriftStatus>%s</StackDriftStatus></DriftInformation></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, found))})
 		stack, err := cloudformation.New(client, nil, "").Describe(t.Context(), "drover-demo-network")

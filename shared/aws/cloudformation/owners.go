@@ -10,8 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Owners are the clusters whose stacks made resources, by ARN: CloudFormation gives a stack's tags to what it makes. What is in no
-// stack of drover's, or does not exist, has none.
+// Owners returns the clusters whose stacks created resources, by ARN. CloudFormation gives a stack's tags to its resources. A resource is
+// left out if it does not exist or belongs to no stack of drover.
 // https://docs.aws.amazon.com/resourcegroupstagging/latest/APIReference/API_GetResources.html (ResourceARNList: up to 100, without pages)
 func (s *Stacks) Owners(ctx context.Context, arns []string) (map[string]string, error) {
 	owners := map[string]string{}

@@ -1,4 +1,5 @@
-// Package cloudformation reads and changes CloudFormation stacks. Every change goes through a change set that was read first.
+// Package cloudformation reads and changes CloudFormation stacks. It changes a stack only through a change set, which the caller reads
+// first.
 package cloudformation
 
 import (
@@ -23,24 +24,24 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// Stacks is CloudFormation, in one account and region.
+// Stacks are the CloudFormation stacks of one account and region.
 type Stacks struct {
 	client *cloudformation.Client
 	tags   *resourcegroupstaggingapi.Client
-	// roleARN is the service role that CloudFormation acts as.
+	// roleARN is the service role that CloudFormation assumes.
 	roleARN string
-	// Pause before a change set is looked at the first time: it takes seconds to be made. The next ones are twice as long each.
+	// Pause before the first read of a new change set, which takes seconds to create. Each further pause is twice as long.
 	Pause time.Duration
-	// Described is who describes stacks, which is done most; the client of all other calls, unless somebody sets another.
+	// Described describes stacks, the most frequent call. It is the client unless a test sets another.
 	Described cloudformation.DescribeStacksAPIClient
 }
 
-// New returns the stacks of an account. tags is needed by Of only, roleARN by changes only.
+// New returns the stacks of an account. Only Of and Owners need tags. Only changes need roleARN.
 func New(client *cloudformation.Client, tags *resourcegroupstaggingapi.Client, roleARN string) *Stacks {
 	return &Stacks{client: client, tags: tags, roleARN: roleARN, Pause: 500 * time.Millisecond, Described: client}
 }
 
-// Describe reads one stack by its full name; an absent one has an empty status.
+// Describe reads one stack by its full name. A stack that does not exist has an empty status.
 func (s *Stacks) Describe(ctx context.Context, stackName string) (stack.Deployed, error) {
 	out, err := s.Described.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stackName})
 	if absent(err) {
@@ -55,8 +56,8 @@ func (s *Stacks) Describe(ctx context.Context, stackName string) (stack.Deployed
 	return deployed(out.Stacks[0]), nil
 }
 
-// absent recognises "Stack with id … does not exist": CloudFormation answers ValidationError for it as for malformed
-// calls, and has no code of its own.
+// absent recognizes "Stack with id … does not exist". CloudFormation returns ValidationError for it, as for malformed calls, and has no
+// code of its own.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
 func absent(err error) bool {
 	return fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "does not exist")
@@ -84,9 +85,9 @@ func deployed(in types.Stack) stack.Deployed {
 	return d
 }
 
-// Of reads the stacks of a cluster: those expected by name, which is authoritative, and those that carry its tag besides,
-// by the tag index, which lags by seconds; that is soon enough to remove what a spec no longer has. A stack in review is one:
-// it must be deleted, too.
+// Of reads the stacks of a cluster, by two ways. It describes the expected names, which is authoritative. It also finds stacks by the
+// cluster's tag, whose index lags by seconds. That is soon enough to remove stacks that a spec no longer has. Stacks in review are
+// included, because they must be deleted too.
 func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map[string]stack.Deployed, error) {
 	found := map[string]stack.Deployed{}
 	read := func(name string) error {
@@ -112,8 +113,8 @@ func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map
 			return nil, fmt.Errorf("finding the stacks of %s by tag: %w", cluster, err)
 		}
 		for _, resource := range page.ResourceTagMappingList {
-			name, ours := strings.CutPrefix(names.StackOfARN(aws.ToString(resource.ResourceARN)), names.Stack(cluster, ""))
-			if _, known := found[name]; known || !ours || !names.IsStack(name) {
+			name, hasPrefix := strings.CutPrefix(names.StackOfARN(aws.ToString(resource.ResourceARN)), names.Stack(cluster, ""))
+			if _, ok := found[name]; ok || !hasPrefix || !names.IsStack(name) {
 				continue
 			}
 			if err := read(name); err != nil {
@@ -124,12 +125,13 @@ func (s *Stacks) Of(ctx context.Context, cluster string, expected []string) (map
 	return found, nil
 }
 
-// WhyFailed finds what made the last operation of a stack fail: the first failed resource that was not merely cancelled
-// because of another one. What the rollback or deletion that came last could not do is told besides.
+// WhyFailed returns why the last operation of a stack failed: the first failed resource that was not cancelled because of another one. It
+// also returns the resources at which the last rollback or deletion stopped.
 func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure, error) {
 	var first stack.Failure
-	turned := false // whether the events are older than the last time that the stack was turned back
-	// Events come newest first; the operation began where the stack itself became …_IN_PROGRESS by a user's doing.
+	rolledBack := false // whether the events are older than the last start of a rollback
+	// Events come newest first. A user's request changes the stack itself to CREATE_, UPDATE_ or DELETE_IN_PROGRESS: there the operation
+	// began.
 	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -152,7 +154,7 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure
 				if first.Reason == "" {
 					first.Reason = reason
 				}
-				turned = turned || event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress
+				rolledBack = rolledBack || event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress
 				if event.ResourceStatus == types.ResourceStatusUpdateRollbackInProgress ||
 					event.ResourceStatus == types.ResourceStatusRollbackInProgress {
 					first.Turned = aws.ToTime(event.Timestamp)
@@ -160,9 +162,9 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure
 			case strings.HasSuffix(string(event.ResourceStatus), "_FAILED") && !strings.HasPrefix(reason, "Resource creation cancelled") &&
 				!strings.HasPrefix(reason, "Resource update cancelled"):
 				first.Resource, first.Reason = id, reason
-				known := slices.ContainsFunc(first.Stuck, func(s stack.Stuck) bool { return s.Resource == id })
-				back := event.ResourceStatus == types.ResourceStatusUpdateFailed || event.ResourceStatus == types.ResourceStatusDeleteFailed
-				if back && !turned && !known {
+				listed := slices.ContainsFunc(first.Stuck, func(s stack.Stuck) bool { return s.Resource == id })
+				stuck := event.ResourceStatus == types.ResourceStatusUpdateFailed || event.ResourceStatus == types.ResourceStatusDeleteFailed
+				if stuck && !rolledBack && !listed {
 					first.Stuck = append(first.Stuck, stack.Stuck{
 						Resource: id, Reason: reason, Type: aws.ToString(event.ResourceType), ID: aws.ToString(event.PhysicalResourceId),
 					})
@@ -173,7 +175,7 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure
 	return first, nil
 }
 
-// Began says whether the operation with a ClientRequestToken has begun on a stack: whether one of its events carries it.
+// Began reports whether the operation with a ClientRequestToken has begun on a stack. Its events carry the token.
 func (s *Stacks) Began(ctx context.Context, stackName, token string) (began bool, err error) {
 	err = s.events(ctx, stackName, func(event types.StackEvent) bool {
 		began = aws.ToString(event.ClientRequestToken) == token
@@ -182,7 +184,7 @@ func (s *Stacks) Began(ctx context.Context, stackName, token string) (began bool
 	return began, err
 }
 
-// Changing says whether a stack was being changed within the second that begins then.
+// Changing reports whether an operation was in flight on a stack within the second that begins at then.
 func (s *Stacks) Changing(ctx context.Context, stackName string, then time.Time) (changing bool, err error) {
 	err = s.events(ctx, stackName, func(event types.StackEvent) bool {
 		at := aws.ToTime(event.Timestamp)
@@ -195,7 +197,7 @@ func (s *Stacks) Changing(ctx context.Context, stackName string, then time.Time)
 	return changing, err
 }
 
-// Since is when the creation or the update of a stack began that is the last one, also of one that is being rolled back.
+// Since returns when the last creation or update of a stack began, even if it is being rolled back.
 func (s *Stacks) Since(ctx context.Context, stackName string) (since time.Time, err error) {
 	err = s.events(ctx, stackName, func(event types.StackEvent) bool {
 		began := event.ResourceStatus == types.ResourceStatusCreateInProgress || event.ResourceStatus == types.ResourceStatusUpdateInProgress
@@ -208,12 +210,12 @@ func (s *Stacks) Since(ctx context.Context, stackName string) (since time.Time, 
 	return since, err
 }
 
-// own says whether an event is of the stack itself, not of one of its resources.
+// own reports whether an event is about the stack itself, not about a resource of it.
 func own(event types.StackEvent) bool {
 	return aws.ToString(event.PhysicalResourceId) == aws.ToString(event.StackId)
 }
 
-// events gives a stack's events to see, the newest first, until that returns false. A stack that is not there has none.
+// events calls see with a stack's events, the newest first, until see returns false. A stack that does not exist has none.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
 func (s *Stacks) events(ctx context.Context, stackName string, see func(types.StackEvent) bool) error {
 	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
@@ -234,11 +236,11 @@ func (s *Stacks) events(ctx context.Context, stackName string, see func(types.St
 	return nil
 }
 
-// ChangeSetPatience bounds the making of a change set; CloudFormation needs seconds, and sends no event about it.
+// ChangeSetPatience bounds the creation of a change set. CloudFormation needs seconds and sends no event about it.
 const ChangeSetPatience = 80 * time.Second
 
-// Prepare makes the change set of a change, instead of any that an earlier try left, and waits until it can be read.
-// templateURL is where CloudFormation finds the template, parameters are resolved, token is the operation's.
+// Prepare creates the change set of a change and waits until it can be read. It replaces a change set that an earlier attempt left.
+// templateURL is where CloudFormation reads the template. parameters are resolved. token identifies the operation.
 func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, templateURL string, parameters map[string]string,
 	token string) (stack.ChangeSet, error) {
 	name := changeSetName(token)
@@ -250,7 +252,7 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 		StackName: &change.StackName, ChangeSetName: &name, ChangeSetType: kind, TemplateURL: &templateURL,
 		RoleARN: &s.roleARN, ClientToken: &token,
 	}
-	// Sorted, so that a retry is the same request.
+	// Sorted, so that a retry sends the same request.
 	for _, key := range slices.Sorted(maps.Keys(change.Tags)) {
 		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(change.Tags[key])})
 	}
@@ -263,9 +265,9 @@ func (s *Stacks) Prepare(ctx context.Context, change plan.Change, create bool, t
 	return s.prepare(ctx, in)
 }
 
-// PrepareParameters makes the change set of a change of nothing but parameters: the other parameters and the tags stay as they are
-// deployed, but for names.TagPace, which becomes note: one that differs each time. templateURL is where the deployed template is
-// found: drover may change stacks from none but its own, and so not from what CloudFormation has.
+// PrepareParameters creates a change set that changes only parameters. All other parameters and the tags stay as deployed. Only
+// names.TagPace gets the value note, which must differ each time. templateURL is where CloudFormation reads the deployed template:
+// drover's role may use only templates from drover's bucket, so not the stack's own copy.
 func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now stack.Deployed, templateURL string,
 	parameters map[string]string, note, token string) (stack.ChangeSet, error) {
 	in := &cloudformation.CreateChangeSetInput{
@@ -289,8 +291,8 @@ func (s *Stacks) PrepareParameters(ctx context.Context, change plan.Change, now 
 	return s.prepare(ctx, in)
 }
 
-// changeSetName is one of the operation that it is made for: what a holder of the lease has prepared, a later one neither executes nor
-// takes away, nor the other way round. CloudFormation removes those that are left over with the next that is executed.
+// changeSetName derives the name from the operation's token. So the holder of a lease never executes or replaces the change set of an
+// earlier holder, and an earlier holder never touches a later one. CloudFormation deletes unused change sets when one is executed.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ExecuteChangeSet.html
 func changeSetName(token string) string { return names.Prefix + names.SHA256([]byte(token))[:40] }
 
@@ -299,7 +301,7 @@ func (s *Stacks) prepare(ctx context.Context, in *cloudformation.CreateChangeSet
 	_, err := s.client.CreateChangeSet(ctx, in)
 	var exists *types.AlreadyExistsException
 	if errors.As(err, &exists) {
-		// One left by an earlier try may have been made from other outputs, and a failed one blocks its name.
+		// A change set that an earlier attempt left may be built from older outputs. A failed one blocks its name.
 		if err := s.deleteChangeSet(ctx, stackName, name); err != nil {
 			return stack.ChangeSet{}, err
 		}
@@ -313,7 +315,7 @@ func (s *Stacks) prepare(ctx context.Context, in *cloudformation.CreateChangeSet
 
 func (s *Stacks) deleteChangeSet(ctx context.Context, stackName, name string) error {
 	_, err := s.client.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{StackName: &stackName, ChangeSetName: &name})
-	if fault.Code(err) == "InvalidChangeSetStatus" { // it is still being made
+	if fault.Code(err) == "InvalidChangeSetStatus" { // still being created
 		return &fault.Transient{Cause: fmt.Errorf("deleting change set %s of stack %s: %w", name, stackName, err)}
 	}
 	if err != nil && !absent(err) && fault.Code(err) != "ChangeSetNotFound" {
@@ -362,7 +364,7 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (stack.Change
 				return set, s.deleteChangeSet(ctx, stackName, name)
 			}
 			if reason := aws.ToString(out.StatusReason); passing.MatchString(reason) {
-				// The next try asks with the same token, and would be given the failed one.
+				// A retry uses the same token and would get the failed change set.
 				if err := s.deleteChangeSet(ctx, stackName, name); err != nil {
 					return set, err
 				}
@@ -375,11 +377,11 @@ func (s *Stacks) read(ctx context.Context, stackName, name string) (stack.Change
 	}
 }
 
-// passing recognises a change set that failed for what may be over the next time; CloudFormation has only words for that, too. Whatever
-// else it says is about the template or the account, and would be said again.
+// passing recognizes a change set that failed for a temporary reason. CloudFormation has only texts for that. Every other text is about
+// the template or the account, and a retry would not help.
 var passing = regexp.MustCompile(`(?i)\b(rate exceeded|throttl\w+|internal ?(failure|error)|service ?unavailable|timed out)\b`)
 
-// nothingToDo recognises a change set that failed because nothing differs; CloudFormation has only words for it.
+// nothingToDo recognizes a change set that failed because nothing differs. CloudFormation has only texts for that.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets-create.html
 func nothingToDo(reason string) bool {
 	return strings.HasPrefix(reason, "The submitted information didn't contain changes.") ||
@@ -427,7 +429,7 @@ func (s *Stacks) Delete(ctx context.Context, stackName, token string) error {
 	return nil
 }
 
-// ContinueRollback tries a rollback that failed again, with every resource.
+// ContinueRollback retries a failed rollback with all resources.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
 func (s *Stacks) ContinueRollback(ctx context.Context, stackName, token string) error {
 	_, err := s.client.ContinueUpdateRollback(ctx, &cloudformation.ContinueUpdateRollbackInput{
@@ -450,18 +452,18 @@ func (s *Stacks) Protect(ctx context.Context, stackName string, on bool) error {
 	return nil
 }
 
-// Signal tells CloudFormation that an instance of a pool's group is what it should be, or will never be. A stack that waits for no signal
-// is no error: instances also come when nobody changes the stack.
+// Signal reports to CloudFormation that an instance of a pool's group is ready, or that it never will be. It is no error if the stack
+// waits for no signal: instances are also launched without a stack operation.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_SignalResource.html
 func (s *Stacks) Signal(ctx context.Context, stackName, resource, instance string, success bool) error {
-	is := types.ResourceSignalStatusSuccess
+	status := types.ResourceSignalStatusSuccess
 	if !success {
-		is = types.ResourceSignalStatusFailure
+		status = types.ResourceSignalStatusFailure
 	}
 	_, err := s.client.SignalResource(ctx, &cloudformation.SignalResourceInput{
-		StackName: &stackName, LogicalResourceId: &resource, UniqueId: &instance, Status: is,
+		StackName: &stackName, LogicalResourceId: &resource, UniqueId: &instance, Status: status,
 	})
-	// CloudFormation has only words for it.
+	// CloudFormation has only a text for it.
 	if fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "cannot be signaled") {
 		return nil
 	}

@@ -39,7 +39,7 @@ func newWorld(t *testing.T) world {
 	return world{a, s, t}
 }
 
-// groups is a template of log groups, which CloudFormation's role may make if they are called like those of clusters.
+// groups is a template of log groups. CloudFormation's role may create them because they are named like those of clusters.
 func groups(prefix string, count, days int) string {
 	body := "Parameters:\n  P: {Type: String, Default: p}\nResources:\n"
 	for i := range count {
@@ -49,7 +49,7 @@ func groups(prefix string, count, days int) string {
 	return body + "Outputs:\n  O: {Value: o}\n"
 }
 
-// change is a change of a stack to a template.
+// change stores a template and returns a change of a stack to it, with the template's URL.
 func (w world) change(stackName, template string, tags map[string]string) (plan.Change, string) {
 	w.t.Helper()
 	key := names.Template([]byte(template))
@@ -59,7 +59,7 @@ func (w world) change(stackName, template string, tags map[string]string) (plan.
 	return plan.Change{StackName: stackName, Checksum: names.SHA256([]byte(template)), Tags: tags}, url
 }
 
-// apply makes and executes a change set and waits for the stack.
+// apply creates and executes a change set and waits for the stack.
 func (w world) apply(stackName, template, token string, tags map[string]string) stack.Deployed {
 	w.t.Helper()
 	now, err := w.Describe(w.t.Context(), stackName)
@@ -68,19 +68,19 @@ func (w world) apply(stackName, template, token string, tags map[string]string) 
 	set, err := w.Prepare(w.t.Context(), change, stack.Absent(now.Status), url, map[string]string{"P": "v"}, token)
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.Execute(w.t.Context(), change, set, token))
-	w.rest(stackName)
+	w.wait(stackName)
 	now, err = w.Describe(w.t.Context(), stackName)
 	require.NoError(w.t, err)
 	return now
 }
 
-func (w world) rest(stackName string) {
+func (w world) wait(stackName string) {
 	w.t.Helper()
 	_, err := w.CloudFormation.Wait(w.t.Context(), stackName)
 	require.NoError(w.t, err)
 }
 
-func TestAStackFromItsCreationToItsEnd(t *testing.T) {
+func TestStackLifecycle(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	const name = "drover-demo-pool-a"
 	absent, err := w.Describe(ctx, name)
@@ -103,22 +103,22 @@ func TestAStackFromItsCreationToItsEnd(t *testing.T) {
 	require.NoError(t, w.Protect(ctx, name, false))
 
 	for token, began := range map[string]bool{"create-1": true, "delete-1": false, "delete-2": false} {
-		is, err := w.Began(ctx, name, token)
+		got, err := w.Began(ctx, name, token)
 		require.NoError(t, err)
-		require.Equal(t, began, is, token)
+		require.Equal(t, began, got, token)
 	}
 	require.NoError(t, w.Delete(ctx, name, "delete-2"))
-	w.Until("it is gone", func() bool { return w.Account.Stacks("demo")["pool-a"] == "" })
+	w.Until("it is deleted", func() bool { return w.Account.Stacks("demo")["pool-a"] == "" })
 	absent, err = w.Describe(ctx, name)
 	require.NoError(t, err)
 	require.Zero(t, absent)
 	began, err := w.Began(ctx, name, "delete-2")
 	require.NoError(t, err)
-	require.False(t, began, "a stack that is gone has no name any more")
+	require.False(t, began, "a deleted stack is not found by name")
 	failure, err := w.WhyFailed(ctx, name)
 	require.NoError(t, err)
 	require.Zero(t, failure)
-	require.NoError(t, w.Delete(ctx, name, "delete-3"), "what is gone is gone")
+	require.NoError(t, w.Delete(ctx, name, "delete-3"), "a second deletion is no error")
 }
 
 func TestChangeSets(t *testing.T) {
@@ -127,7 +127,7 @@ func TestChangeSets(t *testing.T) {
 	one := groups("A", 1, 7)
 	w.apply(name, one, "create-1", nil)
 
-	t.Run("with nothing in them are empty, and removed", func(t *testing.T) {
+	t.Run("are reported empty and deleted when nothing differs", func(t *testing.T) {
 		change, url := w.change(name, one, nil)
 		set, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "v"}, "update-1")
 		require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestChangeSets(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, sets.Summaries)
 	})
-	t.Run("that CloudFormation cannot make are refused with its reason", func(t *testing.T) {
+	t.Run("are refused with CloudFormation's reason", func(t *testing.T) {
 		bad := strings.Replace(one, "RetentionInDays: 7", "Retention: 7", 1)
 		change, url := w.change(name, bad, nil)
 		for range 2 { // the failed one does not block its name
@@ -145,32 +145,32 @@ func TestChangeSets(t *testing.T) {
 			require.ErrorContains(t, err, "Retention")
 		}
 	})
-	t.Run("are made anew when an earlier try left one", func(t *testing.T) {
+	t.Run("replace the one of an earlier attempt", func(t *testing.T) {
 		change, url := w.change(name, groups("A", 2, 7), nil)
 		_, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "old"}, "update-4")
 		require.NoError(t, err)
 		set, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-4")
 		require.NoError(t, err)
 		require.NoError(t, w.Execute(ctx, change, set, "update-4"))
-		w.rest(name)
+		w.wait(name)
 		now, err := w.Describe(ctx, name)
 		require.NoError(t, err)
 		require.Equal(t, "new", now.Parameters["P"])
 	})
-	t.Run("of another holder of the lease are left alone", func(t *testing.T) {
+	t.Run("do not replace one of another lease holder", func(t *testing.T) {
 		change, url := w.change(name, groups("A", 2, 14), nil)
 		theirs, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-theirs")
 		require.NoError(t, err)
 		late, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "late"}, "update-late")
 		require.NoError(t, err)
 		require.NoError(t, w.Execute(ctx, change, theirs, "update-theirs"))
-		w.rest(name)
+		w.wait(name)
 		now, err := w.Describe(ctx, name)
 		require.NoError(t, err)
 		require.Equal(t, "new", now.Parameters["P"])
-		require.Error(t, w.Execute(ctx, change, late, "update-late"), "it went with theirs")
+		require.Error(t, w.Execute(ctx, change, late, "update-late"), "CloudFormation deleted it with theirs")
 	})
-	t.Run("that an earlier try still makes may be tried again", func(t *testing.T) {
+	t.Run("fail as Transient while an earlier attempt is in flight", func(t *testing.T) {
 		change, url := w.change(name, groups("A", 3, 7), nil)
 		_, err := w.Prepare(ctx, change, false, url, map[string]string{"P": "old"}, "update-5")
 		require.NoError(t, err)
@@ -186,19 +186,19 @@ func TestChangeSets(t *testing.T) {
 		_, err = w.Prepare(ctx, change, false, url, map[string]string{"P": "new"}, "update-5")
 		require.Equal(t, "Transient", fault.NameOf(err))
 	})
-	t.Run("have all their pages", func(t *testing.T) {
+	t.Run("have the changes of all pages", func(t *testing.T) {
 		change, url := w.change("drover-demo-large", groups("L", 130, 7), nil)
 		set, err := w.Prepare(ctx, change, true, url, nil, "create-2")
 		require.NoError(t, err)
 		require.Len(t, set.Changes, 130)
 		require.Equal(t, stack.ActionAdd, set.Changes[0].Action)
 		require.NoError(t, w.Execute(ctx, change, set, "create-2"))
-		w.rest("drover-demo-large")
+		w.wait("drover-demo-large")
 		began, err := w.Began(ctx, "drover-demo-large", "create-2")
 		require.NoError(t, err)
 		require.True(t, began)
 	})
-	t.Run("of a stack that is in no state for them", func(t *testing.T) {
+	t.Run("fail for a stack in another state", func(t *testing.T) {
 		change, url := w.change("drover-demo-absent", one, nil)
 		_, err := w.Prepare(ctx, change, false, url, nil, "update-7")
 		require.ErrorContains(t, err, "does not exist")
@@ -232,7 +232,7 @@ func TestOperation(t *testing.T) {
 	require.Equal(t, cloudformation.Operation{Began: after.Began, Token: "update-1", Done: 2}, after, "the creation does not count")
 }
 
-func TestWhyAStackFailed(t *testing.T) {
+func TestWhyFailed(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	const name = "drover-demo-network"
 	fail := func(step, logicalID, message string) {
@@ -244,7 +244,7 @@ func TestWhyAStackFailed(t *testing.T) {
 		})
 	}
 
-	t.Run("it did not", func(t *testing.T) {
+	t.Run("is empty after a success", func(t *testing.T) {
 		w.apply(name, groups("A", 1, 7), "create-1", nil)
 		failure, err := w.WhyFailed(ctx, name)
 		require.NoError(t, err)
@@ -253,7 +253,7 @@ func TestWhyAStackFailed(t *testing.T) {
 		require.False(t, failure.Began.IsZero())
 		require.True(t, failure.Turned.IsZero())
 	})
-	t.Run("its update, among resources that were cancelled", func(t *testing.T) {
+	t.Run("skips cancelled resources", func(t *testing.T) {
 		fail("create", "B7", "the seventh is one too many")
 		now := w.apply(name, groups("B", 20, 7), "update-1", nil)
 		require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", now.Status)
@@ -265,7 +265,7 @@ func TestWhyAStackFailed(t *testing.T) {
 		require.Contains(t, failure.String(), "B7: ")
 		require.Contains(t, failure.Reason, "the seventh is one too many")
 	})
-	t.Run("its next update, and not the one before", func(t *testing.T) {
+	t.Run("ignores earlier operations", func(t *testing.T) {
 		fail("update", "A0", "not today")
 		w.apply(name, groups("A", 1, 14), "update-2", nil)
 		failure, err := w.WhyFailed(ctx, name)
@@ -273,7 +273,7 @@ func TestWhyAStackFailed(t *testing.T) {
 		require.Equal(t, "A0", failure.Resource)
 		require.Contains(t, failure.Reason, "not today")
 	})
-	t.Run("its rollback: the first cause, not what came of it", func(t *testing.T) {
+	t.Run("finds the first cause of a failed rollback", func(t *testing.T) {
 		w.OnResource(func(step string, r resource.Request) error {
 			if step == "create" && r.LogicalID == "C1" || step == "delete" {
 				return &wire.Error{Code: "Refused", Message: "refused to " + step, Status: 400}
@@ -291,7 +291,7 @@ func TestWhyAStackFailed(t *testing.T) {
 		require.Equal(t, "AWS::Logs::LogGroup", failure.Stuck[0].Type)
 		require.Contains(t, failure.Stuck[0].ID, "C0")
 	})
-	t.Run("behind a page of events", func(t *testing.T) {
+	t.Run("reads later pages of events", func(t *testing.T) {
 		fail("create", "D0", "the first of many")
 		ordered := groups("D", 61, 7)
 		now := w.apply("drover-demo-many", ordered, "create-3", nil)
@@ -302,14 +302,14 @@ func TestWhyAStackFailed(t *testing.T) {
 	})
 }
 
-// A cluster's stacks are those it should have, and those that carry its tag; nobody else's, however they are called or tagged.
-func TestTheStacksOfACluster(t *testing.T) {
+// Of returns the expected stacks and those with the cluster's tag. It returns no other stack, whatever its name or tags.
+func TestOf(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	tag := func(cluster string) map[string]string { return map[string]string{names.TagCluster: cluster} }
-	w.apply("drover-demo-network", groups("A", 1, 7), "1", nil) // its tags are lost
+	w.apply("drover-demo-network", groups("A", 1, 7), "1", nil) // without tags
 	w.apply("drover-demo-pool-old", groups("B", 1, 7), "2", tag("demo"))
 	w.apply("drover-demo2-network", groups("C", 1, 7), "3", tag("demo2"))
-	w.apply("somebody-else", groups("D", 1, 7), "4", tag("demo"))
+	w.apply("another-owner", groups("D", 1, 7), "4", tag("demo"))
 	w.apply("drover-demo-no-stack-of-ours", groups("E", 1, 7), "5", tag("demo"))
 	w.apply("drover-demo-pool-foreign", groups("F", 1, 7), "6", tag("other"))
 	change, url := w.change("drover-demo-addons", groups("G", 1, 7), tag("demo"))
@@ -319,7 +319,7 @@ func TestTheStacksOfACluster(t *testing.T) {
 	found, err := w.Of(ctx, "demo", []string{names.Network, names.ControlPlane, names.Addons})
 	require.NoError(t, err)
 	require.Len(t, found, 3)
-	require.Equal(t, "REVIEW_IN_PROGRESS", found["addons"].Status, "it is there, though nothing is in it")
+	require.Equal(t, "REVIEW_IN_PROGRESS", found["addons"].Status, "it exists, although it is empty")
 	require.Equal(t, "network", found["network"].Name)
 	require.Equal(t, "CREATE_COMPLETE", found["pool-old"].Status)
 }
@@ -327,5 +327,5 @@ func TestTheStacksOfACluster(t *testing.T) {
 func TestSignals(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	w.apply("drover-demo-pool-a", groups("A", 1, 7), "1", nil)
-	require.NoError(t, w.Signal(ctx, "drover-demo-pool-a", "A0", "i-1", true), "nobody waits for one")
+	require.NoError(t, w.Signal(ctx, "drover-demo-pool-a", "A0", "i-1", true), "no operation waits for one")
 }

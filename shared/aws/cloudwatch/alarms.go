@@ -1,4 +1,4 @@
-// Package cloudwatch is CloudWatch: the alarms that a cluster's spec names, and whether they may wake people.
+// Package cloudwatch adapts CloudWatch: it reads the alarms that a cluster's spec names, and disables and enables their actions.
 package cloudwatch
 
 import (
@@ -21,23 +21,23 @@ type Alarms struct{ client *cloudwatch.Client }
 // New returns the alarms of an account.
 func New(client *cloudwatch.Client) *Alarms { return &Alarms{client} }
 
-// namesAtMost is how many alarms one call may name.
-const namesAtMost = 100
+// maxNames is how many alarms one call may name.
+const maxNames = 100
 
-// Describe lists the alarms of these names that exist, metric and composite ones, and whether upgrades may silence them.
+// Describe returns the alarms of these names that exist, metric and composite ones, and whether upgrades may disable their actions.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
 func (a *Alarms) Describe(ctx context.Context, named []string) ([]preflight.Alarm, error) {
 	var found []preflight.Alarm
-	for some := range slices.Chunk(named, namesAtMost) {
+	for some := range slices.Chunk(named, maxNames) {
 		out, err := a.client.DescribeAlarms(ctx, &cloudwatch.DescribeAlarmsInput{
 			AlarmNames: some, AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm, types.AlarmTypeCompositeAlarm},
-			MaxRecords: aws.Int32(namesAtMost),
+			MaxRecords: aws.Int32(maxNames),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("describing alarms: %w", err)
 		}
 		for _, m := range out.MetricAlarms {
-			silence, err := a.silence(ctx, aws.ToString(m.AlarmArn))
+			silence, err := a.mayDisableActions(ctx, aws.ToString(m.AlarmArn))
 			if err != nil {
 				return nil, fmt.Errorf("reading the tags of alarm %s: %w", aws.ToString(m.AlarmName), err)
 			}
@@ -56,12 +56,13 @@ func (a *Alarms) Describe(ctx context.Context, named []string) ([]preflight.Alar
 	return found, nil
 }
 
-// silence says whether a metric alarm has the tag by which its owner lets upgrades silence it. One that is gone by now has not.
+// mayDisableActions reports whether a metric alarm has the tag with which its owner lets upgrades disable its
+// actions. An alarm that no longer exists does not.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_ListTagsForResource.html
-func (a *Alarms) silence(ctx context.Context, arn string) (bool, error) {
+func (a *Alarms) mayDisableActions(ctx context.Context, arn string) (bool, error) {
 	out, err := a.client.ListTagsForResource(ctx, &cloudwatch.ListTagsForResourceInput{ResourceARN: &arn})
-	var gone *types.ResourceNotFoundException
-	if errors.As(err, &gone) {
+	var notFound *types.ResourceNotFoundException
+	if errors.As(err, &notFound) {
 		return false, nil
 	}
 	if err != nil {
@@ -72,11 +73,11 @@ func (a *Alarms) silence(ctx context.Context, arn string) (bool, error) {
 	}), nil
 }
 
-// Silence switches the actions of alarms off: they change their state, and wake nobody. It does so for all or, with
-// an error, perhaps for some; again is no error.
+// DisableActions disables the actions of alarms: they change their state, but notify no one. After an error, the actions of some may be
+// disabled. A repeated call is no error.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DisableAlarmActions.html
-func (a *Alarms) Silence(ctx context.Context, named []string) error {
-	for some := range slices.Chunk(named, namesAtMost) {
+func (a *Alarms) DisableActions(ctx context.Context, named []string) error {
+	for some := range slices.Chunk(named, maxNames) {
 		if _, err := a.client.DisableAlarmActions(ctx, &cloudwatch.DisableAlarmActionsInput{AlarmNames: some}); err != nil {
 			return fmt.Errorf("switching the actions of alarms off: %w", err)
 		}
@@ -84,10 +85,10 @@ func (a *Alarms) Silence(ctx context.Context, named []string) error {
 	return nil
 }
 
-// Sound switches the actions of alarms on again. Those that are gone are no error.
+// EnableActions enables the actions of alarms again. Alarms that no longer exist are no error.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_EnableAlarmActions.html
-func (a *Alarms) Sound(ctx context.Context, named []string) error {
-	for some := range slices.Chunk(named, namesAtMost) {
+func (a *Alarms) EnableActions(ctx context.Context, named []string) error {
+	for some := range slices.Chunk(named, maxNames) {
 		if _, err := a.client.EnableAlarmActions(ctx, &cloudwatch.EnableAlarmActionsInput{AlarmNames: some}); err != nil {
 			return fmt.Errorf("switching the actions of alarms on: %w", err)
 		}

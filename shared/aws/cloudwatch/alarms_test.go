@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// put makes an alarm; silence is the value of its tag, "" for none.
+// put creates an alarm. silence is the value of its tag, "" for none.
 func put(t *testing.T, client *awscloudwatch.Client, name, silence string, actions bool) {
 	t.Helper()
 	in := &awscloudwatch.PutMetricAlarmInput{
@@ -37,7 +37,7 @@ func TestAlarms(t *testing.T) {
 	a := harness.Start(t)
 	client := awscloudwatch.NewFromConfig(a.Config())
 	all := cloudwatch.New(client)
-	put(t, client, "lets", names.SilenceUpgrade, true)
+	put(t, client, "allowed", names.SilenceUpgrade, true)
 	put(t, client, "never", "never", true)
 	put(t, client, "untagged", "", true)
 	put(t, client, "off", names.SilenceUpgrade, false)
@@ -47,7 +47,7 @@ func TestAlarms(t *testing.T) {
 	})
 	require.NoError(t, err)
 
-	found, err := all.Describe(t.Context(), []string{"lets", "never", "untagged", "off", "absent"})
+	found, err := all.Describe(t.Context(), []string{"allowed", "never", "untagged", "off", "absent"})
 	require.NoError(t, err)
 	by := map[string]preflight.Alarm{}
 	for _, alarm := range found {
@@ -59,10 +59,12 @@ func TestAlarms(t *testing.T) {
 	}
 	require.Equal(t, "too many errors", by["never"].Reason)
 	require.Len(t, by, 4)
-	for name, want := range map[string][2]bool{"lets": {true, true}, "never": {true, false}, "untagged": {true, false}, "off": {false, true}} {
+	for name, want := range map[string][2]bool{
+		"allowed": {true, true}, "never": {true, false}, "untagged": {true, false}, "off": {false, true},
+	} {
 		require.Equal(t, want, [2]bool{by[name].Actions, by[name].Silence}, name)
 	}
-	t.Run("fail with the tags that cannot be read", func(t *testing.T) {
+	t.Run("fail if their tags cannot be read", func(t *testing.T) {
 		a.OnCall(func(call endpoint.Call) error {
 			if call.Action == "ListTagsForResource" {
 				return &wire.Error{Code: "AccessDenied", Message: "no", Status: 403}
@@ -70,13 +72,13 @@ func TestAlarms(t *testing.T) {
 			return nil
 		})
 		defer a.OnCall(nil)
-		_, err := all.Describe(t.Context(), []string{"lets"})
+		_, err := all.Describe(t.Context(), []string{"allowed"})
 		require.Equal(t, "AccessDenied", fault.Code(err))
-		require.ErrorContains(t, err, "lets")
+		require.ErrorContains(t, err, "allowed")
 	})
 }
 
-// CloudWatch takes 100 names a call: those of the second must not be forgotten, nor its failure.
+// CloudWatch takes 100 names a call. A second call must follow, and its failure must be returned.
 func TestManyAlarms(t *testing.T) {
 	a := harness.Start(t)
 	client := awscloudwatch.NewFromConfig(a.Config())
@@ -99,16 +101,16 @@ func TestManyAlarms(t *testing.T) {
 		return count
 	}
 	require.Equal(t, 101, on())
-	require.NoError(t, all.Silence(t.Context(), named))
+	require.NoError(t, all.DisableActions(t.Context(), named))
 	require.Zero(t, on())
-	require.NoError(t, all.Sound(t.Context(), append([]string{"absent"}, named...)))
+	require.NoError(t, all.EnableActions(t.Context(), append([]string{"absent"}, named...)))
 	require.Equal(t, 101, on())
 	for action, call := range map[string]func() error{
-		"DisableAlarmActions": func() error { return all.Silence(t.Context(), named) },
-		"EnableAlarmActions":  func() error { return all.Sound(t.Context(), named) },
+		"DisableAlarmActions": func() error { return all.DisableActions(t.Context(), named) },
+		"EnableAlarmActions":  func() error { return all.EnableActions(t.Context(), named) },
 		"DescribeAlarms":      func() error { _, err := all.Describe(t.Context(), named); return err },
 	} {
-		t.Run(action+" fails for the last of them", func(t *testing.T) {
+		t.Run(action+" returns the error of the second call", func(t *testing.T) {
 			calls := 0
 			a.OnCall(func(c endpoint.Call) error {
 				if c.Action == action {

@@ -1,5 +1,5 @@
-// Package ec2 is what EC2 has room for: free addresses, images, instance types, the instances that run and the
-// volumes that there are. It only asks.
+// Package ec2 reads from EC2 what an account has and has room for: free addresses, images, instance types, running instances and volumes.
+// It changes nothing.
 package ec2
 
 import (
@@ -20,10 +20,10 @@ import (
 // Capacity of an account and region.
 type Capacity struct{ config aws.Config }
 
-// New returns the capacity of the account that a configuration signs in to.
+// New returns the capacity of a configuration's account.
 func New(config aws.Config) *Capacity { return &Capacity{config} }
 
-// call an action of EC2, as whoever the configuration says.
+// call calls an action of EC2 with the configuration's credentials.
 func (c *Capacity) call(ctx context.Context, action string, arguments map[string]string, out any) error {
 	if c.config.Credentials == nil {
 		return errors.New("calling EC2: there are no credentials")
@@ -35,11 +35,11 @@ func (c *Capacity) call(ctx context.Context, action string, arguments map[string
 	return query.EC2.Call(ctx, c.config, credentials, action, arguments, out)
 }
 
-// filterAtMost is how many values a filter of EC2 takes.
+// maxFilterValues is how many values a filter of EC2 takes.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Filter.html
-const filterAtMost = 200
+const maxFilterValues = 200
 
-// filter of EC2, with its values. What is not there is not in the answer, where asking by id would be refused.
+// filter of EC2. A filter leaves out ids that do not exist, where a request by id would fail.
 type filter struct {
 	name   string
 	values []string
@@ -57,11 +57,11 @@ func arguments(filters ...filter) map[string]string {
 	return out
 }
 
-// Subnets by id, with the addresses that are free. Those that are not there are missing.
+// Subnets returns subnets by id, with their free addresses. Those that do not exist are left out.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSubnets.html
 func (c *Capacity) Subnets(ctx context.Context, ids []string) (map[string]preflight.Subnet, error) {
 	found := map[string]preflight.Subnet{}
-	for some := range slices.Chunk(ids, filterAtMost) {
+	for some := range slices.Chunk(ids, maxFilterValues) {
 		ask := arguments(filter{"subnet-id", some})
 		var out struct {
 			Items []struct {
@@ -80,13 +80,13 @@ func (c *Capacity) Subnets(ctx context.Context, ids []string) (map[string]prefli
 	return found, nil
 }
 
-// Images by id. Those that are not there, or not shared with the account, are missing.
+// Images returns images by id. Those that do not exist, or are not shared with the account, are left out.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeImages.html
 func (c *Capacity) Images(ctx context.Context, ids []string) (map[string]preflight.Image, error) {
 	found := map[string]preflight.Image{}
-	for some := range slices.Chunk(ids, filterAtMost) {
+	for some := range slices.Chunk(ids, maxFilterValues) {
 		ask := arguments(filter{"image-id", some})
-		ask["IncludeDeprecated"] = "true" // they can be started all the same
+		ask["IncludeDeprecated"] = "true" // instances can still be launched from them
 		var out struct {
 			Items []struct {
 				ID           string `xml:"imageId"`
@@ -110,11 +110,11 @@ func (c *Capacity) Images(ctx context.Context, ids []string) (map[string]preflig
 	return found, nil
 }
 
-// InstanceTypes by name. Those that the region does not have are missing.
+// InstanceTypes returns instance types by name. Those that the region does not offer are left out.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
 func (c *Capacity) InstanceTypes(ctx context.Context, names []string) (map[string]preflight.InstanceType, error) {
 	found := map[string]preflight.InstanceType{}
-	for some := range slices.Chunk(names, filterAtMost) {
+	for some := range slices.Chunk(names, maxFilterValues) {
 		ask := arguments(filter{"instance-type", some})
 		for {
 			var out struct {
@@ -139,17 +139,17 @@ func (c *Capacity) InstanceTypes(ctx context.Context, names []string) (map[strin
 	return found, nil
 }
 
-// pageOf is how many instances or volumes one answer has: as many as EC2 gives.
-const pageOf = "1000"
+// pageSize is the number of instances or volumes in one response: the maximum of EC2.
+const pageSize = "1000"
 
-// kind of instance, as quotas count them.
+// kind of instance, as quotas distinguish them.
 type kind struct {
 	name string
 	spot bool
 }
 
-// Running counts the vCPUs of the account's instances in the region, by the code of the quota that they count to:
-// those that run or are about to. What CloudWatch knows of quotas (AWS/Usage) is five minutes old.
+// Running returns the vCPUs of the account's pending and running instances in the region, by the code of their quota. It does not use
+// CloudWatch (AWS/Usage), whose numbers are five minutes old.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 func (c *Capacity) Running(ctx context.Context) (map[string]int, error) {
 	instances, err := c.instances(ctx)
@@ -174,14 +174,14 @@ func (c *Capacity) Running(ctx context.Context) (map[string]int, error) {
 	return running, nil
 }
 
-// Volumes counts the GiB of the account's volumes of some types in the region, by the code of the quota that they
-// count to. CloudWatch has no usage of these.
+// Volumes returns the GiB of the account's volumes of some types in the region, by the code of their quota. CloudWatch does not report
+// their usage.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVolumes.html
 func (c *Capacity) Volumes(ctx context.Context, types []string) (map[string]int, error) {
 	used := map[string]int{}
-	for some := range slices.Chunk(types, filterAtMost) {
+	for some := range slices.Chunk(types, maxFilterValues) {
 		ask := arguments(filter{"volume-type", some})
-		ask["MaxResults"] = pageOf
+		ask["MaxResults"] = pageSize
 		for {
 			var out struct {
 				Items []struct {
@@ -204,10 +204,10 @@ func (c *Capacity) Volumes(ctx context.Context, types []string) (map[string]int,
 	return used, nil
 }
 
-// instances that run or are about to, counted.
+// instances counts the pending and running instances by kind.
 func (c *Capacity) instances(ctx context.Context) (map[kind]int, error) {
 	count, ask := map[kind]int{}, arguments(filter{"instance-state-name", []string{"pending", "running"}})
-	ask["MaxResults"] = pageOf
+	ask["MaxResults"] = pageSize
 	for {
 		var out struct {
 			Items []struct {
@@ -228,11 +228,11 @@ func (c *Capacity) instances(ctx context.Context) (map[kind]int, error) {
 	}
 }
 
-// Alive are those of the instances that have not ended, and are not about to.
+// RunningInstances returns those of the instances that are not terminated or terminating.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
-func (c *Capacity) Alive(ctx context.Context, ids []string) ([]string, error) {
-	var alive []string
-	for some := range slices.Chunk(ids, filterAtMost) {
+func (c *Capacity) RunningInstances(ctx context.Context, ids []string) ([]string, error) {
+	var running []string
+	for some := range slices.Chunk(ids, maxFilterValues) {
 		ask := arguments(filter{"instance-id", some}, filter{"instance-state-name", []string{"pending", "running", "stopping", "stopped"}})
 		var out struct {
 			Items []struct {
@@ -243,14 +243,14 @@ func (c *Capacity) Alive(ctx context.Context, ids []string) ([]string, error) {
 			return nil, fmt.Errorf("describing instances: %w", err)
 		}
 		for _, i := range out.Items {
-			alive = append(alive, i.ID)
+			running = append(running, i.ID)
 		}
 	}
-	return alive, nil
+	return running, nil
 }
 
-// Named are the names of the nodes that a name may mean, by instance: one cluster's nodes may be called like
-// another's. The name may be an instance's id. What has ended is left out.
+// Named returns the names of the nodes that a node name or instance id may mean, by instance. Nodes of two clusters can have the same
+// name. Terminated instances are left out.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 func (c *Capacity) Named(ctx context.Context, name string) (map[string]string, error) {
 	by := "private-dns-name"
@@ -269,18 +269,18 @@ func (c *Capacity) Named(ctx context.Context, name string) (map[string]string, e
 	}
 	named := map[string]string{}
 	for _, i := range out.Items {
-		if i.ID == name || i.Name == name { // to EC2, * and ? stand for others
+		if i.ID == name || i.Name == name { // EC2 reads * and ? as wildcards
 			named[i.ID] = i.Name
 		}
 	}
 	return named, nil
 }
 
-// Started says which image each of the instances was started from. Those that are not there are missing.
+// Started returns the image from which each of the instances was launched. Those that do not exist are left out.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 func (c *Capacity) Started(ctx context.Context, ids []string) (map[string]string, error) {
 	images := map[string]string{}
-	for some := range slices.Chunk(ids, filterAtMost) {
+	for some := range slices.Chunk(ids, maxFilterValues) {
 		var out struct {
 			Items []struct {
 				ID    string `xml:"instanceId"`

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What EC2 says of a cluster that runs.
+// The capacity of an account with a running cluster.
 func TestCapacity(t *testing.T) {
 	a := harness.Start(t)
 	c, ctx := ec2.New(a.Config()), t.Context()
@@ -28,7 +28,7 @@ func TestCapacity(t *testing.T) {
 
 	subnets, err := c.Subnets(ctx, append(group.Subnets, "subnet-00000000000000000"))
 	require.NoError(t, err)
-	require.Len(t, subnets, len(group.Subnets), "one is not there")
+	require.Len(t, subnets, len(group.Subnets), "one does not exist")
 	free := 0
 	for id, s := range subnets {
 		require.Equal(t, id, s.ID)
@@ -37,11 +37,11 @@ func TestCapacity(t *testing.T) {
 	}
 	require.Positive(t, free)
 
-	known := localec2.EKSImages()[0]
-	images, err := c.Images(ctx, []string{known.ID, "ami-00000000000000000"})
+	image := localec2.EKSImages()[0]
+	images, err := c.Images(ctx, []string{image.ID, "ami-00000000000000000"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]preflight.Image{
-		known.ID: {ID: known.ID, Name: known.Name, Architecture: known.Architecture, State: "available"},
+		image.ID: {ID: image.ID, Name: image.Name, Architecture: image.Architecture, State: "available"},
 	}, images)
 
 	types, err := c.InstanceTypes(ctx, []string{"m7i.large", "no.such"})
@@ -61,9 +61,9 @@ func TestCapacity(t *testing.T) {
 	require.Equal(t, map[string]int{preflight.VolumeQuotaCode("gp3"): 50 * len(group.Instances)}, volumes)
 
 	id := group.Instances[0].ID
-	alive, err := c.Alive(ctx, []string{id, "i-00000000000000000"})
+	ids, err := c.RunningInstances(ctx, []string{id, "i-00000000000000000"})
 	require.NoError(t, err)
-	require.Equal(t, []string{id}, alive)
+	require.Equal(t, []string{id}, ids)
 	started, err := c.Started(ctx, []string{id, "i-00000000000000000"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{id: localec2.ImageID("1.36", "amd64")}, started)
@@ -71,7 +71,7 @@ func TestCapacity(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, named, 1)
 	require.Regexp(t, `^ip-.*\.internal$`, named[id])
-	for name, found := range map[string]map[string]string{named[id]: named, "ip-*": {}, "nobody": {}, "i-*": {}} {
+	for name, found := range map[string]map[string]string{named[id]: named, "ip-*": {}, "absent": {}, "i-*": {}} {
 		again, err := c.Named(ctx, name)
 		require.NoError(t, err)
 		require.Equal(t, found, again, name)
@@ -80,19 +80,19 @@ func TestCapacity(t *testing.T) {
 	ended, err := c.Named(ctx, id)
 	require.NoError(t, err)
 	require.Empty(t, ended)
-	alive, err = c.Alive(ctx, []string{id})
+	ids, err = c.RunningInstances(ctx, []string{id})
 	require.NoError(t, err)
-	require.Empty(t, alive, "it is about to end")
+	require.Empty(t, ids, "it is terminating")
 
 	for _, ask := range []func() error{
-		func() error { _, err := c.Alive(ctx, nil); return err },
+		func() error { _, err := c.RunningInstances(ctx, nil); return err },
 		func() error { _, err := c.Started(ctx, nil); return err },
 		func() error { _, err := c.Subnets(ctx, nil); return err },
 		func() error { _, err := c.Images(ctx, nil); return err },
 		func() error { _, err := c.InstanceTypes(ctx, nil); return err },
 		func() error { _, err := c.Volumes(ctx, nil); return err },
 	} {
-		require.NoError(t, ask(), "nothing is asked about nothing")
+		require.NoError(t, ask(), "no call without ids")
 	}
 }
 

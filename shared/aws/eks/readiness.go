@@ -1,6 +1,6 @@
 package eks
 
-// What EKS says of a cluster that is to be upgraded: how it is, what it found in it, and which versions go with which.
+// What EKS reports for the checks of an upgrade: the cluster's health, its insights, and compatible versions.
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// ControlPlane is how EKS has a cluster.
+// ControlPlane returns the state of an EKS cluster.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 func (v *Versions) ControlPlane(ctx context.Context, eksCluster string) (preflight.ControlPlane, error) {
 	out, err := v.Described.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})
@@ -36,7 +36,7 @@ func (v *Versions) ControlPlane(ctx context.Context, eksCluster string) (preflig
 	return c, nil
 }
 
-// Addons that a cluster has, whoever installed them.
+// Addons returns all add-ons of a cluster, also those that drover did not install.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListAddons.html, API_DescribeAddon.html
 func (v *Versions) Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error) {
 	var addons []preflight.Addon
@@ -63,11 +63,11 @@ func (v *Versions) Addons(ctx context.Context, eksCluster string) ([]preflight.A
 	return addons, nil
 }
 
-// Insights are what EKS found in a cluster for an upgrade to versions, or for a rollback: those that are not PASSING. looked is when it
-// made the oldest, PASSING or not; zero when it has made none.
+// Insights returns the insights of a cluster for an upgrade to these versions, or for a rollback, that are not PASSING. refreshed is when
+// EKS made the oldest one, PASSING or not. It is zero if there is none.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListInsights.html, API_DescribeInsight.html
 func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback bool, versions []string) (insights []preflight.Insight,
-	looked time.Time, err error) {
+	refreshed time.Time, err error) {
 	filter := &types.InsightsFilter{Categories: []types.Category{types.CategoryUpgradeReadiness}, KubernetesVersions: versions}
 	if rollback {
 		filter.Categories = []types.Category{types.CategoryRollbackReadiness}
@@ -76,27 +76,27 @@ func (v *Versions) Insights(ctx context.Context, eksCluster string, rollback boo
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, looked, fmt.Errorf("listing the insights of EKS cluster %s: %w", eksCluster, err)
+			return nil, refreshed, fmt.Errorf("listing the insights of EKS cluster %s: %w", eksCluster, err)
 		}
 		for _, summary := range page.Insights {
-			if at := aws.ToTime(summary.LastRefreshTime); !at.IsZero() && (looked.IsZero() || at.Before(looked)) {
-				looked = at
+			if at := aws.ToTime(summary.LastRefreshTime); !at.IsZero() && (refreshed.IsZero() || at.Before(refreshed)) {
+				refreshed = at
 			}
 			if summary.InsightStatus != nil && summary.InsightStatus.Status == types.InsightStatusValuePassing {
 				continue
 			}
 			out, err := v.client.DescribeInsight(ctx, &eks.DescribeInsightInput{ClusterName: &eksCluster, Id: summary.Id})
 			if err != nil {
-				return nil, looked, fmt.Errorf("describing insight %s of EKS cluster %s: %w", aws.ToString(summary.Name), eksCluster, err)
+				return nil, refreshed, fmt.Errorf("describing insight %s of EKS cluster %s: %w", aws.ToString(summary.Name), eksCluster, err)
 			}
 			insights = append(insights, insight(out.Insight))
 		}
 	}
-	return insights, looked, nil
+	return insights, refreshed, nil
 }
 
-// RefreshInsights has EKS look at a cluster now: by itself it does once a day. One that it cannot look at just now, or looks at already,
-// is no error: its insights tell how old they are.
+// RefreshInsights requests new insights for a cluster. EKS itself makes them once a day. A refresh that is in flight or not possible now
+// is no error: each insight has its age.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_StartInsightsRefresh.html
 func (v *Versions) RefreshInsights(ctx context.Context, eksCluster string) error {
 	_, err := v.client.StartInsightsRefresh(ctx, &eks.StartInsightsRefreshInput{ClusterName: &eksCluster})
@@ -106,11 +106,11 @@ func (v *Versions) RefreshInsights(ctx context.Context, eksCluster string) error
 	return nil
 }
 
-// Refreshing says whether EKS still looks at a cluster that it was asked to look at.
+// Refreshing reports whether a requested refresh of insights is in flight.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeInsightsRefresh.html
 func (v *Versions) Refreshing(ctx context.Context, eksCluster string) (bool, error) {
 	out, err := v.client.DescribeInsightsRefresh(ctx, &eks.DescribeInsightsRefreshInput{ClusterName: &eksCluster})
-	if fault.Code(err) == "ResourceNotFoundException" { // it was never asked
+	if fault.Code(err) == "ResourceNotFoundException" { // no refresh was requested yet
 		return false, nil
 	}
 	if err != nil {
@@ -148,7 +148,7 @@ func insight(in *types.Insight) preflight.Insight {
 	return out
 }
 
-// Catalogue is every version that EKS offers now, with how long it is supported.
+// Catalogue returns the versions that EKS offers now, with their ends of support.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
 func (v *Versions) Catalogue(ctx context.Context) ([]preflight.Version, error) {
 	var catalogue []preflight.Version
@@ -168,7 +168,8 @@ func (v *Versions) Catalogue(ctx context.Context) ([]preflight.Version, error) {
 	return catalogue, nil
 }
 
-// Compat asks which versions there are of add-ons, and which Kubernetes versions each runs on. An add-on that EKS does not have, has none.
+// Compat returns the versions of add-ons, and the Kubernetes versions with which each is compatible. An add-on that EKS does not offer
+// has none.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
 func (v *Versions) Compat(ctx context.Context, addons []string) (upgrade.Compat, error) {
 	compat := upgrade.Compat{}

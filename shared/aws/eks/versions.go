@@ -1,4 +1,4 @@
-// Package eks is what EKS has: its catalogue of Kubernetes versions, and whether a cluster is there. It is asked, never remembered.
+// Package eks reads from EKS the offered Kubernetes versions, and the clusters and their add-ons. It caches nothing.
 package eks
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/drover-run/drover/shared/fault"
 )
 
-// Versions of an account and region.
+// Versions reads from EKS in one account and region.
 type Versions struct {
 	client *eks.Client
-	// Described is who describes clusters: the client, unless another is set.
+	// Described describes clusters. It is the client unless a test sets another.
 	Described eks.DescribeClusterAPIClient
 }
 
-// New returns the versions that a client is offered.
+// New returns a reader that uses a client.
 func New(client *eks.Client) *Versions { return &Versions{client, client} }
 
-// Offered lists the minor versions that EKS offers now, such as "1.36".
+// Offered returns the minor versions that EKS offers now, such as "1.36".
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
 func (v *Versions) Offered(ctx context.Context) ([]string, error) {
 	var offered []string
@@ -38,8 +38,8 @@ func (v *Versions) Offered(ctx context.Context) ([]string, error) {
 	return offered, nil
 }
 
-// Clusters counts the account's EKS clusters in the region, whoever made them, a hundred a call. Those that are only
-// registered with EKS are not among them, and have a quota of their own.
+// Clusters returns the number of the account's EKS clusters in the region, drover's and others. One call returns a hundred. Clusters that
+// are only registered with EKS are left out; they have a quota of their own.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListClusters.html
 func (v *Versions) Clusters(ctx context.Context) (int, error) {
 	sum := 0
@@ -53,7 +53,7 @@ func (v *Versions) Clusters(ctx context.Context) (int, error) {
 	return sum, nil
 }
 
-// Exists says whether there is an EKS cluster of a name, in whatever state.
+// Exists reports whether an EKS cluster exists, in any state.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 func (v *Versions) Exists(ctx context.Context, eksCluster string) (bool, error) {
 	_, err := v.Described.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &eksCluster})

@@ -14,27 +14,27 @@ import (
 	"github.com/drover-run/drover/shared/aws/eks"
 )
 
-// answers to requests, in turn.
+// answers responds to requests in turn.
 type answers struct {
-	bodies []string
-	asked  []string
+	bodies   []string
+	requests []string
 }
 
 func (a *answers) Do(r *http.Request) (*http.Response, error) {
-	a.asked = append(a.asked, r.Method+" "+r.URL.RequestURI())
-	body := a.bodies[len(a.asked)-1]
+	a.requests = append(a.requests, r.Method+" "+r.URL.RequestURI())
+	body := a.bodies[len(a.requests)-1]
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
 	}, nil
 }
 
-// An account may have more clusters than EKS tells in one answer.
-func TestEveryPageOfClustersCounts(t *testing.T) {
+// An account can have more clusters than one response of EKS holds.
+func TestClustersReadsAllPages(t *testing.T) {
 	first := strings.TrimSuffix(strings.Repeat(`"c",`, 100), ",")
 	a := &answers{bodies: []string{fmt.Sprintf(`{"clusters": [%s], "nextToken": "n"}`, first), `{"clusters": ["d", "e"]}`}}
 	client := awseks.New(awseks.Options{Region: "eu-central-1", HTTPClient: a, Credentials: aws.AnonymousCredentials{}})
 	n, err := eks.New(client).Clusters(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 102, n)
-	require.Equal(t, []string{"GET /clusters", "GET /clusters?nextToken=n"}, a.asked, "without those that are only registered")
+	require.Equal(t, []string{"GET /clusters", "GET /clusters?nextToken=n"}, a.requests, "registered clusters are not requested")
 }

@@ -1,8 +1,8 @@
 package leftovers
 
-// What the stacks of a cluster kept: a stack that was deleted by hand while deletion protection was on leaves behind
-// what holds the cluster. It is named, and people remove it: nothing of drover's may touch what stacks made but
-// CloudFormation, which knows it no more.
+// Resources that the stacks of a cluster retained. A stack that was deleted outside drover while deletion protection was on leaves its
+// stateful resources. drover names them, and an operator removes them: only CloudFormation may remove what stacks created, and it no
+// longer knows these.
 
 import (
 	"context"
@@ -22,12 +22,11 @@ import (
 	"github.com/drover-run/drover/shared/query"
 )
 
-// retained are the types of what the templates keep and that has a tag, less the EKS cluster, which is asked for by
-// name, and roles, which are not in the index of tags.
+// retained are the types of tagged resources that the templates retain. The EKS cluster is found by name. Roles are not in the tag index.
 var retained = []string{"ec2:vpc", "kms:key", "logs:log-group"}
 
-// Kept lists what is left of a cluster's stacks when all of them are gone, in words. The index of tags lags, and has
-// keys that wait for their deletion: each is asked for.
+// Kept returns descriptions of the resources that a cluster's deleted stacks retained. The tag index lags and contains keys that are
+// scheduled for deletion, so Kept checks each resource.
 func (l *Leftovers) Kept(ctx context.Context, cluster string) ([]string, error) {
 	var kept []string
 	pages := resourcegroupstaggingapi.NewGetResourcesPaginator(l.tags, &resourcegroupstaggingapi.GetResourcesInput{
@@ -54,12 +53,12 @@ func (l *Leftovers) Kept(ctx context.Context, cluster string) ([]string, error) 
 	return kept, err
 }
 
-// nameKept is how much of a stack's name is in those that CloudFormation gives to its roles, at least: it cuts what
-// is longer than IAM allows.
-const nameKept = 24
+// minStackNameInRole is the length of a stack's name that CloudFormation uses at least in the names of its roles. It
+// cuts names that are longer than IAM allows.
+const minStackNameInRole = 24
 
-// roles lists a cluster's. Each has its tag, which listings leave out. IAM has those of all regions, where other clusters may have the same
-// name: the boundary says whose it is.
+// roles returns a cluster's roles. Listings leave out tags, so it reads each role. IAM has the roles of all regions, where clusters may
+// have the same name. The permissions boundary contains the region.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListRoles.html
 func (l *Leftovers) roles(ctx context.Context, cluster string) (list []string, err error) {
 	session, err := l.config.Credentials.Retrieve(ctx)
@@ -67,7 +66,7 @@ func (l *Leftovers) roles(ctx context.Context, cluster string) (list []string, e
 		return nil, fmt.Errorf("signing in to call IAM: %w", err)
 	}
 	like := names.Stack(cluster, "")
-	like = like[:min(len(like), nameKept)]
+	like = like[:min(len(like), minStackNameInRole)]
 	arguments := map[string]string{"PathPrefix": names.ClusterRoles}
 	for more := true; more; {
 		var page struct {
@@ -82,11 +81,11 @@ func (l *Leftovers) roles(ctx context.Context, cluster string) (list []string, e
 			if !strings.HasPrefix(name, like) {
 				continue
 			}
-			of, err := l.roleOf(ctx, session, name)
+			owner, err := l.roleOf(ctx, session, name)
 			if err != nil {
 				return nil, err
 			}
-			if of == cluster {
+			if owner == cluster {
 				list = append(list, "role "+name)
 			}
 		}
@@ -95,7 +94,7 @@ func (l *Leftovers) roles(ctx context.Context, cluster string) (list []string, e
 	return list, nil
 }
 
-// roleOf is the cluster of this region that a role is of; empty when it is of none, or gone.
+// roleOf returns the cluster of this region to which a role belongs. It is empty if there is none or the role no longer exists.
 func (l *Leftovers) roleOf(ctx context.Context, session aws.Credentials, name string) (string, error) {
 	var out struct {
 		Tags []struct {
@@ -121,7 +120,7 @@ func (l *Leftovers) roleOf(ctx context.Context, session aws.Credentials, name st
 	return "", nil
 }
 
-// kept describes a resource that is there; empty is one that is not, or that goes by itself.
+// kept describes a resource. It returns "" if the resource no longer exists or is scheduled for deletion.
 func (l *Leftovers) kept(ctx context.Context, arn string) (string, error) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
@@ -130,8 +129,8 @@ func (l *Leftovers) kept(ctx context.Context, arn string) (string, error) {
 	kind, id, _ := strings.Cut(parts[5], "/")
 	switch {
 	case parts[2] == "ec2" && kind == "vpc":
-		there, err := l.vpc(ctx, id)
-		return said(there, "VPC "+id+" with its subnets"), err
+		found, err := l.hasVPC(ctx, id)
+		return describeIf(found, "VPC "+id+" with its subnets"), err
 	case parts[2] == "kms" && kind == "key":
 		out, err := l.keys.DescribeKey(ctx, &kms.DescribeKeyInput{KeyId: &id})
 		if fault.Code(err) == "NotFoundException" {
@@ -140,27 +139,27 @@ func (l *Leftovers) kept(ctx context.Context, arn string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("describing key %s: %w", id, err)
 		}
-		return said(out.KeyMetadata.KeyState != keys.KeyStatePendingDeletion, "key "+id), nil
+		return describeIf(out.KeyMetadata.KeyState != keys.KeyStatePendingDeletion, "key "+id), nil
 	case parts[2] == "logs":
 		name := strings.TrimSuffix(strings.TrimPrefix(parts[5], "log-group:"), ":*")
 		out, err := l.logs.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &name})
 		if err != nil {
 			return "", fmt.Errorf("describing log group %s: %w", name, err)
 		}
-		return said(len(out.LogGroups) > 0 && aws.ToString(out.LogGroups[0].LogGroupName) == name, "log group "+name), nil
+		return describeIf(len(out.LogGroups) > 0 && aws.ToString(out.LogGroups[0].LogGroupName) == name, "log group "+name), nil
 	}
 	return "", nil
 }
 
-func said(there bool, what string) string {
-	if !there {
+func describeIf(exists bool, what string) string {
+	if !exists {
 		return ""
 	}
 	return what
 }
 
-// vpc says whether a VPC is there. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVpcs.html
-func (l *Leftovers) vpc(ctx context.Context, id string) (bool, error) {
+// hasVPC reports whether a VPC exists. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeVpcs.html
+func (l *Leftovers) hasVPC(ctx context.Context, id string) (bool, error) {
 	session, err := l.config.Credentials.Retrieve(ctx)
 	if err != nil {
 		return false, fmt.Errorf("signing in to call EC2: %w", err)

@@ -1,5 +1,5 @@
-// Package leftovers is what Kubernetes made in the account for a cluster: it is found by tag, and removed with credentials that can
-// remove nothing without that tag.
+// Package leftovers finds and removes what Kubernetes created in the account for a cluster, such as load balancers and volumes. It finds
+// these resources by tag. Its credentials can remove nothing without that tag. The clean function uses it.
 package leftovers
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/drover-run/drover/shared/query"
 )
 
-// Resource that Kubernetes made.
+// Resource that Kubernetes created.
 type Resource struct {
 	// Kind in words, such as "load balancer".
 	Kind string
-	// ID as its API takes it: a name, an id or an ARN.
+	// ID as the resource's API takes it: a name, an id or an ARN.
 	ID string
 
 	remove removal
@@ -35,7 +35,7 @@ type Resource struct {
 
 func (r Resource) String() string { return r.Kind + " " + r.ID }
 
-// Volume says whether it is an EBS volume: those hold data.
+// Volume reports whether the resource is an EBS volume. Volumes hold data.
 func (r Resource) Volume() bool { return r.Kind == volume }
 
 const volume = "volume"
@@ -45,12 +45,12 @@ type removal struct {
 	kind             string
 	api              *query.API
 	action, argument string
-	// resource of an ARN starts with this; what follows is the id, or the whole ARN is.
+	// prefix of the resource part of an ARN. The rest is the id. If arn is set, the whole ARN is the id.
 	prefix string
 	arn    bool
 }
 
-// removals in the order in which they can succeed: load balancers hold target groups and network interfaces, those hold security groups.
+// removals in the order in which they can succeed: load balancers use target groups and network interfaces, which use security groups.
 var removals = []removal{
 	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/app/", arn: true},
 	{kind: "load balancer", api: query.ELBv2, action: "DeleteLoadBalancer", argument: "LoadBalancerArn", prefix: "loadbalancer/net/", arn: true},
@@ -62,14 +62,14 @@ var removals = []removal{
 	{kind: volume, api: query.EC2, action: "DeleteVolume", argument: "VolumeId", prefix: "volume/"},
 }
 
-// types are the resource types that are looked for, as the tagging API calls them.
+// types are the resource types to find, with the names of the tagging API.
 var types = []string{
 	"elasticloadbalancing:loadbalancer", "elasticloadbalancing:targetgroup", "ec2:network-interface", "ec2:security-group", "ec2:volume",
 }
 
-// owned are the tags by which integrations of Kubernetes mark what they make for a cluster: the cloud controller and
-// the EBS driver, https://kubernetes-sigs.github.io/aws-load-balancer-controller (deploy/configurations,
-// "cluster-name"), and the CNI, https://github.com/aws/amazon-vpc-cni-k8s#cluster_name.
+// owned returns the tags with which Kubernetes' integrations mark a cluster's resources: the cloud controller and the EBS driver,
+// https://kubernetes-sigs.github.io/aws-load-balancer-controller (deploy/configurations, "cluster-name"), and the CNI,
+// https://github.com/aws/amazon-vpc-cni-k8s#cluster_name.
 func owned(cluster string) [][2]string {
 	return [][2]string{
 		{names.OwnershipTag(cluster), "owned"},
@@ -85,14 +85,14 @@ type Leftovers struct {
 	sts    *sts.Client
 	keys   *kms.Client
 	logs   *cloudwatchlogs.Client
-	// roleARN is the role that may remove; it is assumed for one cluster at a time.
+	// roleARN is the role that may remove leftovers. It is assumed for one cluster at a time.
 	roleARN string
 
 	mu       sync.Mutex
 	sessions map[string]aws.Credentials
 }
 
-// New returns the leftovers of an account. The role is assumed with a session policy that allows what has a cluster's tag only.
+// New returns the leftovers of an account. A session policy limits the role to resources with a cluster's tag.
 func New(config aws.Config, roleARN string) *Leftovers {
 	return &Leftovers{
 		config: config, tags: resourcegroupstaggingapi.NewFromConfig(config), sts: sts.NewFromConfig(config), roleARN: roleARN,
@@ -101,8 +101,8 @@ func New(config aws.Config, roleARN string) *Leftovers {
 	}
 }
 
-// Find lists what Kubernetes made for a cluster, in the order in which it can be removed. What has the cluster's tag because it is of
-// one of its stacks is none: CloudFormation removes it. The index of tags lags by minutes: some of it may be gone.
+// Find returns what Kubernetes created for a cluster, in the order in which it can be removed. Resources of the cluster's stacks are not
+// included: CloudFormation removes them. The tag index lags by minutes, so some resources may no longer exist.
 // https://docs.aws.amazon.com/resourcegroupstagging/latest/APIReference/API_GetResources.html
 func (l *Leftovers) Find(ctx context.Context, cluster string) ([]Resource, error) {
 	found := map[string]Resource{}
@@ -135,14 +135,14 @@ func (l *Leftovers) Find(ctx context.Context, cluster string) ([]Resource, error
 	return list, nil
 }
 
-// ofStack says whether a tag is one that resources of stacks have, and what their launch templates make.
+// ofStack reports whether a tag belongs to a resource of a stack, or to what a stack's launch template created.
 func ofStack(tag tagging.Tag) bool {
 	key := aws.ToString(tag.Key)
 	return strings.HasPrefix(key, "aws:cloudformation:") || key == names.TagCluster
 }
 
-// parse reads an ARN; a kind that is not asked for is none.
-func parse(arn string) (Resource, bool) {
+// parse reads an ARN. ok is false for kinds that drover does not remove.
+func parse(arn string) (resource Resource, ok bool) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
 		return Resource{}, false
@@ -163,24 +163,24 @@ type Outcome int
 
 // The outcomes of removals.
 const (
-	// Removed: it is gone, or on its way out.
+	// Removed: the resource is deleted or being deleted.
 	Removed Outcome = iota
-	// Absent: it was gone.
+	// Absent: the resource did not exist.
 	Absent
-	// Remains: it is in use, or protected, or not ours by its tags now.
+	// Remains: the resource is in use or protected, or its tags no longer allow its removal.
 	Remains
 )
 
-// Codes of the APIs, by what they mean to a removal. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+// codes maps error codes of the APIs to outcomes. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_DeleteLoadBalancer.html
 var codes = map[string]Outcome{
 	"InvalidVolume.NotFound": Absent, "InvalidGroup.NotFound": Absent, "InvalidNetworkInterfaceID.NotFound": Absent,
 	"LoadBalancerNotFound": Absent, "TargetGroupNotFound": Absent,
 	"DependencyViolation": Remains, "ResourceInUse": Remains, "VolumeInUse": Remains, "InvalidNetworkInterface.InUse": Remains,
 	"IncorrectState": Remains, "OperationNotPermitted": Remains, "CannotDelete": Remains,
-	// A network interface that is attached.
+	// An attached network interface.
 	"InvalidParameterValue": Remains,
-	// What the index still lists may be gone, and what is gone has no tag that would allow it.
+	// The tag index may list a deleted resource, which has no tag that would allow the call.
 	"UnauthorizedOperation": Remains, "AccessDenied": Remains,
 }
 
@@ -194,23 +194,23 @@ func (l *Leftovers) Remove(ctx context.Context, cluster string, r Resource) (out
 	if err == nil {
 		return Removed, "", nil
 	}
-	outcome, known := codes[fault.Code(err)]
-	if !known {
+	outcome, ok := codes[fault.Code(err)]
+	if !ok {
 		return Remains, "", fmt.Errorf("removing %s: %w", r, err)
 	}
 	return outcome, err.Error(), nil
 }
 
-// early is how long before their end credentials are no longer used.
-const early = 5 * time.Minute
+// renewBefore is how long before their expiration credentials are replaced.
+const renewBefore = 5 * time.Minute
 
-// session is the role's credentials for one cluster. A tag's key holds the cluster's name, so that no policy of a role could name it
-// beforehand: the policy of the session does.
+// session returns the role's credentials for one cluster. A tag's key contains the cluster's name, so the role's own policy cannot list
+// it. The session policy does.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_session
 func (l *Leftovers) session(ctx context.Context, cluster string) (aws.Credentials, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if session := l.sessions[cluster]; session.HasKeys() && time.Until(session.Expires) > early {
+	if session := l.sessions[cluster]; session.HasKeys() && time.Until(session.Expires) > renewBefore {
 		return session, nil
 	}
 	var statements []any

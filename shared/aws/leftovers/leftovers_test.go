@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// place is an account with a network in it, seen with the rights of the function that removes leftovers. The network is that of a cluster
-// demo; what Kubernetes made is another's, shop, so that nothing of EKS is among it.
+// place is an account with the network of a cluster, demo. It uses the rights of the clean function. The leftovers are of another
+// cluster, shop, so that none are EKS's own.
 type place struct {
 	*harness.Account
 	t         *testing.T
@@ -38,7 +38,7 @@ func (p place) must(id string, err error) string {
 	return id
 }
 
-// found are the leftovers of a cluster, in order, as people read them.
+// found returns the leftovers of a cluster in order, also as text.
 func (p place) found(cluster string) (list []string, resources []leftovers.Resource) {
 	p.t.Helper()
 	resources, err := p.leftovers.Find(p.t.Context(), cluster)
@@ -49,7 +49,7 @@ func (p place) found(cluster string) (list []string, resources []leftovers.Resou
 	return list, resources
 }
 
-func TestWhatKubernetesMadeIsFoundByTagInTheOrderInWhichItCanGo(t *testing.T) {
+func TestFindOrdersByRemoval(t *testing.T) {
 	p := newPlace(t)
 	network := p.Stack("demo", names.Network).Outputs
 	subnet, _, _ := strings.Cut(network["PrivateSubnetIds"], ",")
@@ -63,7 +63,7 @@ func TestWhatKubernetesMadeIsFoundByTagInTheOrderInWhichItCanGo(t *testing.T) {
 	application := p.must(p.ELB.Create("alb", "application", subnet, nil, false, controller))
 	target := p.ELB.CreateTargetGroup("targets", application, controller)
 	p.must(p.ELB.Create("classic", "classic", subnet, nil, false, owned))
-	// What is not the cluster's, or not Kubernetes'.
+	// Resources of other clusters, and of none.
 	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("other"): "owned"}))
 	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "shared"}))
 	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "owned", names.TagCluster: "shop"}))
@@ -85,10 +85,10 @@ func TestWhatKubernetesMadeIsFoundByTagInTheOrderInWhichItCanGo(t *testing.T) {
 	list, _ = p.found("shop")
 	require.Empty(t, list)
 	other, _ := p.found("other")
-	require.Len(t, other, 1, "the other cluster's is still there")
+	require.Len(t, other, 1, "the other cluster's volume remains")
 }
 
-func TestWhatCannotBeRemovedRemainsWithItsReason(t *testing.T) {
+func TestRemoveReportsWhyItRemains(t *testing.T) {
 	p := newPlace(t)
 	network := p.Stack("demo", names.Network).Outputs
 	subnet, _, _ := strings.Cut(network["PrivateSubnetIds"], ",")
@@ -118,7 +118,7 @@ func TestWhatCannotBeRemovedRemainsWithItsReason(t *testing.T) {
 			require.Contains(t, why, c.why)
 		}
 	}
-	t.Run("what the index still lists may be gone", func(t *testing.T) {
+	t.Run("accepts a resource that no longer exists", func(t *testing.T) {
 		for _, r := range resources {
 			if r.Volume() {
 				outcome, _, err := p.leftovers.Remove(t.Context(), "shop", r)
@@ -129,7 +129,7 @@ func TestWhatCannotBeRemovedRemainsWithItsReason(t *testing.T) {
 	})
 }
 
-func TestNoClusterCanRemoveWhatIsAnothers(t *testing.T) {
+func TestRemoveOnlyTheClustersOwn(t *testing.T) {
 	p := newPlace(t)
 	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("other"): "owned"}))
 	_, resources := p.found("other")
@@ -138,14 +138,14 @@ func TestNoClusterCanRemoveWhatIsAnothers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, leftovers.Remains, outcome)
 	require.Contains(t, why, "not authorized")
-	// Nor does a name that would be a pattern give a session more: there is none.
+	// A cluster's name cannot be a pattern that widens the session policy.
 	_, _, err = p.leftovers.Remove(t.Context(), "*", resources[0])
 	require.ErrorContains(t, err, "signing in to remove what Kubernetes made for *")
 	list, _ := p.found("other")
 	require.Len(t, list, 1)
 }
 
-func TestOneSessionAClusterServesAllItsRemovals(t *testing.T) {
+func TestRemoveReusesTheSession(t *testing.T) {
 	p := newPlace(t)
 	for range 3 {
 		p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "owned"}))

@@ -56,7 +56,7 @@ func newRecorder(expires time.Time) (*recorder, *Leftovers) {
 	}, "arn:aws:iam::1:role/leftovers")
 }
 
-// The session of a cluster may delete what has one of that cluster's own tags, key and value, and nothing else.
+// The session of a cluster can delete only resources with one of that cluster's own tags, key and value.
 func TestSessionPolicy(t *testing.T) {
 	r, l := newRecorder(time.Now().Add(time.Hour))
 	_, _, err := l.Remove(t.Context(), "shop", Resource{Kind: volume, ID: "vol-1", remove: removals[len(removals)-1]})

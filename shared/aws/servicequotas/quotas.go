@@ -1,4 +1,4 @@
-// Package servicequotas is Service Quotas: how much of something an account may have.
+// Package servicequotas adapts Service Quotas: it reads the quotas of an account.
 package servicequotas
 
 import (
@@ -18,25 +18,24 @@ type Quotas struct{ client *servicequotas.Client }
 // New returns the quotas of an account.
 func New(client *servicequotas.Client) *Quotas { return &Quotas{client} }
 
-// Limit is the quota of EC2 with a code, as it is applied to the account; false when Service Quotas knows none. What
-// is used of it is not said here.
-func (q *Quotas) Limit(ctx context.Context, code string) (preflight.Quota, bool, error) {
+// Limit returns a quota of EC2, as applied to the account. Service Quotas does not report its usage.
+func (q *Quotas) Limit(ctx context.Context, code string) (quota preflight.Quota, found bool, err error) {
 	return q.get(ctx, "ec2", code, 1)
 }
 
-// Storage is the quota of EBS with a code, in GiB: Service Quotas has it in TiB.
-func (q *Quotas) Storage(ctx context.Context, code string) (preflight.Quota, bool, error) {
+// Storage returns a quota of EBS in GiB. Service Quotas reports TiB.
+func (q *Quotas) Storage(ctx context.Context, code string) (quota preflight.Quota, found bool, err error) {
 	return q.get(ctx, "ebs", code, 1024)
 }
 
-// Clusters is the quota of EKS with a code.
-func (q *Quotas) Clusters(ctx context.Context, code string) (preflight.Quota, bool, error) {
+// Clusters returns a quota of EKS.
+func (q *Quotas) Clusters(ctx context.Context, code string) (quota preflight.Quota, found bool, err error) {
 	return q.get(ctx, "eks", code, 1)
 }
 
-// get a quota, in units of which one of Service Quotas' has so many.
+// get returns a quota, multiplied by units.
 // https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
-func (q *Quotas) get(ctx context.Context, service, code string, units float64) (preflight.Quota, bool, error) {
+func (q *Quotas) get(ctx context.Context, service, code string, units float64) (quota preflight.Quota, found bool, err error) {
 	out, err := q.client.GetServiceQuota(ctx, &servicequotas.GetServiceQuotaInput{ServiceCode: &service, QuotaCode: &code})
 	if fault.Code(err) == "NoSuchResourceException" {
 		return preflight.Quota{}, false, nil

@@ -20,10 +20,10 @@ import (
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 )
 
-// stepFunctions answers calls in turn: with a body, or with an error by its code. asked are the operations with what they asked for.
+// stepFunctions responds to calls in turn, with a body or with an error code. requests are the operations with their inputs.
 type stepFunctions struct {
-	answers []string
-	asked   []map[string]any
+	answers  []string
+	requests []map[string]any
 }
 
 func (s *stepFunctions) Do(r *http.Request) (*http.Response, error) {
@@ -35,11 +35,11 @@ func (s *stepFunctions) Do(r *http.Request) (*http.Response, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	s.asked = append(s.asked, in)
-	if len(s.asked) > len(s.answers) {
+	s.requests = append(s.requests, in)
+	if len(s.requests) > len(s.answers) {
 		return nil, fmt.Errorf("unexpected call: %v", in)
 	}
-	code, answer := http.StatusOK, s.answers[len(s.asked)-1]
+	code, answer := http.StatusOK, s.answers[len(s.requests)-1]
 	if !strings.HasPrefix(answer, "{") {
 		code, answer = http.StatusBadRequest, fmt.Sprintf(`{"__type": %q, "message": "no"}`, answer)
 	}
@@ -59,7 +59,7 @@ func TestErrorsOfExecutions(t *testing.T) {
 	const begun, described = `{"executionArn": "x", "startDate": 1}`, `{"executionArn": "x", "status": "RUNNING", "input": "{}"}`
 	for name, test := range map[string]struct {
 		call func(*sfn.Client) error
-		// answer is a success, and no error are the codes that mean one.
+		// answer is a successful response. noError are the error codes that also mean success.
 		answer  string
 		noError []string
 	}{
@@ -73,13 +73,13 @@ func TestErrorsOfExecutions(t *testing.T) {
 			func(c *sfn.Client) error { return stepfunctions.New(c, "m").Stop(ctx, "x", "why") }, `{"stopDate": 1}`,
 			[]string{"ExecutionDoesNotExist"},
 		},
-		"asking whether one runs": {
+		"whether one runs": {
 			func(c *sfn.Client) error {
 				_, err := stepfunctions.New(c, "m").Running(ctx, "x")
 				return err
 			}, described, []string{"ExecutionDoesNotExist"},
 		},
-		"asking how one ended": {
+		"how one ended": {
 			func(c *sfn.Client) error { _, err := stepfunctions.New(c, "m").Ended(ctx, "x"); return err }, described,
 			[]string{"ExecutionDoesNotExist"},
 		},
@@ -104,27 +104,27 @@ func TestErrorsOfExecutions(t *testing.T) {
 			require.ErrorContains(t, test.call((&stepFunctions{answers: []string{denied}}).client()), denied)
 		})
 	}
-	t.Run("reading an input that is no JSON", func(t *testing.T) {
+	t.Run("rejects an input that is no JSON", func(t *testing.T) {
 		client := (&stepFunctions{answers: []string{`{"input": "no"}`}}).client()
 		require.Error(t, stepfunctions.NewMachine(client, "m").Input(ctx, "x", &struct{}{}))
 	})
 }
 
-func TestExecutionsThatRun(t *testing.T) {
+func TestRunning(t *testing.T) {
 	for state, runs := range map[string]bool{
 		"RUNNING": true, "PENDING_REDRIVE": true, "SUCCEEDED": false, "FAILED": false, "TIMED_OUT": false, "ABORTED": false,
 	} {
 		s := &stepFunctions{answers: []string{fmt.Sprintf(`{"executionArn": "x", "status": %q}`, state)}}
-		is, err := stepfunctions.New(s.client(), "m").Running(t.Context(), "x")
+		got, err := stepfunctions.New(s.client(), "m").Running(t.Context(), "x")
 		require.NoError(t, err)
-		require.Equal(t, runs, is, state)
+		require.Equal(t, runs, got, state)
 	}
 }
 
-func TestStopNamesTheExecutionAndTheCause(t *testing.T) {
+func TestStop(t *testing.T) {
 	s := &stepFunctions{answers: []string{`{"stopDate": 1}`}}
 	require.NoError(t, stepfunctions.New(s.client(), "m").Stop(t.Context(), "x", "it stood still"))
-	require.Equal(t, []map[string]any{{"operation": "StopExecution", "executionArn": "x", "cause": "it stood still"}}, s.asked)
+	require.Equal(t, []map[string]any{{"operation": "StopExecution", "executionArn": "x", "cause": "it stood still"}}, s.requests)
 }
 
 func TestMachine(t *testing.T) {
@@ -144,39 +144,39 @@ func TestMachine(t *testing.T) {
 		s := &stepFunctions{answers: []string{`{"executionArn": "x", "startDate": 1}`}}
 		require.NoError(t, stepfunctions.NewMachine(s.client(), "m").Start(t.Context(), "once", map[string]string{"cluster": "demo"}))
 		require.Equal(t, map[string]any{"operation": "StartExecution", "stateMachineArn": "m", "name": "once", "input": `{"cluster":"demo"}`},
-			s.asked[0])
+			s.requests[0])
 	})
-	t.Run("starts under a name of Step Functions when it is given none", func(t *testing.T) {
+	t.Run("starts without a name when it is given none", func(t *testing.T) {
 		s := &stepFunctions{answers: []string{`{"executionArn": "x", "startDate": 1}`}}
 		require.NoError(t, stepfunctions.NewMachine(s.client(), "m").Start(t.Context(), "", 1))
-		require.NotContains(t, s.asked[0], "name")
+		require.NotContains(t, s.requests[0], "name")
 	})
-	t.Run("lists what runs on every page", func(t *testing.T) {
+	t.Run("lists running executions of all pages", func(t *testing.T) {
 		s := &stepFunctions{
 			answers: []string{page("n", execution("a", "RUNNING", 1000*time.Hour, 0)), page("", execution("b", "RUNNING", 2000*time.Hour, 0))},
 		}
 		running, err := stepfunctions.NewMachine(s.client(), "m").Running(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b"}, running)
-		require.Equal(t, "RUNNING", s.asked[0]["statusFilter"])
+		require.Equal(t, "RUNNING", s.requests[0]["statusFilter"])
 	})
-	t.Run("fails when a later page cannot be read", func(t *testing.T) {
+	t.Run("returns the error of a later page", func(t *testing.T) {
 		s := &stepFunctions{answers: []string{page("n", execution("a", "RUNNING", 0, 0)), denied}}
 		running, err := stepfunctions.NewMachine(s.client(), "m").Running(t.Context())
 		require.ErrorContains(t, err, denied)
 		require.Empty(t, running)
 	})
-	t.Run("lists what ended badly since a time", func(t *testing.T) {
+	t.Run("lists what failed since a time", func(t *testing.T) {
 		s := &stepFunctions{answers: []string{
 			page("n", execution("aborted", "ABORTED", 2*time.Hour, time.Minute), execution("late", "TIMED_OUT", 49*time.Hour, time.Minute),
 				execution("failed", "FAILED", 2*time.Hour, time.Hour), execution("runs", "RUNNING", 2*time.Hour, 0), execution("done", "SUCCEEDED",
 					2*time.Hour, time.Minute),
 				execution("earlier", "FAILED", 3*time.Hour, time.Hour+time.Second)),
-			page("never asked for", execution("ancient", "FAILED", 51*time.Hour, time.Minute)),
+			page("not requested", execution("ancient", "FAILED", 51*time.Hour, time.Minute)),
 		}}
 		broken, err := stepfunctions.NewMachine(s.client(), "m").Broken(t.Context(), now.Add(-time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, []string{"aborted", "late", "failed"}, broken)
-		require.Len(t, s.asked, 2, "executions that started too long ago end the listing")
+		require.Len(t, s.requests, 2, "executions that started too long ago end the listing")
 	})
 }

@@ -1,4 +1,4 @@
-// Package stepfunctions is Step Functions: executions are started, asked about and resumed.
+// Package stepfunctions adapts Step Functions: it starts, describes and stops executions, and resumes their waiting steps.
 package stepfunctions
 
 import (
@@ -16,31 +16,31 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Executions of drover's machines.
+// Executions are the executions of drover's machines.
 type Executions struct {
 	client *sfn.Client
-	// converge is the ARN of the converge machine; needed to start only.
+	// converge is the ARN of the converge machine. Only starts need it.
 	converge string
 }
 
 // New returns the executions of an account; converge is the ARN of the converge machine.
 func New(client *sfn.Client, converge string) *Executions { return &Executions{client, converge} }
 
-// Converge starts converging a cluster to a version of its spec, after another was acted on (empty: none). The same again is
-// the same execution, whether it still runs or is over, and starts nothing.
+// Converge starts converging a cluster to a version of its spec, after another version (empty: none). A repeated call names the same
+// execution and starts nothing, even after that execution ended.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 func (e *Executions) Converge(ctx context.Context, cluster, specVersion, after string) error {
 	_, err := e.start(ctx, cluster, names.ConvergeExecution(cluster, specVersion, after))
 	return err
 }
 
-// Again starts converging a cluster to a version of its spec once more, which nobody asked for. The same reason again is the same
-// execution: begun is false when it is over.
+// Again starts a retry of a version of a spec that drover makes on its own. The same reason names the same execution. begun is false if
+// that execution has ended.
 func (e *Executions) Again(ctx context.Context, cluster, specVersion, why string) (begun bool, err error) {
 	return e.start(ctx, cluster, names.AgainExecution(cluster, specVersion, why))
 }
 
-// ConvergeDue starts converging a cluster because a time has come, once for each time.
+// ConvergeDue starts converging a cluster for scheduled work, once for each time.
 func (e *Executions) ConvergeDue(ctx context.Context, cluster string, at time.Time) error {
 	_, err := e.start(ctx, cluster, names.DueExecution(cluster, at))
 	return err
@@ -63,7 +63,7 @@ func (e *Executions) start(ctx context.Context, cluster, name string) (begun boo
 	return true, nil
 }
 
-// Running says whether an execution is not over yet. One that Step Functions has forgotten is over.
+// Running reports whether an execution has not ended. Step Functions forgets executions after 90 days; those have ended.
 func (e *Executions) Running(ctx context.Context, execution string) (bool, error) {
 	out, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
 	if code := fault.Code(err); code == "ExecutionDoesNotExist" {
@@ -75,7 +75,7 @@ func (e *Executions) Running(ctx context.Context, execution string) (bool, error
 	return out.Status == types.ExecutionStatusRunning || out.Status == types.ExecutionStatusPendingRedrive, nil
 }
 
-// Ended says how an execution ended that is over, in Step Functions' word, and "" of one that it has forgotten.
+// Ended returns the status with which an execution ended. It is "" if Step Functions has forgotten the execution.
 func (e *Executions) Ended(ctx context.Context, execution string) (string, error) {
 	out, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
 	if code := fault.Code(err); code == "ExecutionDoesNotExist" {
@@ -87,7 +87,7 @@ func (e *Executions) Ended(ctx context.Context, execution string) (string, error
 	return string(out.Status), nil
 }
 
-// Stop ends an execution that will not end by itself. One that is over is no error.
+// Stop aborts an execution. One that has ended is no error.
 func (e *Executions) Stop(ctx context.Context, execution, cause string) error {
 	_, err := e.client.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: &execution, Cause: &cause})
 	if code := fault.Code(err); err == nil || code == "ExecutionDoesNotExist" {
@@ -96,8 +96,8 @@ func (e *Executions) Stop(ctx context.Context, execution, cause string) error {
 	return fmt.Errorf("stopping execution %s: %w", execution, err)
 }
 
-// Succeed resumes a step that waits, with its output. A step that no longer waits is no error: it was resumed by an
-// earlier copy of the same event, or its execution is over.
+// Succeed resumes a waiting step with its output. A step that no longer waits is no error: an earlier copy of the same event resumed it,
+// or its execution has ended.
 func (e *Executions) Succeed(ctx context.Context, token string, output events.ChangeResult) error {
 	body, err := json.Marshal(output)
 	if err != nil {
@@ -108,7 +108,7 @@ func (e *Executions) Succeed(ctx context.Context, token string, output events.Ch
 	return unlessOver(err)
 }
 
-// Fail resumes a step that waits, with the name of a fault and a cause.
+// Fail resumes a waiting step with the name of a fault and a cause.
 func (e *Executions) Fail(ctx context.Context, token, fault string, cause events.ChangeResult) error {
 	body, err := json.Marshal(cause)
 	if err != nil {

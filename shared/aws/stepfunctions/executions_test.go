@@ -28,29 +28,29 @@ func TestExecutions(t *testing.T) {
 
 	running := func(arn string) bool {
 		t.Helper()
-		is, err := e.Running(ctx, arn)
+		status, err := e.Running(ctx, arn)
 		require.NoError(t, err)
-		return is
+		return status
 	}
 	require.True(t, running(first.ARN))
 	require.False(t, running(strings.Replace(first.ARN, first.Name, "forgotten", 1)))
 
 	require.NoError(t, e.Converge(ctx, "other", "v1", ""))
-	require.NoError(t, e.Converge(ctx, "other", "v1", ""), "it runs, or is over")
+	require.NoError(t, e.Converge(ctx, "other", "v1", ""), "it runs or has ended")
 	require.Len(t, a.States.Executions(), 2)
 	other := a.States.Executions()[1]
-	a.Until("it is over", func() bool { return a.Execution(other.ARN).Status != "RUNNING" })
+	a.Until("it has ended", func() bool { return a.Execution(other.ARN).Status != "RUNNING" })
 	require.False(t, running(other.ARN))
 	require.NoError(t, e.Converge(ctx, "other", "v1", ""))
 	require.Len(t, a.States.Executions(), 2)
-	require.NoError(t, e.Converge(ctx, "other", "v1", "v2"), "back from another")
+	require.NoError(t, e.Converge(ctx, "other", "v1", "v2"), "a return from another version")
 	require.Len(t, a.States.Executions(), 3)
 
 	begun, err := e.Again(ctx, "other", "v1", "because")
 	require.NoError(t, err)
 	require.True(t, begun)
 	again := a.States.Executions()[3]
-	a.Until("it is over", func() bool { return a.Execution(again.ARN).Status != "RUNNING" })
+	a.Until("it has ended", func() bool { return a.Execution(again.ARN).Status != "RUNNING" })
 	begun, err = e.Again(ctx, "other", "v1", "because")
 	require.NoError(t, err)
 	require.False(t, begun)
@@ -60,7 +60,7 @@ func TestExecutions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.ARN, w.Execution)
 	require.NoError(t, e.Fail(ctx, w.TaskToken, "StackFailed", events.ChangeResult{Stack: "network", Cause: "because"}))
-	for _, void := range []string{w.TaskToken, "no token at all"} { // answered, and never given
+	for _, void := range []string{w.TaskToken, "no token at all"} { // already used, and never issued
 		require.NoError(t, e.Succeed(ctx, void, events.ChangeResult{}))
 		require.NoError(t, e.Fail(ctx, void, "StackFailed", events.ChangeResult{}))
 	}

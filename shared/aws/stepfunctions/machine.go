@@ -1,6 +1,6 @@
 package stepfunctions
 
-// One of drover's machines, for whoever looks after its executions.
+// One machine, with its executions. sweep uses it.
 
 import (
 	"context"
@@ -21,10 +21,10 @@ type Machine struct {
 	arn    string
 }
 
-// NewMachine returns the machine of that ARN.
+// NewMachine returns the machine with an ARN.
 func NewMachine(client *sfn.Client, arn string) *Machine { return &Machine{client, arn} }
 
-// Start an execution. The same name again starts nothing for 90 days; "" is a name that nobody had yet.
+// Start starts an execution. A repeated name starts nothing for 90 days. If name is "", Step Functions chooses one.
 func (m *Machine) Start(ctx context.Context, name string, input any) error {
 	body, err := json.Marshal(input)
 	if err != nil {
@@ -42,29 +42,28 @@ func (m *Machine) Start(ctx context.Context, name string, input any) error {
 	return nil
 }
 
-// Running lists the executions that run, by ARN.
+// Running returns the ARNs of the executions in flight.
 func (m *Machine) Running(ctx context.Context) ([]string, error) {
 	return m.list(ctx, types.ExecutionStatusRunning, 0, func(types.ExecutionListItem) bool { return true }, time.Time{})
 }
 
-// longest is how long an execution that works on a node may run.
-const longest = 49 * time.Hour
+// maxNodeExecution is how long an execution that works on a node can run.
+const maxNodeExecution = 49 * time.Hour
 
-// aPage is how many executions one answer has: as many as Step Functions gives.
-const aPage = 1000
+// pageSize is the number of executions in one response: the maximum of Step Functions.
+const pageSize = 1000
 
-// Broken lists the executions that ended since then other than they should: stopped by somebody, out of time, failed.
-// A call for each of these would be three; all executions that may have ended since then are one, for each thousand
-// of them.
+// Broken returns the executions that were aborted, timed out or failed after since. It lists all executions that may have ended after
+// since, in one call for each thousand. A filter on each status would need three calls.
 func (m *Machine) Broken(ctx context.Context, since time.Time) ([]string, error) {
 	bad := []types.ExecutionStatus{types.ExecutionStatusAborted, types.ExecutionStatusTimedOut, types.ExecutionStatusFailed}
-	return m.list(ctx, "", aPage, func(x types.ExecutionListItem) bool {
+	return m.list(ctx, "", pageSize, func(x types.ExecutionListItem) bool {
 		return slices.Contains(bad, x.Status) && !aws.ToTime(x.StopDate).Before(since)
-	}, since.Add(-longest))
+	}, since.Add(-maxNodeExecution))
 }
 
-// list the executions of a status, or of any, that match, the last started first, until they started before some time. page is how many are
-// asked for at once; 0 leaves it to Step Functions.
+// list returns the executions with a status (empty: any) that match, the newest first, back to a start time. page is the page size; 0 is
+// the default of Step Functions.
 // https://docs.aws.amazon.com/step-functions/latest/apireference/API_ListExecutions.html
 func (m *Machine) list(ctx context.Context, status types.ExecutionStatus, page int32, match func(types.ExecutionListItem) bool,
 	started time.Time) ([]string, error) {
@@ -89,7 +88,7 @@ func (m *Machine) list(ctx context.Context, status types.ExecutionStatus, page i
 	return found, nil
 }
 
-// Input reads what an execution was started with.
+// Input reads the input of an execution.
 func (m *Machine) Input(ctx context.Context, execution string, into any) error {
 	out, err := m.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
 	if err != nil {

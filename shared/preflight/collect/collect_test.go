@@ -342,14 +342,14 @@ func TestAlarms(t *testing.T) {
 
 		own := cloudwatch.New(client)
 		for range 2 {
-			require.NoError(t, own.Silence(ctx, []string{"errors"}))
+			require.NoError(t, own.DisableActions(ctx, []string{"errors"}))
 			require.False(t, of()["errors"].Actions)
 		}
 		for range 2 {
-			require.NoError(t, own.Sound(ctx, []string{"errors", "nothing"}))
+			require.NoError(t, own.EnableActions(ctx, []string{"errors", "nothing"}))
 			require.True(t, of()["errors"].Actions)
 		}
-		require.NoError(t, own.Silence(ctx, nil))
+		require.NoError(t, own.DisableActions(ctx, nil))
 		require.True(t, of()["errors"].Actions, "nothing is not everything")
 	})
 }
