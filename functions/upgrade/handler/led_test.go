@@ -165,7 +165,9 @@ func (l *led) Health(context.Context, string, string, string) ([]pool.NodeHealth
 	return l.nodes, l.failing["nodes"]
 }
 
-func (l *led) RunningInstances(context.Context, []string) ([]string, error) { return l.alive, l.failing["alive"] }
+func (l *led) RunningInstances(context.Context, []string) ([]string, error) {
+	return l.alive, l.failing["alive"]
+}
 
 func (l *led) Running(context.Context, string) (bool, error) { return l.running, l.failing["running"] }
 
