@@ -35,7 +35,10 @@ var adapters = []string{
 }
 
 // glue puts the others together for functions.
-var glue = []string{"shared/lambdaruntime", "shared/logging", "shared/metrics", "shared/waiter", "shared/preflight/collect", "shared/query"}
+var glue = []string{
+	"shared/lambdaruntime", "shared/logging", "shared/metrics", "shared/waiter", "shared/preflight/collect", "shared/query",
+	"shared/planner",
+}
 
 // source is one Go file.
 type source struct {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	planner "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/functions/sweep/handler"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
 
@@ -253,8 +253,8 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 	}
 	state := &fleetState{fleet: f, releases: map[string]store.Object{}}
 	specs = store.NewRemembered(f, time.Now, names.ClusterSpecs, names.ReleaseSpecs)
-	p := &planner.Handler{
-		Specs: specs, State: state, Versions: f, Now: time.Now,
+	p := &planner.Planner{
+		Specs: specs, State: state, EKS: f, Now: time.Now,
 		Cell: render.Cell{Partition: "aws", Region: "us-east-1", Account: "111122223333", StateBucket: "state"},
 	}
 	for i := range size {
@@ -264,7 +264,7 @@ func newFleet(ctx context.Context, root string, size, gone int) (f *fleet, audit
 		document.Status.Phase, document.Status.SpecVersion, document.Status.ObservedVersion = status.Ready, "1", "1"
 		document.Status.KubernetesVersion = minor
 		f.statuses[cluster] = document
-		made, err := p.PreviewOver(ctx, cluster, nil)
+		made, err := p.PreviewWith(ctx, cluster, nil)
 		if err != nil || len(made.Plan.Changes) == 0 {
 			return nil, auditor, nil, fmt.Errorf("planning %s: %s %w", cluster, made.Message, err)
 		}

@@ -23,13 +23,12 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 
-	"github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/eks"
-	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -148,12 +147,11 @@ func (c *cell) machineARN(machine string) string {
 }
 
 // planner plans as the plan function does, with specs read from elsewhere.
-func (c *cell) planner(specs handler.Specs) *handler.Handler {
-	return &handler.Handler{
+func (c *cell) planner(specs planner.Specs) *planner.Planner {
+	return &planner.Planner{
 		Specs: specs, State: c.state, Cell: c.render, Now: time.Now,
-		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
-		Executions: stepfunctions.New(sfn.NewFromConfig(c.cfg), ""),
-		Groups:     autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
-		Versions:   eks.New(awseks.NewFromConfig(c.cfg)),
+		Stacks: cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
+		Groups: autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
+		EKS:    eks.New(awseks.NewFromConfig(c.cfg)),
 	}
 }

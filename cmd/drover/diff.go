@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/store"
 )
 
@@ -71,9 +71,9 @@ func diffFile(ctx context.Context, file string) (*difference, error) {
 // diff compares a cluster's spec with what is deployed.
 func (c *cell) diff(ctx context.Context, cluster string, spec []byte) (*difference, error) {
 	specs := overlay{c.specs, names.ClusterSpec(cluster), spec}
-	planner := c.planner(specs)
-	planner.IgnorePaused = true
-	f, err := planner.Forecast(ctx, cluster)
+	p := c.planner(specs)
+	p.IgnorePaused = true
+	f, err := p.Forecast(ctx, cluster)
 	switch {
 	case err != nil:
 		return nil, err
@@ -104,7 +104,7 @@ type overlay struct {
 	body []byte
 }
 
-var _ handler.Specs = overlay{}
+var _ planner.Specs = overlay{}
 
 func (o overlay) Get(ctx context.Context, key string, limit int64) (store.Object, error) {
 	if key == o.key {

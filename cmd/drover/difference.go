@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-run/drover/functions/plan/handler"
 	upgradehandler "github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -98,7 +98,7 @@ func (r release) String() string {
 	return fmt.Sprintf("release %s (Kubernetes %s)", r.Release, r.KubernetesVersion)
 }
 
-func newDifference(cluster string, f handler.Forecast, now time.Time) *difference {
+func newDifference(cluster string, f planner.Forecast, now time.Time) *difference {
 	d := &difference{
 		Cluster: cluster, Creates: f.Creates, Paused: f.Paused, Changes: []stackChange{}, Warnings: f.Plan.Warnings, stops: f.Stops != "",
 	}
@@ -149,7 +149,7 @@ func poolOf(spec *api.Cluster, name string) *newPool {
 	}
 }
 
-func newUpgradeOutlook(cluster string, f handler.Forecast, now time.Time) *upgradeOutlook {
+func newUpgradeOutlook(cluster string, f planner.Forecast, now time.Time) *upgradeOutlook {
 	u := f.Upgrade
 	outlook := &upgradeOutlook{
 		From: release{u.From.Release, u.From.KubernetesVersion}, To: release{u.To.Release, u.To.KubernetesVersion},

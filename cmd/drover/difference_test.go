@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -28,76 +28,76 @@ func TestDifference(t *testing.T) {
 		}
 		return c
 	}
-	ends := func(u handler.UpgradeForecast) *handler.UpgradeForecast {
+	ends := func(u planner.UpgradeForecast) *planner.UpgradeForecast {
 		u.From, u.To, u.Origin = r1, r2, upgrade.OriginSpec
 		u.Request = events.Upgrade{Release: "r2", KubernetesVersion: u.Request.KubernetesVersion}
 		return &u
 	}
 	tomorrow := now.Add(26 * time.Hour).Truncate(time.Second)
 	for name, test := range map[string]struct {
-		f       handler.Forecast
+		f       planner.Forecast
 		differs bool
 		want    []string
 	}{
-		"says that nothing changes": {handler.Forecast{Spec: spec(nil)}, false, []string{"demo: no changes\n"}},
+		"says that nothing changes": {planner.Forecast{Spec: spec(nil)}, false, []string{"demo: no changes\n"}},
 		"lists the nodes and types of a pool that is created": {
-			handler.Forecast{Spec: spec(nil), Creates: true, Preview: plan.Preview{Plan: plan.Plan{Changes: []plan.Change{
+			planner.Forecast{Spec: spec(nil), Creates: true, Preview: plan.Preview{Plan: plan.Plan{Changes: []plan.Change{
 				{Stack: "pool-a", StackName: "drover-demo-pool-a", Operation: plan.Create},
 			}}}}, true,
 			[]string{"demo would be created at release r1 (Kubernetes 1.35)", "  pool a: nodes 2 (min 2, max 5), m7i.large or m6i.large, amd64\n"},
 		},
 		"shows an upgrade that begins at once": {
-			handler.Forecast{Spec: spec(nil), Upgrade: ends(handler.UpgradeForecast{Now: true})}, true,
+			planner.Forecast{Spec: spec(nil), Upgrade: ends(planner.UpgradeForecast{Now: true})}, true,
 			[]string{
 				"demo: no stack would change before the upgrade\n", "Upgrade demo: release r1 (Kubernetes 1.35) → release r2 (Kubernetes 1.36)\n",
 				"  begins: at once; checks run first\n", "drover upgrade demo --to r2 --dry-run\n",
 			},
 		},
 		"shows the window that an upgrade waits for": {
-			handler.Forecast{Spec: spec(func(s *api.ClusterSpec) {
+			planner.Forecast{Spec: spec(func(s *api.ClusterSpec) {
 				s.Upgrade.Window = &api.Window{Days: []string{"Sat", "Sun"}, Start: "22:00", Duration: "6h", TimeZone: "UTC"}
-			}), Upgrade: ends(handler.UpgradeForecast{At: tomorrow, Message: upgrade.WaitsForWindow})}, true,
+			}), Upgrade: ends(planner.UpgradeForecast{At: tomorrow, Message: upgrade.WaitsForWindow})}, true,
 			[]string{"begins: within five minutes of " + tomorrow.UTC().Format(time.RFC3339) +
 				" (in 1d2h): when the window of spec.upgrade opens: " +
 				"Sat, Sun from 22:00 for 6h, UTC\n"},
 		},
 		"shows what an upgrade waits for without a time": {
-			handler.Forecast{
-				Spec: spec(nil), Upgrade: ends(handler.UpgradeForecast{Message: "there is no release"}),
+			planner.Forecast{
+				Spec: spec(nil), Upgrade: ends(planner.UpgradeForecast{Message: "there is no release"}),
 			}, true, []string{"  waits: there is no release\n"},
 		},
 		"shows why an upgrade does not begin": {
-			handler.Forecast{Spec: spec(nil), Upgrade: ends(handler.UpgradeForecast{Never: true, Message: "its window never opens again"})}, true,
+			planner.Forecast{Spec: spec(nil), Upgrade: ends(planner.UpgradeForecast{Never: true, Message: "its window never opens again"})}, true,
 			[]string{"  does not begin: its window never opens again\n"},
 		},
 		"repeats a stated Kubernetes version in the command": {
-			handler.Forecast{
-				Spec: spec(nil), Upgrade: ends(handler.UpgradeForecast{Now: true, Request: events.Upgrade{KubernetesVersion: "1.36"}}),
+			planner.Forecast{
+				Spec: spec(nil), Upgrade: ends(planner.UpgradeForecast{Now: true, Request: events.Upgrade{KubernetesVersion: "1.36"}}),
 			}, true,
 			[]string{"drover upgrade demo --to r2 --kubernetes-version 1.36 --dry-run\n"},
 		},
 		"notes a pause": {
-			handler.Forecast{
+			planner.Forecast{
 				Spec: spec(nil), Paused: true,
 			}, false, []string{"demo: no changes\n\nnote: spec.paused is true: uploading this spec changes nothing"},
 		},
 		"counts an upgrade that the spec stops": {
-			handler.Forecast{Spec: spec(nil), InFlight: &upgrade.Record{Target: r2}, Stops: "spec.paused is true", Paused: true}, true,
+			planner.Forecast{Spec: spec(nil), InFlight: &upgrade.Record{Target: r2}, Stops: "spec.paused is true", Paused: true}, true,
 			[]string{"note: the upgrade to release r2 (Kubernetes 1.36) is in flight: uploading this spec stops it after the open step, because " +
 				"spec.paused is true\n"},
 		},
 		"does not count an upgrade that continues": {
-			handler.Forecast{
+			planner.Forecast{
 				Spec: spec(nil), InFlight: &upgrade.Record{Target: r2},
 			}, false, []string{"is in flight and continues: drover status demo\n"},
 		},
 		"notes an override": {
-			handler.Forecast{
+			planner.Forecast{
 				Spec: spec(nil), Override: "r2 counts",
 			}, false, []string{"note: the release that the spec names does not apply: r2 counts\n"},
 		},
 		"warns": {
-			handler.Forecast{
+			planner.Forecast{
 				Spec: spec(nil), Preview: plan.Preview{Plan: plan.Plan{Warnings: []string{"no pool"}}},
 			}, false, []string{"\nwarning: no pool\n"},
 		},

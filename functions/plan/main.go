@@ -19,6 +19,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -29,17 +30,17 @@ func main() {
 	state := store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.StateBucket))
 	told := store.NewState(state, time.Now)
 	told.Tell = notify.New(cfg, lambdaruntime.Must(lambdaruntime.TopicARN), os.Stdout, time.Now).Tell
-	h := &handler.Handler{
+	p := &planner.Planner{
 		Specs: store.NewBucket(s3, lambdaruntime.Must(lambdaruntime.SpecsBucket)), State: told,
-		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
-		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""),
-		Groups:     autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
-		Versions:   eks.New(awseks.NewFromConfig(cfg)),
+		Stacks: cloudformation.New(awscloudformation.NewFromConfig(cfg), resourcegroupstaggingapi.NewFromConfig(cfg), ""),
+		Groups: autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
+		EKS:    eks.New(awseks.NewFromConfig(cfg)),
 		Cell: render.Cell{
 			Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
 			Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),
 		},
 		Now: time.Now,
 	}
+	h := &handler.Handler{Planner: p, State: told, Executions: stepfunctions.New(sfn.NewFromConfig(cfg), ""), Now: time.Now}
 	lambda.Start(lambdaruntime.Wrap("plan", h.Handle))
 }

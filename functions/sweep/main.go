@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	admit "github.com/drover-run/drover/functions/admit/handler"
-	plan "github.com/drover-run/drover/functions/plan/handler"
 	publish "github.com/drover-run/drover/functions/publish/handler"
 	"github.com/drover-run/drover/functions/sweep/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
@@ -25,6 +24,7 @@ import (
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/waiter"
@@ -46,8 +46,8 @@ func main() {
 	h := &handler.Handler{
 		Auditor: handler.Auditor{
 			Overview: overview,
-			Planner: &plan.Handler{
-				Specs: remembered, State: overview, Groups: pools, Versions: offered, Now: time.Now,
+			Planner: &planner.Planner{
+				Specs: remembered, State: overview, Groups: pools, EKS: offered, Now: time.Now,
 				Cell: render.Cell{
 					Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
 					Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),

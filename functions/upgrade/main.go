@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	plan "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/functions/upgrade/handler"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
@@ -27,6 +26,7 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/store"
@@ -50,8 +50,8 @@ func main() {
 			Kubernetes: clusters, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: room,
 			Quotas: servicequotas.New(awsservicequotas.NewFromConfig(cfg)), Now: time.Now,
 		},
-		Planner: &plan.Handler{
-			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Now: time.Now,
+		Planner: &planner.Planner{
+			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Now: time.Now,
 			Cell: render.Cell{
 				Partition: lambdaruntime.Must(lambdaruntime.Partition), Region: cfg.Region,
 				Account: lambdaruntime.Must(lambdaruntime.Account), StateBucket: state.Name(),

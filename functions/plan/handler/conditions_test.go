@@ -7,21 +7,17 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
-	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/render"
-	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/shared/upgrade"
 )
 
 const specOfA = `apiVersion: drover.run/v1alpha1
@@ -82,8 +78,12 @@ func withSpec(t *testing.T) *specced {
 
 func (s *specced) handler() *Handler {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return &Handler{
-		Specs: s, State: s, Stacks: none{s.specless}, Executions: s, Versions: s, Now: func() time.Time { return planned },
+	return &Handler{Planner: s.planner(), State: s, Executions: s, Now: func() time.Time { return planned }}
+}
+
+func (s *specced) planner() *planner.Planner {
+	return &planner.Planner{
+		Specs: s, State: s, Stacks: none{s.specless}, EKS: s, Now: func() time.Time { return planned },
 		Render: func(render.Cluster) (*render.Output, error) {
 			return &render.Output{
 				Stacks: []render.Stack{{Name: names.Network, StackName: names.Stack("demo", names.Network), Tags: map[string]string{}}},
@@ -141,11 +141,11 @@ func TestLeaseOfAPlan(t *testing.T) {
 	})
 	t.Run("is taken again when another execution was quicker", func(t *testing.T) {
 		s := withSpec(t)
-		s.conflicts = attempts - 1
+		s.conflicts = maxAttempts - 1
 		result, err := s.plan(t)
 		require.NoError(t, err)
 		require.Equal(t, events.OutcomeChanges, result.Outcome)
-		s.conflicts = attempts
+		s.conflicts = maxAttempts
 		_, err = s.plan(t)
 		require.ErrorContains(t, err, "lost against others")
 	})
@@ -175,250 +175,10 @@ func TestPlanThatCannotBeRendered(t *testing.T) {
 	require.Empty(t, s.kept)
 }
 
-func TestStacksThatAClusterMayHave(t *testing.T) {
-	ofSpec := []string{names.Network, names.ControlPlane, names.Addons, names.NodeAddons, "pool-a"}
-	execution := events.PlanRequest{Cluster: "demo", Execution: "mine"}
-	find := func(t *testing.T, s *specced, in events.PlanRequest) ([]string, error) {
-		t.Helper()
-		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
-		require.Empty(t, errs)
-		return s.handler().mayHave(t.Context(), "demo", in, spec)
-	}
-	known := &status.Status{Stacks: []status.Stack{{Name: "pool-b"}, {Name: "pool-a"}}, Plan: []status.Change{{Stack: "pool-c"}}}
-	t.Run("are those of its spec and of its status", func(t *testing.T) {
-		s := withSpec(t)
-		s.status = known
-		stacks, err := find(t, s, execution)
-		require.NoError(t, err)
-		require.Equal(t, append(ofSpec, "pool-b", "pool-c"), stacks)
-	})
-	t.Run("are those of its spec in a preview", func(t *testing.T) {
-		s := withSpec(t)
-		s.status = known
-		stacks, err := find(t, s, events.PlanRequest{Cluster: "demo"})
-		require.NoError(t, err)
-		require.Equal(t, ofSpec, stacks)
-	})
-	t.Run("are those of its spec before it has a status", func(t *testing.T) {
-		s := withSpec(t)
-		s.status = nil
-		stacks, err := find(t, s, execution)
-		require.NoError(t, err)
-		require.Equal(t, ofSpec, stacks)
-	})
-	t.Run("are unknown when the status cannot be read", func(t *testing.T) {
-		s := withSpec(t)
-		s.err["status"] = errors.New("throttled")
-		_, err := find(t, s, execution)
-		require.ErrorIs(t, err, s.err["status"])
-	})
-}
-
-func TestPlanOverAnEarlierStatus(t *testing.T) {
-	retry := planned.Add(time.Hour)
-	changes := plan.Plan{Changes: []plan.Change{{Stack: names.Network, Operation: plan.Update}}}
-	for name, test := range map[string]struct {
-		good, newest string
-		record       *upgrade.Record
-		failures     int
-		refusal      bool
-		phase        status.Phase
-	}{
-		"keeps what was of the same spec":                {"v1", "v1", nil, 2, true, status.Converging},
-		"counts no failure of an earlier spec":           {"v2", "v1", nil, 0, true, status.Converging},
-		"drops the refusal that an earlier spec was for": {"v1", "v2", nil, 2, false, status.Converging},
-		"is a step of an upgrade that runs":              {"v1", "v1", &upgrade.Record{State: upgrade.Running}, 2, true, status.Upgrading},
-		"is none of an upgrade that is over":             {"v1", "v1", &upgrade.Record{State: upgrade.Done}, 2, true, status.Converging},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := withSpec(t)
-			s.status = &status.Status{GoodVersion: "v1", SpecVersion: "v1", Failures: 2, RetryAt: &retry}
-			s.status.Refuse(status.ReasonRollRefused, "there is no pool b", planned)
-			w := work{cluster: "demo", version: test.good, newest: test.newest, resolved: &api.Cluster{}, rendered: &render.Output{}, record: test.record}
-			require.NoError(t, s.handler().tell(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "mine"}, w, changes, 0))
-			require.Equal(t, test.failures, s.status.Failures)
-			require.Equal(t, test.refusal, s.status.Condition(status.RequestAccepted) != nil)
-			require.Equal(t, test.phase, s.status.Phase)
-			require.Nil(t, s.status.RetryAt, "it is tried now")
-		})
-	}
-	t.Run("keeps the next try when there is nothing to change", func(t *testing.T) {
-		for good, kept := range map[string]bool{"v1": true, "v2": false} {
-			s := withSpec(t)
-			s.status = &status.Status{GoodVersion: "v1", RetryAt: &retry}
-			w := work{cluster: "demo", version: good, newest: good, resolved: &api.Cluster{}, rendered: &render.Output{}}
-			require.NoError(t, s.handler().tell(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "mine"}, w, plan.Plan{}, 0))
-			require.Equal(t, kept, s.status.RetryAt != nil, good)
-		}
-	})
-}
-
-func TestReleaseThatAClusterIsAt(t *testing.T) {
-	spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
-	require.Empty(t, errs)
-	at := func(status, release string) map[string]stack.Deployed {
-		cp := stack.Deployed{Status: status, Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{}}
-		if release != "" {
-			cp.Tags[names.TagRelease] = release + "@sha"
-		}
-		return map[string]stack.Deployed{names.ControlPlane: cp}
-	}
-	record := &upgrade.Record{State: upgrade.Blocked, From: upgrade.Target{Release: "r0", SHA256: "sha-0", KubernetesVersion: "1.35"}}
-	for name, test := range map[string]struct {
-		deployed map[string]stack.Deployed
-		record   *upgrade.Record
-		recorded string
-		want     upgrade.Target
-	}{
-		"is the tag's":                                            {at("CREATE_COMPLETE", "r1"), record, "r2", upgrade.Target{Release: "r1", SHA256: "sha", KubernetesVersion: "1.36"}},
-		"is none without a control plane":                         {nil, record, "r2", upgrade.Target{}},
-		"is none of a failed creation at another release":         {at("ROLLBACK_COMPLETE", "r1"), record, "r2", upgrade.Target{}},
-		"is the tag's of a failed creation at the same release":   {at("ROLLBACK_COMPLETE", "1.36-1"), nil, "", upgrade.Target{Release: "1.36-1", SHA256: "sha"}},
-		"is none of a failed creation without a tag":              {at("ROLLBACK_COMPLETE", ""), record, "r2", upgrade.Target{}},
-		"is the last upgrade's when the tag is gone":              {at("CREATE_COMPLETE", ""), record, "r2", upgrade.Target{Release: "r0", SHA256: "sha-0", KubernetesVersion: "1.36"}},
-		"is the status's when the tag is gone before any upgrade": {at("CREATE_COMPLETE", ""), nil, "r2", upgrade.Target{Release: "r2", KubernetesVersion: "1.36"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := withSpec(t)
-			s.status.Release = test.recorded
-			got, err := s.handler().pinned(t.Context(), &work{cluster: "demo", deployed: test.deployed, record: test.record}, spec)
-			require.NoError(t, err)
-			require.Equal(t, test.want, got)
-		})
-	}
-	t.Run("is unknown without a status", func(t *testing.T) {
-		s := withSpec(t)
-		s.status = nil
-		got, err := s.handler().pinned(t.Context(), &work{cluster: "demo", deployed: at("CREATE_COMPLETE", "")}, spec)
-		require.NoError(t, err)
-		require.Equal(t, upgrade.Target{KubernetesVersion: "1.36"}, got)
-	})
-	t.Run("fails when the status cannot be read", func(t *testing.T) {
-		s := withSpec(t)
-		s.err["status"] = errors.New("throttled")
-		_, err := s.handler().pinned(t.Context(), &work{cluster: "demo", deployed: at("CREATE_COMPLETE", "")}, spec)
-		require.ErrorIs(t, err, s.err["status"])
-	})
-}
-
 func TestPlanIsKeptBeforeAnythingIsChanged(t *testing.T) {
 	s := withSpec(t)
 	s.err["keep"] = errors.New("throttled")
 	_, err := s.plan(t)
 	require.ErrorIs(t, err, s.err["keep"])
 	require.Empty(t, s.status.Plan)
-}
-
-func TestSpecsThatStacksWereMadeFrom(t *testing.T) {
-	before := func(t *testing.T, s *specced) (map[string]*api.Cluster, error) {
-		t.Helper()
-		w := work{cluster: "demo", at: upgrade.Target{Release: "1.36-1", SHA256: "sha"}, deployed: map[string]stack.Deployed{
-			names.Network:      {Tags: map[string]string{names.TagSpecVersion: "v1"}},
-			names.ControlPlane: {Tags: map[string]string{names.TagSpecVersion: "v0"}},
-			names.Addons:       {},
-		}}
-		return s.handler().before(t.Context(), w)
-	}
-	kept := func(t *testing.T) *specced {
-		s := withSpec(t)
-		s.objects[names.PinnedRelease("sha")], s.versions = s.objects[names.ReleaseSpec("1.36-1")], map[string]string{"v1": specOfA}
-		return s
-	}
-	t.Run("are those whose versions are there", func(t *testing.T) {
-		old, err := before(t, kept(t))
-		require.NoError(t, err)
-		require.Len(t, old, 1)
-		require.Equal(t, "10.0.0.0/16", old[names.Network].Spec.Network.CIDR)
-	})
-	t.Run("are none without the release", func(t *testing.T) {
-		s := kept(t)
-		delete(s.objects, names.PinnedRelease("sha"))
-		old, err := before(t, s)
-		require.NoError(t, err)
-		require.Empty(t, old)
-	})
-	t.Run("are resolved with the release of a control plane that could not be created", func(t *testing.T) {
-		s := kept(t)
-		old, err := s.handler().before(t.Context(), work{cluster: "demo", deployed: map[string]stack.Deployed{
-			names.Network:      {Tags: map[string]string{names.TagSpecVersion: "v1"}},
-			names.ControlPlane: {Status: "ROLLBACK_COMPLETE", Tags: map[string]string{names.TagRelease: "1.36-1@sha"}},
-		}})
-		require.NoError(t, err)
-		require.Len(t, old, 1)
-	})
-	for what, key := range map[string]string{"the release": names.PinnedRelease("sha"), "a version": "version"} {
-		t.Run("are unknown when AWS does not give "+what, func(t *testing.T) {
-			s := kept(t)
-			s.err[key] = errors.New("throttled")
-			_, err := before(t, s)
-			require.ErrorIs(t, err, s.err[key])
-		})
-	}
-}
-
-func TestDecisionOfAnUpgrade(t *testing.T) {
-	t.Run("is none without a spec", func(t *testing.T) {
-		s := withSpec(t)
-		delete(s.objects, names.ClusterSpec("demo"))
-		decision, err := s.handler().Decide(t.Context(), "demo", nil)
-		require.NoError(t, err)
-		require.Nil(t, decision)
-	})
-	t.Run("goes by no record of an earlier cluster", func(t *testing.T) {
-		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
-		require.Empty(t, errs)
-		for name, counts := range map[string]bool{"stack-1": true, "stack-0": false} {
-			s := withSpec(t)
-			w := work{cluster: "demo", releases: map[string]content{}, record: &upgrade.Record{Stack: name, State: upgrade.Done}, deployed: map[string]stack.Deployed{
-				names.ControlPlane: {
-					ID: "stack-1", Status: "CREATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{names.TagRelease: "1.36-1@sha"},
-				},
-			}}
-			s.objects[names.PinnedRelease("sha")] = s.objects[names.ReleaseSpec("1.36-1")]
-			require.NoError(t, s.handler().decide(t.Context(), &w, spec))
-			require.Equal(t, counts, w.record != nil, name)
-		}
-	})
-	t.Run("fails when AWS does not give the release of a channel", func(t *testing.T) {
-		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
-		require.Empty(t, errs)
-		spec.Spec.Upgrade.Channel = api.ChannelStable
-		channels, err := os.ReadFile("../../../examples/releases/channels.yaml")
-		require.NoError(t, err)
-		s := withSpec(t)
-		s.objects[names.ReleaseSpec(api.ChannelsName)] = strings.ReplaceAll(string(channels), "1.36-1", "1.37-1")
-		w := work{cluster: "demo", releases: map[string]content{}, deployed: map[string]stack.Deployed{names.ControlPlane: {
-			ID: "stack-1", Status: "CREATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": "1.36"}, Tags: map[string]string{names.TagRelease: "1.36-1@sha"},
-		}}}
-		s.objects[names.PinnedRelease("sha")] = s.objects[names.ReleaseSpec("1.36-1")]
-		require.NoError(t, s.handler().decide(t.Context(), &w, spec), "one that is absent is waited for")
-		key := names.ReleaseSpec("1.37-1")
-		s.objects[key], s.err[key] = "x", errors.New("throttled")
-		require.ErrorIs(t, s.handler().decide(t.Context(), &w, spec), s.err[key])
-	})
-	t.Run("goes by no channels that cannot be used", func(t *testing.T) {
-		spec, errs := api.ReadCluster("", []byte(specOfA), api.Options{})
-		require.Empty(t, errs)
-		spec.Spec.Upgrade.Channel = api.ChannelStable
-		key := names.ReleaseSpec(api.ChannelsName)
-		throttled := errors.New("throttled")
-		for name, test := range map[string]struct {
-			body      string
-			err, want error
-		}{
-			"absent":  {"", nil, nil},
-			"large":   {"x", &store.TooLarge{}, nil},
-			"invalid": {"x", nil, nil},
-			"unread":  {"x", throttled, throttled},
-		} {
-			s := withSpec(t)
-			if test.body != "" {
-				s.objects[key] = test.body
-			}
-			s.err[key] = test.err
-			channels, err := s.handler().channels(t.Context(), spec)
-			require.ErrorIs(t, err, test.want, name)
-			require.Nil(t, channels, name)
-		}
-	})
 }

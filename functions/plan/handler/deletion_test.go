@@ -16,17 +16,22 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
+// bucket is the state bucket, as the handler and its planner use it.
+type bucket interface {
+	State
+	planner.State
+}
+
 // specless is a cluster without a spec: its lease, its status and its stacks.
 type specless struct {
-	State
-	Specs
+	bucket
 	lease    store.Lease
 	status   *status.Status
 	deployed map[string]stack.Deployed
@@ -115,7 +120,8 @@ func deployedAll(protection string) map[string]stack.Deployed {
 
 func (c *specless) plan(t *testing.T) (events.PlanResult, error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	h := &Handler{Specs: c, State: c, Stacks: none{c}, Executions: c, Now: func() time.Time { return time.Unix(1000, 0) }}
+	now := func() time.Time { return time.Unix(1000, 0) }
+	h := &Handler{Planner: &planner.Planner{Specs: c, State: c, Stacks: none{c}, Now: now}, State: c, Executions: c, Now: now}
 	return h.Handle(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "x"})
 }
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -19,7 +19,7 @@ import (
 
 // notUploaded is the specs bucket with a spec of demo that is not uploaded yet.
 type notUploaded struct {
-	handler.Specs
+	planner.Specs
 	spec string
 }
 
@@ -31,9 +31,9 @@ func (n notUploaded) Get(ctx context.Context, key string, limit int64) (store.Ob
 }
 
 // forecast of a spec that is not uploaded.
-func forecast(t *testing.T, a *harness.Account, spec string) handler.Forecast {
+func forecast(t *testing.T, a *harness.Account, spec string) planner.Forecast {
 	t.Helper()
-	h := *a.Functions.Plan
+	h := *a.Functions.Planner
 	h.Specs, h.IgnorePaused = notUploaded{h.Specs, spec}, true
 	mark := a.Calls.Mark()
 	f, err := h.Forecast(t.Context(), "demo")

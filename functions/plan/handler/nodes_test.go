@@ -59,7 +59,7 @@ func TestAddonsComeWithTheFirstNodeOfAPoolThatMayBeEmpty(t *testing.T) {
 	converged(t, a, empty(""))
 	a.Scale("demo", "a", 1)
 	a.Settle()
-	p, _, _, err := a.Functions.Plan.Preview(context.Background(), "demo")
+	p, _, _, err := a.Functions.Planner.Preview(context.Background(), "demo")
 	require.NoError(t, err)
 	require.False(t, p.AddonsWait)
 	a.Converge("demo")

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	planHandler "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -83,7 +83,7 @@ func refusal(t *testing.T, a *harness.Account, message string, pools ...string) 
 		s.UpdatedAt = time.Time{}
 	}
 	require.Equal(t, before, after)
-	told, err := (&planHandler.Handler{Specs: a.Functions.Plan.Specs, State: a.State()}).RollRefusal(t.Context(), "demo", pools)
+	told, err := (&planner.Planner{Specs: a.Functions.Planner.Specs, State: a.State()}).RollRefusal(t.Context(), "demo", pools)
 	require.NoError(t, err)
 	require.Equal(t, answer.Message, told, "who asks before is told the same")
 }
@@ -133,7 +133,7 @@ func TestRollWhileTheNewestSpecIsInvalid(t *testing.T) {
 	a.Cluster("demo", "")
 	a.Upload("clusters/demo.yaml", "kind: Cluster")
 	a.Settle()
-	why, err := (&planHandler.Handler{Specs: a.Functions.Plan.Specs, State: a.State()}).RollRefusal(t.Context(), "demo", []string{"a"})
+	why, err := (&planner.Planner{Specs: a.Functions.Planner.Specs, State: a.State()}).RollRefusal(t.Context(), "demo", []string{"a"})
 	require.NoError(t, err)
 	require.Empty(t, why)
 	x := a.Converge("demo", "a")

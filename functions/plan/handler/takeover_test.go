@@ -2,14 +2,12 @@ package handler
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/plan"
-	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 )
@@ -29,10 +27,11 @@ func TestPlanOverALaterStatus(t *testing.T) {
 			for _, p := range []plan.Plan{changes, {}} {
 				before := status.Status{Phase: status.Ready, Fence: c.fence, Execution: "theirs", SpecVersion: "v0", GoodVersion: "v0"}
 				after := before
-				f := &specless{status: &after}
-				h := &Handler{State: f, Now: func() time.Time { return time.Unix(1000, 0) }}
-				w := work{cluster: "demo", version: "v1", newest: "v1", resolved: &api.Cluster{}, rendered: &render.Output{}}
-				err := h.tell(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "mine"}, w, p, 7)
+				f := withSpec(t)
+				outcome, err := f.planner().Plan(t.Context(), planner.Request{Cluster: "demo"})
+				require.NoError(t, err)
+				f.status, outcome.Plan = &after, p
+				err = f.handler().record(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "mine"}, &outcome, 7)
 				if c.late {
 					require.ErrorIs(t, err, store.ErrConflict)
 					require.Equal(t, before, after)

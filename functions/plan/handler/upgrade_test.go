@@ -178,7 +178,7 @@ func TestAControlPlaneThatLostItsTagsStaysAtItsRelease(t *testing.T) {
 			tags[names.TagCluster] = "demo"
 		}))
 		a.Settle()
-		p, reason, message, err := a.Functions.Plan.Preview(t.Context(), "demo")
+		p, reason, message, err := a.Functions.Planner.Preview(t.Context(), "demo")
 		require.NoError(t, err)
 		require.Empty(t, reason, message)
 		require.Len(t, p.Changes, 1, "%+v", p.Changes)

@@ -27,7 +27,7 @@ import (
 
 // Planner plans a cluster over stacks that were listed: plan's handler.
 type Planner interface {
-	PreviewOver(ctx context.Context, cluster string, deployed map[string]stack.Deployed) (plan.Preview, error)
+	PreviewWith(ctx context.Context, cluster string, deployed map[string]stack.Deployed) (plan.Preview, error)
 }
 
 // Nodes tells how a cluster's nodes are: a subset of kube.Clusters.

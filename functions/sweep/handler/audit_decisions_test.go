@@ -125,7 +125,7 @@ func (e executionsOf) Again(_ context.Context, _, _, why string) (bool, error) {
 
 func (a *audited) Admit(context.Context, string) error { return a.did("admit") }
 
-func (a *audited) PreviewOver(context.Context, string, map[string]stack.Deployed) (plan.Preview, error) {
+func (a *audited) PreviewWith(context.Context, string, map[string]stack.Deployed) (plan.Preview, error) {
 	return a.preview, a.did("compare")
 }
 

@@ -47,7 +47,7 @@ func (r *round) compare(ctx context.Context, cluster string, s *status.Status) e
 	if err != nil {
 		return err
 	}
-	seen, err := r.Planner.PreviewOver(ctx, cluster, stacks)
+	seen, err := r.Planner.PreviewWith(ctx, cluster, stacks)
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func (h *Handler) takenBack(ctx context.Context, in events.UpgradeRequest, r *up
 	if in.Origin == "" || r != nil && r.Execution == in.Execution {
 		return events.UpgradeResult{}, nil
 	}
-	d, err := h.Planner.Decide(ctx, in.Cluster, ended(r))
+	d, err := h.Planner.NextUpgrade(ctx, in.Cluster, ended(r))
 	if err != nil || d == nil || d.Start != nil && d.Start.Key == in.Key {
 		return events.UpgradeResult{}, err
 	}

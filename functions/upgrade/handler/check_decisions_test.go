@@ -16,7 +16,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func (l *led) Decide(context.Context, string, *upgrade.Record) (*upgrade.Decision, error) {
+func (l *led) NextUpgrade(context.Context, string, *upgrade.Record) (*upgrade.Decision, error) {
 	return nil, nil
 }
 

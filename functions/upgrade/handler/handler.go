@@ -57,7 +57,7 @@ type Executions interface {
 type Planner interface {
 	Preview(ctx context.Context, cluster string) (p plan.Plan, reason, message string, err error)
 	// Decide says which upgrade is asked for and may begin now, given the record of the last; nil when nothing is planned at all.
-	Decide(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
+	NextUpgrade(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error)
 	// After says what there is to tell when an upgrade is over.
 	After(ctx context.Context, cluster string) (status.Afterwards, error)
 }

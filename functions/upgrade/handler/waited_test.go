@@ -42,7 +42,7 @@ func (p *patient) Upgrade(context.Context, string) (*upgrade.Record, string, err
 	return p.record, "etag", nil
 }
 
-func (p *patient) Decide(_ context.Context, _ string, record *upgrade.Record) (*upgrade.Decision, error) {
+func (p *patient) NextUpgrade(_ context.Context, _ string, record *upgrade.Record) (*upgrade.Decision, error) {
 	p.decided = append(p.decided, record)
 	return p.decision, p.err
 }

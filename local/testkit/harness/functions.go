@@ -53,6 +53,7 @@ import (
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/notify"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/preflight/collect"
 	"github.com/drover-run/drover/shared/render"
@@ -62,8 +63,9 @@ import (
 
 // Functions are drover's.
 type Functions struct {
-	// Plan, Sweep and Upgrade are the handlers, for their knobs and for asking them.
+	// Plan, Sweep and Upgrade are the handlers, and Planner is that of Plan, for their knobs and for asking them.
 	Plan    *plan.Handler
+	Planner *planner.Planner
 	Sweep   *sweep.Handler
 	Upgrade *upgrade.Handler
 	// Killed is what Step Functions hears of a killed function: Lambda.ServiceException, which it retries, unless set.
@@ -122,11 +124,13 @@ func (f *Functions) deploy(c cell) {
 		Specs: specs(cfg), State: told(cfg), Versions: f.account.versions(cfg), Images: ec2.New(cfg), Now: now,
 	}).Handle)
 	cfg = f.config("plan")
-	f.Plan = &plan.Handler{
-		Specs: specs(cfg), State: told(cfg), Stacks: cloud(cfg), Executions: machine(cfg), Versions: f.account.versions(cfg),
-		Groups: f.account.groups(cfg),
-		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket}, Render: f.account.rendered.render, Now: now,
+	planState := told(cfg)
+	f.Planner = &planner.Planner{
+		Specs: specs(cfg), State: planState, Stacks: cloud(cfg), EKS: f.account.versions(cfg), Groups: f.account.groups(cfg),
+		Cell:   render.Cell{Partition: "aws", Region: Region, Account: ID, StateBucket: StateBucket},
+		Render: f.account.rendered.render, Now: func() time.Time { return f.Plan.Now() },
 	}
+	f.Plan = &plan.Handler{Planner: f.Planner, State: planState, Executions: machine(cfg), Now: now}
 	f.handlers["plan"] = wrap(logs, "plan", f.Plan.Handle)
 	cfg = f.config("change")
 	f.handlers["change"] = wrap(logs, "change", (&change.Handler{
@@ -146,9 +150,9 @@ func (f *Functions) deploy(c cell) {
 	f.Sweep = &sweep.Handler{
 		Auditor: sweep.Auditor{
 			Overview: overview,
-			Planner: &plan.Handler{
+			Planner: &planner.Planner{
 				Specs: remembered, State: overview, Groups: f.account.groups(cfg),
-				Versions: f.account.versions(cfg), Cell: f.Plan.Cell, Render: f.Plan.Render, Now: now,
+				EKS: f.account.versions(cfg), Cell: f.Planner.Cell, Render: f.Planner.Render, Now: now,
 			},
 			Nodes: f.account.Nodes, EKS: f.account.versions(cfg),
 		},
@@ -206,9 +210,9 @@ func (f *Functions) upgrade(
 			Kubernetes: kubernetes, EKS: offered, Groups: pools, Alarms: alarmed, Capacity: ec2.New(cfg),
 			Quotas: servicequotas.New(servicequotasapi.NewFromConfig(cfg)), Now: time.Now,
 		},
-		Planner: &plan.Handler{ // at the time at which planning decides
-			Specs: specs, State: state, Stacks: cloud, Groups: pools, Versions: offered, Cell: f.Plan.Cell, Render: f.Plan.Render,
-			Now: func() time.Time { return f.Plan.Now() },
+		Planner: &planner.Planner{ // at the time at which planning decides
+			Specs: specs, State: state, Stacks: cloud, Groups: pools, EKS: offered, Cell: f.Planner.Cell, Render: f.Planner.Render,
+			Now: f.Planner.Now,
 		},
 	}
 }

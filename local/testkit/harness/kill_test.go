@@ -23,7 +23,7 @@ func (a *Account) finished(cluster string) {
 	a.t.Helper()
 	s := a.Status(cluster)
 	require.Equal(a.t, status.Ready, s.Phase, s.Message)
-	p, reason, message, err := a.Functions.Plan.Preview(context.Background(), cluster)
+	p, reason, message, err := a.Functions.Planner.Preview(context.Background(), cluster)
 	require.NoError(a.t, err)
 	require.Empty(a.t, reason, message)
 	require.Empty(a.t, p.Changes, "of a cluster that is Ready")

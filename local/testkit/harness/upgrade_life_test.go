@@ -127,7 +127,7 @@ func (l *life) upgraded() {
 	require.Empty(l.t, l.record().Alarms)
 	require.True(l.t, l.sounds())
 	require.Equal(l.t, 1, l.updates(), "EKS was asked once")
-	p, reason, message, err := l.Functions.Plan.Preview(l.t.Context(), "demo")
+	p, reason, message, err := l.Functions.Planner.Preview(l.t.Context(), "demo")
 	require.NoError(l.t, err)
 	require.Empty(l.t, reason, message)
 	require.Empty(l.t, p.Changes)

@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-run/drover/events"
-	planhandler "github.com/drover-run/drover/functions/plan/handler"
 	scaling "github.com/drover-run/drover/local/aws/autoscaling"
 	stacks "github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/iam"
@@ -37,6 +36,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/lambdaruntime"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -135,10 +135,10 @@ func TestEveryCheckCanFail(t *testing.T) {
 		"a preview that has no upgrade": {3, func(p *plot) {
 			p.acts[1].spec.minor++
 			p.last["c0"] = p.acts[1].spec
-			p.foretold = func(f *planhandler.Forecast) { f.Upgrade = nil }
+			p.foretold = func(f *planner.Forecast) { f.Upgrade = nil }
 		}, "before the upload no upgrade begins, and then an upgrade to "},
 		"a preview that forgets a stack": {3, func(p *plot) {
-			p.foretold = func(f *planhandler.Forecast) { f.Plan.Changes = nil }
+			p.foretold = func(f *planner.Forecast) { f.Plan.Changes = nil }
 		}, "before the upload these stacks would change: []"},
 		"a control plane is deleted": {3, func(p *plot) {
 			p.ending = func(w *world) { w.deleteStack("drover-c0-control-plane") }

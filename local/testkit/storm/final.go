@@ -70,7 +70,7 @@ func (w *world) unjudged() string {
 
 // unchanged says that a cluster that is what it should be costs nothing, and is planned the same every time.
 func (w *world) unchanged(ctx context.Context, cluster string) {
-	p, reason, message, err := w.Functions.Plan.Preview(ctx, cluster)
+	p, reason, message, err := w.Functions.Planner.Preview(ctx, cluster)
 	w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s is Ready and would be changed: %+v %s %s %v", cluster, p.Changes,
 		reason, message, err)
 	// What keeps an upgrade back was told as of then: an exclusion may have begun, or ended. What is told of an instance

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	planhandler "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -21,7 +21,7 @@ const forecastLasts = time.Minute
 
 // expectation is what a preview said of an upload.
 type expectation struct {
-	planhandler.Forecast
+	planner.Forecast
 	// version of the upload, and the time and turn at which the forecast was made.
 	version string
 	at      time.Duration
@@ -30,7 +30,7 @@ type expectation struct {
 
 // notUploaded is the specs bucket with one spec in it that is not uploaded yet.
 type notUploaded struct {
-	planhandler.Specs
+	planner.Specs
 	key, spec string
 }
 
@@ -47,7 +47,7 @@ func (w *world) forecast(cluster string, spec *wish) *expectation {
 	if s := w.Status(cluster); s.Phase != status.Ready || s.SpecVersion != w.versions[cluster] || w.running() || w.unsettled(cluster) != "" {
 		return nil
 	}
-	h := *w.Functions.Plan
+	h := *w.Functions.Planner
 	h.Specs = notUploaded{h.Specs, names.ClusterSpec(cluster), spec.yaml(w.began)}
 	f, err := h.Forecast(context.Background(), cluster)
 	if err != nil || f.Reason != "" || f.Unused != nil || f.InFlight != nil {
@@ -97,7 +97,7 @@ func (w *world) asForetold(cluster string, r *readiness) {
 }
 
 // foretells is what a forecast says of an upgrade, in short.
-func foretells(u *planhandler.UpgradeForecast, now time.Time) string {
+func foretells(u *planner.UpgradeForecast, now time.Time) string {
 	switch {
 	case u == nil:
 		return "no upgrade begins"

@@ -91,7 +91,7 @@ func (w *world) seeReady() {
 		w.seeWaits(cluster, s)
 		w.seeLastDrains(cluster, s, became, r.planned)
 		if became {
-			p, reason, message, err := w.Functions.Plan.Preview(context.Background(), cluster)
+			p, reason, message, err := w.Functions.Planner.Preview(context.Background(), cluster)
 			w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s became Ready and would be changed: %+v %s %s %v", cluster, p.Changes,
 				reason, message, err)
 		}

@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	planhandler "github.com/drover-run/drover/functions/plan/handler"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/states"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -136,7 +136,7 @@ type plot struct {
 	twist, ending func(*world)
 	identities    func(*iam.Written)
 	// foretold changes what previews say.
-	foretold func(*planhandler.Forecast)
+	foretold func(*planner.Forecast)
 }
 
 // plotOf a seed.

@@ -1,4 +1,4 @@
-package handler
+package planner
 
 import (
 	"context"
@@ -6,19 +6,18 @@ import (
 
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/stack"
-
 	"github.com/drover-run/drover/shared/status"
 )
 
 // drainedByRolls lists the instances of an earlier launch template that wait at their terminate hooks. CloudFormation
 // ends an update without waiting for the hooks of its last batch, so a pool's stack is what its spec says while pods
 // still leave.
-func (h *Handler) drainedByRolls(ctx context.Context, w work) (nodes []status.Node, err error) {
+func (p *Planner) drainedByRolls(ctx context.Context, w work) (nodes []status.Node, err error) {
 	for _, pool := range w.resolved.Spec.Pools {
 		if poolStack, deployed := w.deployed[names.PoolStack(pool.Name)]; !deployed || stack.Absent(poolStack.Status) {
 			continue
 		}
-		group, _, err := h.Groups.Describe(ctx, names.Group(w.cluster, pool.Name))
+		group, _, err := p.Groups.Describe(ctx, names.Group(w.cluster, pool.Name))
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package handler
+package planner
 
 import (
 	"context"
@@ -12,9 +12,10 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// protected lists the stacks that deletion protection keeps: see plan.Protected. Versions of the spec outlive the spec itself in the
-// versioned bucket. One that expired protects nothing.
-func (h *Handler) protected(ctx context.Context, cluster string, deployed map[string]stack.Deployed, accepted string) ([]string, error) {
+// protectedStacks lists the stacks that deletion protection retains: see plan.Protected. The versioned bucket keeps versions of a deleted
+// spec. An expired version protects nothing.
+func (p *Planner) protectedStacks(ctx context.Context, cluster string, deployed map[string]stack.Deployed, accepted string) ([]string,
+	error) {
 	protects := map[string]bool{}
 	for _, version := range []string{
 		accepted, deployed[names.Network].Tags[names.TagSpecVersion], deployed[names.ControlPlane].Tags[names.TagSpecVersion],
@@ -22,7 +23,7 @@ func (h *Handler) protected(ctx context.Context, cluster string, deployed map[st
 		if _, read := protects[version]; read || version == "" {
 			continue
 		}
-		object, err := h.Specs.GetVersion(ctx, names.ClusterSpec(cluster), version, api.MaxFile)
+		object, err := p.Specs.GetVersion(ctx, names.ClusterSpec(cluster), version, api.MaxFile)
 		if errors.Is(err, store.ErrNotFound) {
 			logging.From(ctx).Warn("spec version not found", "cluster", cluster, "version", version)
 			continue

@@ -1,6 +1,4 @@
-package handler
-
-// What the upload of a spec leads to: the changes of stacks, and the upgrade that follows them. It is for those who ask before they upload.
+package planner
 
 import (
 	"context"
@@ -12,7 +10,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Forecast is what planning would do with a spec.
+// Forecast is what the upload of a spec leads to: the changes of stacks, and the upgrade that follows them.
 type Forecast struct {
 	plan.Preview
 	// Spec is the cluster as resolved now, before an upgrade; nil with a Reason.
@@ -48,8 +46,8 @@ type UpgradeForecast struct {
 }
 
 // Forecast says what the newest spec leads to. Like Preview, it only reads.
-func (h *Handler) Forecast(ctx context.Context, cluster string) (Forecast, error) {
-	w, seen, err := h.preview(ctx, cluster)
+func (p *Planner) Forecast(ctx context.Context, cluster string) (Forecast, error) {
+	w, seen, err := p.preview(ctx, cluster)
 	f := Forecast{Preview: seen}
 	if err != nil || w.spec == nil {
 		return f, err
@@ -62,12 +60,12 @@ func (h *Handler) Forecast(ctx context.Context, cluster string) (Forecast, error
 	if r := w.record; r != nil && !r.State.Over() {
 		f.InFlight, f.Stops = r, r.Superseded(w.spec)
 	}
-	f.Upgrade, err = h.forecastUpgrade(ctx, &w)
+	f.Upgrade, err = p.forecastUpgrade(ctx, &w)
 	return f, err
 }
 
 // forecastUpgrade is the upgrade that a decision leads to; nil when there is none.
-func (h *Handler) forecastUpgrade(ctx context.Context, w *work) (*UpgradeForecast, error) {
+func (p *Planner) forecastUpgrade(ctx context.Context, w *work) (*UpgradeForecast, error) {
 	d := w.decision
 	u := &UpgradeForecast{From: w.at}
 	if w.record != nil && !w.record.State.Over() {
@@ -83,7 +81,7 @@ func (h *Handler) forecastUpgrade(ctx context.Context, w *work) (*UpgradeForecas
 		return nil, nil
 	}
 	if u.To.KubernetesVersion == "" && (d.Wait == nil || d.Wait.Unread == "") {
-		c, err := h.release(ctx, w, u.To.Release)
+		c, err := p.namedRelease(ctx, w, u.To.Release)
 		if err != nil {
 			return nil, err
 		}

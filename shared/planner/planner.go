@@ -1,0 +1,178 @@
+// Package planner plans a cluster: it reads the spec and the deployed stacks, renders the desired stacks, and compares. shared/plan and
+// shared/upgrade decide; this package reads what they need. It takes no lease and starts nothing. The plan function, the audit, the
+// upgrade function and the command line use it.
+package planner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// Specs is the bucket of specs and releases: a subset of store.Bucket.
+type Specs interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	GetVersion(ctx context.Context, key, version string, limit int64) (store.Object, error)
+}
+
+// State is the state bucket: a subset of store.State. A preview only reads it.
+type State interface {
+	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	PutOnce(ctx context.Context, key string, body []byte) error
+	Status(ctx context.Context, cluster string) (*status.Cluster, error)
+	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
+	Rolls(ctx context.Context, cluster string) (map[string]time.Time, error)
+	AddDue(ctx context.Context, cluster string, at time.Time) error
+}
+
+// Stacks reads the deployed stacks: a subset of cloudformation.Stacks.
+type Stacks interface {
+	Of(ctx context.Context, cluster string, expected []string) (map[string]stack.Deployed, error)
+	Owners(ctx context.Context, arns []string) (map[string]string, error)
+}
+
+// Groups reads the Auto Scaling groups of pools: a subset of autoscaling.Groups.
+type Groups interface {
+	Describe(ctx context.Context, group string) (pool.Group, bool, error)
+}
+
+// EKS says which Kubernetes versions EKS offers, and whether a cluster exists: a subset of eks.Versions.
+type EKS interface {
+	Offered(ctx context.Context) ([]string, error)
+	Exists(ctx context.Context, eksCluster string) (bool, error)
+}
+
+// Planner plans clusters.
+type Planner struct {
+	Specs  Specs
+	State  State
+	Stacks Stacks
+	Groups Groups
+	EKS    EKS
+	Cell   render.Cell
+	// Render is render.Render, or a function that caches its results.
+	Render func(render.Cluster) (*render.Output, error)
+	Now    func() time.Time
+	// IgnorePaused plans a paused spec as if it were not paused, for previews.
+	IgnorePaused bool
+}
+
+// ErrAbsent means that the cluster has no spec: it was deleted, or never uploaded.
+var ErrAbsent = errors.New("there is no spec")
+
+// Stop ends planning with a reason for the user. drover changes nothing until the user acts.
+type Stop struct{ Reason, Message string }
+
+func (s *Stop) Error() string { return s.Message }
+
+// Fill puts the stop into the result of the plan function. A paused spec is valid, so it counts as accepted.
+func (s *Stop) Fill(result *events.PlanResult) {
+	result.Outcome, result.Reason, result.Message = events.OutcomeStopped, s.Reason, s.Message
+	result.Accepted = result.Accepted || s.Reason == status.ReasonPaused
+}
+
+func (s *Stop) rejection() *events.Rejection {
+	return &events.Rejection{Reason: s.Reason, Message: s.Message}
+}
+
+// Request asks for the plan of one cluster.
+type Request struct {
+	Cluster string
+	// Known also considers the stacks that only the status names. A preview considers the stacks of the spec and of the tag index.
+	Known bool
+	// Roll names the pools that the caller wants rolled. Plan only uses it to refuse the roll if no spec applies.
+	Roll []string
+	// Accept is called with the spec that applies, before planning reads anything else. An error ends planning. It may be nil.
+	Accept func(context.Context, *api.Cluster) error
+}
+
+// Outcome is the result of planning. After an error it holds what was found before it.
+type Outcome struct {
+	// Plan has the changes; none if the stacks are as desired.
+	Plan plan.Plan
+	// SpecVersion is the S3 version of the newest spec.
+	SpecVersion string
+	// Accepted says that the newest spec applies. If not, Rejected says why, and the last good spec applies.
+	Accepted bool
+	Rejected *events.Rejection
+	// Upgrade is the upgrade that is in flight, pending or refused; nil if there is none.
+	Upgrade *events.PlannedUpgrade
+	// OverrideCleared is the number of the upgrade whose result no longer overrides the spec; 0 if there is none.
+	OverrideCleared int64
+
+	work work
+}
+
+// Plan plans for an execution. It requests the plans that are due later, and writes nothing else.
+func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
+	o.work, err = p.read(ctx, in)
+	o.SpecVersion = o.work.newest
+	if err != nil {
+		return o, err
+	}
+	o.Accepted, o.Rejected = o.work.acceptance()
+	for _, at := range o.work.later {
+		if err := p.State.AddDue(ctx, in.Cluster, at); err != nil {
+			return o, err
+		}
+	}
+	if o.Plan, err = p.compare(ctx, o.work); err != nil {
+		return o, err
+	}
+	o.Upgrade = p.planned(o.work)
+	if o.work.decision.Served {
+		o.OverrideCleared = o.work.record.Number
+	}
+	if len(o.Plan.Changes) == 0 {
+		o.work.rolled, err = p.drainedByRolls(ctx, o.work)
+	}
+	return o, err
+}
+
+// work is what planning has read and rendered.
+type work struct {
+	cluster string
+	// version is the version of the spec that applies, newest that of the newest spec. They differ if the newest was rejected.
+	version, newest string
+	rejected        *Stop
+	// spec is the spec as written, resolved the spec with defaults and release.
+	spec, resolved *api.Cluster
+	// pin is the release by name and content, release its content.
+	pin     string
+	release []byte
+	// templates are the template versions of pools whose version differs from the cluster's.
+	templates map[string]string
+	rendered  *render.Output
+	// deployed are the stacks as they were at the time read.
+	deployed map[string]stack.Deployed
+	read     time.Time
+	// at is the release and version that the cluster has; zero before it has a control plane.
+	at upgrade.Target
+	// later are the times at which to plan again: future rolls of the spec, and the next upgrade.
+	later []time.Time
+	// decision says which release applies, given the record of the last upgrade.
+	decision upgrade.Decision
+	record   *upgrade.Record
+	// releases are the releases that were read, by name, and by content if they are pinned.
+	releases map[string]content
+	// rolled are the nodes that rolls replaced and that are still drained.
+	rolled []status.Node
+}
+
+// acceptance says whether the newest spec applies, and if not, why.
+func (w *work) acceptance() (accepted bool, rejected *events.Rejection) {
+	if w.rejected != nil {
+		return false, w.rejected.rejection()
+	}
+	return true, nil
+}

@@ -1,0 +1,158 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/logging"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+	"github.com/drover-run/drover/templates"
+)
+
+// resolve computes the effective spec and pins the cluster to its release.
+func (p *Planner) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.Errors, error) {
+	d := w.decision
+	old, err := p.pinnedRelease(ctx, w, d.Old)
+	if err != nil {
+		return nil, err
+	}
+	effective := old
+	var next *api.Release
+	if d.Next != nil {
+		c, err := p.pinnedRelease(ctx, w, *d.Next)
+		if err != nil {
+			return nil, err
+		}
+		if next = c.release; d.Step.Moved() {
+			effective = c
+		}
+	}
+	w.release = effective.body
+	w.pin = effective.release.Metadata.Name + "@" + names.SHA256(w.release)
+	var errs api.Errors
+	if w.resolved, errs = upgrade.Effective(spec, old.release, next, d.Step); errs != nil {
+		return errs, nil
+	}
+	w.templates = upgrade.Templates(spec, next, d.Step, d.Keep, plan.TemplateVersions(w.deployed))
+	d.Keep.Apply(spec, w.resolved, d.Step, plan.Images(w.deployed), plan.AddonVersions(w.deployed, w.resolved.Spec.Addons))
+	return api.Validate(w.resolved, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()}), nil
+}
+
+// validateWanted validates the spec with the release and version that it asks for, if another release still applies.
+func (p *Planner) validateWanted(ctx context.Context, w *work, spec *api.Cluster) (api.Errors, error) {
+	wants := w.decision.Wants
+	if wants == nil {
+		return nil, nil
+	}
+	c, err := p.namedRelease(ctx, w, wants.Release)
+	if err != nil {
+		return nil, err
+	}
+	resolved, errs := upgrade.Effective(spec, c.release, nil, upgrade.Step{KubernetesVersion: wants.KubernetesVersion})
+	if errs == nil {
+		errs = api.Validate(resolved, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()})
+	}
+	if errs != nil {
+		return errs, nil
+	}
+	return p.validateVersions(ctx, resolved, plan.KubernetesVersion(w.deployed), c.release.Spec.UpgradeFrom)
+}
+
+// validateVersions checks that EKS offers the new Kubernetes version. It asks EKS only if the version changes. from is the oldest version
+// that may move to the new one directly.
+func (p *Planner) validateVersions(ctx context.Context, resolved *api.Cluster, current, from string) (api.Errors, error) {
+	if current == resolved.Spec.KubernetesVersion {
+		return nil, nil
+	}
+	offered, err := p.EKS.Offered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return api.ValidateVersions(resolved, offered, current, from), nil
+}
+
+// content is a release and its bytes.
+type content struct {
+	release *api.Release
+	body    []byte
+}
+
+// namedRelease reads a release by its name. If the cluster is pinned to a release of this name, it keeps that content: editing or deleting
+// a release changes no cluster.
+func (p *Planner) namedRelease(ctx context.Context, w *work, name string) (content, error) {
+	if c, read := w.releases[name]; read {
+		return c, nil
+	}
+	if w.at.Release == name && w.at.SHA256 != "" {
+		return p.pinnedRelease(ctx, w, w.at)
+	}
+	key := names.ReleaseSpec(name)
+	object, err := p.Specs.Get(ctx, key, api.MaxFile)
+	var large *store.TooLarge
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return content{}, &Stop{status.ReasonReleaseUnusable, fmt.Sprintf("there is no release %s: upload it, or name another", key)}
+	case errors.As(err, &large):
+		return content{}, &Stop{status.ReasonReleaseUnusable, err.Error()}
+	case err != nil:
+		return content{}, err
+	}
+	return w.decodeRelease(name, object.Body)
+}
+
+// pinnedRelease reads a release by the content that a cluster or an upgrade is pinned to.
+func (p *Planner) pinnedRelease(ctx context.Context, w *work, t upgrade.Target) (content, error) {
+	if t.SHA256 == "" {
+		return p.namedRelease(ctx, w, t.Release)
+	}
+	if c, read := w.releases[t.SHA256]; read {
+		return c, nil
+	}
+	object, err := p.State.Get(ctx, names.PinnedRelease(t.SHA256), api.MaxFile)
+	if err != nil {
+		return content{}, fmt.Errorf("reading the release %s that %s is pinned to: %w", t.Release, w.cluster, err)
+	}
+	c, err := w.decodeRelease(t.Release, object.Body)
+	if err == nil {
+		w.releases[t.SHA256] = c
+	}
+	return c, err
+}
+
+func (w *work) decodeRelease(name string, body []byte) (content, error) {
+	release, errs := api.ReadRelease(names.ReleaseSpec(name), body, api.Options{Name: name})
+	if errs != nil {
+		return content{}, &Stop{status.ReasonReleaseUnusable, errs.Error()}
+	}
+	w.releases[name] = content{release, body}
+	return w.releases[name], nil
+}
+
+// channels reads the releases of the channels if the cluster follows one. Channels that cannot be used are ignored.
+func (p *Planner) channels(ctx context.Context, spec *api.Cluster) (*api.ChannelsSpec, error) {
+	if c := spec.Spec.Upgrade.Channel; c == "" || c == api.ChannelNone {
+		return nil, nil
+	}
+	key := names.ReleaseSpec(api.ChannelsName)
+	object, err := p.Specs.Get(ctx, key, api.MaxFile)
+	var large *store.TooLarge
+	if errors.Is(err, store.ErrNotFound) || errors.As(err, &large) {
+		logging.From(ctx).Warn("channels not read", "error", err.Error())
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	channels, errs := api.ReadChannels(key, object.Body, api.Options{})
+	if errs != nil {
+		logging.From(ctx).Warn("channels invalid", "error", errs.Error())
+		return nil, nil
+	}
+	return &channels.Spec, nil
+}

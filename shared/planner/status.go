@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// Record writes the outcome into the status: the stacks as they were read, what will change, and why. The execution makes the changes.
+func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
+	w := &o.work
+	if s.GoodVersion != w.version {
+		s.Failures, s.RetryAt, s.FailedTry = 0, nil, 0
+	}
+	if s.SpecVersion != w.newest {
+		s.Unset(status.RequestAccepted) // an earlier spec refused that request
+	}
+	s.SpecVersion, s.GoodVersion, s.Deletion = w.newest, w.version, nil
+	w.recordDeployed(s, now)
+	s.Plan = nil
+	for _, change := range o.Plan.Changes {
+		planned := status.Change{Stack: change.Stack, Operation: string(change.Operation), Effect: change.Effect(), Reasons: change.Reasons}
+		if change.Stack == names.ControlPlane {
+			planned.KubernetesVersion = w.resolved.Spec.KubernetesVersion
+		}
+		s.Plan = append(s.Plan, planned)
+	}
+	recordAddons(s, o.Plan.AddonsWait, now)
+	s.Warn(o.Plan.Warnings, now)
+	s.Rolled(w.rolled, now)
+	w.recordUpgrade(s, now)
+	if len(o.Plan.Changes) > 0 {
+		s.Phase, s.Execution, s.RetryAt = status.Converging, execution, nil
+		if w.record != nil && !w.record.State.Over() {
+			s.Phase = status.Upgrading
+		}
+		s.Message = fmt.Sprintf("changing %d of %d stacks", len(o.Plan.Changes), len(w.rendered.Stacks))
+		s.Set(acceptance(w.rejected), now)
+		s.Set(status.Condition{Type: status.Converged, Status: "False", Reason: status.ReasonConverging, Message: s.Message}, now)
+	}
+}
+
+// recordDeployed writes the deployed state into the status, as far as planning reads it.
+func (w *work) recordDeployed(s *status.Status, now time.Time) {
+	s.Release = w.resolved.Spec.Release.Name
+	// The deployed version: an update of the control plane may fail. Without a control plane there is none.
+	s.KubernetesVersion = plan.KubernetesVersion(w.deployed)
+	s.TemplateVersion = w.resolved.Spec.TemplateVersion
+	s.Endpoint = w.deployed[names.ControlPlane].Outputs["ClusterEndpoint"]
+	var stacks []status.Stack
+	for _, stack := range w.rendered.Stacks {
+		if deployed, ok := w.deployed[stack.Name]; ok {
+			stacks = append(stacks, status.Stack{Name: stack.Name, Status: deployed.Status})
+		}
+	}
+	s.Observe(stacks, w.read, now)
+}
+
+// acceptance is the condition of the newest spec.
+func acceptance(rejected *Stop) status.Condition {
+	if rejected != nil {
+		return status.Condition{Type: status.SpecAccepted, Status: "False", Reason: rejected.Reason, Message: rejected.Message}
+	}
+	return status.Condition{Type: status.SpecAccepted, Status: "True", Reason: status.ReasonValid}
+}
+
+// recordAddons records whether the add-ons that need nodes wait for one. A cluster whose add-ons never waited has no such condition.
+func recordAddons(s *status.Status, wait bool, now time.Time) {
+	switch {
+	case wait:
+		s.Set(status.Condition{
+			Type: status.AddonsDeployed, Status: "False", Reason: status.ReasonNoNodes,
+			Message: "stack " + names.NodeAddons + " waits for the first node: no pool has one, and none has a minSize above 0",
+		}, now)
+	case s.Condition(status.AddonsDeployed) != nil:
+		s.Set(status.Condition{Type: status.AddonsDeployed, Status: "True", Reason: status.ReasonHasNodes}, now)
+	}
+}

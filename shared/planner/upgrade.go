@@ -1,0 +1,327 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
+	"github.com/drover-run/drover/shared/store"
+	"github.com/drover-run/drover/shared/upgrade"
+)
+
+// NextUpgrade decides which upgrade may start now, given the record of the last one. It only reads. It returns nil for a cluster that
+// drover does not plan: its spec is deleted, paused or invalid.
+func (p *Planner) NextUpgrade(ctx context.Context, cluster string, record *upgrade.Record) (*upgrade.Decision, error) {
+	w, err := p.decided(ctx, cluster, record)
+	if w == nil {
+		return nil, err
+	}
+	return &w.decision, err
+}
+
+// QueuedUpgrade is the upgrade that waits for the one in flight.
+type QueuedUpgrade struct {
+	// RecheckAt is when to plan again; zero if no time is known.
+	RecheckAt time.Time
+	// Record writes the queued upgrade into the status, or removes one that was withdrawn.
+	Record func(*status.Status)
+}
+
+// QueuedUpgrade decides which upgrade waits for the one in flight. The execution of that one may have planned
+// earlier, and may run for days. It returns nil if no upgrade is in flight. It only reads.
+func (p *Planner) QueuedUpgrade(ctx context.Context, cluster string) (*QueuedUpgrade, error) {
+	record, _, err := p.State.Upgrade(ctx, cluster)
+	if err != nil || record == nil || record.State.Over() {
+		return nil, err
+	}
+	w, err := p.decided(ctx, cluster, record)
+	if err != nil || w == nil || w.record == nil {
+		return nil, err
+	}
+	return &QueuedUpgrade{w.decision.Look, func(s *status.Status) { w.recordUpgrade(s, p.Now()) }}, nil
+}
+
+// decided reads what a decision depends on, and decides. It returns nil for a cluster that drover does not plan.
+func (p *Planner) decided(ctx context.Context, cluster string, record *upgrade.Record) (*work, error) {
+	w := work{cluster: cluster, record: record, releases: map[string]content{}}
+	spec, _, err := p.newestSpec(ctx, &w)
+	if err == nil {
+		w.deployed, err = p.Stacks.Of(ctx, cluster, expectedStacks(spec))
+	}
+	if err == nil {
+		err = p.decide(ctx, &w, spec)
+	}
+	var stopped *Stop
+	if errors.As(err, &stopped) || errors.Is(err, ErrAbsent) {
+		return nil, nil
+	}
+	return &w, err
+}
+
+// decide decides which release applies and which upgrade may start, given the record that was read.
+func (p *Planner) decide(ctx context.Context, w *work, spec *api.Cluster) error {
+	var err error
+	if w.record != nil && w.record.Stack != w.deployed[names.ControlPlane].ID {
+		w.record = nil // of a deleted cluster with this name
+	}
+	if w.at, err = p.deployedTarget(ctx, w, spec); err != nil {
+		return err
+	}
+	in := upgrade.Situation{Spec: spec, SpecVersion: w.version, Record: w.record, Deployed: w.at, Now: p.Now()}
+	if in.Channels, err = p.channels(ctx, spec); err != nil {
+		return err
+	}
+	var failed error // a failed call does not mean that the release is absent
+	in.KubernetesVersion = func(name string) (string, error) {
+		c, err := p.namedRelease(ctx, w, name)
+		var stopped *Stop
+		switch {
+		case err == nil:
+			return c.release.Spec.KubernetesVersion, nil
+		case !errors.As(err, &stopped):
+			failed = err
+		}
+		return "", err
+	}
+	w.decision, err = upgrade.Decide(in)
+	return errors.Join(failed, err)
+}
+
+// deployedTarget is the release and version that the cluster has. A control plane whose creation failed has none, unless its creation is
+// retried with the same release. If the release tag was removed outside drover, the record of the last upgrade names the release. Before
+// the first upgrade, the status does.
+func (p *Planner) deployedTarget(ctx context.Context, w *work, spec *api.Cluster) (upgrade.Target, error) {
+	t := upgrade.Target{KubernetesVersion: plan.KubernetesVersion(w.deployed)}
+	t.Release, t.SHA256 = plan.Pin(w.deployed)
+	switch {
+	case stack.MustRecreate(w.deployed[names.ControlPlane].Status) && t.Release != spec.Spec.Release.Name:
+		return upgrade.Target{}, nil
+	case t.Release != "" || t.KubernetesVersion == "":
+		return t, nil
+	case w.record != nil:
+		pin := w.record.Pin()
+		t.Release, t.SHA256 = pin.Release, pin.SHA256
+		return t, nil
+	}
+	before, err := p.State.Status(ctx, w.cluster)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return t, err
+	}
+	if err == nil {
+		t.Release = before.Status.Release
+	}
+	return t, nil
+}
+
+// planned is the upgrade that the plan function returns: in flight, pending or refused. The state machine starts it, and report records it.
+func (p *Planner) planned(w work) *events.PlannedUpgrade {
+	d, r := w.decision, w.record
+	switch {
+	case r != nil && !r.State.Over() && d.Old.Release != "" && len(w.deployed) > 0:
+		return &events.PlannedUpgrade{
+			State: string(r.State), Spec: r.Origin == upgrade.OriginSpec, Message: fmt.Sprintf("the upgrade to %s is under way", r.Target),
+		}
+	case d.Start != nil:
+		after := int64(0)
+		if r != nil {
+			after = r.Number
+		}
+		return &events.PlannedUpgrade{
+			State: status.UpgradeScheduled, Spec: d.Start.Origin == upgrade.OriginSpec,
+			Name:    names.UpgradeStart(w.cluster, d.Start.Key, after, p.Now()),
+			Message: fmt.Sprintf("the upgrade to release %s begins", d.Start.Release),
+			Start: &events.Upgrade{
+				Cluster: w.cluster, Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion, Origin: string(d.Start.Origin),
+				Key: d.Start.Key,
+				Due: d.Start.Due,
+			},
+		}
+	case d.Wants != nil && d.Wait != nil:
+		state := status.UpgradeScheduled
+		if d.Wait.Never && !d.Wait.Missed {
+			state = string(upgrade.Blocked)
+		}
+		return &events.PlannedUpgrade{State: state, Spec: true, Message: fmt.Sprintf("the upgrade to %s %s", *d.Wants, waits(d.Wait, p.Now()))}
+	case d.Wants != nil:
+		refused := &events.PlannedUpgrade{State: string(upgrade.Stopped), Spec: true, Release: d.Wants.Release, Message: fmt.Sprintf(
+			"the upgrade to %s did not come to its end: mend what was in its way; then `drover upgrade %s`, or upload the spec again",
+			*d.Wants, w.cluster)}
+		if r != nil && r.State == upgrade.Blocked && !r.Unfinished(*d.Wants) {
+			refused.State = string(upgrade.Blocked)
+		}
+		return refused
+	case d.Instead != "":
+		return &events.PlannedUpgrade{State: string(upgrade.Done), Message: d.Instead}
+	}
+	return nil
+}
+
+// waits says when a pending upgrade starts, or why it does not.
+func waits(w *upgrade.Wait, now time.Time) string {
+	switch {
+	case w.Behind:
+		return "begins when that is over: " + w.Message
+	case w.Unread != "" && !w.At.After(now):
+		return "does not begin yet: " + w.Message
+	case w.Never:
+		return "does not begin: " + w.Message
+	}
+	return "begins within five minutes of " + w.At.Format(time.RFC3339) + ": " + w.Message // the sweep runs every five minutes
+}
+
+// recordUpgrade writes the pending upgrade into the status, and removes one that was withdrawn. The upgrade function
+// records an upgrade that is in flight or finished, and one that an execution waits to start.
+func (w *work) recordUpgrade(s *status.Status, now time.Time) {
+	if w.record != nil && !w.record.State.Over() {
+		w.recordQueued(s, now)
+		return
+	}
+	next := w.pendingUpgrade(s, now)
+	switch {
+	case next != nil:
+		s.Upgrade = next
+		s.Judged(now)
+	case s.Upgrade != nil && status.ToCome(s.Upgrade.Phase) && s.Upgrade.Execution == "", s.Upgrade.Refused():
+		// It was withdrawn, or nothing is left to do.
+		s.TakeBack()
+		s.Judged(now)
+	}
+	if !hasWaiter(s.NextUpgrade) {
+		s.NextUpgrade = nil
+	}
+}
+
+// After returns what to record about the cluster when an upgrade ends. It only reads.
+func (p *Planner) After(ctx context.Context, cluster string) (status.Afterwards, error) {
+	a := status.Afterwards{Next: func(*status.Status) {}}
+	w, err := p.read(ctx, Request{Cluster: cluster})
+	if errors.Is(err, ErrAbsent) {
+		return a, nil
+	}
+	var changes plan.Plan
+	result := events.PlanResult{Outcome: events.OutcomeUnchanged}
+	if err == nil {
+		a.Next = func(s *status.Status) { w.recordQueued(s, p.Now()) }
+		result.Accepted, result.Rejected = w.acceptance()
+		changes, err = p.compare(ctx, w)
+	}
+	var stopped *Stop
+	switch {
+	case errors.As(err, &stopped):
+		stopped.Fill(&result)
+	case err != nil || len(changes.Changes) > 0:
+		return a, err
+	}
+	if stopped == nil {
+		a.Observe = func(s *status.Status) { w.recordDeployed(s, p.Now()) }
+		if result.Upgrade = p.planned(w); result.Upgrade != nil {
+			result.Upgrade.Start = nil // only the state machine starts it
+		}
+	}
+	v := status.Judge(&result)
+	a.Verdict = &v
+	return a, nil
+}
+
+// recordQueued records the pending upgrade, next to the one that the status shows.
+func (w *work) recordQueued(s *status.Status, now time.Time) {
+	if next := w.pendingUpgrade(s, now); !hasWaiter(s.NextUpgrade) {
+		s.NextUpgrade = next
+	}
+}
+
+// hasWaiter reports whether an execution waits to start the upgrade.
+func hasWaiter(u *status.Upgrade) bool {
+	return u != nil && u.Execution != "" && u.Phase != status.UpgradeMissed
+}
+
+// pendingUpgrade is nextUpgrade, and adds a missed upgrade to the history.
+func (w *work) pendingUpgrade(s *status.Status, now time.Time) *status.Upgrade {
+	next := w.nextUpgrade(s, now)
+	if next != nil && next.Phase == status.UpgradeMissed {
+		s.Remember(*next)
+	}
+	return next
+}
+
+// nextUpgrade is the pending upgrade, with what the status recorded of it before; nil if none is pending.
+func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
+	d, exact := w.decision, now
+	now = now.UTC().Truncate(time.Second)
+	next := &status.Upgrade{Phase: status.UpgradeScheduled, From: d.Old.Release, FromVersion: plan.KubernetesVersion(w.deployed)}
+	if w.record != nil && !w.record.State.Over() {
+		next.From, next.FromVersion = w.record.Target.Release, w.record.Target.KubernetesVersion
+	}
+	switch {
+	case d.Start != nil:
+		next.To, next.Origin, next.At, next.Message = d.Start.Release, string(d.Start.Origin), &now,
+			"it begins as soon as the cluster is converged"
+	case d.Wait != nil:
+		next.To, next.ToVersion, next.Origin, next.Message = d.Wait.To.Release, d.Wait.To.KubernetesVersion, string(d.Wait.Origin),
+			waits(d.Wait, now)
+		if !d.Wait.At.IsZero() {
+			next.At = &d.Wait.At
+		} else if d.Wait.Behind || d.Wait.Unread != "" { // its time has come, as far as drover knows
+			next.At = &now
+		}
+		switch {
+		case d.Wait.Missed:
+			next.Phase = status.UpgradeMissed
+		case d.Wait.Never:
+			next.Phase = string(upgrade.Blocked)
+		}
+	default:
+		return nil
+	}
+	if r, u := w.record, s.Upgrade; d.Wait != nil && r != nil && r.State == upgrade.Blocked && r.Key == d.Wait.Key && u != nil &&
+		u.Execution == r.Execution {
+		next.Checks, next.Checked = u.Checks, cmp.Or(u.Checked, u.Ended) // it is retried: the checks that blocked it are known
+	}
+	before := s.ToldOf(next)
+	if before == nil {
+		return blockUnread(next, d.Wait)
+	}
+	if before.Checked != nil && status.ToCome(next.Phase) { // early checks
+		next.Checks, next.Checked = before.Checks, before.Checked
+	}
+	switch {
+	case d.Start != nil && before.At != nil:
+		next.At, next.ToVersion = before.At, before.ToVersion // its time had come before
+	case d.Wait != nil:
+		if (d.Wait.Behind || d.Wait.Unread != "") && d.Wait.At.IsZero() && before.At != nil && before.At.Before(now) {
+			next.At = before.At
+		}
+		noteMissedWindow(before, next, exact)
+		next.AsLate(before, now)
+	}
+	return blockUnread(next, d.Wait)
+}
+
+// blockUnread adds a failed check to an upgrade whose release cannot be read. The other checks cannot run before that: Checked stays empty,
+// so that this one disappears when the release can be read.
+func blockUnread(next *status.Upgrade, w *upgrade.Wait) *status.Upgrade {
+	if w != nil && w.Unread != "" {
+		next.Checked = nil
+		next.Checks = []status.Check{
+			{Name: preflight.UpgradePossible, Blocks: true, Message: w.Unread, Next: "The upgrade begins when it can be used."},
+		}
+	}
+	return next
+}
+
+// noteMissedWindow adds to the message that an earlier window passed, and that the upgrade waits for the next one.
+func noteMissedWindow(before, next *status.Upgrade, now time.Time) {
+	if before.At == nil || next.At == nil || !next.At.After(*before.At) || before.At.After(now) {
+		return
+	}
+	next.Message = fmt.Sprintf("the window of %s was missed; it %s", before.At.Format(time.RFC3339), next.Message)
+}
