@@ -1,6 +1,6 @@
-// Package clock is the time of the local account, and who goes on in it. Work that takes long only because it is done in a
-// data centre (an instance booting, a control plane being made) runs faster than life; timers that drover itself sets run in
-// real time. Under testing/synctest real time is virtual, and needs no Speed.
+// Package clock is the time of the local account, and the order of concurrent work. Simulated work, such as an instance
+// that boots or a control plane that is created, runs faster than on AWS. Timers that drover sets run in real time.
+// Under testing/synctest real time is virtual and Speed is not needed.
 package clock
 
 import (
@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Clock of one local account. The zero value runs at the speed of life.
+// Clock of one local account. The zero value runs in real time.
 type Clock struct {
-	// Speed divides the time that simulated work takes; 0 and 1 are the speed of life.
+	// Speed divides the duration of simulated work. 0 and 1 mean real time.
 	Speed float64
-	// Turns, when set, hands out the turns to go on, so that it decides the order of all that happens at once: whoever starts
-	// something, or waits for it, takes a ticket before, and uses it when it has started or is woken. Tickets are returned when
-	// it is their turn; nobody holds a lock then. what says who asks.
+	// Turns, if set, decides the order of concurrent work. A goroutine that starts other work, or waits for it, takes a
+	// ticket first. It uses the ticket when the work has started, or when it wakes up. A ticket returns when it is the
+	// goroutine's turn. No caller holds a lock then. what identifies the caller.
 	Turns func(what string) (ticket func())
 }
 
-// Ticket for a turn later; of a nil clock, and of one without Turns, it is always its turn.
+// Ticket returns a ticket for a later turn. Without a clock or without Turns it returns immediately.
 func (c *Clock) Ticket(what string) (wait func()) {
 	if c == nil || c.Turns == nil {
 		return func() {}
@@ -29,10 +29,10 @@ func (c *Clock) Ticket(what string) (wait func()) {
 // Take waits for the caller's turn.
 func (c *Clock) Take(what string) { c.Ticket(what)() }
 
-// Now is the time that services stamp.
+// Now returns the time for timestamps.
 func (c *Clock) Now() time.Time { return time.Now().UTC() }
 
-// Work waits as long as simulated work of real duration d takes. It ends early with the context's error.
+// Work waits as long as simulated work of the real duration d takes. It returns early with the context's error.
 func (c *Clock) Work(ctx context.Context, d time.Duration) error {
 	if c.Speed > 1 {
 		d = time.Duration(float64(d) / c.Speed)
@@ -40,7 +40,7 @@ func (c *Clock) Work(ctx context.Context, d time.Duration) error {
 	return c.Timer(ctx, d)
 }
 
-// Timer waits for d in real time. It ends early with the context's error.
+// Timer waits for d in real time. It returns early with the context's error.
 func (c *Clock) Timer(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -56,7 +56,7 @@ func (c *Clock) Timer(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Worked is how much simulated work is done in a real duration d.
+// Worked returns the simulated work that is done in a real duration d.
 func (c *Clock) Worked(d time.Duration) time.Duration {
 	if c.Speed > 1 {
 		return time.Duration(float64(d) * c.Speed)

@@ -1,6 +1,6 @@
-// Package endpoint is the one HTTP address of the local account: it verifies who signed a request, hands it to the
-// service that its signature is scoped to, and records the call. Calls from within the process of a test may name their access key in
-// place of a signature; nothing that comes over a network can.
+// Package endpoint is the local account's HTTP address. It verifies the signature of a request, passes it to the service
+// in the signature's scope, and records the call. A call from the same process may have an access key in its context
+// instead of a signature. A call from the network cannot.
 package endpoint
 
 import (
@@ -20,10 +20,10 @@ import (
 
 // S3 answers requests of the S3 protocol.
 type S3 interface {
-	// Describe says which action (as IAM names it, without s3:) on which resource a request is.
+	// Describe returns the action (in IAM's spelling, without s3:) and the resource of a request.
 	Describe(r *http.Request) (action, resource string)
-	// Serve answers a request whose signature (of the headers, not yet of the body) is verified. It returns the error that
-	// it sent, if any.
+	// Serve answers a request whose signature of the headers is verified, but not yet of the body. It returns the error
+	// that it sent, if any.
 	Serve(w http.ResponseWriter, r *http.Request, caller iam.Caller, requestID string) error
 	// Fail answers with an error.
 	Fail(w http.ResponseWriter, r *http.Request, requestID string, err error)
@@ -31,9 +31,9 @@ type S3 interface {
 
 // Endpoint is an http.Handler. Register services before it serves.
 type Endpoint struct {
-	// Intercept, when set, sees each call before it runs, for faults on demand: its error is sent instead of a result (see
-	// Lost too), and it may wait. The call's Time, Caller, Service and Action are set; Resource is that of S3, of other calls the
-	// stack or group that they name, if any.
+	// Intercept, if set, is called before each call, to inject faults. It may wait. Its error is sent instead of a result:
+	// see also Lost. The call's Time, Caller, Service and Action are set. Resource is set for S3, and for other calls if
+	// they name a stack or a group.
 	Intercept func(r *http.Request, call Call) error
 
 	identities *iam.Service
@@ -42,7 +42,7 @@ type Endpoint struct {
 	s3         S3
 }
 
-// New makes an endpoint without services. recorder may be nil.
+// New returns an endpoint without services. recorder may be nil.
 func New(identities *iam.Service, recorder *Recorder) *Endpoint {
 	if recorder == nil {
 		recorder = &Recorder{}
@@ -62,7 +62,7 @@ func (e *Endpoint) HandleS3(s S3) { e.s3 = s }
 
 const (
 	unsignedPayload = "UNSIGNED-PAYLOAD"
-	// maxBody is more than any API but S3 takes.
+	// maxBody exceeds the limit of every API except S3.
 	maxBody = 20 << 20
 )
 
@@ -125,7 +125,7 @@ func (e *Endpoint) serve(w http.ResponseWriter, r *http.Request, call *Call) err
 	c, err := service.Serve(answer, wire.Request{
 		HTTP: r, Body: body, Caller: caller, Region: e.identities.Region, Account: e.identities.Account, RequestID: call.RequestID,
 		Before: func(c *wire.Call) error {
-			call.Action, call.Resource = c.Action, named(c.Params())
+			call.Action, call.Resource = c.Action, resourceOf(c.Params())
 			if e.Intercept == nil {
 				return nil
 			}
@@ -154,7 +154,7 @@ func (e *Endpoint) serveS3(w http.ResponseWriter, r *http.Request, signature *ia
 	}
 	hash := r.Header.Get("X-Amz-Content-Sha256")
 	if hash == "" {
-		hash = unsignedPayload // of presigned URLs; the gateway behind refuses others without the header
+		hash = unsignedPayload // in presigned URLs; the gateway rejects other requests without the header
 	}
 	caller, err := e.identities.Verify(r, signature, hash)
 	if err != nil {
@@ -179,7 +179,7 @@ func (e *Endpoint) serveS3(w http.ResponseWriter, r *http.Request, signature *ia
 	return e.s3.Serve(w, r, caller, call.RequestID)
 }
 
-// payloadHash is what the client must have signed; a hash header that does not fit the body is an error.
+// payloadHash returns the hash that the client must have signed. A hash header that does not match the body is an error.
 func payloadHash(r *http.Request, body []byte) (string, error) {
 	sum := sha256.Sum256(body)
 	actual := hex.EncodeToString(sum[:])
@@ -196,8 +196,8 @@ func payloadHash(r *http.Request, body []byte) (string, error) {
 	}
 }
 
-// checkRegion holds regional services to the account's region. IAM is global and STS has a global endpoint: both are
-// signed for us-east-1 too.
+// checkRegion rejects signatures for another region. IAM is global and STS has a global endpoint: both accept us-east-1
+// too.
 func (e *Endpoint) checkRegion(s *iam.Signature) error {
 	if s.Region == e.identities.Region || s.Service == "iam" || s.Service == "sts" && s.Region == "us-east-1" {
 		return nil
@@ -207,7 +207,7 @@ func (e *Endpoint) checkRegion(s *iam.Signature) error {
 	}
 }
 
-// failUnsigned answers requests of which only their form tells what they speak.
+// failUnsigned answers a request without a signature. Only its form identifies the protocol.
 func (e *Endpoint) failUnsigned(w http.ResponseWriter, r *http.Request, requestID string, err error) {
 	target, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	query := r.URL.Query().Has("Action") || strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded")
@@ -218,7 +218,7 @@ func (e *Endpoint) failUnsigned(w http.ResponseWriter, r *http.Request, requestI
 		(&wire.Service{Protocol: wire.Query}).Fail(w, r, requestID, err)
 	case e.s3 != nil && (r.Header.Get("X-Amz-Content-Sha256") != "" || r.Header.Get("Authorization") == ""):
 		if code := wire.Errorf("", ""); errors.As(err, &code) && code.Code == "MissingAuthenticationToken" {
-			err = &wire.Error{Code: "AccessDenied", Message: "Access Denied", Status: 403} // S3's word for anonymous callers
+			err = &wire.Error{Code: "AccessDenied", Message: "Access Denied", Status: 403} // S3's code for anonymous callers
 		}
 		e.s3.Fail(w, r, requestID, err)
 	default:

@@ -79,7 +79,7 @@ const rolesTrust = `{"Version":"2012-10-17","Statement":[
 	{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"lambda.amazonaws.com"}},
 	{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"AWS":"arn:aws:iam::111122223333:root"}}]}`
 
-func TestCallsAreVerifiedAuthorizedAndRecorded(t *testing.T) {
+func TestCalls(t *testing.T) {
 	a := newAccount(t)
 	admin := sts.NewFromConfig(a.admin())
 	identity, err := admin.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
@@ -124,7 +124,7 @@ func TestCallsAreVerifiedAuthorizedAndRecorded(t *testing.T) {
 	require.Equal(t, 5, a.recorder.Mark())
 }
 
-func TestSignaturesThatAreRefused(t *testing.T) {
+func TestSignatureErrors(t *testing.T) {
 	ops := map[string]wire.Operation{"Op": func(context.Context, *wire.Call) (any, error) { return nil, nil }}
 	a := newAccount(t,
 		&wire.Service{Name: "ec2", Protocol: wire.EC2Query, Version: "1", Operations: ops},
@@ -245,8 +245,8 @@ func TestSignaturesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Calls from within the process name a key in place of a signature, and are told what others are told of it.
-func TestCallsFromWithinTheProcess(t *testing.T) {
+// A call from the process has a key instead of a signature. An invalid key fails as it does in a signature.
+func TestCallsFromTheProcess(t *testing.T) {
 	identities := iam.New("111122223333", "eu-west-1", &clock.Clock{})
 	verify := func(key string) (iam.Caller, error) {
 		r := httptest.NewRequestWithContext(iam.CalledBy(t.Context(), key, "eu-west-1", "sts"), http.MethodPost, "/", nil)
@@ -263,14 +263,14 @@ func TestCallsFromWithinTheProcess(t *testing.T) {
 	require.ErrorContains(t, err, "The security token included in the request is invalid.")
 }
 
-func TestAServiceThatIsNotThere(t *testing.T) {
+func TestUnknownService(t *testing.T) {
 	a := newAccount(t)
 	_, err := resourcegroupstaggingapi.NewFromConfig(a.admin()).GetResources(t.Context(), &resourcegroupstaggingapi.GetResourcesInput{})
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
 	require.ErrorContains(t, err, "the service tagging")
 }
 
-func TestFaultsOnDemand(t *testing.T) {
+func TestIntercept(t *testing.T) {
 	a := newAccount(t)
 	a.endpoint.Intercept = func(_ *http.Request, c endpoint.Call) error {
 		if c.Service == "iam" && c.Action == "ListRoles" {
@@ -284,7 +284,7 @@ func TestFaultsOnDemand(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAnswersThatAreLost(t *testing.T) {
+func TestLostAnswers(t *testing.T) {
 	done, refuse := 0, false
 	service := tagging.New().Wire()
 	operation := service.Operations["GetResources"]
@@ -295,22 +295,22 @@ func TestAnswersThatAreLost(t *testing.T) {
 		return operation(ctx, c)
 	}
 	a := newAccount(t, service)
-	var heard []string
+	var codes []string
 	a.endpoint.Intercept = func(*http.Request, endpoint.Call) error {
 		return &endpoint.Lost{After: func(err error) error {
-			heard = append(heard, code(err))
-			return &wire.Error{Code: "Gone", Message: "nobody knows", Status: 400}
+			codes = append(codes, code(err))
+			return &wire.Error{Code: "Unknown", Message: "the outcome is unknown", Status: 400}
 		}}
 	}
 	client := resourcegroupstaggingapi.NewFromConfig(a.admin())
 	for _, refuse = range []bool{false, true} {
 		_, err := client.GetResources(t.Context(), &resourcegroupstaggingapi.GetResourcesInput{})
-		require.Equal(t, "Gone", code(err))
+		require.Equal(t, "Unknown", code(err))
 	}
-	require.Equal(t, 2, done, "it was done all the same")
-	require.Len(t, heard, 2)
-	require.Empty(t, heard[0])
-	require.Equal(t, "Gone", a.recorder.Since(0)[0].ErrorCode)
+	require.Equal(t, 2, done, "the call was performed")
+	require.Len(t, codes, 2)
+	require.Empty(t, codes[0])
+	require.Equal(t, "Unknown", a.recorder.Since(0)[0].ErrorCode)
 }
 
 func TestTaggedResources(t *testing.T) {
@@ -351,7 +351,7 @@ func TestTaggedResources(t *testing.T) {
 	require.Equal(t, "UnsupportedByLocalAccount", code(err))
 }
 
-// eksToken makes the URL inside an EKS token as aws-iam-authenticator and drover do.
+// eksToken returns the URL in an EKS token, as aws-iam-authenticator and drover create it.
 func eksToken(t *testing.T, a *account, c iam.Credentials, cluster string) string {
 	t.Helper()
 	presigner := sts.NewPresignClient(sts.NewFromConfig(a.config(c)))
@@ -364,7 +364,7 @@ func eksToken(t *testing.T, a *account, c iam.Credentials, cluster string) strin
 	return signed.URL
 }
 
-func TestTokensOfClusters(t *testing.T) {
+func TestEKSTokens(t *testing.T) {
 	a := newAccount(t)
 	_, err := a.identities.CreateRole(iam.Role{Name: "prepare", TrustDocument: rolesTrust})
 	require.NoError(t, err)
@@ -445,10 +445,10 @@ func TestIdentityResources(t *testing.T) {
 	profile := resource.Request{
 		StackName: "drover", LogicalID: "Profile", Caller: caller, Properties: map[string]any{"Roles": []any{role.PhysicalID}},
 	}
-	made, err := resources["AWS::IAM::InstanceProfile"].Create(t.Context(), profile)
+	created, err := resources["AWS::IAM::InstanceProfile"].Create(t.Context(), profile)
 	require.NoError(t, err)
-	profile.PhysicalID = made.PhysicalID
-	got, err := client.GetInstanceProfile(t.Context(), &awsiam.GetInstanceProfileInput{InstanceProfileName: &made.PhysicalID})
+	profile.PhysicalID = created.PhysicalID
+	got, err := client.GetInstanceProfile(t.Context(), &awsiam.GetInstanceProfileInput{InstanceProfileName: &created.PhysicalID})
 	require.NoError(t, err)
 	require.Equal(t, arn, *got.InstanceProfile.Roles[0].Arn)
 
@@ -465,7 +465,7 @@ func TestIdentityResources(t *testing.T) {
 	require.NoError(t, resources["AWS::IAM::Policy"].Delete(t.Context(), policy))
 	require.NoError(t, resources["AWS::IAM::InstanceProfile"].Delete(t.Context(), profile))
 	require.NoError(t, resources["AWS::IAM::Role"].Delete(t.Context(), update))
-	require.NoError(t, resources["AWS::IAM::Role"].Delete(t.Context(), update), "gone already")
+	require.NoError(t, resources["AWS::IAM::Role"].Delete(t.Context(), update), "deleting twice succeeds")
 
 	provider, err := resources["AWS::IAM::OIDCProvider"].Create(t.Context(), resource.Request{
 		Caller: caller, Properties: map[string]any{

@@ -1,6 +1,6 @@
 package endpoint
 
-// Answers that are lost: the call is done, and its caller does not hear how it ended.
+// Lost answers: the call is performed, but its caller gets no result.
 
 import (
 	"net/http"
@@ -8,24 +8,24 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Lost, returned by Intercept, has the call done and its answer thrown away.
+// Lost, returned by Intercept, performs the call and drops its answer.
 type Lost struct {
-	// After is called when the call is done, with its error if it had one. Its own error is sent instead of the result and must
-	// not be nil.
+	// After is called after the call with its error, or nil. Its own error is sent instead of the result and must not be
+	// nil.
 	After func(err error) error
 }
 
 func (*Lost) Error() string { return "the answer is lost" }
 
-// loseable is a response that can be thrown away before it is written.
+// loseable is a response that can be dropped before it is written.
 type loseable struct {
 	http.ResponseWriter
-	header http.Header // of what is thrown away; nil until then
+	header http.Header // headers of a dropped response; nil until then
 }
 
 func (w *loseable) lose() { w.header = http.Header{} }
 
-// Header of the response.
+// Header implements http.ResponseWriter.
 func (w *loseable) Header() http.Header {
 	if w.header != nil {
 		return w.header
@@ -33,14 +33,14 @@ func (w *loseable) Header() http.Header {
 	return w.ResponseWriter.Header()
 }
 
-// WriteHeader sends the status.
+// WriteHeader implements http.ResponseWriter.
 func (w *loseable) WriteHeader(status int) {
 	if w.header == nil {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
-// Write sends some of the body.
+// Write implements http.ResponseWriter.
 func (w *loseable) Write(b []byte) (int, error) {
 	if w.header != nil {
 		return len(b), nil
@@ -48,14 +48,14 @@ func (w *loseable) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Take is wire.Taker's, for who is in the same process.
-func (w *loseable) Take(result any, format wire.Protocol) bool {
-	taker, ok := w.ResponseWriter.(wire.Taker)
-	return ok && (w.header != nil || taker.Take(result, format))
+// Accept implements wire.ResultSink, for clients in this process.
+func (w *loseable) Accept(result any, format wire.Protocol) bool {
+	taker, ok := w.ResponseWriter.(wire.ResultSink)
+	return ok && (w.header != nil || taker.Accept(result, format))
 }
 
-// named is the stack or group that a call names.
-func named(parameters map[string]any) string {
+// resourceOf returns the stack or group in a call's parameters.
+func resourceOf(parameters map[string]any) string {
 	for _, name := range []string{"StackName", "AutoScalingGroupName"} {
 		if text, ok := parameters[name].(string); ok {
 			return text

@@ -1,6 +1,7 @@
 package endpoint
 
-// The record of calls: what an unchanged cluster costs, what a function called, who was refused.
+// The record of calls. Tests read from it what an unchanged cluster costs, what a function called, and which calls were
+// denied.
 
 import (
 	"slices"
@@ -9,34 +10,34 @@ import (
 	"time"
 )
 
-// Call is one API call that came to the endpoint.
+// Call is one API call at the endpoint.
 type Call struct {
 	Time time.Time
-	// Took is how long answering it took.
+	// Took is the time to answer it.
 	Took time.Duration
-	// Caller is an ARN, empty when the signature was wrong.
+	// Caller is an ARN, or empty if the signature was wrong.
 	Caller string
-	// Service is the signing name; Action the API's operation, of S3 that of IAM (GetObject, ListBucket).
+	// Service is the signing name. Action is the API's operation, for S3 the IAM action (GetObject, ListBucket).
 	Service, Action string
-	// Resource that was authorized last; may be empty.
+	// Resource that was authorized last, or empty.
 	Resource string
-	// Mutating calls change something, or try to.
+	// Mutating is true for calls that change something or try to.
 	Mutating bool
-	// Error that was sent, and its code; empty when the call succeeded.
+	// Error and its code, or empty if the call succeeded.
 	Error, ErrorCode string
 	RequestID        string
 }
 
-// Recorder keeps the newest calls. The zero value is ready.
+// Recorder stores the latest calls. The zero value is ready to use.
 type Recorder struct {
 	mu    sync.Mutex
 	calls []Call
 	total int
-	// Notify, when set before the endpoint serves, is told each call.
+	// Notify, if set before the endpoint serves, receives each call.
 	Notify func(Call)
 }
 
-// maxCalls are kept; a demo cluster makes a few hundred.
+// maxCalls limits the record. A demo cluster makes a few hundred calls.
 const maxCalls = 100_000
 
 func (r *Recorder) add(c Call) {
@@ -52,14 +53,14 @@ func (r *Recorder) add(c Call) {
 	}
 }
 
-// Mark is the present end of the record, for Since.
+// Mark returns the current end of the record, for Since.
 func (r *Recorder) Mark() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.total
 }
 
-// Since are the calls after a mark, oldest first; Since(0) is all that are kept.
+// Since returns the calls after a mark, oldest first. Since(0) returns the whole record.
 func (r *Recorder) Since(mark int) []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +73,8 @@ var readingPrefixes = []string{
 	"AssumeRole", "Detect", "Search",
 }
 
-// mutating tells by an action's name whether it changes anything. A failed parse has no name and changed nothing.
+// mutating is true if an action with this name changes something. A request that could not be parsed has no name and
+// changes nothing.
 func mutating(action string) bool {
 	if action == "" {
 		return false

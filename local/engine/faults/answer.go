@@ -1,6 +1,6 @@
 package faults
 
-// What callers hear of a fault, in each service's own words.
+// Errors that callers get for a fault, in each service's own words.
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// Answer is the error that a service sends for a strike at a call; nil when it sends its own answer.
+// Answer returns the error that a service sends for a strike at a call, or nil if it sends its own answer.
 func (s Strike) Answer(service string) error {
 	switch s.Kind {
 	case Throttle:
@@ -24,16 +24,16 @@ func (s Strike) Answer(service string) error {
 				"resource.", Status: 409,
 		}
 	case CrashBefore, CrashAfter:
-		return &wire.Error{Code: "ServiceUnavailable", Message: "the caller was killed", Status: 503} // nobody is there to read it
+		return &wire.Error{Code: "ServiceUnavailable", Message: "the caller was killed", Status: 503} // the caller is dead and reads no answer
 	}
 	return nil
 }
 
-// Done says whether a call is done all the same, and only its answer is lost: a function that dies after it, a retry of a write
-// that finds its own object.
+// Done is true if the call is performed and only its answer is lost: a function that dies after it, or a retry of a
+// write that finds its own object.
 func (s Strike) Done() bool { return s.Kind == CrashAfter || s.Kind == Conflict && s.Code == "412" }
 
-// Throttled is how a service says that it is called too often.
+// Throttled returns the error with which a service throttles a call.
 func Throttled(service string) error {
 	code, message, status := "ThrottlingException", "Rate exceeded", 400
 	switch strings.ToLower(service) {

@@ -1,6 +1,6 @@
 package faults
 
-// The control API: rules come and go while the account runs. See docs/faults.md.
+// The control API adds and removes rules while the account runs. See docs/faults.md.
 
 import (
 	"encoding/json"
@@ -14,29 +14,29 @@ import (
 	"time"
 )
 
-// Path under which the control API is served. No bucket can be called like that.
+// Path of the control API. A bucket cannot have this name.
 const Path = "/_drover/faults"
 
-// maxRules bounds what is sent to the control API, in bytes.
+// maxRules limits a request to the control API, in bytes.
 const maxRules = 64 << 10
 
-// State is what the control API answers.
+// State is the answer of the control API.
 type State struct {
 	Seed uint64 `json:"seed"`
-	// Rules that stand; Struck is how often each kind struck, those of removed rules included.
-	Rules  []Standing   `json:"rules"`
+	// Rules in effect or over. Struck counts the strikes by kind, including those of removed rules.
+	Rules  []RuleStatus `json:"rules"`
 	Struck map[Kind]int `json:"struck"`
 }
 
 // Control serves the control API of an engine to this machine only:
 //
-//	GET    /_drover/faults       the rules, with how often each struck
+//	GET    /_drover/faults       returns the rules, with the number of strikes of each
 //	POST   /_drover/faults       adds the rules of the body, one a line, all or none
-//	PUT    /_drover/faults       the same, in place of all there are; with ?seed=N as if the account had begun with that seed
-//	DELETE /_drover/faults       removes all
-//	DELETE /_drover/faults/{id}  removes one
+//	PUT    /_drover/faults       replaces all rules; with ?seed=N also restarts the engine with that seed
+//	DELETE /_drover/faults       removes all rules
+//	DELETE /_drover/faults/{id}  removes one rule
 //
-// Each answers the State afterwards, or an error in plain text.
+// Each answers the new State, or an error in plain text.
 func Control(e *Engine, now func() time.Time) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter) {
@@ -118,8 +118,8 @@ func parseLines(text string) (rules []Rule, err error) {
 	return rules, nil
 }
 
-// local says whether a request comes from this machine and names it: a web page that had its own name resolved to this machine
-// does not.
+// local is true if a request comes from this machine and addresses it by its own name. A web page whose domain resolves
+// to this machine is rejected.
 func local(r *http.Request) bool {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(from).IsLoopback() {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheControlAPI(t *testing.T) {
+func TestControl(t *testing.T) {
 	e := New(3)
 	now := start
 	server := httptest.NewServer(Control(e, func() time.Time { return now }))
@@ -33,11 +33,11 @@ func TestTheControlAPI(t *testing.T) {
 	}
 	code, _, state := ask("GET", Path, "")
 	require.Equal(t, 200, code)
-	require.Equal(t, State{Seed: 3, Rules: []Standing{}, Struck: map[Kind]int{}}, state)
+	require.Equal(t, State{Seed: 3, Rules: []RuleStatus{}, Struck: map[Kind]int{}}, state)
 
 	code, _, state = ask("POST", Path, "throttle service=s3\n\n drop event=\"a & b\" for=1m\n")
 	require.Equal(t, 200, code)
-	require.Equal(t, []Standing{{ID: 1, Rule: "throttle service=s3"}, {ID: 2, Rule: `drop event="a & b" for=1m0s`}}, state.Rules)
+	require.Equal(t, []RuleStatus{{ID: 1, Rule: "throttle service=s3"}, {ID: 2, Rule: `drop event="a & b" for=1m0s`}}, state.Rules)
 
 	e.Decide(now, Moment{What: Call, Service: "s3"})
 	now = now.Add(2 * time.Minute)
@@ -64,11 +64,11 @@ func TestTheControlAPI(t *testing.T) {
 		require.Contains(t, text, "there is no rule")
 	}
 	_, _, state = ask("PUT", Path, "kill p=0.5")
-	require.Equal(t, []Standing{{ID: 3, Rule: "kill p=0.5"}}, state.Rules)
+	require.Equal(t, []RuleStatus{{ID: 3, Rule: "kill p=0.5"}}, state.Rules)
 	_, _, state = ask("DELETE", Path, "")
 	require.Empty(t, state.Rules)
 	_, _, state = ask("PUT", Path+"?seed=9", "drop p=0.5")
-	require.Equal(t, State{Seed: 9, Rules: []Standing{{ID: 1, Rule: "drop p=0.5"}}, Struck: map[Kind]int{}}, state)
+	require.Equal(t, State{Seed: 9, Rules: []RuleStatus{{ID: 1, Rule: "drop p=0.5"}}, Struck: map[Kind]int{}}, state)
 	for _, path := range []string{"?seed=x", "?seed=-1"} {
 		code, text, _ = ask("PUT", Path+path, "drop")
 		require.Equal(t, 400, code)
@@ -80,7 +80,7 @@ func TestTheControlAPI(t *testing.T) {
 	require.Equal(t, 405, code)
 }
 
-func TestOnlyThisMachineControlsFaults(t *testing.T) {
+func TestControlRejectsOtherMachines(t *testing.T) {
 	tests := map[string]struct {
 		from, host string
 		want       int
@@ -91,7 +91,7 @@ func TestOnlyThisMachineControlsFaults(t *testing.T) {
 		"without a port":                  {"[::1]:999", "[::1]", 200},
 		"another machine":                 {"192.0.2.1:999", "127.0.0.1:4566", 403},
 		"a page whose name was rebound":   {"127.0.0.1:999", "evil.example:4566", 403},
-		"nobody":                          {"", "localhost", 403},
+		"none":                            {"", "localhost", 403},
 		"this machine under another name": {"127.0.0.1:999", "192.0.2.1", 403},
 	}
 	for name, test := range tests {
@@ -105,7 +105,7 @@ func TestOnlyThisMachineControlsFaults(t *testing.T) {
 	}
 }
 
-func TestWhatAMomentIsAbout(t *testing.T) {
+func TestAbout(t *testing.T) {
 	tests := map[string]struct{ name, cluster, stack, pool string }{
 		"a stack":                  {"drover-demo-network", "demo", "drover-demo-network", ""},
 		"a pool's stack, or group": {"drover-demo-pool-a-b", "demo", "drover-demo-pool-a-b", "a-b"},
@@ -118,7 +118,7 @@ func TestWhatAMomentIsAbout(t *testing.T) {
 		"a waiter":                  {"arn:aws:s3:::drover-state-1-us-east-1/waiters/drover-demo-pool-a.json", "demo", "drover-demo-pool-a", "a"},
 		"drover's own stack":        {"drover", "", "", ""},
 		"a bucket":                  {"arn:aws:s3:::drover-specs-1-us-east-1", "", "", ""},
-		"somebody else's":           {"other-demo-network", "", "", ""},
+		"another owner's":           {"other-demo-network", "", "", ""},
 		"a stack of no known kind":  {"drover-demo-database", "", "", ""},
 		"nothing":                   {"", "", "", ""},
 		"a template, no cluster's":  {"arn:aws:s3:::b/templates/abc.yaml", "", "", ""},

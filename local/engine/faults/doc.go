@@ -1,8 +1,9 @@
-// Package faults decides what goes wrong: calls that are throttled, fail or are slow, events that are lost, come twice or late,
-// functions and executions that die, conditional writes that conflict, API servers that do not answer, instances that vanish.
+// Package faults decides which faults occur: calls that are throttled, fail or are slow; events that are lost, repeated
+// or late; functions and executions that die; conditional writes that conflict; API servers that do not answer;
+// instances that vanish.
 //
-// Rules say what may go wrong; whoever runs the account tells the engine of each moment at which something could, and does
-// what the engine says. The engine never sleeps and takes the time as an argument, so it serves real and virtual time alike.
-// Its chances are drawn from the seed, the rule and the moment, not from a sequence: what befalls the third DescribeStacks of
-// plan does not depend on what others did before it.
+// Rules define what may fail. The account passes each moment at which a fault could occur to the engine, and carries out
+// its decision. The engine never sleeps and takes the time as an argument, so it supports real and virtual time. A
+// chance depends on the seed, the rule and the moment, and on no sequence: the fault of plan's third DescribeStacks is
+// independent of other calls.
 package faults

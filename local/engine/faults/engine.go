@@ -1,6 +1,6 @@
 package faults
 
-// The engine: rules that stand, and what they do at each moment.
+// The engine: its rules, and its decision at each moment.
 
 import (
 	"encoding/binary"
@@ -13,56 +13,57 @@ import (
 	"time"
 )
 
-// Engine decides. It may be used by many at once.
+// Engine decides which faults occur. It is safe for concurrent use.
 type Engine struct {
 	mu    sync.Mutex
 	seed  uint64
-	last  int // id of the newest rule
-	rules []*standing
+	last  int // ID of the newest rule
+	rules []*activeRule
 	total map[Kind]int
 }
 
-// standing is a rule that was added.
-type standing struct {
+// activeRule is a rule of the engine, with its counters.
+type activeRule struct {
 	Rule
 	id              int
 	added           time.Time
 	matched, struck int
 	lastStruck      time.Time
-	// seen is how often each kind of moment was matched: the n-th of its kind has the same chance whatever others do.
+	// seen counts the matches of each kind of moment. So the chance of the n-th of its kind is independent of other
+	// moments.
 	seen map[Moment]int
 }
 
-// Standing is a rule as List shows it.
-type Standing struct {
+// RuleStatus is a rule as List returns it.
+type RuleStatus struct {
 	ID int `json:"id"`
-	// Rule as Parse reads it.
+	// Rule in the syntax of Parse.
 	Rule string `json:"rule"`
-	// Matched is how many moments it was about while it held, Struck at how many of them it struck.
+	// Matched counts the matching moments while the rule was in effect, Struck those at which it struck.
 	Matched int `json:"matched"`
 	Struck  int `json:"struck"`
-	// Over is true when it will never strike again.
+	// Over is true if the rule will never strike again.
 	Over bool `json:"over"`
 }
 
-// New makes an engine without rules: nothing goes wrong.
+// New returns an engine without rules.
 func New(seed uint64) *Engine { return &Engine{seed: seed, total: map[Kind]int{}} }
 
-// Seed of the engine.
+// Seed returns the engine's seed.
 func (e *Engine) Seed() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.seed
 }
 
-// Reset removes all rules and begins anew with a seed: what follows is what follows New(seed).
+// Reset removes all rules and restarts with a seed, as New(seed) does.
 func (e *Engine) Reset(seed uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.seed, e.last, e.rules, e.total = seed, 0, nil, map[Kind]int{}
 }
 
-// Add adds a rule and returns its id, which counts from 1 and says which chances it has.
+// Add adds a rule and returns its ID. IDs count from 1 and influence the rule's chances.
 func (e *Engine) Add(now time.Time, r Rule) (id int, err error) {
 	if err := r.check(); err != nil {
 		return 0, err
@@ -70,52 +71,52 @@ func (e *Engine) Add(now time.Time, r Rule) (id int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.last++
-	e.rules = append(e.rules, &standing{Rule: r, id: e.last, added: now, seen: map[Moment]int{}})
+	e.rules = append(e.rules, &activeRule{Rule: r, id: e.last, added: now, seen: map[Moment]int{}})
 	return e.last, nil
 }
 
-// Remove removes a rule; false when there is none of that id.
+// Remove removes a rule. It returns false if the ID is unknown.
 func (e *Engine) Remove(id int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := len(e.rules)
-	e.rules = slices.DeleteFunc(e.rules, func(s *standing) bool { return s.id == id })
+	e.rules = slices.DeleteFunc(e.rules, func(s *activeRule) bool { return s.id == id })
 	return len(e.rules) < before
 }
 
-// Clear removes all rules: faults stop.
+// Clear removes all rules.
 func (e *Engine) Clear() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rules = nil
 }
 
-// List are the rules, oldest first.
-func (e *Engine) List(now time.Time) []Standing {
+// List returns the rules, oldest first.
+func (e *Engine) List(now time.Time) []RuleStatus {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := []Standing{}
+	all := []RuleStatus{}
 	for _, s := range e.rules {
-		all = append(all, Standing{ID: s.id, Rule: s.String(), Matched: s.matched, Struck: s.struck, Over: s.over(now)})
+		all = append(all, RuleStatus{ID: s.id, Rule: s.String(), Matched: s.matched, Struck: s.struck, Over: s.over(now)})
 	}
 	return all
 }
 
-// Struck is how often each kind of fault struck, those of removed rules included.
+// Struck returns the number of strikes by kind, including those of removed rules.
 func (e *Engine) Struck() map[Kind]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Clone(e.total)
 }
 
-// Decide says what goes wrong at a moment: what the first rule says that strikes; latencies of calls come on top.
+// Decide returns the fault at a moment: that of the first rule that strikes. Latencies of calls add up on top.
 func (e *Engine) Decide(now time.Time, m Moment) Strike {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var strike Strike
 	for _, s := range e.rules {
 		decided := strike.Kind != "" && strike.Kind != Latency
-		if decided && s.Kind != Latency || !s.holds(now) || !s.matches(m) || !s.strikes(e.seed, now, m) {
+		if decided && s.Kind != Latency || !s.inEffect(now) || !s.matches(m) || !s.strikes(e.seed, now, m) {
 			continue
 		}
 		e.total[s.Kind]++
@@ -131,20 +132,20 @@ func (e *Engine) Decide(now time.Time, m Moment) Strike {
 	return strike
 }
 
-// holds says whether a rule may strike now.
-func (s *standing) holds(now time.Time) bool {
+// inEffect is true if a rule may strike now.
+func (s *activeRule) inEffect(now time.Time) bool {
 	since := now.Sub(s.added)
 	return since >= s.After && !s.over(now) && (s.Every == 0 || s.struck == 0 || now.Sub(s.lastStruck) >= s.Every)
 }
 
-func (s *standing) over(now time.Time) bool {
+func (s *activeRule) over(now time.Time) bool {
 	return s.For != 0 && now.Sub(s.added) >= s.After+s.For || s.Count != 0 && s.struck >= s.Count || s.Nth != 0 && s.matched >= s.Nth
 }
 
-// strikes counts a matching moment and says whether it is struck.
-func (s *standing) strikes(seed uint64, now time.Time, m Moment) bool {
+// strikes counts a matching moment and decides whether the rule strikes.
+func (s *activeRule) strikes(seed uint64, now time.Time, m Moment) bool {
 	s.matched++
-	m.Number = 0 // counted by seen
+	m.Number = 0 // seen counts calls instead
 	s.seen[m]++
 	if s.Nth != 0 && s.matched != s.Nth {
 		return false
@@ -157,7 +158,7 @@ func (s *standing) strikes(seed uint64, now time.Time, m Moment) bool {
 	return true
 }
 
-// draw is a number from 0 up to 1 that depends on its arguments alone.
+// draw returns a number from 0 up to 1 that depends only on its arguments.
 func draw(seed uint64, id int, m Moment, n int) float64 {
 	h := fnv.New64a()
 	var number [8]byte
@@ -172,7 +173,7 @@ func draw(seed uint64, id int, m Moment, n int) float64 {
 	return float64(mix(h.Sum64())>>11) / (1 << 53)
 }
 
-// mix spreads what FNV leaves close together (the finalizer of SplitMix64).
+// mix distributes the similar values of FNV (the finalizer of SplitMix64).
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

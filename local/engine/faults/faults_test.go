@@ -13,7 +13,7 @@ import (
 
 var start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-func TestRulesAsPeopleWriteThem(t *testing.T) {
+func TestParse(t *testing.T) {
 	tests := map[string]struct {
 		text string
 		want Rule
@@ -68,17 +68,17 @@ func TestRulesAsPeopleWriteThem(t *testing.T) {
 		"a word of another moment": {
 			text: "drop action=PutObject", err: "drop befalls a delivery, which has no action: it has stack, cluster, event, rule",
 		},
-		"no word":                         {text: "drop red", err: `"red" is not key=value`},
-		"a word without value":            {text: "drop event=", err: `"event=" is not key=value`},
-		"a word twice":                    {text: "drop p=1 p=0.5", err: "p is given twice"},
-		"a chance beyond certainty":       {text: "drop p=50", err: "p=50 is no probability"},
-		"no chance at all":                {text: "drop p=0", err: "p=0 is no probability"},
-		"not a number":                    {text: "drop p=NaN", err: "p=NaN is no probability"},
-		"a quotation without end":         {text: `drop event="CloudFormation`, err: "a quotation does not end"},
-		"a status of something else":      {text: "throttle status=500", err: "takes no code and no status"},
-		"a status that is no error":       {text: "error status=200", err: "status 200 is no error"},
-		"a negative duration":             {text: "drop for=-1s", err: "for=-1s is no duration"},
-		"a call of what is not told that": {text: "kill nth=x", err: "nth=x is no number from 1 on"},
+		"no word":                       {text: "drop red", err: `"red" is not key=value`},
+		"a word without value":          {text: "drop event=", err: `"event=" is not key=value`},
+		"a word twice":                  {text: "drop p=1 p=0.5", err: "p is given twice"},
+		"a chance beyond certainty":     {text: "drop p=50", err: "p=50 is no probability"},
+		"no chance at all":              {text: "drop p=0", err: "p=0 is no probability"},
+		"not a number":                  {text: "drop p=NaN", err: "p=NaN is no probability"},
+		"a quotation without end":       {text: `drop event="CloudFormation`, err: "a quotation does not end"},
+		"a status of something else":    {text: "throttle status=500", err: "takes no code and no status"},
+		"a status that is no error":     {text: "error status=200", err: "status 200 is no error"},
+		"a negative duration":           {text: "drop for=-1s", err: "for=-1s is no duration"},
+		"a call number of another kind": {text: "kill nth=x", err: "nth=x is no number from 1 on"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,12 +94,12 @@ func TestRulesAsPeopleWriteThem(t *testing.T) {
 			require.Equal(t, test.want, r)
 			again, err := Parse(r.String())
 			require.NoError(t, err)
-			require.Equal(t, r, again, "as it is shown, it can be written")
+			require.Equal(t, r, again, "String returns what Parse accepts")
 		})
 	}
 }
 
-func TestThePageAboutFaults(t *testing.T) {
+func TestFaultsPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/faults.md")
 	require.NoError(t, err)
 	rules := regexp.MustCompile(`'([^'\n]+)'`).FindAllStringSubmatch(string(page), -1)
@@ -119,7 +119,7 @@ func TestThePageAboutFaults(t *testing.T) {
 	}
 }
 
-func FuzzWhatIsReadIsShownAsItIs(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"throttle p=0.1", `drop event="a b" nth=2`, "error=X status=503", "api-server-down=1m30s", `kill "state=a b"`,
 	} {
@@ -136,7 +136,7 @@ func FuzzWhatIsReadIsShownAsItIs(f *testing.F) {
 	})
 }
 
-func TestWhatARuleIsAbout(t *testing.T) {
+func TestMatches(t *testing.T) {
 	call := Moment{What: Call, Service: "s3", Action: "PutObject", Caller: "report", Cluster: "demo", Number: 2}
 	event := Moment{
 		What: Delivery, Event: "CloudFormation Stack Status Change", Target: "drover-stack-done", Stack: "drover-demo-pool-a", Cluster: "demo",
@@ -147,7 +147,7 @@ func TestWhatARuleIsAbout(t *testing.T) {
 		want   bool
 	}{
 		"everything of its kind":             {"throttle", call, true},
-		"nothing of another kind":            {"drop", call, false},
+		"no moment of another kind":          {"drop", call, false},
 		"one service":                        {"throttle service=s3", call, true},
 		"not another":                        {"throttle service=sns", call, false},
 		"without regard to case":             {"throttle action=putobject", call, true},
@@ -158,7 +158,7 @@ func TestWhatARuleIsAbout(t *testing.T) {
 		"a cluster":                          {"throttle cluster=demo", call, true},
 		"not where it is unknown":            {"throttle stack=network", call, false},
 		"a stack by its full name":           {"drop stack=drover-demo-pool-a", event, true},
-		"a stack by what it is":              {"drop stack=pool-a", event, true},
+		"a stack by its kind":                {"drop stack=pool-a", event, true},
 		"stacks by what they are":            {"drop stack=pool-*", event, true},
 		"no other stack":                     {"drop stack=network", event, false},
 		"a rule of the bus":                  {"drop rule=drover-stack-done", event, true},
@@ -166,7 +166,7 @@ func TestWhatARuleIsAbout(t *testing.T) {
 		"the call of that number":            {"crash-before=2", call, true},
 		"not of another":                     {"crash-before=3", call, false},
 		"any call of a function":             {"crash-after", call, true},
-		"no call of a person":                {"crash-after", Moment{What: Call, Service: "s3"}, false},
+		"no call outside a function":         {"crash-after", Moment{What: Call, Service: "s3"}, false},
 		"a conflict of what has no premiss":  {"conflict", call, false},
 		"a conflict of a conditional write":  {"conflict", Moment{What: Call, Service: "s3", Conditional: true}, true},
 		"an execution in a state":            {"kill machine=converge state=Plan", Moment{What: Step, Machine: "converge", State: "Plan"}, true},
@@ -192,7 +192,7 @@ func TestWhatARuleIsAbout(t *testing.T) {
 	}
 }
 
-// struck says which of so many calls, one a second, a rule strikes.
+// struck returns which of n calls, one a second, a rule strikes.
 func struck(t *testing.T, seed uint64, rule string, n int) (which []int) {
 	t.Helper()
 	e := New(seed)
@@ -209,7 +209,7 @@ func struck(t *testing.T, seed uint64, rule string, n int) (which []int) {
 	return which
 }
 
-func TestHowOftenARuleStrikes(t *testing.T) {
+func TestCounts(t *testing.T) {
 	tests := map[string]struct {
 		rule string
 		want []int
@@ -238,8 +238,8 @@ func TestChances(t *testing.T) {
 	require.NotEqual(t, which, struck(t, 8, "throttle p=0.25", 10_000), "another seed, others")
 }
 
-// Whatever order things happen in, each sees the same faults.
-func TestChancesDoNotDependOnWhatOthersDo(t *testing.T) {
+// The order of events does not change the faults of each.
+func TestChancesAreIndependent(t *testing.T) {
 	callers := []string{"plan", "change", "report"}
 	run := func(order *rand.Rand) map[string]string {
 		e := New(42)
@@ -283,7 +283,7 @@ func TestSeveralRules(t *testing.T) {
 	require.True(t, e.Remove(4))
 	require.False(t, e.Remove(4))
 	require.Equal(t, Strike{Kind: Latency, Rule: 1, Delay: 3 * time.Second}, e.Decide(start, m))
-	require.Equal(t, []Standing{
+	require.Equal(t, []RuleStatus{
 		{ID: 1, Rule: "latency=1s", Matched: 3, Struck: 3},
 		{ID: 2, Rule: "throttle nth=2", Matched: 2, Struck: 1, Over: true},
 		{ID: 3, Rule: "latency=2s", Matched: 3, Struck: 3},
@@ -299,7 +299,7 @@ func TestSeveralRules(t *testing.T) {
 	require.ErrorContains(t, err, "latency needs a duration")
 }
 
-func TestWhatCallersHear(t *testing.T) {
+func TestAnswers(t *testing.T) {
 	tests := map[string]struct {
 		strike  Strike
 		service string

@@ -1,6 +1,6 @@
 package faults
 
-// Rules as people write them: the kind, then what it befalls and how often, in words such as
+// The syntax of rules: the kind, then conditions and counts, in words such as
 //
 //	throttle service=cloudformation caller=plan p=0.3 for=2m
 //	error=ServiceUnavailable status=503 action=PutObject nth=3
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Parse reads a rule. Its errors name the word that is wrong.
+// Parse reads a rule. An error names the wrong word.
 func Parse(text string) (Rule, error) {
 	words, err := split(text)
 	if err != nil {
@@ -70,7 +70,7 @@ func parse(words []string) (Rule, error) {
 	return r, nil
 }
 
-// setValue sets the value of the kind itself.
+// setValue sets the value of the kind.
 func (r *Rule) setValue(k kind, value string) (err error) {
 	switch k.value {
 	case "code", "reason", "conflict":
@@ -113,8 +113,8 @@ func (r *Rule) set(key, value string) error {
 		return duration(key, value, &r.For)
 	default:
 		k, _ := kindOf(r.Kind)
-		known := append(wordsOf(k.what), "p", "nth", "count", "every", "after", "for")
-		return fmt.Errorf("%q is not known: %s takes %s", key, r.Kind, strings.Join(known, ", "))
+		words := append(wordsOf(k.what), "p", "nth", "count", "every", "after", "for")
+		return fmt.Errorf("%q is not known: %s takes %s", key, r.Kind, strings.Join(words, ", "))
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func duration(key, value string, to *time.Duration) error {
 	return nil
 }
 
-// split takes words apart at spaces, but for those in double quotes.
+// split splits a text at spaces outside double quotes.
 func split(text string) (words []string, err error) {
 	var word strings.Builder
 	quoted, begun := false, false
@@ -165,7 +165,7 @@ func split(text string) (words []string, err error) {
 	return words, nil
 }
 
-// String is the rule as Parse reads it.
+// String returns the rule in the syntax of Parse.
 func (r Rule) String() string {
 	words := []string{string(r.Kind)}
 	switch k, _ := kindOf(r.Kind); {
@@ -176,8 +176,8 @@ func (r Rule) String() string {
 	case r.Call != 0:
 		words[0] += "=" + strconv.Itoa(r.Call)
 	}
-	say := func(key, value string, is bool) {
-		if !is {
+	add := func(key, value string, set bool) {
+		if !set {
 			return
 		}
 		if strings.ContainsAny(value, " \t\r\n") {
@@ -187,14 +187,14 @@ func (r Rule) String() string {
 	}
 	for _, f := range fields {
 		value := *f.rule(&r)
-		say(f.word, value, value != "")
+		add(f.word, value, value != "")
 	}
-	say("status", strconv.Itoa(r.Status), r.Status != 0)
-	say("p", strconv.FormatFloat(r.Probability, 'g', -1, 64), r.Probability != 0)
-	say("nth", strconv.Itoa(r.Nth), r.Nth != 0)
-	say("count", strconv.Itoa(r.Count), r.Count != 0)
-	say("every", r.Every.String(), r.Every != 0)
-	say("after", r.After.String(), r.After != 0)
-	say("for", r.For.String(), r.For != 0)
+	add("status", strconv.Itoa(r.Status), r.Status != 0)
+	add("p", strconv.FormatFloat(r.Probability, 'g', -1, 64), r.Probability != 0)
+	add("nth", strconv.Itoa(r.Nth), r.Nth != 0)
+	add("count", strconv.Itoa(r.Count), r.Count != 0)
+	add("every", r.Every.String(), r.Every != 0)
+	add("after", r.After.String(), r.After != 0)
+	add("for", r.For.String(), r.For != 0)
 	return strings.Join(slices.Clip(words), " ")
 }

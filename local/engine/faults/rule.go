@@ -1,6 +1,6 @@
 package faults
 
-// A rule: what goes wrong, where and how often.
+// A rule: what fails, where and how often.
 
 import (
 	"cmp"
@@ -13,56 +13,56 @@ import (
 // Kind of fault.
 type Kind string
 
-// The kinds, each with the moments that it can befall.
+// The kinds of faults, grouped by the moments at which they occur.
 const (
-	// Of calls to AWS.
-	Throttle Kind = "throttle" // refused as called too often
-	Error    Kind = "error"    // refused with Rule.Code
+	// Calls to AWS.
+	Throttle Kind = "throttle" // rejected as throttled
+	Error    Kind = "error"    // rejected with Rule.Code
 	Latency  Kind = "latency"  // answered Rule.Duration later
 	Conflict Kind = "conflict" // a conditional write to S3 conflicts: Rule.Code 409 or 412
-	// CrashBefore and CrashAfter kill the function that calls, at the Rule.Call-th call of its invocation: before the call
-	// is done, or when it is done and nobody has heard of it.
+	// CrashBefore and CrashAfter kill the calling function at the Rule.Call-th call of its invocation: before the call is
+	// performed, or after it and before its answer.
 	CrashBefore Kind = "crash-before"
 	CrashAfter  Kind = "crash-after"
-	// Of deliveries of events.
+	// Deliveries of events.
 	Drop      Kind = "drop"
 	Duplicate Kind = "duplicate"
-	Reorder   Kind = "reorder" // delivered Rule.Duration later, after those that follow
-	// Of executions: stopped as by hand.
+	Reorder   Kind = "reorder" // delivered Rule.Duration later, after the events that follow
+	// Executions: aborted as by an operator.
 	Kill Kind = "kill"
-	// Of clusters: the API server refuses all connections for Rule.Duration.
+	// Clusters: the API server refuses all connections for Rule.Duration.
 	APIServerDown Kind = "api-server-down"
-	// Of instances: terminated behind the back of Auto Scaling.
+	// Instances: terminated without Auto Scaling.
 	InstanceLost Kind = "instance-lost"
-	// Of updates of a cluster's version: EKS fails them with Rule.Code, and the cluster stays at its version.
+	// Updates of a cluster's version: EKS fails them with Rule.Code, and the cluster keeps its version.
 	UpdateFails Kind = "update-fails"
-	// Of instances that boot: their kubelet is of version Rule.Code.
+	// Instances that boot: their kubelet has the version Rule.Code.
 	KubeletVersion Kind = "kubelet-version"
-	// Of launches of instances by Auto Scaling: EC2 refuses them with Rule.Code.
+	// Launches of instances by Auto Scaling: EC2 rejects them with Rule.Code.
 	LaunchFails Kind = "launch-fails"
 )
 
-// What a moment is.
+// What is the kind of a moment.
 type What string
 
-// The moments.
+// The kinds of moments.
 const (
-	Call      What = "call"      // a call is about to be done
+	Call      What = "call"      // a call is about to be performed
 	Delivery  What = "delivery"  // an event is about to be delivered to a rule's target
-	Step      What = "step"      // an execution has come to a state
-	Cluster   What = "cluster"   // a beat in the life of a cluster with an API server
-	Instances What = "instances" // a beat in the life of an instance
+	Step      What = "step"      // an execution entered a state
+	Cluster   What = "cluster"   // a periodic moment of a cluster with an API server
+	Instances What = "instances" // a periodic moment of an instance
 	Update    What = "update"    // EKS is about to replace the servers of a control plane
 	Boot      What = "boot"      // a kubelet is about to register its node
 	Launch    What = "launch"    // EC2 is about to launch an instance of a group
 )
 
-// kind says what there is to know of each kind.
+// kind describes a kind of fault.
 type kind struct {
 	name Kind
 	what What
-	// value of the kind itself, as in latency=2s: "duration", "code", "reason", "number", "conflict" or nothing; def is used without
-	// one.
+	// value is the type of the kind's own value, as in latency=2s: "duration", "code", "reason", "number", "conflict" or
+	// empty. def is the default.
 	value, def string
 	needed     bool
 }
@@ -85,7 +85,7 @@ var kinds = []kind{
 	{name: LaunchFails, what: Launch, value: "reason", def: "InsufficientInstanceCapacity"},
 }
 
-// Kinds are all of them.
+// Kinds returns all kinds of faults.
 func Kinds() (all []Kind) {
 	for _, k := range kinds {
 		all = append(all, k.name)
@@ -101,55 +101,56 @@ func kindOf(name Kind) (kind, bool) {
 	return kinds[i], true
 }
 
-// Rule of what goes wrong. Matches are without regard to case; * stands for anything; what is empty matches all.
+// Rule defines a fault. Conditions ignore case, * matches anything, and an empty condition matches all.
 type Rule struct {
 	Kind Kind
-	// Code of an Error, a Conflict, an UpdateFails or a LaunchFails, version of a KubeletVersion; Status is the HTTP
-	// status of an Error, 500 when it is 0.
+	// Code of an Error, a Conflict, an UpdateFails or a LaunchFails, or the version of a KubeletVersion. Status is the HTTP
+	// status of an Error; 0 means 500.
 	Code   string
 	Status int
 	// Duration of Latency, Reorder and APIServerDown.
 	Duration time.Duration
-	// Call is which call of an invocation crashes, from 1; 0 is any.
+	// Call is the number of the call of an invocation that crashes, from 1; 0 means any.
 	Call int
 
-	// Service (signing name), Action (S3's as IAM names them) and Caller (a function such as change) of calls.
+	// Service (signing name), Action (for S3 the IAM action) and Caller (a function such as change) of calls.
 	Service, Action, Caller string
-	// Stack, without or with drover-<cluster>- before it, and Cluster.
+	// Stack, with or without drover-<cluster>- before it, and Cluster.
 	Stack, Cluster string
-	// Event is the detail-type of a delivery, Target the name of the bus's rule that delivers it.
+	// Event is the detail-type of a delivery. Target is the name of the rule that delivers it.
 	Event, Target string
-	// Machine and State of steps, Machine without drover- before it.
+	// Machine and State of steps. Machine has no prefix drover-.
 	Machine, State string
-	// Pool of instances, of those that boot, and of launches. Action of updates is VersionUpdate or VersionRollback.
+	// Pool of instances that exist, boot or are launched. Action of updates is VersionUpdate or VersionRollback.
 	Pool string
 
-	// Probability that a matching moment is struck; 0 is certainty.
+	// Probability that the rule strikes at a matching moment; 0 means always.
 	Probability float64
-	// Nth strikes only the n-th matching moment, from 1; 0 is every one.
+	// Nth restricts the rule to the n-th matching moment, from 1; 0 means every one.
 	Nth int
-	// Count is how often at most the rule strikes, Every the least time between two strikes; 0 is no bound.
+	// Count limits the number of strikes. Every is the least time between two strikes. 0 means no limit.
 	Count int
 	Every time.Duration
-	// After is when the rule begins, reckoned from when it was added; For is how long it holds; 0 is at once and for ever.
+	// After is the time from the addition of the rule until it takes effect. For is how long it is in effect. 0 means
+	// immediately and forever.
 	After, For time.Duration
 }
 
-// Moment at which something may go wrong. What is not known or does not apply is empty.
+// Moment is a point at which a fault may occur. Unknown and inapplicable fields are empty.
 type Moment struct {
 	What                                                                         What
 	Service, Action, Caller, Stack, Cluster, Event, Target, Machine, State, Pool string
-	// Number of a call within its function's invocation, from 1; 0 when no function calls.
+	// Number of a call within its function's invocation, from 1; 0 if no function calls.
 	Number int
 	// Conditional is true for writes to S3 with If-Match or If-None-Match.
 	Conditional bool
 }
 
-// Strike is what goes wrong at a moment. The zero Strike is nothing.
+// Strike is the decision at a moment. The zero Strike is no fault.
 type Strike struct {
-	// Kind is empty when nothing goes wrong but Delay, Latency when nothing else does.
+	// Kind is empty if there is no fault, and Latency if the only fault is a Delay.
 	Kind Kind
-	// Rule is the id of the rule that struck.
+	// Rule is the ID of the rule that struck.
 	Rule   int
 	Code   string
 	Status int
@@ -158,7 +159,7 @@ type Strike struct {
 	Delay time.Duration
 }
 
-// fields are the matches by their words, with the moments that have them.
+// fields are the conditions by their words, with the moments that have them.
 var fields = []struct {
 	word   string
 	of     []What
@@ -179,7 +180,7 @@ var fields = []struct {
 	{"pool", []What{Instances, Boot, Launch}, func(r *Rule) *string { return &r.Pool }, func(m Moment) string { return m.Pool }},
 }
 
-// matches says whether a rule is about a moment, chances and counts aside.
+// matches is true if a rule's conditions match a moment. It ignores chances and counts.
 func (r *Rule) matches(m Moment) bool {
 	k, ok := kindOf(r.Kind)
 	if !ok || k.what != m.What || r.Kind == Conflict && !m.Conditional {
@@ -198,7 +199,7 @@ func (r *Rule) matches(m Moment) bool {
 	return true
 }
 
-// like matches a text with a pattern in which * stands for anything; an empty pattern matches all.
+// like matches a text with a pattern in which * matches anything. An empty pattern matches all.
 func like(pattern, text string) bool {
 	if pattern == "" {
 		return true
@@ -222,7 +223,7 @@ func like(pattern, text string) bool {
 	return strings.HasSuffix(text, parts[len(parts)-1])
 }
 
-// check refuses what no moment could match or what says nothing.
+// check rejects a rule that could match no moment or has no effect.
 func (r Rule) check() error {
 	k, ok := kindOf(r.Kind)
 	if !ok {
@@ -249,7 +250,7 @@ func (r Rule) check() error {
 	case k.value == "conflict" && r.Code != "409" && r.Code != "412":
 		return fmt.Errorf("conflict=%s: 409 (nothing is written) or 412 (it is written, and a retry finds it there)", r.Code)
 	case r.Call != 0 && k.value != "number":
-		return fmt.Errorf("%s is not told by the number of a call", r.Kind)
+		return fmt.Errorf("%s takes no call number", r.Kind)
 	case r.Call < 0 || r.Nth < 0 || r.Count < 0:
 		return fmt.Errorf("%s: a number is negative: they count from 1", r.Kind)
 	case !(r.Probability >= 0 && r.Probability <= 1):
@@ -258,7 +259,7 @@ func (r Rule) check() error {
 	return nil
 }
 
-// example of a value for the kind that has no default.
+// example is a value for the kind that has no default.
 const example = "v1.33.9-eks-0e3cf2b"
 
 func wordsOf(w What) (words []string) {

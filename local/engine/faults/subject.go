@@ -1,6 +1,6 @@
 package faults
 
-// Which cluster, stack and pool a moment is about, from the names that calls and events carry.
+// Cluster, stack and pool of a moment, from the names in calls and events.
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// About says what a moment is about by a name: of a stack or group, its ARN, or a key of drover's buckets (with or without the
-// bucket's ARN before it). A name that is none of these is no harm.
+// About returns the moment with the cluster, stack and pool of a name: the name of a stack or group, its ARN, or a key
+// of drover's buckets, with or without the bucket's ARN. Any other name is ignored.
 func (m Moment) About(name string) Moment {
 	if stack := names.StackOfARN(name); stack != "" {
 		name = stack
@@ -30,12 +30,12 @@ func (m Moment) About(name string) Moment {
 	if stack, ok := strings.CutPrefix(name, names.Waiters); ok {
 		name = strings.TrimSuffix(stack, ".json")
 	}
-	// The first dash after which a stack's name follows: validation keeps any two stacks from being called alike.
+	// The first dash that a stack's name follows: validation prevents two stacks with the same name.
 	rest, ok := strings.CutPrefix(name, names.Prefix)
 	for i := 0; ok && i < len(rest); i++ {
 		if rest[i] == '-' && names.IsStack(rest[i+1:]) {
 			m.Cluster, m.Stack = rest[:i], name
-			if pool, is := strings.CutPrefix(rest[i+1:], names.PoolPrefix); is {
+			if pool, ok := strings.CutPrefix(rest[i+1:], names.PoolPrefix); ok {
 				m.Pool = pool
 			}
 			return m
@@ -44,26 +44,26 @@ func (m Moment) About(name string) Moment {
 	return m
 }
 
-// In says what a moment is about by a document: an event's detail, an execution's input.
+// In returns the moment with what a document names: an event's detail, or an execution's input.
 func (m Moment) In(document []byte) Moment {
-	var said struct {
+	var content struct {
 		Cluster string               `json:"cluster"`
 		Stack   string               `json:"stack-id"`
 		Group   string               `json:"AutoScalingGroupName"`
 		Object  struct{ Key string } `json:"object"`
 		Detail  json.RawMessage      `json:"detail"`
 	}
-	if json.Unmarshal(document, &said) != nil {
+	if json.Unmarshal(document, &content) != nil {
 		return m
 	}
-	if len(said.Detail) > 0 {
-		m = m.In(said.Detail)
+	if len(content.Detail) > 0 {
+		m = m.In(content.Detail)
 	}
-	for _, name := range []string{said.Object.Key, said.Group, said.Stack} {
+	for _, name := range []string{content.Object.Key, content.Group, content.Stack} {
 		m = m.About(name)
 	}
-	if said.Cluster != "" {
-		m.Cluster = said.Cluster
+	if content.Cluster != "" {
+		m.Cluster = content.Cluster
 	}
 	return m
 }

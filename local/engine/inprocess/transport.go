@@ -1,5 +1,5 @@
-// Package inprocess reaches an HTTP handler without sockets, streams included: in virtual time (testing/synctest) nobody can wait
-// for a network.
+// Package inprocess calls an HTTP handler without sockets, streams included. Virtual time (testing/synctest) cannot
+// advance while a goroutine waits for the network.
 package inprocess
 
 import (
@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// Transport has a handler answer every request.
+// Transport returns a RoundTripper whose requests the handler answers.
 func Transport(handler http.Handler) http.RoundTripper { return transport{handler} }
 
 type transport struct{ handler http.Handler }
 
-// RoundTrip returns as soon as the handler has written its header, flushed, or returned; the body follows as it is written.
+// RoundTrip returns when the handler has written its header, flushed, or returned. The body follows as it is written.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// response is an http.ResponseWriter whose body somebody else reads.
+// response is an http.ResponseWriter whose body the client reads.
 type response struct {
 	header, sent http.Header
 	status       int
@@ -65,5 +65,5 @@ func (w *response) Write(p []byte) (int, error) {
 	return w.body.Write(p)
 }
 
-// Flush is http.Flusher's: nothing is held back anyway.
+// Flush implements http.Flusher. Nothing is buffered, so it only writes the header.
 func (w *response) Flush() { w.WriteHeader(http.StatusOK) }

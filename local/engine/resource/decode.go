@@ -1,8 +1,8 @@
 package resource
 
-// Decoding of resolved properties into Go structs, as strictly as CloudFormation's resource schemas are checked: an
-// unknown key or a wrong type is an error with its path. Strings that hold numbers or booleans are accepted for them,
-// because parameters and intrinsics only give strings.
+// Decoding of resolved properties to Go structs, as strictly as CloudFormation validates them with resource schemas: an
+// unknown key or a wrong type is an error with its path. A string with a number or boolean is accepted for it, because
+// parameters and intrinsic functions return strings.
 // https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html
 
 import (
@@ -14,10 +14,10 @@ import (
 	"strconv"
 )
 
-// Tag of a resource, as the Tags property has it.
+// Tag is an element of a resource's Tags property.
 type Tag struct{ Key, Value string }
 
-// Decode fills the struct that into points to; its fields are named as the properties.
+// Decode fills the struct to which into points. Its fields have the names of the properties.
 func Decode(properties map[string]any, into any) error {
 	return decode("#", properties, reflect.ValueOf(into).Elem())
 }

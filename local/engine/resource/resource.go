@@ -1,5 +1,5 @@
 // Package resource is the contract between the local account's CloudFormation and the services whose resources it
-// makes: one Provider a resource type.
+// creates. Each resource type has a Provider.
 package resource
 
 import (
@@ -8,33 +8,34 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// Provider makes, changes and deletes the resources of one type.
+// Provider creates, updates and deletes the resources of one type.
 type Provider interface {
-	// Schema says which properties there are and what changing them means.
+	// Schema returns the properties and the effect of changing them.
 	Schema() Schema
-	// Create makes the resource and returns when it is stable. Errors become the stack event's reason; a PhysicalID beside
-	// the error is what a rollback deletes.
+	// Create creates the resource and returns when it is stable. An error is the reason of the stack event. A rollback
+	// deletes the PhysicalID that accompanies an error.
 	Create(ctx context.Context, r Request) (Result, error)
-	// Update changes properties that need no replacement. PhysicalID stays, and Attributes and Ref unless it returns new ones.
+	// Update changes properties that do not require replacement. PhysicalID does not change. Attributes and Ref do not
+	// change unless it returns new ones.
 	Update(ctx context.Context, r Request) (Result, error)
-	// Delete removes the resource; one that is gone already is no error.
+	// Delete deletes the resource. Deleting one that does not exist succeeds.
 	Delete(ctx context.Context, r Request) error
 }
 
 // Schema of a resource type, after its page in the CloudFormation template reference.
 type Schema struct {
-	// Properties that the provider knows, each with what changing it means. Any other is an error that names it.
+	// Properties that the provider supports, with the effect of changing each. Any other is an error that names it.
 	Properties map[string]UpdateBehaviour
 	// Required properties.
 	Required []string
-	// Attributes that Fn::GetAtt may ask for.
+	// Attributes for Fn::GetAtt.
 	Attributes []string
 }
 
 // UpdateBehaviour is "Update requires" of the template reference.
 type UpdateBehaviour int
 
-// What changing a property means.
+// The effect of changing a property.
 const (
 	InPlace UpdateBehaviour = iota
 	Replaces
@@ -42,26 +43,26 @@ const (
 
 // Request is one operation on a resource.
 type Request struct {
-	// StackName, StackID and LogicalID name the resource; PhysicalID is empty on Create.
+	// StackName, StackID and LogicalID identify the resource. PhysicalID is empty in Create.
 	StackName, StackID, LogicalID, PhysicalID string
 	// Type such as AWS::SQS::Queue.
 	Type string
-	// Properties with all intrinsics resolved: strings, bools, float64, []any, map[string]any.
+	// Properties with resolved intrinsic functions: strings, bools, float64, []any, map[string]any.
 	Properties map[string]any
 	// Old are the properties before an update.
 	Old map[string]any
-	// Rollback is true for an update that turns the stack back to what it was.
+	// Rollback is true for an update that rolls the stack back.
 	Rollback bool
-	// Tags of the stack, propagated to the resource; aws:cloudformation:* included.
+	// Tags of the stack, which are propagated to the resource, including aws:cloudformation:*.
 	Tags map[string]string
-	// CreationPolicy and UpdatePolicy of the resource, resolved; nil when absent.
+	// CreationPolicy and UpdatePolicy of the resource, resolved, or nil.
 	CreationPolicy, UpdatePolicy map[string]any
-	// Signals delivers SignalResource calls for this resource while the operation runs.
+	// Signals receives the SignalResource calls for this resource while the operation runs.
 	Signals <-chan Signal
-	// Progress adds a stack event for the resource, such as a rolling update's batches.
+	// Progress adds a stack event for the resource, such as for a batch of a rolling update.
 	Progress func(reason string)
-	// Caller is who CloudFormation acts as: the service role, or the caller of the stack operation. Providers authorize
-	// each API action that the real resource handler would call.
+	// Caller is the caller of CloudFormation's actions: the service role, or the caller of the stack operation. Providers
+	// authorize each API action that the real resource handler calls.
 	Caller iam.Caller
 	// Region and Account of the stack.
 	Region, Account string
@@ -73,11 +74,11 @@ type Signal struct {
 	Success  bool
 }
 
-// Result of making or changing a resource.
+// Result of creating or updating a resource.
 type Result struct {
-	// PhysicalID is what Ref returns unless Ref is set.
+	// PhysicalID is the value of Ref, unless Ref is set.
 	PhysicalID string
-	// Ref, when it differs from PhysicalID.
+	// Ref, if it differs from PhysicalID.
 	Ref string
 	// Attributes for Fn::GetAtt, by name (nested with dots).
 	Attributes map[string]any

@@ -1,7 +1,6 @@
 package wire
 
-// Parameters: every protocol is first read into JSON-like values, then bound to the operation's struct by one strict
-// binder.
+// Parameters. Each protocol is first decoded to JSON-like values. Then one strict binder fills the operation's struct.
 
 import (
 	"bytes"
@@ -38,8 +37,8 @@ func parseJSON(body []byte) (map[string]any, error) {
 	return params, nil
 }
 
-// parseQuery turns A.member.1.B=x into {"A": {"member": {"1": {"B": "x"}}}}; the binder knows that member and numbers
-// make lists.
+// parseQuery decodes A.member.1.B=x to {"A": {"member": {"1": {"B": "x"}}}}. The binder turns member and numbers into
+// lists.
 func parseQuery(query url.Values, body []byte) (action string, params map[string]any, err error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -67,7 +66,7 @@ func parseQuery(query url.Values, body []byte) (action string, params map[string
 		for i, part := range parts {
 			if i == len(parts)-1 {
 				if _, ok := at[part].(map[string]any); ok {
-					if values[0] == "" { // Tags= beside Tags.member.1=…
+					if values[0] == "" { // Tags= next to Tags.member.1=…
 						continue
 					}
 					return "", nil, Errorf("MalformedQueryString", "the parameter %s is a value and a structure", name)
@@ -92,7 +91,7 @@ func parseQuery(query url.Values, body []byte) (action string, params map[string
 	return action, params, nil
 }
 
-// maxCBOR is CloudWatch's limit, and keeps nesting within what the decoder's recursion bears.
+// maxCBOR is CloudWatch's limit. It also limits nesting to what the recursive decoder can process.
 const maxCBOR = 1 << 20
 
 func parseCBOR(body []byte) (map[string]any, error) {
@@ -142,13 +141,13 @@ func fromCBOR(v cbor.Value) any {
 	case cbor.Bool:
 		return bool(v)
 	case *cbor.Tag:
-		return fromCBOR(v.Value) // tag 1: seconds of an epoch, as JSON has them
+		return fromCBOR(v.Value) // tag 1: seconds since the epoch, as in JSON
 	}
 	return nil
 }
 
-// binder fills Go values. text says that numbers and booleans come as text and lists as numbered maps; rest that path
-// and query parameters, which are text, stand beside JSON members.
+// binder fills Go values. text means that numbers and booleans are text and lists are numbered maps. rest means that
+// path and query parameters, which are text, accompany JSON members.
 type binder struct {
 	service    string
 	text, rest bool
@@ -265,7 +264,7 @@ func (b binder) bindNumber(text string, v reflect.Value, wrong func(string) erro
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		// JSON may write an integer as 1e3 or 1.0.
+		// An integer in JSON may be 1e3 or 1.0.
 		f, ferr := strconv.ParseFloat(text, 64)
 		if ferr != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 			return wrong("an integer")
@@ -302,7 +301,7 @@ func (b binder) bindSlice(path string, param any, v reflect.Value, wrong func(st
 	case string:
 		switch {
 		case b.text && p == "": // an empty list of the Query protocol
-		case b.rest: // a query parameter that is there once
+		case b.rest: // a query parameter that occurs once
 			list = []any{p}
 		default:
 			return wrong("a list")
@@ -331,7 +330,7 @@ func (b binder) bindSlice(path string, param any, v reflect.Value, wrong func(st
 	return nil
 }
 
-// numbered reads {"1": a, "2": b}; AWS takes the numbers only as an order.
+// numbered decodes {"1": a, "2": b}. AWS uses the numbers only as an order.
 func numbered(m map[string]any) ([]any, bool) {
 	numbers := make([]int, 0, len(m))
 	for k := range m {
@@ -390,7 +389,7 @@ func (b binder) bindMap(path string, param any, v reflect.Value, wrong func(stri
 	return nil
 }
 
-// keyAndValue reads an entry of a map of the Query protocol: key and value, or as SQS has them, Name or Key and Value.
+// keyAndValue reads an entry of a map of the Query protocol: key and value, or Name or Key and Value as in SQS.
 func keyAndValue(entry any) (key string, value any, ok bool) {
 	pair, _ := entry.(map[string]any)
 	for _, name := range []string{"key", "Name", "Key"} {

@@ -22,7 +22,7 @@ import (
 	"github.com/aws/smithy-go/encoding/cbor"
 )
 
-// send encodes everything before it writes anything, so that an error can still be sent instead.
+// send encodes everything before it writes, so that it can still send an error instead.
 func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result any) error {
 	status := http.StatusOK
 	header := http.Header{}
@@ -33,7 +33,7 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 		maps.Copy(header, r.Header)
 		result = r.Body
 	}
-	if t, ok := w.(Taker); ok && status == http.StatusOK && len(header) == 0 && t.Take(result, format) {
+	if t, ok := w.(ResultSink); ok && status == http.StatusOK && len(header) == 0 && t.Accept(result, format) {
 		w.Header().Set("X-Amzn-Requestid", c.RequestID)
 		w.WriteHeader(status)
 		return nil
@@ -42,7 +42,7 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 	var err error
 	contentType := ""
 	x := encoders.Get().(*xmlEncoder)
-	defer encoders.Put(x) // when its bytes are written
+	defer encoders.Put(x) // after its bytes are written
 	switch raw := result.(type) {
 	case []byte:
 		body = raw
@@ -63,7 +63,7 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 		w.Header().Set("Smithy-Protocol", "rpc-v2-cbor")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client is gone if this fails
+	_, _ = w.Write(body) // fails only if the client disconnected
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (s *Service) encode(x *xmlEncoder, format Protocol, c *Call, result any) (b
 			x.element("requestId", c.RequestID)
 			x.members(result)
 		} else {
-			// Empty results are there too: clients of operations that have one look for it.
+			// Empty results are sent too, because the clients of operations with a result expect one.
 			x.raw("<" + c.Action + "Result>")
 			if result != nil {
 				x.members(result)
@@ -176,13 +176,14 @@ func (s *Service) sendError(w http.ResponseWriter, format Protocol, requestID st
 		} else {
 			h.Set("X-Amzn-Query-Error", e.Code+";"+fault)
 		}
-		body, _ = json.Marshal(members) // strings always marshal
+		body, _ = json.Marshal(members) // strings can always be encoded
 	}
 	w.WriteHeader(e.Status)
 	_, _ = w.Write(body)
 }
 
-// omits says that a field's value is not sent: nil pointers, nil maps and zero times are not, nor zero values of fields with omitempty.
+// omits is true for values that are not sent: nil pointers, nil maps, zero times, and zero values of fields with
+// omitempty.
 func (f *fieldOf) omits(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Interface:
@@ -197,7 +198,7 @@ func (f *fieldOf) omits(value reflect.Value) bool {
 	return f.omitEmpty && value.IsZero()
 }
 
-// toTree turns a result into maps, slices, strings, numbers, bools and times.
+// toTree converts a result to maps, slices, strings, numbers, bools and times.
 func toTree(v reflect.Value) (any, error) {
 	if !v.IsValid() {
 		return nil, nil
@@ -272,7 +273,7 @@ func toTree(v reflect.Value) (any, error) {
 	return nil, fmt.Errorf("a result has the type %s, which no protocol has", v.Type())
 }
 
-// timesToSeconds gives times as JSON has them: seconds of the epoch, to the millisecond.
+// timesToSeconds converts times to JSON's form: seconds since the epoch, to the millisecond.
 func timesToSeconds(tree any) any {
 	switch t := tree.(type) {
 	case time.Time:
@@ -322,16 +323,18 @@ func toCBOR(tree any) cbor.Value {
 	return &cbor.Nil{}
 }
 
-// xmlEncoder writes the XML of the Query protocols: struct fields by their xml tag or name, lists as member (EC2: item)
-// elements or, with the option flat, repeated; maps as entry elements of key and value or, with the option flat, as repeated
-// ones of Name and Value.
+// xmlEncoder writes the XML of the Query protocols:
+//
+//   - struct fields by their xml tag or name;
+//   - lists as member (EC2: item) elements, or repeated with the option flat;
+//   - maps as entry elements of key and value, or as repeated elements of Name and Value with the option flat.
 type xmlEncoder struct {
 	bytes.Buffer
 	ec2 bool
 	err error
 }
 
-// encoders of answers that were sent: what an account describes again and again is as large each time.
+// encoders are reused, because an account's answers often have the same size.
 var encoders = sync.Pool{New: func() any { return &xmlEncoder{} }}
 
 func (x *xmlEncoder) raw(s string) { x.WriteString(s) }
@@ -358,7 +361,7 @@ func (x *xmlEncoder) end(name string) {
 	x.raw(">")
 }
 
-// plain text stands for itself in XML.
+// plain is true for a text that needs no escapes in XML.
 func plain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '&' || c == '<' || c == '>' || c == '"' || c == '\'' {
@@ -466,7 +469,7 @@ func (x *xmlEncoder) value(name string, v reflect.Value) {
 	}
 }
 
-// entries writes a map, an element each, in order.
+// entries writes a map in order, with an element for each entry.
 func (x *xmlEncoder) entries(name, key, value string, v reflect.Value) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })

@@ -1,6 +1,6 @@
 package wire
 
-// The members of Go structs, by their tags: found once for each type.
+// The members of Go structs, by their tags. They are computed once for each type.
 
 import (
 	"reflect"
@@ -9,22 +9,22 @@ import (
 	"sync"
 )
 
-// fieldOf a struct that is a member.
+// fieldOf is a struct field that is a member.
 type fieldOf struct {
 	name string
-	// named says that a tag gives the name; flat and omitEmpty are the tag's options.
+	// named means that a tag sets the name. flat and omitEmpty are options of the tag.
 	named, flat, omitEmpty bool
-	index                  []int // reflect.Value.FieldByIndex
+	index                  []int // for reflect.Value.FieldByIndex
 }
 
-var fieldsKnown = map[string]*sync.Map{"json": {}, "xml": {}} // of types to []fieldOf, by tag
-var namesKnown sync.Map                                       // of types to map[string]fieldOf
+var fieldsKnown = map[string]*sync.Map{"json": {}, "xml": {}} // types to []fieldOf, by tag
+var namesKnown sync.Map                                       // types to map[string]fieldOf
 
-// fieldsOf a struct type are its exported fields, and those of structs embedded in it, less those that tag calls "-".
+// fieldsOf returns the exported fields of a struct type and of its embedded structs, except those with the tag "-".
 func fieldsOf(t reflect.Type, tag string) []fieldOf {
 	all := fieldsKnown[tag]
-	if known, ok := all.Load(t); ok {
-		return known.([]fieldOf)
+	if cached, ok := all.Load(t); ok {
+		return cached.([]fieldOf)
 	}
 	found := findFields(t, tag, nil)
 	all.Store(t, found)
@@ -52,10 +52,10 @@ func findFields(t reflect.Type, tag string, at []int) (found []fieldOf) {
 	return found
 }
 
-// fieldsByName are fieldsOf by their names in lower case.
+// fieldsByName returns fieldsOf by lower-case name.
 func fieldsByName(t reflect.Type) map[string]fieldOf {
-	if known, ok := namesKnown.Load(t); ok {
-		return known.(map[string]fieldOf)
+	if cached, ok := namesKnown.Load(t); ok {
+		return cached.(map[string]fieldOf)
 	}
 	found := map[string]fieldOf{}
 	for _, f := range fieldsOf(t, "json") {

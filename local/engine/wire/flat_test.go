@@ -9,9 +9,9 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// SQS' lists and maps stand in the Query protocol without an element around them.
+// Lists and maps of SQS have no enclosing element in the Query protocol.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html
-func TestFlatListsAndMapsOfTheQueryProtocol(t *testing.T) {
+func TestFlatListsAndMaps(t *testing.T) {
 	service := wire.Service{
 		Name: "sqs", Protocol: wire.JSON10, TargetPrefix: "AmazonSQS", Version: "2012-11-05",
 		Flat: map[string]string{"AttributeName": "AttributeNames", "Attribute": "Attributes", "Tag": "Tags"},

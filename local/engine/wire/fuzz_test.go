@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Whatever a caller sends, decoding ends with a value or an *Error.
+// For any input, decoding ends with a value or an *Error.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("Action=A&Names.member.1=a&Names.member.02=b&Tags.entry.1.key=k&Tags.entry.1.value=v&When=2026-01-01"), byte(0))
 	f.Add([]byte("Action=A&Inner.Count=1&Inner=&List.1.Key=a&List.x=b"), byte(0))

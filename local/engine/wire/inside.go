@@ -6,8 +6,8 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// Do runs an operation for a caller inside the process, as a request over the wire would: a state machine's aws-sdk task.
-// Parameters are named as the API names them.
+// Do performs an operation for a caller in this process, as a request would, such as a state machine's aws-sdk task.
+// Parameters have the API's names.
 func (s *Service) Do(ctx context.Context, caller iam.Caller, region, account, action string, parameters map[string]any) (any, error) {
 	operation, ok := s.Operations[action]
 	if !ok {

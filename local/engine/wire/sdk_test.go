@@ -1,6 +1,6 @@
 package wire_test
 
-// The protocols against the SDK's own clients: what they send is decoded, what is answered they understand.
+// The protocols, tested with the SDK's own clients: the service decodes their requests and they decode its answers.
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// serve runs a service with one operation and returns the SDK's configuration for it.
+// serve serves one operation and returns the SDK's configuration for it.
 func serve(t *testing.T, s wire.Service, action string, op wire.Operation) aws.Config {
 	t.Helper()
 	s.Operations = map[string]wire.Operation{action: op}
@@ -42,7 +42,7 @@ func serve(t *testing.T, s wire.Service, action string, op wire.Operation) aws.C
 	}
 }
 
-func TestQueryThroughTheSDK(t *testing.T) {
+func TestQuery(t *testing.T) {
 	when := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	type tag struct{ Key, Value string }
 	type group struct {
@@ -89,7 +89,7 @@ func TestQueryThroughTheSDK(t *testing.T) {
 	require.Nil(t, g.Status)
 }
 
-func TestQueryMapsThroughTheSDK(t *testing.T) {
+func TestQueryMaps(t *testing.T) {
 	cfg := serve(t, wire.Service{
 		Name: "sns", Protocol: wire.Query, Version: "2010-03-31",
 	}, "CreateTopic", func(_ context.Context, c *wire.Call) (any, error) {
@@ -116,7 +116,7 @@ func TestQueryMapsThroughTheSDK(t *testing.T) {
 	requireCode(t, err, "UnsupportedByLocalAccount", "the operation DeleteTopic")
 }
 
-func TestJSONThroughTheSDK(t *testing.T) {
+func TestJSON(t *testing.T) {
 	when := time.Date(2026, 11, 20, 12, 0, 0, 123e6, time.UTC)
 	cfg := serve(t, wire.Service{Name: "states", Protocol: wire.JSON10, TargetPrefix: "AWSStepFunctions"}, "StartExecution",
 		func(_ context.Context, c *wire.Call) (any, error) {
@@ -143,7 +143,7 @@ func TestJSONThroughTheSDK(t *testing.T) {
 	requireCode(t, err, "ExecutionAlreadyExists", "Execution Already Exists: 'taken'")
 }
 
-func TestRESTThroughTheSDK(t *testing.T) {
+func TestREST(t *testing.T) {
 	service := wire.Service{Name: "eks", Protocol: wire.RESTJSON, Routes: map[string]string{
 		"GET /clusters/{name}/access-entries":                            "ListAccessEntries",
 		"POST /clusters/{name}/access-entries/{principalArn}":            "UpdateAccessEntry",
@@ -203,7 +203,7 @@ func TestRESTThroughTheSDK(t *testing.T) {
 	require.Equal(t, []string{"t/&"}, listed.AccessEntries)
 }
 
-func TestCBORThroughTheSDK(t *testing.T) {
+func TestCBOR(t *testing.T) {
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	type datapoint struct {
 		Timestamp time.Time
@@ -253,7 +253,7 @@ func TestCBORThroughTheSDK(t *testing.T) {
 }
 
 // The same service answers the Query protocol of old aws commands.
-func TestOldCommandsReachACBORService(t *testing.T) {
+func TestQueryOfACBORService(t *testing.T) {
 	cfg := serve(t, wire.Service{Name: "monitoring", Prefix: "cloudwatch", Protocol: wire.CBOR, Version: "2010-08-01"}, "ListMetrics",
 		func(_ context.Context, c *wire.Call) (any, error) {
 			var in struct{ Namespace string }
@@ -266,7 +266,7 @@ func TestOldCommandsReachACBORService(t *testing.T) {
 	require.Contains(t, got, "<ListMetricsResult><Metrics><member><Namespace>drover</Namespace></member></Metrics></ListMetricsResult>")
 }
 
-func TestAServiceWithoutQueryRefusesIt(t *testing.T) {
+func TestQueryIsRejectedWithoutVersion(t *testing.T) {
 	cfg := serve(t, wire.Service{
 		Name: "sqs", Protocol: wire.JSON10, TargetPrefix: "AmazonSQS",
 	}, "ListQueues", func(context.Context, *wire.Call) (any, error) {
@@ -304,13 +304,14 @@ func TestEC2Query(t *testing.T) {
 	got := post(t, *cfg.BaseEndpoint,
 		"Action=DescribeInstances&Version=2016-11-15&InstanceId.2=i-2&InstanceId.1=i-1&Filter.1.Name=tag:a&Filter.1.Value.1=x&Filter.1.Value.2=y")
 	require.Contains(t, got,
-		`<requestId>request-1</requestId><instances><item><instanceId>i-1</instanceId><tagSet><item><key>k</key><value>v</value></item></tagSet></item></instances>`)
+		`<requestId>request-1</requestId><instances><item><instanceId>i-1</instanceId>`+
+			`<tagSet><item><key>k</key><value>v</value></item></tagSet></item></instances>`)
 	got = post(t, *cfg.BaseEndpoint, "Action=DescribeInstances&Version=2016-11-15&DryRun=true")
 	require.Contains(t, got, "<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not "+
 		"authorized</Message></Error></Errors>")
 }
 
-func TestParametersThatDoNotFit(t *testing.T) {
+func TestDecodeRejects(t *testing.T) {
 	cfg := serve(t, wire.Service{Name: "ssm", Protocol: wire.JSON11, TargetPrefix: "AmazonSSM", Version: "2014-11-06"}, "GetParameters",
 		func(_ context.Context, c *wire.Call) (any, error) {
 			var in struct {

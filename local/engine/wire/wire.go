@@ -1,8 +1,8 @@
-// Package wire speaks AWS's protocols: it turns HTTP requests into calls of Go functions and their results and errors
-// into what the SDKs and the aws command read.
+// Package wire implements AWS's protocols. It converts HTTP requests to calls of Go functions, and their results and
+// errors to responses that the SDKs and the aws command understand.
 //
-// A service is a table of operations. Which of the RPC protocols a request speaks is read off the request itself, since
-// clients of different ages choose differently (CloudWatch: CBOR from the Go SDK, Query from old aws commands).
+// A service is a table of operations. The protocol of an RPC request is detected from the request itself, because
+// clients of different versions use different ones. For CloudWatch the Go SDK uses CBOR and old aws commands use Query.
 package wire
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 )
 
-// Protocol is one of AWS's: https://smithy.io/2.0/aws/protocols/index.html.
+// Protocol is one of AWS's protocols: https://smithy.io/2.0/aws/protocols/index.html.
 type Protocol int
 
 // The protocols. CBOR is smithy-rpc-v2-cbor.
@@ -32,10 +32,10 @@ const (
 	CBOR
 )
 
-// Error is an AWS error as an API returns it: *wire.Error and *iam.Error are one type.
+// Error is an AWS error as an API returns it. *wire.Error and *iam.Error are the same type.
 type Error = iam.Error
 
-// Errorf makes an error of status 400.
+// Errorf returns an error with status 400.
 func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Status: 400}
 }
@@ -43,33 +43,33 @@ func Errorf(code, format string, args ...any) *Error {
 // UnsupportedCode is the code of Unsupported.
 const UnsupportedCode = "UnsupportedByLocalAccount"
 
-// Unsupported is the error for an operation, parameter or property that the local account does not have.
+// Unsupported returns the error for an operation, parameter or property that the local account does not support.
 func Unsupported(service, what string) *Error {
 	return Errorf(UnsupportedCode, "the local account's %s does not support %s", service, what)
 }
 
-// Operation of a service. A result is a struct (or pointer to one) whose fields are the members of the response, nil when
-// there are none, or a *Response. Errors are *Error; others become InternalFailure with status 500.
+// Operation performs one API operation. A result is a struct (or a pointer to one) whose fields are the members of the
+// response, nil if it has none, or a *Response. Errors are *Error. Others become InternalFailure with status 500.
 type Operation func(ctx context.Context, c *Call) (any, error)
 
-// Service is what one AWS service answers.
+// Service is the API of one AWS service.
 type Service struct {
-	// Name is the SigV4 signing name, such as monitoring. Prefix is that of its IAM actions where it differs (cloudwatch).
+	// Name is the SigV4 signing name, such as monitoring. Prefix is that of its IAM actions if it differs (cloudwatch).
 	Name, Prefix string
-	// Protocol that its clients speak. RPC services also answer the others: see the package comment.
+	// Protocol of its clients. RPC services also answer the other RPC protocols: see the package comment.
 	Protocol Protocol
-	// Version of the API, such as 2010-05-15: without one the Query protocol is refused. TargetPrefix of X-Amz-Target,
-	// such as AmazonSSM (JSON).
+	// Version of the API, such as 2010-05-15. Without a version the Query protocol is rejected. TargetPrefix is that of
+	// X-Amz-Target, such as AmazonSSM (JSON).
 	Version, TargetPrefix string
-	// Other is another API under the same signing name, told by its Version: Elastic Load Balancing has two.
+	// Other is another API with the same signing name, selected by its Version: Elastic Load Balancing has two.
 	Other *Service
-	// Flat are the names under which the Query protocol has lists and maps that it writes without an element around them: that
-	// of the parameter (AttributeName.1=…) to the member's (AttributeNames).
+	// Flat maps the name of a Query parameter without an enclosing element (AttributeName.1=…) to the member's name
+	// (AttributeNames).
 	Flat map[string]string
 	// Operations by action name.
 	Operations map[string]Operation
-	// Routes of RESTJSON: "POST /clusters/{name}" -> action. {name+} takes the rest of the path. Path values, query
-	// parameters and the body's members all reach Decode by name.
+	// Routes of RESTJSON: "POST /clusters/{name}" -> action. {name+} matches the rest of the path. Decode gets path values,
+	// query parameters and the body's members by name.
 	Routes map[string]string
 }
 
@@ -81,12 +81,12 @@ type Call struct {
 	RequestID       string
 	// SourceIP of the caller.
 	SourceIP string
-	// Header, Body and, of REST calls, Path and Query as they came.
+	// Header, Body and, for REST calls, Path and Query, as received.
 	Header http.Header
 	Body   []byte
 	Path   map[string]string
 	Query  url.Values
-	// Resource is the last resource that Authorize was asked about, for those who record calls.
+	// Resource is the last resource that Authorize checked, for the record of calls.
 	Resource string
 
 	prefix   string
@@ -94,15 +94,15 @@ type Call struct {
 	params   map[string]any
 }
 
-// Response sets what a plain result cannot: the status (0: 200) and headers. A Body of []byte or json.RawMessage is sent
-// as it is, any other is encoded as a result.
+// Response sets status (0: 200) and headers, which a plain result cannot. A Body of []byte or json.RawMessage is sent
+// unchanged. Any other is encoded like a result.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   any
 }
 
-// Authorize asks whether the caller may perform this very action on a resource.
+// Authorize returns an error unless the caller may perform this action on a resource.
 func (c *Call) Authorize(resource string) error { return c.AuthorizeContext(resource, nil) }
 
 // AuthorizeContext is Authorize with condition keys.
@@ -111,36 +111,36 @@ func (c *Call) AuthorizeContext(resource string, context map[string]string) erro
 	return c.Caller.Authorize(c.IAMAction(), resource, context)
 }
 
-// IAMAction such as cloudwatch:DescribeAlarms.
+// IAMAction returns the action's name in IAM, such as cloudwatch:DescribeAlarms.
 func (c *Call) IAMAction() string { return c.prefix + ":" + c.Action }
 
-// Decode fills a struct with the parameters of the call. Fields are matched by their json tag's name or their own, without
-// regard to case. A parameter that no field takes, or of the wrong type, is an error that names it.
+// Decode fills a struct with the parameters of the call. It matches fields by json tag or name, ignoring case. A
+// parameter without a field, or of the wrong type, is an error that names it.
 func (c *Call) Decode(into any) error {
 	b := binder{service: c.Service, text: c.protocol == Query || c.protocol == EC2Query, rest: c.protocol == RESTJSON}
 	return b.bindStruct(c.params, into)
 }
 
-// Params are the parameters as they came: JSON values, or for Query strings, lists and maps with AWS's numbering undone
-// only by Decode.
+// Params returns the parameters as received: JSON values, or strings, lists and maps of the Query protocol in which only
+// Decode resolves AWS's numbering.
 func (c *Call) Params() map[string]any { return c.params }
 
-// maxBody is more than any API but S3 takes.
+// maxBody exceeds the limit of every API except S3.
 const maxBody = 20 << 20
 
-// Request is what the endpoint knows about a request before it is parsed.
+// Request is a request before it is parsed, with what the endpoint determined.
 type Request struct {
 	HTTP *http.Request
-	// Body, when it was read already.
+	// Body, if it was already read.
 	Body            []byte
 	Caller          iam.Caller
 	Region, Account string
 	RequestID       string
-	// Before, when set, sees the call before its operation runs; its error is sent instead of a result.
+	// Before, if set, is called before the operation. Its error is sent instead of a result.
 	Before func(*Call) error
 }
 
-// Serve answers a request. It returns the call (nil if the request was not understood) and the error that was sent.
+// Serve answers a request. It returns the call, or nil if the request could not be parsed, and the error that it sent.
 func (s *Service) Serve(w http.ResponseWriter, r Request) (*Call, error) {
 	format := s.format(r.HTTP)
 	if r.Body == nil && r.HTTP.Body != nil {
@@ -176,16 +176,16 @@ func (s *Service) Serve(w http.ResponseWriter, r Request) (*Call, error) {
 	return c, nil
 }
 
-// version that a request of the Query protocol asks for.
+// version returns the API version of a request of the Query protocol.
 func version(r Request) string {
 	if version := r.HTTP.URL.Query().Get("Version"); version != "" {
 		return version
 	}
-	form, _ := url.ParseQuery(string(r.Body)) // what is wrong with it is told later
+	form, _ := url.ParseQuery(string(r.Body)) // call reports a syntax error later
 	return form.Get("Version")
 }
 
-// Fail answers a request with an error before it reached the service, as when its signature is wrong.
+// Fail answers a request with an error before it reaches the service, for instance if its signature is wrong.
 func (s *Service) Fail(w http.ResponseWriter, r *http.Request, requestID string, err error) {
 	_ = s.fail(w, s.format(r), requestID, err)
 }
@@ -229,7 +229,7 @@ func (s *Service) call(format Protocol, r Request) (*Call, error) {
 		}
 		c.Action, c.params, err = parseQuery(r.HTTP.URL.Query(), r.Body)
 		for flat, member := range s.Flat {
-			if value, there := c.params[flat]; there {
+			if value, found := c.params[flat]; found {
 				delete(c.params, flat)
 				c.params[member] = value
 			}
@@ -253,7 +253,7 @@ func (s *Service) call(format Protocol, r Request) (*Call, error) {
 	return c, nil
 }
 
-// route finds the action of a REST request: the route with the fewest placeholders that fits.
+// route finds the action of a REST request: the matching route with the fewest placeholders.
 func (s *Service) route(c *Call, r Request) error {
 	segments := strings.Split(strings.Trim(r.HTTP.URL.EscapedPath(), "/"), "/")
 	best := -1
@@ -332,7 +332,7 @@ func matchRoute(pattern, segments []string) (map[string]string, bool) {
 	return values, len(pattern) == len(segments)
 }
 
-// apiError is what the errors of AWS tell; smithy.APIError without the fault.
+// apiError is the part of smithy.APIError that is sent.
 type apiError interface {
 	ErrorCode() string
 	ErrorMessage() string
@@ -359,7 +359,7 @@ func (s *Service) fail(w http.ResponseWriter, format Protocol, requestID string,
 	return err
 }
 
-// spell gives the error codes that differ by protocol in the spelling that clients of the protocol know.
+// spell returns the code and status of an error as clients of the protocol expect them.
 func spell(format Protocol, service string, e *Error) (code string, status int) {
 	code, status = e.Code, e.HTTPStatus()
 	switch format {

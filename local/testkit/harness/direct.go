@@ -4,7 +4,7 @@ package harness
 // the same every time and meets nothing of the account: rules of endpoints, checksums, signatures of requests that
 // never leave the process, metrics that nobody reads. Left are the request on the wire, errors, retries, and whose
 // call it is; answers are on the wire the first time, and where what they say cannot be handed over as it is (see
-// wire.Handed). Accounts in real time keep all of it.
+// wire.ResultAs). Accounts in real time keep all of it.
 
 import (
 	"bytes"

@@ -85,10 +85,10 @@ type response struct {
 	taken  any
 }
 
-// Take is wire.Taker's.
-func (w *response) Take(result any, format wire.Protocol) (taken bool) {
+// Accept implements wire.ResultSink.
+func (w *response) Accept(result any, format wire.Protocol) (taken bool) {
 	if w.as != nil {
-		w.taken, taken = wire.Handed(result, format, w.as)
+		w.taken, taken = wire.ResultAs(result, format, w.as)
 	}
 	return taken
 }

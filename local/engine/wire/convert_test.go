@@ -10,15 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What clients read is as in local/testkit/harness, where the SDK reads it too. What they would lose is not handed over.
-func TestWhatIsHandedOver(t *testing.T) {
+// Package local/testkit/harness compares results with those that the SDK decodes. A result that would lose a member is
+// not converted.
+func TestResultAs(t *testing.T) {
 	type inner struct{ Name *string }
 	type client struct {
 		ID       *string
 		When     *time.Time
 		Sizes    []int32
 		Inner    *inner
-		Untold   *string
+		Unsent   *string
 		Metadata any
 	}
 	at := time.Date(2000, 1, 1, 0, 0, 0, 123_999_999, time.FixedZone("", 3600))
@@ -35,7 +36,7 @@ func TestWhatIsHandedOver(t *testing.T) {
 			}{"x", at, []int{1, 2}, struct{ Name string }{"y"}},
 			&client{ID: aws.String("x"), When: aws.Time(at.UTC().Truncate(time.Millisecond)), Sizes: []int32{1, 2}, Inner: &inner{aws.String("y")}},
 		},
-		"what is not sent is not there, and an empty list is": {
+		"omits zero values but not an empty list": {
 			struct {
 				ID    string `json:",omitempty" xml:",omitempty"`
 				When  time.Time
@@ -43,20 +44,20 @@ func TestWhatIsHandedOver(t *testing.T) {
 			}{}, &client{Sizes: []int32{}},
 		},
 		"nothing":                              {nil, &client{}},
-		"a member that the client has not":     {struct{ ID, Other string }{}, nil},
-		"one that is of another type there":    {struct{ When string }{"2000-01-01"}, nil},
-		"one that the client reads by itself":  {struct{ Metadata string }{}, nil},
-		"one of which nobody knows what it is": {struct{ ID json.RawMessage }{}, nil},
+		"a member that the client lacks":       {struct{ ID, Other string }{}, nil},
+		"a member of another type":             {struct{ When string }{"2000-01-01"}, nil},
+		"a member that the client sets itself": {struct{ Metadata string }{}, nil},
+		"a member of unknown type":             {struct{ ID json.RawMessage }{}, nil},
 		"a map":                                {map[string]any{}, nil},
 	} {
 		for _, format := range []Protocol{Query, JSON11} {
-			got, ok := Handed(c.result, format, reflect.TypeFor[*client]())
+			got, ok := ResultAs(c.result, format, reflect.TypeFor[*client]())
 			require.Equal(t, c.want != nil, ok, name)
 			if ok {
 				require.Equal(t, c.want, got, name)
 			}
 		}
 	}
-	_, ok := Handed(nil, CBOR, reflect.TypeFor[*client]())
+	_, ok := ResultAs(nil, CBOR, reflect.TypeFor[*client]())
 	require.False(t, ok)
 }

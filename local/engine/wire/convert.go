@@ -1,6 +1,6 @@
 package wire
 
-// Handing over: who is in the same process may have a result as a client reads it, and nobody has to write and read it.
+// Conversion of results without a protocol: a client in the same process gets a result as it would decode it.
 
 import (
 	"reflect"
@@ -11,18 +11,18 @@ import (
 	smithytime "github.com/aws/smithy-go/time"
 )
 
-// Taker is an http.ResponseWriter of somebody in the same process.
-type Taker interface {
-	// Take a result that would be written in that protocol; false when it has to be.
-	Take(result any, format Protocol) bool
+// ResultSink is an http.ResponseWriter of a client in the same process.
+type ResultSink interface {
+	// Accept takes a result that would otherwise be encoded in the protocol. It returns false if it must be encoded.
+	Accept(result any, format Protocol) bool
 }
 
-// Handed is a result as the SDK reads it into a struct to which as points, once it was written in that protocol. It
-// shares nothing that could change. It is false for results that say anything that the struct has no member for, or
-// another type.
-func Handed(result any, format Protocol, as reflect.Type) (any, bool) {
-	tag, known := map[Protocol]string{Query: "xml", JSON10: "json", JSON11: "json", RESTJSON: "json"}[format]
-	if !known || as.Kind() != reflect.Pointer || as.Elem().Kind() != reflect.Struct {
+// ResultAs returns a result as the SDK would decode it from the protocol, where as is a pointer to the SDK's struct. The
+// returned value shares no mutable data with the result. It returns false if a member of the result is missing in the
+// struct or has another type there.
+func ResultAs(result any, format Protocol, as reflect.Type) (any, bool) {
+	tag, ok := map[Protocol]string{Query: "xml", JSON10: "json", JSON11: "json", RESTJSON: "json"}[format]
+	if !ok || as.Kind() != reflect.Pointer || as.Elem().Kind() != reflect.Struct {
 		return nil, false
 	}
 	to := reflect.New(as.Elem())
@@ -34,47 +34,47 @@ func Handed(result any, format Protocol, as reflect.Type) (any, bool) {
 		if from.Kind() != reflect.Struct {
 			return nil, false
 		}
-		hand := handOf(handing{from.Type(), as.Elem(), tag})
-		if hand == nil {
+		converter := structConverterOf(conversion{from.Type(), as.Elem(), tag})
+		if converter == nil {
 			return nil, false
 		}
-		hand(from, to.Elem())
+		converter(from, to.Elem())
 	}
 	return to.Interface(), true
 }
 
-// handing is from one type to another, of which the members have the names of a tag.
-type handing struct {
+// conversion is from one struct type to another. The tag names the members.
+type conversion struct {
 	from, to reflect.Type
 	tag      string
 }
 
-// hand sets a value as another says.
-type hand func(from, to reflect.Value)
+// converter sets a value from another.
+type converter func(from, to reflect.Value)
 
-var hands sync.Map // of handings of structs; nil is one that cannot be
+var converters sync.Map // converters of structs by conversion; nil if there is none
 
-func handOf(h handing) hand {
-	if known, ok := hands.Load(h); ok {
-		return known.(hand)
+func structConverterOf(h conversion) converter {
+	if cached, ok := converters.Load(h); ok {
+		return cached.(converter)
 	}
-	made := handStruct(h)
-	hands.Store(h, made)
-	return made
+	c := structConverter(h)
+	converters.Store(h, c)
+	return c
 }
 
-// between is how a value of a type becomes one of another, nil when it cannot.
-func between(h handing) hand {
+// converterFor returns the converter from one type to another, or nil.
+func converterFor(h conversion) converter {
 	from, to := h.from, h.to
 	switch {
 	case from.Kind() == reflect.Pointer:
-		inner := between(handing{from.Elem(), to, h.tag})
+		inner := converterFor(conversion{from.Elem(), to, h.tag})
 		if inner == nil || from.Elem().Kind() == reflect.Pointer {
 			return nil
 		}
 		return func(from, to reflect.Value) { inner(from.Elem(), to) } // nil is not sent
 	case to.Kind() == reflect.Pointer:
-		inner := between(handing{from, to.Elem(), h.tag})
+		inner := converterFor(conversion{from, to.Elem(), h.tag})
 		if inner == nil {
 			return nil
 		}
@@ -83,19 +83,19 @@ func between(h handing) hand {
 			inner(from, to.Elem())
 		}
 	case from == timeType && to == timeType:
-		return handTime(h.tag)
+		return timeConverter(h.tag)
 	case from == rawType, from == timeType, to == timeType, from.Kind() == reflect.String && from.Name() == "Number":
 		return nil
 	}
 	switch from.Kind() {
 	case reflect.Struct:
 		if to.Kind() == reflect.Struct {
-			return handOf(h)
+			return structConverterOf(h)
 		}
 	case reflect.Slice:
-		return handList(h)
+		return listConverter(h)
 	case reflect.Map:
-		return handMap(h)
+		return mapConverter(h)
 	case reflect.String:
 		if to.Kind() == reflect.String {
 			return func(from, to reflect.Value) { to.SetString(from.String()) }
@@ -112,8 +112,8 @@ func between(h handing) hand {
 	return nil
 }
 
-// handTime is to the millisecond, as it is written.
-func handTime(tag string) hand {
+// timeConverter truncates to the millisecond, as protocols do.
+func timeConverter(tag string) converter {
 	if tag == "json" {
 		return func(from, to reflect.Value) {
 			to.Set(reflect.ValueOf(smithytime.ParseEpochSeconds(float64(from.Interface().(time.Time).UnixMilli()) / 1000)))
@@ -124,27 +124,27 @@ func handTime(tag string) hand {
 	}
 }
 
-func handStruct(h handing) hand {
+func structConverter(h conversion) converter {
 	type member struct {
 		fieldOf
-		to   int
-		hand hand
+		to        int
+		converter converter
 	}
 	var members []member
 	for _, f := range fieldsOf(h.from, h.tag) {
-		known := false
+		found := false
 		for i := range h.to.NumField() {
 			to := h.to.Field(i)
 			if !to.IsExported() || !strings.EqualFold(to.Name, f.name) {
 				continue
 			}
-			m := member{f, i, between(handing{h.from.FieldByIndex(f.index).Type, to.Type, h.tag})}
-			if m.hand == nil {
+			m := member{f, i, converterFor(conversion{h.from.FieldByIndex(f.index).Type, to.Type, h.tag})}
+			if m.converter == nil {
 				return nil
 			}
-			members, known = append(members, m), true
+			members, found = append(members, m), true
 		}
-		if !known {
+		if !found {
 			return nil
 		}
 	}
@@ -153,18 +153,18 @@ func handStruct(h handing) hand {
 			m := &members[i]
 			value := from.FieldByIndex(m.index)
 			if !m.omits(value) && !(m.flat && value.Len() == 0) {
-				m.hand(value, to.Field(m.to))
+				m.converter(value, to.Field(m.to))
 			}
 		}
 	}
 }
 
-// handList makes a list also of an empty one: it is sent.
-func handList(h handing) hand {
+// listConverter also converts an empty list, because it is sent.
+func listConverter(h conversion) converter {
 	if h.to.Kind() != reflect.Slice || h.from.Elem().Kind() == reflect.Uint8 || h.from.Elem().Kind() == reflect.Pointer {
 		return nil
 	}
-	inner := between(handing{h.from.Elem(), h.to.Elem(), h.tag})
+	inner := converterFor(conversion{h.from.Elem(), h.to.Elem(), h.tag})
 	if inner == nil {
 		return nil
 	}
@@ -178,22 +178,22 @@ func handList(h handing) hand {
 	}
 }
 
-// handMap is of objects in JSON. Other protocols have them in many ways.
-func handMap(h handing) hand {
+// mapConverter converts JSON objects. Other protocols encode maps in several ways.
+func mapConverter(h conversion) converter {
 	if h.tag != "json" || h.to.Kind() != reflect.Map || h.to.Key().Kind() != reflect.String || h.from.Elem().Kind() == reflect.Pointer {
 		return nil
 	}
-	inner := between(handing{h.from.Elem(), h.to.Elem(), h.tag})
+	inner := converterFor(conversion{h.from.Elem(), h.to.Elem(), h.tag})
 	if inner == nil {
 		return nil
 	}
 	return func(from, to reflect.Value) {
-		made := reflect.MakeMapWithSize(to.Type(), from.Len())
+		result := reflect.MakeMapWithSize(to.Type(), from.Len())
 		for entries := from.MapRange(); entries.Next(); {
 			value := reflect.New(to.Type().Elem()).Elem()
 			inner(entries.Value(), value)
-			made.SetMapIndex(entries.Key().Convert(to.Type().Key()), value)
+			result.SetMapIndex(entries.Key().Convert(to.Type().Key()), value)
 		}
-		to.Set(made)
+		to.Set(result)
 	}
 }
